@@ -1,0 +1,50 @@
+"""Values of access control: operations, resources, patterns, entries, bindings, filters, principals.
+
+Pure and frozen; Kafka's nouns and codes. Everything else in kustos speaks in these.
+"""
+
+from kustos.acl.enums import (
+    CLUSTER_NAME,
+    SUPPORTED_OPERATIONS,
+    WILDCARD,
+    AclOperation,
+    AclPermissionType,
+    PatternType,
+    ResourceType,
+)
+from kustos.acl.errors import AclValueError
+from kustos.acl.filters import (
+    EVERY_BINDING,
+    AccessControlEntryFilter,
+    AclBindingFilter,
+    ResourcePatternFilter,
+)
+from kustos.acl.values import (
+    ANONYMOUS,
+    EVERY_PRINCIPAL,
+    AccessControlEntry,
+    AclBinding,
+    KafkaPrincipal,
+    ResourcePattern,
+)
+
+__all__ = [
+    "ANONYMOUS",
+    "CLUSTER_NAME",
+    "EVERY_BINDING",
+    "EVERY_PRINCIPAL",
+    "SUPPORTED_OPERATIONS",
+    "WILDCARD",
+    "AccessControlEntry",
+    "AccessControlEntryFilter",
+    "AclBinding",
+    "AclBindingFilter",
+    "AclOperation",
+    "AclPermissionType",
+    "AclValueError",
+    "KafkaPrincipal",
+    "PatternType",
+    "ResourcePattern",
+    "ResourcePatternFilter",
+    "ResourceType",
+]

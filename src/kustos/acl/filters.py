@@ -1,0 +1,79 @@
+"""Filters over bindings, with the matching rules of `ResourcePatternFilter` and its siblings."""
+
+from dataclasses import dataclass
+
+from kustos.acl.enums import WILDCARD, AclOperation, AclPermissionType, PatternType, ResourceType
+from kustos.acl.values import AccessControlEntry, AclBinding, ResourcePattern
+
+
+@dataclass(frozen=True, slots=True)
+class ResourcePatternFilter:
+    """Which patterns; a null name and ANY enums match all, MATCH asks what would govern that name."""
+
+    resource_type: ResourceType = ResourceType.ANY
+    name: str | None = None
+    pattern_type: PatternType = PatternType.ANY
+
+    @property
+    def is_unknown(self) -> bool:
+        """Whether a field has a code that nobody knows."""
+        return self.resource_type is ResourceType.UNKNOWN or self.pattern_type is PatternType.UNKNOWN
+
+    def matches(self, pattern: ResourcePattern) -> bool:
+        """Return whether this pattern is asked for."""
+        if self.resource_type not in {ResourceType.ANY, pattern.resource_type}:
+            return False
+        if self.pattern_type not in {PatternType.ANY, PatternType.MATCH, pattern.pattern_type}:
+            return False
+        if self.name is None:
+            return True
+        if self.pattern_type is not PatternType.MATCH:
+            return self.name == pattern.name
+        if pattern.pattern_type is PatternType.LITERAL:
+            return pattern.name in {self.name, WILDCARD}
+        return pattern.pattern_type is PatternType.PREFIXED and self.name.startswith(pattern.name)
+
+
+@dataclass(frozen=True, slots=True)
+class AccessControlEntryFilter:
+    """Which entries: plain equality, no wildcards or address ranges; null and ANY match all."""
+
+    principal: str | None = None
+    host: str | None = None
+    operation: AclOperation = AclOperation.ANY
+    permission_type: AclPermissionType = AclPermissionType.ANY
+
+    @property
+    def is_unknown(self) -> bool:
+        """Whether a field has a code that nobody knows."""
+        return self.operation is AclOperation.UNKNOWN or self.permission_type is AclPermissionType.UNKNOWN
+
+    def matches(self, entry: AccessControlEntry) -> bool:
+        """Return whether this entry is asked for."""
+        return (
+            self.principal in {None, entry.principal}
+            and self.host in {None, entry.host}
+            and self.operation in {AclOperation.ANY, entry.operation}
+            and self.permission_type in {AclPermissionType.ANY, entry.permission_type}
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class AclBindingFilter:
+    """Both halves of a filter over bindings."""
+
+    pattern_filter: ResourcePatternFilter = ResourcePatternFilter()
+    entry_filter: AccessControlEntryFilter = AccessControlEntryFilter()
+
+    @property
+    def is_unknown(self) -> bool:
+        """Whether either half has a code that nobody knows."""
+        return self.pattern_filter.is_unknown or self.entry_filter.is_unknown
+
+    def matches(self, binding: AclBinding) -> bool:
+        """Return whether this binding is asked for."""
+        return self.pattern_filter.matches(binding.pattern) and self.entry_filter.matches(binding.entry)
+
+
+EVERY_BINDING = AclBindingFilter()
+"""The filter that lists everything."""
