@@ -1,0 +1,48 @@
+"""Kafka's API keys by name (`org.apache.kafka.common.protocol.ApiKeys`, 4.3.1)."""
+
+from enum import IntEnum, unique
+
+from kio.schema.index import api_key_map
+
+
+@unique
+class ApiKey(IntEnum):
+    """The APIs that this code speaks of by name; the others are numbers to it."""
+
+    PRODUCE = 0
+    FETCH = 1
+    LIST_OFFSETS = 2
+    METADATA = 3
+    OFFSET_COMMIT = 8
+    OFFSET_FETCH = 9
+    FIND_COORDINATOR = 10
+    JOIN_GROUP = 11
+    HEARTBEAT = 12
+    LEAVE_GROUP = 13
+    SYNC_GROUP = 14
+    DESCRIBE_GROUPS = 15
+    LIST_GROUPS = 16
+    SASL_HANDSHAKE = 17
+    API_VERSIONS = 18
+    CREATE_TOPICS = 19
+    DELETE_TOPICS = 20
+    INIT_PRODUCER_ID = 22
+    DESCRIBE_ACLS = 29
+    CREATE_ACLS = 30
+    DELETE_ACLS = 31
+    DESCRIBE_CONFIGS = 32
+    SASL_AUTHENTICATE = 36
+    DESCRIBE_USER_SCRAM_CREDENTIALS = 50
+    ALTER_USER_SCRAM_CREDENTIALS = 51
+    DESCRIBE_CLUSTER = 60
+    CONSUMER_GROUP_HEARTBEAT = 68
+    CONSUMER_GROUP_DESCRIBE = 69
+    DESCRIBE_TOPIC_PARTITIONS = 75
+
+
+def api_name(api_key: int) -> str:
+    """Return Kafka's name of an API, such as `DescribeAcls`; `Unknown(n)` for a key nobody has."""
+    snake = api_key_map.get(api_key)
+    if snake is None:
+        return f"Unknown({api_key})"
+    return "".join(part.capitalize() for part in snake.split("_"))

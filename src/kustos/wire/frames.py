@@ -1,0 +1,154 @@
+"""Frames and headers: what stands before a body.
+
+A frame is an int32 length and so many bytes. A request header is version 2 where the API's version is
+flexible, else version 1; a response header is version 1 there, else 0, and always 0 for ApiVersions,
+which a client must be able to read before it knows the server (KIP-511).
+"""
+
+import struct
+from dataclasses import dataclass
+from typing import Final
+
+from kustos.wire.codec import MessageCodec
+from kustos.wire.errors import MalformedMessageError
+from kustos.wire.primitives import read_uvarint
+
+API_VERSIONS: Final = 18
+_LENGTH: Final = struct.Struct(">i")
+_HEADER: Final = struct.Struct(">hhih")
+_CORRELATION_ID: Final = struct.Struct(">i")
+MINIMUM_HEADER_SIZE: Final = _HEADER.size
+
+
+@dataclass(frozen=True, slots=True)
+class RequestHeader:
+    """What a request says of itself. `body_offset` is where the body begins in the frame."""
+
+    api_key: int
+    api_version: int
+    correlation_id: int
+    client_id: str | None
+    body_offset: int
+    had_unknown_tags: bool = False
+
+
+def read_request_header(frame: bytes, flexible: bool) -> RequestHeader:
+    """Return the header of a frame without its length; raise `MalformedMessageError`.
+
+    Unknown tagged fields are skipped and reported; known ones do not exist.
+    """
+    if len(frame) < MINIMUM_HEADER_SIZE:
+        raise MalformedMessageError(f"a frame of {len(frame)} bytes is too short for a request header")
+    api_key, api_version, correlation_id, size = _HEADER.unpack_from(frame)
+    position = MINIMUM_HEADER_SIZE
+    client_id = None
+    if size >= 0:
+        end = position + size
+        if end > len(frame):
+            raise MalformedMessageError("the frame ends inside the client id")
+        try:
+            client_id = frame[position:end].decode()
+        except UnicodeDecodeError:
+            raise MalformedMessageError("the client id is not UTF-8") from None
+        position = end
+    elif size != -1:
+        raise MalformedMessageError("the client id has a negative length")
+    had_unknown_tags = False
+    if flexible:
+        position, had_unknown_tags = _skip_tags(frame, position)
+    return RequestHeader(api_key, api_version, correlation_id, client_id, position, had_unknown_tags)
+
+
+def _skip_tags(frame: bytes, position: int) -> tuple[int, bool]:
+    count, position = read_uvarint(frame, position)
+    if count > len(frame) - position:
+        raise MalformedMessageError("the header has more tagged fields than bytes")
+    last = -1
+    for _ in range(count):
+        tag, position = read_uvarint(frame, position)
+        size, position = read_uvarint(frame, position)
+        position += size
+        if tag <= last or position > len(frame):
+            raise MalformedMessageError("the header's tagged fields are out of order or too long")
+        last = tag
+    return position, count > 0
+
+
+def peek_api(frame: bytes) -> tuple[int, int, int]:
+    """Return (API key, version, correlation id) of a frame that may be no request at all."""
+    if len(frame) < MINIMUM_HEADER_SIZE:
+        raise MalformedMessageError(f"a frame of {len(frame)} bytes is too short for a request header")
+    api_key, api_version, correlation_id, _ = _HEADER.unpack_from(frame)
+    return api_key, api_version, correlation_id
+
+
+def request_frame(
+    codec: MessageCodec, api_key: int, correlation_id: int, client_id: str | None, body: bytes
+) -> bytes:
+    """Return a whole request with its length before it."""
+    name = b"" if client_id is None else client_id.encode()
+    header = _HEADER.pack(api_key, codec.version, correlation_id, -1 if client_id is None else len(name))
+    tags = b"\0" if codec.flexible else b""
+    return b"".join((_LENGTH.pack(len(header) + len(name) + len(tags) + len(body)), header, name, tags, body))
+
+
+def response_header_is_flexible(api_key: int, codec: MessageCodec) -> bool:
+    """Return whether a response of this codec has a header with tagged fields."""
+    return codec.flexible and api_key != API_VERSIONS
+
+
+def response_frame(api_key: int, codec: MessageCodec, correlation_id: int, body: bytes) -> bytes:
+    """Return a whole response with its length before it."""
+    tags = b"\0" if response_header_is_flexible(api_key, codec) else b""
+    return b"".join(
+        (_LENGTH.pack(4 + len(tags) + len(body)), _CORRELATION_ID.pack(correlation_id), tags, body)
+    )
+
+
+def read_response_header(frame: bytes, flexible: bool) -> tuple[int, int]:
+    """Return (correlation id, offset of the body) of a frame without its length."""
+    if len(frame) < 4:
+        raise MalformedMessageError(f"a frame of {len(frame)} bytes is too short for a response header")
+    position = 4
+    if flexible:
+        position, _ = _skip_tags(frame, position)
+    return _CORRELATION_ID.unpack_from(frame)[0], position
+
+
+class FrameReader:
+    """Cuts a stream of bytes into frames; no IO.
+
+    `feed` returns the whole frames, without their lengths. A negative or too large length raises
+    `MalformedMessageError`: the limit bounds what one peer can make us hold.
+    """
+
+    __slots__ = ("_buffer", "limit")
+
+    def __init__(self, limit: int) -> None:
+        self._buffer = bytearray()
+        self.limit = limit
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """Return the frames completed by these bytes, in order."""
+        buffer = self._buffer
+        buffer += data
+        frames: list[bytes] = []
+        position = 0
+        available = len(buffer)
+        while available - position >= 4:
+            size = _LENGTH.unpack_from(buffer, position)[0]
+            if not 0 <= size <= self.limit:
+                raise MalformedMessageError(f"a frame length of {size} is outside 0..{self.limit}")
+            end = position + 4 + size
+            if end > available:
+                break
+            frames.append(bytes(buffer[position + 4 : end]))
+            position = end
+        if position:
+            del buffer[:position]
+        return frames
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no part of a frame is waiting for its rest."""
+        return not self._buffer

@@ -1,0 +1,277 @@
+"""Generates the source of exact readers and fast writers from field plans.
+
+A generated reader has the shape `read_X(buf, pos, end, unknown) -> (struct, position)`; it appends to
+`unknown` the tags that the schema does not have. A generated writer has the shape `write_X(s, out)`
+and appends to a bytearray. Neighbouring fields of fixed width are read and written by one `struct`
+call. Readers may raise IndexError, struct.error and UnicodeDecodeError, which the codec translates.
+"""
+
+import struct
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from kustos.wire.errors import MalformedMessageError
+from kustos.wire.plan import FieldPlan
+
+_FIXED: Final = {
+    "int8": ("b", 1),
+    "int16": ("h", 2),
+    "uint16": ("H", 2),
+    "int32": ("i", 4),
+    "int64": ("q", 8),
+    "float64": ("d", 8),
+    "error_code": ("h", 2),
+    "timedelta_i32": ("i", 4),
+    "timedelta_i64": ("q", 8),
+    "datetime_i64": ("q", 8),
+}
+
+
+def bad(reason: str) -> None:
+    """Raise `MalformedMessageError`; generated readers call it."""
+    raise MalformedMessageError(reason)
+
+
+class _Source:
+    """Lines of a function under construction, with the constants that they name."""
+
+    def __init__(self, namespace: dict[str, Any], flexible: bool) -> None:
+        self.lines: list[str] = []
+        self.namespace = namespace
+        self.flexible = flexible
+        self.depth = 1
+
+    def add(self, *lines: str) -> None:
+        self.lines += ["    " * self.depth + line for line in lines]
+
+    def block(self, head: str, body: Callable[[], None]) -> None:
+        self.add(head)
+        self.depth += 1
+        body()
+        self.depth -= 1
+
+    def packer(self, code: str) -> str:
+        name = "S_" + code.replace("?", "B")
+        self.namespace.setdefault(name, struct.Struct(">" + code))
+        return name
+
+    def compile(self, signature: str) -> Callable[..., Any]:
+        text = f"def {signature}:\n" + "\n".join(self.lines) + "\n"
+        scope: dict[str, Any] = {}
+        # the text is made of kio's field names and of constants here, never of received data
+        exec(compile(text, f"<generated {signature}>", "exec"), self.namespace, scope)  # noqa: S102
+        made: Callable[..., Any] = next(iter(scope.values()))
+        return made
+
+
+def _read_length(source: _Source, compact: bool, wide: bool) -> None:
+    """Leave the length in `n`, -1 for null."""
+    if compact:
+        source.add("n = buf[pos]; pos += 1", "if n > 127: n, pos = uvarint_tail(buf, pos, n)", "n -= 1")
+    else:
+        code, size = ("i", 4) if wide else ("h", 2)
+        source.add(f"n = {source.packer(code)}.unpack_from(buf, pos)[0]; pos += {size}")
+        source.add("if n < -1: bad('a negative length')")
+
+
+def _read_scalar(source: _Source, plan: FieldPlan, target: str, nullable: bool, compact: bool) -> None:
+    kind = plan.kind
+    if kind in _FIXED:
+        code, size = _FIXED[kind]
+        source.add(f"{target} = {source.packer(code)}.unpack_from(buf, pos)[0]; pos += {size}")
+    elif kind == "bool":
+        source.add("n = buf[pos]; pos += 1", "if n > 1: bad('a boolean that is neither 0 nor 1')")
+        source.add(f"{target} = n == 1")
+    elif kind == "uuid":
+        source.add("if pos + 16 > end: bad('the message ends inside a UUID')")
+        source.add(f"{target} = buf[pos:pos + 16]; pos += 16")
+    elif kind == "struct":
+        name = plan.element.__name__  # type: ignore[union-attr]
+        if nullable:
+            source.add("n = buf[pos]; pos += 1", "if n == 255: pass", "elif n != 1: bad('a struct mark')")
+            source.add(f"if n == 255: {target} = None")
+            source.add(f"else: {target}, pos = read_{name}(buf, pos, end, unknown)")
+        else:
+            source.add(f"{target}, pos = read_{name}(buf, pos, end, unknown)")
+    else:
+        _read_length(source, compact, wide=kind != "string")
+        decode = ".decode()" if kind == "string" else ""
+        source.add("if n < 0:")
+        source.add(f"    {target} = None" if nullable else f"    bad('`{plan.name}` is null')")
+        source.add("else:")
+        source.add("    e = pos + n", "    if e > end: bad('the message ends inside a field')")
+        source.add(f"    {target} = buf[pos:e]{decode}; pos = e")
+
+
+def _read_field(source: _Source, plan: FieldPlan, is_tag: bool = False) -> None:
+    target = f"s.{plan.name}"
+    compact = source.flexible and not (plan.name == "client_id" and plan.tag is None and _is_header(source))
+    if not plan.is_array:
+        if is_tag and plan.kind == "struct":
+            _read_scalar(source, plan, target, nullable=plan.nullable, compact=compact)
+        else:
+            _read_scalar(source, plan, target, plan.nullable, compact)
+        return
+    _read_length(source, source.flexible, wide=True)
+    source.add("if n < 0:")
+    source.add(f"    {target} = None" if plan.nullable else f"    bad('`{plan.name}` is null')")
+    source.add("else:")
+    source.add("    if n > end - pos: bad('an array longer than the message')")
+    source.add("    items = []; append = items.append")
+    source.add("    for _ in range(n):")
+    source.depth += 2
+    _read_scalar(source, plan, "item", nullable=False, compact=source.flexible)
+    source.add("append(item)")
+    source.depth -= 2
+    source.add(f"    {target} = items")
+
+
+def _is_header(source: _Source) -> bool:
+    return bool(source.namespace.get("IS_REQUEST_HEADER"))
+
+
+def _read_tags(source: _Source, plans: list[FieldPlan], field_values: str) -> None:
+    for plan in plans:
+        source.add(f"s.{plan.name} = {field_values}_{plan.name}()")
+    source.add("tags = buf[pos]; pos += 1", "if tags:")
+    source.depth += 1
+    source.add("if tags > 127: tags, pos = uvarint_tail(buf, pos, tags)")
+    source.add("if tags > end - pos: bad('more tagged fields than bytes')")
+    source.add("last = -1")
+    source.add("for _tag in range(tags):")
+    source.depth += 1
+    source.add("tag, pos = uvarint(buf, pos)", "size, pos = uvarint(buf, pos)")
+    source.add("if tag <= last: bad('tagged fields out of order')")
+    source.add("last = tag", "stop = pos + size", "if stop > end: bad('a tagged field beyond the message')")
+    for index, plan in enumerate(plans):
+        source.add(f"{'if' if index == 0 else 'elif'} tag == {plan.tag}:")
+        source.depth += 1
+        _read_field(source, plan, is_tag=True)
+        source.add("if pos != stop: bad('a tagged field of a wrong size')")
+        source.depth -= 1
+    unknown = "unknown.append(tag); pos = stop"
+    source.add(f"else: {unknown}" if plans else unknown)
+    source.depth -= 2
+
+
+def _fixed_runs(plans: list[FieldPlan]) -> Iterator[list[FieldPlan]]:
+    """Group neighbours of fixed width, which one `struct` call reads or writes together."""
+    run: list[FieldPlan] = []
+    for plan in plans:
+        if plan.kind in _FIXED and not plan.is_array:
+            run.append(plan)
+            continue
+        if run:
+            yield run
+            run = []
+        yield [plan]
+    if run:
+        yield run
+
+
+def make_reader(plans: list[FieldPlan], name: str, namespace: dict[str, Any], flexible: bool) -> None:
+    """Put `read_<name>` into the namespace."""
+    source = _Source(namespace, flexible)
+    source.add(f"s = new({name})")
+    for run in _fixed_runs([plan for plan in plans if plan.tag is None]):
+        if len(run) == 1:
+            _read_field(source, run[0])
+            continue
+        packer = source.packer("".join(_FIXED[plan.kind][0] for plan in run))
+        targets = ", ".join(f"s.{plan.name}" for plan in run)
+        size = sum(_FIXED[plan.kind][1] for plan in run)
+        source.add(f"{targets} = {packer}.unpack_from(buf, pos); pos += {size}")
+    if flexible:
+        tagged = sorted((plan for plan in plans if plan.tag is not None), key=lambda plan: plan.tag or 0)
+        _read_tags(source, tagged, f"default_{name}")
+    source.add("return s, pos")
+    namespace[f"read_{name}"] = source.compile(f"read_{name}(buf, pos, end, unknown)")
+
+
+def _write_scalar(source: _Source, plan: FieldPlan, value: str, nullable: bool, compact: bool) -> None:
+    kind = plan.kind
+    if kind in _FIXED:
+        source.add(f"out += {source.packer(_FIXED[kind][0])}.pack({value})")
+    elif kind == "bool":
+        source.add(f"out.append(1 if {value} else 0)")
+    elif kind == "uuid":
+        source.add(f"if len({value}) != 16: raise ValueError('a UUID of another size than 16')")
+        source.add(f"out += {value}")
+    elif kind == "struct":
+        name = plan.element.__name__  # type: ignore[union-attr]
+        if nullable:
+            source.add(
+                f"if {value} is None: out.append(255)", f"else: out.append(1); write_{name}({value}, out)"
+            )
+        else:
+            source.add(f"write_{name}({value}, out)")
+    else:
+        _write_sized(source, plan, value, nullable, compact)
+
+
+def _write_sized(source: _Source, plan: FieldPlan, value: str, nullable: bool, compact: bool) -> None:
+    """Write a string or bytes: its length, then itself."""
+    is_text = plan.kind == "string"
+    source.add(f"v = {value}", "if v is None:")
+    if not nullable:
+        source.add(f"    raise ValueError('`{plan.name}` is null')")
+    elif compact:
+        source.add("    out.append(0)")
+    else:
+        source.add(f"    out += {'NULL16' if is_text else 'NULL32'}")
+    source.add("else:")
+    if is_text:
+        source.add("    v = v.encode()")
+    if compact:
+        source.add("    n = len(v) + 1", "    if n < 128: out.append(n)", "    else: out += put_uvarint(n)")
+    else:
+        source.add(f"    out += {source.packer('h' if is_text else 'i')}.pack(len(v))")
+    source.add("    out += v")
+
+
+def _write_field(source: _Source, plan: FieldPlan) -> None:
+    compact = source.flexible and not (plan.name == "client_id" and _is_header(source))
+    if not plan.is_array:
+        _write_scalar(source, plan, f"s.{plan.name}", plan.nullable, compact)
+        return
+    source.add(f"items = s.{plan.name}", "if items is None:")
+    if not plan.nullable:
+        source.add(f"    raise ValueError('`{plan.name}` is null')")
+    else:
+        source.add("    out.append(0)" if source.flexible else "    out += NULL32")
+    source.add("else:")
+    if source.flexible:
+        source.add("    out += put_uvarint(len(items) + 1)")
+    else:
+        source.add(f"    out += {source.packer('i')}.pack(len(items))")
+    source.add("    for item in items:")
+    source.depth += 2
+    _write_scalar(source, plan, "item", nullable=False, compact=source.flexible)
+    source.depth -= 2
+
+
+def make_writer(plans: list[FieldPlan], name: str, namespace: dict[str, Any], flexible: bool) -> None:
+    """Put `write_<name>` into the namespace."""
+    source = _Source(namespace, flexible)
+    for run in _fixed_runs([plan for plan in plans if plan.tag is None]):
+        if len(run) == 1:
+            _write_field(source, run[0])
+            continue
+        packer = source.packer("".join(_FIXED[plan.kind][0] for plan in run))
+        source.add(f"out += {packer}.pack({', '.join(f's.{plan.name}' for plan in run)})")
+    if flexible:
+        tagged = sorted((plan for plan in plans if plan.tag is not None), key=lambda plan: plan.tag or 0)
+        if not tagged:
+            source.add("out.append(0)")
+        else:
+            source.add("whole = out; tags = bytearray(); count = 0")
+            for plan in tagged:
+                source.add(f"if s.{plan.name} != default_{name}_{plan.name}():")
+                source.depth += 1
+                source.add("out = bytearray()")
+                _write_field(source, plan)
+                source.add(f"tags += put_uvarint({plan.tag}) + put_uvarint(len(out)) + out; count += 1")
+                source.depth -= 1
+            source.add("whole += put_uvarint(count); whole += tags")
+    source.add("return None")
+    namespace[f"write_{name}"] = source.compile(f"write_{name}(s, out)")

@@ -1,0 +1,64 @@
+"""The values that messages are read into: plain attributes, one generated class a struct.
+
+Fields carry the bare wire value: integers for times and error codes, 16 bytes for a UUID, lists for
+arrays, None for null. The names are those of Kafka's schemas in snake case, without `_ms`.
+"""
+
+from typing import Any, ClassVar, Self
+
+
+class Message:
+    """A struct of one version of one message; made by the codec, never by hand."""
+
+    __slots__ = ()
+    FIELDS: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self, **fields: Any) -> None:
+        raise TypeError(f"only the codec makes messages, not of {sorted(fields)}")
+
+    @classmethod
+    def fit(cls, **fields: Any) -> Self:
+        """Return a struct of these fields, leaving out those that this version does not have."""
+        return cls(**{name: value for name, value in fields.items() if name in cls.FIELDS})
+
+    def replace(self, **fields: Any) -> Self:
+        """Return a shallow copy with some fields changed."""
+        values = {name: getattr(self, name) for name in self.FIELDS}
+        return type(self)(**values | fields)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Return a field that only some versions have."""
+        return getattr(self, name, default)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as plain containers; holds whatever secrets the message holds."""
+        return {name: _plain(getattr(self, name)) for name in self.FIELDS}
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"{type(self).__name__} has no field `{name}` in this version")
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Message):
+            return NotImplemented
+        return type(self).__name__ == type(other).__name__ and self.to_dict() == other.to_dict()
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        # byte strings may be credentials or payload: their size is all that a log may show
+        shown = ", ".join(f"{name}={_shown(getattr(self, name))}" for name in self.FIELDS)
+        return f"{type(self).__name__}({shown})"
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Message):
+        return value.to_dict()
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    return value
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, bytes) and len(value) != 16:
+        return f"<{len(value)} bytes>"
+    return value.hex() if isinstance(value, bytes) else repr(value)

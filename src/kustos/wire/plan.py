@@ -1,0 +1,71 @@
+"""What a field of one of kio's schemas is on the wire."""
+
+from dataclasses import MISSING, Field, is_dataclass
+from datetime import datetime, timedelta
+from enum import Enum
+from types import NoneType, UnionType
+from typing import Any, get_args, get_origin
+
+from kustos.wire.message import Message
+from kustos.wire.primitives import ZERO_UUID
+
+
+class FieldPlan:
+    """What a field of a kio schema is on the wire."""
+
+    __slots__ = ("element", "is_array", "kind", "name", "nullable", "raw_default", "tag")
+
+    def __init__(self, field: Field[Any]) -> None:
+        self.name = field.name
+        self.tag: int | None = field.metadata.get("tag")
+        annotation, self.nullable = _strip_optional(field.type)
+        self.is_array = get_origin(annotation) is tuple
+        inner = _strip_optional(get_args(annotation)[0])[0] if self.is_array else annotation
+        self.element: type | None = inner if is_dataclass(inner) and isinstance(inner, type) else None
+        self.kind: str = "struct" if self.element else field.metadata["kafka_type"]
+        if self.kind in {"datetime_i64", "uuid"} and not self.is_array:
+            self.nullable = False  # kio's None stands for -1 and for the zero UUID
+        self.raw_default = field.default
+
+    def default(self, structs: dict[type, type[Message]]) -> Any:
+        """Return the value that a missing field has, freshly made."""
+        if self.raw_default is not MISSING:
+            value = _bare(self.raw_default, self.kind)
+            if value is None or not is_dataclass(value):
+                return value
+        if self.is_array:
+            return []
+        if self.element is not None:
+            return None if self.nullable and self.raw_default is None else structs[self.element]()
+        if self.kind == "records":
+            return None
+        return {"string": "", "bytes": b"", "bool": False, "uuid": ZERO_UUID, "float64": 0.0}.get(
+            self.kind, 0
+        )
+
+
+def _strip_optional(annotation: Any) -> tuple[Any, bool]:
+    if isinstance(annotation, UnionType):
+        inner = [arm for arm in get_args(annotation) if arm is not NoneType]
+        return inner[0], len(inner) < len(get_args(annotation))
+    return annotation, False
+
+
+def _bare(value: Any, kind: str) -> Any:
+    """Return kio's rich default as the number, text or list that stands on the wire."""
+    bare: Any = value
+    if value is None:
+        bare = {"uuid": ZERO_UUID, "datetime_i64": -1}.get(kind)
+    elif isinstance(value, Enum):
+        bare = int(value.value)
+    elif isinstance(value, timedelta):
+        bare = value // timedelta(milliseconds=1)
+    elif isinstance(value, datetime):
+        bare = int(value.timestamp() * 1000)
+    elif isinstance(value, tuple):
+        bare = []
+    elif isinstance(value, int) and not isinstance(value, bool):
+        bare = int(value)
+    elif isinstance(value, str):
+        bare = str(value)
+    return bare

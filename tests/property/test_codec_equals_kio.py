@@ -1,0 +1,186 @@
+"""Our readers and writers against kio's, over every API and version that both know."""
+
+import io
+from collections.abc import Iterator
+from dataclasses import MISSING, fields, is_dataclass
+from random import Random
+from types import NoneType, UnionType
+from typing import Any, get_args, get_origin
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from kio.schema.index import api_key_map, schema_name_map
+from kio.serial import entity_reader, entity_writer
+from kio.static.constants import EntityType
+
+from kustos.wire import MalformedMessageError, MessageCodec, codec_versions, request_codec, response_codec
+from kustos.wire.message import Message
+from kustos.wire.primitives import uvarint
+
+
+def every_codec() -> Iterator[tuple[int, int, str]]:
+    for api_key in sorted(api_key_map):
+        versions = codec_versions(api_key)
+        assert versions is not None
+        for version in range(versions[0], versions[1] + 1):
+            yield api_key, version, "request"
+            yield api_key, version, "response"
+
+
+EVERY_CODEC = list(every_codec())
+
+
+def codec_of(api_key: int, version: int, kind: str) -> MessageCodec:
+    return (request_codec if kind == "request" else response_codec)(api_key, version)
+
+
+def entity_of(api_key: int, version: int, kind: str) -> Any:
+    from importlib import import_module
+
+    kinds = schema_name_map[api_key_map[api_key]][version]
+    location = kinds[EntityType.request if kind == "request" else EntityType.response]
+    module, _, name = location.partition(":")
+    return getattr(import_module(module), name)
+
+
+NUMBER_BITS = {
+    "int8": 7, "int16": 15, "uint16": 16, "int32": 31, "int64": 63, "timedelta_i32": 31,
+    "timedelta_i64": 40, "datetime_i64": 40,
+}  # fmt: skip
+
+
+def random_scalar(kind: str, random: Random) -> Any:
+    if kind in NUMBER_BITS:
+        return random.choice((0, 1, random.getrandbits(NUMBER_BITS[kind])))
+    match kind:
+        case "bool":
+            return random.random() < 0.5
+        case "string":
+            return random.choice(("", "a", "näme", "x" * 200))
+        case "bytes" | "records":
+            return random.randbytes(random.choice((0, 1, 130)))
+        case "uuid":
+            return random.choice((bytes(16), random.randbytes(16)))
+        case "error_code":
+            return random.choice((-1, 0, 29, 58))
+    return 1.5
+
+
+def random_message(codec: MessageCodec, entity: Any, random: Random) -> Message:
+    """A message of random values, nulls where kio's schema allows them."""
+    values: dict[str, Any] = {}
+    for field in fields(entity):
+        annotation = field.type
+        nullable = isinstance(annotation, UnionType) and NoneType in get_args(annotation)
+        if isinstance(annotation, UnionType):
+            annotation = next(arm for arm in get_args(annotation) if arm is not NoneType)
+        is_array = get_origin(annotation) is tuple
+        inner = get_args(annotation)[0] if is_array else annotation
+        if isinstance(inner, UnionType):
+            inner = get_args(inner)[0]
+        kind = field.metadata.get("kafka_type", "struct")
+        keeps_null = kind not in {"uuid", "datetime_i64"} or is_array
+        if nullable and keeps_null and random.random() < 0.2 and "tag" not in field.metadata:
+            values[field.name] = None
+        elif "tag" in field.metadata and random.random() < 0.5:
+            continue
+        else:
+
+            def one(inner: Any = inner, kind: str = kind) -> Any:
+                return (
+                    random_message(codec, inner, random)
+                    if is_dataclass(inner)
+                    else random_scalar(kind, random)
+                )
+
+            values[field.name] = [one() for _ in range(random.randrange(3))] if is_array else one()
+    return codec.struct(entity.__name__)(**values)
+
+
+@pytest.mark.parametrize(("api_key", "version", "kind"), EVERY_CODEC)
+def test_kio_reads_what_we_write_and_writes_it_alike(api_key: int, version: int, kind: str) -> None:
+    codec, entity = codec_of(api_key, version, kind), entity_of(api_key, version, kind)
+    for seed in range(12):
+        message = random_message(codec, entity, Random(seed))
+        ours = codec.encode(message)
+        theirs, size = entity_reader(entity)(ours, 0)
+        assert size == len(ours), f"kio reads {size} of {len(ours)} bytes with seed {seed}"
+        buffer = io.BytesIO()
+        entity_writer(entity)(buffer, theirs)
+        assert buffer.getvalue() == ours, f"kio writes it differently with seed {seed}"
+
+
+@pytest.mark.parametrize(("api_key", "version", "kind"), EVERY_CODEC)
+def test_reading_what_was_written_gives_it_back(api_key: int, version: int, kind: str) -> None:
+    codec, entity = codec_of(api_key, version, kind), entity_of(api_key, version, kind)
+    for seed in range(8):
+        message = random_message(codec, entity, Random(seed))
+        decoded = codec.decode(codec.encode(message))
+        assert decoded.message == message
+        assert not decoded.had_unknown_tags
+
+
+@pytest.mark.parametrize(("api_key", "version", "kind"), EVERY_CODEC)
+def test_a_missing_field_has_the_default_of_the_schema(api_key: int, version: int, kind: str) -> None:
+    codec, entity = codec_of(api_key, version, kind), entity_of(api_key, version, kind)
+    for field in fields(entity):
+        if field.default is not MISSING and isinstance(field.default, str | int):
+            assert getattr(codec.new(), field.name) == field.default
+
+
+@given(index=st.integers(0, len(EVERY_CODEC) - 1), seed=st.integers(0, 2**32), cut=st.integers(1, 50))
+@settings(max_examples=300, deadline=None)
+def test_every_truncation_is_refused(index: int, seed: int, cut: int) -> None:
+    api_key, version, kind = EVERY_CODEC[index]
+    codec = codec_of(api_key, version, kind)
+    data = codec.encode(random_message(codec, entity_of(api_key, version, kind), Random(seed)))
+    if len(data) >= cut:
+        with pytest.raises(MalformedMessageError):
+            codec.decode(data[:-cut])
+
+
+@given(index=st.integers(0, len(EVERY_CODEC) - 1), seed=st.integers(0, 2**32), tail=st.binary(min_size=1))
+@settings(max_examples=300, deadline=None)
+def test_trailing_bytes_are_refused(index: int, seed: int, tail: bytes) -> None:
+    api_key, version, kind = EVERY_CODEC[index]
+    codec = codec_of(api_key, version, kind)
+    data = codec.encode(random_message(codec, entity_of(api_key, version, kind), Random(seed)))
+    with pytest.raises(MalformedMessageError):
+        codec.decode(data + tail)
+
+
+@given(index=st.integers(0, len(EVERY_CODEC) - 1), seed=st.integers(0, 2**32), noise=st.binary(max_size=200))
+@settings(max_examples=500, deadline=None)
+def test_noise_is_read_to_the_letter_or_refused(index: int, seed: int, noise: bytes) -> None:
+    api_key, version, kind = EVERY_CODEC[index]
+    codec = codec_of(api_key, version, kind)
+    data = bytearray(codec.encode(random_message(codec, entity_of(api_key, version, kind), Random(seed))))
+    random = Random(seed)
+    for byte in noise[:3]:
+        if data:
+            data[random.randrange(len(data))] = byte
+    try:
+        decoded = codec.decode(bytes(data))
+    except MalformedMessageError:
+        return
+    again = codec.decode(codec.encode(decoded.message))
+    assert again.message == decoded.message or decoded.message != decoded.message
+
+
+@given(seed=st.integers(0, 2**32), tag=st.integers(1000, 2000), payload=st.binary(max_size=40))
+def test_unknown_tags_are_skipped_reported_and_not_written(seed: int, tag: int, payload: bytes) -> None:
+    codec = request_codec(3, 12)
+    message = random_message(codec, entity_of(3, 12, "request"), Random(seed))
+    plain = codec.encode(message)
+    assert plain[-1] == 0, "MetadataRequest v12 has no tagged fields of its own"
+    tagged = plain[:-1] + uvarint(1) + uvarint(tag) + uvarint(len(payload)) + payload
+    decoded = codec.decode(tagged)
+    assert decoded.had_unknown_tags
+    assert codec.encode(decoded.message) == plain
+
+
+@pytest.mark.parametrize("long", [b"\x80\x00", b"\x81\x00", b"\x81\x80\x00", b"\xff\xff\xff\xff\xff\x00"])
+def test_over_long_varints_are_refused(long: bytes) -> None:
+    with pytest.raises(MalformedMessageError):
+        request_codec(3, 12).decode(long + b"\0" * 8)
