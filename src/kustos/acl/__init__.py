@@ -19,6 +19,7 @@ from kustos.acl.filters import (
     AclBindingFilter,
     ResourcePatternFilter,
 )
+from kustos.acl.hosts import HostRange, host_matches
 from kustos.acl.values import (
     ANONYMOUS,
     EVERY_PRINCIPAL,
@@ -42,9 +43,11 @@ __all__ = [
     "AclOperation",
     "AclPermissionType",
     "AclValueError",
+    "HostRange",
     "KafkaPrincipal",
     "PatternType",
     "ResourcePattern",
     "ResourcePatternFilter",
     "ResourceType",
+    "host_matches",
 ]

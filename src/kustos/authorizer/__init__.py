@@ -1,6 +1,14 @@
 """Decisions: the authorizer interface, StandardAuthorizer on a compiled index, reasons, audit events."""
 
 from kustos.authorizer.audit_fields import AUDIT_FIELDS, AUDIT_SCHEMA_VERSION, AuditField
+from kustos.authorizer.errors import (
+    AclFaultError,
+    DuplicateAclError,
+    DuplicateAclIdError,
+    InvalidAclError,
+    UnknownAclIdError,
+)
+from kustos.authorizer.session import AuthorizerSession
 from kustos.authorizer.spi import (
     Action,
     AuthorizableRequestContext,
@@ -13,10 +21,12 @@ from kustos.authorizer.spi import (
     Rule,
     RuleKind,
 )
+from kustos.authorizer.standard import StandardAuthorizer, parse_super_users
 
 __all__ = [
     "AUDIT_FIELDS",
     "AUDIT_SCHEMA_VERSION",
+    "AclFaultError",
     "Action",
     "AuditField",
     "AuthorizableRequestContext",
@@ -24,8 +34,15 @@ __all__ = [
     "Authorizer",
     "AuthorizerError",
     "AuthorizerNotReadyError",
+    "AuthorizerSession",
     "Decision",
+    "DuplicateAclError",
+    "DuplicateAclIdError",
+    "InvalidAclError",
     "InvalidActionError",
     "Rule",
     "RuleKind",
+    "StandardAuthorizer",
+    "UnknownAclIdError",
+    "parse_super_users",
 ]

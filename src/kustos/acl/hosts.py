@@ -1,0 +1,106 @@
+"""Hosts of entries: `*`, one address as text, or (Kafka 4.4, KIP-1235) an address range in CIDR notation.
+
+Addresses are compared as texts in Java's `getHostAddress()` form: IPv4 dotted, IPv6 uncompressed
+(`0:0:0:0:0:0:0:1`). A host is a range exactly when it holds a `/`. Kafka parses ranges with
+commons-net; its habits are kept: host bits are ignored, `0.0.0.0` is in no IPv4 range, an IPv4 client
+is in no IPv6 range, and a range that cannot be parsed matches nobody.
+"""
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from ipaddress import IPv6Address
+from typing import Final, Self
+
+from kustos.acl.enums import WILDCARD
+from kustos.acl.errors import AclValueError
+
+_IPV4_BITS: Final = 32
+_IPV6_BITS: Final = 128
+_IPV4: Final = re.compile(r"([0-9]{1,3})\.([0-9]{1,3})\.([0-9]{1,3})\.([0-9]{1,3})")
+_IPV4_PREFIX: Final = re.compile(r"[0-9]{1,2}")
+_IPV6_PREFIX: Final = re.compile(r"[+-]?[0-9]{1,10}")
+
+PARSED_HOSTS_MAX: Final = 65_536
+"""Parsed addresses and ranges kept: some 10 MB, and more distinct hosts than one node's clients have."""
+
+
+def _ipv4(text: str) -> int | None:
+    match = _IPV4.fullmatch(text)
+    if match is None:
+        return None
+    number = 0
+    for part in match.groups():
+        if int(part) > 255:
+            return None
+        number = number << 8 | int(part)
+    return number
+
+
+def _ipv6(text: str) -> int | None:
+    try:
+        address = IPv6Address(text.partition("%")[0])
+    except ValueError:
+        return None
+    # Java turns a v4-mapped address into an IPv4 one, which is in no IPv6 range
+    return None if address.ipv4_mapped is not None else int(address)
+
+
+@dataclass(frozen=True, slots=True)
+class HostRange:
+    """A CIDR range: `lowest` and `highest` are the numbers of the first and last address in it."""
+
+    bits: int
+    lowest: int
+    highest: int
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Return the range written as `address/prefix`; raise `AclValueError` if Kafka would not read it."""
+        address_text, _, prefix_text = text.partition("/")
+        if ":" in text:
+            bits, address, form = _IPV6_BITS, _ipv6(address_text), _IPV6_PREFIX
+        else:
+            bits, address, form = _IPV4_BITS, _ipv4(address_text), _IPV4_PREFIX
+        if address is None or form.fullmatch(prefix_text) is None or not 0 <= int(prefix_text) <= bits:
+            raise AclValueError(
+                f"host `{text}` is no address range, write it as `10.0.0.0/8` or `2001:db8::/32`"
+            )
+        host_bits = (1 << (bits - int(prefix_text))) - 1
+        lowest = address & ~host_bits
+        if bits == _IPV4_BITS:
+            # commons-net never finds 0.0.0.0 in a range, not even in 0.0.0.0/0
+            lowest = max(lowest, 1)
+        return cls(bits, lowest, address | host_bits)
+
+    def __contains__(self, address: tuple[int, int]) -> bool:
+        """Return whether an address, as (bits, number), is in the range."""
+        bits, number = address
+        return bits == self.bits and self.lowest <= number <= self.highest
+
+
+@lru_cache(maxsize=PARSED_HOSTS_MAX)
+def _parsed_range(text: str) -> HostRange | None:
+    try:
+        return HostRange.parse(text)
+    except AclValueError:
+        return None
+
+
+@lru_cache(maxsize=PARSED_HOSTS_MAX)
+def _parsed_address(text: str) -> tuple[int, int] | None:
+    number = _ipv6(text) if ":" in text else _ipv4(text)
+    if number is None:
+        return None
+    return (_IPV6_BITS if ":" in text else _IPV4_BITS, number)
+
+
+def host_matches(pattern: str, host: str) -> bool:
+    """Return whether an entry's host speaks of this client address (`getHostAddress()` form)."""
+    if pattern in (WILDCARD, host):
+        return True
+    if "/" not in pattern:
+        return False
+    parsed = _parsed_range(pattern)
+    address = _parsed_address(host)
+    return parsed is not None and address is not None and address in parsed

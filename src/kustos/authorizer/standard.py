@@ -1,0 +1,171 @@
+"""`StandardAuthorizer`: Kafka 4.4.0's decisions, from a compiled index.
+
+Rules, in order (source: `StandardAuthorizerData` of Kafka 4.4.0, KIP-801, KIP-1235; the reference
+authorizer in the tests states them as plainly as possible):
+
+1. a super user may do everything, even before the ACLs are loaded
+2. until the ACLs are loaded nobody else gets an answer
+3. an ACL matches by principal (itself or `User:*`), host, resource and operation
+4. any matching DENY denies
+5. else any matching ALLOW allows, also what its operation implies
+6. else `allow.everyone.if.no.acl.found` decides, unless any ACL, whosever, names the resource
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+from uuid import UUID
+
+from kustos.acl import (
+    EVERY_BINDING,
+    EVERY_PRINCIPAL,
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclValueError,
+    KafkaPrincipal,
+    ResourceType,
+)
+from kustos.authorizer.errors import DuplicateAclIdError, UnknownAclIdError
+from kustos.authorizer.index import AclIndex
+from kustos.authorizer.session import DEFAULT_ALLOW, DEFAULT_DENY, AuthorizerSession
+from kustos.authorizer.spi import Action, AuthorizableRequestContext, Decision
+
+KEPT_SESSIONS_MAX: Final = 1024
+"""Sessions kept for `authorize`, which has none of its own: the least recently made goes first."""
+
+
+def parse_super_users(text: str) -> frozenset[str]:
+    """Return the principals of a `super.users` value: `Type:name`, semicolon-separated, blanks skipped.
+
+    Raises `AclValueError` for one without a colon, and for `User:*`, which in Kafka would be a user of
+    that name and is never one here.
+    """
+    principals = frozenset(part.strip() for part in text.split(";") if part.strip())
+    _check_super_users(principals)
+    return principals
+
+
+def _check_super_users(principals: frozenset[str]) -> None:
+    for principal in principals:
+        KafkaPrincipal.parse(principal)
+        if principal == EVERY_PRINCIPAL:
+            raise AclValueError(f"super user `{principal}` would be everybody, name each super user")
+
+
+class StandardAuthorizer:
+    """Decides as Kafka's authorizer of that name does; implements `Authorizer`.
+
+    Changes come one by one in log order, or as a whole by `load_snapshot`. `version` rises with every
+    change (the caller stamps decisions with it). Not thread-safe: one event loop asks and changes.
+    """
+
+    def __init__(
+        self,
+        *,
+        super_users: frozenset[str] = frozenset(),
+        allow_everyone_if_no_acl_found: bool = False,
+    ) -> None:
+        _check_super_users(super_users)
+        self.super_users = super_users
+        self.allow_everyone_if_no_acl_found = allow_everyone_if_no_acl_found
+        self.is_ready = False
+        self.version = 0
+        self.index = AclIndex(counts_coverage=allow_everyone_if_no_acl_found)
+        self._bindings: dict[UUID, AclBinding] = {}
+        self._sessions: dict[tuple[str, str, str], AuthorizerSession] = {}
+
+    def reconfigure(self, *, super_users: frozenset[str], allow_everyone_if_no_acl_found: bool) -> None:
+        """Put other super users and another default in force at once; the ACLs stay."""
+        _check_super_users(super_users)
+        if allow_everyone_if_no_acl_found and not self.index.counts_coverage:
+            self.index = self._compile(self._bindings.values(), counts_coverage=True)
+        self.super_users = super_users
+        self.allow_everyone_if_no_acl_found = allow_everyone_if_no_acl_found
+        self.version += 1
+
+    def load_snapshot(self, acls: Iterable[tuple[UUID, AclBinding]]) -> None:
+        """Replace every ACL at once; on `AclFaultError` the old ones stay in force."""
+        bindings: dict[UUID, AclBinding] = {}
+        for acl_id, binding in acls:
+            if acl_id in bindings:
+                raise DuplicateAclIdError(f"snapshot has two ACLs with id `{acl_id}`")
+            bindings[acl_id] = binding
+        self.index = self._compile(bindings.values(), counts_coverage=self.allow_everyone_if_no_acl_found)
+        self._bindings = bindings
+        self.version += 1
+
+    def _compile(self, bindings: Iterable[AclBinding], *, counts_coverage: bool) -> AclIndex:
+        index = AclIndex(counts_coverage=counts_coverage)
+        for binding in bindings:
+            index.add(binding, self.version + 1)
+        return index
+
+    def add_acl(self, acl_id: UUID, binding: AclBinding) -> None:
+        """Put one more ACL in force; raise `AclFaultError` and change nothing if it cannot be."""
+        if acl_id in self._bindings:
+            raise DuplicateAclIdError(f"an ACL with id `{acl_id}` is there already")
+        self.index.add(binding, self.version + 1)
+        self._bindings[acl_id] = binding
+        self.version += 1
+
+    def remove_acl(self, acl_id: UUID) -> AclBinding:
+        """Take the ACL with this id out of force and return it; raise `UnknownAclIdError`."""
+        binding = self._bindings.pop(acl_id, None)
+        if binding is None:
+            raise UnknownAclIdError(f"no ACL has the id `{acl_id}`")
+        self.version += 1
+        self.index.remove(binding, self.version)
+        return binding
+
+    def complete_initial_load(self) -> None:
+        """Say that the ACLs are all there; from now on everybody gets answers."""
+        self.is_ready = True
+        self.version += 1
+
+    @property
+    def acl_count(self) -> int:
+        """How many ACLs are in force."""
+        return len(self._bindings)
+
+    def acls(self, binding_filter: AclBindingFilter = EVERY_BINDING) -> Iterator[AclBinding]:
+        """Yield the ACLs that a filter asks for, as they are at the first one, in no set order."""
+        for binding in tuple(self._bindings.values()):
+            if binding_filter.matches(binding):
+                yield binding
+
+    def session(self, principal: KafkaPrincipal, host: str) -> AuthorizerSession:
+        """Return a session for one principal on one host (`getHostAddress()` form).
+
+        Raises `InvalidActionError` for a principal that is literally `User:*`.
+        """
+        return AuthorizerSession(self, principal, host)
+
+    def authorize(self, context: AuthorizableRequestContext, actions: Sequence[Action]) -> list[Decision]:
+        """Return one decision per action, in order, all of one version of the index."""
+        session = self._kept_session(context)
+        return [
+            session.decide(action.operation, action.resource_type, action.resource_name) for action in actions
+        ]
+
+    def authorize_by_resource_type(
+        self, context: AuthorizableRequestContext, operation: AclOperation, resource_type: ResourceType
+    ) -> Decision:
+        """Return whether the principal may do it on at least one resource of the type."""
+        return self._kept_session(context).decide_by_resource_type(operation, resource_type)
+
+    def _kept_session(self, context: AuthorizableRequestContext) -> AuthorizerSession:
+        principal = context.principal
+        key = (principal.principal_type, principal.name, context.host)
+        session = self._sessions.get(key)
+        if session is None:
+            session = self.session(principal, context.host)
+            if len(self._sessions) >= KEPT_SESSIONS_MAX:
+                del self._sessions[next(iter(self._sessions))]
+            self._sessions[key] = session
+        return session
+
+    def default_decision(self, resource_type: ResourceType, name: str) -> Decision:
+        """Return what holds where no ACL matches."""
+        if self.allow_everyone_if_no_acl_found and not self.index.covers(resource_type, name):
+            return DEFAULT_ALLOW
+        return DEFAULT_DENY
