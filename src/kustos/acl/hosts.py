@@ -19,6 +19,7 @@ _IPV4_BITS: Final = 32
 _IPV6_BITS: Final = 128
 _IPV4: Final = re.compile(r"([0-9]{1,3})\.([0-9]{1,3})\.([0-9]{1,3})\.([0-9]{1,3})")
 _IPV4_PREFIX: Final = re.compile(r"[0-9]{1,2}")
+_LEADING_ZEROS: Final = re.compile(r"(?<![0-9A-Fa-f])0+(?=[0-9A-Fa-f])")
 _IPV6_PREFIX: Final = re.compile(r"[+-]?[0-9]{1,10}")
 
 PARSED_HOSTS_MAX: Final = 65_536
@@ -38,9 +39,15 @@ def _ipv4(text: str) -> int | None:
 
 
 def _ipv6(text: str) -> int | None:
+    """Read as Java's `InetAddress`: brackets, any number of leading zeros, a zone that is not empty."""
+    if text.startswith("[") and text.endswith("]"):
+        text = text[1:-1]
+    digits, percent, zone = text.partition("%")
     try:
-        address = IPv6Address(text.partition("%")[0])
+        address = IPv6Address(_LEADING_ZEROS.sub("", digits))
     except ValueError:
+        return None
+    if percent and not zone:
         return None
     # Java turns a v4-mapped address into an IPv4 one, which is in no IPv6 range
     return None if address.ipv4_mapped is not None else int(address)

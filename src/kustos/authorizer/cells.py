@@ -72,18 +72,17 @@ def binding_mask(binding: AclBinding) -> int:
     return hosted | _ALLOW_MASKS[entry.operation]
 
 
-def java_order(text: str) -> bytes:
-    """Return a key that sorts as Java's `String.compareTo` does: by UTF-16 code unit."""
-    return text.encode("utf-16-be", "surrogatepass")
-
-
-EntryOrder = tuple[int, bytes, bytes, int]
+EntryOrder = tuple[int, str, str, int]
 
 
 def entry_order(binding: AclBinding) -> EntryOrder:
-    """Return where `StandardAcl.compareTo` puts a binding among those of its pattern."""
+    """Return where `StandardAcl.compareTo` puts a binding among those of its pattern.
+
+    Java sorts text by UTF-16 code unit and Python by code point; that differs only between texts that
+    both leave ASCII, and of two that match one question at most one does.
+    """
     entry = binding.entry
-    return entry.operation, java_order(entry.principal), java_order(entry.host), entry.permission_type
+    return entry.operation, entry.principal, entry.host, entry.permission_type
 
 
 def decision_of(binding: AclBinding) -> Decision:

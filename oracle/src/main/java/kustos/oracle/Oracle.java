@@ -1,0 +1,145 @@
+package kustos.oracle;
+
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.io.PrintStream;
+import java.nio.charset.StandardCharsets;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.concurrent.TimeUnit;
+import org.apache.kafka.common.Uuid;
+import org.apache.kafka.common.acl.AclOperation;
+import org.apache.kafka.common.acl.AclPermissionType;
+import org.apache.kafka.common.resource.PatternType;
+import org.apache.kafka.common.resource.ResourceType;
+import org.apache.kafka.metadata.authorizer.StandardAcl;
+import org.apache.kafka.server.authorizer.internals.CidrUtils;
+
+/**
+ * Kafka's real StandardAuthorizer behind lines of text: fields between tabs, UTF-8, one reply per question.
+ *
+ * <pre>
+ * start    super.users  true|false  [unready]   a new authorizer          no reply
+ * add      number type name pattern principal host operation permission   no reply
+ * remove   number                                                          no reply
+ * snapshot count, then so many lines: acl + the fields of add              no reply
+ * ask      principal host operation type name                              result, rule
+ * any      principal host operation type                                   result
+ * audit    principalType principalName host operation type name
+ *          apiKey count logIfAllowed logIfDenied                           level, audit line
+ * cidr     host pattern                                                    true|false
+ * question the fields of ask or any, kept for time                         no reply
+ * time     rounds warmUpMillis                                             answers, nanoseconds per round
+ * </pre>
+ *
+ * An exception is answered ERROR with its class. A question that runs on for STUCK_MILLIS (Kafka's scan
+ * can loop for ever) is answered STUCK, and the process ends: nothing can stop that thread otherwise.
+ */
+public final class Oracle {
+    private static final long STUCK_MILLIS = 3_000;
+    private static final int STUCK_EXIT_CODE = 3;
+
+    private final PrintStream out = new PrintStream(System.out, false, StandardCharsets.UTF_8);
+    private final BufferedReader in =
+        new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8), 1 << 16);
+    private Subject subject = new Subject("", false, true);
+    private final Timing timing = new Timing();
+    private volatile long askedAtNanos;
+
+    public static void main(String[] arguments) throws IOException {
+        new Oracle().run();
+    }
+
+    private void run() throws IOException {
+        Thread watchdog = new Thread(this::watch, "watchdog");
+        watchdog.setDaemon(true);
+        watchdog.start();
+        for (String line = in.readLine(); line != null; line = in.readLine()) {
+            String reply = handle(line.split("\t", -1));
+            if (reply != null) {
+                out.print(reply);
+                out.print('\n');
+                if (!in.ready()) out.flush();
+            }
+        }
+        out.flush();
+    }
+
+    private void watch() {
+        while (true) {
+            try {
+                TimeUnit.MILLISECONDS.sleep(STUCK_MILLIS / 10);
+            } catch (InterruptedException e) {
+                return;
+            }
+            long since = askedAtNanos;
+            if (since != 0 && System.nanoTime() - since > TimeUnit.MILLISECONDS.toNanos(STUCK_MILLIS)) {
+                out.print("STUCK\n");
+                out.flush();
+                Runtime.getRuntime().halt(STUCK_EXIT_CODE);
+            }
+        }
+    }
+
+    private String handle(String[] fields) throws IOException {
+        switch (fields[0]) {
+            case "start":
+                subject = new Subject(fields[1], Boolean.parseBoolean(fields[2]), fields.length == 3);
+                return null;
+            case "add":
+                subject.authorizer.addAcl(id(fields[1]), acl(fields));
+                return null;
+            case "remove":
+                subject.authorizer.removeAcl(id(fields[1]));
+                return null;
+            case "snapshot":
+                Map<Uuid, StandardAcl> acls = new HashMap<>();
+                for (int left = Integer.parseInt(fields[1]); left > 0; left--) {
+                    String[] acl = in.readLine().split("\t", -1);
+                    acls.put(id(acl[1]), acl(acl));
+                }
+                subject.authorizer.loadSnapshot(acls);
+                return null;
+            case "question":
+                timing.keep(fields);
+                return null;
+            case "time":
+                return timing.time(subject, Integer.parseInt(fields[1]), Long.parseLong(fields[2]));
+            default:
+                return answer(fields);
+        }
+    }
+
+    private String answer(String[] fields) {
+        askedAtNanos = System.nanoTime();
+        try {
+            switch (fields[0]) {
+                case "ask":
+                    return subject.ask(fields[1], fields[2], fields[3], fields[4], fields[5]);
+                case "any":
+                    return subject.any(fields[1], fields[2], fields[3], fields[4]);
+                case "audit":
+                    return subject.audit(fields);
+                case "cidr":
+                    return Boolean.toString(CidrUtils.isInRange(fields[1], fields[2]));
+                default:
+                    return "ERROR\tunknown verb " + fields[0];
+            }
+        } catch (Exception e) {
+            return "ERROR\t" + e.getClass().getSimpleName();
+        } finally {
+            askedAtNanos = 0;
+        }
+    }
+
+    private static Uuid id(String number) {
+        return new Uuid(1L, Long.parseLong(number));
+    }
+
+    private static StandardAcl acl(String[] fields) {
+        return new StandardAcl(
+            ResourceType.valueOf(fields[2]), fields[3], PatternType.valueOf(fields[4]), fields[5], fields[6],
+            AclOperation.valueOf(fields[7]), AclPermissionType.valueOf(fields[8]));
+    }
+}
