@@ -1,6 +1,23 @@
-"""The only home of time and randomness: real here, replaceable in tests."""
+"""The only home of time, randomness and files: real here, replaceable in tests."""
 
 from kustos.runtime.clock import Clock, SystemClock
 from kustos.runtime.entropy import Entropy, SystemEntropy
+from kustos.runtime.storage import (
+    AppendFile,
+    FileSystemStorage,
+    Storage,
+    StorageLock,
+    StorageLockedError,
+)
 
-__all__ = ["Clock", "Entropy", "SystemClock", "SystemEntropy"]
+__all__ = [
+    "AppendFile",
+    "Clock",
+    "Entropy",
+    "FileSystemStorage",
+    "Storage",
+    "StorageLock",
+    "StorageLockedError",
+    "SystemClock",
+    "SystemEntropy",
+]

@@ -1,0 +1,115 @@
+"""The headers of the batches in a Produce payload, read without touching a record.
+
+The gateway must know whether a payload is transactional, whether it smuggles control batches and whose
+producer id it bears; it never needs a record. Message sets of magic 0 and 1, which old clients and
+mirrors still send, are walked message by message. Checksums are upstream's to verify: a header that
+lies about its records cannot gain a permission, because every bit that is authorized is read here.
+"""
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from kustos.wire.record_batch import (
+    COMPRESSION_MASK,
+    CONTROL_BIT,
+    HEADER,
+    HEADER_SIZE_BYTES,
+    LENGTH_END,
+    NO_PRODUCER_ID,
+    TRANSACTIONAL_BIT,
+    CorruptBatchError,
+)
+
+_MAGIC_AT: Final = 16
+_LEGACY: Final = struct.Struct(">qiIbb")
+_LEGACY_OVERHEAD_BYTES: Final = {0: 14, 1: 22}
+"""CRC, magic, attributes, (timestamp,) key length, value length: less cannot be a message."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchHeader:
+    """What one batch, or one message of magic 0 or 1, says of itself. Sizes in bytes."""
+
+    magic: int
+    base_offset: int
+    size_bytes: int
+    attributes: int
+    record_count: int = 1
+    last_offset_delta: int = 0
+    producer_id: int = NO_PRODUCER_ID
+    producer_epoch: int = -1
+    base_sequence: int = -1
+
+    @property
+    def is_transactional(self) -> bool:
+        """Whether it belongs to a transaction (never before magic 2)."""
+        return self.magic >= 2 and self.attributes & TRANSACTIONAL_BIT != 0
+
+    @property
+    def is_control(self) -> bool:
+        """Whether it claims to be a control batch, which no client may send."""
+        return self.magic >= 2 and self.attributes & CONTROL_BIT != 0
+
+    @property
+    def has_producer_id(self) -> bool:
+        """Whether an idempotent or transactional producer sent it."""
+        return self.producer_id != NO_PRODUCER_ID
+
+    @property
+    def compression(self) -> int:
+        """Kafka's codec number: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd."""
+        return self.attributes & COMPRESSION_MASK
+
+
+def batch_headers(records: bytes) -> Iterator[BatchHeader]:
+    """Yield the header of each batch; the payload must consist of whole batches exactly.
+
+    Raises `CorruptBatchError`, when the walk reaches it, for a batch that is cut short, claims an
+    impossible length, or has a magic other than 0, 1 and 2. A null payload is the caller's case.
+    """
+    position, total = 0, len(records)
+    while position < total:
+        if total - position <= _MAGIC_AT:
+            raise CorruptBatchError("the payload ends inside a batch header")
+        magic = records[position + _MAGIC_AT]
+        if magic == 2:
+            header = _current(records, position)
+        elif magic in _LEGACY_OVERHEAD_BYTES:
+            header = _legacy(records, position, magic)
+        else:
+            raise CorruptBatchError(f"the payload holds a batch of magic {magic}, only 0, 1 and 2 exist")
+        yield header
+        position += header.size_bytes
+
+
+def _current(records: bytes, position: int) -> BatchHeader:
+    if len(records) - position < HEADER_SIZE_BYTES:
+        raise CorruptBatchError("the payload ends inside a batch header")
+    (base_offset, length, _, magic, _, attributes, last_offset_delta, _, _,
+     producer_id, producer_epoch, base_sequence, count) = HEADER.unpack_from(records, position)  # fmt: skip
+    if length < HEADER_SIZE_BYTES - LENGTH_END or position + LENGTH_END + length > len(records):
+        raise CorruptBatchError(f"a batch claims {length} bytes, which the payload does not hold")
+    if count < 0 or last_offset_delta < 0:
+        raise CorruptBatchError("a batch has a negative count")
+    return BatchHeader(
+        magic,
+        base_offset,
+        LENGTH_END + length,
+        attributes,
+        count,
+        last_offset_delta,
+        producer_id,
+        producer_epoch,
+        base_sequence,
+    )
+
+
+def _legacy(records: bytes, position: int, magic: int) -> BatchHeader:
+    if len(records) - position < _LEGACY.size:
+        raise CorruptBatchError("the payload ends inside a message header")
+    base_offset, length, _, _, attributes = _LEGACY.unpack_from(records, position)
+    if length < _LEGACY_OVERHEAD_BYTES[magic] or position + LENGTH_END + length > len(records):
+        raise CorruptBatchError(f"a message claims {length} bytes, which the payload does not hold")
+    return BatchHeader(magic, base_offset, LENGTH_END + length, attributes)
