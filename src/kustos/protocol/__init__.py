@@ -1,1 +1,41 @@
-"""protocol"""
+"""The guard, no IO: the authorization table, its one interpreter, fetch-session bookkeeping."""
+
+from kustos.protocol.effects import (
+    Answer,
+    Ask,
+    Effect,
+    Handler,
+    Hangup,
+    ListTopics,
+    Outcome,
+    Relay,
+    Reply,
+    ResolveTopicIds,
+    Serve,
+)
+from kustos.protocol.exchange import Addresses, Check, Decided, Decider, Exchange
+from kustos.protocol.guard import Guard, Opened, RefusedFrameError
+from kustos.protocol.table import TABLE
+
+__all__ = [
+    "TABLE",
+    "Addresses",
+    "Answer",
+    "Ask",
+    "Check",
+    "Decided",
+    "Decider",
+    "Effect",
+    "Exchange",
+    "Guard",
+    "Handler",
+    "Hangup",
+    "ListTopics",
+    "Opened",
+    "Outcome",
+    "RefusedFrameError",
+    "Relay",
+    "Reply",
+    "ResolveTopicIds",
+    "Serve",
+]

@@ -76,7 +76,16 @@ class MessageCodec:
                 raise TypeError(f"{entity.__name__} has no field `{next(iter(given))}` in this version")
 
         names = tuple(plan.name for plan in plans)
-        made = type(entity.__name__, (Message,), {"__slots__": names, "FIELDS": names, "__init__": init})
+        elements = {plan.name: structs[plan.element] for plan in plans if plan.element is not None}
+        nullable = frozenset(plan.name for plan in plans if plan.nullable)
+        body = {
+            "__slots__": names,
+            "FIELDS": names,
+            "ELEMENTS": elements,
+            "NULLABLE": nullable,
+            "__init__": init,
+        }
+        made = type(entity.__name__, (Message,), body)
         structs[entity] = made
         self._namespace[entity.__name__] = made
         for plan in plans:

@@ -4,7 +4,7 @@ Fields carry the bare wire value: integers for times and error codes, 16 bytes f
 arrays, None for null. The names are those of Kafka's schemas in snake case, without `_ms`.
 """
 
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 
 class Message:
@@ -12,6 +12,10 @@ class Message:
 
     __slots__ = ()
     FIELDS: ClassVar[tuple[str, ...]] = ()
+    ELEMENTS: ClassVar[dict[str, type["Message"]]] = {}
+    """The class of each field that is a struct or an array of structs."""
+    NULLABLE: ClassVar[frozenset[str]] = frozenset()
+    """The fields that may be None in this version."""
 
     def __init__(self, **fields: Any) -> None:
         raise TypeError(f"only the codec makes messages, not of {sorted(fields)}")
@@ -33,6 +37,10 @@ class Message:
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as plain containers; holds whatever secrets the message holds."""
         return {name: _plain(getattr(self, name)) for name in self.FIELDS}
+
+    if TYPE_CHECKING:
+        # the fields of a generated class are not known to a type checker
+        def __setattr__(self, name: str, value: Any) -> None: ...
 
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(f"{type(self).__name__} has no field `{name}` in this version")

@@ -1,0 +1,84 @@
+"""Which APIs and versions are offered: upstream's ∩ the table's ∩ the codec's (Kafka 4.3.1)."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from kustos.protocol.codes import INVALID_REQUEST, NONE, UNSUPPORTED_VERSION
+from kustos.protocol.steps import Row
+from kustos.protocol.table import TABLE
+from kustos.wire import Message, codec_versions, response_codec
+from kustos.wire.api_keys import ApiKey
+
+LOCAL_APIS: Final = frozenset(
+    {
+        ApiKey.API_VERSIONS,
+        ApiKey.SASL_HANDSHAKE,
+        ApiKey.SASL_AUTHENTICATE,
+        ApiKey.DESCRIBE_ACLS,
+        ApiKey.CREATE_ACLS,
+        ApiKey.DELETE_ACLS,
+        ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS,
+        ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
+    }
+)
+"""Answered by kustos itself, whatever upstream offers."""
+
+PRODUCE_ADVERTISED_MINIMUM: Final = 0
+"""Kafka offers Produce from 0 for the sake of librdkafka, though 3 is the lowest it reads (KIP-896)."""
+
+
+def offered_versions(upstream: Mapping[int, tuple[int, int]]) -> dict[int, tuple[int, int]]:
+    """Return API key → (lowest, highest version) that a client may use through the gateway."""
+    offered: dict[int, tuple[int, int]] = {}
+    for api_key, row in sorted(TABLE.items()):
+        versions = common_versions(row, None if api_key in LOCAL_APIS else upstream.get(api_key, (0, -1)))
+        if versions is not None:
+            offered[api_key] = versions
+    return offered
+
+
+def common_versions(row: Row, upstream: tuple[int, int] | None) -> tuple[int, int] | None:
+    """Return the versions that a row, its codec and upstream have in common, None if there are none."""
+    known = codec_versions(row.api_key)
+    lowest, highest = known if known is not None else (0, -1)
+    for limit in (row.versions, upstream):
+        if limit is not None:
+            lowest, highest = max(lowest, limit[0]), min(highest, limit[1])
+    return (lowest, highest) if lowest <= highest else None
+
+
+def api_versions_response(
+    version: int, offered: Mapping[int, tuple[int, int]], features: Message | None
+) -> Message:
+    """Return the answer to ApiVersions; `features`: upstream's own answer, whose features are passed on."""
+    codec = response_codec(ApiKey.API_VERSIONS, version)
+    entry = codec.root.ELEMENTS["api_keys"]
+    lowest = {int(ApiKey.PRODUCE): PRODUCE_ADVERTISED_MINIMUM}
+    values: dict[str, object] = {
+        "error_code": NONE,
+        "api_keys": [
+            entry(api_key=key, min_version=lowest.get(key, versions[0]), max_version=versions[1])
+            for key, versions in offered.items()
+        ],
+    }
+    for name in ("supported_features", "finalized_features"):
+        if features is not None and name in codec.root.FIELDS and name in features.FIELDS:
+            made = codec.root.ELEMENTS[name]
+            values[name] = [made(**feature.to_dict()) for feature in getattr(features, name)]
+    if features is not None and "finalized_features_epoch" in codec.root.FIELDS:
+        values["finalized_features_epoch"] = features.finalized_features_epoch
+    return codec.root(**values)
+
+
+def unsupported_version_response() -> Message:
+    """Return the answer to an ApiVersions version that nobody here knows: version 0, one range (KIP-511)."""
+    codec = response_codec(ApiKey.API_VERSIONS, 0)
+    versions = codec_versions(ApiKey.API_VERSIONS) or (0, 0)
+    entry = codec.root.ELEMENTS["api_keys"]
+    key = entry(api_key=int(ApiKey.API_VERSIONS), min_version=versions[0], max_version=versions[1])
+    return codec.root(error_code=UNSUPPORTED_VERSION, api_keys=[key])
+
+
+def invalid_request_response(version: int) -> Message:
+    """Return the answer to an ApiVersions whose software name or version is none (KIP-511)."""
+    return response_codec(ApiKey.API_VERSIONS, version).root(error_code=INVALID_REQUEST)

@@ -1,0 +1,51 @@
+"""Kafka's error codes and the texts that its brokers send with them.
+
+Source: `org.apache.kafka.common.protocol.Errors`, 4.3.1.
+"""
+
+from typing import Final
+
+from kio.schema.errors import ErrorCode
+
+from kustos.acl import ResourceType
+
+NONE: Final = 0
+
+DENIED_CODE: Final[dict[ResourceType, int]] = {
+    ResourceType.TOPIC: ErrorCode.topic_authorization_failed.value,
+    ResourceType.GROUP: ErrorCode.group_authorization_failed.value,
+    ResourceType.CLUSTER: ErrorCode.cluster_authorization_failed.value,
+    ResourceType.TRANSACTIONAL_ID: ErrorCode.transactional_id_authorization_failed.value,
+}
+"""What a client is told when an operation on this type is denied."""
+
+MESSAGES: Final[dict[int, str]] = {
+    ErrorCode.unknown_server_error.value: (
+        "The server experienced an unexpected error when processing the request."
+    ),
+    ErrorCode.topic_authorization_failed.value: "Topic authorization failed.",
+    ErrorCode.group_authorization_failed.value: "Group authorization failed.",
+    ErrorCode.cluster_authorization_failed.value: "Cluster authorization failed.",
+    ErrorCode.transactional_id_authorization_failed.value: "Transactional Id authorization failed.",
+    ErrorCode.invalid_request.value: (
+        "This most likely occurs because of a request being malformed by the client library or the "
+        "message was sent to an incompatible broker. See the broker logs for more details."
+    ),
+    ErrorCode.unknown_topic_id.value: "This server does not host this topic ID.",
+    ErrorCode.unknown_topic_or_partition.value: "This server does not host this topic-partition.",
+}
+"""The texts that clients of Kafka see; a protocol constant like the code."""
+
+UNKNOWN_SERVER_ERROR: Final = ErrorCode.unknown_server_error.value
+UNKNOWN_TOPIC_OR_PARTITION: Final = ErrorCode.unknown_topic_or_partition.value
+TOPIC_AUTHORIZATION_FAILED: Final = ErrorCode.topic_authorization_failed.value
+GROUP_AUTHORIZATION_FAILED: Final = ErrorCode.group_authorization_failed.value
+CLUSTER_AUTHORIZATION_FAILED: Final = ErrorCode.cluster_authorization_failed.value
+TRANSACTIONAL_ID_AUTHORIZATION_FAILED: Final = ErrorCode.transactional_id_authorization_failed.value
+ILLEGAL_SASL_STATE: Final = ErrorCode.illegal_sasl_state.value
+UNSUPPORTED_VERSION: Final = ErrorCode.unsupported_version.value
+INVALID_REQUEST: Final = ErrorCode.invalid_request.value
+FETCH_SESSION_ID_NOT_FOUND: Final = ErrorCode.fetch_session_id_not_found.value
+INVALID_FETCH_SESSION_EPOCH: Final = ErrorCode.invalid_fetch_session_epoch.value
+FETCH_SESSION_TOPIC_ID_ERROR: Final = ErrorCode.fetch_session_topic_id_error.value
+UNKNOWN_TOPIC_ID: Final = ErrorCode.unknown_topic_id.value

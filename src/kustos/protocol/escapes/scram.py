@@ -1,0 +1,34 @@
+"""AlterUserScramCredentials and the SASL requests: refusals that no list of the request mirrors."""
+
+from kustos.acl import AclOperation
+from kustos.authorizer import AuthorizerError
+from kustos.protocol.codes import (
+    CLUSTER_AUTHORIZATION_FAILED,
+    ILLEGAL_SASL_STATE,
+    MESSAGES,
+    UNKNOWN_SERVER_ERROR,
+)
+from kustos.protocol.effects import Handler, Reply, Serve
+from kustos.protocol.exchange import Exchange
+from kustos.protocol.steps import RefuseRequestError, Row
+
+
+def refuse_sasl(_exchange: Exchange, _row: Row) -> Handler:
+    """Refuse an authentication request where it has no place any more."""
+    yield from ()
+    raise RefuseRequestError(ILLEGAL_SASL_STATE)
+
+
+def alter_scram(exchange: Exchange, _row: Row) -> Handler:
+    """Serve who may ALTER the cluster; a refusal names each user once, sorted, as Kafka's does."""
+    code = CLUSTER_AUTHORIZATION_FAILED
+    try:
+        if exchange.allows_cluster(AclOperation.ALTER):
+            return Reply((yield Serve(exchange.request)))
+    except AuthorizerError:
+        code = UNKNOWN_SERVER_ERROR
+    root = exchange.response_codec.root
+    result = root.ELEMENTS["results"]
+    users = {item.name for item in (*exchange.request.deletions, *exchange.request.upsertions)}
+    results = [result(user=user, error_code=code, error_message=MESSAGES[code]) for user in sorted(users)]
+    return Reply(root(results=results))

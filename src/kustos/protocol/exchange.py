@@ -1,0 +1,124 @@
+"""One request on its way: what it says, who asks, and the decisions taken for it."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from kustos.acl import CLUSTER_NAME, SUPPORTED_OPERATIONS, AclOperation, ResourceType
+from kustos.authorizer import Action, Decision
+from kustos.protocol.fetch_sessions import FetchSessions
+from kustos.wire import Message, MessageCodec, RequestHeader, response_codec
+
+
+class Decider(Protocol):
+    """The authorizer as one connection sees it: principal and host are fixed."""
+
+    def decide(self, operation: AclOperation, resource_type: ResourceType, name: str) -> Decision:
+        """Return the decision by the ACLs of this moment; raise `AuthorizerError` if there is none."""
+
+    def decide_by_resource_type(self, operation: AclOperation, resource_type: ResourceType) -> Decision:
+        """Return whether it is allowed on some resource of the type; raise `AuthorizerError`."""
+
+
+class Addresses(Protocol):
+    """Where clients find the brokers: always through the gateway."""
+
+    def advertised(self, node_id: int, host: str, port: int) -> tuple[str, int]:
+        """Return the address to give to clients in place of an upstream broker's own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A question to the authorizer, with Kafka's flags for its audit log."""
+
+    operation: AclOperation
+    resource_type: ResourceType
+    log_if_allowed: bool = True
+    log_if_denied: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """A decision with the action it answers; `listing` when it only filters what a client may see."""
+
+    action: Action
+    decision: Decision
+    listing: bool
+    name: str | None
+    """The resource name; None for a question about any resource of the type."""
+
+
+@dataclass(slots=True)
+class Exchange:
+    """The state that the steps of one request share. `topic_names` holds the ids resolved for it."""
+
+    header: RequestHeader
+    codec: MessageCodec
+    request: Message
+    decider: Decider
+    addresses: Addresses
+    auto_creates_topics: bool = True
+    """Whether upstream has `auto.create.topics.enable`; assumed where it could not be learnt."""
+    fetch_sessions: FetchSessions = field(default_factory=FetchSessions)
+    """Those of the connection that the request came by."""
+    decided: list[Decided] = field(default_factory=list)
+    topic_names: dict[bytes, str] = field(default_factory=dict)
+
+    @property
+    def version(self) -> int:
+        """The version of the request, and so of its response."""
+        return self.header.api_version
+
+    @property
+    def response_codec(self) -> MessageCodec:
+        """The codec of the response."""
+        return response_codec(self.header.api_key, self.header.api_version)
+
+    def allows(self, check: Check, name: str, references: int = 1, *, listing: bool = False) -> bool:
+        """Return whether the check passes for this name, and keep the decision for the audit log."""
+        decision = self.decider.decide(check.operation, check.resource_type, name)
+        action = Action(
+            check.resource_type,
+            name,
+            check.operation,
+            references,
+            check.log_if_allowed,
+            check.log_if_denied,
+        )
+        self.decided.append(Decided(action, decision, listing, name))
+        return decision.allowed
+
+    def allows_cluster(self, operation: AclOperation, *, log_if_denied: bool = True) -> bool:
+        """Return whether the operation on the cluster is allowed."""
+        return self.allows(Check(operation, ResourceType.CLUSTER, log_if_denied=log_if_denied), CLUSTER_NAME)
+
+    def allows_on_some(self, operation: AclOperation, resource_type: ResourceType) -> bool:
+        """Return whether the operation is allowed on at least one resource of the type."""
+        decision = self.decider.decide_by_resource_type(operation, resource_type)
+        action = Action(resource_type, "", operation, 0, log_if_allowed=True, log_if_denied=False)
+        self.decided.append(Decided(action, decision, listing=False, name=None))
+        return decision.allowed
+
+    def allowed_names(self, check: Check, names: Iterable[str], *, listing: bool = False) -> frozenset[str]:
+        """Return the names that pass, each asked once with the number of times it occurs."""
+        references: dict[str, int] = {}
+        for name in names:
+            references[name] = references.get(name, 0) + 1
+        return frozenset(
+            name for name, count in references.items() if self.allows(check, name, count, listing=listing)
+        )
+
+    def operations_bits(self, resource_type: ResourceType, name: str) -> int:
+        """Return the bit field of the supported operations that are allowed on this resource.
+
+        Kafka flags neither result of these for its log. The field is a signed int32.
+        """
+        bits = 0
+        for operation in SUPPORTED_OPERATIONS[resource_type]:
+            check = Check(operation, resource_type, log_if_allowed=False, log_if_denied=False)
+            if self.allows(check, name, listing=True):
+                bits |= 1 << operation
+        return bits
+
+
+NameOf = Callable[[Message], str]

@@ -1,0 +1,145 @@
+"""The guard of one connection: takes a request frame, says what is to be done with it.
+
+What passes as bytes was fully understood: the client's own frame goes upstream only if header and body
+were read to the last byte in their canonical form; unknown tagged fields are left out by writing the
+request anew; anything else closes the connection. Whatever goes wrong in here ends the same way.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from kustos.protocol.api_versions import (
+    invalid_request_response,
+    unsupported_version_response,
+)
+from kustos.protocol.effects import Handler, Reply
+from kustos.protocol.exchange import Addresses, Decider, Exchange
+from kustos.protocol.fetch_sessions import FetchSessions
+from kustos.protocol.interpreter import handle
+from kustos.protocol.steps import Row
+from kustos.protocol.table import TABLE
+from kustos.wire import (
+    MalformedMessageError,
+    Message,
+    MessageCodec,
+    UnsupportedMessageError,
+    peek_api,
+    read_request_header,
+    request_codec,
+    request_frame,
+    response_codec,
+    response_frame,
+)
+from kustos.wire.api_keys import ApiKey, api_name
+
+SOFTWARE_NAME: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+"""What ApiVersions may call a client and its version (KIP-511)."""
+
+
+class RefusedFrameError(Exception):
+    """A frame that closes the connection without an answer; the text is for our log only."""
+
+
+@dataclass(slots=True)
+class Opened:
+    """A request under way: its exchange, its handler, and how to send it on."""
+
+    exchange: Exchange
+    handler: Handler
+    row: Row
+    frame: bytes
+    had_unknown_tags: bool = False
+
+    def upstream_frame(self, message: Message | None, api_version: int | None = None) -> bytes:
+        """Return the whole frame to send upstream, with its length before it.
+
+        `message` None: the client's own bytes, unless they held tagged fields that nobody knows.
+        """
+        header = self.exchange.header
+        codec = self.exchange.codec
+        if message is None:
+            if not header.had_unknown_tags and not self.had_unknown_tags:
+                return len(self.frame).to_bytes(4, "big") + self.frame
+            message = self.exchange.request
+        elif api_version is not None and api_version != header.api_version:
+            codec = request_codec(header.api_key, api_version)
+        body = codec.encode(message)
+        return request_frame(codec, header.api_key, header.correlation_id, header.client_id, body)
+
+    def answer_codec(self, api_version: int | None) -> MessageCodec:
+        """Return the codec of what upstream answers to a request of this version."""
+        header = self.exchange.header
+        return response_codec(header.api_key, header.api_version if api_version is None else api_version)
+
+    def client_frame(self, content: Message | bytes) -> bytes:
+        """Return the whole frame to send to the client."""
+        codec = self.exchange.response_codec
+        body = content if isinstance(content, bytes) else codec.encode(content)
+        header = self.exchange.header
+        return response_frame(header.api_key, codec, header.correlation_id, body)
+
+
+@dataclass(slots=True)
+class Guard:
+    """Opens the requests of one connection. `offered` is what ApiVersions told or would tell it."""
+
+    decider: Decider
+    addresses: Addresses
+    offered: Mapping[int, tuple[int, int]]
+    auto_creates_topics: bool = True
+    fetch_sessions: FetchSessions = field(default_factory=FetchSessions)
+
+    def open(self, frame: bytes) -> Opened | bytes:
+        """Return the request that a frame holds, or the frame that answers it at once.
+
+        Raise `RefusedFrameError` for what is no request that may be made here.
+        """
+        try:
+            api_key, api_version, _ = peek_api(frame)
+            row = TABLE.get(api_key)
+            versions = self.offered.get(api_key)
+            if row is None or versions is None:
+                raise RefusedFrameError(f"the API {api_name(api_key)} is not offered here")
+            if not versions[0] <= api_version <= versions[1]:
+                if api_key == ApiKey.API_VERSIONS:
+                    return self._unsupported_api_versions(frame)
+                raise RefusedFrameError(f"{api_name(api_key)} v{api_version} is not offered here")
+            codec = request_codec(api_key, api_version)
+            header = read_request_header(frame, codec.flexible)
+            request, had_unknown_tags = codec.decode(frame, header.body_offset)
+        except (MalformedMessageError, UnsupportedMessageError) as error:
+            raise RefusedFrameError(str(error)) from None
+        exchange = Exchange(
+            header,
+            codec,
+            request,
+            self.decider,
+            self.addresses,
+            self.auto_creates_topics,
+            self.fetch_sessions,
+        )
+        handler = self._checked_api_versions(exchange) or handle(exchange, row)
+        return Opened(exchange, handler, row, frame, had_unknown_tags)
+
+    def _unsupported_api_versions(self, frame: bytes) -> bytes:
+        _, _, correlation_id = peek_api(frame)
+        codec = response_codec(ApiKey.API_VERSIONS, 0)
+        body = codec.encode(unsupported_version_response())
+        return response_frame(ApiKey.API_VERSIONS, codec, correlation_id, body)
+
+    def _checked_api_versions(self, exchange: Exchange) -> Handler | None:
+        """Return the handler that refuses an ApiVersions whose client has no proper name."""
+        request = exchange.request
+        if exchange.header.api_key != ApiKey.API_VERSIONS or "client_software_name" not in request.FIELDS:
+            return None
+        names = (request.client_software_name, request.client_software_version)
+        if all(SOFTWARE_NAME.fullmatch(name) for name in names):
+            return None
+        return _reply_at_once(Reply(invalid_request_response(exchange.version)))
+
+
+def _reply_at_once(reply: Reply) -> Handler:
+    yield from ()
+    return reply

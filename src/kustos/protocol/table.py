@@ -1,0 +1,282 @@
+"""The authorization of every API, as data.
+
+An API without a row is not offered in ApiVersions and closes the connection when it comes all the
+same: nothing is forwarded unchecked. Derived from `KafkaApis` and `ControllerApis` of Kafka 4.4.0 and
+held against a real broker of 4.3.1 by the conformance tests.
+"""
+
+from typing import Any, Final
+
+from kustos.acl import CLUSTER_NAME, AclOperation, ResourceType
+from kustos.protocol.codes import CLUSTER_AUTHORIZATION_FAILED, INVALID_REQUEST, UNKNOWN_SERVER_ERROR
+from kustos.protocol.escapes.fetch import fetch
+from kustos.protocol.escapes.groups import (
+    DESCRIBE_GROUP,
+    GROUP_ITEMS,
+    consumer_group_describe,
+    offset_fetch,
+)
+from kustos.protocol.escapes.metadata import metadata
+from kustos.protocol.escapes.produce import init_producer_id, produce
+from kustos.protocol.escapes.scram import alter_scram, refuse_sasl
+from kustos.protocol.escapes.topics import create_topics, delete_topics, describe_topic_partitions
+from kustos.protocol.exchange import Check, Exchange
+from kustos.protocol.shapes import Items, Refusal
+from kustos.protocol.steps import (
+    ClusterOperations,
+    Gate,
+    Hide,
+    Operations,
+    RefuseRequestError,
+    Rewrite,
+    Row,
+    ServeLocally,
+    Strip,
+)
+from kustos.wire import Message
+from kustos.wire.api_keys import ApiKey
+
+READ_GROUP = Check(AclOperation.READ, ResourceType.GROUP)
+READ_TOPIC = Check(AclOperation.READ, ResourceType.TOPIC)
+WRITE_TOPIC = Check(AclOperation.WRITE, ResourceType.TOPIC)
+DESCRIBE_TOPIC = Check(AclOperation.DESCRIBE, ResourceType.TOPIC)
+DESCRIBE_TRANSACTION = Check(AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID)
+CLUSTER_ACTION = Check(AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER)
+DESCRIBE_CLUSTER = Check(AclOperation.DESCRIBE, ResourceType.CLUSTER)
+ALTER_CLUSTER = Check(AclOperation.ALTER, ResourceType.CLUSTER)
+
+TOPIC_NAME_OR_ID: Final = (("name", "name"), ("topic_id", "topic_id"))
+SHARE_COORDINATOR_SINCE = 6
+
+
+def partitions(
+    request_list: str, request_index: str, response_list: str, response_index: str, **extra: Any
+) -> Items:
+    """Return the shape of the partitions below a topic."""
+    return Items(request_list, response_list, ((request_index, response_index),), extra=extra)
+
+
+PRODUCED = Items(
+    "topic_data",
+    "responses",
+    TOPIC_NAME_OR_ID,
+    code_field=None,
+    inner=partitions("partition_data", "index", "partition_responses", "index", base_offset=-1),
+)
+LISTED_OFFSETS = Items(
+    "topics",
+    "topics",
+    TOPIC_NAME_OR_ID,
+    code_field=None,
+    inner=partitions("partitions", "partition_index", "partitions", "partition_index"),
+)
+COMMITTED = Items(
+    "topics",
+    "topics",
+    TOPIC_NAME_OR_ID,
+    code_field=None,
+    inner=partitions("partitions", "partition_index", "partitions", "partition_index"),
+)
+FETCHED = Items(
+    "topics",
+    "responses",
+    (("topic", "topic"), ("topic_id", "topic_id")),
+    code_field=None,
+    inner=partitions(
+        "partitions", "partition", "partitions", "partition_index", high_watermark=-1, records=b""
+    ),
+)
+UNFETCHED_OFFSETS = Items(
+    "topics",
+    "topics",
+    TOPIC_NAME_OR_ID,
+    code_field=None,
+    inner=partitions(
+        "partition_indexes",
+        "",
+        "partitions",
+        "partition_index",
+        committed_offset=-1,
+        committed_leader_epoch=-1,
+        metadata="",
+    ),
+)
+COORDINATORS = Items("coordinator_keys", "coordinators", (("", "key"),), extra={"node_id": -1, "port": -1})
+DESCRIBED_GROUPS = Items("groups", "groups", (("", "group_id"),))
+CONFIGS = Items(
+    "resources",
+    "results",
+    (("resource_type", "resource_type"), ("resource_name", "resource_name")),
+    message_field="error_message",
+)
+TOPIC_ENTRIES = Items("topics", "topics", (("name", "name"), ("topic_id", "topic_id")))
+DELETED = Items("topics", "responses", (("name", "name"), ("topic_id", "topic_id")))
+CREATED_ACLS = Items("creations", "results", (), message_field="error_message")
+DELETED_ACLS = Items("filters", "filter_results", (), message_field="error_message")
+TOP = Refusal()
+TOP_WITH_MESSAGE = Refusal(message_field="error_message")
+
+
+def group_of(request: Message) -> list[str]:
+    """Return the one group that a request is about."""
+    return [request.group_id]
+
+
+def cluster(_request: Message) -> list[str]:
+    """Return the name of the one cluster."""
+    return [CLUSTER_NAME]
+
+
+def coordinator_question(exchange: Exchange, key: str) -> tuple[Check, str] | None:
+    """Return what the type of a coordinator's key asks for."""
+    key_type = exchange.request.get("key_type", 0)
+    if key_type == SHARE_COORDINATOR:
+        if exchange.version < SHARE_COORDINATOR_SINCE:
+            raise RefuseRequestError(INVALID_REQUEST)
+        if not exchange.allows(CLUSTER_ACTION, CLUSTER_NAME):
+            raise RefuseRequestError(CLUSTER_AUTHORIZATION_FAILED)
+        return None
+    if key_type not in COORDINATOR_CHECKS:
+        raise RefuseRequestError(UNKNOWN_SERVER_ERROR)
+    return COORDINATOR_CHECKS[key_type], key
+
+
+def config_question(_exchange: Exchange, resource: Message) -> tuple[Check, str] | None:
+    """Return what the type of a config resource asks for."""
+    check = CONFIG_CHECKS.get(resource.resource_type)
+    if check is None:
+        raise RefuseRequestError(INVALID_REQUEST)
+    is_cluster = check.resource_type is ResourceType.CLUSTER
+    return check, CLUSTER_NAME if is_cluster else resource.resource_name
+
+
+SHARE_COORDINATOR: Final = 2
+COORDINATOR_CHECKS: Final[dict[int, Check]] = {0: DESCRIBE_GROUP, 1: DESCRIBE_TRANSACTION}
+"""By the type of a coordinator's key: group, transaction."""
+
+CONFIG_CHECKS: Final[dict[int, Check]] = {
+    2: Check(AclOperation.DESCRIBE_CONFIGS, ResourceType.TOPIC),
+    4: Check(AclOperation.DESCRIBE_CONFIGS, ResourceType.CLUSTER),
+    8: Check(AclOperation.DESCRIBE_CONFIGS, ResourceType.CLUSTER),
+    16: Check(AclOperation.DESCRIBE_CONFIGS, ResourceType.CLUSTER),
+    32: Check(AclOperation.DESCRIBE_CONFIGS, ResourceType.GROUP),
+}
+"""By the type of a config resource: topic, broker, broker logger, client metrics, group."""
+
+GROUP_OPERATIONS = Operations(
+    "groups", "group_id", ResourceType.GROUP, "authorized_operations", "include_authorized_operations"
+)
+
+
+def _served(api_key: ApiKey, check: Check, refusal: Refusal) -> Row:
+    """Return the row of an API that kustos answers itself."""
+    return Row(api_key, refusal, (Gate(check, cluster), ServeLocally()))
+
+
+ROWS: Final[tuple[Row, ...]] = (
+    Row(
+        ApiKey.PRODUCE,
+        Refusal(top_field=None, items=PRODUCED),
+        (Strip(PRODUCED, WRITE_TOPIC, "name", counts_inner=True), Rewrite("node_endpoints", "node_id")),
+        escape=produce,
+    ),
+    Row(ApiKey.FETCH, Refusal(items=FETCHED), escape=fetch, exclusive=True),
+    Row(
+        ApiKey.LIST_OFFSETS,
+        Refusal(top_field=None, items=LISTED_OFFSETS),
+        (Strip(LISTED_OFFSETS, DESCRIBE_TOPIC, "name"),),
+    ),
+    Row(ApiKey.METADATA, Refusal(top_field=None, items=TOPIC_ENTRIES), escape=metadata),
+    Row(
+        ApiKey.OFFSET_COMMIT,
+        Refusal(top_field=None, items=COMMITTED),
+        (Gate(READ_GROUP, group_of), Strip(COMMITTED, READ_TOPIC, "name")),
+    ),
+    Row(ApiKey.OFFSET_FETCH, Refusal(items=UNFETCHED_OFFSETS), escape=offset_fetch),
+    Row(
+        ApiKey.FIND_COORDINATOR,
+        Refusal(message_field="error_message", extra={"node_id": -1, "port": -1}, items=COORDINATORS),
+        (
+            Gate(coordinator_question, lambda request: [request.key] if "key" in request.FIELDS else []),
+            Strip(COORDINATORS, coordinator_question, ""),
+            Rewrite("coordinators", "node_id"),
+            Rewrite("", "node_id"),
+        ),
+    ),
+    Row(
+        ApiKey.JOIN_GROUP,
+        Refusal(extra={"generation_id": -1, "protocol_name": None}),
+        (Gate(READ_GROUP, group_of),),
+    ),
+    Row(ApiKey.HEARTBEAT, TOP, (Gate(READ_GROUP, group_of),)),
+    Row(ApiKey.LEAVE_GROUP, TOP, (Gate(READ_GROUP, group_of),)),
+    Row(ApiKey.SYNC_GROUP, TOP, (Gate(READ_GROUP, group_of),)),
+    Row(
+        ApiKey.DESCRIBE_GROUPS,
+        Refusal(top_field=None, items=DESCRIBED_GROUPS),
+        (Strip(DESCRIBED_GROUPS, DESCRIBE_GROUP, ""), GROUP_OPERATIONS),
+    ),
+    Row(
+        ApiKey.LIST_GROUPS,
+        TOP,
+        (
+            Hide(
+                "groups",
+                "group_id",
+                Check(AclOperation.DESCRIBE, ResourceType.GROUP, log_if_denied=False),
+                unless_cluster=AclOperation.DESCRIBE,
+            ),
+        ),
+    ),
+    Row(ApiKey.SASL_HANDSHAKE, TOP, escape=refuse_sasl),
+    Row(ApiKey.API_VERSIONS, TOP, (ServeLocally(),)),
+    Row(ApiKey.CREATE_TOPICS, Refusal(top_field=None, items=TOPIC_ENTRIES), escape=create_topics),
+    Row(ApiKey.DELETE_TOPICS, Refusal(top_field=None, items=DELETED), escape=delete_topics),
+    Row(
+        ApiKey.INIT_PRODUCER_ID,
+        Refusal(extra={"producer_id": -1, "producer_epoch": -1}),
+        escape=init_producer_id,
+    ),
+    _served(ApiKey.DESCRIBE_ACLS, DESCRIBE_CLUSTER, TOP_WITH_MESSAGE),
+    _served(ApiKey.CREATE_ACLS, ALTER_CLUSTER, Refusal(top_field=None, items=CREATED_ACLS)),
+    _served(ApiKey.DELETE_ACLS, ALTER_CLUSTER, Refusal(top_field=None, items=DELETED_ACLS)),
+    Row(
+        ApiKey.DESCRIBE_CONFIGS,
+        Refusal(top_field=None, items=CONFIGS),
+        (Strip(CONFIGS, config_question, "resource_name"),),
+    ),
+    Row(ApiKey.SASL_AUTHENTICATE, TOP_WITH_MESSAGE, escape=refuse_sasl),
+    _served(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, DESCRIBE_CLUSTER, TOP_WITH_MESSAGE),
+    Row(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, Refusal(top_field=None), escape=alter_scram),
+    Row(
+        ApiKey.DESCRIBE_CLUSTER,
+        TOP_WITH_MESSAGE,
+        (
+            ClusterOperations("cluster_authorized_operations", "include_cluster_authorized_operations"),
+            Rewrite("brokers", "broker_id"),
+        ),
+    ),
+    Row(
+        ApiKey.CONSUMER_GROUP_HEARTBEAT,
+        TOP_WITH_MESSAGE,
+        (
+            Gate(READ_GROUP, group_of),
+            Gate(DESCRIBE_TOPIC, lambda request: list(dict.fromkeys(request.subscribed_topic_names or ()))),
+        ),
+        # version 1 brings regular expressions that only the group coordinator can authorize
+        versions=(0, 0),
+    ),
+    Row(
+        ApiKey.CONSUMER_GROUP_DESCRIBE,
+        Refusal(top_field=None, items=GROUP_ITEMS),
+        (GROUP_OPERATIONS,),
+        escape=consumer_group_describe,
+    ),
+    Row(
+        ApiKey.DESCRIBE_TOPIC_PARTITIONS,
+        Refusal(top_field=None, items=TOPIC_ENTRIES),
+        escape=describe_topic_partitions,
+    ),
+)
+
+TABLE: Final[dict[int, Row]] = {int(row.api_key): row for row in ROWS}
