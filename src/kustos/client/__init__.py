@@ -1,1 +1,34 @@
-"""client"""
+"""Outgoing Kafka connections that drive the sans-IO machines: upstreams, quorum, administration."""
+
+from kustos.client.addresses import NodeAddress, parse_address, parse_bootstrap_servers
+from kustos.client.connection import ConnectionLimits, KafkaConnection
+from kustos.client.errors import (
+    AuthenticationFailedError,
+    CannotConnectError,
+    ClientError,
+    ConnectionClosedError,
+    KafkaError,
+    ProtocolViolationError,
+    RequestTimedOutError,
+    SettingsError,
+    UnsupportedVersionError,
+)
+from kustos.client.versions import choose_version
+
+__all__ = [
+    "AuthenticationFailedError",
+    "CannotConnectError",
+    "ClientError",
+    "ConnectionClosedError",
+    "ConnectionLimits",
+    "KafkaConnection",
+    "KafkaError",
+    "NodeAddress",
+    "ProtocolViolationError",
+    "RequestTimedOutError",
+    "SettingsError",
+    "UnsupportedVersionError",
+    "choose_version",
+    "parse_address",
+    "parse_bootstrap_servers",
+]

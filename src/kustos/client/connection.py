@@ -1,0 +1,323 @@
+"""One outgoing connection to a Kafka node: frames out, answers matched to their requests.
+
+Kafka answers the requests of a connection in order, so what waits is a queue and each answer must
+carry the correlation id at its head; any other is a broken peer, and the connection ends. A request
+that times out ends it too (as in Kafka's own client): what comes later could not be told apart from a
+stalled peer. Whatever ends a connection fails all that wait on it with one typed error.
+"""
+
+import asyncio
+import ssl
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final, Self, cast
+
+from kustos import __version__
+from kustos.client.errors import (
+    UNSUPPORTED_VERSION,
+    CannotConnectError,
+    ClientError,
+    ConnectionClosedError,
+    ProtocolViolationError,
+    RequestTimedOutError,
+    raise_for,
+)
+from kustos.client.versions import ApiVersions, choose_version
+from kustos.wire import (
+    FrameReader,
+    MalformedMessageError,
+    Message,
+    MessageCodec,
+    read_response_header,
+    request_codec,
+    request_frame,
+    response_codec,
+    response_header_is_flexible,
+)
+from kustos.wire.api_keys import ApiKey, api_name
+
+MAX_CORRELATION_ID: Final = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionLimits:
+    """What one connection may cost us. Times in milliseconds, sizes in bytes."""
+
+    connect_timeout_ms: int = 10_000
+    """TCP, TLS and SASL together: Kafka's `socket.connection.setup.timeout.ms`."""
+
+    request_timeout_ms: int = 30_000
+    """Kafka's `request.timeout.ms` of clients."""
+
+    max_response_bytes: int = 100 * 1024 * 1024
+    """No answer to an administrator is larger; Kafka's `socket.request.max.bytes` has this value."""
+
+    max_in_flight: int = 64
+    """Requests that wait for answers; more wait their turn. Bounds memory against a slow peer."""
+
+
+@dataclass(slots=True)
+class _Pending:
+    correlation_id: int
+    api_key: int
+    codec: MessageCodec
+    answer: asyncio.Future[Message] = field(repr=False)
+
+
+class KafkaConnection(asyncio.Protocol):
+    """A connection that speaks Kafka; made by `kustos.client.connect`, or `open` without SASL.
+
+    Safe for many tasks of one event loop. `versions` holds what the peer offers once opened.
+    """
+
+    def __init__(self, host: str, port: int, client_id: str | None, limits: ConnectionLimits) -> None:
+        self.host: Final = host
+        self.port: Final = port
+        self.client_id: Final = client_id
+        self.limits: Final = limits
+        self.versions: ApiVersions = {}
+        self.session_expires_at: float | None = None
+        self._reader = FrameReader(limits.max_response_bytes)
+        self._pending: deque[_Pending] = deque()
+        self._slots = asyncio.Semaphore(limits.max_in_flight)
+        self._writable = asyncio.Event()
+        self._writable.set()
+        self._correlation_id = 0
+        self._transport: asyncio.Transport | None = None
+        self._failure: ClientError | None = None
+        self._lost = asyncio.get_running_loop().create_future()
+
+    @classmethod
+    async def open(
+        cls,
+        host: str,
+        port: int,
+        *,
+        tls: ssl.SSLContext | None = None,
+        client_id: str | None = "kustos",
+        limits: ConnectionLimits | None = None,
+    ) -> Self:
+        """Return a connection that knows the peer's versions and has not authenticated.
+
+        Raise `CannotConnectError` where nobody answers in time, or not in Kafka's protocol.
+        """
+        limits = limits or ConnectionLimits()
+        loop = asyncio.get_running_loop()
+        connection = None
+        try:
+            async with asyncio.timeout(limits.connect_timeout_ms / 1000):
+                _, connection = await loop.create_connection(
+                    lambda: cls(host, port, client_id, limits), host, port, ssl=tls
+                )
+                await connection._negotiate()
+        except TimeoutError as error:
+            if connection is not None:
+                connection.close()
+            raise CannotConnectError(
+                f"`{host}:{port}` did not answer within {limits.connect_timeout_ms} ms; "
+                "check the address and that its listener has this security protocol"
+            ) from error
+        except ssl.SSLError as error:
+            raise CannotConnectError(f"TLS with `{host}:{port}` failed: {_reason(error)}") from error
+        except (OSError, ValueError, UnicodeError) as error:
+            raise CannotConnectError(f"cannot connect to `{host}:{port}`: {_reason(error)}") from error
+        except ConnectionClosedError as error:
+            raise CannotConnectError(
+                f"`{host}:{port}` closed the connection at the first request ({error}); "
+                "check that its listener has this security protocol"
+            ) from error
+        except BaseException:
+            if connection is not None:
+                connection.close()
+            raise
+        return connection
+
+    @property
+    def is_open(self) -> bool:
+        """Whether requests can be sent."""
+        return self._transport is not None and self._failure is None
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether it is open and its SASL session has not run out (KIP-368)."""
+        expires_at = self.session_expires_at
+        return self.is_open and (expires_at is None or asyncio.get_running_loop().time() < expires_at)
+
+    @property
+    def in_flight(self) -> int:
+        """How many requests wait for their answers."""
+        return len(self._pending)
+
+    def choose_version(self, api_key: int, cap: int | None = None, floor: int = 0) -> int:
+        """Return the highest version that both sides have, within `floor`..`cap`."""
+        return choose_version(self.versions, api_key, cap, floor)
+
+    async def request(
+        self,
+        api_key: int,
+        build: Callable[[MessageCodec], Message],
+        *,
+        cap: int | None = None,
+        floor: int = 0,
+        timeout_ms: int | None = None,
+    ) -> Message:
+        """Return the answer to what `build` makes with the codec of the chosen version."""
+        version = self.choose_version(api_key, cap, floor)
+        return await self.send(
+            api_key, version, build(request_codec(api_key, version)), timeout_ms=timeout_ms
+        )
+
+    async def send(
+        self, api_key: int, version: int, message: Message, *, timeout_ms: int | None = None
+    ) -> Message:
+        """Return the answer to this request in exactly this version.
+
+        Raise `RequestTimedOutError`, `ConnectionClosedError` or `ProtocolViolationError`; error codes
+        inside the answer are the caller's to read.
+        """
+        codec = request_codec(api_key, version)
+        body = codec.encode(message)
+        limit_ms = timeout_ms or self.limits.request_timeout_ms
+        try:
+            async with asyncio.timeout(limit_ms / 1000):
+                await self._slots.acquire()
+                try:
+                    await self._writable.wait()
+                    pending = self._write(api_key, codec, body)
+                except BaseException:
+                    self._slots.release()
+                    raise
+                return await pending.answer
+        except TimeoutError as error:
+            timed_out = RequestTimedOutError(
+                f"`{self.host}:{self.port}` did not answer `{api_name(api_key)}` within {limit_ms} ms"
+            )
+            self._fail(timed_out)
+            raise timed_out from error
+
+    def close(self) -> None:
+        """Close now; whatever waits fails with `ConnectionClosedError`. Closing twice is harmless."""
+        self._fail(ConnectionClosedError(f"the connection to `{self.host}:{self.port}` was closed by us"))
+
+    async def wait_closed(self) -> None:
+        """Return when the socket is gone."""
+        await asyncio.shield(self._lost)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.close()
+        await self.wait_closed()
+
+    def _write(self, api_key: int, codec: MessageCodec, body: bytes) -> _Pending:
+        if self._failure is not None:
+            raise _again(self._failure)
+        if self._transport is None:
+            raise ConnectionClosedError(f"the connection to `{self.host}:{self.port}` is not open")
+        correlation_id = self._correlation_id
+        # the top of the range is Kafka's own for re-authentication; starting over is as good (KIP-368)
+        self._correlation_id = 0 if correlation_id >= MAX_CORRELATION_ID // 2 else correlation_id + 1
+        pending = _Pending(
+            correlation_id,
+            api_key,
+            response_codec(api_key, codec.version),
+            asyncio.get_running_loop().create_future(),
+        )
+        self._pending.append(pending)
+        self._transport.write(request_frame(codec, api_key, correlation_id, self.client_id, body))
+        return pending
+
+    async def _negotiate(self) -> None:
+        """Ask for the peer's versions: highest first, then as low as the peer says it must be (KIP-511)."""
+        api_key = ApiKey.API_VERSIONS
+        version = 4
+        while True:
+            codec = request_codec(api_key, version)
+            names = {"client_software_name": "kustos", "client_software_version": __version__}
+            answer = await self.send(api_key, version, codec.root.fit(**names))
+            offered = {item.api_key: (item.min_version, item.max_version) for item in answer.api_keys}
+            if answer.error_code != UNSUPPORTED_VERSION:
+                break
+            lower = min(offered.get(api_key, (0, 0))[1], version - 1)
+            if lower < 0:
+                break
+            version = lower
+        raise_for(answer.error_code)
+        self.versions = offered
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Take the transport."""
+        self._transport = cast("asyncio.Transport", transport)
+
+    def data_received(self, data: bytes) -> None:
+        """Cut frames and hand each answer to whoever waits for it."""
+        try:
+            for frame in self._reader.feed(data):
+                self._answer(frame)
+        except MalformedMessageError as error:
+            self._fail(ProtocolViolationError(f"`{self.host}:{self.port}` broke the protocol: {error}"))
+
+    def _answer(self, frame: bytes) -> None:
+        if not self._pending:
+            raise MalformedMessageError("an answer came that nobody asked for")
+        pending = self._pending[0]
+        codec = pending.codec
+        correlation_id, body_at = read_response_header(
+            frame, response_header_is_flexible(pending.api_key, codec)
+        )
+        if correlation_id != pending.correlation_id:
+            raise MalformedMessageError(
+                f"answer {correlation_id} came where {pending.correlation_id} was due"
+            )
+        if pending.api_key == ApiKey.API_VERSIONS and frame[body_at : body_at + 2] == _UNSUPPORTED:
+            # such an answer is always of version 0, whatever was asked for (KIP-511)
+            codec = response_codec(pending.api_key, 0)
+        message = codec.decode(frame, body_at).message
+        self._pending.popleft()
+        self._slots.release()
+        if not pending.answer.done():
+            pending.answer.set_result(message)
+
+    def pause_writing(self) -> None:
+        """Hold back further requests until the peer reads."""
+        self._writable.clear()
+
+    def resume_writing(self) -> None:
+        """Let held requests go on."""
+        self._writable.set()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Fail whatever waits."""
+        reason = f" ({_reason(exc)})" if exc is not None else ""
+        self._fail(ConnectionClosedError(f"`{self.host}:{self.port}` closed the connection{reason}"))
+        if not self._lost.done():
+            self._lost.set_result(None)
+
+    def _fail(self, failure: ClientError) -> None:
+        if self._failure is None:
+            self._failure = failure
+            self._writable.set()
+            if self._transport is not None:
+                self._transport.abort()
+        while self._pending:
+            pending = self._pending.popleft()
+            self._slots.release()
+            if not pending.answer.done():
+                pending.answer.set_exception(_again(self._failure))
+                # who was cancelled meanwhile never looks: that is no lost error
+                pending.answer.exception()
+
+
+_UNSUPPORTED: Final = UNSUPPORTED_VERSION.to_bytes(2, "big", signed=True)
+
+
+def _again(failure: ClientError) -> ClientError:
+    # every waiter gets its own: a shared exception would gather all their tracebacks
+    return type(failure)(str(failure))
+
+
+def _reason(error: BaseException) -> str:
+    text = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    return text[:1].lower() + text[1:]

@@ -1,0 +1,81 @@
+"""What can go wrong between us and a cluster, on one screen.
+
+`KafkaError` is the cluster's own answer; everything else says that no answer could be had. None of
+the texts holds a credential.
+"""
+
+from typing import Final
+
+from kio.schema.errors import ErrorCode
+
+NONE: Final = 0
+UNSUPPORTED_VERSION: Final = int(ErrorCode.unsupported_version)
+NOT_CONTROLLER: Final = int(ErrorCode.not_controller)
+RESOURCE_NOT_FOUND: Final = int(ErrorCode.resource_not_found)
+SECURITY_DISABLED: Final = int(ErrorCode.security_disabled)
+
+AUTHORIZATION_ERRORS: Final = frozenset(
+    int(code) for code in ErrorCode if code.name.endswith("authorization_failed")
+)
+"""TOPIC_, GROUP_, CLUSTER_, TRANSACTIONAL_ID_ and DELEGATION_TOKEN_AUTHORIZATION_FAILED."""
+
+
+class ClientError(Exception):
+    """The root of this room's errors."""
+
+
+class CannotConnectError(ClientError):
+    """Nobody answers at this address, or not in Kafka's protocol."""
+
+
+class ConnectionClosedError(ClientError):
+    """The connection ended before the answer came; what was asked may or may not have been done."""
+
+
+class RequestTimedOutError(ConnectionClosedError):
+    """No answer came in time; the connection is closed, as its answers come in order."""
+
+
+class ProtocolViolationError(ConnectionClosedError):
+    """The peer answered something that is not Kafka's protocol; the connection is closed."""
+
+
+class AuthenticationFailedError(ClientError):
+    """The cluster did not accept who we say we are, or could not prove who it is."""
+
+
+class UnsupportedVersionError(ClientError):
+    """We and the cluster have no version of an API in common."""
+
+
+class SettingsError(ClientError, ValueError):
+    """A client setting is missing, unknown or unusable; the text names the key, never its value."""
+
+
+class KafkaError(ClientError):
+    """An error code that the cluster answered: the number, Kafka's name of it, the cluster's text."""
+
+    def __init__(self, code: int, message: str | None = None) -> None:
+        self.code: Final = code
+        self.name: Final = error_name(code)
+        self.message: Final = message or ""
+        super().__init__(f"{self.name}: {message}" if message else self.name)
+
+    @property
+    def is_authorization_failure(self) -> bool:
+        """Whether the cluster says that we may not do this."""
+        return self.code in AUTHORIZATION_ERRORS
+
+
+def error_name(code: int) -> str:
+    """Return Kafka's name of an error code, such as `CLUSTER_AUTHORIZATION_FAILED`."""
+    try:
+        return ErrorCode(code).name.upper()
+    except ValueError:
+        return f"UNKNOWN_ERROR_CODE({code})"
+
+
+def raise_for(code: int, message: str | None = None) -> None:
+    """Raise `KafkaError` unless the code is NONE."""
+    if code != NONE:
+        raise KafkaError(code, message)

@@ -1,0 +1,103 @@
+r"""Java's `.properties` text, as `java.util.Properties.load` reads it.
+
+`#` and `!` begin comments; a key ends at the first unescaped `=`, `:` or blank; a backslash at the end of a
+line joins the next one without its leading blanks; `\t \n \r \f \uXXXX` are escapes and any other escaped
+character stands for itself. The last of several equal keys wins.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from kustos.client.errors import SettingsError
+
+MAX_FILE_BYTES: Final = 1024 * 1024
+"""A configuration is hand-written; a larger file is the wrong file."""
+
+_BLANKS: Final = " \t\f"
+_ESCAPES: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+
+
+def read_properties(path: Path) -> dict[str, str]:
+    """Return keys and values of a file (UTF-8); raise `SettingsError` if it cannot be read."""
+    try:
+        if path.stat().st_size > MAX_FILE_BYTES:
+            raise SettingsError(f"`{path}` is larger than {MAX_FILE_BYTES} bytes, which no configuration is")
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        reason = (error.strerror or "it is unreadable").lower()
+        raise SettingsError(f"cannot read the properties file `{path}`: {reason}") from error
+    except UnicodeDecodeError as error:
+        raise SettingsError(f"the properties file `{path}` is not UTF-8 text") from error
+    try:
+        return parse_properties(text)
+    except SettingsError as error:
+        raise SettingsError(f"`{path}`: {error}") from None
+
+
+def parse_properties(text: str) -> dict[str, str]:
+    """Return keys and values of a text; raise `SettingsError` for a malformed escape."""
+    found: dict[str, str] = {}
+    for number, line in _logical_lines(text):
+        key_end = _find_key_end(line)
+        value_at = key_end
+        while value_at < len(line) and line[value_at] in _BLANKS:
+            value_at += 1
+        if value_at < len(line) and line[value_at] in "=:":
+            value_at += 1
+            while value_at < len(line) and line[value_at] in _BLANKS:
+                value_at += 1
+        found[_unescape(line[:key_end], number)] = _unescape(line[value_at:], number)
+    return found
+
+
+def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
+    """Yield (number of the first line, line) with continuations joined and comments left out."""
+    whole, started = "", 0
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    for number, line in enumerate(lines, start=1):
+        part = line.lstrip(_BLANKS)
+        if not whole:
+            if not part or part[0] in "#!":
+                continue
+            started = number
+        whole += part
+        if (len(whole) - len(whole.rstrip("\\"))) % 2:
+            whole = whole[:-1]
+            continue
+        yield started, whole
+        whole = ""
+    if whole:
+        yield started, whole
+
+
+def _find_key_end(line: str) -> int:
+    escaped = False
+    for index, character in enumerate(line):
+        if escaped:
+            escaped = False
+        elif character == "\\":
+            escaped = True
+        elif character in "=: \t\f":
+            return index
+    return len(line)
+
+
+def _unescape(text: str, line_number: int) -> str:
+    if "\\" not in text:
+        return text
+    out: list[str] = []
+    characters = iter(text)
+    for character in characters:
+        if character != "\\":
+            out.append(character)
+            continue
+        escaped = next(characters, "")
+        if escaped != "u":
+            out.append(_ESCAPES.get(escaped, escaped))
+            continue
+        digits = "".join(next(characters, "") for _ in range(4))
+        if len(digits) != 4 or any(digit not in "0123456789abcdefABCDEF" for digit in digits):
+            raise SettingsError(f"line {line_number} has a `\\u` without four hexadecimal digits")
+        out.append(chr(int(digits, 16)))
+    return "".join(out)
