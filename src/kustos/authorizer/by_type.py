@@ -4,10 +4,8 @@ Kafka's default `authorizeByResourceType`, which looks at every ACL there is sev
 two nodes that speak of the principal are walked. Operations match exactly or by ALL, without implication.
 """
 
-from collections.abc import Iterator
-
-from kustos.acl import AclBinding, AclOperation, host_matches
-from kustos.authorizer.cells import DENIED_BIT, WRITTEN_BIT, Cell, binding_mask, decision_of
+from kustos.acl import AclOperation, AclPermissionType, host_matches
+from kustos.authorizer.cells import ALLOWS, DENIES, HOSTED, Cell, PrefixCell, decision_of
 from kustos.authorizer.index import Node
 from kustos.authorizer.spi import Decision
 
@@ -18,11 +16,12 @@ PROBED_NAME = "hardcode"
 class ByTypeQuestion:
     """One operation, asked of a principal's node and the node of `User:*` for one client host."""
 
-    __slots__ = ("_allowed", "_denied", "_host", "_nodes")
+    __slots__ = ("_allowed", "_denied", "_host", "_nodes", "_operations")
 
     def __init__(self, operation: AclOperation, host: str, nodes: tuple[Node, ...]) -> None:
-        self._allowed = WRITTEN_BIT << operation
-        self._denied = DENIED_BIT << operation
+        self._operations = (operation, AclOperation.ALL)
+        self._allowed = ALLOWS[operation]
+        self._denied = DENIES[operation]
         self._host = host
         self._nodes = nodes
 
@@ -33,42 +32,50 @@ class ByTypeQuestion:
         ALLOW that no DENY dominates.
         """
         wildcards = [node.wildcard for node in self._nodes if node.wildcard is not None]
-        for wanted in (self._denied, self._allowed):
+        for find in (self._denying, self._allowing):
             for cell in wildcards:
-                binding = self._binding_in(cell, wanted)
-                if binding is not None:
-                    return decision_of(binding)
-        for name, cell, is_prefix in self._patterns():
-            binding = self._binding_in(cell, self._allowed) if cell.mask & self._allowed else None
-            if binding is not None and not self._is_dominated(name, is_prefix=is_prefix):
+                decision = find(cell, cell.mask)
+                if decision is not None:
+                    return decision
+        for node in self._nodes:
+            for name, literal in node.literals.items():
+                if literal.mask & self._allowed:
+                    decision = self._allowing(literal, literal.mask)
+                    if decision is not None and not self._denies(name) and not self._denies_prefix(name):
+                        return decision
+            for name, prefix in node.prefixes.by_name.items():
+                if prefix.own_mask & self._allowed:
+                    decision = self._allowing(prefix, prefix.own_mask)
+                    if decision is not None and not self._denies_prefix(name):
+                        return decision
+        return None
+
+    def _allowing(self, cell: Cell, mask: int) -> Decision | None:
+        if not mask & self._allowed:
+            return None
+        for binding in cell.bindings:
+            entry = binding.entry
+            if (
+                entry.operation in self._operations
+                and entry.permission_type is AclPermissionType.ALLOW
+                and host_matches(entry.host, self._host)
+            ):
                 return decision_of(binding)
         return None
 
-    def _patterns(self) -> Iterator[tuple[str, Cell, bool]]:
-        for node in self._nodes:
-            for name, cell in node.literals.items():
-                yield name, cell, False
-            for name, prefix in node.prefixes.by_name.items():
-                yield name, prefix, True
+    def _denying(self, cell: Cell, mask: int) -> Decision | None:
+        view = cell.at(self._host) if mask & HOSTED else cell
+        return None if view is None or not view.mask & self._denied else view.decide(self._denied)
 
-    def _binding_in(self, cell: Cell, wanted: int) -> AclBinding | None:
-        for binding in cell.bindings:
-            if binding_mask(binding) & wanted and host_matches(binding.entry.host, self._host):
-                return binding
-        return None
+    def _denies(self, name: str) -> bool:
+        literals = [node.literals.get(name) for node in self._nodes]
+        return any(cell is not None and self._denying(cell, cell.mask) is not None for cell in literals)
 
-    def _is_dominated(self, name: str, *, is_prefix: bool) -> bool:
+    def _denies_prefix(self, name: str) -> bool:
         for node in self._nodes:
-            if not is_prefix:
-                literal = node.literals.get(name)
-                if literal is not None and self._binding_in(literal, self._denied) is not None:
-                    return True
-            prefix = node.prefixes.longest(name) if node.prefixes.by_name else None
+            prefix: PrefixCell | None = node.prefixes.longest(name) if node.prefixes.by_name else None
             if prefix is not None and prefix.mask & self._denied:
-                for shorter in prefix.chain():
-                    if (
-                        shorter.own_mask & self._denied
-                        and self._binding_in(shorter, self._denied) is not None
-                    ):
-                        return True
+                view = prefix.at(self._host)
+                if view is not None and view.mask & self._denied:
+                    return True
         return False

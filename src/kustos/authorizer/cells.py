@@ -1,34 +1,39 @@
 """The entries of one principal on one resource pattern, compiled to bits.
 
-A cell's mask answers "is there an entry that ..." for all sixteen operations at once:
+A cell's mask answers "is there an entry that ..." for every operation at once, in the 29 bits that
+Python handles fastest:
 
-    bits  0-15   ALLOW, with what the operation implies (READ implies DESCRIBE, ...)
-    bits 16-31   DENY, which implies nothing
-    bits 32-47   ALLOW as written, which is all that `authorizeByResourceType` looks at
-    bit  48      some entry names a host: the other bits hold for somebody, `at(host)` says for whom
+    bits  0-13   ALLOW of READ ... and ALL, with what the operation implies (READ implies DESCRIBE, ...)
+    bits 14-27   DENY, which implies nothing
+    bit  28      some entry names a host: the other bits hold for somebody, `at(host)` says for whom
 
-Source: `StandardAuthorizerData.findResult` and `Authorizer.authorizeByResourceType` of Kafka 4.4.0.
+Source: `StandardAuthorizerData.findResult` of Kafka 4.4.0.
 """
 
 from collections.abc import Iterator
 from typing import Final, Self
 
-from kustos.acl import (
-    WILDCARD,
-    AclBinding,
-    AclOperation,
-    AclPermissionType,
-    PatternType,
-    host_matches,
-)
+from kustos.acl import WILDCARD, AclBinding, AclOperation, AclPermissionType, PatternType, host_matches
 from kustos.authorizer.spi import AuthorizationResult, Decision, Rule, RuleKind
 
-ALLOWED_BIT: Final = 1
-DENIED_BIT: Final = 1 << 16
-WRITTEN_BIT: Final = 1 << 32
-HOSTED_BIT: Final = 1 << 48
-DECIDING_BITS: Final = ALLOWED_BIT | DENIED_BIT
-_EVERY_OPERATION: Final = 0xFFFF
+_OPERATIONS: Final[list[AclOperation]] = [
+    operation for operation in AclOperation if operation not in {AclOperation.UNKNOWN, AclOperation.ANY}
+]
+_DENY_SHIFT: Final = len(_OPERATIONS)
+EVERY_ALLOW: Final = (1 << _DENY_SHIFT) - 1
+HOSTED: Final = 1 << 2 * _DENY_SHIFT
+
+ALLOWS: Final[dict[AclOperation, int]] = {
+    operation: 1 << position for position, operation in enumerate(_OPERATIONS)
+}
+"""Which bit of a mask says that an operation is allowed; an operation without one cannot be asked about."""
+
+DENIES: Final[dict[AclOperation, int]] = {operation: bit << _DENY_SHIFT for operation, bit in ALLOWS.items()}
+"""Which bit of a mask says that an operation is denied."""
+
+DECIDES: Final[dict[AclOperation, int]] = {
+    operation: ALLOWS[operation] | DENIES[operation] for operation in _OPERATIONS
+}
 
 IMPLIED_OPERATIONS: Final[dict[AclOperation, AclOperation]] = {
     AclOperation.READ: AclOperation.DESCRIBE,
@@ -43,18 +48,18 @@ HOST_VIEWS_MAX: Final = 256
 """Per-host views that one cell keeps; more distinct client hosts start the memory anew."""
 
 
-def _written_bits(operation: AclOperation) -> int:
-    return _EVERY_OPERATION if operation is AclOperation.ALL else 1 << operation
+def written_mask(operation: AclOperation) -> int:
+    """Return the ALLOW bits of an entry's operation alone: ALL is every one, an unknown one none."""
+    return EVERY_ALLOW if operation is AclOperation.ALL else ALLOWS.get(operation, 0)
 
 
 def _allow_mask(operation: AclOperation) -> int:
-    written = _written_bits(operation)
     implied = IMPLIED_OPERATIONS.get(operation)
-    return written * WRITTEN_BIT | written | (0 if implied is None else 1 << implied)
+    return written_mask(operation) | (0 if implied is None else ALLOWS[implied])
 
 
 _ALLOW_MASKS: Final = {operation: _allow_mask(operation) for operation in AclOperation}
-_DENY_MASKS: Final = {operation: _written_bits(operation) * DENIED_BIT for operation in AclOperation}
+_DENY_MASKS: Final = {operation: written_mask(operation) << _DENY_SHIFT for operation in AclOperation}
 
 
 def binding_mask(binding: AclBinding) -> int:
@@ -64,7 +69,7 @@ def binding_mask(binding: AclBinding) -> int:
     grants nothing (Kafka reads it as PREFIXED).
     """
     entry = binding.entry
-    hosted = 0 if entry.host == WILDCARD else HOSTED_BIT
+    hosted = 0 if entry.host == WILDCARD else HOSTED
     if entry.permission_type is not AclPermissionType.ALLOW:
         return hosted | _DENY_MASKS[entry.operation]
     if binding.pattern.pattern_type is PatternType.UNKNOWN:
@@ -92,24 +97,29 @@ def decision_of(binding: AclBinding) -> Decision:
     return Decision(result, Rule(RuleKind.MATCHING_ACL, binding))
 
 
+def bindings_at(bindings: tuple[AclBinding, ...], host: str) -> tuple[AclBinding, ...]:
+    """Return those bindings that speak of a client host."""
+    return tuple([binding for binding in bindings if host_matches(binding.entry.host, host)])
+
+
 class Cell:
     """What one principal may do on one pattern.
 
     `bindings` are in Kafka's order, which decides whom the audit line names: the first that denies,
-    else the last that allows. `denying` and `allowing` ask for a cell whose mask has that bit and has
-    no HOSTED bit.
+    else the last that allows. Made decisions are kept until the cell changes; `sole` is the one that a
+    cell of a single binding can make.
     """
 
-    __slots__ = ("_decisions", "_sole", "_views", "bindings", "mask")
+    __slots__ = ("_decisions", "_views", "bindings", "mask", "sole")
 
     def __init__(self, *bindings: AclBinding) -> None:
         self.bindings = bindings
-        self._sole: Decision | None = None
+        self.sole: Decision | None = None
         self._decisions: dict[int, Decision] | None = None
         self._views: dict[str, Cell | None] | None = None
-        self.mask = self.written_mask()
+        self.mask = self.bindings_mask()
 
-    def written_mask(self) -> int:
+    def bindings_mask(self) -> int:
         """Return the bits of this cell's own bindings."""
         mask = 0
         for binding in self.bindings:
@@ -119,46 +129,46 @@ class Cell:
     def with_binding(self, binding: AclBinding) -> None:
         """Take in a binding."""
         self.bindings = tuple(sorted((*self.bindings, binding), key=entry_order))
-        self.forget()
+        self.compile()
 
     def without_binding(self, binding: AclBinding) -> None:
         """Give up a binding."""
         self.bindings = tuple([other for other in self.bindings if other != binding])
+        self.compile()
+
+    def compile(self) -> None:
+        """Set the mask after a change of the bindings and forget what was made of the old ones."""
+        self.mask = self.bindings_mask()
         self.forget()
 
     def forget(self) -> None:
-        """Compile anew after a change."""
-        self.mask = self.written_mask()
-        self._sole = self._decisions = self._views = None
+        """Forget all made decisions and views."""
+        self.sole = self._decisions = self._views = None
 
-    def denying(self, operation: AclOperation) -> Decision:
-        """Return the decision of the first binding that denies the operation."""
-        return self._decided(operation, DENIED_BIT << operation)
-
-    def allowing(self, operation: AclOperation) -> Decision:
-        """Return the decision of the last binding that allows the operation."""
-        return self._decided(operation + 16, ALLOWED_BIT << operation)
-
-    def _decided(self, key: int, wanted: int) -> Decision:
-        if self._sole is not None:
-            return self._sole
+    def decide(self, bit: int) -> Decision:
+        """Return the decision behind a bit that is set in the mask of a cell without HOSTED."""
+        if self.sole is not None:
+            return self.sole
         if self._decisions is None:
-            if len(self.bindings) == 1 and self.mask & wanted:
-                self._sole = decision_of(self.bindings[0])
-                return self._sole
+            if self._is_single():
+                self.sole = decision_of(self.bindings[0])
+                return self.sole
             self._decisions = {}
-        decision = self._decisions.get(key)
+        decision = self._decisions.get(bit)
         if decision is None:
-            decision = self._decisions[key] = decision_of(self._deciding(wanted))
+            decision = self._decisions[bit] = decision_of(self._deciding(bit))
         return decision
 
-    def _deciding(self, wanted: int) -> AclBinding:
-        matching = [binding for binding in self.bindings if binding_mask(binding) & wanted]
-        return matching[-1] if wanted < DENIED_BIT else matching[0]
+    def _is_single(self) -> bool:
+        return len(self.bindings) == 1
+
+    def _deciding(self, bit: int) -> AclBinding:
+        matching = [binding for binding in self.bindings if binding_mask(binding) & bit]
+        return matching[-1] if bit <= EVERY_ALLOW else matching[0]
 
     def at(self, host: str) -> "Cell | None":
         """Return what is left of this cell for a client host, None if nothing."""
-        if not self.mask & HOSTED_BIT:
+        if not self.mask & HOSTED:
             return self
         views = self._views
         if views is None or len(views) >= HOST_VIEWS_MAX:
@@ -171,14 +181,9 @@ class Cell:
         bindings = bindings_at(self.bindings, host)
         if not bindings:
             return None
-        cell = Cell(*bindings)
-        cell.mask &= ~HOSTED_BIT
-        return cell
-
-
-def bindings_at(bindings: tuple[AclBinding, ...], host: str) -> tuple[AclBinding, ...]:
-    """Return those bindings that speak of a client host."""
-    return tuple([binding for binding in bindings if host_matches(binding.entry.host, host)])
+        view = Cell(*bindings)
+        view.mask &= ~HOSTED
+        return view
 
 
 class PrefixCell(Cell):
@@ -195,16 +200,15 @@ class PrefixCell(Cell):
         super().__init__(*bindings)
         self.own_mask = self.mask
 
-    def forget(self) -> None:
-        """Compile anew after a change of this cell; its longer prefixes need `inherit` after it."""
-        super().forget()
-        self.own_mask = self.mask
+    def compile(self) -> None:
+        """Set both masks after a change; longer prefixes must `inherit` after it."""
+        self.own_mask = self.bindings_mask()
         self.inherit()
 
     def inherit(self) -> None:
         """Take in the bits of the shorter prefixes, which must have done so before."""
         self.mask = self.own_mask if self.parent is None else self.own_mask | self.parent.mask
-        self._sole = self._decisions = self._views = None
+        self.forget()
 
     def chain(self) -> Iterator["PrefixCell"]:
         """Yield this cell and those of all shorter prefixes, longest first (Kafka's order)."""
@@ -213,16 +217,13 @@ class PrefixCell(Cell):
             yield cell
             cell = cell.parent
 
-    def _decided(self, key: int, wanted: int) -> Decision:
-        decisions = self._decisions
-        if decisions is None:
-            decisions = self._decisions = {}
-        decision = decisions.get(key)
-        if decision is None:
-            cells = [cell for cell in self.chain() if cell.own_mask & wanted]
-            cell = cells[-1] if wanted < DENIED_BIT else cells[0]
-            decision = decisions[key] = decision_of(cell._deciding(wanted))
-        return decision
+    def _is_single(self) -> bool:
+        return self.parent is None and len(self.bindings) == 1
+
+    def _deciding(self, bit: int) -> AclBinding:
+        having = [cell for cell in self.chain() if cell.own_mask & bit]
+        cell = having[-1] if bit <= EVERY_ALLOW else having[0]
+        return Cell._deciding(cell, bit)
 
     def _view(self, host: str) -> "PrefixCell | None":
         view: PrefixCell | None = None
@@ -231,7 +232,7 @@ class PrefixCell(Cell):
             bindings = bindings_at(cell.bindings, host)
             if bindings:
                 longer = PrefixCell(cell.name, *bindings)
-                longer.own_mask &= ~HOSTED_BIT
+                longer.own_mask &= ~HOSTED
                 longer.parent = view
                 longer.inherit()
                 view = longer

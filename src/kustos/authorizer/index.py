@@ -10,15 +10,7 @@ from collections import Counter
 from typing import TypeVar
 
 from kustos.acl import EVERY_PRINCIPAL, WILDCARD, AclBinding, AclOperation, PatternType, ResourceType
-from kustos.authorizer.cells import (
-    ALLOWED_BIT,
-    DECIDING_BITS,
-    DENIED_BIT,
-    HOSTED_BIT,
-    Cell,
-    EntryOrder,
-    entry_order,
-)
+from kustos.authorizer.cells import ALLOWS, DECIDES, DENIES, HOSTED, Cell, EntryOrder, entry_order
 from kustos.authorizer.errors import DuplicateAclError, InvalidAclError
 from kustos.authorizer.prefixes import PrefixTable
 from kustos.authorizer.spi import Decision
@@ -85,35 +77,43 @@ class Node:
 
     def find(self, name: str, operation: AclOperation, host: str) -> Decision | None:
         """Return what this node alone decides, None if nothing matches."""
-        literal: Cell | None = self.literals.get(name)
-        mask = 0 if literal is None else literal.mask
-        prefix: Cell | None = None
-        if self.prefixes.by_name:
-            prefix = self.prefixes.longest(name)
-            if prefix is not None:
-                mask |= prefix.mask
+        literal = self.literals.get(name)
         wildcard = self.wildcard
+        prefix: Cell | None = self.prefixes.longest(name) if self.prefixes.by_name else None
+        if wildcard is not None and name[:1] == WILDCARD:
+            # Kafka's scan for `*` skips literals that are a true prefix of the name
+            literal = wildcard if name == WILDCARD else literal
+            wildcard = None
+        mask = 0 if literal is None else literal.mask
+        if prefix is not None:
+            mask |= prefix.mask
         if wildcard is not None:
-            if name[:1] != WILDCARD:
-                mask |= wildcard.mask
-            else:
-                # Kafka's scan for `*` skips literals that are a true prefix of the name
-                literal = wildcard if name == WILDCARD else literal
-                mask |= 0 if literal is None else literal.mask
-                wildcard = None
-        if not mask >> operation & DECIDING_BITS:
+            mask |= wildcard.mask
+        if not mask & DECIDES[operation]:
             return None
-        if mask & HOSTED_BIT:
+        if mask & HOSTED:
             literal = literal and literal.at(host)
             prefix = prefix and prefix.at(host)
             wildcard = wildcard and wildcard.at(host)
-        for cell in (literal, prefix, wildcard):
-            if cell is not None and cell.mask >> operation & DENIED_BIT:
-                return cell.denying(operation)
-        for cell in (wildcard, prefix, literal):
-            if cell is not None and cell.mask >> operation & ALLOWED_BIT:
-                return cell.allowing(operation)
-        return None
+        return decide_in_order(literal, prefix, wildcard, operation)
+
+
+def decide_in_order(
+    literal: Cell | None, prefix: Cell | None, wildcard: Cell | None, operation: AclOperation
+) -> Decision | None:
+    """Return the first DENY of these, else their last ALLOW; none of them has HOSTED."""
+    denied, allowed = DENIES[operation], ALLOWS[operation]
+    if literal is not None and literal.mask & denied:
+        return literal.decide(denied)
+    if prefix is not None and prefix.mask & denied:
+        return prefix.decide(denied)
+    if wildcard is not None and wildcard.mask & (denied | allowed):
+        return wildcard.decide(denied if wildcard.mask & denied else allowed)
+    if prefix is not None and prefix.mask & allowed:
+        return prefix.decide(allowed)
+    if literal is not None and literal.mask & allowed:
+        return literal.decide(allowed)
+    return None
 
 
 def visit_order(binding: AclBinding, name: str) -> tuple[bool, int, int, EntryOrder]:

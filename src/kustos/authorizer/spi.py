@@ -4,7 +4,7 @@ Actions carry LITERAL patterns only: a request names resources, never sets of th
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, unique
 from typing import Protocol
 
@@ -44,15 +44,14 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """One answer with its reason."""
+    """One answer with its reason; `allowed` says whether the action may proceed."""
 
     result: AuthorizationResult
     rule: Rule
+    allowed: bool = field(init=False, repr=False, compare=False)
 
-    @property
-    def allowed(self) -> bool:
-        """Whether the action may proceed."""
-        return self.result is AuthorizationResult.ALLOWED
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "allowed", self.result is AuthorizationResult.ALLOWED)
 
 
 @dataclass(frozen=True, slots=True)

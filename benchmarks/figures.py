@@ -1,0 +1,86 @@
+"""Figures that benchmarks print: rounds, medians, one JSON line each on standard output.
+
+Whatever is for people goes to standard error. `BENCH_QUICK=1` asks for a run of less than a minute in
+all; its figures say so, and carry the size they were measured at.
+"""
+
+import gc
+import json
+import os
+import statistics
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+QUICK = os.environ.get("BENCH_QUICK") == "1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """One comparison. `ratio` says how many times better ours is: above 1 is better, whatever the unit."""
+
+    name: str
+    unit: str
+    ours: float
+    theirs: float
+    size: int
+    higher_is_better: bool = False
+
+    @property
+    def ratio(self) -> float:
+        better, worse = (self.ours, self.theirs) if self.higher_is_better else (self.theirs, self.ours)
+        return better / worse
+
+    def line(self) -> str:
+        fields: dict[str, object] = {
+            "name": self.name,
+            "unit": self.unit,
+            "ours": rounded(self.ours),
+            "theirs": rounded(self.theirs),
+            "ratio": rounded(self.ratio),
+            "size": self.size,
+        }
+        if QUICK:
+            fields["quick"] = True
+        return json.dumps(fields)
+
+
+def rounded(value: float) -> float:
+    """Keep the four digits that a measurement deserves."""
+    return float(f"{value:.4g}")
+
+
+def progress(text: str) -> None:
+    """Tell people how it goes."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def emit(figures: Sequence[Figure]) -> None:
+    """Print the figures, last and machine-readable."""
+    for figure in figures:
+        print(figure.line(), flush=True)
+
+
+def measure(prepare: Callable[[], Callable[[], None]], rounds: int) -> list[int]:
+    """Return the nanoseconds of each round; `prepare` makes a fresh one before the clock starts.
+
+    The cyclic garbage collector rests during a round, as `timeit` has it.
+    """
+    durations: list[int] = []
+    for _ in range(rounds):
+        run = prepare()
+        gc.collect()
+        gc.disable()
+        try:
+            start = time.perf_counter_ns()
+            run()
+            durations.append(time.perf_counter_ns() - start)
+        finally:
+            gc.enable()
+    return durations
+
+
+def median_per_item(durations: Sequence[int], items: int) -> float:
+    """Return the median round's nanoseconds for one item."""
+    return statistics.median(durations) / items
