@@ -109,6 +109,8 @@ class Guard:
             codec = request_codec(api_key, api_version)
             header = read_request_header(frame, codec.flexible)
             request, had_unknown_tags = codec.decode(frame, header.body_offset)
+            if row.unparsable(request):
+                raise RefusedFrameError(f"{api_name(api_key)} has elements of type UNKNOWN")
         except (MalformedMessageError, UnsupportedMessageError) as error:
             raise RefusedFrameError(str(error)) from None
         exchange = Exchange(

@@ -128,5 +128,7 @@ class Row:
     steps: tuple[Step, ...] = ()
     escape: Callable[[Exchange, "Row"], Handler] | None = None
     versions: tuple[int, int] | None = None
+    unparsable: Callable[[Message], bool] = lambda _: False
+    """Whether Kafka's request parser throws on it: the connection is closed without an answer."""
     exclusive: bool = False
     """Whether it waits until no other request of this API is under way on the connection."""

@@ -5,6 +5,7 @@ same: nothing is forwarded unchecked. Derived from `KafkaApis` and `ControllerAp
 held against a real broker of 4.3.1 by the conformance tests.
 """
 
+from collections.abc import Callable
 from typing import Any, Final
 
 from kustos.acl import CLUSTER_NAME, AclOperation, ResourceType
@@ -168,9 +169,20 @@ GROUP_OPERATIONS = Operations(
 )
 
 
-def _served(api_key: ApiKey, check: Check, refusal: Refusal) -> Row:
+def _served(
+    api_key: ApiKey, check: Check, refusal: Refusal, unparsable: Callable[[Message], bool] = lambda _: False
+) -> Row:
     """Return the row of an API that kustos answers itself."""
-    return Row(api_key, refusal, (Gate(check, cluster), ServeLocally()))
+    return Row(api_key, refusal, (Gate(check, cluster), ServeLocally()), unparsable=unparsable)
+
+
+def _has_unknown_filter(item: Message) -> bool:
+    return 0 in {item.resource_type_filter, item.pattern_type_filter, item.operation, item.permission_type}
+
+
+def _has_unknown_element(item: Message) -> bool:
+    codes = {item.resource_type, item.resource_pattern_type, item.operation, item.permission_type}
+    return 0 in codes
 
 
 ROWS: Final[tuple[Row, ...]] = (
@@ -237,9 +249,19 @@ ROWS: Final[tuple[Row, ...]] = (
         Refusal(extra={"producer_id": -1, "producer_epoch": -1}),
         escape=init_producer_id,
     ),
-    _served(ApiKey.DESCRIBE_ACLS, DESCRIBE_CLUSTER, TOP_WITH_MESSAGE),
-    _served(ApiKey.CREATE_ACLS, ALTER_CLUSTER, Refusal(top_field=None, items=CREATED_ACLS)),
-    _served(ApiKey.DELETE_ACLS, ALTER_CLUSTER, Refusal(top_field=None, items=DELETED_ACLS)),
+    _served(ApiKey.DESCRIBE_ACLS, DESCRIBE_CLUSTER, TOP_WITH_MESSAGE, _has_unknown_filter),
+    _served(
+        ApiKey.CREATE_ACLS,
+        ALTER_CLUSTER,
+        Refusal(top_field=None, items=CREATED_ACLS),
+        lambda request: any(_has_unknown_element(item) for item in request.creations),
+    ),
+    _served(
+        ApiKey.DELETE_ACLS,
+        ALTER_CLUSTER,
+        Refusal(top_field=None, items=DELETED_ACLS),
+        lambda request: any(_has_unknown_filter(item) for item in request.filters),
+    ),
     Row(
         ApiKey.DESCRIBE_CONFIGS,
         Refusal(top_field=None, items=CONFIGS),

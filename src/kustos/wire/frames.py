@@ -152,3 +152,9 @@ class FrameReader:
     def is_empty(self) -> bool:
         """Whether no part of a frame is waiting for its rest."""
         return not self._buffer
+
+    def take_rest(self) -> bytes:
+        """Return and forget the bytes that wait, for a reader with another limit to go on with."""
+        rest = bytes(self._buffer)
+        self._buffer.clear()
+        return rest

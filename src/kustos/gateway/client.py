@@ -1,0 +1,236 @@
+"""One client connection: bytes from a socket, first an identity, then requests.
+
+Until a principal exists the frames go to the SASL machine and nowhere else. Then a connection to the
+broker behind this port is opened, and the session takes over. Everything ends in `_close`.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import structlog
+
+from kustos.acl import ANONYMOUS, KafkaPrincipal
+from kustos.auth.sasl_server import Authenticated, Close, Fail, SaslServerMachine, SendFrame
+from kustos.authorizer import AuthorizableRequestContext, AuthorizerError
+from kustos.client.errors import ClientError
+from kustos.gateway.link import UpstreamLink, as_transport
+from kustos.gateway.peer import java_host_address
+from kustos.gateway.session import ClientSession
+from kustos.protocol import Guard, Opened
+from kustos.wire import FrameReader, MalformedMessageError
+
+if TYPE_CHECKING:
+    from kustos.gateway.listener import Port
+
+LOG: Final = structlog.get_logger("kustos.gateway")
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionSettings:
+    """What limits one connection. Sizes in bytes, times in milliseconds."""
+
+    sasl_server_max_receive_size: int = 524_288
+    socket_request_max_bytes: int = 104_857_600
+    connections_max_idle_ms: int = 600_000
+    max_in_flight_requests: int = 64
+    max_answer_bytes: int = 1_073_741_824
+    upstream_timeout_ms: int = 30_000
+
+
+class ClientConnection(asyncio.Protocol):
+    """The protocol of an accepted socket; made by its `Port`."""
+
+    def __init__(self, port: "Port") -> None:
+        self._port: Final = port
+        self._settings: Final = port.settings
+        self._loop: Final = asyncio.get_running_loop()
+        self._transport: asyncio.Transport | None = None
+        self._session: ClientSession | None = None
+        self._machine: SaslServerMachine | None = None
+        self._reader = FrameReader(port.settings.socket_request_max_bytes)
+        self._host = ""
+        self._closed = False
+        self._deaf = False
+        self._connecting: asyncio.Task[None] | None = None
+        self._delayed: list[asyncio.TimerHandle] = []
+        self._early: list[bytes] = []
+        self._expires_at_ms: int | None = None
+        self.last_active_s = self._loop.time()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Admit the client, or turn it away where there are too many."""
+        self._transport = as_transport(transport)
+        self._host = java_host_address(transport.get_extra_info("peername"))
+        refusal = self._port.admit(self, self._host)
+        if refusal is not None:
+            self._close(refusal)
+            return
+        self._machine = self._port.sasl_machine()
+        if self._machine is None:
+            self._begin_session(ANONYMOUS)
+        else:
+            self._reader = FrameReader(self._settings.sasl_server_max_receive_size)
+
+    def data_received(self, data: bytes) -> None:
+        """Cut frames, and hand them to whoever is in charge."""
+        self.last_active_s = self._loop.time()
+        if self._deaf or self._closed:
+            return
+        try:
+            frames = self._reader.feed(data)
+        except MalformedMessageError as error:
+            self._close(str(error))
+            return
+        if self._session is not None:
+            self._session.take(frames)
+        else:
+            self._authenticate(frames)
+
+    def _authenticate(self, frames: list[bytes]) -> None:
+        for frame in frames:
+            if self._session is not None:
+                self._session.take([frame])
+            elif self._machine is not None and not self._deaf:
+                for effect in self._machine.receive(frame):
+                    self._perform(effect)
+
+    def _perform(self, effect: object) -> None:
+        """Do what the SASL machine says."""
+        match effect:
+            case SendFrame(frame):
+                self._write(frame)
+            case Authenticated(principal=principal, expires_at_ms=expires_at_ms):
+                self._port.metrics.authenticated(self._port.name, True)
+                self._expires_at_ms = expires_at_ms
+                self._begin_session(principal)
+            case Fail(frame=frame, reason=reason, delay_ms=delay_ms):
+                # the answer and the end both wait, so that guessing is slow and tells nothing (KIP-306)
+                self._deaf = True
+                self._port.metrics.authenticated(self._port.name, False)
+                LOG.info("authentication failed", listener=self._port.name, host=self._host, reason=reason)
+                self._delayed.append(self._loop.call_later(delay_ms / 1000, self._end_failed, frame))
+            case Close(reason=reason):
+                self._port.metrics.authenticated(self._port.name, False)
+                self._close(reason)
+
+    def _end_failed(self, frame: bytes | None) -> None:
+        if frame is not None:
+            self._write(frame)
+        self._close("authentication failed", logged=False)
+
+    def _begin_session(self, principal: KafkaPrincipal) -> None:
+        port, settings = self._port, self._settings
+        rest, self._reader = self._reader, FrameReader(settings.socket_request_max_bytes)
+        leftover = rest.take_rest()
+        try:
+            decider = port.decider(principal, self._host)
+        except AuthorizerError as error:
+            self._close(str(error))
+            return
+        cluster = port.cluster
+        guard = Guard(decider, port.ports, port.offered(), cluster.auto_creates_topics)
+        self._session = ClientSession(
+            guard,
+            cluster,
+            port.local,
+            port.observer,
+            self._context_of(principal),
+            self._write,
+            self._close,
+            self._read_more,
+            settings.max_in_flight_requests,
+        )
+        self._connecting = self._loop.create_task(self._connect())
+        if leftover:
+            self.data_received(leftover)
+
+    def _context_of(self, principal: KafkaPrincipal) -> Callable[[Opened], AuthorizableRequestContext]:
+        port, host = self._port, self._host
+
+        def context(opened: Opened) -> AuthorizableRequestContext:
+            header = opened.exchange.header
+            return AuthorizableRequestContext(
+                principal,
+                host,
+                port.name,
+                port.security_protocol,
+                header.client_id,
+                header.api_key,
+                header.api_version,
+                header.correlation_id,
+            )
+
+        return context
+
+    async def _connect(self) -> None:
+        """Open the upstream half; a broker that is down is down for the client too."""
+        session = self._session
+        try:
+            connection = await self._port.connect_upstream()
+        except ClientError as error:
+            self._close(f"upstream is not reachable: {error}")
+            return
+        if session is None or self._closed:
+            connection.close()
+            return
+        session.link = UpstreamLink(connection.release(), self, self._settings.max_answer_bytes)
+        session.go_on()
+
+    def _write(self, frame: bytes) -> None:
+        if self._transport is not None and not self._closed:
+            self._transport.write(frame)
+
+    def _read_more(self, wanted: bool) -> None:
+        transport = self._transport
+        if transport is None or self._closed or transport.is_closing():
+            return
+        if wanted and not transport.is_reading():
+            transport.resume_reading()
+        elif not wanted and transport.is_reading():
+            transport.pause_reading()
+
+    def pause_writing(self) -> None:
+        """Take no more from upstream while the client does not read."""
+        if self._session is not None and self._session.link is not None:
+            self._session.link.pause_reading()
+
+    def resume_writing(self) -> None:
+        """Take answers from upstream again."""
+        if self._session is not None and self._session.link is not None:
+            self._session.link.resume_reading()
+
+    def upstream_writable(self) -> None:
+        """Go on with what waited for upstream to read."""
+        if self._session is not None:
+            self._session.go_on()
+
+    def upstream_lost(self, reason: str) -> None:
+        """End the client with its upstream half."""
+        self._close(reason, logged=not reason.startswith("upstream closed"))
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Let go of everything."""
+        self._close("the client closed the connection" if exc is None else str(exc), logged=False)
+
+    def _close(self, reason: str, *, logged: bool = True) -> None:
+        """End both halves; the one line in the log says why."""
+        if self._closed:
+            return
+        if logged:
+            LOG.info("connection closed", listener=self._port.name, host=self._host, reason=reason)
+        if self._transport is not None:
+            self._transport.close()
+        self._closed = True
+        for timer in self._delayed:
+            timer.cancel()
+        if self._connecting is not None:
+            self._connecting.cancel()
+        if self._session is not None:
+            self._session.close()
+        self._port.dismiss(self, self._host)
+
+    def close(self, reason: str) -> None:
+        """End the connection for a reason of the listener's (idle, shutdown)."""
+        self._close(reason)

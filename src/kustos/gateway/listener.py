@@ -1,0 +1,239 @@
+"""Listeners: a bootstrap port and one port for each upstream broker, bound where the settings say."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+import structlog
+
+from kustos.acl import KafkaPrincipal
+from kustos.auth.sasl_server import SaslServerMachine
+from kustos.client.connection import KafkaConnection
+from kustos.client.errors import CannotConnectError
+from kustos.gateway.addresses import BrokerPorts
+from kustos.gateway.client import ClientConnection, ConnectionSettings
+from kustos.gateway.cluster import Broker, UpstreamCluster, UpstreamUnavailableError
+from kustos.gateway.session import LocalApis, Observer
+from kustos.protocol import Decider
+
+LOG: Final = structlog.get_logger("kustos.gateway")
+
+BACKLOG: Final = 512
+"""Connections that may wait to be accepted; the kernel drops more, and clients try again."""
+
+IDLE_CHECKS: Final = 4
+"""How often within the idle time the connections are looked over."""
+
+
+class ListenerMetrics(Protocol):
+    """What a listener counts."""
+
+    def authenticated(self, listener: str, succeeded: bool) -> None:
+        """A login ended."""
+
+    def connections_changed(self, listener: str, change: int) -> None:
+        """A connection was opened (1) or closed (-1)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListenerPlan:
+    """One listener of the settings, and what its connections need."""
+
+    name: str
+    security_protocol: str
+    bind_host: str
+    port: int
+    ports: BrokerPorts
+    connection: ConnectionSettings
+    sasl_machine: Callable[[], SaslServerMachine | None]
+    """Makes the machine of a new connection; None where nobody need say who they are."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatewayParts:
+    """What all listeners share."""
+
+    cluster: UpstreamCluster
+    local: LocalApis
+    observer: Observer
+    metrics: ListenerMetrics
+    decider: Callable[[KafkaPrincipal, str], Decider]
+    offered: Callable[[], Mapping[int, tuple[int, int]]]
+    max_connections: int = 10_000
+    max_connections_per_ip: int = 10_000
+
+
+class Port:
+    """A bound port: where it leads, and what its connections share."""
+
+    def __init__(self, gateway: "Gateway", plan: ListenerPlan, node_id: int | None) -> None:
+        self._gateway: Final = gateway
+        self.plan: Final = plan
+        self.node_id: Final = node_id
+        self.name: Final = plan.name
+        self.security_protocol: Final = plan.security_protocol
+        self.settings: Final = plan.connection
+        self.ports: Final = gateway.addresses_of(plan)
+        self.cluster: Final = gateway.parts.cluster
+        self.local: Final = gateway.parts.local
+        self.observer: Final = gateway.parts.observer
+        self.metrics: Final = gateway.parts.metrics
+        self.decider: Final = gateway.parts.decider
+        self.offered: Final = gateway.parts.offered
+        self.sasl_machine: Final = plan.sasl_machine
+        self.server: asyncio.Server | None = None
+
+    async def bind(self, port: int) -> None:
+        """Listen; raise OSError where the port cannot be had."""
+        loop = asyncio.get_running_loop()
+        self.server = await loop.create_server(
+            lambda: ClientConnection(self), self.plan.bind_host, port, backlog=BACKLOG
+        )
+
+    def admit(self, connection: ClientConnection, host: str) -> str | None:
+        """Count a new connection in; return why it is turned away, if it is."""
+        return self._gateway.admit(self, connection, host)
+
+    def dismiss(self, connection: ClientConnection, host: str) -> None:
+        """Count a connection out."""
+        self._gateway.dismiss(self, connection, host)
+
+    async def connect_upstream(self) -> KafkaConnection:
+        """Return a new connection to the broker behind this port; raise `ClientError`."""
+        cluster = self.cluster
+        if self.node_id is None:
+            broker = next(iter(cluster.brokers.values()), None)
+        else:
+            broker = cluster.brokers.get(self.node_id)
+        if broker is None:
+            which = "no broker" if self.node_id is None else f"no broker `{self.node_id}`"
+            raise CannotConnectError(f"{which} is known upstream")
+        return await cluster.connect(broker.host, broker.port, "kustos-gateway")
+
+
+@dataclass(frozen=True, slots=True)
+class _Addresses:
+    """A listener's addresses; a broker that is new to us gets its port."""
+
+    ports: BrokerPorts
+    gateway: "Gateway"
+
+    def advertised(self, node_id: int, host: str, port: int) -> tuple[str, int]:
+        address = self.ports.advertised(node_id, host, port)
+        self.gateway.saw_broker(Broker(node_id, host, port))
+        return address
+
+
+class Gateway:
+    """All listeners of a node. `start` binds them, `stop` ends every connection."""
+
+    def __init__(self, plans: list[ListenerPlan], parts: GatewayParts, refresh_s: float = 30.0) -> None:
+        self.parts: Final = parts
+        self._plans: Final = plans
+        self._refresh_s: Final = refresh_s
+        self._ports: dict[tuple[str, int | None], Port] = {}
+        self._connections: set[ClientConnection] = set()
+        self._by_host: Counter[str] = Counter()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.is_open = False
+
+    def addresses_of(self, plan: ListenerPlan) -> _Addresses:
+        """Return what puts a listener's addresses into answers."""
+        return _Addresses(plan.ports, self)
+
+    async def start(self) -> None:
+        """Learn the upstream cluster and bind; raise `UpstreamUnavailableError` or OSError."""
+        await self.parts.cluster.refresh()
+        self.parts.cluster.on_brokers = lambda _: self._spawn(self._bind_brokers())
+        await self._bind_brokers()
+        for plan in self._plans:
+            port = Port(self, plan, None)
+            await port.bind(plan.port)
+            self._ports[plan.name, None] = port
+            LOG.info("listening", listener=plan.name, protocol=plan.security_protocol, port=plan.port)
+        self.is_open = True
+        self._spawn(self._keep_fresh())
+        self._spawn(self._end_idle())
+
+    async def _bind_brokers(self) -> None:
+        for plan in self._plans:
+            for node_id in self.parts.cluster.brokers:
+                if (plan.name, node_id) not in self._ports:
+                    port = self._ports[plan.name, node_id] = Port(self, plan, node_id)
+                    try:
+                        await port.bind(plan.ports.port_of(node_id))
+                    except OSError:
+                        del self._ports[plan.name, node_id]
+                        raise
+
+    def saw_broker(self, broker: Broker) -> None:
+        """Take note of a broker that an answer named."""
+        brokers = self.parts.cluster.brokers
+        if brokers.get(broker.node_id) != broker:
+            self.parts.cluster.brokers = brokers | {broker.node_id: broker}
+            self._spawn(self._bind_brokers())
+
+    async def _keep_fresh(self) -> None:
+        """Ask upstream again and again who is there; what cannot be asked stays as it was."""
+        while True:
+            await asyncio.sleep(self._refresh_s)
+            try:
+                await self.parts.cluster.refresh()
+            except UpstreamUnavailableError as error:
+                LOG.warning("upstream does not answer", reason=str(error))
+
+    async def _end_idle(self) -> None:
+        """Close the connections that nothing came from for `connections.max.idle.ms`."""
+        limit_s = min(plan.connection.connections_max_idle_ms for plan in self._plans) / 1000
+        while True:
+            await asyncio.sleep(limit_s / IDLE_CHECKS)
+            now = asyncio.get_running_loop().time()
+            for connection in list(self._connections):
+                if now - connection.last_active_s > limit_s:
+                    connection.close("idle for longer than `connections.max.idle.ms`")
+
+    def _spawn(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            LOG.error("a background task of the gateway failed", reason=str(task.exception()))
+
+    def admit(self, port: Port, connection: ClientConnection, host: str) -> str | None:
+        """Count a new connection in; return why it is turned away, if it is."""
+        refusal = None
+        if len(self._connections) >= self.parts.max_connections:
+            refusal = "there are `max.connections` connections"
+        elif self._by_host[host] >= self.parts.max_connections_per_ip:
+            refusal = "there are `max.connections.per.ip` connections from this address"
+        self._connections.add(connection)
+        self._by_host[host] += 1
+        self.parts.metrics.connections_changed(port.name, 1)
+        return refusal
+
+    def dismiss(self, port: Port, connection: ClientConnection, host: str) -> None:
+        """Count a connection out."""
+        if connection not in self._connections:
+            return
+        self._connections.discard(connection)
+        self._by_host[host] -= 1
+        if not self._by_host[host]:
+            del self._by_host[host]
+        self.parts.metrics.connections_changed(port.name, -1)
+
+    async def stop(self) -> None:
+        """Take no more connections and end those that there are."""
+        self.is_open = False
+        for task in self._tasks:
+            task.cancel()
+        for port in self._ports.values():
+            if port.server is not None:
+                port.server.close()
+        for connection in list(self._connections):
+            connection.close("the gateway stops")
+        self.parts.cluster.close()

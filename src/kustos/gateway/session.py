@@ -1,0 +1,314 @@
+"""One authenticated client: its requests go through the guard, in order, and come back in order.
+
+Requests are pipelined as far as nothing speaks against it: a request that must first learn something
+(a topic id, which topics there are) or that kustos answers itself holds back those behind it, a Fetch
+waits for the Fetch before it, and nothing is decided while upstream does not take bytes, so what was
+decided is handed over at once. Everything held back is bounded by `max_in_flight`, then by not reading.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+
+import structlog
+
+from kustos.authorizer import AuthorizableRequestContext
+from kustos.gateway.addresses import NoPortForBrokerError
+from kustos.gateway.cluster import UpstreamCluster, UpstreamUnavailableError
+from kustos.gateway.link import Awaited, UpstreamLink
+from kustos.protocol import (
+    Answer,
+    Ask,
+    Decided,
+    Effect,
+    Guard,
+    Hangup,
+    ListTopics,
+    Opened,
+    Outcome,
+    RefusedFrameError,
+    Relay,
+    Reply,
+    ResolveTopicIds,
+    Serve,
+)
+from kustos.wire import (
+    Message,
+    WireError,
+    read_response_header,
+    response_header_is_flexible,
+)
+
+AUDIT_RETRY_S: Final = 0.01
+"""How soon to look again whether a full audit queue has room."""
+
+LOG: Final = structlog.get_logger("kustos.gateway")
+
+
+class LocalApis(Protocol):
+    """What kustos answers itself."""
+
+    def serve(self, opened: Opened) -> Message | Coroutine[Any, Any, Message]:
+        """Return the answer to an authorized request, or a coroutine that comes to it."""
+
+
+class Observer(Protocol):
+    """Who is told what happens: the audit log and the metrics."""
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no more can be taken for now; nothing is decided then."""
+
+    def decided(self, context: AuthorizableRequestContext, decided: list[Decided]) -> None:
+        """Decisions were taken for a request."""
+
+    def answered(self, api_key: int, seconds: float) -> None:
+        """A request was answered so long after it came."""
+
+
+@dataclass(slots=True)
+class Slot:
+    """A request's place in the order of answers."""
+
+    api_key: int
+    started_s: float
+    opened: Opened | None = None
+    answer: bytes | None = None
+    is_done: bool = False
+    exclusive: bool = False
+    result: Any = None
+    """What is to be sent into the handler when it goes on."""
+    context: AuthorizableRequestContext | None = field(default=None)
+
+
+class ClientSession:
+    """The requests of one client connection, upstream of its socket.
+
+    `write` sends a whole frame to the client, `hang_up` ends everything for a reason that is logged,
+    `read_more` says whether the socket should be read: not while frames wait here.
+    """
+
+    def __init__(
+        self,
+        guard: Guard,
+        cluster: UpstreamCluster,
+        local: LocalApis,
+        observer: Observer,
+        context: Callable[[Opened], AuthorizableRequestContext],
+        write: Callable[[bytes], None],
+        hang_up: Callable[[str], None],
+        read_more: Callable[[bool], None],
+        max_in_flight: int,
+    ) -> None:
+        self.link: UpstreamLink | None = None
+        self._guard: Final = guard
+        self._cluster: Final = cluster
+        self._local: Final = local
+        self._observer: Final = observer
+        self._context: Final = context
+        self._write: Final = write
+        self._hang_up: Final = hang_up
+        self._read_more: Final = read_more
+        self._max_in_flight: Final = max_in_flight
+        self._frames: deque[bytes] = deque()
+        self._slots: deque[Slot] = deque()
+        self._held: Slot | None = None
+        self._ready: Slot | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._closed = False
+        self._loop: Final = asyncio.get_running_loop()
+
+    def take(self, frames: list[bytes]) -> None:
+        """Take the frames that came, in order."""
+        self._frames.extend(frames)
+        self.go_on()
+
+    def go_on(self) -> None:
+        """Do all that can be done now."""
+        while not self._closed:
+            if self._ready is not None and self._can_decide():
+                slot, self._ready = self._ready, None
+                self._advance(slot, slot.result)
+            elif self._is_free and self._frames and self._can_decide() and self._has_room():
+                self._open(self._frames.popleft())
+            else:
+                break
+        if not self._closed:
+            self._read_more(not self._frames)
+
+    @property
+    def _is_free(self) -> bool:
+        return self._held is None and self._ready is None
+
+    def _can_decide(self) -> bool:
+        """Whether a decision taken now can be handed over, and kept for the audit log, at once."""
+        if self._observer.is_full:
+            self._loop.call_later(AUDIT_RETRY_S, self.go_on)
+            return False
+        return self.link is not None and self.link.is_writable
+
+    def _has_room(self) -> bool:
+        if len(self._slots) >= self._max_in_flight:
+            return False
+        return not any(slot.exclusive and not slot.is_done for slot in self._slots)
+
+    def _open(self, frame: bytes) -> None:
+        started_s = self._loop.time()
+        try:
+            opened = self._guard.open(frame)
+        except RefusedFrameError as refusal:
+            self._fail(str(refusal))
+            return
+        if isinstance(opened, bytes):
+            slot = Slot(int.from_bytes(frame[:2], "big"), started_s, answer=opened, is_done=True)
+            self._slots.append(slot)
+            self._flush()
+            return
+        slot = Slot(opened.row.api_key, started_s, opened, exclusive=opened.row.exclusive)
+        slot.context = self._context(opened)
+        self._slots.append(slot)
+        self._advance(slot, None)
+
+    def _advance(self, slot: Slot, result: Any) -> None:
+        """Let a handler go on until it waits for something or is done."""
+        opened = slot.opened
+        if opened is None or slot.context is None:
+            return
+        try:
+            while True:
+                try:
+                    effect = opened.handler.send(result)
+                except StopIteration as stop:
+                    self._report(slot, opened)
+                    self._conclude(slot, opened, stop.value)
+                    return
+                self._report(slot, opened)
+                known = self._perform(slot, opened, effect)
+                if known is None:
+                    return
+                result = known[0]
+        except (WireError, NoPortForBrokerError, UpstreamUnavailableError) as error:
+            self._fail(str(error))
+        except Exception:
+            # the boundary where a bug of ours must deny: the client gets nothing, upstream neither
+            LOG.exception("a request failed inside the guard", api_key=slot.api_key)
+            self._fail("an internal error, see the log above")
+
+    def _report(self, slot: Slot, opened: Opened) -> None:
+        decided = opened.exchange.decided
+        if decided and slot.context is not None:
+            self._observer.decided(slot.context, decided)
+            opened.exchange.decided = []
+
+    def _perform(self, slot: Slot, opened: Opened, effect: Effect) -> tuple[Any] | None:
+        """Start what a handler asks for; return its result in a tuple if it is known at once."""
+        match effect:
+            case Ask(message, api_version):
+                frame = opened.upstream_frame(message, api_version)
+                self._send(opened, frame, lambda answer: self._answered(slot, opened, answer, api_version))
+                return None
+            case ResolveTopicIds(topic_ids):
+                names = self._cluster.known_names(topic_ids)
+                if names is not None:
+                    return (names,)
+                self._hold(slot, self._cluster.resolve_topic_ids(topic_ids))
+            case ListTopics(names):
+                self._hold(slot, self._cluster.list_topics(names))
+            case Serve():
+                answer = self._local.serve(opened)
+                if isinstance(answer, Message):
+                    return (answer,)
+                self._hold(slot, answer)
+        return None
+
+    def _hold(self, slot: Slot, question: Coroutine[Any, Any, Any]) -> None:
+        """Hold back what comes behind this request until the question is answered."""
+        self._held = slot
+
+        async def ask() -> None:
+            try:
+                slot.result = await question
+            except (UpstreamUnavailableError, RefusedFrameError) as error:
+                self._fail(str(error))
+                return
+            except Exception:
+                # the same boundary as in `_advance`
+                LOG.exception("a request failed while it was held", api_key=slot.api_key)
+                self._fail("an internal error, see the log above")
+                return
+            self._held = None
+            self._ready = slot
+            self.go_on()
+
+        self._task = self._loop.create_task(ask())
+
+    def _send(self, opened: Opened, frame: bytes, take: Callable[[bytes], None]) -> None:
+        if self.link is None:
+            raise UpstreamUnavailableError("upstream is gone")
+        self.link.send(frame, Awaited(opened.exchange.header.correlation_id, take))
+
+    def _answered(self, slot: Slot, opened: Opened, frame: bytes, api_version: int | None) -> None:
+        """Read upstream's answer and let the handler go on with it."""
+        api_key = opened.exchange.header.api_key
+        codec = opened.answer_codec(api_version)
+        try:
+            _, body_at = read_response_header(frame, response_header_is_flexible(api_key, codec))
+            message, had_unknown_tags = codec.decode(frame, body_at)
+        except WireError as error:
+            self._fail(f"upstream's answer cannot be read: {error}")
+            return
+        body = codec.encode(message) if had_unknown_tags else frame[body_at:]
+        self._advance(slot, Answer(message, body))
+        self.go_on()
+
+    def _conclude(self, slot: Slot, opened: Opened, outcome: Outcome) -> None:
+        match outcome:
+            case Reply(content):
+                self._finish(slot, opened.client_frame(content))
+            case Relay(message, expects_answer):
+                frame = opened.upstream_frame(message)
+                if expects_answer:
+                    self._send(
+                        opened,
+                        frame,
+                        lambda answer: self._finish(slot, len(answer).to_bytes(4, "big") + answer),
+                    )
+                elif self.link is not None:
+                    self.link.send(frame, None)
+                    self._finish(slot, b"")
+            case Hangup(reason, relayed_first):
+                if relayed_first is not None and self.link is not None:
+                    self.link.send(opened.upstream_frame(relayed_first), None)
+                self._fail(reason)
+
+    def _finish(self, slot: Slot, answer: bytes) -> None:
+        slot.answer = answer
+        slot.is_done = True
+        self._observer.answered(slot.api_key, self._loop.time() - slot.started_s)
+        self._flush()
+
+    def _flush(self) -> None:
+        """Send the answers whose turn it is."""
+        while self._slots and self._slots[0].is_done:
+            answer = self._slots.popleft().answer
+            if answer:
+                self._write(answer)
+        if self._frames and self._is_free:
+            self._loop.call_soon(self.go_on)
+
+    def _fail(self, reason: str) -> None:
+        if not self._closed:
+            self._hang_up(reason)
+
+    def close(self) -> None:
+        """Let go of everything; nothing is decided or sent from now on."""
+        self._closed = True
+        self._frames.clear()
+        self._slots.clear()
+        self._held = self._ready = None
+        if self._task is not None:
+            self._task.cancel()
+        if self.link is not None:
+            self.link.close()
