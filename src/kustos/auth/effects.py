@@ -1,0 +1,58 @@
+"""What the SASL server machine asks of whoever owns the connection."""
+
+from dataclasses import dataclass, field
+
+from kustos.acl import KafkaPrincipal
+
+
+@dataclass(frozen=True, slots=True)
+class SendFrame:
+    """Send these bytes now; their length prefix is included."""
+
+    data: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ClientSoftware:
+    """The client named its software (KIP-511); empty texts before ApiVersions 3."""
+
+    name: str
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Authenticated:
+    """The session is this principal's from now on; what came before it in the tuple is sent first.
+
+    `session_lifetime_ms` is what the client was told, 0 if nothing. `expires_at_ms`, on the monotonic
+    clock, is when only a SaslHandshake is still taken; None for never.
+    """
+
+    principal: KafkaPrincipal
+    mechanism: str
+    session_lifetime_ms: int
+    expires_at_ms: int | None
+    is_reauthentication: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Fail:
+    """Wait `delay_ms`, send `response` if there is any, then close; read nothing more meanwhile.
+
+    The wait is `connection.failed.authentication.delay.ms` and slows guessing. `response` is a whole
+    frame, empty where Kafka closes without a word. `reason` is for the log.
+    """
+
+    response: bytes = field(repr=False)
+    reason: str
+    delay_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Close:
+    """Close now, without a word; `reason` is for the log."""
+
+    reason: str
+
+
+SaslEffect = SendFrame | ClientSoftware | Authenticated | Fail | Close

@@ -1,0 +1,136 @@
+"""Reading the requests that come before there is a principal, and writing their answers."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from kustos.auth.errors import SaslErrorCode
+from kustos.wire import (
+    MalformedMessageError,
+    Message,
+    UnencodableMessageError,
+    codec_versions,
+    peek_api,
+    read_request_header,
+    request_codec,
+    response_codec,
+    response_frame,
+)
+from kustos.wire.api_keys import ApiKey, api_name
+
+_API_VERSIONS_FLEXIBLE_SINCE: Final = 3
+_SOFTWARE_SINCE: Final = 3
+_SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+
+ErrorBody = Callable[[int, int, Message, int], bytes | None]
+"""(API key, version, request, error code) → the body that refuses it, None where there is no shape."""
+
+
+@dataclass(frozen=True, slots=True)
+class SaslRequest:
+    """A request as far as it was read; `body` is None for an ApiVersions of an unknown version."""
+
+    api_key: int
+    api_version: int
+    correlation_id: int
+    body: Message | None
+
+    @property
+    def api_name(self) -> str:
+        """Kafka's name of the API."""
+        return api_name(self.api_key)
+
+
+def read_request(frame: bytes, only: frozenset[int] | None = None) -> SaslRequest:
+    """Return the request in a frame without its length; raise `MalformedMessageError`.
+
+    `only` names the APIs whose bodies may be parsed at all: a stranger is not let into the larger
+    schemas (Kafka does so too). Requests of others come back without a body.
+    """
+    api_key, api_version, _ = peek_api(frame)
+    versions = codec_versions(api_key)
+    if versions is None:
+        raise MalformedMessageError(f"unknown API key {api_key}")
+    if not versions[0] <= api_version <= versions[1]:
+        if api_key != ApiKey.API_VERSIONS:
+            raise MalformedMessageError(f"version {api_version} of {api_name(api_key)} is not supported")
+        header = read_request_header(frame, api_version >= _API_VERSIONS_FLEXIBLE_SINCE)
+        return SaslRequest(api_key, api_version, header.correlation_id, None)
+    codec = request_codec(api_key, api_version)
+    header = read_request_header(frame, codec.flexible)
+    body = None
+    if only is None or api_key in only:
+        body = codec.decode(frame, header.body_offset).message
+    return SaslRequest(api_key, api_version, header.correlation_id, body)
+
+
+def software_is_valid(request: SaslRequest, body: Message) -> bool:
+    """Return whether an ApiVersions request names its client's software as KIP-511 asks."""
+    if request.api_version < _SOFTWARE_SINCE:
+        return True
+    return all(
+        _SOFTWARE.fullmatch(text) is not None
+        for text in (body.client_software_name, body.client_software_version)
+    )
+
+
+def answer(request: SaslRequest, body: bytes) -> bytes:
+    """Return the whole frame that answers a request with this body."""
+    codec = response_codec(request.api_key, request.api_version if request.body is not None else 0)
+    return response_frame(request.api_key, codec, request.correlation_id, body)
+
+
+def versions_refusal(request: SaslRequest, code: SaslErrorCode) -> bytes:
+    """Return the frame that refuses an ApiVersions request, in version 0 if its own is unknown."""
+    codec = response_codec(ApiKey.API_VERSIONS, request.api_version if request.body is not None else 0)
+    refusal = codec.new(error_code=code)
+    if code is SaslErrorCode.UNSUPPORTED_VERSION:
+        versions = codec_versions(ApiKey.API_VERSIONS) or (0, 0)
+        entry = codec.struct("ApiVersion")
+        refusal.api_keys = [
+            entry(api_key=int(ApiKey.API_VERSIONS), min_version=versions[0], max_version=versions[1])
+        ]
+    return answer(request, codec.encode(refusal))
+
+
+def handshake_answer(request: SaslRequest, code: SaslErrorCode, mechanisms: tuple[str, ...]) -> bytes:
+    """Return the frame that answers a SaslHandshake with all enabled mechanisms."""
+    codec = response_codec(ApiKey.SASL_HANDSHAKE, request.api_version)
+    return answer(request, codec.encode(codec.new(error_code=code, mechanisms=list(mechanisms))))
+
+
+def token_answer(request: SaslRequest, token: bytes, session_lifetime_ms: int = 0) -> bytes:
+    """Return the frame that answers a SaslAuthenticate with a token; version 0 tells no lifetime."""
+    codec = response_codec(ApiKey.SASL_AUTHENTICATE, request.api_version)
+    body = codec.root.fit(error_message=None, auth_bytes=token, session_lifetime=session_lifetime_ms)
+    return answer(request, codec.encode(body))
+
+
+def token_refusal(request: SaslRequest, text: str) -> bytes:
+    """Return the frame that refuses a SaslAuthenticate and says why."""
+    codec = response_codec(ApiKey.SASL_AUTHENTICATE, request.api_version)
+    body = codec.new(error_code=SaslErrorCode.SASL_AUTHENTICATION_FAILED, error_message=text)
+    return answer(request, codec.encode(body))
+
+
+def top_level_error(api_key: int, api_version: int, request: Message, error_code: int) -> bytes | None:
+    """Return a refusal for the APIs whose answers have one error code for all; None for the others."""
+    del request  # those that answer item by item need it; a caller who knows them passes its own
+    codec = response_codec(api_key, api_version)
+    if "error_code" not in codec.root.FIELDS:
+        return None
+    return codec.encode(codec.new(error_code=error_code))
+
+
+def state_refusal(request: SaslRequest, error_body: ErrorBody) -> bytes:
+    """Return the frame that refuses a request that came amid a login; empty if it has no such shape."""
+    if request.body is None:
+        return versions_refusal(request, SaslErrorCode.ILLEGAL_SASL_STATE)
+    try:
+        body = error_body(
+            request.api_key, request.api_version, request.body, SaslErrorCode.ILLEGAL_SASL_STATE
+        )
+    except UnencodableMessageError:
+        body = None
+    return b"" if body is None else answer(request, body)

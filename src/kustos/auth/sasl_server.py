@@ -1,0 +1,377 @@
+"""The SASL server of one connection, without the connection.
+
+Rules. A whole frame comes in, effects come out; the machine knows no socket and never waits. Each frame
+is first understood as one event (`_understand*`), the table of `sasl_table` then names the action and
+the next state, and the action makes the effects. Before a mechanism is agreed on only ApiVersions and
+SaslHandshake are read. After SaslHandshake v1 tokens travel in SaslAuthenticate (KIP-152); after v0 they
+are bare frames and a refusal has no words. Every doubt ends in FAILED, and FAILED accepts nothing.
+
+A credential that is not accepted, whatever the reason, is answered after the same delay.
+"""
+
+import struct
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final, NoReturn
+
+from kustos.acl import KafkaPrincipal
+from kustos.auth.effects import Authenticated, ClientSoftware, Close, Fail, SaslEffect, SendFrame
+from kustos.auth.errors import SaslAuthenticationError, SaslErrorCode, SaslMechanismError
+from kustos.auth.mechanisms.base import Challenge, MechanismFactory, MechanismStep, Proven, ServerMechanism
+from kustos.auth.principals import principal_of_login
+from kustos.auth.sasl_requests import (
+    ErrorBody,
+    SaslRequest,
+    answer,
+    handshake_answer,
+    read_request,
+    software_is_valid,
+    state_refusal,
+    token_answer,
+    token_refusal,
+    top_level_error,
+    versions_refusal,
+)
+from kustos.auth.sasl_table import SaslAction, SaslEvent, SaslState, Transition, transition
+from kustos.auth.settings import (
+    FRAMES_PER_AUTHENTICATION,
+    MIN_REAUTHENTICATION_INTERVAL_MS,
+    SaslServerSettings,
+    session_life,
+)
+from kustos.runtime import Clock
+from kustos.wire import MalformedMessageError
+from kustos.wire.api_keys import ApiKey
+
+ApiVersionsBody = Callable[[int], bytes]
+"""Version of the request (0 to 4) → the encoded body of the listener's ApiVersions response."""
+
+_BEFORE_TOKENS: Final = frozenset({int(ApiKey.API_VERSIONS), int(ApiKey.SASL_HANDSHAKE)})
+_LENGTH: Final = struct.Struct(">i")
+_INITIAL_HINT: Final = (
+    "not a Kafka request: another protocol than the listener's, a client older than KIP-43, or no client"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """A frame, understood: its event and whatever the action needs."""
+
+    event: SaslEvent
+    request: SaslRequest | None = None
+    step: MechanismStep | None = None
+    principal: KafkaPrincipal | None = None
+    text: str = ""
+    """For the peer."""
+    reason: str = ""
+    """For the log."""
+
+
+class SaslServerMachine:
+    """Turns a connection's first frames into a principal, or into its end.
+
+    `mechanisms` are the enabled ones in the order shown to clients; `api_versions` makes the listener's
+    ApiVersions body; `error_body` makes the body that refuses any other API amid a login (the default
+    knows those with one error code for all, others are then closed without a word). Raise ValueError
+    if no mechanism is given.
+    """
+
+    def __init__(
+        self,
+        settings: SaslServerSettings,
+        mechanisms: Mapping[str, MechanismFactory],
+        api_versions: ApiVersionsBody,
+        clock: Clock,
+        error_body: ErrorBody = top_level_error,
+    ) -> None:
+        if not mechanisms:
+            raise ValueError("no SASL mechanism is enabled, set `sasl.enabled.mechanisms`")
+        self._settings = settings
+        self._factories = mechanisms
+        self._api_versions = api_versions
+        self._clock = clock
+        self._error_body = error_body
+        self._state = SaslState.INITIAL
+        self._frames = 0
+        self._exchange: ServerMechanism | None = None
+        self._mechanism = ""
+        self._requested = ""
+        self._in_requests = False
+        self._principal: KafkaPrincipal | None = None
+        self._expires_at_ms: int | None = None
+        self._reauthenticating = False
+        self._reauthentication_began_ms: int | None = None
+
+    def __repr__(self) -> str:
+        return f"SaslServerMachine({self._state.name}, mechanism={self._mechanism!r})"
+
+    @property
+    def state(self) -> SaslState:
+        """Where the session stands."""
+        return self._state
+
+    @property
+    def principal(self) -> KafkaPrincipal | None:
+        """Who the session is, None while nobody; during a re-authentication still the old one."""
+        return self._principal if self._state is not SaslState.FAILED else None
+
+    def is_expired(self) -> bool:
+        """Return whether only a SaslHandshake may still be taken; any other frame must close."""
+        return self._expires_at_ms is not None and self._clock.monotonic_ms() >= self._expires_at_ms
+
+    def receive(self, frame: bytes) -> tuple[SaslEffect, ...]:
+        """Return what to do about one frame, given without its length prefix; never raise for its bytes.
+
+        Nothing at all once the machine has failed. The frame reader's limit is the caller's
+        (`max_receive_size`), see `oversized`.
+        """
+        if self._state is SaslState.FAILED:
+            return ()
+        self._frames += 1
+        if self._frames > FRAMES_PER_AUTHENTICATION:
+            return self._follow(
+                _Seen(SaslEvent.TOO_MANY_FRAMES, reason=f"more than {FRAMES_PER_AUTHENTICATION} frames")
+            )
+        return self._follow(_UNDERSTAND[self._state](self, frame))
+
+    def oversized(self) -> tuple[SaslEffect, ...]:
+        """Return what to do about a frame length that is negative or above `max_receive_size`."""
+        if self._state is SaslState.FAILED:
+            return ()
+        self._state = SaslState.FAILED
+        return (self._fail(b"", "invalid receive size"),)
+
+    def begin_reauthentication(self, frame: bytes) -> tuple[SaslEffect, ...] | None:
+        """Return what to do about a SaslHandshake on a live session (KIP-368).
+
+        None if it does not start a re-authentication (the session cannot expire, or the last one began
+        less than a second ago): it is then an ordinary request, answered ILLEGAL_SASL_STATE. Later
+        frames go to `receive` until the state is COMPLETE again.
+        """
+        if self._state is not SaslState.COMPLETE or self._expires_at_ms is None:
+            return None
+        now_ms = self._clock.monotonic_ms()
+        began_ms = self._reauthentication_began_ms
+        if began_ms is not None and now_ms - began_ms < MIN_REAUTHENTICATION_INTERVAL_MS:
+            return None
+        self._reauthentication_began_ms = now_ms
+        self._reauthenticating = True
+        self._in_requests = False
+        self._exchange = None
+        self._frames = 0
+        self._follow(_Seen(SaslEvent.REAUTHENTICATION))
+        return self.receive(frame)
+
+    # understanding: frame → event
+
+    def _understand_handshake(self, frame: bytes) -> _Seen:
+        try:
+            request = read_request(frame, _BEFORE_TOKENS)
+        except MalformedMessageError as error:
+            hint = _INITIAL_HINT if self._state is SaslState.INITIAL else str(error)
+            return _Seen(SaslEvent.UNREADABLE, reason=hint)
+        if request.api_key == ApiKey.API_VERSIONS:
+            return _understand_versions(request)
+        if request.api_key != ApiKey.SASL_HANDSHAKE or request.body is None:
+            return _Seen(SaslEvent.OTHER_API, reason=f"{request.api_name} request during SASL handshake")
+        mechanism = request.body.mechanism
+        if mechanism not in self._factories:
+            return _Seen(SaslEvent.HANDSHAKE_UNKNOWN_MECHANISM, request, reason="unsupported SASL mechanism")
+        self._requested = mechanism
+        if self._reauthenticating and mechanism != self._mechanism:
+            return _Seen(SaslEvent.HANDSHAKE_CHANGED_MECHANISM, request)
+        return _Seen(SaslEvent.HANDSHAKE, request)
+
+    def _understand_token(self, frame: bytes) -> _Seen:
+        if not self._in_requests:
+            return self._step(None, frame)
+        try:
+            request = read_request(frame)
+        except MalformedMessageError as error:
+            return _Seen(SaslEvent.UNREADABLE, reason=str(error))
+        if request.api_key != ApiKey.SASL_AUTHENTICATE or request.body is None:
+            reason = f"{request.api_name} request during SASL authentication"
+            return _Seen(SaslEvent.OTHER_API, request, reason=reason)
+        return self._step(request, request.body.auth_bytes)
+
+    def _step(self, request: SaslRequest | None, token: bytes) -> _Seen:
+        """Show a token to the mechanism; every way in which it can object is one event."""
+        if self._exchange is None:
+            return _Seen(SaslEvent.UNREADABLE, reason="no exchange is under way")
+        try:
+            step = self._exchange.respond(token)
+            if isinstance(step, Challenge):
+                return _Seen(SaslEvent.PROOF_CONTINUES, request, step)
+            principal = self._principal_of(step)
+        except SaslAuthenticationError as error:
+            return _Seen(SaslEvent.PROOF_REFUSED, request, text=str(error), reason=str(error))
+        except SaslMechanismError as error:
+            return _Seen(SaslEvent.PROOF_REFUSED, request, text=self._general_refusal(), reason=str(error))
+        except Exception as error:  # noqa: BLE001 - fail closed: a credential store that breaks must deny
+            # only the type is told: the text of a foreign error may hold what the peer sent
+            reason = f"the {self._mechanism} mechanism raised {type(error).__name__}"
+            return _Seen(SaslEvent.PROOF_REFUSED, request, text=self._general_refusal(), reason=reason)
+        return _Seen(SaslEvent.PROOF_ACCEPTED, request, step, principal)
+
+    def _principal_of(self, step: Proven) -> KafkaPrincipal:
+        expires_at_ms = step.credential_expires_at_ms
+        if expires_at_ms is not None and expires_at_ms <= self._clock.wall_ms():
+            # Kafka lets it in with a session that has already ended; that is no session
+            raise SaslMechanismError("the credential has expired")
+        principal = principal_of_login(step.authorization_id, step.token_authenticated)
+        if self._reauthenticating and principal != self._principal:
+            _refuse_change(self._principal, principal)
+        return principal
+
+    def _general_refusal(self) -> str:
+        phase = "re-authentication" if self._reauthenticating else "authentication"
+        return (
+            f"Authentication failed during {phase} due to invalid credentials with "
+            f"SASL mechanism {self._mechanism}"
+        )
+
+    def _understand_bad_mechanism(self, frame: bytes) -> _Seen:
+        del frame  # Kafka waits for it only to have something to fail on
+        return _Seen(
+            SaslEvent.BAD_MECHANISM_FOLLOWS,
+            reason=f"SASL mechanism '{self._requested}' requested by client is not supported for "
+            f"re-authentication of mechanism '{self._mechanism}'",
+        )
+
+    def _understand_nothing(self, frame: bytes) -> _Seen:
+        del frame
+        return _Seen(SaslEvent.UNREADABLE, reason="the session is authenticated, this is no SASL frame")
+
+    # acting: event → effects
+
+    def _follow(self, seen: _Seen) -> tuple[SaslEffect, ...]:
+        row = transition(self._state, seen.event)
+        self._state = row.target
+        effects = _ACT[row.action](self, seen, row)
+        if self._state in {SaslState.FAILED, SaslState.COMPLETE}:
+            self._exchange = None
+        return effects
+
+    def _fail(self, response: bytes, reason: str) -> Fail:
+        return Fail(response, reason, self._settings.failed_authentication_delay_ms)
+
+    def _answer_versions(self, seen: _Seen, row: Transition) -> tuple[SaslEffect, ...]:
+        request, body = seen.request, seen.request.body if seen.request else None
+        if request is None or body is None:
+            return self._close(seen, row)
+        software = ClientSoftware(
+            getattr(body, "client_software_name", ""), getattr(body, "client_software_version", "")
+        )
+        return software, SendFrame(answer(request, self._api_versions(request.api_version)))
+
+    def _refuse_versions(self, seen: _Seen, row: Transition) -> tuple[SaslEffect, ...]:
+        if seen.request is None:
+            return self._close(seen, row)
+        unknown = row.action is SaslAction.REFUSE_VERSION
+        code = SaslErrorCode.UNSUPPORTED_VERSION if unknown else SaslErrorCode.INVALID_REQUEST
+        return (SendFrame(versions_refusal(seen.request, code)),)
+
+    def _agree(self, seen: _Seen, row: Transition) -> tuple[SaslEffect, ...]:
+        if seen.request is None:
+            return self._close(seen, row)
+        if row.target is SaslState.AUTHENTICATE:
+            self._mechanism = self._requested
+            self._exchange = self._factories[self._mechanism]()
+        self._in_requests = seen.request.api_version >= 1
+        return (SendFrame(handshake_answer(seen.request, SaslErrorCode.NONE, tuple(self._factories))),)
+
+    def _refuse_mechanism(self, seen: _Seen, row: Transition) -> tuple[SaslEffect, ...]:
+        if seen.request is None:
+            return self._close(seen, row)
+        code = SaslErrorCode.UNSUPPORTED_SASL_MECHANISM
+        return (self._fail(handshake_answer(seen.request, code, tuple(self._factories)), seen.reason),)
+
+    def _challenge(self, seen: _Seen, row: Transition) -> tuple[SaslEffect, ...]:
+        if seen.step is None:
+            return self._close(seen, row)
+        return (SendFrame(_carry(seen.request, seen.step.token, 0)),)
+
+    def _admit(self, seen: _Seen, row: Transition) -> tuple[SaslEffect, ...]:
+        step, principal = seen.step, seen.principal
+        if not isinstance(step, Proven) or principal is None:
+            return self._close(seen, row)
+        max_reauth_ms = self._settings.connections_max_reauth_ms.get(self._mechanism, 0)
+        life = session_life(self._clock, step.credential_expires_at_ms, max_reauth_ms)
+        authenticated = Authenticated(
+            principal, self._mechanism, life.lifetime_ms, life.expires_at_ms, self._reauthenticating
+        )
+        self._principal = principal
+        self._expires_at_ms = life.expires_at_ms
+        self._reauthenticating = False
+        return SendFrame(_carry(seen.request, step.token, life.lifetime_ms)), authenticated
+
+    def _refuse_proof(self, seen: _Seen, row: Transition) -> tuple[SaslEffect, ...]:
+        del row
+        response = b"" if seen.request is None else token_refusal(seen.request, seen.text)
+        return (self._fail(response, seen.reason),)
+
+    def _refuse_state(self, seen: _Seen, row: Transition) -> tuple[SaslEffect, ...]:
+        if seen.request is None:
+            return self._close(seen, row)
+        return (self._fail(state_refusal(seen.request, self._error_body), seen.reason),)
+
+    def _fail_silently(self, seen: _Seen, row: Transition) -> tuple[SaslEffect, ...]:
+        del row
+        return (self._fail(b"", seen.reason),)
+
+    def _close(self, seen: _Seen, row: Transition) -> tuple[SaslEffect, ...]:
+        self._state = SaslState.FAILED
+        reason = seen.reason or f"unexpected {seen.event.value} in state {row.state.name}"
+        return (Close(reason),)
+
+    def _begin(self, seen: _Seen, row: Transition) -> tuple[SaslEffect, ...]:
+        del seen, row
+        return ()
+
+
+def _understand_versions(request: SaslRequest) -> _Seen:
+    if request.body is None:
+        return _Seen(SaslEvent.VERSIONS_UNSUPPORTED, request)
+    if not software_is_valid(request, request.body):
+        return _Seen(SaslEvent.VERSIONS_INVALID, request)
+    return _Seen(SaslEvent.VERSIONS, request)
+
+
+def _carry(request: SaslRequest | None, token: bytes, session_lifetime_ms: int) -> bytes:
+    """Return a token as the handshake's version wants it: in an answer, or bare with its length."""
+    if request is None:
+        return _LENGTH.pack(len(token)) + token
+    return token_answer(request, token, session_lifetime_ms)
+
+
+def _refuse_change(old: KafkaPrincipal | None, new: KafkaPrincipal) -> NoReturn:
+    was = "" if old is None else f"{old.principal_type}.{old.name}"
+    raise SaslAuthenticationError(
+        f"Cannot change principals during re-authentication from {was}: {new.principal_type}.{new.name}"
+    )
+
+
+_M = SaslServerMachine
+_UNDERSTAND: Final[Mapping[SaslState, Callable[[_M, bytes], _Seen]]] = {
+    SaslState.INITIAL: _M._understand_handshake,
+    SaslState.HANDSHAKE_OR_VERSIONS: _M._understand_handshake,
+    SaslState.HANDSHAKE: _M._understand_handshake,
+    SaslState.REAUTHENTICATION_HANDSHAKE: _M._understand_handshake,
+    SaslState.REAUTHENTICATION_BAD_MECHANISM: _M._understand_bad_mechanism,
+    SaslState.AUTHENTICATE: _M._understand_token,
+    SaslState.COMPLETE: _M._understand_nothing,
+}
+_ACT: Final[Mapping[SaslAction, Callable[[_M, _Seen, Transition], tuple[SaslEffect, ...]]]] = {
+    SaslAction.ANSWER_VERSIONS: _M._answer_versions,
+    SaslAction.REFUSE_VERSION: _M._refuse_versions,
+    SaslAction.REFUSE_SOFTWARE: _M._refuse_versions,
+    SaslAction.AGREE: _M._agree,
+    SaslAction.REFUSE_MECHANISM: _M._refuse_mechanism,
+    SaslAction.CHALLENGE: _M._challenge,
+    SaslAction.ADMIT: _M._admit,
+    SaslAction.REFUSE_PROOF: _M._refuse_proof,
+    SaslAction.REFUSE_STATE: _M._refuse_state,
+    SaslAction.FAIL_SILENTLY: _M._fail_silently,
+    SaslAction.CLOSE: _M._close,
+    SaslAction.BEGIN: _M._begin,
+}

@@ -1,0 +1,122 @@
+"""The SASL server's transitions as data (Kafka's SaslServerAuthenticator, KIP-43, KIP-152, KIP-368).
+
+A frame is first understood as one event; the table says what is done about it and which state follows.
+What the table does not name closes the connection. The diagram in the docs is drawn from it.
+"""
+
+from dataclasses import dataclass
+from enum import Enum, auto, unique
+from typing import Final
+
+
+@unique
+class SaslState(Enum):
+    """Where a session stands on its way to a principal."""
+
+    INITIAL = auto()
+    """Nothing readable has come yet."""
+    HANDSHAKE_OR_VERSIONS = auto()
+    """An ApiVersions was refused; the client may try again or shake hands."""
+    HANDSHAKE = auto()
+    """ApiVersions was answered; only SaslHandshake may follow."""
+    AUTHENTICATE = auto()
+    """A mechanism is agreed on; tokens come, bare or in SaslAuthenticate."""
+    COMPLETE = auto()
+    """There is a principal."""
+    REAUTHENTICATION_HANDSHAKE = auto()
+    """A SaslHandshake on a live session is about to be read."""
+    REAUTHENTICATION_BAD_MECHANISM = auto()
+    """The handshake named another mechanism than the session's; the next frame ends it."""
+    FAILED = auto()
+    """Over; nothing is accepted."""
+
+
+@unique
+class SaslEvent(Enum):
+    """What a frame turned out to be, seen from the state it came in."""
+
+    UNREADABLE = "not a readable request"
+    OTHER_API = "another API"
+    VERSIONS = "ApiVersions"
+    VERSIONS_UNSUPPORTED = "ApiVersions of an unknown version"
+    VERSIONS_INVALID = "ApiVersions with an invalid software name"
+    HANDSHAKE = "SaslHandshake"
+    HANDSHAKE_UNKNOWN_MECHANISM = "SaslHandshake for a mechanism not enabled"
+    HANDSHAKE_CHANGED_MECHANISM = "SaslHandshake for another mechanism"
+    PROOF_CONTINUES = "token, more needed"
+    PROOF_ACCEPTED = "token that proves"
+    PROOF_REFUSED = "token refused"
+    BAD_MECHANISM_FOLLOWS = "any frame"
+    TOO_MANY_FRAMES = "too many frames"
+    REAUTHENTICATION = "SaslHandshake on a session that can expire"
+
+
+@unique
+class SaslAction(Enum):
+    """What is done about an event."""
+
+    ANSWER_VERSIONS = "answer"
+    REFUSE_VERSION = "answer UNSUPPORTED_VERSION"
+    REFUSE_SOFTWARE = "answer INVALID_REQUEST"
+    AGREE = "answer with the mechanisms"
+    REFUSE_MECHANISM = "fail with UNSUPPORTED_SASL_MECHANISM"
+    CHALLENGE = "answer the token"
+    ADMIT = "answer, then authenticated"
+    REFUSE_PROOF = "fail with SASL_AUTHENTICATION_FAILED"
+    REFUSE_STATE = "fail with ILLEGAL_SASL_STATE"
+    FAIL_SILENTLY = "fail without an answer"
+    CLOSE = "close"
+    BEGIN = "read the handshake"
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """In `state`, on `event`: do `action` and be in `target`."""
+
+    state: SaslState
+    event: SaslEvent
+    action: SaslAction
+    target: SaslState
+
+
+_S, _E, _A = SaslState, SaslEvent, SaslAction
+
+
+def _before_handshake(state: SaslState) -> tuple[Transition, ...]:
+    """Return what both states share in which an ApiVersions may still come."""
+    return (
+        Transition(state, _E.VERSIONS, _A.ANSWER_VERSIONS, _S.HANDSHAKE),
+        Transition(state, _E.VERSIONS_UNSUPPORTED, _A.REFUSE_VERSION, _S.HANDSHAKE_OR_VERSIONS),
+        Transition(state, _E.VERSIONS_INVALID, _A.REFUSE_SOFTWARE, _S.HANDSHAKE_OR_VERSIONS),
+        Transition(state, _E.HANDSHAKE, _A.AGREE, _S.AUTHENTICATE),
+        Transition(state, _E.HANDSHAKE_UNKNOWN_MECHANISM, _A.REFUSE_MECHANISM, _S.FAILED),
+    )
+
+
+SASL_SERVER_TRANSITIONS: Final[tuple[Transition, ...]] = (
+    *_before_handshake(_S.INITIAL),
+    *_before_handshake(_S.HANDSHAKE_OR_VERSIONS),
+    Transition(_S.HANDSHAKE, _E.HANDSHAKE, _A.AGREE, _S.AUTHENTICATE),
+    Transition(_S.HANDSHAKE, _E.HANDSHAKE_UNKNOWN_MECHANISM, _A.REFUSE_MECHANISM, _S.FAILED),
+    Transition(_S.AUTHENTICATE, _E.PROOF_CONTINUES, _A.CHALLENGE, _S.AUTHENTICATE),
+    Transition(_S.AUTHENTICATE, _E.PROOF_ACCEPTED, _A.ADMIT, _S.COMPLETE),
+    Transition(_S.AUTHENTICATE, _E.PROOF_REFUSED, _A.REFUSE_PROOF, _S.FAILED),
+    Transition(_S.AUTHENTICATE, _E.OTHER_API, _A.REFUSE_STATE, _S.FAILED),
+    Transition(_S.COMPLETE, _E.REAUTHENTICATION, _A.BEGIN, _S.REAUTHENTICATION_HANDSHAKE),
+    Transition(_S.REAUTHENTICATION_HANDSHAKE, _E.HANDSHAKE, _A.AGREE, _S.AUTHENTICATE),
+    Transition(
+        _S.REAUTHENTICATION_HANDSHAKE,
+        _E.HANDSHAKE_CHANGED_MECHANISM,
+        _A.AGREE,
+        _S.REAUTHENTICATION_BAD_MECHANISM,
+    ),
+    Transition(_S.REAUTHENTICATION_HANDSHAKE, _E.HANDSHAKE_UNKNOWN_MECHANISM, _A.REFUSE_MECHANISM, _S.FAILED),
+    Transition(_S.REAUTHENTICATION_BAD_MECHANISM, _E.BAD_MECHANISM_FOLLOWS, _A.FAIL_SILENTLY, _S.FAILED),
+)
+
+_INDEX: Final = {(row.state, row.event): row for row in SASL_SERVER_TRANSITIONS}
+
+
+def transition(state: SaslState, event: SaslEvent) -> Transition:
+    """Return the row for this state and event; the closing one where the table has none."""
+    return _INDEX.get((state, event)) or Transition(state, event, SaslAction.CLOSE, SaslState.FAILED)
