@@ -1,0 +1,189 @@
+"""The jobs: the only place of the pipeline that reads and writes.
+
+Public front: `run_access_report`. Everything it composes is a stage that can be called alone.
+"""
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from zoneinfo import ZoneInfo
+
+from kustos.pipeline.errors import AuditInputError, LinesLostError
+from kustos.pipeline.files import AuditFiles, check_replaceable, list_audit_files, publish, staging
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+TABLES: Final = ("audit_events", "access_counts", "quarantine")
+REPORT_NAME: Final = "report.html"
+SUMMARY_NAME: Final = "summary.json"
+STEPS: Final = (
+    "reading and sorting lines",
+    "writing audit_events",
+    "writing access_counts",
+    "writing quarantine",
+    "drawing the report",
+    "putting it in place",
+)
+
+Progress = Callable[[str], None]
+"""Called with the name of each step as it begins."""
+
+
+def _silent(_step: str) -> None:
+    """Show nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReportSummary:
+    """What a run read and wrote, in lines; `lines == events + quarantined + duplicates` always holds."""
+
+    files: int
+    files_passed_over: int
+    lines: int
+    events: int
+    quarantined: int
+    duplicates: int
+    allowed: int
+    denied: int
+    principals: int
+    resources: int
+    access_rows: int
+    report: str
+
+    def to_json(self) -> str:
+        """Return one JSON object."""
+        return json.dumps(asdict(self), indent=2)
+
+
+def read_lines(spark: "SparkSession", found: AuditFiles) -> "DataFrame":
+    """Return every line of the files as LINES_SCHEMA; `.gz` files are unpacked."""
+    from pyspark.sql import functions as sql
+
+    paths = [re.sub(r"([\\*?\[\]{}])", r"\\\1", str(path)) for path in found.files]  # no globbing
+    raw = spark.read.option("recursiveFileLookup", "true").option("lineSep", "\n").text(paths)
+    path = sql.url_decode(sql.replace("_metadata.file_path", sql.lit("+"), sql.lit("%2B")))
+    relative = sql.substring(path, len(f"file:{found.root}/") + 1, 2**31 - 1)
+    return raw.select(relative.alias("file"), sql.col("value").alias("line"))
+
+
+def check_no_line_lost(lines: int, outcomes: dict[str, int]) -> None:
+    """Raise `LinesLostError` unless lines read = events + quarantined + duplicates."""
+    accounted = sum(outcomes.values())
+    if lines != accounted:
+        detail = ", ".join(f"{name} {count}" for name, count in sorted(outcomes.items()))
+        raise LinesLostError(
+            f"{lines} lines were read but {accounted} accounted for ({detail}), nothing was published"
+        )
+
+
+def write_tables(
+    spark: "SparkSession", lines: "DataFrame", folder: Path, *, time_zone: str, progress: Progress
+) -> tuple[int, dict[str, int]]:
+    """Write the three tables below `folder`; return lines read and rows per outcome, as found on disk."""
+    from pyspark.sql import Observation
+    from pyspark.sql import functions as sql
+
+    from kustos.pipeline.stages import access, classify
+
+    progress(STEPS[0])
+    observed = Observation("lines read")
+    counted = lines.observe(observed, sql.count(sql.lit(1)).alias("lines"))
+    sorted_lines = str(folder / "classified")
+    counted.transform(classify.classify, time_zone=time_zone).write.parquet(sorted_lines)
+    classified = spark.read.parquet(sorted_lines)
+    paths = {table: str(folder / table) for table in TABLES}
+    progress(STEPS[1])
+    classified.transform(classify.audit_events).write.parquet(paths["audit_events"])
+    events = spark.read.parquet(paths["audit_events"])
+    progress(STEPS[2])
+    events.transform(access.access_counts).coalesce(1).write.parquet(paths["access_counts"])
+    progress(STEPS[3])
+    classified.transform(classify.quarantine).coalesce(1).write.parquet(paths["quarantine"])
+    tally = {row["outcome"]: int(row["line_count"]) for row in classify.tally(classified).collect()}
+    outcomes = {
+        classify.EVENT: events.count(),
+        classify.QUARANTINED: spark.read.parquet(paths["quarantine"]).count(),
+        classify.DUPLICATE: tally.get(classify.DUPLICATE, 0),
+    }
+    return int(observed.get["lines"]), outcomes
+
+
+def run_access_report(
+    spark: "SparkSession",
+    audit: Path,
+    out: Path,
+    *,
+    time_zone: str = "UTC",
+    progress: Progress = _silent,
+) -> ReportSummary:
+    """Read all audit files below `audit` and replace the tables and the report in `out`.
+
+    `time_zone` (an IANA name) is that of the brokers whose log4j lines are read. Raises `AuditInputError`,
+    `ReportOutputError` or `LinesLostError`; whatever is raised, the former output stays.
+    """
+    from kustos.pipeline.report.model import collect_report
+    from kustos.pipeline.report.render import render_report
+    from kustos.pipeline.stages.classify import DUPLICATE, EVENT, QUARANTINED
+
+    _check_time_zone(time_zone)
+    found = list_audit_files(audit)
+    with staging(out, audit) as folder:
+        check_replaceable(out, TABLES)
+        lines, outcomes = _reading(
+            lambda: write_tables(
+                spark, read_lines(spark, found), folder, time_zone=time_zone, progress=progress
+            )
+        )
+        check_no_line_lost(lines, outcomes)
+        progress(STEPS[4])
+        tables = {table: spark.read.parquet(str(folder / table)) for table in TABLES}
+        report = collect_report(tables, lines=lines, outcomes=outcomes, files=len(found.files))
+        (folder / REPORT_NAME).write_text(render_report(report), encoding="utf-8")
+        summary = ReportSummary(
+            files=len(found.files),
+            files_passed_over=len(found.passed_over),
+            lines=lines,
+            events=outcomes[EVENT],
+            quarantined=outcomes[QUARANTINED],
+            duplicates=outcomes[DUPLICATE],
+            allowed=report.totals.allowed,
+            denied=report.totals.denied,
+            principals=report.totals.principals,
+            resources=report.totals.resources,
+            access_rows=tables["access_counts"].count(),
+            report=str(out.resolve() / REPORT_NAME),
+        )
+        (folder / SUMMARY_NAME).write_text(summary.to_json() + "\n", encoding="utf-8")
+        progress(STEPS[5])
+        publish(folder, out.resolve(), TABLES, (REPORT_NAME, SUMMARY_NAME))
+    return summary
+
+
+def _check_time_zone(name: str) -> None:
+    try:
+        ZoneInfo(name)
+    except (ValueError, OSError, LookupError) as error:  # what zoneinfo raises for an unknown key
+        raise AuditInputError(
+            f"unknown time zone `{name}`, give an IANA name like `Europe/Berlin`"
+        ) from error
+
+
+def _reading(action: Callable[[], tuple[int, dict[str, int]]]) -> tuple[int, dict[str, int]]:
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    try:
+        return action()
+    except (Py4JJavaError, PySparkException) as error:
+        match = re.search(r"reading file (?:file:/*)?(/?\S+)\.\s", str(error))
+        if "FAILED_READ_FILE" not in str(error) or match is None:
+            raise
+        name = "/" + match[1].lstrip("/")
+        raise AuditInputError(
+            f"cannot read `{name}` to its end: it is damaged, or no gzip file in spite of its name; "
+            "repair it or take it out of the folder"
+        ) from error

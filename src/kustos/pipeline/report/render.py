@@ -1,0 +1,107 @@
+"""The report as one HTML file: no script, no fetch, every name escaped and made visible.
+
+Names are attacker-controlled text. Jinja escapes them, control and bidirectional characters are written as
+codes so that a name cannot look like another, `<bdi>` keeps them from turning their surroundings around, and
+the page's own policy forbids scripts and any fetch should all that fail.
+"""
+
+import unicodedata
+from datetime import datetime
+from math import log10
+from typing import Final
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from kustos.pipeline.report.model import Report
+
+MAXIMUM_NAME_CHARACTERS: Final = 80
+"""A longer name is cut in the page: Kafka's own names end at 249, an attacker's don't."""
+MAXIMUM_SAMPLE_CHARACTERS: Final = 300
+"""How much of a quarantined line the page shows; the table `quarantine` has more."""
+HEAT_STEPS: Final = 5
+"""Shades of the heat map, one for each power of ten."""
+
+_REASONS: Final = {
+    "blank": "empty line",
+    "decision_unknown": "a decision other than ALLOWED, DENIED, ERROR",
+    "event_id_conflict": "the id of another event with other content: forged or faulty",
+    "field_missing": "a field that every event has is missing",
+    "format_unknown": "neither a kustos event nor a line of Kafka's authorizer logger",
+    "json_malformed": "begins as JSON but is no whole object: a torn write?",
+    "kafka_line_ambiguous": "a name imitates the words of the log line: an attempt to forge it?",
+    "kafka_line_incomplete": "an audit line cut short: a name with a line break, perhaps a forgery",
+    "line_too_long": "longer than any event",
+    "not_utf8": "not text in UTF-8: a binary file?",
+    "schema_version_unknown": "written by another version of kustos",
+    "time_out_of_range": "a time that does not exist or lies outside of 1970 to 9999",
+}
+
+
+def visible(text: str, limit: int = MAXIMUM_NAME_CHARACTERS) -> str:
+    """Return the text with invisible characters as codes, cut to `limit` characters."""
+    shown = text[:limit] + ("…" if len(text) > limit else "")
+    return "".join(
+        f"\\u{ord(c):04x}" if c != " " and unicodedata.category(c)[0] in "CZ" else c for c in shown
+    )
+
+
+def name(text: str | None) -> Markup:
+    """Return a name as markup; None is any name of its type."""
+    if text is None:
+        return Markup("<i>any</i>")
+    return Markup("<bdi>{}</bdi>").format(visible(text) or "(empty)")
+
+
+def heat(allowed: int, denied: int) -> str:
+    """Return the class of a cell: what was decided, and its shade."""
+    total = allowed + denied
+    if total == 0:
+        return "none"
+    kind = "allowed" if denied == 0 else "denied" if allowed == 0 else "mixed"
+    return f"{kind} h{min(HEAT_STEPS, int(log10(total)) + 1)}"
+
+
+def utc(time: datetime | None) -> str:
+    """Return minutes and seconds of UTC, without its zone (the page says it once)."""
+    return "never" if time is None else f"{time:%Y-%m-%d %H:%M:%S}"
+
+
+def short(number: int) -> str:
+    """Return a number of at most five characters for a cell."""
+    for limit, divisor, unit in ((10**4, 1, ""), (10**7, 10**3, "k"), (10**10, 10**6, "M")):
+        if number < limit:
+            return f"{number // divisor}{unit}"
+    return f"{number // 10**9}G"
+
+
+def width_text(seconds: int) -> str:
+    """Return a bucket's width in words."""
+    for unit, size in (("day", 86400), ("hour", 3600), ("minute", 60)):
+        if seconds >= size:
+            count = seconds // size
+            return unit if count == 1 else f"{count} {unit}s"
+    return "second" if seconds == 1 else f"{seconds} seconds"
+
+
+def render_report(report: Report) -> str:
+    """Return the whole page."""
+    environment = Environment(
+        loader=PackageLoader("kustos.pipeline.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"name": name, "utc": utc, "short": short, "number": lambda n: f"{n:,}"}
+    environment.filters["sample"] = lambda text: escape(visible(text, MAXIMUM_SAMPLE_CHARACTERS))
+    peak = max((b.allowed + b.denied for b in report.buckets), default=0)
+    return environment.get_template("report.html.j2").render(
+        report=report,
+        totals=report.totals,
+        heat=heat,
+        reasons=_REASONS,
+        peak=max(1, peak),
+        width=width_text(report.bucket_seconds),
+        most_denied=max((d.attempts for d in report.denials), default=1),
+    )

@@ -1,0 +1,100 @@
+"""Spark's view of the audit event, made from the one table in `kustos.authorizer.audit_fields`."""
+
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Final
+
+from pyspark.sql.types import (
+    BooleanType,
+    DataType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from kustos.authorizer.audit_fields import AUDIT_FIELDS, AuditField
+
+_TYPES: Final[dict[str, DataType]] = {
+    "string": StringType(),
+    "int": IntegerType(),
+    "long": LongType(),
+    "boolean": BooleanType(),
+    "timestamp_ms": LongType(),
+}
+
+
+def event_struct(fields: Sequence[AuditField]) -> StructType:
+    """Return the StructType of these fields, in their order, dotted names nested.
+
+    Fields of one nest must stand together; a nest is nullable if all that it holds is.
+    """
+    struct = StructType()
+    for head, group in groupby(fields, key=lambda field: field.name.partition(".")[0]):
+        members = list(group)
+        if "." not in members[0].name:
+            for field in members:
+                struct.add(StructField(head, _TYPES[field.kind], field.nullable))
+            continue
+        inner = event_struct(
+            [AuditField(f.name.partition(".")[2], f.kind, f.nullable, f.meaning) for f in members]
+        )
+        struct.add(StructField(head, inner, all(f.nullable for f in members)))
+    return struct
+
+
+def relaxed(struct: StructType) -> StructType:
+    """Return the same struct with every field nullable, as parsed text and Parquet files are."""
+    return StructType(
+        [
+            StructField(f.name, relaxed(f.dataType) if isinstance(f.dataType, StructType) else f.dataType)
+            for f in struct.fields
+        ]
+    )
+
+
+EVENT_SCHEMA: Final = event_struct(AUDIT_FIELDS)
+"""An audit event as kustos writes it."""
+
+REQUIRED_FIELDS: Final = tuple(field.name for field in AUDIT_FIELDS if not field.nullable)
+"""Dotted names that a JSON event must have."""
+
+AUDIT_EVENTS_SCHEMA: Final = StructType(
+    [
+        *relaxed(EVENT_SCHEMA).fields,
+        StructField("time", TimestampType()),
+        StructField("source_format", StringType()),
+        StructField("source_file", StringType()),
+    ]
+)
+"""Table `audit_events`. Kafka's lines know less than ours: what they do not say is null."""
+
+LINES_SCHEMA: Final = StructType([StructField("file", StringType()), StructField("line", StringType())])
+"""Raw input: the file's path under the audit folder, and one line without its line feed."""
+
+QUARANTINE_SCHEMA: Final = StructType(
+    [
+        StructField("file", StringType()),
+        StructField("reason", StringType()),
+        StructField("line", StringType()),
+        StructField("line_length", IntegerType()),
+    ]
+)
+"""Table `quarantine`: lines that are no events; `line` is cut, `line_length` is the whole in characters."""
+
+ACCESS_COUNTS_SCHEMA: Final = StructType(
+    [
+        StructField("principal", StringType()),
+        StructField("operation", StringType()),
+        StructField("resource_type", StringType()),
+        StructField("resource_name", StringType()),
+        StructField("decision", StringType()),
+        StructField("event_count", LongType()),
+        StructField("listing_count", LongType()),
+        StructField("first_time", TimestampType()),
+        StructField("last_time", TimestampType()),
+    ]
+)
+"""Table `access_counts`: `listing_count` of the events only filtered a list of names."""

@@ -1,0 +1,60 @@
+"""A local Spark that talks to nobody but itself."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from kustos.pipeline.errors import SparkMissingError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SHUFFLE_PARTITIONS: Final = 8
+"""For one machine: enough for its cores, few enough that small inputs don't pay for empty tasks."""
+
+SETTINGS: Final = {
+    "spark.ui.enabled": "false",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.sql.shuffle.partitions": str(SHUFFLE_PARTITIONS),
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.files.ignoreCorruptFiles": "false",  # a damaged file must stop the run
+    "spark.sql.files.ignoreMissingFiles": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled": "false",  # SPARK-58241: hangs
+}
+
+
+def check_spark_installed() -> None:
+    """Raise `SparkMissingError` if PySpark or Java is not there."""
+    try:
+        import pyspark  # noqa: F401
+    except ImportError as error:
+        raise SparkMissingError("pyspark is not installed, run `pip install kustos[spark]`") from error
+    java_home = os.environ.get("JAVA_HOME")
+    java = shutil.which(str(Path(java_home, "bin", "java")) if java_home else "java")
+    if java is None:
+        where = f"in JAVA_HOME `{java_home}`" if java_home else "on the PATH"
+        raise SparkMissingError(f"no java {where}, install a Java runtime 17 or later (or set JAVA_HOME)")
+
+
+@contextmanager
+def local_session(application_name: str = "kustos") -> Iterator["SparkSession"]:
+    """Lend a local session over all cores and stop it at the end; raise `SparkMissingError`."""
+    check_spark_installed()
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.master("local[*]").appName(application_name)
+    for key, value in SETTINGS.items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("OFF")  # failures reach people as typed errors, not as Java traces
+    try:
+        yield spark
+    finally:
+        spark.stop()

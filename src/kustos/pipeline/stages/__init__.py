@@ -1,0 +1,1 @@
+"""Pure functions from DataFrame to DataFrame, made for `DataFrame.transform`."""

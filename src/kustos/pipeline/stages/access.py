@@ -1,0 +1,147 @@
+"""Who did what to which resource, and how often: all tables of the report come from these stages."""
+
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as sql
+
+from kustos.pipeline.schemas import ACCESS_COUNTS_SCHEMA
+
+GRAIN: Final = ("principal", "operation", "resource_type", "resource_name", "decision")
+
+
+def access_counts(events: DataFrame) -> DataFrame:
+    """Return the table `access_counts` of `audit_events`, one row a distinct access and decision."""
+    principal = sql.concat("principal_type", sql.lit(":"), "principal_name")
+    counted = (
+        events.withColumn("principal", principal)
+        .groupBy(*GRAIN)
+        .agg(
+            sql.count(sql.lit(1)).alias("event_count"),
+            sql.count_if(sql.col("access") == "LISTING").alias("listing_count"),
+            sql.min("time").alias("first_time"),
+            sql.max("time").alias("last_time"),
+        )
+    )
+    return counted.select(*ACCESS_COUNTS_SCHEMA.fieldNames())
+
+
+def _allowed(column: str = "event_count") -> Column:
+    return sql.sum(sql.when(sql.col("decision") == "ALLOWED", sql.col(column)).otherwise(sql.lit(0)))
+
+
+def _denied(column: str | Column = "event_count") -> Column:
+    """Whatever is not ALLOWED denies, ERROR too."""
+    amount = sql.col(column) if isinstance(column, str) else column
+    return sql.sum(sql.when(sql.col("decision") != "ALLOWED", amount).otherwise(sql.lit(0)))
+
+
+def totals(counts: DataFrame) -> DataFrame:
+    """Return one row of sums over `access_counts`; zero and null times when it is empty."""
+    zero = sql.lit(0)
+    return counts.agg(
+        sql.coalesce(_allowed(), zero).alias("allowed"),
+        sql.coalesce(_denied(), zero).alias("denied"),
+        sql.coalesce(_denied("listing_count"), zero).alias("denied_listing"),
+        sql.coalesce(sql.sum(sql.when(sql.col("decision") == "ERROR", sql.col("event_count"))), zero).alias(
+            "error"
+        ),
+        sql.count_distinct("principal").alias("principals"),
+        sql.count_distinct(sql.struct("resource_type", "resource_name")).alias("resources"),
+        sql.min("first_time").alias("first_time"),
+        sql.max("last_time").alias("last_time"),
+    )
+
+
+def top_denials(counts: DataFrame, limit: int) -> DataFrame:
+    """Return the `limit` most frequent denied accesses, most frequent first.
+
+    A name that was only left out of a list is no attempt and does not count.
+    """
+    attempts = sql.col("event_count") - sql.col("listing_count")
+    return (
+        counts.filter((sql.col("decision") != "ALLOWED") & (attempts > 0))
+        .withColumn("attempts", attempts)
+        .orderBy(sql.desc("attempts"), *GRAIN)
+        .limit(limit)
+    )
+
+
+def access_matrix(counts: DataFrame, principals: int, resources: int) -> DataFrame:
+    """Return allowed and denied sums for the busiest principals and resources, and for all others.
+
+    At most (`principals` + 1) x (`resources` + 1) rows. `other_principal` and `other_resource` mark the sums
+    over those not named, whose name columns are null.
+    """
+    busiest_principals = (
+        counts.groupBy("principal").agg(sql.sum("event_count").alias("n")).orderBy(sql.desc("n"), "principal")
+    ).limit(principals)
+    resource = ("resource_type", "resource_name")
+    busiest_resources = (
+        counts.groupBy(*resource).agg(sql.sum("event_count").alias("n")).orderBy(sql.desc("n"), *resource)
+    ).limit(resources)
+    left = sql.broadcast(busiest_principals.select(sql.col("principal").alias("p")))
+    right = sql.broadcast(
+        busiest_resources.select(sql.col("resource_type").alias("t"), sql.col("resource_name").alias("r"))
+    )
+    joined = counts.join(left, sql.col("principal") == sql.col("p"), "left").join(
+        right,
+        (sql.col("resource_type") == sql.col("t")) & sql.col("resource_name").eqNullSafe(sql.col("r")),
+        "left",
+    )
+    return (
+        joined.withColumns(
+            {"other_principal": sql.col("p").isNull(), "other_resource": sql.col("t").isNull()}
+        )
+        .groupBy(
+            sql.col("p").alias("principal"),
+            sql.col("t").alias("resource_type"),
+            sql.col("r").alias("resource_name"),
+            "other_principal",
+            "other_resource",
+        )
+        .agg(_allowed().alias("allowed"), _denied().alias("denied"))
+    )
+
+
+def activity(events: DataFrame, bucket_seconds: int) -> DataFrame:
+    """Return allowed and denied of each bucket that has events, ordered by `bucket_start` (Unix seconds)."""
+    bucket = sql.floor(sql.col("time_ms") / (bucket_seconds * 1000)) * bucket_seconds
+    one = sql.lit(1)
+    return (
+        events.withColumn("bucket_start", bucket)
+        .groupBy("bucket_start")
+        .agg(
+            sql.sum(sql.when(sql.col("decision") == "ALLOWED", one).otherwise(sql.lit(0))).alias("allowed"),
+            _denied(one).alias("denied"),
+        )
+        .orderBy("bucket_start")
+    )
+
+
+def busiest_by_principal(counts: DataFrame, principals: DataFrame, limit: int) -> DataFrame:
+    """Return each of the `principals`' `limit` accesses, denied ones first, then by count."""
+    order = Window.partitionBy("principal").orderBy(
+        sql.col("decision") == "ALLOWED", sql.desc("event_count"), *GRAIN[1:]
+    )
+    return (
+        counts.join(sql.broadcast(principals.select("principal").distinct()), "principal", "left_semi")
+        .withColumn("place", sql.row_number().over(order))
+        .filter(sql.col("place") <= limit)
+        .orderBy("principal", "place")
+        .drop("place")
+    )
+
+
+def quarantine_reasons(quarantined: DataFrame) -> DataFrame:
+    """Return `reason`, `line_count` and one `sample` line for each reason, most frequent first."""
+    kind = sql.substring_index("reason", ":", 1)
+    return (
+        quarantined.groupBy(kind.alias("reason"))
+        .agg(
+            sql.count(sql.lit(1)).alias("line_count"),
+            sql.min("file").alias("file"),
+            sql.min("line").alias("sample"),
+        )
+        .orderBy(sql.desc("line_count"), "reason")
+    )
