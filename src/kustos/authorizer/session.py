@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from kustos.acl import EVERY_PRINCIPAL, AclOperation, KafkaPrincipal, ResourceType
 from kustos.authorizer.by_type import PROBED_NAME, ByTypeQuestion
-from kustos.authorizer.cells import DECIDES
+from kustos.authorizer.cells import DECIDES, Cell
 from kustos.authorizer.index import Node, first_of
 from kustos.authorizer.spi import (
     AuthorizationResult,
@@ -27,7 +27,15 @@ DEFAULT_ALLOW: Final = Decision(AuthorizationResult.ALLOWED, Rule(RuleKind.DEFAU
 DEFAULT_DENY: Final = Decision(AuthorizationResult.DENIED, Rule(RuleKind.DEFAULT_DENY))
 
 SESSION_DECISIONS_MAX: Final = 4096
-"""Decisions that one session keeps, about 0.5 MB: more names than most principals ever touch."""
+"""Decisions that one session keeps, less than 2 MB: more names than most principals ever touch."""
+
+KEPT_NAME_CHARACTERS_MAX: Final = 255
+"""Decisions on longer names are not kept (topics have at most 249), so that they cannot fill memory."""
+
+_Nodes = tuple[Node | None, Node | None, dict[str, Cell] | None]
+"""A principal's own node, that of `User:*`, and the literals if there is nothing else in either."""
+
+_NO_LITERALS: Final[dict[str, Cell]] = {}
 
 _RESOURCE_TYPES: Final = frozenset(ResourceType) - {ResourceType.UNKNOWN, ResourceType.ANY}
 
@@ -39,7 +47,6 @@ class AuthorizerSession:
     """
 
     __slots__ = (
-        "__weakref__",
         "_authorizer",
         "_by_type",
         "_decisions",
@@ -65,9 +72,9 @@ class AuthorizerSession:
         self._version = -1
         self._fixed: Decision | None = None
         self._default: Decision | None = None
+        self._nodes: dict[ResourceType, _Nodes] = {}
         self._decisions: dict[tuple[str, AclOperation, ResourceType], Decision] = {}
         self._by_type: dict[tuple[AclOperation, ResourceType], tuple[tuple[int, ...], Decision | None]] = {}
-        self._nodes: dict[ResourceType, tuple[Node | None, Node | None]] = {}
 
     def decide(self, operation: AclOperation, resource_type: ResourceType, name: str) -> Decision:
         """Return the decision on one named resource.
@@ -77,31 +84,41 @@ class AuthorizerSession:
         """
         if self._version != self._authorizer.version:
             self._refresh()
-        decisions = self._decisions
+        try:
+            decides = DECIDES[operation]
+            own, every, literals = self._nodes[resource_type]
+        except KeyError:
+            decides = self._open(operation, resource_type)
+            own, every, literals = self._nodes[resource_type]
+        if literals is not None:
+            # one look-up finds all there is: the index is as fast as a table of decisions would be
+            cell = literals.get(name)
+            if cell is None or not cell.mask & decides:
+                if self._default is not None:
+                    return self._default
+            elif cell.sole is not None:
+                return cell.sole
         key = (name, operation, resource_type)
-        decision = decisions.get(key)
+        decision = self._decisions.get(key)
+        if decision is not None:
+            return decision
+        decision = self._search(own, every, operation, name)
         if decision is None:
-            decision = self._decide(operation, resource_type, name)
-            if len(decisions) >= SESSION_DECISIONS_MAX:
-                decisions.clear()
-            decisions[key] = decision
+            decision = self._default or self._authorizer.default_decision(resource_type, name)
+        if len(self._decisions) >= SESSION_DECISIONS_MAX:
+            self._decisions.clear()
+        if len(name) <= KEPT_NAME_CHARACTERS_MAX:
+            self._decisions[key] = decision
         return decision
 
-    def _decide(self, operation: AclOperation, resource_type: ResourceType, name: str) -> Decision:
-        nodes = self._nodes.get(resource_type)
-        if nodes is None:
-            nodes = self._look_up(resource_type)
-        if operation not in DECIDES:
-            raise InvalidActionError(f"operation `{operation}` cannot be asked about, name a particular one")
-        if self._fixed is not None:
-            return self._fixed
-        own, every = nodes
-        decision = None if own is None else own.find(name, operation, self.host)
-        if every is not None:
-            theirs = every.find(name, operation, self.host)
-            if theirs is not None:
-                decision = theirs if decision is None else first_of(decision, theirs, name)
-        return decision or self._default or self._authorizer.default_decision(resource_type, name)
+    def _search(
+        self, own: Node | None, every: Node | None, operation: AclOperation, name: str
+    ) -> Decision | None:
+        mine = None if own is None else own.find(name, operation, self.host)
+        theirs = None if every is None else every.find(name, operation, self.host)
+        if mine is None or theirs is None:
+            return mine or theirs
+        return first_of(mine, theirs, name)
 
     def decide_by_resource_type(self, operation: AclOperation, resource_type: ResourceType) -> Decision:
         """Return whether at least one resource of the type allows it, with an ACL that says so.
@@ -111,7 +128,7 @@ class AuthorizerSession:
         decision = self.decide(operation, resource_type, PROBED_NAME)
         if decision.allowed:
             return decision
-        own, every = self._nodes.get(resource_type) or self._look_up(resource_type)
+        own, every, _ = self._nodes[resource_type]
         stamps = (0 if own is None else own.stamp, 0 if every is None else every.stamp)
         known = self._by_type.get((operation, resource_type))
         if known is None or known[0] != stamps:
@@ -120,24 +137,38 @@ class AuthorizerSession:
             self._by_type[operation, resource_type] = known
         return known[1] or DEFAULT_DENY
 
-    def _look_up(self, resource_type: ResourceType) -> tuple[Node | None, Node | None]:
+    def _open(self, operation: AclOperation, resource_type: ResourceType) -> int:
+        """Look up the nodes for a question of a kind that was not asked before."""
         if resource_type not in _RESOURCE_TYPES:
-            raise InvalidActionError(
-                f"resource type `{resource_type}` cannot be asked about, name a particular one"
-            )
+            raise InvalidActionError(f"resource type `{resource_type}` cannot be asked about, name one")
+        if operation not in DECIDES:
+            raise InvalidActionError(f"operation `{operation}` cannot be asked about, name one")
+        self._nodes[resource_type] = self._look_up(resource_type)
+        return DECIDES[operation]
+
+    def _look_up(self, resource_type: ResourceType) -> _Nodes:
+        if self._fixed is not None:
+            return None, None, _NO_LITERALS
         index = self._authorizer.index
-        nodes = (index.nodes(self._principal_text).get(resource_type), index.every.get(resource_type))
-        self._nodes[resource_type] = nodes
-        return nodes
+        own = index.nodes(self._principal_text).get(resource_type)
+        every = index.every.get(resource_type)
+        if own is None or every is None:
+            only = own or every
+            if only is None:
+                return None, None, _NO_LITERALS
+            if only.has_only_literals:
+                return own, every, only.literals
+        return own, every, None
 
     def _refresh(self) -> None:
         """Forget what a change may have changed; not ready, the next question comes here again."""
         authorizer = self._authorizer
+        self._version = -1
         self._decisions.clear()
         self._nodes.clear()
-        self._version = -1
         self._fixed = SUPER_USER if str(self.principal) in authorizer.super_users else None
         if self._fixed is None and not authorizer.is_ready:
             raise AuthorizerNotReadyError("the ACLs are not loaded yet, ask again when they are")
-        self._default = None if authorizer.allow_everyone_if_no_acl_found else DEFAULT_DENY
+        # a super user has no nodes (see _look_up), so that this default answers every question
+        self._default = self._fixed or (None if authorizer.allow_everyone_if_no_acl_found else DEFAULT_DENY)
         self._version = authorizer.version
