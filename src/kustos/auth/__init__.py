@@ -1,5 +1,6 @@
 """Identity, no IO: SASL server and client machines, mechanisms, JAAS texts, principals."""
 
+from kustos.auth.diagram import sasl_server_diagram
 from kustos.auth.effects import Authenticated, ClientSoftware, Close, Fail, SaslEffect, SendFrame
 from kustos.auth.errors import (
     AuthError,
@@ -9,8 +10,13 @@ from kustos.auth.errors import (
     SaslErrorCode,
     SaslMechanismError,
 )
+from kustos.auth.jaas import JaasEntry, parse_jaas_config, single_jaas_entry
 from kustos.auth.mechanisms import MechanismFactory
+from kustos.auth.mechanisms.plain import PlainServer, PlainUsers
+from kustos.auth.mechanisms.scram import ScramServer
+from kustos.auth.mechanisms.scram_keys import ScramDecoys, ScramHash
 from kustos.auth.principals import ANONYMOUS, principal_of_login
+from kustos.auth.sasl_client import ClientRequest, SaslClientMachine, client_mechanism
 from kustos.auth.sasl_server import ApiVersionsBody, SaslServerMachine
 from kustos.auth.sasl_table import SaslState
 from kustos.auth.settings import (
@@ -26,19 +32,31 @@ __all__ = [
     "ApiVersionsBody",
     "AuthError",
     "Authenticated",
+    "ClientRequest",
     "ClientSoftware",
     "Close",
     "Fail",
+    "JaasEntry",
     "JaasError",
     "MechanismFactory",
+    "PlainServer",
+    "PlainUsers",
     "SaslAuthenticationError",
     "SaslClientError",
+    "SaslClientMachine",
     "SaslEffect",
     "SaslErrorCode",
     "SaslMechanismError",
     "SaslServerMachine",
     "SaslServerSettings",
     "SaslState",
+    "ScramDecoys",
+    "ScramHash",
+    "ScramServer",
     "SendFrame",
+    "client_mechanism",
+    "parse_jaas_config",
     "principal_of_login",
+    "sasl_server_diagram",
+    "single_jaas_entry",
 ]

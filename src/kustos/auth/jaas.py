@@ -1,0 +1,148 @@
+"""The text of `sasl.jaas.config`, read as Kafka's JaasConfig reads it (a Java StreamTokenizer).
+
+    <login module class> <control flag> (<option>=<value>)* ;
+
+Words end at blanks, quotes, `=`, `;` and `/`, which begins a comment up to the end of the line or,
+as `/*`, up to `*/`. Values with such characters stand in single or double quotes, where Java's
+backslash escapes hold. No error here repeats any of the text: a misplaced quote makes a password look
+like anything else.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import Enum, unique
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+from kustos.auth.errors import JaasError
+
+DISALLOWED_LOGIN_MODULES: Final = frozenset(
+    {"com.sun.security.auth.module.JndiLoginModule", "com.sun.security.auth.module.LdapLoginModule"}
+)
+"""Kafka 4.3.1's default of `org.apache.kafka.disallowed.login.modules`: they look up foreign objects."""
+
+MAX_TEXT_SIZE: Final = 1_048_576
+"""Characters of one configuration: some ten thousand PLAIN users; more belongs in SCRAM."""
+
+_SKIPPED: Final = re.compile(r"[\x00-\x20]+|/\*.*?(?:\*/|\Z)|/[^\r\n]*", re.DOTALL)
+_WORD: Final = re.compile(r"[^\x00-\x20\"'/;=\x81-\x9f]+")
+_ESCAPES: Final = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+_OCTAL: Final = re.compile(r"[0-3][0-7]{0,2}|[4-7][0-7]?")
+
+
+@unique
+class ControlFlag(Enum):
+    """What a login module's failure means; with one module it makes no difference."""
+
+    REQUIRED = "required"
+    REQUISITE = "requisite"
+    SUFFICIENT = "sufficient"
+    OPTIONAL = "optional"
+
+
+@dataclass(frozen=True, slots=True)
+class JaasEntry:
+    """One login module; option values are secrets and never shown."""
+
+    login_module: str
+    control_flag: ControlFlag
+    options: Mapping[str, str] = field(repr=False)
+
+    def __repr__(self) -> str:
+        return f"JaasEntry({self.login_module}, {self.control_flag.value}, <{len(self.options)} options>)"
+
+
+class _Token(NamedTuple):
+    """`text` is None for a single character that is no word, which is then `mark`."""
+
+    text: str | None
+    mark: str
+    position: int
+
+
+def parse_jaas_config(
+    text: str, disallowed: frozenset[str] = DISALLOWED_LOGIN_MODULES
+) -> tuple[JaasEntry, ...]:
+    """Return the entries, at least one; raise `JaasError` saying what is wrong at which character."""
+    if len(text) > MAX_TEXT_SIZE:
+        raise JaasError(f"the JAAS config is longer than {MAX_TEXT_SIZE} characters")
+    tokens = _tokens(text)
+    entries: list[JaasEntry] = []
+    for token in tokens:
+        entry = _entry(token, tokens)
+        if entry.login_module.strip() in disallowed:
+            raise JaasError(f"login module `{entry.login_module.strip()}` is not allowed, use another")
+        entries.append(entry)
+    if not entries:
+        raise JaasError("the JAAS config names no login module")
+    return tuple(entries)
+
+
+def single_jaas_entry(text: str, disallowed: frozenset[str] = DISALLOWED_LOGIN_MODULES) -> JaasEntry:
+    """Return the only entry; raise `JaasError` unless it is exactly one, as Kafka asks of this key."""
+    entries = parse_jaas_config(text, disallowed)
+    if len(entries) != 1:
+        raise JaasError(f"the JAAS config has {len(entries)} login modules, it must be one")
+    return entries[0]
+
+
+def _entry(first: _Token, tokens: Iterator[_Token]) -> JaasEntry:
+    if first.text is None:
+        raise JaasError(f"a login module class is expected at character {first.position}")
+    flag = next(tokens, None)
+    if flag is None:
+        raise JaasError("the control flag is missing after the login module, write `required`")
+    try:
+        control_flag = ControlFlag((flag.text or "").lower())
+    except ValueError:
+        raise JaasError(
+            f"at character {flag.position} stands no control flag, "
+            "use `required`, `requisite`, `sufficient` or `optional`"
+        ) from None
+    options: dict[str, str] = {}
+    for key in tokens:
+        if key.text is None and key.mark == ";":
+            return JaasEntry(first.text, control_flag, MappingProxyType(options))
+        equals = next(tokens, None)
+        value = next(tokens, None) if equals is not None and equals.mark == "=" else None
+        if key.text is None or value is None or value.text is None:
+            raise JaasError(f'the option at character {key.position} is not written `name="value"`')
+        options[key.text] = value.text
+    raise JaasError("the login module's entry does not end with a semicolon")
+
+
+def _tokens(text: str) -> Iterator[_Token]:
+    position = 0
+    while position < len(text):
+        if skipped := _SKIPPED.match(text, position):
+            position = skipped.end()
+        elif text[position] in "\"'":
+            value, end = _quoted(text, position)
+            yield _Token(value, "", position)
+            position = end
+        elif word := _WORD.match(text, position):
+            yield _Token(word[0], "", position)
+            position = word.end()
+        else:
+            yield _Token(None, text[position], position)
+            position += 1
+
+
+def _quoted(text: str, start: int) -> tuple[str, int]:
+    """Return the value in quotes and where it ended; a line's end closes it too, as in Java."""
+    quote, position = text[start], start + 1
+    out: list[str] = []
+    while position < len(text) and text[position] not in "\r\n":
+        character = text[position]
+        position += 1
+        if character == quote:
+            return "".join(out), position
+        if character == "\\" and position < len(text):
+            if octal := _OCTAL.match(text, position):
+                character, position = chr(int(octal[0], 8)), octal.end()
+            else:
+                character = _ESCAPES.get(text[position], text[position])
+                position += 1
+        out.append(character)
+    return "".join(out), position

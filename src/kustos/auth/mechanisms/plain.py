@@ -1,0 +1,119 @@
+"""PLAIN (RFC 4616) as Kafka's PlainSaslServer speaks it, and its client side.
+
+The texts that refuse are Kafka's and are told to the client. Passwords are kept only as keyed digests
+under a key that lives as long as the process, so comparing takes one HMAC and one constant-time compare
+whether the user exists or not, whatever the lengths.
+"""
+
+import hashlib
+import hmac
+from collections.abc import Mapping
+from typing import Final
+
+from kustos.auth.errors import SaslAuthenticationError, SaslClientError
+from kustos.auth.mechanisms.base import MechanismFactory, Proven
+from kustos.runtime import Entropy
+
+PLAIN: Final = "PLAIN"
+PLAIN_LOGIN_MODULE: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
+_USER_PREFIX: Final = "user_"
+_KEY_SIZE: Final = 32
+_MAX_TOKENS: Final = 4  # Kafka stops counting there
+
+
+class PlainUsers:
+    """User names and what verifies their passwords; immutable, a change is a new table."""
+
+    __slots__ = ("_decoy", "_digests", "_key")
+
+    def __init__(self, passwords: Mapping[str, str], entropy: Entropy) -> None:
+        self._key = entropy.token_bytes(_KEY_SIZE)
+        self._decoy = entropy.token_bytes(_KEY_SIZE)
+        self._digests = {user: self._digest(password.encode()) for user, password in passwords.items()}
+
+    @classmethod
+    def from_jaas_options(cls, options: Mapping[str, str], entropy: Entropy) -> "PlainUsers":
+        """Return the table of a PlainLoginModule's `user_<name>="<password>"` options."""
+        prefix = len(_USER_PREFIX)
+        return cls(
+            {name[prefix:]: value for name, value in options.items() if name.startswith(_USER_PREFIX)},
+            entropy,
+        )
+
+    def __repr__(self) -> str:
+        return f"PlainUsers(<{len(self._digests)} users>)"
+
+    def _digest(self, password: bytes) -> bytes:
+        return hmac.digest(self._key, password, hashlib.sha256)
+
+    def verify(self, user: str, password: bytes) -> bool:
+        """Return whether this is the user's password, in the same work for a user nobody knows."""
+        expected = self._digests.get(user, self._decoy)
+        return hmac.compare_digest(self._digest(password), expected)
+
+
+class PlainServer:
+    """One PLAIN exchange: one token, then the end."""
+
+    __slots__ = ("_users",)
+
+    def __init__(self, users: PlainUsers) -> None:
+        self._users = users
+
+    @classmethod
+    def factory(cls, users: PlainUsers) -> MechanismFactory:
+        """Return what makes an exchange over this table for each connection."""
+        return lambda: cls(users)
+
+    def respond(self, token: bytes) -> Proven:
+        """Return the proven user; raise `SaslAuthenticationError` with Kafka's text."""
+        parts = token.split(b"\0", _MAX_TOKENS)
+        if len(parts) != 3:
+            count = min(len(parts), _MAX_TOKENS)
+            raise SaslAuthenticationError(f"Invalid SASL/PLAIN response: expected 3 tokens, got {count}")
+        authorization_id, name, password = parts
+        if not name:
+            raise SaslAuthenticationError("Authentication failed: username not specified")
+        if not password:
+            raise SaslAuthenticationError("Authentication failed: password not specified")
+        # bytes that are no UTF-8 name a user who cannot exist; Java reads replacement characters there
+        user = name.decode(errors="replace")
+        if not self._users.verify(user, password):
+            raise SaslAuthenticationError("Authentication failed: Invalid username or password")
+        if authorization_id and authorization_id != name:
+            raise SaslAuthenticationError(
+                "Authentication failed: Client requested an authorization id that is different from username"
+            )
+        return Proven(b"", user)
+
+
+class PlainClient:
+    """The asking side of PLAIN: the password itself goes out, so the link must be encrypted."""
+
+    __slots__ = ("_complete", "_token")
+
+    name = PLAIN
+
+    def __init__(self, username: str, password: str) -> None:
+        if not username or not password or "\0" in username + password:
+            raise SaslClientError("user name and password must not be empty or contain NUL")
+        self._token = b"\0".join((b"", username.encode(), password.encode()))
+        self._complete = False
+
+    def __repr__(self) -> str:
+        return "PlainClient()"
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the server said yes."""
+        return self._complete
+
+    def first(self) -> bytes:
+        """Return the only token."""
+        return self._token
+
+    def respond(self, token: bytes) -> None:
+        """Take the server's empty token; raise `SaslClientError` if it says anything more."""
+        if token or self._complete:
+            raise SaslClientError("the server goes on after PLAIN has ended")
+        self._complete = True

@@ -1,0 +1,207 @@
+"""SCRAM-SHA-256 and -512 (RFC 5802, RFC 7677) as Kafka's ScramSaslServer and ScramSaslClient speak them.
+
+One thing is better than Kafka's on purpose: there an unknown user fails at the first token and a wrong
+password at the second, which tells who exists. Here a user without a credential for the mechanism gets a
+decoy and fails where, when and as a wrong password does. So does a credential below 4096 iterations, and
+a delegation token as long as none can be looked up.
+"""
+
+import base64
+import hmac
+from collections.abc import Callable
+from typing import Final
+
+from kustos.auth.errors import SaslAuthenticationError, SaslClientError, SaslMechanismError
+from kustos.auth.mechanisms.base import Challenge, MechanismFactory, MechanismStep, Proven
+from kustos.auth.mechanisms.scram_keys import (
+    MIN_ITERATIONS,
+    ScramCredential,
+    ScramDecoys,
+    ScramHash,
+    auth_message,
+    exclusive_or,
+    random_text,
+)
+from kustos.auth.mechanisms.scram_messages import (
+    ClientFinal,
+    ClientFirst,
+    ScramSyntaxError,
+    ServerFinal,
+    ServerFirst,
+    escape_name,
+)
+from kustos.runtime import Entropy
+
+CredentialLookup = Callable[[str, ScramHash], ScramCredential | None]
+"""(user name, mechanism) → the stored credential, None if there is none; answers from memory."""
+
+MAX_CLIENT_ITERATIONS: Final = 1_000_000
+"""What a client computes at most for a server not yet proven; Kafka stores up to 16384."""
+
+
+class ScramServer:
+    """One SCRAM exchange: client-first, client-final, then the end."""
+
+    __slots__ = (
+        "_bare",
+        "_credential",
+        "_decoys",
+        "_entropy",
+        "_first",
+        "_hash",
+        "_is_real",
+        "_lookup",
+        "_username",
+    )
+
+    def __init__(
+        self, scram_hash: ScramHash, lookup: CredentialLookup, decoys: ScramDecoys, entropy: Entropy
+    ) -> None:
+        self._hash = scram_hash
+        self._lookup = lookup
+        self._decoys = decoys
+        self._entropy = entropy
+        self._first: ServerFirst | None = None
+        self._credential: ScramCredential | None = None
+        self._is_real = False
+        self._bare = b""
+        self._username = ""
+
+    @classmethod
+    def factory(
+        cls, scram_hash: ScramHash, lookup: CredentialLookup, decoys: ScramDecoys, entropy: Entropy
+    ) -> MechanismFactory:
+        """Return what makes an exchange for each connection."""
+        return lambda: cls(scram_hash, lookup, decoys, entropy)
+
+    def respond(self, token: bytes) -> MechanismStep:
+        """Return the challenge, then the proven user.
+
+        Raise `SaslMechanismError` for what Kafka answers with its general sentence, and
+        `SaslAuthenticationError` for a foreign authorization id.
+        """
+        try:
+            if self._first is None or self._credential is None:
+                return self._begin(token)
+            return self._finish(token, self._first, self._credential)
+        except ScramSyntaxError as error:
+            raise SaslMechanismError(str(error)) from None
+
+    def _begin(self, token: bytes) -> Challenge:
+        message = ClientFirst.parse(token)
+        # both are always made, so that the work does not tell which one is used
+        decoy = self._decoys.credential(self._hash, message.username)
+        found = self._lookup(message.username, self._hash)
+        self._is_real = found is not None and found.iterations >= MIN_ITERATIONS and not message.is_token
+        credential = found if found is not None and self._is_real else decoy
+        if message.authorization_id and message.authorization_id != message.username:
+            raise SaslAuthenticationError(
+                "Authentication failed: Client requested an authorization id that is different from username"
+            )
+        nonce = message.nonce + random_text(self._entropy)
+        self._first = ServerFirst(nonce, credential.salt, credential.iterations)
+        self._credential = credential
+        self._bare = message.bare
+        self._username = message.username
+        return Challenge(self._first.encode())
+
+    def _finish(self, token: bytes, first: ServerFirst, credential: ScramCredential) -> Proven:
+        message = ClientFinal.parse(token)
+        if not hmac.compare_digest(message.nonce.encode(), first.nonce.encode()):
+            raise SaslMechanismError("the nonce of the client's final message is not the server's")
+        signed = auth_message(self._bare, first.encode(), message.without_proof)
+        signature = self._hash.hmac(credential.stored_key, signed)
+        right_size = len(message.proof) == self._hash.size
+        proof = message.proof if right_size else bytes(self._hash.size)
+        stored_key = self._hash.digest(exclusive_or(signature, proof))
+        proven = hmac.compare_digest(stored_key, credential.stored_key)
+        server_signature = self._hash.hmac(credential.server_key, signed)
+        # no proof fits a decoy's keys, and were one found it would still be nobody's
+        if not (proven and self._is_real and right_size):
+            raise SaslMechanismError("invalid client credentials")
+        return Proven(ServerFinal(None, server_signature).encode(), self._username)
+
+
+class ScramClient:
+    """The asking side of SCRAM; the server must prove that it knows the password, too.
+
+    `token_authenticated`: name and password are those of a delegation token (KIP-48).
+    """
+
+    __slots__ = ("_bare", "_complete", "_expected", "_hash", "_nonce", "_password", "_username", "_via_token")
+
+    def __init__(
+        self,
+        scram_hash: ScramHash,
+        username: str,
+        password: str,
+        entropy: Entropy,
+        token_authenticated: bool = False,
+    ) -> None:
+        if not username or not username.isascii() or "\0" in username:
+            # Kafka's server takes no other characters in a SCRAM user name
+            raise SaslClientError("a SCRAM user name must be ASCII and not empty")
+        self._hash = scram_hash
+        self._username = username
+        self._password = password
+        self._via_token = token_authenticated
+        self._nonce = random_text(entropy)
+        self._bare = b""
+        self._expected: bytes | None = None
+        self._complete = False
+
+    def __repr__(self) -> str:
+        return f"ScramClient({self.name})"
+
+    @property
+    def name(self) -> str:
+        """The mechanism's name."""
+        return self._hash.mechanism_name
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the server's signature was verified."""
+        return self._complete
+
+    def first(self) -> bytes:
+        """Return the client's first message."""
+        extension = ",tokenauth=true" if self._via_token else ""
+        self._bare = f"n={escape_name(self._username)},r={self._nonce}{extension}".encode()
+        return b"n,," + self._bare
+
+    def respond(self, token: bytes) -> bytes | None:
+        """Return the proof, then None when the server has proved itself; raise `SaslClientError`."""
+        try:
+            if self._expected is None:
+                return self._prove(token)
+            self._verify(token, self._expected)
+        except ScramSyntaxError as error:
+            raise SaslClientError(str(error)) from None
+        return None
+
+    def _prove(self, token: bytes) -> bytes:
+        message = ServerFirst.parse(token)
+        if not message.nonce.startswith(self._nonce) or message.nonce == self._nonce:
+            raise SaslClientError("the server's nonce does not continue ours")
+        if not MIN_ITERATIONS <= message.iterations <= MAX_CLIENT_ITERATIONS:
+            raise SaslClientError(
+                f"the server asks for {message.iterations} iterations, "
+                f"outside {MIN_ITERATIONS}..{MAX_CLIENT_ITERATIONS}"
+            )
+        final = ClientFinal(b"n,,", message.nonce)
+        signed = auth_message(self._bare, token, final.without_proof)
+        salted = self._hash.salted_password(self._password, message.salt, message.iterations)
+        client_key = self._hash.hmac(salted, b"Client Key")
+        signature = self._hash.hmac(self._hash.digest(client_key), signed)
+        self._expected = self._hash.hmac(self._hash.hmac(salted, b"Server Key"), signed)
+        self._password = ""
+        proof = base64.b64encode(exclusive_or(client_key, signature))
+        return final.without_proof + b",p=" + proof
+
+    def _verify(self, token: bytes, expected: bytes) -> None:
+        message = ServerFinal.parse(token)
+        if self._complete or message.error is not None:
+            raise SaslClientError("the server ended the SCRAM exchange with an error")
+        if not hmac.compare_digest(message.signature, expected):
+            raise SaslClientError("the server's signature is wrong: it does not know the password")
+        self._complete = True

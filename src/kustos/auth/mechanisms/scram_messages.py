@@ -1,0 +1,154 @@
+"""The texts of SCRAM (RFC 5802 section 7) exactly as Kafka reads and writes them.
+
+All is matched as bytes: no production has a character above 0x7F. Only the gs2 header `n` is known.
+What Kafka rebuilds for the auth message is rebuilt here: the reserved `m=` of the client's first
+message and all extensions of its last are left out, so whoever sends them fails at the proof. The
+extensions of the first message are kept as sent; Kafka puts two or more in a hash map's order.
+"""
+
+import base64
+import re
+from dataclasses import dataclass, field
+from typing import Final
+
+from kustos.auth.errors import AuthError
+
+_VALUE: Final = rb"[\x01-\x2b\x2d-\x7f]+"
+_VALUE_SAFE: Final = rb"[\x01-\x2b\x2d-\x3c\x3e-\x7f]+"
+_PRINTABLE: Final = rb"[\x21-\x2b\x2d-\x7e]+"
+_SASLNAME: Final = rb"(?:[\x01-\x2b\x2d-\x3c\x3e-\x7f]|=2C|=3D)+"
+_BASE64: Final = rb"(?:[a-zA-Z0-9/+]{4})*(?:[a-zA-Z0-9/+]{3}=|[a-zA-Z0-9/+]{2}==)?"
+_RESERVED: Final = rb"(?:m=" + _VALUE + rb",)?"
+_EXTENSIONS: Final = rb"(?:,[A-Za-z]+=" + _VALUE + rb")*"
+
+_CLIENT_FIRST: Final = re.compile(
+    rb"n,(?:a=(?P<authzid>" + _SASLNAME + rb"))?," + _RESERVED + rb"n=(?P<saslname>" + _SASLNAME + rb")"
+    rb",r=(?P<nonce>" + _PRINTABLE + rb")(?P<extensions>" + _EXTENSIONS + rb")",
+)
+_SERVER_FIRST: Final = re.compile(
+    _RESERVED + rb"r=(?P<nonce>" + _PRINTABLE + rb"),s=(?P<salt>" + _BASE64 + rb")"
+    rb",i=(?P<iterations>[0-9]{1,10})" + _EXTENSIONS,
+)
+_CLIENT_FINAL: Final = re.compile(
+    rb"c=(?P<channel>" + _BASE64 + rb"),r=(?P<nonce>" + _PRINTABLE + rb")" + _EXTENSIONS + rb""
+    rb",p=(?P<proof>" + _BASE64 + rb")",
+)
+_SERVER_FINAL: Final = re.compile(
+    rb"(?:e=(?P<error>" + _VALUE_SAFE + rb"))|(?:v=(?P<signature>" + _BASE64 + rb"))" + _EXTENSIONS,
+)
+
+
+class ScramSyntaxError(AuthError):
+    """A message that is none; the text names which, never what it held."""
+
+
+def escape_name(username: str) -> str:
+    """Return the user name as a saslname: `=` and `,` are written `=3D` and `=2C`."""
+    return username.replace("=", "=3D").replace(",", "=2C")
+
+
+def _unescape_name(saslname: str) -> str:
+    return saslname.replace("=2C", ",").replace("=3D", "=")
+
+
+@dataclass(frozen=True, slots=True)
+class ClientFirst:
+    """The client's first message; `bare` is its part in the auth message."""
+
+    authorization_id: str
+    username: str
+    nonce: str
+    extensions: tuple[tuple[str, str], ...]
+    bare: bytes = field(repr=False)
+
+    @classmethod
+    def parse(cls, message: bytes) -> "ClientFirst":
+        """Return the parsed message; raise `ScramSyntaxError`."""
+        match = _CLIENT_FIRST.fullmatch(message)
+        if match is None:
+            raise ScramSyntaxError("invalid SCRAM client first message format")
+        saslname, nonce, extensions = match["saslname"], match["nonce"], match["extensions"]
+        pairs = tuple(
+            (name, value)
+            for name, _, value in (pair.partition("=") for pair in extensions.decode().split(",")[1:])
+        )
+        bare = b"n=" + saslname + b",r=" + nonce + extensions
+        authzid = (match["authzid"] or b"").decode()
+        return cls(authzid, _unescape_name(saslname.decode()), nonce.decode(), pairs, bare)
+
+    @property
+    def is_token(self) -> bool:
+        """Whether the name is that of a delegation token (KIP-48); the last such extension counts."""
+        return dict(self.extensions).get("tokenauth", "").lower() == "true"
+
+
+@dataclass(frozen=True, slots=True)
+class ServerFirst:
+    """The server's first message."""
+
+    nonce: str
+    salt: bytes = field(repr=False)
+    iterations: int
+
+    @classmethod
+    def parse(cls, message: bytes) -> "ServerFirst":
+        """Return the parsed message; raise `ScramSyntaxError`."""
+        match = _SERVER_FIRST.fullmatch(message)
+        if match is None or not 0 < int(match["iterations"]) < 2**31:
+            raise ScramSyntaxError("invalid SCRAM server first message format")
+        return cls(match["nonce"].decode(), base64.b64decode(match["salt"]), int(match["iterations"]))
+
+    def encode(self) -> bytes:
+        """Return the message."""
+        salt = base64.b64encode(self.salt).decode()
+        return f"r={self.nonce},s={salt},i={self.iterations}".encode()
+
+
+@dataclass(frozen=True, slots=True)
+class ClientFinal:
+    """The client's last message; the channel binding's value is not judged, as in Kafka."""
+
+    channel_binding: bytes
+    nonce: str
+    proof: bytes = field(default=b"", repr=False)
+
+    @classmethod
+    def parse(cls, message: bytes) -> "ClientFinal":
+        """Return the parsed message; raise `ScramSyntaxError`."""
+        match = _CLIENT_FINAL.fullmatch(message)
+        if match is None:
+            raise ScramSyntaxError("invalid SCRAM client final message format")
+        return cls(
+            base64.b64decode(match["channel"]), match["nonce"].decode(), base64.b64decode(match["proof"])
+        )
+
+    @property
+    def without_proof(self) -> bytes:
+        """The part in the auth message."""
+        return b"c=" + base64.b64encode(self.channel_binding) + b",r=" + self.nonce.encode()
+
+    def encode(self) -> bytes:
+        """Return the message."""
+        return self.without_proof + b",p=" + base64.b64encode(self.proof)
+
+
+@dataclass(frozen=True, slots=True)
+class ServerFinal:
+    """The server's last message: an error, or the signature that proves it knew the credential."""
+
+    error: str | None
+    signature: bytes = field(repr=False)
+
+    @classmethod
+    def parse(cls, message: bytes) -> "ServerFinal":
+        """Return the parsed message; raise `ScramSyntaxError`."""
+        match = _SERVER_FINAL.fullmatch(message)
+        if match is None:
+            raise ScramSyntaxError("invalid SCRAM server final message format")
+        if match["error"] is not None:
+            return cls(match["error"].decode(), b"")
+        return cls(None, base64.b64decode(match["signature"]))
+
+    def encode(self) -> bytes:
+        """Return the message."""
+        return b"v=" + base64.b64encode(self.signature) if self.error is None else f"e={self.error}".encode()
