@@ -1,8 +1,10 @@
 """The guard of one connection: takes a request frame, says what is to be done with it.
 
 What passes as bytes was fully understood: the client's own frame goes upstream only if header and body
-were read to the last byte in their canonical form; unknown tagged fields are left out by writing the
-request anew; anything else closes the connection. Whatever goes wrong in here ends the same way.
+were read to the last byte in their canonical form. Unknown tagged fields, and bytes that follow the
+body, are left out by writing the request anew: Kafka ignores both, and librdkafka 2.16 sends three
+bytes too many with a Metadata request for all topics. Anything else closes the connection, as does
+whatever goes wrong in here.
 """
 
 import re
@@ -50,17 +52,18 @@ class Opened:
     handler: Handler
     row: Row
     frame: bytes
-    had_unknown_tags: bool = False
+    is_exact: bool = True
+    """Whether the frame holds the request and nothing else."""
 
     def upstream_frame(self, message: Message | None, api_version: int | None = None) -> bytes:
         """Return the whole frame to send upstream, with its length before it.
 
-        `message` None: the client's own bytes, unless they held tagged fields that nobody knows.
+        `message` None: the client's own bytes, unless they held more than the request.
         """
         header = self.exchange.header
         codec = self.exchange.codec
         if message is None:
-            if not header.had_unknown_tags and not self.had_unknown_tags:
+            if self.is_exact:
                 return len(self.frame).to_bytes(4, "big") + self.frame
             message = self.exchange.request
         elif api_version is not None and api_version != header.api_version:
@@ -108,7 +111,7 @@ class Guard:
                 raise RefusedFrameError(f"{api_name(api_key)} v{api_version} is not offered here")
             codec = request_codec(api_key, api_version)
             header = read_request_header(frame, codec.flexible)
-            request, had_unknown_tags = codec.decode(frame, header.body_offset)
+            request, end, had_unknown_tags = codec.read(frame, header.body_offset)
             if row.unparsable(request):
                 raise RefusedFrameError(f"{api_name(api_key)} has elements of type UNKNOWN")
         except (MalformedMessageError, UnsupportedMessageError) as error:
@@ -123,7 +126,8 @@ class Guard:
             self.fetch_sessions,
         )
         handler = self._checked_api_versions(exchange) or handle(exchange, row)
-        return Opened(exchange, handler, row, frame, had_unknown_tags)
+        is_exact = end == len(frame) and not had_unknown_tags and not header.had_unknown_tags
+        return Opened(exchange, handler, row, frame, is_exact)
 
     def _unsupported_api_versions(self, frame: bytes) -> bytes:
         _, _, correlation_id = peek_api(frame)

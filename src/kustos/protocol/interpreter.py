@@ -127,6 +127,8 @@ def question(exchange: Exchange, check: CheckOf, item: Any, name: str) -> tuple[
 def strip(exchange: Exchange, step: Strip, request: Message) -> tuple[Message, dict[int, Message]]:
     """Return the request with its allowed items, and the answers to the others by their index."""
     items = request.get(step.items.request_list) or []
+    if not items:
+        return request, {}
     element = exchange.response_codec.root.ELEMENTS[step.items.response_list]
     open_to_all = step.unless_cluster is not None and exchange.allows_cluster(
         step.unless_cluster, log_if_denied=False

@@ -1,0 +1,166 @@
+"""The admin requests that kustos answers itself, between their messages and the metadata's values.
+
+Codes that Kafka's parser refuses never come here (the guard closes the connection); other codes that
+no stored entry can have fail item by item, with Kafka's texts.
+"""
+
+from collections.abc import Sequence
+
+from kustos.acl import (
+    AccessControlEntry,
+    AccessControlEntryFilter,
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    PatternType,
+    ResourcePattern,
+    ResourcePatternFilter,
+    ResourceType,
+)
+from kustos.metadata.control import (
+    AclCreateResult,
+    AclDeleteResult,
+    ApiError,
+    ScramAlterResult,
+    ScramDeletion,
+    ScramDescribeResult,
+    ScramUpsertion,
+)
+from kustos.metadata.control.acls import codes_error, name_error
+from kustos.wire import Message
+
+
+def error_fields(error: ApiError | None) -> dict[str, object]:
+    """Return the error fields of a result."""
+    if error is None:
+        return {"error_code": 0, "error_message": None}
+    return {"error_code": error.code.value, "error_message": error.message}
+
+
+def filter_of(item: Message) -> AclBindingFilter:
+    """Return the filter of DescribeAcls, or of one item of DeleteAcls."""
+    return AclBindingFilter(
+        ResourcePatternFilter(
+            ResourceType.from_code(item.resource_type_filter),
+            item.resource_name_filter,
+            PatternType.from_code(item.pattern_type_filter),
+        ),
+        AccessControlEntryFilter(
+            item.principal_filter,
+            item.host_filter,
+            AclOperation.from_code(item.operation),
+            AclPermissionType.from_code(item.permission_type),
+        ),
+    )
+
+
+def creation_of(item: Message) -> AclBinding | ApiError:
+    """Return the ACL that an item of CreateAcls asks for, or why there can be none such."""
+    resource_type = ResourceType.from_code(item.resource_type)
+    pattern_type = PatternType.from_code(item.resource_pattern_type)
+    operation = AclOperation.from_code(item.operation)
+    permission_type = AclPermissionType.from_code(item.permission_type)
+    error = name_error(resource_type, item.resource_name) or codes_error(
+        resource_type, pattern_type, operation, permission_type
+    )
+    if error is not None:
+        return error
+    return AclBinding(
+        ResourcePattern(resource_type, item.resource_name, pattern_type),
+        AccessControlEntry(item.principal, item.host, operation, permission_type),
+    )
+
+
+def described_acls(made: type[Message], found: dict[ResourcePattern, list[AccessControlEntry]]) -> Message:
+    """Return the answer to DescribeAcls."""
+    resource = made.ELEMENTS["resources"]
+    acl = resource.ELEMENTS["acls"]
+    return made(
+        resources=[
+            resource(
+                resource_type=int(pattern.resource_type),
+                resource_name=pattern.name,
+                pattern_type=int(pattern.pattern_type),
+                acls=[acl(**_entry_fields(entry)) for entry in entries],
+            )
+            for pattern, entries in found.items()
+        ]
+    )
+
+
+def _entry_fields(entry: AccessControlEntry) -> dict[str, object]:
+    return {
+        "principal": entry.principal,
+        "host": entry.host,
+        "operation": int(entry.operation),
+        "permission_type": int(entry.permission_type),
+    }
+
+
+def created_acls(
+    made: type[Message], asked: Sequence[AclBinding | ApiError], results: Sequence[AclCreateResult]
+) -> Message:
+    """Return the answer to CreateAcls; `results` are those of the items that were no error already."""
+    result = made.ELEMENTS["results"]
+    waiting = iter(results)
+    errors = [item if isinstance(item, ApiError) else next(waiting).error for item in asked]
+    return made(results=[result(**error_fields(error)) for error in errors])
+
+
+def deleted_acls(made: type[Message], results: Sequence[AclDeleteResult]) -> Message:
+    """Return the answer to DeleteAcls."""
+    result = made.ELEMENTS["filter_results"]
+    matching = result.ELEMENTS["matching_acls"]
+    return made(
+        filter_results=[
+            result(
+                **error_fields(each.error),
+                matching_acls=[
+                    matching(
+                        resource_type=int(binding.pattern.resource_type),
+                        resource_name=binding.pattern.name,
+                        pattern_type=int(binding.pattern.pattern_type),
+                        **_entry_fields(binding.entry),
+                    )
+                    for binding in each.deleted
+                ],
+            )
+            for each in results
+        ]
+    )
+
+
+def alterations_of(request: Message) -> tuple[tuple[ScramDeletion, ...], tuple[ScramUpsertion, ...]]:
+    """Return what AlterUserScramCredentials asks for."""
+    deletions = tuple(ScramDeletion(item.name, item.mechanism) for item in request.deletions)
+    upsertions = tuple(
+        ScramUpsertion(item.name, item.mechanism, item.iterations, item.salt, item.salted_password)
+        for item in request.upsertions
+    )
+    return deletions, upsertions
+
+
+def altered_scram(made: type[Message], results: Sequence[ScramAlterResult]) -> Message:
+    """Return the answer to AlterUserScramCredentials."""
+    result = made.ELEMENTS["results"]
+    return made(results=[result(user=each.user, **error_fields(each.error)) for each in results])
+
+
+def described_scram(made: type[Message], results: Sequence[ScramDescribeResult]) -> Message:
+    """Return the answer to DescribeUserScramCredentials."""
+    result = made.ELEMENTS["results"]
+    info = result.ELEMENTS["credential_infos"]
+    return made(
+        results=[
+            result(
+                user=each.user,
+                **error_fields(each.error),
+                credential_infos=[
+                    info(mechanism=credential.mechanism, iterations=credential.iterations)
+                    for credential in each.credentials
+                ],
+            )
+            for each in results
+        ]
+    )
