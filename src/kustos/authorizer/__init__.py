@@ -1,5 +1,15 @@
 """Decisions: the authorizer interface, StandardAuthorizer on a compiled index, reasons, audit events."""
 
+from kustos.authorizer.audit import (
+    Access,
+    AuditEvent,
+    AuditFormatError,
+    AuditLevel,
+    AuditRule,
+    audit_json_schema,
+    audit_level,
+    audit_line,
+)
 from kustos.authorizer.audit_fields import AUDIT_FIELDS, AUDIT_SCHEMA_VERSION, AuditField
 from kustos.authorizer.errors import (
     AclFaultError,
@@ -26,9 +36,14 @@ from kustos.authorizer.standard import StandardAuthorizer, parse_super_users
 __all__ = [
     "AUDIT_FIELDS",
     "AUDIT_SCHEMA_VERSION",
+    "Access",
     "AclFaultError",
     "Action",
+    "AuditEvent",
     "AuditField",
+    "AuditFormatError",
+    "AuditLevel",
+    "AuditRule",
     "AuthorizableRequestContext",
     "AuthorizationResult",
     "Authorizer",
@@ -44,5 +59,8 @@ __all__ = [
     "RuleKind",
     "StandardAuthorizer",
     "UnknownAclIdError",
+    "audit_json_schema",
+    "audit_level",
+    "audit_line",
     "parse_super_users",
 ]
