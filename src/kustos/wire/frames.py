@@ -119,42 +119,53 @@ class FrameReader:
     """Cuts a stream of bytes into frames; no IO.
 
     `feed` returns the whole frames, without their lengths. A negative or too large length raises
-    `MalformedMessageError`: the limit bounds what one peer can make us hold.
+    `MalformedMessageError`: the limit bounds what one peer can make us hold. The parts of a large
+    frame are joined once, when the last has come.
     """
 
-    __slots__ = ("_buffer", "limit")
+    __slots__ = ("_needed", "_parts", "_size", "limit")
 
     def __init__(self, limit: int) -> None:
-        self._buffer = bytearray()
+        self._parts: list[bytes] = []
+        self._size = 0
+        self._needed = 4
         self.limit = limit
 
     def feed(self, data: bytes) -> list[bytes]:
         """Return the frames completed by these bytes, in order."""
-        buffer = self._buffer
-        buffer += data
+        if self._parts:
+            self._parts.append(data)
+            self._size += len(data)
+            if self._size < self._needed:
+                return []
+            data = b"".join(self._parts)
+            self._parts = []
         frames: list[bytes] = []
-        position = 0
-        available = len(buffer)
+        position, available = 0, len(data)
+        self._needed = 4
         while available - position >= 4:
-            size = _LENGTH.unpack_from(buffer, position)[0]
+            size = _LENGTH.unpack_from(data, position)[0]
             if not 0 <= size <= self.limit:
                 raise MalformedMessageError(f"a frame length of {size} is outside 0..{self.limit}")
             end = position + 4 + size
             if end > available:
+                self._needed = 4 + size
                 break
-            frames.append(bytes(buffer[position + 4 : end]))
+            frames.append(data[position + 4 : end])
             position = end
-        if position:
-            del buffer[:position]
+        if position < available:
+            self._parts = [data[position:] if position else data]
+            self._size = available - position
         return frames
 
     @property
     def is_empty(self) -> bool:
         """Whether no part of a frame is waiting for its rest."""
-        return not self._buffer
+        return not self._parts
 
     def take_rest(self) -> bytes:
         """Return and forget the bytes that wait, for a reader with another limit to go on with."""
-        rest = bytes(self._buffer)
-        self._buffer.clear()
+        rest = b"".join(self._parts)
+        self._parts = []
+        self._needed = 4
         return rest

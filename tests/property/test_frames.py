@@ -1,0 +1,32 @@
+"""A stream cut anywhere gives the same frames."""
+
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from kustos.wire import FrameReader, MalformedMessageError
+
+FRAMES = st.lists(st.binary(max_size=50), max_size=10)
+
+
+@given(frames=FRAMES, cuts=st.lists(st.integers(1, 60), max_size=30), tail=st.binary(max_size=3))
+def test_however_a_stream_is_cut_its_frames_are_the_same(
+    frames: list[bytes], cuts: list[int], tail: bytes
+) -> None:
+    stream = b"".join(struct.pack(">i", len(frame)) + frame for frame in frames) + tail
+    reader = FrameReader(limit=100)
+    seen: list[bytes] = []
+    for size in cuts:
+        seen += reader.feed(stream[:size])
+        stream = stream[size:]
+    seen += reader.feed(stream)
+    assert seen == frames
+    assert reader.is_empty == (not tail)
+    assert reader.take_rest() == tail
+
+
+@pytest.mark.parametrize("length", [-1, -(2**31), 101, 2**31 - 1])
+def test_a_length_beyond_the_limit_is_refused_before_its_bytes_come(length: int) -> None:
+    with pytest.raises(MalformedMessageError):
+        FrameReader(limit=100).feed(struct.pack(">i", length))
