@@ -7,6 +7,7 @@ stalled peer. Whatever ends a connection fails all that wait on it with one type
 """
 
 import asyncio
+import os
 import ssl
 from collections import deque
 from collections.abc import Callable
@@ -60,9 +61,8 @@ class ConnectionLimits:
 @dataclass(slots=True)
 class _Pending:
     correlation_id: int
-    api_key: int
-    codec: MessageCodec
-    answer: asyncio.Future[Message] = field(repr=False)
+    has_flexible_header: bool
+    answer: asyncio.Future[bytes] = field(repr=False)
 
 
 class KafkaConnection(asyncio.Protocol):
@@ -176,15 +176,18 @@ class KafkaConnection(asyncio.Protocol):
         Raise `RequestTimedOutError`, `ConnectionClosedError` or `ProtocolViolationError`; error codes
         inside the answer are the caller's to read.
         """
-        codec = request_codec(api_key, version)
-        body = codec.encode(message)
+        body = request_codec(api_key, version).encode(message)
+        return self._decode(api_key, version, await self.exchange(api_key, version, body, timeout_ms))
+
+    async def exchange(self, api_key: int, version: int, body: bytes, timeout_ms: int | None = None) -> bytes:
+        """Return the body that answers this body, neither of them looked at; raises as `send` does."""
         limit_ms = timeout_ms or self.limits.request_timeout_ms
         try:
             async with asyncio.timeout(limit_ms / 1000):
                 await self._slots.acquire()
                 try:
                     await self._writable.wait()
-                    pending = self._write(api_key, codec, body)
+                    pending = self._write(api_key, request_codec(api_key, version), body)
                 except BaseException:
                     self._slots.release()
                     raise
@@ -196,9 +199,29 @@ class KafkaConnection(asyncio.Protocol):
             self._fail(timed_out)
             raise timed_out from error
 
+    def _decode(self, api_key: int, version: int, body: bytes) -> Message:
+        try:
+            return response_codec(api_key, version).decode(body).message
+        except MalformedMessageError as error:
+            violation = ProtocolViolationError(f"`{self.host}:{self.port}` broke the protocol: {error}")
+            self._fail(violation)
+            raise violation from error
+
     def close(self) -> None:
         """Close now; whatever waits fails with `ConnectionClosedError`. Closing twice is harmless."""
         self._fail(ConnectionClosedError(f"the connection to `{self.host}:{self.port}` was closed by us"))
+
+    def release(self) -> asyncio.Transport:
+        """Give the transport away to another protocol; nothing may be waited for, and this object is done.
+
+        Raise `ConnectionClosedError` where there is none to give.
+        """
+        if self._failure is not None:
+            raise _again(self._failure)
+        if self._transport is None or self._pending:
+            raise ConnectionClosedError(f"the connection to `{self.host}:{self.port}` cannot be released")
+        transport, self._transport = self._transport, None
+        return transport
 
     async def wait_closed(self) -> None:
         """Return when the socket is gone."""
@@ -221,8 +244,7 @@ class KafkaConnection(asyncio.Protocol):
         self._correlation_id = 0 if correlation_id >= MAX_CORRELATION_ID // 2 else correlation_id + 1
         pending = _Pending(
             correlation_id,
-            api_key,
-            response_codec(api_key, codec.version),
+            response_header_is_flexible(api_key, response_codec(api_key, codec.version)),
             asyncio.get_running_loop().create_future(),
         )
         self._pending.append(pending)
@@ -234,9 +256,12 @@ class KafkaConnection(asyncio.Protocol):
         api_key = ApiKey.API_VERSIONS
         version = 4
         while True:
-            codec = request_codec(api_key, version)
             names = {"client_software_name": "kustos", "client_software_version": __version__}
-            answer = await self.send(api_key, version, codec.root.fit(**names))
+            codec = request_codec(api_key, version)
+            body = await self.exchange(api_key, version, codec.encode(codec.root.fit(**names)))
+            # UNSUPPORTED_VERSION is always answered in version 0, whatever was asked for (KIP-511)
+            spoken = 0 if body[:2] == _UNSUPPORTED else version
+            answer = self._decode(api_key, spoken, body)
             offered = {item.api_key: (item.min_version, item.max_version) for item in answer.api_keys}
             if answer.error_code != UNSUPPORTED_VERSION:
                 break
@@ -263,22 +288,15 @@ class KafkaConnection(asyncio.Protocol):
         if not self._pending:
             raise MalformedMessageError("an answer came that nobody asked for")
         pending = self._pending[0]
-        codec = pending.codec
-        correlation_id, body_at = read_response_header(
-            frame, response_header_is_flexible(pending.api_key, codec)
-        )
+        correlation_id, body_at = read_response_header(frame, pending.has_flexible_header)
         if correlation_id != pending.correlation_id:
             raise MalformedMessageError(
                 f"answer {correlation_id} came where {pending.correlation_id} was due"
             )
-        if pending.api_key == ApiKey.API_VERSIONS and frame[body_at : body_at + 2] == _UNSUPPORTED:
-            # such an answer is always of version 0, whatever was asked for (KIP-511)
-            codec = response_codec(pending.api_key, 0)
-        message = codec.decode(frame, body_at).message
         self._pending.popleft()
         self._slots.release()
         if not pending.answer.done():
-            pending.answer.set_result(message)
+            pending.answer.set_result(frame[body_at:])
 
     def pause_writing(self) -> None:
         """Hold back further requests until the peer reads."""
@@ -319,5 +337,8 @@ def _again(failure: ClientError) -> ClientError:
 
 
 def _reason(error: BaseException) -> str:
-    text = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    number = getattr(error, "errno", None)
+    # asyncio puts the address into the text; the number says it in the system's words
+    plain = os.strerror(number) if isinstance(number, int) and number > 0 else None
+    text = plain or getattr(error, "strerror", None) or str(error) or type(error).__name__
     return text[:1].lower() + text[1:]

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Final
 import structlog
 
 from kustos.acl import ANONYMOUS, KafkaPrincipal
-from kustos.auth.sasl_server import Authenticated, Close, Fail, SaslServerMachine, SendFrame
+from kustos.auth import Authenticated, Close, Fail, SaslEffect, SaslState, SendFrame
+from kustos.auth.sasl_server import SaslServerMachine
 from kustos.authorizer import AuthorizableRequestContext, AuthorizerError
 from kustos.client.errors import ClientError
 from kustos.gateway.link import UpstreamLink, as_transport
@@ -23,6 +24,9 @@ from kustos.wire import FrameReader, MalformedMessageError
 
 if TYPE_CHECKING:
     from kustos.gateway.listener import Port
+
+SASL_HANDSHAKE: Final = b"\x00\x11"
+"""The first two bytes of a SaslHandshake: its API key."""
 
 LOG: Final = structlog.get_logger("kustos.gateway")
 
@@ -55,8 +59,6 @@ class ClientConnection(asyncio.Protocol):
         self._deaf = False
         self._connecting: asyncio.Task[None] | None = None
         self._delayed: list[asyncio.TimerHandle] = []
-        self._early: list[bytes] = []
-        self._expires_at_ms: int | None = None
         self.last_active_s = self._loop.time()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -81,7 +83,10 @@ class ClientConnection(asyncio.Protocol):
         try:
             frames = self._reader.feed(data)
         except MalformedMessageError as error:
-            self._close(str(error))
+            if self._session is None and self._machine is not None:
+                self._perform_all(self._machine.oversized())
+            else:
+                self._close(str(error))
             return
         if self._session is not None:
             self._session.take(frames)
@@ -93,30 +98,56 @@ class ClientConnection(asyncio.Protocol):
             if self._session is not None:
                 self._session.take([frame])
             elif self._machine is not None and not self._deaf:
-                for effect in self._machine.receive(frame):
-                    self._perform(effect)
+                self._perform_all(self._machine.receive(frame))
 
-    def _perform(self, effect: object) -> None:
+    def wants(self, frame: bytes) -> bool:
+        """Whether a frame of a live session may belong to a re-authentication, or comes too late."""
+        machine = self._machine
+        return machine is not None and (
+            machine.state is not SaslState.COMPLETE or frame[:2] == SASL_HANDSHAKE or machine.is_expired()
+        )
+
+    def take(self, frame: bytes) -> bool:
+        """Deal with such a frame; return whether it is done with."""
+        machine = self._machine
+        if machine is None:
+            return False
+        if machine.state is not SaslState.COMPLETE:
+            self._perform_all(machine.receive(frame))
+        elif frame[:2] == SASL_HANDSHAKE:
+            effects = machine.begin_reauthentication(frame)
+            if effects is None:
+                return False
+            self._perform_all(effects)
+        else:
+            self._close("the session has expired")
+        return True
+
+    def _perform_all(self, effects: tuple[SaslEffect, ...]) -> None:
+        for effect in effects:
+            self._perform(effect)
+
+    def _perform(self, effect: SaslEffect) -> None:
         """Do what the SASL machine says."""
         match effect:
             case SendFrame(frame):
                 self._write(frame)
-            case Authenticated(principal=principal, expires_at_ms=expires_at_ms):
-                self._port.metrics.authenticated(self._port.name, True)
-                self._expires_at_ms = expires_at_ms
-                self._begin_session(principal)
-            case Fail(frame=frame, reason=reason, delay_ms=delay_ms):
+            case Authenticated(principal=principal, mechanism=mechanism):
+                self._port.metrics.authenticated(mechanism, True)
+                if self._session is None:
+                    self._begin_session(principal)
+            case Fail(response=frame, reason=reason, delay_ms=delay_ms):
                 # the answer and the end both wait, so that guessing is slow and tells nothing (KIP-306)
                 self._deaf = True
-                self._port.metrics.authenticated(self._port.name, False)
+                self._port.metrics.authenticated("", False)
                 LOG.info("authentication failed", listener=self._port.name, host=self._host, reason=reason)
                 self._delayed.append(self._loop.call_later(delay_ms / 1000, self._end_failed, frame))
             case Close(reason=reason):
-                self._port.metrics.authenticated(self._port.name, False)
+                self._port.metrics.authenticated("", False)
                 self._close(reason)
 
-    def _end_failed(self, frame: bytes | None) -> None:
-        if frame is not None:
+    def _end_failed(self, frame: bytes) -> None:
+        if frame:
             self._write(frame)
         self._close("authentication failed", logged=False)
 
@@ -140,6 +171,7 @@ class ClientConnection(asyncio.Protocol):
             self._write,
             self._close,
             self._read_more,
+            self,
             settings.max_in_flight_requests,
         )
         self._connecting = self._loop.create_task(self._connect())

@@ -54,6 +54,16 @@ class LocalApis(Protocol):
         """Return the answer to an authorized request, or a coroutine that comes to it."""
 
 
+class Gatekeeper(Protocol):
+    """Who sees the frames that are not requests: those of a re-authentication (KIP-368)."""
+
+    def wants(self, frame: bytes) -> bool:
+        """Whether the frame may be no request; it is then shown when nothing else is under way."""
+
+    def take(self, frame: bytes) -> bool:
+        """Return whether the frame was dealt with."""
+
+
 class Observer(Protocol):
     """Who is told what happens: the audit log and the metrics."""
 
@@ -100,6 +110,7 @@ class ClientSession:
         write: Callable[[bytes], None],
         hang_up: Callable[[str], None],
         read_more: Callable[[bool], None],
+        gatekeeper: Gatekeeper,
         max_in_flight: int,
     ) -> None:
         self.link: UpstreamLink | None = None
@@ -111,6 +122,7 @@ class ClientSession:
         self._write: Final = write
         self._hang_up: Final = hang_up
         self._read_more: Final = read_more
+        self._gatekeeper: Final = gatekeeper
         self._max_in_flight: Final = max_in_flight
         self._frames: deque[bytes] = deque()
         self._slots: deque[Slot] = deque()
@@ -132,7 +144,9 @@ class ClientSession:
                 slot, self._ready = self._ready, None
                 self._advance(slot, slot.result)
             elif self._is_free and self._frames and self._can_decide() and self._has_room():
-                self._open(self._frames.popleft())
+                frame = self._frames.popleft()
+                if not (self._gatekeeper.wants(frame) and self._gatekeeper.take(frame)):
+                    self._open(frame)
             else:
                 break
         if not self._closed:
@@ -150,6 +164,9 @@ class ClientSession:
         return self.link is not None and self.link.is_writable
 
     def _has_room(self) -> bool:
+        """Whether the next frame need not wait for an answer to one before it."""
+        if self._slots and self._gatekeeper.wants(self._frames[0]):
+            return False
         if len(self._slots) >= self._max_in_flight:
             return False
         return not any(slot.exclusive and not slot.is_done for slot in self._slots)

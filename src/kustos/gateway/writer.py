@@ -1,0 +1,67 @@
+"""The one writer of the metadata log, on a thread of its own: the disk never stops the event loop.
+
+Requests that come while an fsync runs share the next one (group commit).
+"""
+
+import asyncio
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final
+
+from kustos.metadata.store import MetadataStore, StoreRequest
+
+BATCH_REQUESTS_MAX: Final = 256
+"""Requests that share one fsync; more wait for the next, so that none waits for ever."""
+
+QUEUED_REQUESTS_MAX: Final = 10_000
+"""Requests that wait; each client connection has at most one, so this bounds clients, not work."""
+
+
+class WriterBusyError(Exception):
+    """Too many admin requests wait."""
+
+
+class MetadataWriter:
+    """Carries out changes one batch after the other. Results come when they are durable and in force."""
+
+    def __init__(self, store: MetadataStore) -> None:
+        self.store: Final = store
+        self._thread: Final = ThreadPoolExecutor(1, "kustos-metadata-writer")
+        self._queue: deque[tuple[StoreRequest, asyncio.Future[tuple[Any, ...]]]] = deque()
+        self._task: asyncio.Task[None] | None = None
+
+    async def submit(self, request: StoreRequest) -> tuple[Any, ...]:
+        """Return the results of a request; raise what the store raises, or `WriterBusyError`."""
+        if len(self._queue) >= QUEUED_REQUESTS_MAX:
+            raise WriterBusyError("too many changes of the metadata wait")
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[tuple[Any, ...]] = loop.create_future()
+        self._queue.append((request, answer))
+        if self._task is None or self._task.done():
+            self._task = loop.create_task(self._drain())
+        return await answer
+
+    async def _drain(self) -> None:
+        loop = asyncio.get_running_loop()
+        while self._queue:
+            batch = [self._queue.popleft() for _ in range(min(len(self._queue), BATCH_REQUESTS_MAX))]
+            try:
+                results = await loop.run_in_executor(
+                    self._thread, self.store.append_many, [request for request, _ in batch]
+                )
+            except Exception as error:  # noqa: BLE001 - whatever it is, it must reach those who wait
+                # not one of them is acknowledged; each asker learns why, and closes its client
+                for _, answer in batch:
+                    if not answer.done():
+                        answer.set_exception(error)
+                continue
+            for (_, answer), result in zip(batch, results, strict=True):
+                if not answer.done():
+                    answer.set_result(result)
+
+    async def close(self) -> None:
+        """Finish what waits, then let go of the thread and the store."""
+        if self._task is not None:
+            await self._task
+        self._thread.shutdown()
+        self.store.close()
