@@ -25,7 +25,7 @@ def real_authorizer(super_users: frozenset[str], default_allow: bool) -> Standar
 
 
 def answers_of_kustos(steps: Iterable[Step], make: AuthorizerFactory = real_authorizer) -> list[str]:
-    """Ask sessions that live as long as the world, and every third time the interface itself."""
+    """Ask sessions that live as long as the world, and for some hosts the interface itself."""
     answers: list[str] = []
     authorizer = make(frozenset(), False)
     sessions: dict[tuple[str, str], AuthorizerSession] = {}
@@ -42,7 +42,7 @@ def answers_of_kustos(steps: Iterable[Step], make: AuthorizerFactory = real_auth
             case Snapshot(acls):
                 authorizer.load_snapshot((UUID(int=acl.number), acl.binding) for acl in acls)
             case Ask():
-                through_interface = len(answers) % 3 == 0
+                through_interface = step.host.endswith("2")
                 answers.append(_ask(authorizer, sessions, step, through_interface=through_interface))
     return answers
 

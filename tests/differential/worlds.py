@@ -103,14 +103,32 @@ class WorldMaker:
         for _ in range(self._shape.question_count):
             chance = rng.random()
             if chance < 0.02:
-                yield from self._add()
+                yield from self._asking_around(list(self._add()))
             elif chance < 0.04 and self._live:
                 number = rng.choice(list(self._live))
+                yield from self._asking_around([Remove(number)], self._live[number])
                 self._known.discard(self._live.pop(number))
-                yield Remove(number)
             elif chance < 0.042:
                 yield self._snapshot()
             yield self._question()
+
+    def _asking_around(self, change: list[Step], binding: AclBinding | None = None) -> Iterator[Step]:
+        """Yield a change between the same questions about what it changes: that is where memories fail."""
+        rng = self._random
+        for step in change:
+            changed = step.binding if isinstance(step, Add) else binding
+            if changed is None:
+                continue
+            pattern, entry = changed.pattern, changed.entry
+            under = [name for name in self._names if name.startswith(pattern.name)]
+            names = [pattern.name, None, *under, *[f"{name}{rng.choice(PIECES)}" for name in under]]
+            principal = rng.choice(self._principals) if entry.principal == "User:*" else entry.principal
+            operation = (
+                rng.choice(self._operations) if entry.operation is AclOperation.ALL else entry.operation
+            )
+            host = entry.host if entry.host in HOSTS else rng.choice(HOSTS)
+            asks = [Ask(principal, host, operation, pattern.resource_type, name) for name in names]
+            yield from (*asks, step, *asks)
 
     def _snapshot(self) -> Snapshot:
         kept = [number for number in self._live if self._random.random() < 0.6]
