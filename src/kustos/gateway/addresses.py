@@ -9,20 +9,28 @@ class NoPortForBrokerError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class BrokerPorts:
-    """The ports of one gateway listener: broker N is at `advertised_host`:`first_port` + N."""
+    """The ports of one gateway listener.
+
+    Broker N is bound at `first_port` + N, and clients are told `advertised_host` and
+    `advertised_first_port` + N.
+    """
 
     advertised_host: str
     first_port: int
+    advertised_first_port: int
     port_count: int
 
     def port_of(self, node_id: int) -> int:
-        """Return our port for a broker; raise `NoPortForBrokerError`."""
+        """Return the port to bind for a broker; raise `NoPortForBrokerError`."""
+        return self.first_port + self._checked(node_id)
+
+    def _checked(self, node_id: int) -> int:
         if not 0 <= node_id < self.port_count:
             raise NoPortForBrokerError(
                 f"broker `{node_id}` has no port in the range of {self.port_count} from "
                 f"{self.first_port}, raise `kustos.gateway.broker.port.count`"
             )
-        return self.first_port + node_id
+        return node_id
 
     def advertised(self, node_id: int, host: str, port: int) -> tuple[str, int]:
         """Return the address to give to clients in place of an upstream broker's own.
@@ -30,4 +38,4 @@ class BrokerPorts:
         Raise `NoPortForBrokerError` rather than let upstream's `host` and `port` through.
         """
         del host, port  # where upstream really is, is not for clients to know
-        return self.advertised_host, self.port_of(node_id)
+        return self.advertised_host, self.advertised_first_port + self._checked(node_id)

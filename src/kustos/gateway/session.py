@@ -126,9 +126,9 @@ class ClientSession:
         self._max_in_flight: Final = max_in_flight
         self._frames: deque[bytes] = deque()
         self._slots: deque[Slot] = deque()
-        self._held: Slot | None = None
-        self._ready: Slot | None = None
-        self._task: asyncio.Task[None] | None = None
+        self._held = 0
+        self._ready: deque[Slot] = deque()
+        self._tasks: set[asyncio.Task[None]] = set()
         self._closed = False
         self._loop: Final = asyncio.get_running_loop()
 
@@ -140,8 +140,8 @@ class ClientSession:
     def go_on(self) -> None:
         """Do all that can be done now."""
         while not self._closed:
-            if self._ready is not None and self._can_decide():
-                slot, self._ready = self._ready, None
+            if self._ready and self._can_decide():
+                slot = self._ready.popleft()
                 self._advance(slot, slot.result)
             elif self._is_free and self._frames and self._can_decide() and self._has_room():
                 frame = self._frames.popleft()
@@ -154,7 +154,7 @@ class ClientSession:
 
     @property
     def _is_free(self) -> bool:
-        return self._held is None and self._ready is None
+        return not self._held and not self._ready
 
     def _can_decide(self) -> bool:
         """Whether a decision taken now can be handed over, and kept for the audit log, at once."""
@@ -242,7 +242,7 @@ class ClientSession:
 
     def _hold(self, slot: Slot, question: Coroutine[Any, Any, Any]) -> None:
         """Hold back what comes behind this request until the question is answered."""
-        self._held = slot
+        self._held += 1
 
         async def ask() -> None:
             try:
@@ -255,11 +255,13 @@ class ClientSession:
                 LOG.exception("a request failed while it was held", api_key=slot.api_key)
                 self._fail("an internal error, see the log above")
                 return
-            self._held = None
-            self._ready = slot
+            self._held -= 1
+            self._ready.append(slot)
             self.go_on()
 
-        self._task = self._loop.create_task(ask())
+        task = self._loop.create_task(ask())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     def _send(self, opened: Opened, frame: bytes, take: Callable[[bytes], None]) -> None:
         if self.link is None:
@@ -324,8 +326,8 @@ class ClientSession:
         self._closed = True
         self._frames.clear()
         self._slots.clear()
-        self._held = self._ready = None
-        if self._task is not None:
-            self._task.cancel()
+        self._ready.clear()
+        for task in self._tasks:
+            task.cancel()
         if self.link is not None:
             self.link.close()
