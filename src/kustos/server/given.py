@@ -1,0 +1,158 @@
+"""The keys of a properties file, each known to the table and read by it."""
+
+import difflib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Self, TypeVar
+
+from kustos.client.errors import SettingsError
+from kustos.server.indirection import References
+from kustos.server.setting_table import (
+    BROKER_PORT_START,
+    BY_NAME,
+    GATEWAY_BROKER_PORT_START,
+    MECHANISMS,
+    SETTINGS,
+    Setting,
+)
+
+T = TypeVar("T")
+LISTENER_PREFIX: Final = "listener.name."
+_LIKENESS: Final = 0.8
+"""How alike two keys must be for one to be offered in place of the other."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownKey:
+    """A key taken apart: the setting that it sets, for which listener and mechanism."""
+
+    setting: Setting[Any]
+    listener: str | None = None
+    mechanism: str | None = None
+
+
+class GivenSettings:
+    """What is set, by key; defaults come from the table. `warnings` may be added to."""
+
+    __slots__ = ("texts", "values", "warnings")
+
+    def __init__(self, texts: dict[str, str], values: dict[str, Any], warnings: list[str]) -> None:
+        self.texts: Final = texts
+        self.values: Final = values
+        self.warnings: Final = warnings
+
+    def __repr__(self) -> str:
+        return f"GivenSettings({', '.join(sorted(self.values))})"  # the values may be secrets
+
+    @classmethod
+    def read(cls, properties: Mapping[str, str], environment: Mapping[str, str]) -> Self:
+        """Return what these properties set; raise one `SettingsError` with everything that is wrong."""
+        references = References(environment)
+        given = cls({}, {}, [])
+        problems: list[str] = []
+        for key, raw in properties.items():
+            known = known_key(key)
+            if known is None:
+                _take_unknown(key, problems, given.warnings)
+                continue
+            try:
+                given.texts[key] = references.resolve(raw).strip()
+                given.values[key] = _read(key, known.setting, raw, given.texts[key])
+            except SettingsError as error:
+                problems.append(str(error))
+        problems.extend(
+            f"`{setting.name}` is not set, use {setting.kind.takes}"
+            for setting in SETTINGS
+            if setting.required and setting.name not in properties
+        )
+        if problems:
+            raise SettingsError("; ".join(problems))
+        return given
+
+    def has(self, setting: Setting[Any]) -> bool:
+        """Return whether the setting is set for the whole node."""
+        return setting.name in self.values
+
+    def get(self, setting: Setting[T], listener: str | None = None, mechanism: str | None = None) -> T | None:
+        """Return the value, else the default, else None.
+
+        As in Kafka the mechanism's own goes before the listener's own.
+        """
+        for key in keys_of(setting, listener, mechanism):
+            if key in self.values:
+                value: T = self.values[key]
+                return value
+        return setting.default
+
+    def require(self, setting: Setting[T], listener: str | None = None, mechanism: str | None = None) -> T:
+        """Return the value of a setting that has a default or must be set; raise `SettingsError`."""
+        value = self.get(setting, listener, mechanism)
+        if value is None:
+            raise SettingsError(f"`{setting.name}` is not set, use {setting.kind.takes}")
+        return value
+
+
+def keys_of(setting: Setting[Any], listener: str | None, mechanism: str | None) -> Iterable[str]:
+    """Yield the keys that can set this, the most particular first."""
+    before = f"{LISTENER_PREFIX}{listener.lower()}." if listener and setting.per_listener else None
+    within = f"{mechanism.lower()}." if mechanism and setting.per_mechanism else None
+    if before and within:
+        yield before + within + setting.name
+    if within:
+        yield within + setting.name
+    if before:
+        yield before + setting.name
+    yield setting.name
+
+
+def known_key(key: str) -> KnownKey | None:
+    """Return what a key sets, None if the table does not know it."""
+    if key in BY_NAME:
+        return None if key == BROKER_PORT_START.name else KnownKey(BY_NAME[key])
+    listener: str | None = None
+    rest = key
+    if key.startswith(LISTENER_PREFIX):
+        listener, _, rest = key.removeprefix(LISTENER_PREFIX).partition(".")
+        if rest in BY_NAME:
+            return KnownKey(BY_NAME[rest], listener) if BY_NAME[rest].per_listener else None
+    mechanism, _, name = rest.partition(".")
+    if mechanism in _MECHANISM_PREFIXES and name in BY_NAME and BY_NAME[name].per_mechanism:
+        return KnownKey(BY_NAME[name], listener, mechanism)
+    return None
+
+
+_MECHANISM_PREFIXES: Final = frozenset(mechanism.lower() for mechanism in MECHANISMS)
+
+
+def _take_unknown(key: str, problems: list[str], warnings: list[str]) -> None:
+    """Refuse an unknown key of ours, warn of any other: the file may serve a broker, too."""
+    if key == BROKER_PORT_START.name:
+        problems.append(
+            f"`{key}` stands without a listener, write `{LISTENER_PREFIX}<listener>.{key}` or "
+            f"`{GATEWAY_BROKER_PORT_START.name}`"
+        )
+        return
+    alike = difflib.get_close_matches(key, BY_NAME, n=1, cutoff=_LIKENESS)
+    hint = f"did you mean `{alike[0]}`" if alike else None
+    if key.startswith("kustos.") or ".kustos." in key:
+        problems.append(f"`{key}` is no setting of kustos, {hint or 'leave it out'}")
+    elif hint:
+        warnings.append(f"`{key}` is not known and ignored, {hint}")
+    else:
+        warnings.append(f"`{key}` is not known and ignored")
+
+
+def _read(key: str, setting: Setting[T], raw: str, text: str) -> T:
+    # what is shown is what stands in the file: never what a reference in it stands for
+    shown = "of no use" if setting.secret else f"`{raw}`"
+    try:
+        return setting.kind.read(text)
+    except SettingsError as error:
+        raise SettingsError(f"`{key}` is {shown}: {error}") from None
+    except (ValueError, KeyError):
+        raise SettingsError(f"`{key}` is {shown}, use {setting.kind.takes}") from None
+
+
+def listener_key(setting: Setting[Any], listener: str) -> str:
+    """Return the key that sets it for one listener, to be shown to people."""
+    return f"{LISTENER_PREFIX}{listener.lower()}.{setting.name}"

@@ -1,0 +1,92 @@
+"""What values of settings look like: each kind reads a text and says in words what it takes."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Generic, TypeVar
+
+from kustos.client.addresses import NodeAddress, parse_address
+from kustos.client.errors import SettingsError
+
+T = TypeVar("T")
+
+INT32_MAX: Final = 2**31 - 1
+INT64_MAX: Final = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Kind(Generic[T]):
+    """How a value is read. `takes` completes the sentence "use ..."."""
+
+    name: str
+    takes: str
+    read: Callable[[str], T]
+    """Raise ValueError (its text is not shown) or `SettingsError` (its text is) for what it does not take."""
+
+
+def whole_number(lowest: int, highest: int, unit: str = "") -> Kind[int]:
+    """Return the kind of whole numbers within these bounds, both of which belong."""
+
+    def read(text: str) -> int:
+        digits = text.removeprefix("-")
+        if not (digits.isascii() and digits.isdigit()) or not lowest <= int(text) <= highest:
+            raise ValueError
+        return int(text)
+
+    shown = f"a whole number{' of ' + unit if unit else ''} from {lowest} to {highest}"
+    return Kind("long" if highest > INT32_MAX else "int", shown, read)
+
+
+def one_of(*words: str) -> Kind[str]:
+    """Return the kind of one of these words, which stand as they are written."""
+
+    def read(text: str) -> str:
+        if text not in words:
+            raise ValueError
+        return text
+
+    return Kind("string", " or ".join(f"`{word}`" for word in words), read)
+
+
+def list_of(*words: str) -> Kind[tuple[str, ...]]:
+    """Return the kind of comma-separated lists of these words (of any without them), each once."""
+
+    def read(text: str) -> tuple[str, ...]:
+        items = tuple(item.strip() for item in text.split(",") if item.strip())
+        if len(set(items)) != len(items) or (words and not set(items) <= set(words)):
+            raise ValueError
+        return items
+
+    shown = f"some of {', '.join(f'`{word}`' for word in words)}" if words else "words"
+    return Kind("list", f"{shown}, each once, with commas between them", read)
+
+
+def _read_boolean(text: str) -> bool:
+    # Kafka takes these two words in any case, and no others
+    return {"true": True, "false": False}[text.lower()]
+
+
+def _read_text(text: str) -> str:
+    if not text:
+        raise ValueError
+    return text
+
+
+def _read_path(text: str) -> Path:
+    return Path(_read_text(text))
+
+
+def _read_bind_address(text: str) -> NodeAddress:
+    if text.startswith(":"):
+        raise SettingsError(
+            "an address to listen on needs its host: write `127.0.0.1` for this machine only, or "
+            "`0.0.0.0` to be reached from everywhere"
+        )
+    return parse_address(text)
+
+
+BOOLEAN: Final = Kind("boolean", "`true` or `false`", _read_boolean)
+TEXT: Final = Kind("string", "a text that is not empty", _read_text)
+ANY_TEXT: Final[Kind[str]] = Kind("string", "a text", str)
+PATH: Final = Kind("path", "a path", _read_path)
+BIND_ADDRESS: Final = Kind("address", "`host:port`", _read_bind_address)

@@ -1,0 +1,345 @@
+"""The one table of a node's settings: what is read, checked and documented comes from it.
+
+Names and defaults are Kafka's wherever Kafka has the setting; `kustos.*` is what Kafka lacks.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Final, Generic, Literal, TypeVar
+
+from kustos.client.addresses import NodeAddress
+from kustos.server.setting_kinds import (
+    ANY_TEXT,
+    BIND_ADDRESS,
+    BOOLEAN,
+    INT32_MAX,
+    INT64_MAX,
+    PATH,
+    TEXT,
+    Kind,
+    list_of,
+    one_of,
+    whole_number,
+)
+
+T = TypeVar("T")
+Section = Literal["Node", "Listeners", "SASL", "Limits", "Authorization", "Upstream", "Audit", "HTTP"]
+
+MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI")
+STANDARD_AUTHORIZER: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+UPSTREAM_PREFIX: Final = "kustos.upstream."
+
+
+@dataclass(frozen=True, slots=True)
+class Setting(Generic[T]):
+    """One key. `default` None: it has none, and `required` says whether the node starts without it."""
+
+    name: str
+    kind: Kind[T]
+    default: T | None
+    section: Section
+    doc: str
+    required: bool = False
+    secret: bool = False
+    per_listener: bool = False
+    """Whether `listener.name.<listener>.` may stand before it, to mean one listener only."""
+    per_mechanism: bool = False
+    """Whether `<mechanism>.` in small letters may stand before it, after the listener."""
+
+    @property
+    def is_kafkas(self) -> bool:
+        """Whether Kafka has a setting of this name and meaning."""
+        return not self.name.startswith("kustos.")
+
+
+_COUNT: Final = whole_number(1, INT32_MAX)
+_PORT: Final = whole_number(1, 65535)
+
+NODE_ID: Final = Setting(
+    "node.id", whole_number(0, INT32_MAX), None, "Node", "The number of this node.", required=True
+)
+LOG_DIRS: Final = Setting(
+    "log.dirs",
+    list_of(),
+    None,
+    "Node",
+    "Directories; the first one holds the metadata log unless `metadata.log.dir` is set. One of the two "
+    "must be.",
+)
+METADATA_LOG_DIR: Final = Setting(
+    "metadata.log.dir", PATH, None, "Node", "The directory of the metadata log (ACLs and SCRAM users)."
+)
+
+LISTENERS: Final = Setting(
+    "listeners",
+    TEXT,
+    None,
+    "Listeners",
+    "What to listen on: `NAME://host:port`, with commas between them. The host must be written: "
+    "`127.0.0.1` for this machine only, `0.0.0.0` to be reached from everywhere (in Kafka an empty host "
+    "means everywhere; here it is refused).",
+    required=True,
+)
+ADVERTISED_LISTENERS: Final = Setting(
+    "advertised.listeners",
+    TEXT,
+    None,
+    "Listeners",
+    "What clients are told to connect to, by the names of `listeners`. A listener that is not named here "
+    "is advertised as it is bound, which `0.0.0.0` cannot be.",
+)
+SECURITY_PROTOCOL_MAP: Final = Setting(
+    "listener.security.protocol.map",
+    TEXT,
+    None,
+    "Listeners",
+    "The security protocol of each listener name: `NAME:PROTOCOL`, with commas between them. A listener "
+    "that bears the name of a protocol needs no entry. `SSL` and `SASL_SSL` are not served yet.",
+)
+EARLY_START_LISTENERS: Final = Setting(
+    "early.start.listeners",
+    ANY_TEXT,
+    None,
+    "Listeners",
+    "Ignored: a node listens only once its ACLs are loaded.",
+)
+BROKER_PORT_START: Final = Setting(
+    "kustos.broker.port.start",
+    _PORT,
+    None,
+    "Listeners",
+    "Only after `listener.name.<listener>.`: the upstream broker with node id N is reached at this port plus "
+    "N, on the host of the listener. Without it, `kustos.gateway.broker.port.start`.",
+    per_listener=True,
+)
+GATEWAY_BROKER_PORT_START: Final = Setting(
+    "kustos.gateway.broker.port.start",
+    _PORT,
+    None,
+    "Listeners",
+    "The first broker port of a listener that has none of its own. Without it, the port after the "
+    "listener's.",
+)
+BROKER_PORT_COUNT: Final = Setting(
+    "kustos.gateway.broker.port.count",
+    whole_number(1, 10_000),
+    100,
+    "Listeners",
+    "How many broker ports each listener has: the highest node id upstream, plus one. The ports of "
+    "listeners must not overlap.",
+)
+
+ENABLED_MECHANISMS: Final = Setting(
+    "sasl.enabled.mechanisms",
+    list_of(*MECHANISMS),
+    ("GSSAPI",),
+    "SASL",
+    "The SASL mechanisms that a listener offers.",
+    per_listener=True,
+)
+JAAS_CONFIG: Final = Setting(
+    "sasl.jaas.config",
+    TEXT,
+    None,
+    "SASL",
+    "The login module of a mechanism; for `PLAIN` it holds the users. It must be given for one mechanism, "
+    "as `listener.name.<listener>.<mechanism>.sasl.jaas.config` or `<mechanism>.sasl.jaas.config`; "
+    "without a mechanism it is ignored, as in Kafka. The SCRAM mechanisms need none here.",
+    secret=True,
+    per_listener=True,
+    per_mechanism=True,
+)
+MAX_REAUTH_MS: Final = Setting(
+    "connections.max.reauth.ms",
+    whole_number(0, INT64_MAX, "milliseconds"),
+    0,
+    "SASL",
+    "How long a session may last until the client must authenticate again (KIP-368); 0 sets no limit.",
+    per_listener=True,
+    per_mechanism=True,
+)
+FAILED_AUTHENTICATION_DELAY_MS: Final = Setting(
+    "connection.failed.authentication.delay.ms",
+    whole_number(0, INT32_MAX, "milliseconds"),
+    100,
+    "SASL",
+    "How long the answer to a failed login is held back. Must be below `connections.max.idle.ms`.",
+)
+MAX_RECEIVE_SIZE: Final = Setting(
+    "sasl.server.max.receive.size",
+    whole_number(1, INT32_MAX, "bytes"),
+    524_288,
+    "SASL",
+    "The largest frame of a client that has not authenticated (KIP-938).",
+    per_listener=True,
+)
+
+REQUEST_MAX_BYTES: Final = Setting(
+    "socket.request.max.bytes",
+    whole_number(1, INT32_MAX, "bytes"),
+    104_857_600,
+    "Limits",
+    "The largest request.",
+)
+MAX_IDLE_MS: Final = Setting(
+    "connections.max.idle.ms",
+    whole_number(1, INT64_MAX, "milliseconds"),
+    600_000,
+    "Limits",
+    "A connection that nothing came from for so long is closed.",
+)
+MAX_CONNECTIONS: Final = Setting(
+    "max.connections", _COUNT, INT32_MAX, "Limits", "How many connections the node holds."
+)
+MAX_CONNECTIONS_PER_IP: Final = Setting(
+    "max.connections.per.ip", _COUNT, INT32_MAX, "Limits", "How many connections one address may hold."
+)
+MAX_IN_FLIGHT: Final = Setting(
+    "kustos.gateway.max.in.flight.requests.per.connection",
+    whole_number(1, 10_000),
+    64,
+    "Limits",
+    "How many requests of a connection may wait for their answers; no more are read meanwhile.",
+)
+
+AUTHORIZER_CLASS: Final = Setting(
+    "authorizer.class.name",
+    ANY_TEXT,
+    STANDARD_AUTHORIZER,
+    "Authorization",
+    "The only one there is. In Kafka an empty value switches authorization off; here that also needs "
+    "`kustos.authorization.mode=off`, else the node does not start.",
+)
+AUTHORIZATION_MODE: Final = Setting(
+    "kustos.authorization.mode",
+    one_of("standard", "off"),
+    "standard",
+    "Authorization",
+    "`off` lets every client do everything.",
+)
+SUPER_USERS: Final = Setting(
+    "super.users",
+    ANY_TEXT,
+    "",
+    "Authorization",
+    "Principals that may do everything: `User:name`, with semicolons between them.",
+)
+ALLOW_EVERYONE: Final = Setting(
+    "allow.everyone.if.no.acl.found",
+    BOOLEAN,
+    False,
+    "Authorization",
+    "Whether a resource that no ACL names is open to all.",
+)
+
+BOOTSTRAP_SERVERS: Final = Setting(
+    UPSTREAM_PREFIX + "bootstrap.servers",
+    TEXT,
+    None,
+    "Upstream",
+    "Brokers of the cluster that is guarded: `host:port`, with commas between them.",
+    required=True,
+)
+UPSTREAM_PROTOCOL: Final = Setting(
+    UPSTREAM_PREFIX + "security.protocol",
+    one_of("PLAINTEXT", "SASL_PLAINTEXT"),
+    "PLAINTEXT",
+    "Upstream",
+    "How to speak to it.",
+)
+UPSTREAM_MECHANISM: Final = Setting(
+    UPSTREAM_PREFIX + "sasl.mechanism",
+    one_of("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"),
+    None,
+    "Upstream",
+    "How to log in there; needed for `SASL_PLAINTEXT`.",
+)
+UPSTREAM_JAAS: Final = Setting(
+    UPSTREAM_PREFIX + "sasl.jaas.config",
+    TEXT,
+    None,
+    "Upstream",
+    "The login module with user name and password; needed for `SASL_PLAINTEXT`.",
+    secret=True,
+)
+UPSTREAM_TIMEOUT_MS: Final = Setting(
+    UPSTREAM_PREFIX + "request.timeout.ms",
+    whole_number(1, INT32_MAX, "milliseconds"),
+    30_000,
+    "Upstream",
+    "How long an answer to a question of the gateway's own may take.",
+)
+UPSTREAM_METADATA_MAX_AGE_MS: Final = Setting(
+    UPSTREAM_PREFIX + "metadata.max.age.ms",
+    whole_number(1, INT32_MAX, "milliseconds"),
+    300_000,
+    "Upstream",
+    "How often it is asked which brokers there are.",
+)
+
+AUDIT_SINKS: Final = Setting(
+    "kustos.audit.sinks",
+    list_of("json", "kafka", "log4j"),
+    (),
+    "Audit",
+    "Where each decision is written: files of JSON lines, a topic upstream, a file like that of Kafka's "
+    "`kafka.authorizer.logger`.",
+)
+AUDIT_JSON_DIR: Final = Setting(
+    "kustos.audit.json.dir", PATH, None, "Audit", "The directory of the JSON files; needed for `json`."
+)
+AUDIT_JSON_MAX_BYTES: Final = Setting(
+    "kustos.audit.json.max.bytes",
+    whole_number(1024, INT64_MAX, "bytes"),
+    104_857_600,
+    "Audit",
+    "A file of this size is closed and the next one begun.",
+)
+AUDIT_JSON_MAX_FILES: Final = Setting(
+    "kustos.audit.json.max.files",
+    whole_number(1, 1_000_000),
+    100,
+    "Audit",
+    "How many closed files are kept; the oldest are deleted.",
+)
+AUDIT_KAFKA_TOPIC: Final = Setting(
+    "kustos.audit.kafka.topic", TEXT, None, "Audit", "The topic upstream; needed for `kafka`. It must exist."
+)
+AUDIT_LOG4J_FILE: Final = Setting(
+    "kustos.audit.log4j.file", PATH, None, "Audit", "The file of Kafka's lines; needed for `log4j`."
+)
+AUDIT_LOG4J_LEVEL: Final = Setting(
+    "kustos.audit.log4j.level",
+    one_of("INFO", "DEBUG", "TRACE"),
+    "INFO",
+    "Audit",
+    "`INFO` shows what was denied, `DEBUG` also what was allowed, `TRACE` everything. For this file only.",
+)
+AUDIT_QUEUE_MAX_EVENTS: Final = Setting(
+    "kustos.audit.queue.max.events",
+    whole_number(1, 10_000_000),
+    65_536,
+    "Audit",
+    "How many decisions may wait to be written.",
+)
+AUDIT_ON_FULL: Final = Setting(
+    "kustos.audit.on.full",
+    one_of("block", "drop"),
+    "block",
+    "Audit",
+    "When the queue is full or a sink fails: `block` serves no further request until it is written, `drop` "
+    "goes on and counts what is lost.",
+)
+
+HTTP_LISTENER: Final[Setting[NodeAddress]] = Setting(
+    "kustos.http.listener",
+    BIND_ADDRESS,
+    None,
+    "HTTP",
+    "Where `/metrics`, `/health` and `/ready` are served: `host:port`. Nowhere without it. It asks nobody "
+    "who they are, so it belongs on an address that only operators reach.",
+)
+
+SETTINGS: Final[tuple[Setting[Any], ...]] = tuple(
+    value for value in tuple(globals().values()) if isinstance(value, Setting)
+)
+BY_NAME: Final = {setting.name: setting for setting in SETTINGS}

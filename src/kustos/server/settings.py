@@ -1,0 +1,180 @@
+"""A node's settings, read from its properties file: checked as a whole, typed, frozen.
+
+First every value is read alone, and all that is wrong is told at once; then the settings are put
+together, and the first contradiction ends it. No text here holds the value of a secret, nor what a
+`${env:...}` or `${file:...}` stands for.
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from kustos.acl import AclValueError
+from kustos.authorizer import parse_super_users
+from kustos.client.addresses import NodeAddress
+from kustos.client.errors import SettingsError
+from kustos.client.properties import read_properties
+from kustos.client.settings import ClientSettings
+from kustos.gateway.audit_settings import AuditSettings
+from kustos.server import setting_table as table
+from kustos.server.given import GivenSettings
+from kustos.server.listener_settings import ListenerSettings, check_ports
+from kustos.server.settings_of_listeners import listener_settings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KustosSettings:
+    """All that a node is told. `client` of upstream holds its credentials, which no repr shows."""
+
+    node_id: int
+    metadata_directory: Path
+    listeners: tuple[ListenerSettings, ...]
+    super_users: frozenset[str]
+    allow_everyone_if_no_acl_found: bool
+    authorization_enabled: bool
+    socket_request_max_bytes: int
+    connections_max_idle_ms: int
+    max_connections: int
+    max_connections_per_ip: int
+    max_in_flight_requests: int
+    upstream: ClientSettings
+    upstream_metadata_max_age_ms: int
+    audit: AuditSettings
+    http: NodeAddress | None
+    warnings: tuple[str, ...]
+    """What the operator should know, each one line; to be logged at the start."""
+
+
+def load_settings(path: Path, environment: Mapping[str, str] | None = None) -> KustosSettings:
+    """Return the settings of a properties file; raise `SettingsError` that says all that is wrong.
+
+    `environment`: what `${env:NAME}` looks into, by default this process's own.
+    """
+    properties = read_properties(path)
+    try:
+        return settings_from(properties, os.environ if environment is None else environment)
+    except SettingsError as error:
+        raise SettingsError(f"`{path}`: {error}") from None
+
+
+def settings_from(properties: Mapping[str, str], environment: Mapping[str, str]) -> KustosSettings:
+    """Return the settings of these keys; raise `SettingsError`."""
+    given = GivenSettings.read(properties, environment)
+    http = given.get(table.HTTP_LISTENER)
+    listeners = listener_settings(given)
+    check_ports(listeners, http)
+    idle_ms = given.require(table.MAX_IDLE_MS)
+    delay_ms = given.require(table.FAILED_AUTHENTICATION_DELAY_MS)
+    if delay_ms >= idle_ms:
+        raise SettingsError(
+            f"`{table.FAILED_AUTHENTICATION_DELAY_MS.name}` is `{delay_ms}`, it must be below "
+            f"`{table.MAX_IDLE_MS.name}` (`{idle_ms}`)"
+        )
+    authorization_enabled = _authorization_enabled(given)
+    audit = _audit(given)
+    return KustosSettings(
+        node_id=given.require(table.NODE_ID),
+        metadata_directory=_metadata_directory(given),
+        listeners=listeners,
+        super_users=_super_users(given),
+        allow_everyone_if_no_acl_found=given.require(table.ALLOW_EVERYONE),
+        authorization_enabled=authorization_enabled,
+        socket_request_max_bytes=given.require(table.REQUEST_MAX_BYTES),
+        connections_max_idle_ms=idle_ms,
+        max_connections=given.require(table.MAX_CONNECTIONS),
+        max_connections_per_ip=given.require(table.MAX_CONNECTIONS_PER_IP),
+        max_in_flight_requests=given.require(table.MAX_IN_FLIGHT),
+        upstream=_upstream(given),
+        upstream_metadata_max_age_ms=given.require(table.UPSTREAM_METADATA_MAX_AGE_MS),
+        audit=audit,
+        http=http,
+        warnings=tuple(given.warnings),
+    )
+
+
+def _metadata_directory(given: GivenSettings) -> Path:
+    directory = given.get(table.METADATA_LOG_DIR)
+    if directory is not None:
+        return directory
+    directories = given.get(table.LOG_DIRS)
+    if not directories:
+        raise SettingsError("`metadata.log.dir` is not set, name the directory of the metadata log")
+    return Path(directories[0])
+
+
+def _super_users(given: GivenSettings) -> frozenset[str]:
+    try:
+        return parse_super_users(given.require(table.SUPER_USERS))
+    except AclValueError as error:
+        raise SettingsError(f"`{table.SUPER_USERS.name}`: {error}") from None
+
+
+def _authorization_enabled(given: GivenSettings) -> bool:
+    class_name = given.require(table.AUTHORIZER_CLASS).strip()
+    is_off = given.require(table.AUTHORIZATION_MODE) == "off"
+    if class_name not in {"", table.STANDARD_AUTHORIZER}:
+        raise SettingsError(
+            f"`{table.AUTHORIZER_CLASS.name}` is `{class_name}`, which does not exist here, use "
+            f"`{table.STANDARD_AUTHORIZER}`"
+        )
+    if not class_name and not is_off:
+        raise SettingsError(
+            f"`{table.AUTHORIZER_CLASS.name}` is empty, which would let everybody do everything; leave it "
+            f"out, or set `{table.AUTHORIZATION_MODE.name}=off` as well if that is meant"
+        )
+    if is_off and class_name and given.has(table.AUTHORIZER_CLASS):
+        raise SettingsError(
+            f"`{table.AUTHORIZER_CLASS.name}` is `{class_name}`, but `{table.AUTHORIZATION_MODE.name}` is "
+            "`off`; set only one of them"
+        )
+    if is_off:
+        given.warnings.append("authorization is off: every client may do everything")
+    return not is_off
+
+
+def _upstream(given: GivenSettings) -> ClientSettings:
+    prefix = table.UPSTREAM_PREFIX
+    properties = {
+        name.removeprefix(prefix): value for name, value in given.texts.items() if name.startswith(prefix)
+    }
+    if given.require(table.UPSTREAM_PROTOCOL).startswith("SASL"):
+        for setting in (table.UPSTREAM_MECHANISM, table.UPSTREAM_JAAS):
+            if not given.has(setting):
+                raise SettingsError(
+                    f"`{setting.name}` is not set, `{table.UPSTREAM_PROTOCOL.name}=SASL_PLAINTEXT` needs it"
+                )
+    try:
+        return ClientSettings.from_properties(properties.pop("bootstrap.servers"), properties)
+    except SettingsError as error:
+        raise SettingsError(f"in the settings that begin with `{prefix}`: {error}") from None
+
+
+_NEEDED_BY_SINK: Final[dict[str, table.Setting[Any]]] = {
+    "json": table.AUDIT_JSON_DIR,
+    "kafka": table.AUDIT_KAFKA_TOPIC,
+    "log4j": table.AUDIT_LOG4J_FILE,
+}
+
+
+def _audit(given: GivenSettings) -> AuditSettings:
+    sinks = given.require(table.AUDIT_SINKS)
+    for sink in sinks:
+        if not given.has(_NEEDED_BY_SINK[sink]):
+            raise SettingsError(
+                f"`{_NEEDED_BY_SINK[sink].name}` is not set, `{sink}` in `{table.AUDIT_SINKS.name}` needs it"
+            )
+    if not sinks:
+        given.warnings.append(f"`{table.AUDIT_SINKS.name}` names none: no decision is written down")
+    return AuditSettings(
+        sinks=sinks,
+        json_directory=given.get(table.AUDIT_JSON_DIR),
+        json_max_bytes=given.require(table.AUDIT_JSON_MAX_BYTES),
+        json_max_files=given.require(table.AUDIT_JSON_MAX_FILES),
+        kafka_topic=given.get(table.AUDIT_KAFKA_TOPIC),
+        log4j_file=given.get(table.AUDIT_LOG4J_FILE),
+        log4j_level=given.require(table.AUDIT_LOG4J_LEVEL),
+        queue_max_events=given.require(table.AUDIT_QUEUE_MAX_EVENTS),
+        blocks_when_full=given.require(table.AUDIT_ON_FULL) == "block",
+    )
