@@ -13,12 +13,16 @@ from kustos.client.errors import (
     SettingsError,
     UnsupportedVersionError,
 )
+from kustos.client.sasl import connect
+from kustos.client.settings import ClientSettings, SaslClientSettings
+from kustos.client.tls import TlsClientSettings
 from kustos.client.versions import choose_version
 
 __all__ = [
     "AuthenticationFailedError",
     "CannotConnectError",
     "ClientError",
+    "ClientSettings",
     "ConnectionClosedError",
     "ConnectionLimits",
     "KafkaConnection",
@@ -26,9 +30,12 @@ __all__ = [
     "NodeAddress",
     "ProtocolViolationError",
     "RequestTimedOutError",
+    "SaslClientSettings",
     "SettingsError",
+    "TlsClientSettings",
     "UnsupportedVersionError",
     "choose_version",
+    "connect",
     "parse_address",
     "parse_bootstrap_servers",
 ]

@@ -1,0 +1,109 @@
+"""`kustos acls remove`."""
+
+from typing import Annotated
+
+import typer
+
+from kustos.cli.acls.options import (
+    AllowHost,
+    AllowPrincipal,
+    Consumer,
+    DenyHost,
+    DenyPrincipal,
+    Idempotent,
+    Operation,
+    PatternTypeName,
+    PatternTypeOption,
+    Producer,
+)
+from kustos.cli.options import (
+    BootstrapServer,
+    Cluster,
+    CommandConfig,
+    DelegationToken,
+    Group,
+    Output,
+    Topic,
+    TransactionalId,
+    UserPrincipal,
+)
+from kustos.cli.output import OutputFormat
+
+Force = Annotated[bool, typer.Option("--force", help="Do not ask before removing.")]
+
+EXAMPLES = """
+kustos acls remove --bootstrap-server broker:9092 --topic orders \\
+    --allow-principal User:alice --operation Read --force
+kustos acls remove --bootstrap-server broker:9092 --topic orders
+"""
+
+
+def remove(
+    bootstrap_server: BootstrapServer,
+    allow_principal: AllowPrincipal = None,
+    deny_principal: DenyPrincipal = None,
+    allow_host: AllowHost = None,
+    deny_host: DenyHost = None,
+    operation: Operation = None,
+    producer: Producer = False,
+    consumer: Consumer = False,
+    idempotent: Idempotent = False,
+    topic: Topic = None,
+    group: Group = None,
+    cluster: Cluster = False,
+    transactional_id: TransactionalId = None,
+    delegation_token: DelegationToken = None,
+    user_principal: UserPrincipal = None,
+    resource_pattern_type: PatternTypeOption = PatternTypeName.LITERAL,
+    force: Force = False,
+    command_config: CommandConfig = None,
+    output: Output = OutputFormat.TABLE,
+) -> None:
+    """Remove ACLs.
+
+    Removes exactly those named, or every ACL of a resource if no principal is named. Asks first
+    unless `--force` is given. Unlike kafka-acls it refuses a host or an operation without a
+    principal, where that tool removes every ACL of the resource.
+    """
+    from kustos.acl import PatternType
+    from kustos.cli.acls.mapping import EntryArguments, ResourceArguments, filters_to_remove, sorted_bindings
+    from kustos.cli.acls.rendering import binding_document, filter_text, print_bindings
+    from kustos.cli.confirm import confirm
+    from kustos.cli.failures import failure_of_items
+    from kustos.cli.output import print_json
+    from kustos.cli.session import ask_cluster
+
+    filters = filters_to_remove(
+        ResourceArguments(
+            topics=topic or (),
+            groups=group or (),
+            cluster=cluster,
+            transactional_ids=transactional_id or (),
+            delegation_tokens=delegation_token or (),
+            user_principals=user_principal or (),
+            pattern_type=PatternType.from_text(resource_pattern_type.value),
+        ),
+        EntryArguments(
+            allow_principals=allow_principal or (),
+            deny_principals=deny_principal or (),
+            allow_hosts=allow_host or (),
+            deny_hosts=deny_host or (),
+            operations=operation or (),
+            producer=producer,
+            consumer=consumer,
+            idempotent=idempotent,
+        ),
+    )
+    if not force:
+        confirm("remove", [filter_text(item) for item in filters])
+    outcomes = ask_cluster(
+        bootstrap_server, command_config, lambda admin: admin.delete_acls(filters), "removing ACLs"
+    )
+    removed = sorted_bindings(binding for outcome in outcomes for binding in outcome.deleted)
+    if output is OutputFormat.JSON:
+        print_json({"removed": [binding_document(binding) for binding in removed]})
+    else:
+        print_bindings(removed, empty="no ACL matched, nothing was removed")
+    failure = failure_of_items("removing ACLs", [outcome.error for outcome in outcomes])
+    if failure is not None:
+        raise failure

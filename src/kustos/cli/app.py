@@ -1,0 +1,39 @@
+"""The tree of commands; a command's own imports wait until it runs."""
+
+from typing import Final
+
+import typer
+
+from kustos.cli import acls, explain, pipeline_mount, serve, storage, users, version
+from kustos.cli.commands import register
+from kustos.cli.failures import EXIT_CODE_MEANINGS
+
+# the mark keeps the help from filling these lines like a paragraph
+_EXIT_CODES: Final = "\n".join(
+    ("\b", "Exit codes:", *(f"{code:5d}  {meaning}" for code, meaning in EXIT_CODE_MEANINGS.items()))
+)
+
+app = typer.Typer(
+    name="kustos",
+    help="The security plane of Apache Kafka: guard, administer, explain, study.",
+    epilog=_EXIT_CODES,
+    no_args_is_help=True,
+    add_completion=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.add_typer(acls.app, name="acls")
+app.add_typer(users.app, name="users")
+register(app, "explain", explain.explain, explain.EXAMPLES)
+app.add_typer(storage.app, name="storage")
+register(app, "serve", serve.serve, serve.EXAMPLES)
+register(
+    app,
+    "pipeline",
+    pipeline_mount.pipeline,
+    pipeline_mount.EXAMPLES,
+    context_settings={"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []},
+    add_help_option=False,
+)
+register(app, "version", version.version, version.EXAMPLES)

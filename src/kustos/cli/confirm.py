@@ -1,0 +1,27 @@
+"""Asking before something is lost."""
+
+import sys
+from collections.abc import Sequence
+
+import typer
+
+from kustos.cli.failures import usage_error
+from kustos.cli.output import printable
+
+SHOWN_MAX = 20
+"""More lines than this nobody reads before saying yes; the rest is counted."""
+
+
+def confirm(verb: str, what: Sequence[str]) -> None:
+    """Show what would be lost and return on a yes; raise `typer.Abort` on a no.
+
+    Without a terminal to ask at it is a usage error: a script says `--force`.
+    """
+    if not sys.stdin.isatty():
+        raise usage_error(f"there is no terminal to ask at before it would {verb}, give `--force`")
+    sys.stderr.write(f"about to {verb}:\n")
+    for line in what[:SHOWN_MAX]:
+        sys.stderr.write(f"  {printable(line)}\n")
+    if len(what) > SHOWN_MAX:
+        sys.stderr.write(f"  and {len(what) - SHOWN_MAX} more\n")
+    typer.confirm("go on?", abort=True, err=True)

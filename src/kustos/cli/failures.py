@@ -1,0 +1,140 @@
+"""How a command ends: exit codes, and the one shape of errors.
+
+`{"error": {"code": ..., "message": ...}}` on standard error with `--output json`, one line of text else.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum, unique
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from kustos.client.errors import KafkaError
+
+
+@unique
+class ExitCode(IntEnum):
+    """What a program that runs `kustos` can tell apart; the text is what help and docs say of it."""
+
+    OK = 0
+    FAILED = 1
+    USAGE = 2
+    UNREACHABLE = 3
+    NOT_AUTHORIZED = 4
+    DENIED = 5
+    INTERRUPTED = 130
+
+
+EXIT_CODE_MEANINGS: Final[dict[ExitCode, str]] = {
+    ExitCode.OK: "done",
+    ExitCode.FAILED: "the cluster refused, or the operation failed",
+    ExitCode.USAGE: "wrong arguments, settings or input files",
+    ExitCode.UNREACHABLE: "cannot connect or cannot log in",
+    ExitCode.NOT_AUTHORIZED: "the cluster says that you may not do this",
+    ExitCode.DENIED: "`explain --exit-code` found the action denied",
+    ExitCode.INTERRUPTED: "interrupted from the keyboard",
+}
+
+
+_CLOSED_HINT: Final = "; if its listener asks for a login or TLS, say so in `--command-config`"
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a command ends without success. `code` is for programs, upper case; Kafka's where it has one."""
+
+    exit_code: ExitCode
+    code: str
+    message: str
+
+
+class CommandError(Exception):
+    """Ends a command; carries what the person or program is told."""
+
+    def __init__(self, exit_code: ExitCode, code: str, message: str) -> None:
+        super().__init__(message)
+        self.failure: Final = Failure(exit_code, code, message)
+
+
+def usage_error(message: str) -> CommandError:
+    """Return the error for arguments or input that mean nothing."""
+    return CommandError(ExitCode.USAGE, "USAGE", message)
+
+
+def failure_of(error: Exception) -> Failure | None:
+    """Return what a known error means to the person at the command line; None for our own bugs."""
+    from kustos.acl import AclValueError
+    from kustos.client import errors as client
+
+    if isinstance(error, CommandError):
+        return error.failure
+    if isinstance(error, client.KafkaError):
+        refused = error.is_authorization_failure
+        exit_code = ExitCode.NOT_AUTHORIZED if refused else ExitCode.FAILED
+        return Failure(exit_code, error.name, kafka_error_text(error))
+    kinds: tuple[tuple[type[Exception], ExitCode, str], ...] = (
+        (client.SettingsError, ExitCode.USAGE, "SETTINGS"),
+        (AclValueError, ExitCode.USAGE, "INVALID_VALUE"),
+        (client.AuthenticationFailedError, ExitCode.UNREACHABLE, "AUTHENTICATION_FAILED"),
+        (client.RequestTimedOutError, ExitCode.UNREACHABLE, "REQUEST_TIMED_OUT"),
+        (client.UnsupportedVersionError, ExitCode.FAILED, "UNSUPPORTED_VERSION"),
+        (client.CannotConnectError, ExitCode.UNREACHABLE, "CANNOT_CONNECT"),
+        (client.ClientError, ExitCode.UNREACHABLE, "CONNECTION_CLOSED"),
+    )
+    for kind, exit_code, code in kinds:
+        if isinstance(error, kind):
+            hint = _CLOSED_HINT if type(error) is client.ConnectionClosedError else ""
+            return Failure(exit_code, code, f"{error}{hint}")
+    failure = _core_failure(error)
+    if failure is None and isinstance(error, OSError):
+        where = f" `{error.filename}`" if error.filename else ""
+        reason = (error.strerror or str(error)).lower()
+        return Failure(ExitCode.FAILED, "IO", f"cannot use the file{where}: {reason}")
+    return failure
+
+
+def _core_failure(error: Exception) -> Failure | None:
+    import sys
+
+    # whoever raised it has imported it: no need to load the room to recognise it
+    for module, root, code in (
+        ("kustos.metadata.errors", "MetadataError", "METADATA"),
+        ("kustos.authorizer.spi", "AuthorizerError", "AUTHORIZER"),
+    ):
+        loaded = sys.modules.get(module)
+        if loaded is not None and isinstance(error, getattr(loaded, root)):
+            return Failure(ExitCode.FAILED, code, str(error))
+    return None
+
+
+def kafka_error_text(error: Exception) -> str:
+    """Return the line that tells of a cluster's refusal, with a remedy where there is one."""
+    from kustos.client.errors import SECURITY_DISABLED, KafkaError
+
+    if not isinstance(error, KafkaError):
+        return str(error)
+    if error.is_authorization_failure:
+        # Kafka dumps its whole request object into this text; only what it needs is of use
+        needed = re.search(r"needs (\w+) permission", error.message)
+        what = f", you need `{needed[1]}` there" if needed else ""
+        return f"not authorized: the cluster answered `{error.name}`{what}; ask as a principal that may"
+    said = f" (`{error.message}`)" if error.message else ""
+    if error.code == SECURITY_DISABLED:
+        return f"the cluster has no authorizer: it answered `{error.name}`{said}, set `authorizer.class.name`"
+    return f"the cluster answered `{error.name}`{said}"
+
+
+def failure_of_items(doing: str, outcomes: "Sequence[KafkaError | None]") -> CommandError | None:
+    """Return the error for a request some of whose items failed, None if none did."""
+    errors = [error for error in outcomes if error is not None]
+    if not errors:
+        return None
+    first = errors[0]
+    refused = any(error.is_authorization_failure for error in errors)
+    counted = f"{doing} failed for {len(errors)} of {len(outcomes)}: " if len(outcomes) > 1 else ""
+    return CommandError(
+        ExitCode.NOT_AUTHORIZED if refused else ExitCode.FAILED,
+        first.name,
+        counted + kafka_error_text(first),
+    )

@@ -1,0 +1,57 @@
+"""The options that several commands share, each said once."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kustos.cli.output import OutputFormat
+
+BootstrapServer = Annotated[
+    str,
+    typer.Option(
+        "--bootstrap-server",
+        metavar="HOST:PORT[,...]",
+        help="Nodes to ask, of Kafka or kustos, tried in turn.",
+        show_default=False,
+    ),
+]
+
+OptionalBootstrapServer = Annotated[
+    str | None,
+    typer.Option(
+        "--bootstrap-server",
+        metavar="HOST:PORT[,...]",
+        help="Nodes to ask, of Kafka or kustos, tried in turn.",
+        show_default=False,
+    ),
+]
+
+CommandConfig = Annotated[
+    Path | None,
+    typer.Option(
+        "--command-config",
+        metavar="FILE",
+        help="Client properties as for Kafka's tools: security.protocol, sasl.*, ssl.* (PEM).",
+        show_default=False,
+    ),
+]
+
+Output = Annotated[
+    OutputFormat,
+    typer.Option("--output", "-o", help="A table for people or one JSON document for programs."),
+]
+
+Topic = Annotated[list[str] | None, typer.Option("--topic", metavar="NAME", help="A topic, or * for all.")]
+Group = Annotated[list[str] | None, typer.Option("--group", metavar="NAME", help="A group, or * for all.")]
+Cluster = Annotated[bool, typer.Option("--cluster", help="The cluster itself.")]
+TransactionalId = Annotated[
+    list[str] | None, typer.Option("--transactional-id", metavar="ID", help="A transactional id, or *.")
+]
+DelegationToken = Annotated[
+    list[str] | None, typer.Option("--delegation-token", metavar="ID", help="A delegation token id, or *.")
+]
+UserPrincipal = Annotated[
+    list[str] | None,
+    typer.Option("--user-principal", metavar="TYPE:NAME", help="A user as a resource, for token APIs."),
+]

@@ -1,0 +1,52 @@
+"""Where passwords come from: a prompt, a file, an environment variable; never an argument."""
+
+import os
+import sys
+from pathlib import Path
+from typing import Final
+
+import typer
+
+from kustos.cli.failures import usage_error
+
+MAX_PASSWORD_BYTES: Final = 4096
+"""A longer file is no password file; it also bounds what is hashed."""
+
+
+def read_password(what: str, file: Path | None, variable: str | None) -> str:
+    """Return the password; raise a usage error, which never shows it, if there is none to be had."""
+    if file is not None and variable is not None:
+        raise usage_error("give the password by a file or by an environment variable, not both")
+    if file is not None:
+        return _from_file(file)
+    if variable is not None:
+        return _from_environment(variable)
+    if not sys.stdin.isatty():
+        raise usage_error("there is no terminal to ask at, give the password by a file or the environment")
+    password: str = typer.prompt(what, hide_input=True, confirmation_prompt=True, err=True)
+    return password
+
+
+def _from_file(path: Path) -> str:
+    try:
+        with path.open("rb") as stream:
+            raw = stream.read(MAX_PASSWORD_BYTES + 1)
+    except OSError as error:
+        reason = (error.strerror or "it is unreadable").lower()
+        raise usage_error(f"cannot read the password file `{path}`: {reason}") from None
+    if len(raw) > MAX_PASSWORD_BYTES:
+        raise usage_error(f"the password file `{path}` is longer than {MAX_PASSWORD_BYTES} bytes")
+    try:
+        password = raw.decode().removesuffix("\n").removesuffix("\r")
+    except UnicodeDecodeError:
+        raise usage_error(f"the password file `{path}` is not UTF-8 text") from None
+    if not password:
+        raise usage_error(f"the password file `{path}` is empty")
+    return password
+
+
+def _from_environment(variable: str) -> str:
+    password = os.environ.get(variable, "")
+    if not password:
+        raise usage_error(f"the environment variable `{variable}` holds no password")
+    return password

@@ -1,0 +1,31 @@
+"""`kustos serve`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+PropertiesFile = Annotated[
+    Path, typer.Argument(metavar="FILE", help="The node's properties file.", show_default=False)
+]
+
+EXAMPLES = """
+kustos serve kustos.properties
+"""
+
+
+def serve(properties: PropertiesFile) -> int:
+    """Run a node.
+
+    It runs as its properties file says, until it is told to stop. The file has Kafka's keys
+    (listeners, sasl.*, ssl.*, authorizer.class.name, ...) and `kustos.*` for what Kafka lacks. The
+    exit code is the server's.
+    """
+    from kustos.cli.failures import usage_error
+
+    if not properties.is_file():
+        raise usage_error(f"there is no properties file `{properties}`")
+    from kustos.server.main import serve as run_server
+
+    exit_code: int = run_server(properties)
+    return exit_code

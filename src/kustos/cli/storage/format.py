@@ -1,0 +1,114 @@
+"""`kustos storage format`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kustos.cli.options import Output
+from kustos.cli.output import OutputFormat
+from kustos.cli.storage.options import Config, Directory
+
+EXAMPLES = """
+kustos storage format -t 4L6g3nShT-eMCtK--X86sw -c kustos.properties \\
+    --add-scram 'SCRAM-SHA-256=[name=admin,password-file=admin.password]'
+kustos storage format -t random -d /var/lib/kustos/metadata \\
+    --feature metadata.version=4.4-IV2 --acls acls.jsonl
+"""
+
+ClusterId = Annotated[
+    str,
+    typer.Option("--cluster-id", "-t", metavar="ID", help="22 characters, or `random`.", show_default=False),
+]
+AddScram = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--add-scram",
+        "-S",
+        metavar="USER",
+        help="A SCRAM user in Kafka's syntax, `SCRAM-SHA-256=[name=alice,iterations=8192]`. The password "
+        "is asked for, or comes by `password-file=` or `password-env=`; `password=` is refused, since "
+        "every process of the machine could read it. May be repeated.",
+    ),
+]
+AclsFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--acls",
+        metavar="FILE",
+        help="ACLs to begin with: JSON lines with resource_type, resource_name, pattern_type, principal, "
+        "host, operation, permission_type; or what `kustos acls list -o json` printed.",
+    ),
+]
+Feature = Annotated[
+    list[str] | None,
+    typer.Option("--feature", "-f", metavar="NAME=LEVEL", help="Only metadata.version: 4.4-IV2, or 33."),
+]
+ReleaseVersion = Annotated[
+    str | None,
+    typer.Option("--release-version", "-r", metavar="VERSION", help="Short for the feature: 4.3, 4.4-IV2."),
+]
+NodeId = Annotated[
+    int | None, typer.Option("--node-id", min=0, help="The node's id. [node.id of the file, else 1]")
+]
+IgnoreFormatted = Annotated[
+    bool, typer.Option("--ignore-formatted", "-g", help="Leave a formatted directory as it is.")
+]
+
+
+def format_storage(
+    cluster_id: ClusterId,
+    config: Config = None,
+    directory: Directory = None,
+    add_scram: AddScram = None,
+    acls: AclsFile = None,
+    feature: Feature = None,
+    release_version: ReleaseVersion = None,
+    node_id: NodeId = None,
+    ignore_formatted: IgnoreFormatted = False,
+    output: Output = OutputFormat.TABLE,
+) -> None:
+    """Make a metadata directory with its first users and ACLs.
+
+    Nothing that exists is overwritten. Kafka's own tools read the directory.
+    """
+    from kustos.cli.output import print_json, print_lines
+    from kustos.cli.storage.bootstrap import metadata_level, read_acls, scram_users
+    from kustos.cli.storage.options import find_target
+    from kustos.metadata.features import metadata_version_name
+    from kustos.metadata.format import format_directory
+    from kustos.metadata.log import META_PROPERTIES
+
+    target = find_target(config, directory)
+    if ignore_formatted and (target.directory / META_PROPERTIES).exists():
+        if output is OutputFormat.JSON:
+            print_json({"directory": str(target.directory), "formatted": False})
+        else:
+            print_lines(f"{target.directory} is formatted already and stays as it is")
+        return
+    level = metadata_level(feature or (), release_version)
+    chosen = node_id if node_id is not None else target.node_id
+    properties = format_directory(
+        target.directory,
+        cluster_id=None if cluster_id == "random" else cluster_id,
+        node_id=1 if chosen is None else chosen,
+        metadata_version=level,
+        acls=read_acls(acls) if acls is not None else (),
+        scram_users=scram_users(add_scram or ()),
+    )
+    if output is OutputFormat.JSON:
+        print_json(
+            {
+                "directory": str(target.directory),
+                "formatted": True,
+                "cluster_id": properties.cluster_id,
+                "node_id": properties.node_id,
+                "metadata_version": metadata_version_name(level),
+            }
+        )
+    else:
+        print_lines(
+            f"formatted {target.directory}",
+            f"cluster id {properties.cluster_id}, node id {properties.node_id}, "
+            f"metadata.version {metadata_version_name(level)}",
+        )

@@ -1,0 +1,56 @@
+"""Which directory a storage command speaks of: given, or found in a properties file."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kustos.cli.failures import usage_error
+
+Config = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        "-c",
+        metavar="FILE",
+        help="The node's properties: `metadata.log.dir` (else `log.dirs`) and `node.id` are read.",
+    ),
+]
+Directory = Annotated[
+    Path | None,
+    typer.Option("--directory", "-d", metavar="DIR", help="The directory, instead of a properties file."),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class StorageTarget:
+    """A directory, and the node's id where the properties file names it."""
+
+    directory: Path
+    node_id: int | None = None
+
+
+def find_target(config: Path | None, directory: Path | None) -> StorageTarget:
+    """Return the directory that the arguments mean; raise a usage error if that is none or two."""
+    if (config is None) == (directory is None):
+        raise usage_error("say which directory: `--config` or `--directory`, one of them")
+    if directory is not None:
+        return StorageTarget(directory)
+    if config is None:
+        raise usage_error("give `--config`")
+    from kustos.client.properties import read_properties
+
+    properties = read_properties(config)
+    text = (properties.get("metadata.log.dir") or "").strip() or _first_log_directory(properties)
+    if not text:
+        raise usage_error(f"`{config}` has neither `metadata.log.dir` nor `log.dirs`, set one")
+    node_id = properties.get("node.id", "").strip()
+    if node_id and not (node_id.isascii() and node_id.isdigit()):
+        raise usage_error(f"`node.id` in `{config}` is `{node_id}`, use a whole number from 0")
+    return StorageTarget(Path(text), int(node_id) if node_id else None)
+
+
+def _first_log_directory(properties: dict[str, str]) -> str:
+    listed = properties.get("log.dirs") or properties.get("log.dir") or ""
+    return listed.split(",")[0].strip()

@@ -1,0 +1,69 @@
+"""`kustos users add`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kustos.cli.options import BootstrapServer, CommandConfig, Output
+from kustos.cli.output import OutputFormat
+from kustos.cli.users.options import Mechanism, MechanismName, UserName
+
+EXAMPLES = """
+kustos users add alice --bootstrap-server broker:9092
+kustos users add alice --bootstrap-server broker:9092 \\
+    --mechanism SCRAM-SHA-512 --iterations 8192 --password-file alice.password
+ALICE=... kustos users add alice --bootstrap-server broker:9092 --password-env ALICE
+"""
+
+Iterations = Annotated[
+    int, typer.Option("--iterations", min=4096, max=16384, help="Rounds of hashing; Kafka takes this range.")
+]
+PasswordFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--password-file", metavar="FILE", help="Read the password from here; one final newline is dropped."
+    ),
+]
+PasswordEnv = Annotated[
+    str | None,
+    typer.Option("--password-env", metavar="NAME", help="Read the password from this environment variable."),
+]
+
+
+def add(
+    name: UserName,
+    bootstrap_server: BootstrapServer,
+    mechanism: Mechanism = MechanismName.SCRAM_SHA_256,
+    iterations: Iterations = 4096,
+    password_file: PasswordFile = None,
+    password_env: PasswordEnv = None,
+    command_config: CommandConfig = None,
+    output: Output = OutputFormat.TABLE,
+) -> None:
+    """Add a SCRAM user, or give one that exists a new password.
+
+    The password is asked for, or read from a file or an environment variable; never taken as an
+    argument, which every process of the machine could see. Only its salted hash is sent.
+    """
+    from kustos.cli.failures import failure_of_items
+    from kustos.cli.output import print_json, print_lines
+    from kustos.cli.passwords import read_password
+    from kustos.cli.session import ask_cluster
+    from kustos.client.admin import ScramUpsertion
+
+    password = read_password(f"password of `{name}`", password_file, password_env)
+    upsertion = ScramUpsertion(name, mechanism.mechanism, password.encode(), iterations)
+    outcomes = ask_cluster(
+        bootstrap_server,
+        command_config,
+        lambda admin: admin.alter_user_scram_credentials([upsertion]),
+        "adding a user",
+    )
+    failure = failure_of_items("adding a user", list(outcomes.values()))
+    if failure is not None:
+        raise failure
+    if output is OutputFormat.JSON:
+        print_json({"added": {"name": name, "mechanism": mechanism.value, "iterations": iterations}})
+    else:
+        print_lines(f"user {name} can log in with {mechanism.value} ({iterations} iterations)")

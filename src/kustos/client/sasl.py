@@ -1,0 +1,90 @@
+"""Open a connection as its settings say: TCP, TLS, ApiVersions, then SASL inside Kafka's requests.
+
+The machine of `kustos.auth` says what to send and judges what comes; this is only its courier
+(KIP-43, KIP-152).
+"""
+
+import asyncio
+from typing import Final
+
+from kustos.auth import SaslClientError, SaslClientMachine, client_mechanism
+from kustos.client.addresses import NodeAddress
+from kustos.client.connection import KafkaConnection
+from kustos.client.errors import (
+    AuthenticationFailedError,
+    CannotConnectError,
+    ConnectionClosedError,
+    UnsupportedVersionError,
+)
+from kustos.client.settings import ClientSettings, SaslClientSettings
+from kustos.runtime import SystemEntropy
+from kustos.wire.api_keys import ApiKey
+
+SESSION_USE_FRACTION: Final = 0.85
+"""How much of a session's lifetime is used: Kafka's clients re-authenticate after 85 to 95 % (KIP-368)."""
+
+MAX_ROUNDS: Final = 10
+"""SaslAuthenticate exchanges before a peer is taken for one that never ends; SCRAM needs two."""
+
+
+async def connect(address: NodeAddress, settings: ClientSettings) -> KafkaConnection:
+    """Return an authenticated connection.
+
+    Raise `CannotConnectError`, or `AuthenticationFailedError` where the cluster or we refuse the other.
+    """
+    connection = await KafkaConnection.open(
+        address.host,
+        address.port,
+        tls=settings.tls.context() if settings.tls else None,
+        client_id=settings.client_id,
+        limits=settings.limits,
+    )
+    if settings.sasl is None:
+        return connection
+    try:
+        async with asyncio.timeout(settings.limits.connect_timeout_ms / 1000):
+            await _authenticate(connection, settings.sasl)
+    except TimeoutError as error:
+        connection.close()
+        raise CannotConnectError(
+            f"`{address}` did not finish the login within {settings.limits.connect_timeout_ms} ms"
+        ) from error
+    except (ConnectionClosedError, UnsupportedVersionError) as error:
+        connection.close()
+        raise CannotConnectError(f"`{address}` did not finish the login: {error}") from error
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+async def _authenticate(connection: KafkaConnection, settings: SaslClientSettings) -> None:
+    try:
+        lifetime_ms = await _drive(connection, settings)
+    except SaslClientError as error:
+        raise AuthenticationFailedError(
+            f"cannot log in at `{connection.host}:{connection.port}` as `{settings.username}`: {error}"
+        ) from error
+    if lifetime_ms > 0:
+        lifetime_seconds = lifetime_ms / 1000 * SESSION_USE_FRACTION
+        connection.session_expires_at = asyncio.get_running_loop().time() + lifetime_seconds
+
+
+async def _drive(connection: KafkaConnection, settings: SaslClientSettings) -> int:
+    """Carry requests and answers until the machine is content; return the session's lifetime."""
+    mechanism = client_mechanism(
+        settings.mechanism,
+        settings.username,
+        settings.password,
+        SystemEntropy(),
+        settings.token_authenticated,
+    )
+    machine = SaslClientMachine(mechanism, connection.choose_version(ApiKey.SASL_AUTHENTICATE))
+    request = machine.start()
+    for _ in range(MAX_ROUNDS):
+        answer = await connection.exchange(request.api_key, request.api_version, request.body)
+        following = machine.receive(answer)
+        if following is None:
+            return machine.session_lifetime_ms
+        request = following
+    raise SaslClientError(f"the server wants more than {MAX_ROUNDS} rounds")

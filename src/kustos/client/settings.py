@@ -1,0 +1,115 @@
+"""Client settings as Kafka's tools take them: the properties file of `--command-config`.
+
+Known are the security keys of Kafka's clients and a few timeouts; unknown keys are ignored, as Kafka
+ignores them, since such a file often serves producers and consumers too.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from kustos.auth import JaasError, parse_jaas_config
+from kustos.client.addresses import NodeAddress, parse_bootstrap_servers
+from kustos.client.connection import ConnectionLimits
+from kustos.client.errors import SettingsError
+from kustos.client.properties import read_properties
+from kustos.client.tls import TlsClientSettings, tls_settings
+
+SECURITY_PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+
+LOGIN_MODULES: Final = {
+    "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
+    "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
+    "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
+}
+"""Mechanism -> the class that its `sasl.jaas.config` must name."""
+
+
+@dataclass(frozen=True, slots=True)
+class SaslClientSettings:
+    """Who we say we are. `token_authenticated`: name and password are those of a delegation token."""
+
+    mechanism: str
+    username: str
+    password: str = field(repr=False)
+    token_authenticated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ClientSettings:
+    """All that a connection needs to know."""
+
+    bootstrap_servers: tuple[NodeAddress, ...]
+    security_protocol: str = "PLAINTEXT"
+    sasl: SaslClientSettings | None = None
+    tls: TlsClientSettings | None = None
+    client_id: str | None = "kustos"
+    limits: ConnectionLimits = field(default_factory=ConnectionLimits)
+
+    @classmethod
+    def from_properties(cls, bootstrap_servers: str, properties: Mapping[str, str]) -> "ClientSettings":
+        """Return the settings of these keys; raise `SettingsError` naming the key that is wrong."""
+        protocol = properties.get("security.protocol", "PLAINTEXT").strip().upper()
+        if protocol not in SECURITY_PROTOCOLS:
+            raise SettingsError(
+                f"`security.protocol` is `{protocol}`, use one of {', '.join(SECURITY_PROTOCOLS)}"
+            )
+        return cls(
+            parse_bootstrap_servers(bootstrap_servers),
+            protocol,
+            _sasl_settings(properties) if protocol.startswith("SASL") else None,
+            tls_settings(properties) if protocol.endswith("SSL") else None,
+            properties.get("client.id", "kustos"),
+            _limits(properties),
+        )
+
+    @classmethod
+    def from_file(cls, bootstrap_servers: str, path: Path | None) -> "ClientSettings":
+        """Return the settings of a properties file, those of a plain client without one."""
+        return cls.from_properties(bootstrap_servers, read_properties(path) if path else {})
+
+
+def _limits(properties: Mapping[str, str]) -> ConnectionLimits:
+    keys = {
+        "connect_timeout_ms": "socket.connection.setup.timeout.ms",
+        "request_timeout_ms": "request.timeout.ms",
+    }
+    given: dict[str, int] = {}
+    for name, key in keys.items():
+        text = properties.get(key, "").strip()
+        if not text:
+            continue
+        if not (text.isascii() and text.isdigit()) or not 0 < int(text) < 2**31:
+            raise SettingsError(f"`{key}` is `{text}`, use a whole number of milliseconds above 0")
+        given[name] = int(text)
+    return ConnectionLimits(**given)
+
+
+def _sasl_settings(properties: Mapping[str, str]) -> SaslClientSettings:
+    mechanism = properties.get("sasl.mechanism", "GSSAPI").strip()
+    if mechanism not in LOGIN_MODULES:
+        raise SettingsError(
+            f"`sasl.mechanism` is `{mechanism}`, kustos logs in with {', '.join(LOGIN_MODULES)}"
+        )
+    text = properties.get("sasl.jaas.config")
+    if not text:
+        raise SettingsError("`sasl.jaas.config` is missing; it holds the user name and the password")
+    try:
+        entries = parse_jaas_config(text)
+    except JaasError as error:
+        raise SettingsError(f"`sasl.jaas.config`: {error}") from None
+    if len(entries) != 1 or entries[0].login_module != LOGIN_MODULES[mechanism]:
+        raise SettingsError(
+            f"`sasl.jaas.config` must hold one entry of `{LOGIN_MODULES[mechanism]}` for `{mechanism}`"
+        )
+    options = entries[0].options
+    for name in ("username", "password"):
+        if not options.get(name):
+            raise SettingsError(f"`sasl.jaas.config` gives no `{name}`")
+    return SaslClientSettings(
+        mechanism,
+        options["username"],
+        options["password"],
+        options.get("tokenauth", "").lower() == "true",
+    )
