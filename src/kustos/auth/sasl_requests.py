@@ -103,7 +103,7 @@ def handshake_answer(request: SaslRequest, code: SaslErrorCode, mechanisms: tupl
 def token_answer(request: SaslRequest, token: bytes, session_lifetime_ms: int = 0) -> bytes:
     """Return the frame that answers a SaslAuthenticate with a token; version 0 tells no lifetime."""
     codec = response_codec(ApiKey.SASL_AUTHENTICATE, request.api_version)
-    body = codec.root.fit(error_message=None, auth_bytes=token, session_lifetime=session_lifetime_ms)
+    body = codec.root.fit(auth_bytes=token, session_lifetime=session_lifetime_ms)
     return answer(request, codec.encode(body))
 
 

@@ -1,7 +1,8 @@
 """The SASL server's transitions as data (Kafka's SaslServerAuthenticator, KIP-43, KIP-152, KIP-368).
 
 A frame is first understood as one event; the table says what is done about it and which state follows.
-What the table does not name closes the connection. The diagram in the docs is drawn from it.
+What the table does not name closes the connection; so does, as in Kafka, a re-authentication with a
+mechanism that is not enabled. The diagram in the docs is drawn from it.
 """
 
 from dataclasses import dataclass
@@ -110,7 +111,6 @@ SASL_SERVER_TRANSITIONS: Final[tuple[Transition, ...]] = (
         _A.AGREE,
         _S.REAUTHENTICATION_BAD_MECHANISM,
     ),
-    Transition(_S.REAUTHENTICATION_HANDSHAKE, _E.HANDSHAKE_UNKNOWN_MECHANISM, _A.REFUSE_MECHANISM, _S.FAILED),
     Transition(_S.REAUTHENTICATION_BAD_MECHANISM, _E.BAD_MECHANISM_FOLLOWS, _A.FAIL_SILENTLY, _S.FAILED),
 )
 
