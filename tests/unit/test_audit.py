@@ -1,0 +1,194 @@
+"""Audit events: the table of fields, JSON there and back, the schema."""
+
+import dataclasses
+import json
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from kustos.acl import (
+    AccessControlEntry,
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    KafkaPrincipal,
+    PatternType,
+    ResourcePattern,
+    ResourceType,
+)
+from kustos.authorizer import (
+    AUDIT_FIELDS,
+    AUDIT_SCHEMA_VERSION,
+    Access,
+    Action,
+    AuditEvent,
+    AuditFormatError,
+    AuditRule,
+    AuthorizableRequestContext,
+    AuthorizationResult,
+    Decision,
+    Rule,
+    RuleKind,
+    audit_json_schema,
+)
+
+BINDING = AclBinding(
+    ResourcePattern(ResourceType.TRANSACTIONAL_ID, 'tx-"1"', PatternType.PREFIXED),
+    AccessControlEntry("User:Zoë", "10.0.0.0/8", AclOperation.WRITE, AclPermissionType.DENY),
+)
+DENIED = Decision(AuthorizationResult.DENIED, Rule(RuleKind.MATCHING_ACL, BINDING))
+SUPER_USER = Decision(AuthorizationResult.ALLOWED, Rule(RuleKind.SUPER_USER))
+CONTEXT = AuthorizableRequestContext(
+    KafkaPrincipal("User", "Zoë", token_authenticated=True),
+    "10.0.0.1",
+    listener_name="CLIENTS",
+    security_protocol="SASL_SSL",
+    client_id=None,
+    request_type=22,
+    request_version=5,
+    correlation_id=-7,
+)
+ACTION = Action(ResourceType.TRANSACTIONAL_ID, 'tx-"1"-\n2', AclOperation.WRITE, 3, log_if_allowed=False)
+
+
+def event(decision: Decision | None = DENIED, **more: Any) -> AuditEvent:
+    return AuditEvent.of(
+        CONTEXT,
+        ACTION,
+        decision,
+        event_id=UUID(int=1),
+        time_ms=1_700_000_000_123,
+        node_id=3,
+        api_name="InitProducerId",
+        **{"acl_offset": 2**40, **more},
+    )
+
+
+def test_fields_are_those_of_the_table() -> None:
+    own = [field.name for field in dataclasses.fields(AuditEvent)]
+    of_rule = [f"rule.{field.name}" for field in dataclasses.fields(AuditRule)]
+    table = [field.name for field in AUDIT_FIELDS]
+    assert {*own, *of_rule} - {"rule"} == set(table)
+    top = list(dict.fromkeys(name.partition(".")[0] for name in table))
+    assert own == top
+
+
+def test_event_says_who_what_and_why() -> None:
+    tree = json.loads(event().to_json())
+    assert list(tree) == list(dict.fromkeys(field.name.partition(".")[0] for field in AUDIT_FIELDS))
+    assert tree == {
+        "schema_version": AUDIT_SCHEMA_VERSION,
+        "event_id": "00000000-0000-0000-0000-000000000001",
+        "time_ms": 1_700_000_000_123,
+        "node_id": 3,
+        "listener_name": "CLIENTS",
+        "security_protocol": "SASL_SSL",
+        "principal_type": "User",
+        "principal_name": "Zoë",
+        "token_authenticated": True,
+        "host": "10.0.0.1",
+        "api_key": 22,
+        "api_name": "InitProducerId",
+        "api_version": 5,
+        "client_id": None,
+        "correlation_id": -7,
+        "resource_type": "TRANSACTIONAL_ID",
+        "resource_name": 'tx-"1"-\n2',
+        "operation": "WRITE",
+        "decision": "DENIED",
+        "rule": {
+            "kind": "MatchingAcl",
+            "resource_type": "TRANSACTIONAL_ID",
+            "resource_name": 'tx-"1"',
+            "pattern_type": "PREFIXED",
+            "principal": "User:Zoë",
+            "host": "10.0.0.0/8",
+            "operation": "WRITE",
+            "permission_type": "DENY",
+        },
+        "reference_count": 3,
+        "log_if_allowed": False,
+        "log_if_denied": True,
+        "access": "ACCESS",
+        "acl_offset": 2**40,
+    }
+
+
+def test_an_event_is_one_line() -> None:
+    assert "\n" not in event().to_json()
+
+
+def test_other_kinds_of_decision() -> None:
+    assert event(SUPER_USER).rule == AuditRule(kind="SuperUser")
+    failed = event(None)
+    assert (failed.decision, failed.rule) == ("ERROR", AuditRule(kind="Error"))
+    any_topic = event(SUPER_USER, any_resource=True, access=Access.LISTING)
+    assert (any_topic.resource_name, any_topic.access) == (None, "LISTING")
+
+
+@pytest.mark.parametrize("decision", [DENIED, SUPER_USER, None])
+def test_reading_restores_what_was_written(decision: Decision | None) -> None:
+    for any_resource in (False, True):
+        written = event(decision, any_resource=any_resource)
+        assert AuditEvent.from_json(written.to_json()) == written
+
+
+def changed(**fields: object) -> str:
+    return json.dumps({**json.loads(event().to_json()), **fields})
+
+
+@pytest.mark.parametrize(
+    ("line", "named"),
+    [
+        ("", "no JSON"),
+        ("[]", "schema_version"),
+        ("{}", "schema_version"),
+        (changed(schema_version=2), "schema_version"),
+        (changed(time_ms="now"), "time_ms"),
+        (changed(time_ms=True), "time_ms"),
+        (changed(node_id=2**31), "node_id"),
+        (changed(acl_offset=2**63), "acl_offset"),
+        (changed(token_authenticated=1), "token_authenticated"),
+        (changed(principal_name=None), "principal_name"),
+        (changed(rule="SuperUser"), "rule.kind"),
+        (changed(rule={"kind": "SuperUser"}), "rule.resource_type"),
+    ],
+)
+def test_what_is_no_event_is_refused(line: str, named: str) -> None:
+    with pytest.raises(AuditFormatError, match=named):
+        AuditEvent.from_json(line)
+
+
+def test_fields_of_later_versions_are_ignored() -> None:
+    assert AuditEvent.from_json(changed(added_later=1)) == event()
+
+
+def accepts(schema: dict[str, Any], value: object) -> bool:
+    """Judge by the keywords that our schema uses."""
+    kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+    types = {"object": dict, "string": str, "integer": int, "boolean": bool, "null": type(None)}
+    if type(value) not in [types[kind] for kind in kinds]:
+        return False
+    if isinstance(value, dict):
+        properties = schema["properties"]
+        fitting = all(name in properties and accepts(properties[name], item) for name, item in value.items())
+        return fitting and set(schema["required"]) <= set(value)
+    if type(value) is int and not schema.get("minimum", value) <= value <= schema.get("maximum", value):
+        return False
+    return bool(schema.get("const", value) == value)
+
+
+def test_schema_accepts_every_event_and_nothing_else() -> None:
+    schema = audit_json_schema()
+    json.dumps(schema)
+    for decision in (DENIED, SUPER_USER, None):
+        assert accepts(schema, json.loads(event(decision, any_resource=True).to_json()))
+    for wrong in (
+        changed(more=1), changed(schema_version=2), changed(time_ms="0"), changed(node_id=2**31),
+        changed(client_id=1), changed(host=None), changed(rule={}), changed(rule=None),
+    ):  # fmt: skip
+        assert not accepts(schema, json.loads(wrong))
+    missing = json.loads(event().to_json())
+    del missing["access"]
+    assert not accepts(schema, missing)
