@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from enum import Enum
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -20,7 +20,7 @@ EXIT_SPARK_MISSING: Final = 5
 app = typer.Typer(name="pipeline", help="Study access in bulk with PySpark.", no_args_is_help=True)
 
 
-class OutputForm(str, Enum):  # noqa: UP042 - typer shows the plain values of a str enum
+class OutputForm(StrEnum):
     """How the summary is printed."""
 
     text = "text"

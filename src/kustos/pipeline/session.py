@@ -44,11 +44,19 @@ def check_spark_installed() -> None:
 
 @contextmanager
 def local_session(application_name: str = "kustos") -> Iterator["SparkSession"]:
-    """Lend a local session over all cores and stop it at the end; raise `SparkMissingError`."""
+    """Lend a local session over all cores and stop it at the end; raise `SparkMissingError`.
+
+    A session that is running already is lent as it is, but for the time zone, and left running.
+    """
     check_spark_installed()
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     from pyspark.sql import SparkSession
 
+    running = SparkSession.getActiveSession()
+    if running is not None:
+        running.conf.set("spark.sql.session.timeZone", SETTINGS["spark.sql.session.timeZone"])
+        yield running
+        return
     builder = SparkSession.builder.master("local[*]").appName(application_name)
     for key, value in SETTINGS.items():
         builder = builder.config(key, value)

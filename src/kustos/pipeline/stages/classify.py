@@ -62,7 +62,10 @@ def _reason() -> Column:
     text, line, parts = sql.col("text"), sql.col("line"), sql.col("parts")
     time_ms = sql.col("envelope.event.time_ms")
     kafka = (
-        sql.when(sql.col("is_kafka") & kafka_lines.is_ambiguous(text, parts), sql.lit("kafka_line_ambiguous"))
+        sql.when(
+            (sql.col("is_kafka") & kafka_lines.is_ambiguous(parts)) | kafka_lines.has_separator(text),
+            sql.lit("kafka_line_ambiguous"),
+        )
         .when(sql.col("is_kafka") & kafka_lines.local_time(parts).isNull(), sql.lit("time_out_of_range"))
         .when(sql.col("is_kafka"), sql.lit(None))
         .when(text.rlike(kafka_lines.LINE_START), sql.lit("kafka_line_incomplete"))
@@ -111,7 +114,9 @@ def _nest(flat: DataFrame) -> DataFrame:
 
 def _with_key(parsed: DataFrame) -> DataFrame:
     plain_file = sql.regexp_replace("source_file", r"\.gz$", "")
-    digest = sql.sha2(sql.concat_ws("\n", plain_file, sql.col("line")).cast("binary"), 256)
+    digest = sql.sha2(
+        sql.concat_ws("\n", plain_file, sql.regexp_replace("line", "\r$", "")).cast("binary"), 256
+    )
     return parsed.withColumn(
         "key", sql.coalesce("event_id", sql.concat(sql.lit("kafka-"), digest.substr(1, 32)))
     )
@@ -130,19 +135,20 @@ def settle_duplicates(parsed: DataFrame) -> DataFrame:
         "occurrence",
         sql.when(sql.col("source_format") == "kafka", sql.row_number().over(same_file)).otherwise(sql.lit(1)),
     )
+    content = sql.regexp_replace("line", "\r$", "")
     copies = Window.partitionBy("key", "occurrence").orderBy(
         sql.col("reason").isNotNull(), "line", "source_file"
     )
     ranked = numbered.withColumns(
         {
             "copy": sql.row_number().over(copies),
-            "first_line": sql.first("line").over(copies.rowsBetween(Window.unboundedPreceding, 0)),
+            "first_line": sql.first(content).over(copies.rowsBetween(Window.unboundedPreceding, 0)),
         }
     )
     outcome = (
         sql.when(~is_event, sql.lit(QUARANTINED))
         .when(sql.col("copy") == 1, sql.lit(EVENT))
-        .when(sql.col("line") == sql.col("first_line"), sql.lit(DUPLICATE))
+        .when(content == sql.col("first_line"), sql.lit(DUPLICATE))
         .otherwise(sql.lit(QUARANTINED))
     )
     event_id = sql.when(

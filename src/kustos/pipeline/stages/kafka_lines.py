@@ -97,10 +97,15 @@ def is_complete(parts: Column) -> Column:
     return sql.size(parts) == len(_PARTS)
 
 
-def is_ambiguous(line: Column, parts: Column) -> Column:
+def has_separator(line: Column) -> Column:
+    """Return whether the line brings a separator of its own, so that its parts cannot be trusted."""
+    return sql.contains(line, sql.lit(FIELD_SEPARATOR))
+
+
+def is_ambiguous(parts: Column) -> Column:
     """Return whether a name imitates a connecting phrase, so that the line can be read in two ways."""
     free_text = sql.concat_ws("\n", *(_part(parts, name) for name in _FREE_PARTS))
-    return sql.contains(line, sql.lit(FIELD_SEPARATOR)) | free_text.rlike(_PHRASES)
+    return free_text.rlike(_PHRASES)
 
 
 def local_time(parts: Column) -> Column:

@@ -1,0 +1,68 @@
+"""Audit events as kustos writes them, made by hand from the table of fields."""
+
+import json
+from typing import Any
+
+from kustos.authorizer.audit_fields import AUDIT_FIELDS
+
+_VALUES: dict[str, Any] = {
+    "schema_version": 1,
+    "event_id": "00000000-0000-0000-0000-000000000001",
+    "time_ms": 1_795_233_600_123,
+    "listener_name": "CLIENT",
+    "security_protocol": "SASL_SSL",
+    "principal_type": "User",
+    "principal_name": "bob",
+    "host": "10.0.0.7",
+    "api_key": 1,
+    "api_name": "Fetch",
+    "api_version": 17,
+    "client_id": None,
+    "resource_type": "TOPIC",
+    "resource_name": "payments",
+    "operation": "READ",
+    "decision": "ALLOWED",
+    "rule.kind": "SuperUser",
+    "access": "ACCESS",
+    "acl_offset": 42,
+    "reference_count": 1,
+}
+_DEFAULTS: dict[str, Any] = {"string": None, "int": 0, "long": 0, "boolean": False, "timestamp_ms": 0}
+
+
+def event(**changes: Any) -> dict[str, Any]:
+    """Return one event with all fields, nested; a change `rule__kind` is `rule.kind`."""
+    changed = {name.replace("__", "."): value for name, value in changes.items()}
+    nested: dict[str, Any] = {}
+    for field in AUDIT_FIELDS:
+        value = changed.pop(field.name, _VALUES.get(field.name, _DEFAULTS[field.kind]))
+        target = nested
+        *path, last = field.name.split(".")
+        for part in path:
+            target = target.setdefault(part, {})
+        target[last] = value
+    assert not changed, f"no such fields: {changed}"
+    return nested
+
+
+def event_line(number: int = 1, **changes: Any) -> str:
+    """Return an event as its JSON line, with an event id made of `number`."""
+    return json.dumps(event(event_id=f"00000000-0000-0000-0000-{number:012d}", **changes))
+
+
+def kafka_line(
+    *,
+    time: str = "2026-11-21 04:00:00,123",
+    level: str = "DEBUG",
+    principal: str = "User:bob",
+    result: str = "Allowed",
+    resource: str = "Topic:LITERAL:payments",
+    count: int = 1,
+    rule: str = "SuperUser",
+) -> str:
+    """Return a line in the form of Kafka's authorizer logger."""
+    return (
+        f"[{time}] {level} Principal = {principal} is {result} operation = READ from host = 127.0.0.1 "
+        f"on resource = {resource} for request = Fetch with resourceRefCount = {count} "
+        f"based on rule {rule} (kafka.authorizer.logger)"
+    )

@@ -1,0 +1,132 @@
+"""The aggregates agree with a plain Python reading of the same events."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.testing import assertDataFrameEqual
+
+from kustos.pipeline.schemas import ACCESS_COUNTS_SCHEMA, AUDIT_EVENTS_SCHEMA
+from kustos.pipeline.stages import access
+
+START = datetime(2026, 11, 21, tzinfo=UTC)
+Event = tuple[str, str, str | None, str, str, int]
+"""principal name, operation, resource name, decision, access, seconds after START"""
+
+EVENTS = st.lists(
+    st.tuples(
+        st.sampled_from(["alice", "bob", "ü:x"]),
+        st.sampled_from(["READ", "WRITE"]),
+        st.sampled_from(["a", "b", "", None]),
+        st.sampled_from(["ALLOWED", "DENIED", "ERROR"]),
+        st.sampled_from(["ACCESS", "LISTING"]),
+        st.integers(0, 7200),
+    ),
+    max_size=30,
+)
+QUICK = settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+def frame(spark: SparkSession, events: Sequence[Event]) -> DataFrame:
+    rows = []
+    for name, operation, resource, decision, way, seconds in events:
+        row: dict[str, Any] = dict.fromkeys(AUDIT_EVENTS_SCHEMA.fieldNames())
+        time = START + timedelta(seconds=seconds)
+        row |= {"principal_type": "User", "principal_name": name, "operation": operation, "time": time}
+        row |= {"resource_type": "TOPIC", "resource_name": resource, "decision": decision, "access": way}
+        row["time_ms"] = int(time.timestamp() * 1000)
+        rows.append(row)
+    return spark.createDataFrame(rows, AUDIT_EVENTS_SCHEMA)
+
+
+def test_an_access_is_counted_with_its_first_and_last_time(spark: SparkSession) -> None:
+    events = frame(
+        spark,
+        [
+            ("bob", "READ", "a", "ALLOWED", "ACCESS", 5),
+            ("bob", "READ", "a", "ALLOWED", "LISTING", 1),
+            ("bob", "READ", None, "DENIED", "ACCESS", 9),
+        ],
+    )
+    at = [START + timedelta(seconds=seconds) for seconds in (1, 5, 9)]
+    expected = spark.createDataFrame(
+        [
+            ("User:bob", "READ", "TOPIC", "a", "ALLOWED", 2, 1, at[0], at[1]),
+            ("User:bob", "READ", "TOPIC", None, "DENIED", 1, 0, at[2], at[2]),
+        ],
+        ACCESS_COUNTS_SCHEMA,
+    )
+    assertDataFrameEqual(events.transform(access.access_counts), expected)
+
+
+@QUICK
+@given(events=EVENTS)
+def test_counts_equal_those_of_plain_python(spark: SparkSession, events: list[Event]) -> None:
+    groups: dict[tuple[str, str, str | None, str], list[Event]] = defaultdict(list)
+    for one in events:
+        groups[one[:4]].append(one)
+    expected = {
+        (f"User:{name}", operation, resource, decision): (
+            len(members),
+            sum(member[4] == "LISTING" for member in members),
+            START + timedelta(seconds=min(member[5] for member in members)),
+            START + timedelta(seconds=max(member[5] for member in members)),
+        )
+        for (name, operation, resource, decision), members in groups.items()
+    }
+    rows = frame(spark, events).transform(access.access_counts).collect()
+    found = {
+        (r["principal"], r["operation"], r["resource_name"], r["decision"]): (
+            r["event_count"],
+            r["listing_count"],
+            r["first_time"].astimezone(UTC),
+            r["last_time"].astimezone(UTC),
+        )
+        for r in rows
+    }
+    assert found == expected
+
+
+@QUICK
+@given(events=EVENTS, principals=st.integers(1, 3), resources=st.integers(1, 3))
+def test_the_matrix_is_bounded_and_loses_nothing(
+    spark: SparkSession, events: list[Event], principals: int, resources: int
+) -> None:
+    counts = frame(spark, events).transform(access.access_counts)
+    rows = counts.transform(access.access_matrix, principals, resources).collect()
+    assert len({r["principal"] for r in rows if not r["other_principal"]}) <= principals
+    assert len({r["resource_name"] for r in rows if not r["other_resource"]}) <= resources
+    assert sum(r["allowed"] for r in rows) == sum(e[3] == "ALLOWED" for e in events)
+    assert sum(r["denied"] for r in rows) == sum(e[3] != "ALLOWED" for e in events)
+    for row in rows:
+        if not row["other_principal"] and not row["other_resource"]:
+            mine = [e for e in events if f"User:{e[0]}" == row["principal"] and e[2] == row["resource_name"]]
+            assert row["allowed"] + row["denied"] == len(mine)
+
+
+@QUICK
+@given(events=EVENTS, width=st.sampled_from([1, 60, 3600]))
+def test_every_event_is_in_the_bucket_of_its_time(
+    spark: SparkSession, events: list[Event], width: int
+) -> None:
+    expected: dict[int, list[int]] = defaultdict(lambda: [0, 0])
+    for event in events:
+        second = int(START.timestamp()) + event[5]
+        expected[second - second % width][event[3] != "ALLOWED"] += 1
+    rows = frame(spark, events).transform(access.activity, width).collect()
+    assert {r["bucket_start"]: [r["allowed"], r["denied"]] for r in rows} == expected
+
+
+def test_a_name_left_out_of_a_list_is_no_denied_attempt(spark: SparkSession) -> None:
+    listed: Event = ("bob", "READ", "a", "DENIED", "LISTING", 1)
+    others: list[Event] = [
+        ("bob", "READ", "b", "ERROR", "ACCESS", 1),
+        ("bob", "READ", "c", "ALLOWED", "ACCESS", 1),
+    ]
+    events = frame(spark, [listed, listed, *others])
+    top = events.transform(access.access_counts).transform(access.top_denials, 10).collect()
+    assert [(row["resource_name"], row["attempts"]) for row in top] == [("b", 1)]

@@ -1,0 +1,88 @@
+"""The whole job over real files: everything is accounted for, or nothing is published."""
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from tests.pipeline.events import event_line, kafka_line
+
+from kustos.pipeline.errors import AuditInputError, LinesLostError
+from kustos.pipeline.jobs import run_access_report
+from kustos.pipeline.stages import classify
+
+
+def audit_folder(folder: Path) -> Path:
+    """Make a folder of both formats: rotated, gzipped, with odd names, junk and no last line feed."""
+    (folder / "day=1").mkdir(parents=True)
+    (folder / "day=1" / "au*dit [1]+%41 {x}.jsonl").write_text(f"{event_line(1)}\n{event_line(2)}\r\n")
+    (folder / "audit.jsonl.1.gz").write_bytes(gzip.compress(event_line(2).encode() + b"\n"))
+    both = gzip.compress(f"{kafka_line()}\n".encode()) + gzip.compress(event_line(3).encode())
+    (folder / "kafka-authorizer.log.2026-11-21-04.gz").write_bytes(both)
+    (folder / "junk").write_bytes(bytes(range(256)))
+    (folder / "empty").touch()
+    (folder / "_hidden").write_text("x")
+    return folder
+
+
+def test_every_line_is_accounted_for_and_a_new_run_replaces_the_old(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    audit, out = audit_folder(tmp_path / "audit"), tmp_path / "out"
+    for _ in range(2):
+        summary = run_access_report(spark, audit, out)
+        assert (summary.lines, summary.events, summary.quarantined, summary.duplicates) == (7, 4, 2, 1)
+        assert (summary.files, summary.files_passed_over) == (5, 1)
+        assert json.loads((out / "summary.json").read_text())["lines"] == 7
+        assert sorted(path.name for path in out.iterdir() if not path.name.startswith(".")) == [
+            "access_counts",
+            "audit_events",
+            "quarantine",
+            "report.html",
+            "summary.json",
+        ]
+    files = {row["file"] for row in spark.read.parquet(str(out / "quarantine")).collect()}
+    sources = {r["source_file"] for r in spark.read.parquet(str(out / "audit_events")).collect()}
+    assert "junk" in files
+    assert "day=1/au*dit [1]+%41 {x}.jsonl" in sources | files
+
+
+@pytest.mark.parametrize("damage", ["cut", "not gzip", "trailing bytes"])
+def test_a_damaged_gzip_stops_the_run_by_name_and_keeps_the_former_output(
+    spark: SparkSession, tmp_path: Path, damage: str
+) -> None:
+    audit, out = tmp_path / "audit", tmp_path / "out"
+    audit.mkdir()
+    whole = gzip.compress("\n".join(event_line(number) for number in range(2000)).encode())
+    damaged = {
+        "cut": whole[: len(whole) // 2],
+        "not gzip": b"hello\n",
+        "trailing bytes": whole + b"junkjunkjunk",
+    }
+    (audit / "a b.gz").write_bytes(damaged[damage])
+    (out / "audit_events").mkdir(parents=True)
+    (out / "audit_events" / "_SUCCESS").touch()
+    with pytest.raises(AuditInputError, match=r"cannot read `/.*a.*b\.gz` to its end"):
+        run_access_report(spark, audit, out)
+    assert (out / "audit_events" / "_SUCCESS").exists()
+    assert not (out / "report.html").exists()
+
+
+def test_a_stage_that_loses_a_line_is_found_out(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lossy(parsed: DataFrame) -> DataFrame:
+        return parsed.dropDuplicates(["event_id"]).transform(honest)
+
+    honest = classify.settle_duplicates
+    monkeypatch.setattr(classify, "settle_duplicates", lossy)
+    audit, out = audit_folder(tmp_path / "audit"), tmp_path / "out"
+    with pytest.raises(LinesLostError, match="7 lines were read but"):
+        run_access_report(spark, audit, out)
+    assert not (out / "audit_events").exists()
+
+
+def test_an_unknown_time_zone_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(AuditInputError, match="unknown time zone `Mars/Olympus`"):
+        run_access_report(spark, tmp_path, tmp_path / "out", time_zone="Mars/Olympus")

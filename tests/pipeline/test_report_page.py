@@ -1,0 +1,199 @@
+"""The page as a browser shows it, with names that an attacker chose, and the command that makes it."""
+
+import json
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from tests.pipeline.events import event_line
+from typer.testing import CliRunner
+
+from kustos.cli.pipeline import EXIT_INPUT, EXIT_OUTPUT, EXIT_SPARK_MISSING, app
+from kustos.pipeline.report.render import heat, short, visible
+
+HOSTILE = (
+    "<script>document.title='owned'</script>",
+    "<img src=http://127.0.0.1:9/x onerror=document.title='owned'>",
+    '"><svg onload=document.title="owned">',
+    "{{ 7 * 7 }}{% raw %}",
+    "al\u202eice\u0000",
+    "n" * 5000,
+)
+HEADLESS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--enable-logging=stderr",
+    "--v=0",
+]
+BROWSERS_OWN = r"https?://[^/]*\.(?:google|googleapis|gvt1|gstatic)\.com(?::\d+)?/"
+"""Chromium's own calls home, which its flags do not all silence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A report made by the command."""
+
+    page: Path
+    summary: dict[str, int | str]
+
+
+@pytest.fixture(scope="module")
+def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Made:
+    folder = tmp_path_factory.mktemp("report")
+    audit, out = folder / "audit", folder / "out"
+    audit.mkdir()
+    lines = [
+        event_line(
+            10 * number + turn,
+            principal_name=name,
+            resource_name=HOSTILE[-1 - number],
+            decision=("ALLOWED", "DENIED", "ERROR")[turn],
+            time_ms=1_795_233_600_000 + 60_000 * (number + turn),
+        )
+        for number, name in enumerate(HOSTILE)
+        for turn in range(3)
+    ]
+    lines.append("<script>document.title='owned'</script> is no event")
+    (audit / "audit.jsonl").write_text("\n".join(lines))
+    result = CliRunner().invoke(
+        app, ["report", "--audit", str(audit), "--out", str(out), "--output", "json"], catch_exceptions=False
+    )
+    assert result.exit_code == 0, result.output
+    return Made(out / "report.html", json.loads(result.stdout))
+
+
+class Elements(HTMLParser):
+    """Collects what could run or fetch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.attributes: set[str] = set()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.attributes |= {name for name, _ in attrs}
+
+
+def browse(page: Path, profile: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    chromium = shutil.which("chromium")
+    assert chromium is not None, "no chromium: apt-get install chromium"
+    command = [chromium, *HEADLESS, f"--user-data-dir={profile}", *options, page.as_uri()]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+
+
+def watch(page: Path, folder: Path) -> tuple[subprocess.CompletedProcess[str], set[str]]:
+    """Show the page; return what the browser said and the addresses asked for by pages, not by itself."""
+    netlog = folder / "net.json"
+    shown = browse(page, folder / "profile", "--dump-dom", f"--log-net-log={netlog}")
+    events = netlog.read_text()
+    asked = set(re.findall(r'"url":"((?:https?|wss?|ftp)://[^"]*)"', events))
+    return shown, {url for url in asked if not re.match(BROWSERS_OWN, url)}
+
+
+def test_the_command_prints_the_summary_as_json(made: Made) -> None:
+    assert (made.summary["lines"], made.summary["events"], made.summary["quarantined"]) == (19, 18, 1)
+    assert (made.summary["allowed"], made.summary["denied"]) == (6, 12)
+    assert made.summary["report"] == str(made.page)
+
+
+def test_no_name_becomes_markup_and_nothing_is_fetched(made: Made) -> None:
+    text = made.page.read_text(encoding="utf-8")
+    found = Elements()
+    found.feed(text)
+    assert not found.tags & {"script", "img", "iframe", "object", "embed", "link", "base", "form", "a"}
+    assert not {name for name in found.attributes if name.startswith("on")}
+    assert not found.attributes & {"src", "href", "srcset", "action"}
+    assert "url(" not in text
+    assert "@import" not in text
+    assert "&lt;script&gt;document" in text
+    assert "{{ 7 * 7 }}" in text
+    assert "al\\u202eice\\u0000" in text
+    assert "\u202e" not in text
+    assert "n" * 81 not in text
+
+
+def test_a_browser_shows_the_plots_without_errors_or_requests(made: Made, tmp_path: Path) -> None:
+    shown, requests = watch(made.page, tmp_path)
+    assert "CONSOLE" not in shown.stderr
+    assert not requests
+    assert "<title>Kafka access report</title>" in shown.stdout
+    assert shown.stdout.count("<rect") >= 2 * 8
+    assert shown.stdout.count("<li>") == 12
+    cells = re.findall(r'<td class="(allowed|denied|mixed) h\d"', shown.stdout)
+    assert cells
+
+
+def test_an_error_or_a_request_would_be_seen(tmp_path: Path) -> None:
+    page = tmp_path / "bad.html"
+    page.write_text("<title>x</title><script>nothing()</script><img src='http://127.0.0.1:9/x'>")
+    shown, requests = watch(page, tmp_path)
+    assert "CONSOLE" in shown.stderr
+    assert requests == {"http://127.0.0.1:9/x"}
+
+
+def test_it_prints_on_paper(made: Made, tmp_path: Path) -> None:
+    pdf = tmp_path / "report.pdf"
+    browse(made.page, tmp_path / "p", "--no-pdf-header-footer", f"--print-to-pdf={pdf}")
+    assert pdf.read_bytes().startswith(b"%PDF-")
+    assert pdf.stat().st_size > 10_000
+
+
+@pytest.mark.parametrize(
+    ("audit", "out", "code", "words"),
+    [
+        ("missing", "out", EXIT_INPUT, "does not exist"),
+        (".", "out", EXIT_INPUT, "holds no audit files"),
+        ("audit", "audit/out", EXIT_OUTPUT, "must lie apart"),
+    ],
+)
+def test_each_failure_has_its_exit_code_and_says_what_to_do(
+    spark: SparkSession, tmp_path: Path, audit: str, out: str, code: int, words: str
+) -> None:
+    if audit == "audit":
+        (tmp_path / "audit").mkdir()
+        (tmp_path / "audit" / "a").touch()
+    result = CliRunner().invoke(
+        app, ["report", "--audit", str(tmp_path / audit), "--out", str(tmp_path / out)]
+    )
+    assert result.exit_code == code
+    assert words in result.stderr
+    assert "Traceback" not in result.output
+
+
+def test_without_java_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a").touch()
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nowhere"))
+    result = CliRunner().invoke(app, ["report", "--audit", str(tmp_path), "--out", str(tmp_path / "o")])
+    assert result.exit_code == EXIT_SPARK_MISSING
+    assert "install a Java runtime 17 or later" in result.stderr
+
+
+def test_without_pyspark_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a").touch()
+    monkeypatch.setitem(__import__("sys").modules, "pyspark", None)
+    result = CliRunner().invoke(app, ["report", "--audit", str(tmp_path), "--out", str(tmp_path / "o")])
+    assert result.exit_code == EXIT_SPARK_MISSING
+    assert "pip install kustos[spark]" in result.stderr
+
+
+def test_names_are_shown_as_they_are_cells_in_few_characters() -> None:
+    assert visible("a\tb\u200bc") == "a\\u0009b\\u200bc"
+    assert [heat(0, 0), heat(1, 0), heat(0, 10), heat(500, 1)] == [
+        "none",
+        "allowed h1",
+        "denied h2",
+        "mixed h3",
+    ]
+    assert [short(n) for n in (9_999, 10_000, 123_456_789, 10**12)] == ["9999", "10k", "123M", "1000G"]
