@@ -2,10 +2,10 @@
 
     <login module class> <control flag> (<option>=<value>)* ;
 
-Words end at blanks, quotes, `=`, `;` and `/`, which begins a comment up to the end of the line or,
-as `/*`, up to `*/`. Values with such characters stand in single or double quotes, where Java's
-backslash escapes hold. No error here repeats any of the text: a misplaced quote makes a password look
-like anything else.
+Unquoted words begin with a letter, `_` or `$` and go on with these, digits, `.` and `-`; a number is
+no word. `/` begins a comment up to the end of the line or, as `/*`, up to `*/`. Any other value stands
+in single or double quotes, where Java's backslash escapes hold. No error here repeats any of the text:
+a misplaced quote makes a password look like anything else.
 """
 
 import re
@@ -26,7 +26,8 @@ MAX_TEXT_SIZE: Final = 1_048_576
 """Characters of one configuration: some ten thousand PLAIN users; more belongs in SCRAM."""
 
 _SKIPPED: Final = re.compile(r"[\x00-\x20]+|/\*.*?(?:\*/|\Z)|/[^\r\n]*", re.DOTALL)
-_WORD: Final = re.compile(r"[^\x00-\x20\"'/;=\x81-\x9f]+")
+_WORD: Final = re.compile(r"[A-Za-z_$\xa0-\U0010ffff][A-Za-z0-9_$.\-\xa0-\U0010ffff]*")
+_NUMBER: Final = re.compile(r"-?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]*)")
 _ESCAPES: Final = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 _OCTAL: Final = re.compile(r"[0-3][0-7]{0,2}|[4-7][0-7]?")
 
@@ -54,7 +55,7 @@ class JaasEntry:
 
 
 class _Token(NamedTuple):
-    """`text` is None for a single character that is no word, which is then `mark`."""
+    """`text` is None for what is no word: a number, or a single character, then `mark`."""
 
     text: str | None
     mark: str
@@ -124,6 +125,9 @@ def _tokens(text: str) -> Iterator[_Token]:
         elif word := _WORD.match(text, position):
             yield _Token(word[0], "", position)
             position = word.end()
+        elif number := _NUMBER.match(text, position):
+            yield _Token(None, "0", position)
+            position = number.end()
         else:
             yield _Token(None, text[position], position)
             position += 1

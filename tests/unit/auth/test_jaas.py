@@ -16,7 +16,7 @@ SECRET = "hunter2"
         ('username="alice" password="hunter2"', {"username": "alice", "password": "hunter2"}),
         ("username=alice password='a\"b;c=d/e'", {"username": "alice", "password": 'a"b;c=d/e'}),
         (r'p="\"q\\ \t\101\60 \x"', {"p": '"q\\ \tA0 x'}),
-        ("a=1 /* b=2; */ c=3 // d=4\n e=5 / f=6\n", {"a": "1", "c": "3", "e": "5"}),
+        ("a=x /* b=2; */ c=y1.-$ // d=4\n e=z / f=6\n", {"a": "x", "c": "y1.-$", "e": "z"}),
         ('user_alice = "x"\n\tuser_bob\n=\n"y"', {"user_alice": "x", "user_bob": "y"}),
         ('a="1" a="2"', {"a": "2"}),
         ('p="päss wörd €"', {"p": "päss wörd €"}),
@@ -40,6 +40,8 @@ def test_options_are_read_as_java_reads_them(options: str, expected: dict[str, s
         (f'{PLAIN} required password="hunter2"', "semicolon"),
         (f"{PLAIN} required hunter2;", "not written"),
         (f"{PLAIN} required password=;", "not written"),
+        (f"{PLAIN} required password=12345;", "not written"),
+        (f"{PLAIN} required password=-hunter2;", "not written"),
         (
             f'{PLAIN} required password=hun;ter2";',
             "no control flag|is missing",
