@@ -1,0 +1,24 @@
+"""Real Kafka brokers on this machine: nodes, clusters and Kafka's own command-line tools."""
+
+from testkit.jars import KAFKA, JarsError, JarSet
+from testkit.kafka.cluster import KafkaCluster
+from testkit.kafka.listeners import PLAINTEXT, SASL_PLAINTEXT, Listener
+from testkit.kafka.node import STANDARD_AUTHORIZER, KafkaNode, NodeSettings
+from testkit.kafka.tools import KafkaTools, ToolResult
+from testkit.processes import ChildError
+
+__all__ = [
+    "KAFKA",
+    "PLAINTEXT",
+    "SASL_PLAINTEXT",
+    "STANDARD_AUTHORIZER",
+    "ChildError",
+    "JarSet",
+    "JarsError",
+    "KafkaCluster",
+    "KafkaNode",
+    "KafkaTools",
+    "Listener",
+    "NodeSettings",
+    "ToolResult",
+]

@@ -1,0 +1,86 @@
+"""Asks a broker one Metadata question over a bare socket: the truth about whether it serves."""
+
+import io
+import socket
+import struct
+
+from kio.schema.metadata.v12.request import MetadataRequest
+from kio.schema.metadata.v12.response import MetadataResponse
+from kio.schema.request_header.v1.header import RequestHeader as RequestHeaderV1
+from kio.schema.request_header.v2.header import RequestHeader
+from kio.schema.response_header.v1.header import ResponseHeader
+from kio.serial import entity_reader, entity_writer
+from kio.static.primitive import i16, i32
+
+from testkit.kafka.listeners import INTERNAL_PASSWORD, INTERNAL_USER
+from testkit.ports import LOOPBACK
+
+TIMEOUT_S = 2.0
+"""A broker that starts may accept before it answers; the next look asks again."""
+
+SASL_HANDSHAKE, SASL_AUTHENTICATE, METADATA = 17, 36, 3
+
+
+def broker_ids(port: int, *, sasl: bool) -> frozenset[int]:
+    """Return the ids of the brokers that the one at `port` knows; empty if it does not answer yet."""
+    try:
+        with socket.create_connection((LOOPBACK, port), TIMEOUT_S) as link:
+            if sasl:
+                _log_in(link)
+            return _brokers(link)
+    except (OSError, EOFError):
+        return frozenset()
+
+
+def _brokers(link: socket.socket) -> frozenset[int]:
+    body = io.BytesIO()
+    header = RequestHeader(
+        request_api_key=i16(METADATA), request_api_version=i16(12), correlation_id=i32(1), client_id="probe"
+    )
+    entity_writer(RequestHeader)(body, header)
+    question = MetadataRequest(
+        topics=(), allow_auto_topic_creation=False, include_topic_authorized_operations=False
+    )
+    entity_writer(MetadataRequest)(body, question)
+    answer = _ask(link, body.getvalue())
+    _, used = entity_reader(ResponseHeader)(answer, 0)
+    response, _ = entity_reader(MetadataResponse)(answer, used)
+    return frozenset(broker.node_id for broker in response.brokers)
+
+
+def _log_in(link: socket.socket) -> None:
+    name = b"PLAIN"
+    if _error(_ask(link, _header(SASL_HANDSHAKE, 1) + struct.pack(">h", len(name)) + name)):
+        raise EOFError("PLAIN is not enabled")
+    token = b"\0" + INTERNAL_USER.encode() + b"\0" + INTERNAL_PASSWORD.encode()
+    if _error(_ask(link, _header(SASL_AUTHENTICATE, 1) + struct.pack(">i", len(token)) + token)):
+        raise EOFError("the broker refused its own user")
+
+
+def _header(key: int, version: int) -> bytes:
+    body = io.BytesIO()
+    header = RequestHeaderV1(
+        request_api_key=i16(key), request_api_version=i16(version), correlation_id=i32(0), client_id="probe"
+    )
+    entity_writer(RequestHeaderV1)(body, header)
+    return body.getvalue()
+
+
+def _error(answer: bytes) -> int:
+    code: int = struct.unpack_from(">h", answer, 4)[0]
+    return code
+
+
+def _ask(link: socket.socket, message: bytes) -> bytes:
+    link.sendall(struct.pack(">i", len(message)) + message)
+    (length,) = struct.unpack(">i", _read(link, 4))
+    return _read(link, length)
+
+
+def _read(link: socket.socket, count: int) -> bytes:
+    data = b""
+    while len(data) < count:
+        if not (piece := link.recv(count - len(data))):
+            raise EOFError("the broker closed the connection")
+        data += piece
+    return data

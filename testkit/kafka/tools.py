@@ -1,0 +1,98 @@
+"""Kafka's own command-line tools, each run in a JVM of its own."""
+
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from testkit.kafka.java import command
+from testkit.processes import ChildError, spawn
+
+TOOL_TIMEOUT_S = 60.0
+"""A tool takes 1 to 2 s; one that takes a minute waits for a broker that will never answer."""
+
+SHORT_NAMES = {
+    "ConfigCommand": "kafka.admin.ConfigCommand",
+    "StorageTool": "kafka.tools.StorageTool",
+    "ConsoleConsumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
+    "ConsumerGroupCommand": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
+    "MetadataShell": "org.apache.kafka.shell.MetadataShell",
+}
+"""Tools that are not in `org.apache.kafka.tools`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolResult:
+    """What a tool said, and its exit code."""
+
+    exit_code: int
+    stdout: str
+    stderr: str
+
+    def require(self) -> str:
+        """Return the standard output of a tool that succeeded; raise `ChildError` with all it said if not."""
+        if self.exit_code:
+            raise ChildError(f"the tool ended with {self.exit_code}\n{self.stdout}{self.stderr}")
+        return self.stdout
+
+
+class KafkaTools:
+    """Runs tools by class name; a name without a package is one of Kafka's own."""
+
+    def run(
+        self,
+        main_class: str,
+        *arguments: str,
+        stdin: str | None = None,
+        timeout_s: float = TOOL_TIMEOUT_S,
+        client_properties: Mapping[str, str] | None = None,
+        properties_flag: str = "--command-config",
+        archiving: bool = False,
+    ) -> ToolResult:
+        """Run a tool to its end; `ChildError` if it takes longer than `timeout_s`.
+
+        `client_properties` are written to a file that is given to the tool by `properties_flag`
+        (`--producer.config` and `--consumer.config` are other tools' names for it).
+        """
+        main = main_class if "." in main_class else full_name(main_class)
+        with tempfile.TemporaryDirectory(prefix="kafka-tool-") as scratch:
+            if client_properties is not None:
+                file = Path(scratch) / "client.properties"
+                write_properties(file, client_properties)
+                arguments = (*arguments, properties_flag, str(file))
+            line = command(main, *arguments, heap="256m", archive_name="tools", archiving=archiving)
+            return _run(main, line, stdin, timeout_s)
+
+
+def full_name(tool: str) -> str:
+    """Return the class of the tool whose simple name is `tool`."""
+    return SHORT_NAMES.get(tool, f"org.apache.kafka.tools.{tool}")
+
+
+def write_properties(file: Path, properties: Mapping[str, str]) -> None:
+    """Write a Java properties file, readable to its owner only, since passwords are in such files."""
+    lines = [f"{key}={value.replace(chr(92), chr(92) * 2)}\n" for key, value in properties.items()]
+    file.touch(mode=0o600)
+    file.write_text("".join(lines))
+
+
+def _run(name: str, line: list[str], stdin: str | None, timeout_s: float) -> ToolResult:
+    process = spawn(
+        line,
+        stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    try:
+        out, err = process.communicate(None if stdin is None else stdin.encode(), timeout=timeout_s)
+    except subprocess.TimeoutExpired as error:
+        process.kill()
+        out, err = process.communicate()
+        said = (out + err).decode(errors="replace")
+        raise ChildError(f"{name} did not end within {timeout_s:g} s\n{said}") from error
+    return ToolResult(
+        exit_code=process.returncode,
+        stdout=out.decode(errors="replace"),
+        stderr=err.decode(errors="replace"),
+    )
