@@ -143,5 +143,5 @@ def _warn(given: GivenSettings, bound: Mapping[str, NodeAddress]) -> None:
             )
     if given.has(table.EARLY_START_LISTENERS):
         given.warnings.append(
-            f"`{table.EARLY_START_LISTENERS.name}` has no effect: no listener starts before the ACLs are there"
+            f"`{table.EARLY_START_LISTENERS.name}` has no effect: no listener starts before the ACLs are in"
         )

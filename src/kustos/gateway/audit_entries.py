@@ -1,0 +1,71 @@
+"""What waits to be audited, and how it becomes events.
+
+An entry is all that the decisions of one request share, kept as it was: on the event loop nothing is
+formatted. Its events are made later, once for each sink, and must be equal for all: an event's id
+follows from the entry's number.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from kustos.authorizer import AuthorizableRequestContext
+from kustos.authorizer.audit import Access, AuditEvent
+from kustos.protocol.exchange import Decided
+from kustos.runtime import Entropy
+from kustos.wire.api_keys import api_name
+
+_VERSION_AND_VARIANT: Final = (0x8 << 76) | (0b10 << 62)
+_FREE_BITS: Final = ~((0xF << 76) | (0b11 << 62))
+"""A UUID of version 8, whose content is its maker's own (RFC 9562): a random half, and a number."""
+
+
+class AuditEntry(NamedTuple):
+    """The decisions of one request, taken at `time_ms`; `number` is that of the first of them."""
+
+    number: int
+    time_ms: int
+    context: AuthorizableRequestContext
+    decided: tuple[Decided, ...]
+    acl_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class AuditEvents:
+    """Makes events of entries: the same ones each time."""
+
+    node_id: int
+    random_half: int
+    """64 random bits of this process, so that no two runs give the same id."""
+
+    @classmethod
+    def of_node(cls, node_id: int, entropy: Entropy) -> "AuditEvents":
+        """Return the maker for this run of a node."""
+        return cls(node_id, int.from_bytes(entropy.token_bytes(8), "big"))
+
+    def event_id(self, number: int) -> UUID:
+        """Return the id of the event with this number, counted since the process began."""
+        return UUID(int=((self.random_half << 64 | number) & _FREE_BITS) | _VERSION_AND_VARIANT)
+
+    def events(self, entry: AuditEntry) -> Iterator[AuditEvent]:
+        """Yield the event of each decision."""
+        name = api_name(entry.context.request_type)
+        for number, decided in enumerate(entry.decided, start=entry.number):
+            yield AuditEvent.of(
+                entry.context,
+                decided.action,
+                decided.decision,
+                event_id=self.event_id(number),
+                time_ms=entry.time_ms,
+                node_id=self.node_id,
+                api_name=name,
+                acl_offset=entry.acl_offset,
+                access=Access.LISTING if decided.listing else Access.ACCESS,
+                any_resource=decided.name is None,
+            )
+
+    def json_lines(self, entry: AuditEntry) -> Iterator[str]:
+        """Yield the JSON line of each decision, without a line feed."""
+        for event in self.events(entry):
+            yield event.to_json()

@@ -1,0 +1,224 @@
+"""What the gateway counts, in Prometheus' form; Kafka's JMX names where Kafka has the figure.
+
+A JMX name such as `kafka.server:type=socket-server-metrics, connection-count` is written as the usual
+exporters write it: `kafka_server_socket_server_metrics_connection_count`. No label ever holds what a
+client chooses (principal, client id, topic): labels are APIs of our table, listeners and mechanisms of
+the settings, so the number of series is bounded.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from kustos.gateway.audit_log import AuditLog
+from kustos.protocol import TABLE, Decided
+from kustos.wire.api_keys import api_name
+
+OTHER: Final = "other"
+"""The label of what is in no table of ours."""
+
+MECHANISMS: Final = frozenset({"PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI"})
+LISTENERS_MAX: Final = 64
+"""Listeners that are told apart; the settings allow fewer."""
+
+BUCKETS_S: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60)
+"""From a request that passes through to one that waits for a group to form."""
+
+_SOCKETS: Final = "kafka_server_socket_server_metrics_"
+
+
+class ApiMetrics:
+    """The series of one API, bound once."""
+
+    __slots__ = ("allowed", "denied", "total", "upstream")
+
+    def __init__(self, decisions: Counter, total: Histogram, upstream: Histogram, name: str) -> None:
+        self.allowed: Final = decisions.labels(name, "ALLOWED")
+        self.denied: Final = decisions.labels(name, "DENIED")
+        self.total: Final = total.labels(name)
+        self.upstream: Final = upstream.labels(name)
+
+
+class SocketMetrics:
+    """The series of one listener, bound once."""
+
+    __slots__ = ("created", "incoming", "open", "outgoing")
+
+    def __init__(
+        self, opened: Gauge, created: Counter, incoming: Counter, outgoing: Counter, name: str
+    ) -> None:
+        self.open: Final = opened.labels(name)
+        self.created: Final = created.labels(name)
+        self.incoming: Final = incoming.labels(name)
+        self.outgoing: Final = outgoing.labels(name)
+
+
+class GatewayMetrics:
+    """Counts what happens; nothing here is global, so two gateways in a process count apart."""
+
+    def __init__(self) -> None:
+        self.registry: Final = CollectorRegistry()
+        registry = self.registry
+        self._decisions: Final = Counter(
+            "kustos_authorization_decisions",
+            "Decisions by API and result; counted once for each item of a request.",
+            ("api", "result"),
+            registry=registry,
+        )
+        self._total: Final = Histogram(
+            "kustos_request_seconds",
+            "Time from a request to its answer (Kafka's TotalTimeMs).",
+            ("api",),
+            buckets=BUCKETS_S,
+            registry=registry,
+        )
+        self._upstream: Final = Histogram(
+            "kustos_request_upstream_seconds",
+            "Time that upstream took of it.",
+            ("api",),
+            buckets=BUCKETS_S,
+            registry=registry,
+        )
+        labels = ("listener",)
+        self._open: Final = Gauge(
+            _SOCKETS + "connection_count", "Open connections.", labels, registry=registry
+        )
+        self._created: Final = Counter(
+            _SOCKETS + "connection_creation", "Connections made.", labels, registry=registry
+        )
+        self._incoming: Final = Counter(
+            _SOCKETS + "incoming_byte", "Bytes from clients.", labels, registry=registry
+        )
+        self._outgoing: Final = Counter(
+            _SOCKETS + "outgoing_byte", "Bytes to clients.", labels, registry=registry
+        )
+        self._succeeded: Final = Counter(
+            _SOCKETS + "successful_authentication", "Logins.", ("mechanism",), registry=registry
+        )
+        self._failed: Final = Counter(
+            _SOCKETS + "failed_authentication", "Failed logins.", ("mechanism",), registry=registry
+        )
+        self._upstream_errors: Final = Counter(
+            "kustos_upstream_connection_errors",
+            "Connections to upstream brokers that could not be made, or broke.",
+            registry=registry,
+        )
+        self._by_api: Final[dict[int, ApiMetrics]] = {}
+        self._by_listener: Final[dict[str, SocketMetrics]] = {}
+
+    def decided(self, api_key: int, decided: Iterable[Decided]) -> None:
+        """Count the decisions of a request."""
+        allowed = denied = 0
+        for item in decided:
+            if item.decision.allowed:
+                allowed += 1
+            else:
+                denied += 1
+        metrics = self._by_api.get(api_key) or self._bind_api(api_key)
+        if allowed:
+            metrics.allowed.inc(allowed)
+        if denied:
+            metrics.denied.inc(denied)
+
+    def answered(self, api_key: int, seconds: float, upstream_seconds: float | None = None) -> None:
+        """Count an answered request; `upstream_seconds` None where upstream was not asked or not timed."""
+        metrics = self._by_api.get(api_key) or self._bind_api(api_key)
+        metrics.total.observe(seconds)
+        if upstream_seconds is not None:
+            metrics.upstream.observe(upstream_seconds)
+
+    def connections_changed(self, listener: str, change: int) -> None:
+        """Count a connection in (1) or out (-1)."""
+        metrics = self.listener(listener)
+        metrics.open.inc(change)
+        if change > 0:
+            metrics.created.inc(change)
+
+    def received(self, listener: str, size_bytes: int) -> None:
+        """Count bytes that came from a client."""
+        self.listener(listener).incoming.inc(size_bytes)
+
+    def sent(self, listener: str, size_bytes: int) -> None:
+        """Count bytes that went to a client."""
+        self.listener(listener).outgoing.inc(size_bytes)
+
+    def authenticated(self, mechanism: str, succeeded: bool) -> None:
+        """Count a login that ended; one that never chose a mechanism of ours is under `other`."""
+        counter = self._succeeded if succeeded else self._failed
+        counter.labels(mechanism if mechanism in MECHANISMS else OTHER).inc()
+
+    def upstream_failed(self) -> None:
+        """Count a connection to upstream that could not be made, or broke."""
+        self._upstream_errors.inc()
+
+    def listener(self, name: str) -> SocketMetrics:
+        """Return the series of a listener, to be kept by its connections."""
+        metrics = self._by_listener.get(name)
+        if metrics is None:
+            if len(self._by_listener) >= LISTENERS_MAX:
+                name = OTHER
+            metrics = self._by_listener[name] = SocketMetrics(
+                self._open, self._created, self._incoming, self._outgoing, name
+            )
+        return metrics
+
+    def _bind_api(self, api_key: int) -> ApiMetrics:
+        name, kept = (api_name(api_key), api_key) if api_key in TABLE else (OTHER, -1)
+        metrics = self._by_api.get(kept)
+        if metrics is None:
+            metrics = ApiMetrics(self._decisions, self._total, self._upstream, name)
+            self._by_api[kept] = metrics
+        return metrics
+
+    def watch(
+        self, *, acl_count: Callable[[], int], metadata_offset: Callable[[], int], audit: AuditLog
+    ) -> None:
+        """Show these figures too, looked up whenever the metrics are read; call it once."""
+        self.registry.register(_Watched(acl_count, metadata_offset, audit))
+
+    def text(self) -> bytes:
+        """Return all of it in Prometheus' text format."""
+        return generate_latest(self.registry)
+
+
+class _Watched(Collector):
+    """Figures that others keep."""
+
+    def __init__(
+        self, acl_count: Callable[[], int], metadata_offset: Callable[[], int], audit: AuditLog
+    ) -> None:
+        self._acl_count: Final = acl_count
+        self._metadata_offset: Final = metadata_offset
+        self._audit: Final = audit
+
+    def collect(self) -> Iterable[Metric]:
+        """Yield the figures of this moment."""
+        yield GaugeMetricFamily(
+            "kafka_server_authorizer_metrics_acls_total_count", "ACLs in force.", self._acl_count()
+        )
+        yield GaugeMetricFamily(
+            "kafka_server_broker_metadata_metrics_last_applied_record_offset",
+            "Offset of the metadata log up to which its records are in force.",
+            self._metadata_offset(),
+        )
+        audit = self._audit
+        yield GaugeMetricFamily(
+            "kustos_audit_full", "Whether the audit log holds up all requests.", int(audit.is_full)
+        )
+        labels = ("sink",)
+        depth = GaugeMetricFamily("kustos_audit_queue_events", "Events that wait.", labels=labels)
+        failing = GaugeMetricFamily("kustos_audit_sink_failing", "Whether it does not write.", labels=labels)
+        written = CounterMetricFamily("kustos_audit_written_events", "Events written.", labels=labels)
+        dropped = CounterMetricFamily("kustos_audit_dropped_events", "Events lost.", labels=labels)
+        failures = CounterMetricFamily("kustos_audit_sink_failures", "Failed writes.", labels=labels)
+        for lane in audit.lanes:
+            name = (lane.sink.name,)
+            depth.add_metric(name, lane.depth)
+            failing.add_metric(name, int(lane.is_failing))
+            written.add_metric(name, lane.written)
+            dropped.add_metric(name, lane.dropped)
+            failures.add_metric(name, lane.failures)
+        yield from (depth, failing, written, dropped, failures)

@@ -1,0 +1,202 @@
+"""One node, put together: the only place where the rooms meet."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import structlog
+
+from kustos.acl import AclOperation, KafkaPrincipal, ResourceType
+from kustos.auth import MechanismFactory, SaslServerMachine, ScramDecoys
+from kustos.authorizer import (
+    AuthorizationResult,
+    Decision,
+    Rule,
+    RuleKind,
+    StandardAuthorizer,
+)
+from kustos.client import NodeAddress, connect
+from kustos.client.connection import KafkaConnection
+from kustos.gateway.addresses import BrokerPorts
+from kustos.gateway.audit_log import AuditLog
+from kustos.gateway.audit_sinks import make_sinks
+from kustos.gateway.client import ConnectionSettings
+from kustos.gateway.cluster import UpstreamCluster, UpstreamUnavailableError
+from kustos.gateway.listener import Gateway, GatewayParts, ListenerPlan
+from kustos.gateway.local import AuthorizerPublisher, MetadataApis
+from kustos.gateway.metrics import GatewayMetrics
+from kustos.gateway.observer import GatewayObserver
+from kustos.gateway.writer import MetadataWriter
+from kustos.metadata.format import read_decoy_secret
+from kustos.metadata.store import MetadataStore
+from kustos.protocol import Decider
+from kustos.protocol.api_versions import api_versions_response, offered_versions
+from kustos.runtime import SystemClock, SystemEntropy
+from kustos.server.http import HttpEndpoint
+from kustos.server.listener_settings import ListenerSettings
+from kustos.server.sasl import PLAIN, mechanism_factories
+from kustos.server.settings import KustosSettings
+from kustos.wire import response_codec
+from kustos.wire.api_keys import ApiKey
+
+LOG: Final = structlog.get_logger("kustos.server")
+
+EVERYTHING_ALLOWED: Final = Decision(AuthorizationResult.ALLOWED, Rule(RuleKind.DEFAULT_ALLOW))
+
+
+class OpenDecider:
+    """Allows everything: `kustos.authorization.mode=off`, where kustos authenticates and audits only."""
+
+    def decide(self, _operation: AclOperation, _resource_type: ResourceType, _name: str) -> Decision:
+        """Return that it is allowed."""
+        return EVERYTHING_ALLOWED
+
+    def decide_by_resource_type(self, _operation: AclOperation, _resource_type: ResourceType) -> Decision:
+        """Return that it is allowed."""
+        return EVERYTHING_ALLOWED
+
+
+class Node:
+    """A running node. Made inside the event loop; `start` serves, `stop` ends in good order."""
+
+    def __init__(self, settings: KustosSettings) -> None:
+        self.settings: Final = settings
+        self.store: Final = MetadataStore.open(settings.metadata_directory)
+        self.metrics: Final = GatewayMetrics()
+        self.authorizer: Final = StandardAuthorizer(
+            super_users=settings.super_users,
+            allow_everyone_if_no_acl_found=settings.allow_everyone_if_no_acl_found,
+        )
+        self.publisher: Final = AuthorizerPublisher(self.authorizer, asyncio.get_running_loop())
+        self.store.add_publisher(self.publisher)
+        self.writer: Final = MetadataWriter(self.store)
+        upstream = settings.upstream
+        self.cluster: Final = UpstreamCluster(
+            [(address.host, address.port) for address in upstream.bootstrap_servers], self._connect
+        )
+        self.audit: Final = AuditLog(
+            make_sinks(settings.audit, settings.node_id, upstream),
+            queue_max_events=settings.audit.queue_max_events,
+            blocks_when_full=settings.audit.blocks_when_full,
+        )
+        self.gateway: Final = Gateway(
+            [self._plan(listener) for listener in settings.listeners],
+            self._parts(),
+            refresh_s=settings.upstream_metadata_max_age_ms / 1000,
+        )
+        self.http = (
+            None if settings.http is None else HttpEndpoint(settings.http, self.metrics, self.readiness)
+        )
+
+    async def _connect(self, host: str, port: int) -> KafkaConnection:
+        return await connect(NodeAddress(host, port), self.settings.upstream)
+
+    def offered(self) -> dict[int, tuple[int, int]]:
+        """Return the APIs and versions that clients may use now."""
+        return offered_versions(self.cluster.versions)
+
+    def _parts(self) -> GatewayParts:
+        settings = self.settings
+        return GatewayParts(
+            cluster=self.cluster,
+            local=MetadataApis(self.writer, self.cluster, self.offered),
+            observer=GatewayObserver(self.audit, self.metrics, lambda: self.publisher.offset),
+            metrics=self.metrics,
+            decider=self._decider,
+            offered=self.offered,
+            max_connections=settings.max_connections,
+            max_connections_per_ip=settings.max_connections_per_ip,
+        )
+
+    def _decider(self, principal: KafkaPrincipal, host: str) -> Decider:
+        if self.settings.authorization_enabled:
+            return self.authorizer.session(principal, host)
+        return OpenDecider()
+
+    def _plan(self, listener: ListenerSettings) -> ListenerPlan:
+        settings = self.settings
+        sasl = listener.sasl
+        connection = ConnectionSettings(
+            sasl_server_max_receive_size=524_288 if sasl is None else sasl.server.max_receive_size,
+            socket_request_max_bytes=settings.socket_request_max_bytes,
+            connections_max_idle_ms=settings.connections_max_idle_ms,
+            max_in_flight_requests=settings.max_in_flight_requests,
+        )
+        return ListenerPlan(
+            name=listener.name,
+            security_protocol=listener.security_protocol,
+            bind_host=listener.bind.host,
+            port=listener.bind.port,
+            ports=BrokerPorts(
+                listener.advertised.host,
+                listener.broker_port_start,
+                listener.advertised_broker_port_start,
+                listener.broker_port_count,
+            ),
+            connection=connection,
+            sasl_machine=self._sasl_machines(listener),
+        )
+
+    def _sasl_machines(self, listener: ListenerSettings) -> Callable[[], SaslServerMachine | None]:
+        sasl = listener.sasl
+        if sasl is None:
+            return lambda: None
+        plain = sasl.jaas.get(PLAIN)
+        factories: Mapping[str, MechanismFactory] = mechanism_factories(
+            sasl.enabled_mechanisms,
+            {} if plain is None else plain.options,
+            lambda: self.store.image,
+            ScramDecoys(read_decoy_secret(self.settings.metadata_directory)),
+            SystemEntropy(),
+        )
+        clock = SystemClock()
+        return lambda: SaslServerMachine(sasl.server, factories, self._api_versions_body, clock)
+
+    def _api_versions_body(self, version: int) -> bytes:
+        message = api_versions_response(version, self.offered(), self.cluster.features)
+        return response_codec(ApiKey.API_VERSIONS, version).encode(message)
+
+    def readiness(self) -> dict[str, bool]:
+        """Return what must hold for requests to be served, and whether it does."""
+        return {
+            "metadata": self.authorizer.is_ready,
+            "upstream": bool(self.cluster.brokers) and self.cluster.is_reachable,
+            "listeners": self.gateway.is_open,
+            "audit": self.audit.is_ready,
+        }
+
+    async def start(self) -> None:
+        """Serve; raise `UpstreamUnavailableError` or OSError if that cannot be."""
+        for warning in self.settings.warnings:
+            LOG.warning(warning)
+        if self.http is not None:
+            await self.http.start()
+        await self.gateway.start()
+        LOG.info(
+            "kustos is up",
+            node_id=self.settings.node_id,
+            acls=self.authorizer.acl_count,
+            offset=self.store.last_offset,
+            listeners=[f"{each.name}://{each.bind}" for each in self.settings.listeners],
+        )
+
+    async def stop(self) -> None:
+        """End the connections, then write down and close what is open."""
+        await self.gateway.stop()
+        if self.http is not None:
+            await self.http.stop()
+        await self.audit.close()
+        await self.writer.close()
+
+
+async def run_until(settings: KustosSettings, stopped: asyncio.Event) -> None:
+    """Run a node until the event is set; raise what keeps it from starting."""
+    node = Node(settings)
+    try:
+        await node.start()
+        await stopped.wait()
+    except UpstreamUnavailableError:
+        LOG.error("upstream is not reachable, see `kustos.upstream.bootstrap.servers`")
+        raise
+    finally:
+        await node.stop()
