@@ -51,13 +51,13 @@ def ours(kind: str, message: bytes) -> str:
         match kind:
             case "client-first":
                 first = ClientFirst.parse(message)
-                parts: tuple[bytes | str, ...] = (
+                parts = (
                     first.authorization_id,
                     first.username,
                     first.nonce,
                     first.bare,
                 )
-                return "".join(shown(part) for part in parts) + str(first.is_token).lower()
+                return "".join(shown(part) for part in (*parts, first.bare)) + str(first.is_token).lower()
             case "server-first":
                 server = ServerFirst.parse(message)
                 return shown(server.nonce) + shown(server.salt) + str(server.iterations)

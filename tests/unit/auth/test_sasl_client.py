@@ -69,3 +69,11 @@ def test_misuse_is_refused() -> None:
     for name, password in (("", "x"), ("x", ""), ("a\0b", "x")):
         with pytest.raises(SaslClientError, match="empty or contain NUL"):
             client_mechanism("PLAIN", name, password, SeededEntropy())
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256"])
+def test_a_password_that_is_no_text_is_refused_without_showing_it(mechanism: str) -> None:
+    with pytest.raises(SaslClientError, match="not Unicode") as raised:
+        client_mechanism(mechanism, "alice", PASSWORD + "\ud800", SeededEntropy())
+    assert raised.value.__suppress_context__
+    assert PASSWORD not in str(raised.value)

@@ -53,7 +53,7 @@ def test_rfc_7677_example() -> None:
     """RFC 7677 section 3: the server's half of the nonce is random, so the arithmetic is shown alone."""
     salt = base64.b64decode("W22ZaJ0SNY7soEsUEjb6gQ==")
     hash_ = ScramHash.SHA_256
-    salted = hash_.salted_password("pencil", salt, 4096)
+    salted = hash_.salted_password(b"pencil", salt, 4096)
     nonce = "rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0"
     first = ClientFirst.parse(b"n,,n=user,r=rOprNGfwEbeRWgbNEkqO")
     server_first = ServerFirst(nonce, salt, 4096).encode()

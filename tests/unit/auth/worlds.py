@@ -62,7 +62,7 @@ class SeededEntropy:
 
 class StoredCredential:
     def __init__(self, scram_hash: ScramHash, password: str, salt: bytes, iterations: int = 4096) -> None:
-        salted = scram_hash.salted_password(password, salt, iterations)
+        salted = scram_hash.salted_password(password.encode(), salt, iterations)
         self.salt, self.iterations = salt, iterations
         self.stored_key = scram_hash.digest(scram_hash.hmac(salted, b"Client Key"))
         self.server_key = scram_hash.hmac(salted, b"Server Key")

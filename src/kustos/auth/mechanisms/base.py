@@ -4,6 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from kustos.auth.errors import SaslClientError
+
 
 @dataclass(frozen=True, slots=True)
 class Challenge:
@@ -36,6 +38,15 @@ class ServerMechanism(Protocol):
 
 
 MechanismFactory = Callable[[], ServerMechanism]
+
+
+def password_bytes(password: str) -> bytes:
+    """Return the password as UTF-8; raise `SaslClientError` for half a surrogate pair, without showing it."""
+    try:
+        return password.encode()
+    except UnicodeEncodeError:
+        # Python's own error carries the whole text
+        raise SaslClientError("the password is not Unicode text") from None
 
 
 class ClientMechanism(Protocol):

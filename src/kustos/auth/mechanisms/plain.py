@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from kustos.auth.errors import SaslAuthenticationError, SaslClientError
-from kustos.auth.mechanisms.base import MechanismFactory, Proven
+from kustos.auth.mechanisms.base import MechanismFactory, Proven, password_bytes
 from kustos.runtime import Entropy
 
 PLAIN: Final = "PLAIN"
@@ -29,7 +29,10 @@ class PlainUsers:
     def __init__(self, passwords: Mapping[str, str], entropy: Entropy) -> None:
         self._key = entropy.token_bytes(_KEY_SIZE)
         self._decoy = entropy.token_bytes(_KEY_SIZE)
-        self._digests = {user: self._digest(password.encode()) for user, password in passwords.items()}
+        self._digests = {
+            user: self._digest(password.encode(errors="surrogatepass"))
+            for user, password in passwords.items()
+        }
 
     @classmethod
     def from_jaas_options(cls, options: Mapping[str, str], entropy: Entropy) -> "PlainUsers":
@@ -97,7 +100,7 @@ class PlainClient:
     def __init__(self, username: str, password: str) -> None:
         if not username or not password or "\0" in username + password:
             raise SaslClientError("user name and password must not be empty or contain NUL")
-        self._token = b"\0".join((b"", username.encode(), password.encode()))
+        self._token = b"\0".join((b"", password_bytes(username), password_bytes(password)))
         self._complete = False
 
     def __repr__(self) -> str:

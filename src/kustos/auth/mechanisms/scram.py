@@ -12,7 +12,13 @@ from collections.abc import Callable
 from typing import Final
 
 from kustos.auth.errors import SaslAuthenticationError, SaslClientError, SaslMechanismError
-from kustos.auth.mechanisms.base import Challenge, MechanismFactory, MechanismStep, Proven
+from kustos.auth.mechanisms.base import (
+    Challenge,
+    MechanismFactory,
+    MechanismStep,
+    Proven,
+    password_bytes,
+)
 from kustos.auth.mechanisms.scram_keys import (
     MIN_ITERATIONS,
     ScramCredential,
@@ -143,7 +149,7 @@ class ScramClient:
             raise SaslClientError("a SCRAM user name must be ASCII and not empty")
         self._hash = scram_hash
         self._username = username
-        self._password = password
+        self._password = password_bytes(password)
         self._via_token = token_authenticated
         self._nonce = random_text(entropy)
         self._bare = b""
@@ -194,7 +200,7 @@ class ScramClient:
         client_key = self._hash.hmac(salted, b"Client Key")
         signature = self._hash.hmac(self._hash.digest(client_key), signed)
         self._expected = self._hash.hmac(self._hash.hmac(salted, b"Server Key"), signed)
-        self._password = ""
+        self._password = b""
         proof = base64.b64encode(exclusive_or(client_key, signature))
         return final.without_proof + b",p=" + proof
 

@@ -45,9 +45,9 @@ class ScramHash(Enum):
         """Return the keyed hash."""
         return hmac.digest(key, data, self.value)
 
-    def salted_password(self, password: str, salt: bytes, iterations: int) -> bytes:
-        """Return RFC 5802's SaltedPassword; the password is taken as UTF-8 without SASLprep, as in Kafka."""
-        return hashlib.pbkdf2_hmac(self.value, password.encode(), salt, iterations)
+    def salted_password(self, password: bytes, salt: bytes, iterations: int) -> bytes:
+        """Return RFC 5802's SaltedPassword; the password is UTF-8 without SASLprep, as in Kafka."""
+        return hashlib.pbkdf2_hmac(self.value, password, salt, iterations)
 
 
 class ScramCredential(Protocol):
