@@ -51,12 +51,7 @@ def ours(kind: str, message: bytes) -> str:
         match kind:
             case "client-first":
                 first = ClientFirst.parse(message)
-                parts = (
-                    first.authorization_id,
-                    first.username,
-                    first.nonce,
-                    first.bare,
-                )
+                parts = (first.authorization_id, first.username, first.nonce)
                 return "".join(shown(part) for part in (*parts, first.bare)) + str(first.is_token).lower()
             case "server-first":
                 server = ServerFirst.parse(message)
