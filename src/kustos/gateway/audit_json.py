@@ -1,0 +1,214 @@
+"""Audit events as files of JSON lines, rotated by size.
+
+The file being written is `_audit-<UTC time>-<number>.jsonl`; once it is full and on the disk it loses the
+underscore. Readers such as Spark skip names that begin so, and thus see whole files only. A file that a
+crash left open is cut after its last whole line and closed at the next start.
+"""
+
+import asyncio
+import os
+import re
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from kustos.gateway.audit_entries import AuditEntry, AuditEvents
+from kustos.gateway.audit_log import AuditSinkError
+from kustos.runtime import Clock, FileSystemStorage, StorageLock, SystemClock
+
+FILE_MODE: Final = 0o600
+"""Who may read who did what: only the user that kustos runs as."""
+
+LOCK_NAME: Final = "_lock"
+OPEN_PREFIX: Final = "_"
+CLOSED_NAME: Final = re.compile(r"audit-\d{8}T\d{6}Z-(\d{6,})\.jsonl")
+TAIL_BYTES: Final = 64 * 1024
+"""How much of a crashed file is read at once to find its last whole line."""
+
+
+class JsonFilesSink:
+    """Writes to one directory, which no other process may write to. Made by `open`."""
+
+    name = "json"
+
+    def __init__(
+        self, directory: Path, events: AuditEvents, max_bytes: int, max_files: int, clock: Clock
+    ) -> None:
+        self._directory: Final = directory
+        self._events: Final = events
+        self._max_bytes: Final = max_bytes
+        self._max_files: Final = max_files
+        self._clock: Final = clock
+        self._descriptor: int | None = None
+        self._path = directory
+        self._size_bytes = 0
+        self._number = 0
+        self._lock: StorageLock | None = None
+
+    @classmethod
+    async def open(
+        cls,
+        directory: Path,
+        events: AuditEvents,
+        *,
+        max_bytes: int,
+        max_files: int,
+        clock: Clock | None = None,
+    ) -> "JsonFilesSink":
+        """Return the sink, its directory made and tried; raise `AuditSinkError` if it cannot be written."""
+        sink = cls(directory, events, max_bytes, max_files, clock or SystemClock())
+        try:
+            await asyncio.to_thread(sink._start)
+        except OSError as error:
+            raise _failure(f"cannot write audit files into `{directory}`", error) from error
+        return sink
+
+    async def write(self, entries: Sequence[AuditEntry]) -> None:
+        """Return when the operating system has the lines; raise `AuditSinkError`.
+
+        Then those of files that were finished on the way are there, and no others.
+        """
+        try:
+            await asyncio.to_thread(self._write, entries)
+        except OSError as error:
+            raise _failure(f"cannot write to `{self._path}`", error) from error
+
+    async def close(self) -> None:
+        """Put the last file on the disk and give it its name; raise `AuditSinkError`."""
+        try:
+            await asyncio.to_thread(self._end)
+        except OSError as error:
+            raise _failure(f"cannot close `{self._path}`", error) from error
+
+    def _start(self) -> None:
+        self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # another process's open file is not a crashed one
+        self._lock = FileSystemStorage().lock(self._directory / LOCK_NAME)
+        try:
+            self._recover_all()
+        except BaseException:
+            self._lock.release()
+            raise
+
+    def _recover_all(self) -> None:
+        for path in sorted(self._directory.glob(f"{OPEN_PREFIX}audit-*.jsonl")):
+            self._recover(path)
+        numbers = [int(match[1]) for match in map(CLOSED_NAME.fullmatch, self._names()) if match]
+        self._number = max(numbers, default=0)
+        self._begin()
+
+    def _names(self) -> list[str]:
+        return sorted(path.name for path in self._directory.iterdir())
+
+    def _recover(self, path: Path) -> None:
+        """Close a file that a crash left open."""
+        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        try:
+            size_bytes = _whole_lines_size(descriptor)
+            os.ftruncate(descriptor, size_bytes)
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        self._publish(path, size_bytes)
+
+    def _publish(self, path: Path, size_bytes: int) -> None:
+        """Give a finished file the name that readers look for, or remove an empty one."""
+        if size_bytes:
+            path.rename(path.with_name(path.name.removeprefix(OPEN_PREFIX)))
+        else:
+            path.unlink()
+        descriptor = os.open(self._directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def _begin(self) -> None:
+        self._number += 1
+        name = f"{OPEN_PREFIX}audit-{utc_stamp(self._clock.wall_ms())}-{self._number:06}.jsonl"
+        self._path = self._directory / name
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
+        self._descriptor = os.open(self._path, flags, FILE_MODE)
+        self._size_bytes = 0
+
+    def _end(self) -> None:
+        self._finish()
+        if self._lock is not None:
+            self._lock.release()
+
+    def _finish(self) -> None:
+        if self._descriptor is None:
+            return
+        os.fsync(self._descriptor)
+        os.close(self._descriptor)
+        self._descriptor = None
+        self._publish(self._path, self._size_bytes)
+
+    def _write(self, entries: Sequence[AuditEntry]) -> None:
+        waiting = bytearray()
+        for entry in entries:
+            for line in self._events.json_lines(entry):
+                data = line.encode() + b"\n"
+                if self._size_bytes + len(waiting) + len(data) > self._max_bytes:
+                    self._append(waiting)
+                    waiting.clear()
+                    self._rotate()
+                waiting += data
+        self._append(waiting)
+
+    def _rotate(self) -> None:
+        if self._size_bytes:
+            self._finish()
+            self._delete_oldest()
+        if self._descriptor is None:
+            self._begin()
+
+    def _append(self, data: bytearray) -> None:
+        """Write all of it, or leave the file as it was."""
+        if self._descriptor is None:
+            self._begin()
+        descriptor = self._descriptor
+        if descriptor is None or not data:
+            return
+        view = memoryview(bytes(data))
+        try:
+            while view:
+                view = view[os.write(descriptor, view) :]
+        except OSError:
+            os.ftruncate(descriptor, self._size_bytes)
+            raise
+        self._size_bytes += len(data)
+
+    def _delete_oldest(self) -> None:
+        closed = [name for name in self._names() if CLOSED_NAME.fullmatch(name)]
+        closed.sort(key=_number_of)
+        for name in closed[: -self._max_files]:
+            (self._directory / name).unlink(missing_ok=True)
+
+
+def utc_stamp(time_ms: int) -> str:
+    """Return a time as file names have it: `20261121T042655Z`."""
+    return time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(time_ms // 1000))
+
+
+def _number_of(name: str) -> int:
+    match = CLOSED_NAME.fullmatch(name)
+    return int(match[1]) if match else 0
+
+
+def _whole_lines_size(descriptor: int) -> int:
+    """Return how many bytes of a file are whole lines."""
+    end = os.lseek(descriptor, 0, os.SEEK_END)
+    while end:
+        start = max(0, end - TAIL_BYTES)
+        last = os.pread(descriptor, end - start, start).rfind(b"\n")
+        if last >= 0:
+            return start + last + 1
+        end = start
+    return 0
+
+
+def _failure(what: str, error: OSError) -> AuditSinkError:
+    reason = (error.strerror or "the system gives no reason").lower()
+    return AuditSinkError(f"{what}: {reason}; make room or give kustos the right to write there")
