@@ -155,8 +155,9 @@ class AdminClient:
         """Return the SCRAM users of these names, of all names if none is given, sorted by name."""
 
         def build(codec: MessageCodec) -> Message:
-            names = [codec.struct("UserName")(name=user) for user in users]
-            return codec.new(users=names or None)
+            # all users are asked for by an empty list, as Java does: at null a broker that refuses never
+            # answers (its error response walks the null list; seen on 4.3.1)
+            return codec.new(users=[codec.struct("UserName")(name=user) for user in users])
 
         answer = await self._ask(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, build)
         raise_for(answer.error_code, answer.error_message)
