@@ -311,3 +311,24 @@ def test_the_user_called_star_does_not_log_in() -> None:
     failed = log_in(machine(), client_mechanism("SCRAM-SHA-256", "*", PASSWORD, SeededEntropy()))
     assert isinstance(failed, Fail)
     assert mechanisms().keys() == {"PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"}
+
+
+@pytest.mark.behaviour("B296")
+@pytest.mark.parametrize("change", ["{client}{server}", "{client}", "{server}", "{client}{client}{server}x"])
+def test_a_proof_over_another_nonce_is_refused_though_it_is_right(change: str) -> None:
+    """Nothing but the comparison of the nonces stands between such a client and the session."""
+    ours, hash_ = server(), ScramHash.SHA_256
+    bare = b"n=alice,r=abc"
+    challenge = ours.respond(b"n,," + bare).token
+    first = ServerFirst.parse(challenge)
+    nonce = change.format(client="abc", server=first.nonce)
+    without_proof = f"c=biws,r={nonce}".encode()
+    client_key = hash_.hmac(hash_.salted_password(PASSWORD.encode(), first.salt, 4096), b"Client Key")
+    signature = hash_.hmac(hash_.digest(client_key), auth_message(bare, challenge, without_proof))
+    proof = base64.b64encode(exclusive_or(client_key, signature))
+    message = without_proof + b",p=" + proof
+    if nonce == first.nonce:
+        assert isinstance(ours.respond(message), Proven)
+    else:
+        with pytest.raises(SaslMechanismError, match="nonce"):
+            ours.respond(message)
