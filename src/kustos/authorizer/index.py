@@ -6,8 +6,10 @@ for the literal name, one bisection for the prefixes, one cell for the wildcard.
 principal's node on one resource type.
 """
 
+from bisect import bisect_right
+
 from kustos.acl import EVERY_PRINCIPAL, WILDCARD, AclBinding, AclOperation, PatternType, ResourceType
-from kustos.authorizer.cells import ALLOWS, DECIDES, DENIES, HOSTED, Cell, EntryOrder, entry_order
+from kustos.authorizer.cells import ALLOWS, DECIDES, DENIES, HOSTED, Cell, EntryOrder, PrefixCell, entry_order
 from kustos.authorizer.coverage import Coverage
 from kustos.authorizer.errors import DuplicateAclError, InvalidAclError
 from kustos.authorizer.prefixes import PrefixTable
@@ -80,22 +82,40 @@ class Node:
         """Return what this node alone decides, None if nothing matches."""
         literal = self.literals.get(name)
         wildcard = self.wildcard
-        prefix: Cell | None = self.prefixes.longest(name) if self.prefixes.by_name else None
+        prefix: PrefixCell | None = None
+        prefixes = self.prefixes
+        if prefixes.cells:
+            # `longest`, written out: this is the hottest line of all
+            prefix = prefixes.cells[bisect_right(prefixes.names, name)]
+            while prefix is not None and not name.startswith(prefix.name):
+                prefix = prefix.parent
+        elif prefixes.by_name:
+            prefix = prefixes.longest(name)
         if wildcard is not None and name[:1] == WILDCARD:
             # Kafka's scan for `*` skips literals that are a true prefix of the name
             literal = wildcard if name == WILDCARD else literal
             wildcard = None
+        decides = DECIDES[operation]
+        if wildcard is None and (literal is None or prefix is None):
+            # one cell at most has a say, and mostly it has one thing to say
+            only = literal or prefix
+            if only is None or not only.mask & decides:
+                return None
+            if only.sole is not None:
+                return only.sole
+            if not only.mask & HOSTED:
+                denied = DENIES[operation]
+                return only.decide(denied if only.mask & denied else ALLOWS[operation])
         mask = 0 if literal is None else literal.mask
         if prefix is not None:
             mask |= prefix.mask
         if wildcard is not None:
             mask |= wildcard.mask
-        if not mask & DECIDES[operation]:
+        if not mask & decides:
             return None
         if mask & HOSTED:
-            literal = literal and literal.at(host)
-            prefix = prefix and prefix.at(host)
-            wildcard = wildcard and wildcard.at(host)
+            views = [None if cell is None else cell.at(host) for cell in (literal, prefix, wildcard)]
+            return decide_in_order(views[0], views[1], views[2], operation)
         return decide_in_order(literal, prefix, wildcard, operation)
 
 

@@ -12,24 +12,25 @@ from kustos.authorizer.cells import PrefixCell
 
 
 class PrefixTable:
-    """PREFIXED cells by name; links are made at the first search, so that bulk loading only sorts once."""
+    """PREFIXED cells by name.
 
-    __slots__ = ("_cells", "_linked", "_names", "by_name")
+    `names` are sorted, and `cells[i]` is the cell of `names[i - 1]`: so `cells[bisect_right(names, name)]`
+    is where a search begins, None if every name is greater. Links are made at the first search, so that
+    bulk loading sorts only once; until then both lists are empty and that look-up raises IndexError.
+    """
+
+    __slots__ = ("by_name", "cells", "names")
 
     def __init__(self) -> None:
         self.by_name: dict[str, PrefixCell] = {}
-        self._names: list[str] = []
-        self._cells: list[PrefixCell] = []
-        self._linked = True
+        self.names: list[str] = []
+        self.cells: list[PrefixCell | None] = []
 
     def longest(self, name: str) -> PrefixCell | None:
         """Return the cell of the longest prefix of a name."""
-        if not self._linked:
-            self._link()
-        position = bisect_right(self._names, name)
-        if not position:
-            return None
-        cell: PrefixCell | None = self._cells[position - 1]
+        if not self.cells:
+            self.link()
+        cell = self.cells[bisect_right(self.names, name)]
         while cell is not None and not name.startswith(cell.name):
             cell = cell.parent
         return cell
@@ -39,17 +40,15 @@ class PrefixTable:
         cell = self.by_name.get(name)
         if cell is not None:
             cell.with_binding(binding)
-            if self._linked:
-                self._relink(bisect_left(self._names, name), cell, cell, cell)
+            if self.cells:
+                self._relink(bisect_left(self.names, name), cell, cell, cell)
             return
         fresh = PrefixCell(name, binding)
-        if not self.by_name:
-            self._linked = False
-        if self._linked:
+        if self.cells:
             fresh.parent = self.longest(name)
-            position = bisect_left(self._names, name)
-            self._names.insert(position, name)
-            self._cells.insert(position, fresh)
+            position = bisect_left(self.names, name)
+            self.names.insert(position, name)
+            self.cells.insert(position + 1, fresh)
             fresh.inherit()
             self._relink(position, fresh, fresh.parent, fresh)
         self.by_name[name] = fresh
@@ -60,35 +59,37 @@ class PrefixTable:
         cell.without_binding(binding)
         if not cell.bindings:
             del self.by_name[name]
-        if not self._linked:
+        if not self.cells:
             return
-        position = bisect_left(self._names, name)
+        position = bisect_left(self.names, name)
         if cell.bindings:
             self._relink(position, cell, cell, cell)
         else:
             self._relink(position, cell, cell, cell.parent)
-            del self._names[position], self._cells[position]
+            del self.names[position], self.cells[position + 1]
 
     def _relink(
         self, position: int, changed: PrefixCell, old: PrefixCell | None, new: PrefixCell | None
     ) -> None:
         """Let the prefixes that begin with the changed one inherit again, `new` instead of `old`."""
-        for index in range(position + 1, len(self._cells)):
-            cell = self._cells[index]
+        for index in range(position + 1, len(self.names)):
+            cell = self.by_name[self.names[index]]
             if not cell.name.startswith(changed.name):
                 return
             if cell.parent is old:
                 cell.parent = new
             cell.inherit()
 
-    def _link(self) -> None:
-        self._names = sorted(self.by_name)
-        self._cells = [self.by_name[name] for name in self._names]
+    def link(self) -> None:
+        """Sort the names and find each one's next shorter prefix."""
+        self.names = sorted(self.by_name)
+        self.cells = [None]
         above: PrefixCell | None = None
-        for cell in self._cells:
-            while above is not None and not cell.name.startswith(above.name):
+        for name in self.names:
+            cell = self.by_name[name]
+            while above is not None and not name.startswith(above.name):
                 above = above.parent
             cell.parent = above
             cell.inherit()
+            self.cells.append(cell)
             above = cell
-        self._linked = True

@@ -102,7 +102,10 @@ class AuthorizerSession:
         decision = self._decisions.get(key)
         if decision is not None:
             return decision
-        decision = self._search(own, every, operation, name)
+        if every is None:
+            decision = None if own is None else own.find(name, operation, self.host)
+        else:
+            decision = self._search(own, every, operation, name)
         if decision is None:
             decision = self._default or self._authorizer.default_decision(resource_type, name)
         if len(self._decisions) >= SESSION_DECISIONS_MAX:
@@ -111,11 +114,9 @@ class AuthorizerSession:
             self._decisions[key] = decision
         return decision
 
-    def _search(
-        self, own: Node | None, every: Node | None, operation: AclOperation, name: str
-    ) -> Decision | None:
+    def _search(self, own: Node | None, every: Node, operation: AclOperation, name: str) -> Decision | None:
         mine = None if own is None else own.find(name, operation, self.host)
-        theirs = None if every is None else every.find(name, operation, self.host)
+        theirs = every.find(name, operation, self.host)
         if mine is None or theirs is None:
             return mine or theirs
         return first_of(mine, theirs, name)
