@@ -114,6 +114,12 @@ def test_a_kafka_line_says_what_it_says_and_no_more(spark: SparkSession) -> None
     }
 
 
+def test_in_the_repeated_hour_the_earlier_time_is_taken(spark: SparkSession) -> None:
+    lines = lines_of(spark, kafka_line(time="2026-10-25 02:30:00,000"))
+    events = lines.transform(classify.classify, time_zone="Europe/Berlin")
+    assert [row["time_ms"] for row in events.collect()] == [1_792_888_200_000]
+
+
 def test_kafkas_probe_for_any_resource_has_no_name(spark: SparkSession) -> None:
     probe = kafka_line(resource="Topic:LITERAL:hardcode", count=0)
     real = kafka_line(resource="Topic:LITERAL:hardcode", count=1)
