@@ -28,41 +28,39 @@ TAIL_BYTES: Final = 64 * 1024
 
 
 class JsonFilesSink:
-    """Writes to one directory, which no other process may write to. Made by `open`."""
+    """Writes to one directory, which is locked against other processes.
+
+    A file holds up to `max_bytes`, or one event that is longer; `max_files` finished ones are kept.
+    """
 
     name = "json"
 
     def __init__(
-        self, directory: Path, events: AuditEvents, max_bytes: int, max_files: int, clock: Clock
-    ) -> None:
-        self._directory: Final = directory
-        self._events: Final = events
-        self._max_bytes: Final = max_bytes
-        self._max_files: Final = max_files
-        self._clock: Final = clock
-        self._descriptor: int | None = None
-        self._path = directory
-        self._size_bytes = 0
-        self._number = 0
-        self._lock: StorageLock | None = None
-
-    @classmethod
-    async def open(
-        cls,
+        self,
         directory: Path,
         events: AuditEvents,
         *,
         max_bytes: int,
         max_files: int,
         clock: Clock | None = None,
-    ) -> "JsonFilesSink":
-        """Return the sink, its directory made and tried; raise `AuditSinkError` if it cannot be written."""
-        sink = cls(directory, events, max_bytes, max_files, clock or SystemClock())
+    ) -> None:
+        self._directory: Final = directory
+        self._events: Final = events
+        self._max_bytes: Final = max_bytes
+        self._max_files: Final = max_files
+        self._clock: Final = clock or SystemClock()
+        self._descriptor: int | None = None
+        self._path = directory
+        self._size_bytes = 0
+        self._number = 0
+        self._lock: StorageLock | None = None
+
+    async def open(self) -> None:
+        """Make the directory and try it, close what a crash left open; raise `AuditSinkError`."""
         try:
-            await asyncio.to_thread(sink._start)
+            await asyncio.to_thread(self._start)
         except OSError as error:
-            raise _failure(f"cannot write audit files into `{directory}`", error) from error
-        return sink
+            raise _failure(f"cannot write audit files into `{self._directory}`", error) from error
 
     async def write(self, entries: Sequence[AuditEntry]) -> None:
         """Return when the operating system has the lines; raise `AuditSinkError`.
@@ -82,14 +80,17 @@ class JsonFilesSink:
             raise _failure(f"cannot close `{self._path}`", error) from error
 
     def _start(self) -> None:
+        if self._lock is not None:
+            return
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         # another process's open file is not a crashed one
-        self._lock = FileSystemStorage().lock(self._directory / LOCK_NAME)
+        lock = FileSystemStorage().lock(self._directory / LOCK_NAME)
         try:
             self._recover_all()
         except BaseException:
-            self._lock.release()
+            lock.release()
             raise
+        self._lock = lock
 
     def _recover_all(self) -> None:
         for path in sorted(self._directory.glob(f"{OPEN_PREFIX}audit-*.jsonl")):
@@ -136,6 +137,7 @@ class JsonFilesSink:
         self._finish()
         if self._lock is not None:
             self._lock.release()
+            self._lock = None
 
     def _finish(self) -> None:
         if self._descriptor is None:
@@ -146,6 +148,7 @@ class JsonFilesSink:
         self._publish(self._path, self._size_bytes)
 
     def _write(self, entries: Sequence[AuditEntry]) -> None:
+        self._start()
         waiting = bytearray()
         for entry in entries:
             for line in self._events.json_lines(entry):

@@ -59,8 +59,14 @@ class AuditSink(Protocol):
     def name(self) -> str:
         """The sink's name in settings, metrics and logs."""
 
+    async def open(self) -> None:
+        """Return when it can be written to, harmless if it already is; raise `AuditSinkError`."""
+
     async def write(self, entries: Sequence[AuditEntry]) -> None:
-        """Return when all events are with whoever keeps them; raise `AuditSinkError`."""
+        """Return when all events are with whoever keeps them; raise `AuditSinkError`.
+
+        Opens the sink if that was not done.
+        """
 
     async def close(self) -> None:
         """Make durable what was written and let go; raise `AuditSinkError`."""

@@ -36,7 +36,7 @@ _CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 class KafkaLinesSink:
-    """Appends to one file. Made by `open`."""
+    """Appends to one file the lines that the level (INFO, DEBUG or TRACE) lets through."""
 
     name = "log4j"
 
@@ -45,15 +45,12 @@ class KafkaLinesSink:
         self._shown: Final = SHOWN_LEVELS[level]
         self._descriptor: int | None = None
 
-    @classmethod
-    async def open(cls, path: Path, level: str) -> "KafkaLinesSink":
-        """Return the sink, its file opened; raise `AuditSinkError` if it cannot be."""
-        sink = cls(path, level)
+    async def open(self) -> None:
+        """Open the file; raise `AuditSinkError` if it cannot be."""
         try:
-            await asyncio.to_thread(sink._reopen)
+            await asyncio.to_thread(self._current)
         except OSError as error:
-            raise _failure(path, error) from error
-        return sink
+            raise _failure(self._path, error) from error
 
     async def write(self, entries: Sequence[AuditEntry]) -> None:
         """Return when the operating system has the lines; raise `AuditSinkError`, then none of them count."""

@@ -74,15 +74,13 @@ class KafkaTopicSink:
         self._brokers: tuple[NodeAddress, ...] = ()
         self._leaders: dict[int, NodeAddress] = {}
 
-    async def open(self) -> "KafkaTopicSink":
-        """Return the sink once it knows the topic's leaders; raise `AuditSinkError`."""
+    async def open(self) -> None:
+        """Learn who leads the topic's partitions; raise `AuditSinkError`."""
         await self._persist({})
-        return self
 
     async def write(self, entries: Sequence[AuditEntry]) -> None:
         """Return when the cluster has acknowledged all; raise `AuditSinkError`, then some may be there."""
-        if not self._leaders:
-            await self._persist({})
+        await self.open()
         count = max(self._leaders) + 1
         await self._persist(await asyncio.to_thread(self._batches, entries, count))
 

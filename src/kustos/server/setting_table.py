@@ -133,7 +133,8 @@ ENABLED_MECHANISMS: Final = Setting(
     list_of(*MECHANISMS),
     ("GSSAPI",),
     "SASL",
-    "The SASL mechanisms that a listener offers.",
+    "The SASL mechanisms that a listener offers: `PLAIN`, `SCRAM-SHA-256`, `SCRAM-SHA-512`. Kafka's default, "
+    "`GSSAPI`, is not served yet, nor is `OAUTHBEARER`; with them a node does not start.",
     per_listener=True,
 )
 JAAS_CONFIG: Final = Setting(

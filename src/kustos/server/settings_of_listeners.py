@@ -1,7 +1,6 @@
 """Puts each listener together from the settings that speak of it."""
 
 from collections.abc import Mapping
-from importlib.util import find_spec
 
 from kustos.auth.errors import JaasError
 from kustos.auth.jaas import JaasEntry, single_jaas_entry
@@ -23,10 +22,10 @@ LOGIN_MODULES = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
     "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
     "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
-    "OAUTHBEARER": "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule",
-    "GSSAPI": "com.sun.security.auth.module.Krb5LoginModule",
 }
-"""Mechanism -> the class that its `sasl.jaas.config` names in Kafka."""
+"""Mechanism that is served -> the class that its `sasl.jaas.config` names in Kafka."""
+
+SERVED_MECHANISMS = tuple(LOGIN_MODULES)
 
 
 def listener_settings(given: GivenSettings) -> tuple[ListenerSettings, ...]:
@@ -81,11 +80,13 @@ def _sasl(given: GivenSettings, listener: str) -> SaslListenerSettings:
     key = listener_key(table.ENABLED_MECHANISMS, listener)
     if not mechanisms:
         raise SettingsError(f"listener `{listener}` has no SASL mechanism, set `{key}`")
-    if "GSSAPI" in mechanisms and find_spec("gssapi") is None:
-        raise SettingsError(
-            f"listener `{listener}` offers `GSSAPI` (Kafka's default), which needs the extra "
-            f"`kustos[gssapi]`; install it, or set `{key}` to other mechanisms, such as `SCRAM-SHA-256`"
-        )
+    for mechanism in mechanisms:
+        if mechanism not in SERVED_MECHANISMS:
+            which = " (Kafka's default)" if mechanism == "GSSAPI" else ""
+            raise SettingsError(
+                f"listener `{listener}` offers `{mechanism}`{which}, which is not served yet; set `{key}` to "
+                f"some of {', '.join(SERVED_MECHANISMS)}"
+            )
     server = SaslServerSettings(
         {mechanism: given.require(table.MAX_REAUTH_MS, listener, mechanism) for mechanism in mechanisms},
         given.require(table.FAILED_AUTHENTICATION_DELAY_MS),
