@@ -48,12 +48,11 @@ MUTANTS = [
     Mutant("the shortest DENY prefix is named", "cells", "else having[0]", "else having[-1]"),
     Mutant("shorter prefixes are ignored", "cells", "else self.own_mask | self.parent.mask", "else self.own_mask"),
     Mutant("made decisions outlive their ACL", "cells", "self.sole = self._decisions = self._views = None", "pass"),
-    Mutant(
-        "entries are in the order of arrival",
-        "cells",
-        "tuple(sorted((*self.bindings, binding), key=entry_order))",
-        "(*self.bindings, binding)",
-    ),
+    Mutant("entries are in the order of arrival", "cells", "return bisect_left(self.bindings, entry_order(binding), key=entry_order)", "return self.bindings.index(binding) if binding in self.bindings else len(self.bindings)"),
+    Mutant("a prefix is a literal, by name", "index", "not name.startswith(prefix.name)", "name != prefix.name"),
+    Mutant("only the nearest prefix is tried, by name", "index", "                prefix = prefix.parent", "                prefix = None"),
+    Mutant("a new entry is not seen", "cells", "        self._grow(binding_mask(binding))\n", ""),
+    Mutant("the only binding speaks for all", "cells", "return self.parent is None and len(self.bindings) == 1", "return len(self.bindings) == 1"),
     Mutant("a prefix is a literal", "prefixes", "not name.startswith(cell.name)", "name != cell.name"),
     Mutant("only the nearest prefix is tried", "prefixes", "            cell = cell.parent\n        return cell", "            cell = None\n        return cell"),
     Mutant(

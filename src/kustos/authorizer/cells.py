@@ -10,6 +10,7 @@ Python handles fastest:
 Source: `StandardAuthorizerData.findResult` of Kafka 4.4.0.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from typing import Final, Self
 
@@ -126,15 +127,28 @@ class Cell:
             mask |= binding_mask(binding)
         return mask
 
+    def holds(self, binding: AclBinding) -> bool:
+        """Return whether a binding is there."""
+        return binding in self.bindings[self._position(binding) :][:1]
+
     def with_binding(self, binding: AclBinding) -> None:
-        """Take in a binding."""
-        self.bindings = tuple(sorted((*self.bindings, binding), key=entry_order))
-        self.compile()
+        """Take in a binding that is not there; what it costs hardly grows with those that are."""
+        position = self._position(binding)
+        self.bindings = (*self.bindings[:position], binding, *self.bindings[position:])
+        self._grow(binding_mask(binding))
+        self.forget()
 
     def without_binding(self, binding: AclBinding) -> None:
-        """Give up a binding."""
-        self.bindings = tuple([other for other in self.bindings if other != binding])
+        """Give up a binding that is there."""
+        position = self._position(binding)
+        self.bindings = self.bindings[:position] + self.bindings[position + 1 :]
         self.compile()
+
+    def _position(self, binding: AclBinding) -> int:
+        return bisect_left(self.bindings, entry_order(binding), key=entry_order)
+
+    def _grow(self, mask: int) -> None:
+        self.mask |= mask
 
     def compile(self) -> None:
         """Set the mask after a change of the bindings and forget what was made of the old ones."""
@@ -204,6 +218,10 @@ class PrefixCell(Cell):
         """Set both masks after a change; longer prefixes must `inherit` after it."""
         self.own_mask = self.bindings_mask()
         self.inherit()
+
+    def _grow(self, mask: int) -> None:
+        self.own_mask |= mask
+        self.mask |= mask
 
     def inherit(self) -> None:
         """Take in the bits of the shorter prefixes, which must have done so before."""

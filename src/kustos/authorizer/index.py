@@ -51,7 +51,7 @@ class Node:
         """Take in a binding; raise `DuplicateAclError` if it is there."""
         name = binding.pattern.name
         cell = self.cell_of(binding)
-        if cell is not None and binding in cell.bindings:
+        if cell is not None and cell.holds(binding):
             raise DuplicateAclError(f"ACL `{binding.audit_text()}` is there already, under another id")
         if binding.pattern.pattern_type is not PatternType.LITERAL:
             self.prefixes.add(name, binding)
