@@ -25,6 +25,17 @@ def free_port() -> int:
     raise OSError(f"no free port between {FIRST_PORT} and {LAST_PORT} in {ATTEMPTS} attempts")
 
 
+def free_port_range(size: int) -> int:
+    """Return the first of `size` loopback ports in a row that nobody listens on, none given out before."""
+    for _ in range(ATTEMPTS):
+        first = _random.randint(FIRST_PORT, LAST_PORT - size)
+        ports = range(first, first + size)
+        if not _given.intersection(ports) and all(map(_bindable, ports)):
+            _given.update(ports)
+            return first
+    raise OSError(f"no {size} free ports in a row between {FIRST_PORT} and {LAST_PORT}")
+
+
 def _bindable(port: int) -> bool:
     with socket.socket() as probe:
         try:

@@ -32,7 +32,7 @@ LOG: Final = structlog.get_logger("kustos.gateway")
 class Connect(Protocol):
     """Opens an authenticated connection to an upstream address."""
 
-    async def __call__(self, host: str, port: int, client_id: str) -> KafkaConnection:
+    async def __call__(self, host: str, port: int) -> KafkaConnection:
         """Return the connection; raise `ClientError`."""
 
 
@@ -52,10 +52,9 @@ class UpstreamUnavailableError(Exception):
 class UpstreamCluster:
     """The upstream cluster as seen through one connection of the gateway's own."""
 
-    def __init__(self, bootstrap: Iterable[tuple[str, int]], connect: Connect, timeout_s: float) -> None:
+    def __init__(self, bootstrap: Iterable[tuple[str, int]], connect: Connect) -> None:
         self.bootstrap: Final = tuple(bootstrap)
         self.connect: Final = connect
-        self.timeout_s: Final = timeout_s
         self.brokers: dict[int, Broker] = {}
         self.versions: dict[int, tuple[int, int]] = {}
         self.features: Message | None = None
@@ -76,12 +75,17 @@ class UpstreamCluster:
             known = [(broker.host, broker.port) for broker in self.brokers.values()]
             for host, port in dict.fromkeys((*self.bootstrap, *known)):
                 try:
-                    self._connection = await self.connect(host, port, "kustos-gateway")
+                    self._connection = await self.connect(host, port)
                 except ClientError as error:
                     failures.append(str(error))
                     continue
                 return self._connection
             raise UpstreamUnavailableError("; ".join(failures))
+
+    @property
+    def is_reachable(self) -> bool:
+        """Whether upstream answered when it was last asked."""
+        return self._connection is not None and self._connection.is_open
 
     async def ask(self, api_key: ApiKey, *, cap: int | None = None, **fields: object) -> Message:
         """Return upstream's answer to a request of the gateway's own; raise `UpstreamUnavailableError`."""

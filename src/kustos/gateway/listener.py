@@ -110,7 +110,7 @@ class Port:
         if broker is None:
             which = "no broker" if self.node_id is None else f"no broker `{self.node_id}`"
             raise CannotConnectError(f"{which} is known upstream")
-        return await cluster.connect(broker.host, broker.port, "kustos-gateway")
+        return await cluster.connect(broker.host, broker.port)
 
 
 @dataclass(frozen=True, slots=True)

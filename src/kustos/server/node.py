@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Final, Self
 
 import structlog
 
@@ -18,8 +18,9 @@ from kustos.authorizer import (
 from kustos.client import NodeAddress, connect
 from kustos.client.connection import KafkaConnection
 from kustos.gateway.addresses import BrokerPorts
+from kustos.gateway.audit_entries import AuditEvents
 from kustos.gateway.audit_log import AuditLog
-from kustos.gateway.audit_sinks import make_sinks
+from kustos.gateway.audit_sinks import open_audit_sinks
 from kustos.gateway.client import ConnectionSettings
 from kustos.gateway.cluster import UpstreamCluster, UpstreamUnavailableError
 from kustos.gateway.listener import Gateway, GatewayParts, ListenerPlan
@@ -57,11 +58,12 @@ class OpenDecider:
 
 
 class Node:
-    """A running node. Made inside the event loop; `start` serves, `stop` ends in good order."""
+    """A running node. Made inside the event loop by `open`; `start` serves, `stop` ends in good order."""
 
-    def __init__(self, settings: KustosSettings) -> None:
+    def __init__(self, settings: KustosSettings, store: MetadataStore, audit: AuditLog) -> None:
         self.settings: Final = settings
-        self.store: Final = MetadataStore.open(settings.metadata_directory)
+        self.store: Final = store
+        self.audit: Final = audit
         self.metrics: Final = GatewayMetrics()
         self.authorizer: Final = StandardAuthorizer(
             super_users=settings.super_users,
@@ -74,11 +76,6 @@ class Node:
         self.cluster: Final = UpstreamCluster(
             [(address.host, address.port) for address in upstream.bootstrap_servers], self._connect
         )
-        self.audit: Final = AuditLog(
-            make_sinks(settings.audit, settings.node_id, upstream),
-            queue_max_events=settings.audit.queue_max_events,
-            blocks_when_full=settings.audit.blocks_when_full,
-        )
         self.gateway: Final = Gateway(
             [self._plan(listener) for listener in settings.listeners],
             self._parts(),
@@ -87,6 +84,26 @@ class Node:
         self.http = (
             None if settings.http is None else HttpEndpoint(settings.http, self.metrics, self.readiness)
         )
+
+    @classmethod
+    async def open(cls, settings: KustosSettings) -> Self:
+        """Return a node with its metadata loaded and its audit sinks tried.
+
+        Raise `MetadataError` or `AuditSinkError` where one of them cannot be used.
+        """
+        store = MetadataStore.open(settings.metadata_directory)
+        try:
+            events = AuditEvents.of_node(settings.node_id, SystemEntropy())
+            sinks = await open_audit_sinks(settings.audit, settings.upstream, events)
+        except BaseException:
+            store.close()
+            raise
+        audit = AuditLog(
+            sinks,
+            queue_max_events=settings.audit.queue_max_events,
+            blocks_when_full=settings.audit.blocks_when_full,
+        )
+        return cls(settings, store, audit)
 
     async def _connect(self, host: str, port: int) -> KafkaConnection:
         return await connect(NodeAddress(host, port), self.settings.upstream)
@@ -191,7 +208,7 @@ class Node:
 
 async def run_until(settings: KustosSettings, stopped: asyncio.Event) -> None:
     """Run a node until the event is set; raise what keeps it from starting."""
-    node = Node(settings)
+    node = await Node.open(settings)
     try:
         await node.start()
         await stopped.wait()

@@ -1,0 +1,174 @@
+"""A kustos node of this machine in front of a real Kafka: formatted, started, asked whether it is ready."""
+
+import json
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from kustos.acl import AclBinding
+from kustos.metadata.format import ScramUser, format_directory
+from kustos.metadata.scram import ScramMechanism, scram_credential
+from testkit.ports import LOOPBACK, free_port, free_port_range
+from testkit.processes import Server
+
+START_TIMEOUT_S = 60.0
+"""A start takes a second on an idle machine."""
+
+STOP_TIMEOUT_S = 30.0
+SCRAM_ITERATIONS = 4096
+BROKER_PORTS = 8
+"""Ports kept for upstream brokers: more than any test has."""
+
+MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KustosSettings:
+    """What a test decides about a node.
+
+    `users` can log in by PLAIN and by both SCRAM mechanisms. `properties` are added last.
+    """
+
+    users: Mapping[str, str] = field(default_factory=dict)
+    acls: Sequence[AclBinding] = ()
+    super_users: Sequence[str] = ("admin",)
+    protocol: str = "SASL_PLAINTEXT"
+    audit: bool = True
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+
+class KustosNode:
+    """A node that serves when `start()` returns; as a context manager it is stopped at the end."""
+
+    def __init__(self, directory: Path, upstream: str, settings: KustosSettings) -> None:
+        self.directory = directory
+        self.upstream = upstream
+        self.settings = settings
+        self.port = free_port()
+        self.first_broker_port = free_port_range(BROKER_PORTS)
+        self.http_port = free_port()
+        self.server: Server | None = None
+
+    @property
+    def bootstrap(self) -> str:
+        """`host:port` of the listener."""
+        return f"{LOOPBACK}:{self.port}"
+
+    @property
+    def metadata_directory(self) -> Path:
+        """Where the metadata log is."""
+        return self.directory / "metadata"
+
+    @property
+    def audit_directory(self) -> Path:
+        """Where the audit events are."""
+        return self.directory / "audit"
+
+    @property
+    def properties_file(self) -> Path:
+        """The node's settings."""
+        return self.directory / "kustos.properties"
+
+    def format(self) -> None:
+        """Make the metadata directory, with the users and ACLs of the settings."""
+        users = []
+        for name, password in self.settings.users.items():
+            for mechanism in ScramMechanism:
+                salt = f"{name}-{mechanism.value}".encode().ljust(16, b"-")
+                credential = scram_credential(mechanism, password, salt, SCRAM_ITERATIONS)
+                users.append(ScramUser(name, mechanism, credential))
+        format_directory(self.metadata_directory, scram_users=users, acls=self.settings.acls)
+
+    def write_properties(self) -> None:
+        """Write the settings file."""
+        settings = self.settings
+        users = " ".join(f'user_{name}="{password}"' for name, password in settings.users.items())
+        module = "org.apache.kafka.common.security.plain.PlainLoginModule"
+        values = {
+            "node.id": "1",
+            "metadata.log.dir": str(self.metadata_directory),
+            "listeners": f"{settings.protocol}://{self.bootstrap}",
+            "kustos.upstream.bootstrap.servers": self.upstream,
+            "kustos.gateway.broker.port.count": str(BROKER_PORTS),
+            f"listener.name.{settings.protocol.lower()}.kustos.broker.port.start": str(
+                self.first_broker_port
+            ),
+            "kustos.http.listener": f"{LOOPBACK}:{self.http_port}",
+            "super.users": ";".join(f"User:{name}" for name in settings.super_users),
+        }
+        if settings.protocol.startswith("SASL"):
+            values["sasl.enabled.mechanisms"] = ",".join(MECHANISMS)
+            listener = f"listener.name.{settings.protocol.lower()}"
+            values[f"{listener}.plain.sasl.jaas.config"] = f"{module} required {users};"
+        if settings.audit:
+            values["kustos.audit.sinks"] = "json"
+            values["kustos.audit.json.dir"] = str(self.audit_directory)
+        text = "".join(f"{key}={value}\n" for key, value in (values | dict(settings.properties)).items())
+        self.properties_file.write_text(text)
+
+    def start(self) -> Self:
+        """Start, and return when the node says that it is ready; format first if that was not done."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        if not self.metadata_directory.exists():
+            self.format()
+        self.write_properties()
+        command = [sys.executable, "-m", "kustos", "serve", str(self.properties_file)]
+        self.server = Server("kustos", command, self.directory / "kustos.log")
+        self.server.wait_ready(self.is_ready, timeout_s=START_TIMEOUT_S)
+        return self
+
+    def is_ready(self) -> bool:
+        """Return whether the node says that it serves."""
+        try:
+            with urllib.request.urlopen(f"http://{LOOPBACK}:{self.http_port}/ready", timeout=5) as answer:
+                return bool(answer.status == 200)
+        except (urllib.error.URLError, OSError):
+            return False
+
+    def metrics(self) -> str:
+        """Return the metrics page."""
+        with urllib.request.urlopen(f"http://{LOOPBACK}:{self.http_port}/metrics", timeout=5) as answer:
+            text: str = answer.read().decode()
+            return text
+
+    def audit_events(self) -> Iterator[dict[str, Any]]:
+        """Yield the audit events that are on disk."""
+        for path in sorted(self.audit_directory.glob("*.jsonl")):
+            for line in path.read_text().splitlines():
+                yield json.loads(line)
+
+    def client_properties(self, user: str, mechanism: str = "SCRAM-SHA-256") -> str:
+        """Return the text of a Java client's properties file for this user."""
+        kind = "plain.Plain" if mechanism == "PLAIN" else "scram.Scram"
+        module = f"org.apache.kafka.common.security.{kind}LoginModule"
+        password = self.settings.users[user]
+        return (
+            f"security.protocol={self.settings.protocol}\nsasl.mechanism={mechanism}\n"
+            f'sasl.jaas.config={module} required username="{user}" password="{password}";\n'
+        )
+
+    def stop(self) -> int:
+        """Stop in good order; return the exit code."""
+        if self.server is None:
+            return 0
+        server, self.server = self.server, None
+        return server.terminate(timeout_s=STOP_TIMEOUT_S) if server.running else server.wait(timeout_s=1)
+
+    def kill(self) -> None:
+        """End the node at once, as a power cut would."""
+        if self.server is not None:
+            self.server.kill()
+            self.server = None
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
