@@ -12,7 +12,7 @@ EXAMPLES = """
 kustos explain --bootstrap-server broker:9092 \\
     --principal User:alice --operation Read --topic orders
 kustos explain --metadata-dir /var/lib/kustos/metadata \\
-    --principal User:alice --host 10.0.0.7 --operation Write --topic orders -o json
+    --principal User:alice --host 10.0.0.7 --operation Write --topic orders
 """
 
 Principal = Annotated[

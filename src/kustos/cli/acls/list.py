@@ -27,7 +27,8 @@ EXAMPLES = """
 kustos acls list --bootstrap-server broker:9092
 kustos acls list --bootstrap-server broker:9092 --topic orders \\
     --resource-pattern-type match
-kustos acls list --bootstrap-server broker:9092 --principal User:alice -o json
+kustos acls list --bootstrap-server broker:9092 \\
+    --principal User:alice -o json
 """
 
 

@@ -12,8 +12,9 @@ from kustos.cli.users.options import Mechanism, MechanismName, UserName
 EXAMPLES = """
 kustos users add alice --bootstrap-server broker:9092
 kustos users add alice --bootstrap-server broker:9092 \\
-    --mechanism SCRAM-SHA-512 --iterations 8192 --password-file alice.password
-ALICE=... kustos users add alice --bootstrap-server broker:9092 --password-env ALICE
+    --mechanism SCRAM-SHA-512 --iterations 8192 --password-file alice.txt
+ALICE=... kustos users add alice --bootstrap-server broker:9092 \\
+    --password-env ALICE
 """
 
 Iterations = Annotated[

@@ -4,7 +4,8 @@ from kustos.cli.options import BootstrapServer, CommandConfig, Output
 from kustos.cli.output import OutputFormat
 
 EXAMPLES = """
-kustos users list --bootstrap-server broker:9092 --command-config admin.properties
+kustos users list --bootstrap-server broker:9092 \\
+    --command-config admin.properties
 """
 
 

@@ -1,0 +1,118 @@
+"""The reference page of the command line, made from the commands themselves.
+
+`python -m kustos.cli.reference > docs/reference/cli.md`; a test holds the page against the code.
+"""
+
+import inspect
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+from types import UnionType
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
+
+import typer
+
+from kustos.cli.app import app
+from kustos.cli.failures import EXIT_CODE_MEANINGS
+
+_OPENING = """# The `kustos` command
+
+*Made from the commands by `python -m kustos.cli.reference`; change the code, not this page.*
+
+Every command prints a table for people, or with `--output json` one JSON document for programs. Errors
+go to standard error: a line that begins with `error:`, or with `--output json`
+
+```json
+{"error": {"code": "CLUSTER_AUTHORIZATION_FAILED", "message": "..."}}
+```
+
+where `code` is Kafka's name of the error if the cluster answered one, else one of `USAGE`, `SETTINGS`,
+`INVALID_VALUE`, `CANNOT_CONNECT`, `CONNECTION_CLOSED`, `REQUEST_TIMED_OUT`, `AUTHENTICATION_FAILED`,
+`UNSUPPORTED_VERSION`, `METADATA`, `AUTHORIZER`, `IO`, `INTERRUPTED`. Where some items of a request failed
+and others took effect, the document lists what took effect and the error says how many failed.
+
+`--command-config` takes the properties file of Kafka's tools: `security.protocol`, `sasl.mechanism`
+(PLAIN, SCRAM-SHA-256, SCRAM-SHA-512) with `sasl.jaas.config`, `ssl.truststore.location` and
+`ssl.keystore.location` in PEM with `ssl.truststore.type=PEM` and `ssl.keystore.type=PEM`,
+`ssl.key.password`, `ssl.endpoint.identification.algorithm`, `request.timeout.ms`,
+`socket.connection.setup.timeout.ms`, `client.id`. Other keys are ignored, as Kafka ignores them.
+
+`acls` and `kafka-acls` make, remove and list the same ACLs from the same arguments. Refused here, where
+Kafka's tool removes every ACL of the resource: `acls remove` with `--operation`, `--allow-host` or
+`--deny-host` but without the principal they belong to.
+
+Passwords are never arguments: they come from a prompt, a file or an environment variable.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One command of the tree: `path` is such as `acls add`."""
+
+    path: str
+    function: Callable[..., Any]
+    examples: tuple[str, ...]
+
+
+def commands(tree: typer.Typer = app, path: str = "") -> Iterator[Command]:
+    """Yield every command, groups after their siblings."""
+    for command in tree.registered_commands:
+        if command.name is None or command.callback is None:
+            raise ValueError(f"a command in `kustos {path}` was not added by `register`")
+        examples = tuple(line.removeprefix("  ") for line in (command.epilog or "").split("\n")[2:])
+        yield Command(f"{path} {command.name}".strip(), command.callback, examples)
+    for group in tree.registered_groups:
+        if group.typer_instance is not None:
+            yield from commands(group.typer_instance, f"{path} {group.name}".strip())
+
+
+def page() -> str:
+    """Return the whole page as Markdown."""
+    codes = ["## Exit codes", "", "| code | meaning |", "|---|---|"]
+    codes += [f"| {code:d} | {meaning} |" for code, meaning in EXIT_CODE_MEANINGS.items()]
+    sections = [_OPENING, "\n".join(codes) + "\n"]
+    ordered = sorted(commands(), key=lambda command: command.path)
+    sections += ["\n".join(_section(command)) + "\n" for command in ordered]
+    return "\n".join(sections)
+
+
+def _section(command: Command) -> list[str]:
+    lines = [f"## kustos {command.path}", ""]
+    for paragraph in (inspect.getdoc(command.function) or "").split("\n\n"):
+        lines += [" ".join(paragraph.split()), ""]
+    hints = get_type_hints(command.function, include_extras=True)
+    rows = [
+        _row(parameter, hints[parameter.name])
+        for parameter in inspect.signature(command.function).parameters.values()
+        if get_origin(hints[parameter.name]) is Annotated
+    ]
+    if rows:
+        lines += ["| option | takes | meaning |", "|---|---|---|", *rows, ""]
+    return [*lines, "```console", *command.examples, "```"]
+
+
+def _row(parameter: inspect.Parameter, hint: Any) -> str:
+    kind, info = get_args(hint)[:2]
+    arms = (
+        [arm for arm in get_args(kind) if arm is not type(None)] if get_origin(kind) is UnionType else [kind]
+    )
+    is_list = get_origin(arms[0]) is list
+    declared = [name for name in (info.default, *(info.param_decls or ())) if isinstance(name, str)]
+    names = ", ".join(f"`{name}`" for name in declared) or f"`{info.metavar}`"
+    takes = "" if arms[0] is bool or not declared else f"`{info.metavar}`"
+    if isinstance(arms[0], type) and issubclass(arms[0], Enum):
+        takes = ", ".join(f"`{member.value}`" for member in arms[0])
+    notes = []
+    if parameter.default is inspect.Parameter.empty:
+        notes.append("required")
+    elif parameter.default not in (None, False, ""):
+        notes.append(f"default `{getattr(parameter.default, 'value', parameter.default)}`")
+    if is_list and declared:
+        notes.append("may be repeated")
+    meaning = " ".join([info.help, f"*({', '.join(notes)})*"] if notes else [info.help])
+    return f"| {names} | {takes} | {meaning} |"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page())

@@ -1,0 +1,92 @@
+"""Every command has help, an example that can be read, and its place in the docs."""
+
+import inspect
+import json
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kustos.cli.output import printable
+from kustos.cli.reference import Command, commands, page
+from kustos.cli.run import run
+
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "cli.md"
+WIDTH = 80
+
+COMMANDS = list(commands())
+by_path = pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.path)
+
+
+def test_the_reference_page_is_what_the_code_says() -> None:
+    assert PAGE.read_text() == page(), "run `python -m kustos.cli.reference > docs/reference/cli.md`"
+
+
+@by_path
+def test_every_command_has_help_with_an_example(command: Command) -> None:
+    doc = inspect.getdoc(command.function)
+    assert doc
+    summary = doc.splitlines()[0]
+    assert summary.endswith(".")
+    assert len(summary) <= 60, "the list of commands would cut it"
+    assert command.examples
+    assert all(len(line) <= WIDTH - 4 for line in command.examples), "it would not fit a terminal"
+
+
+@by_path
+def test_every_example_is_a_command_line_of_that_command(command: Command) -> None:
+    joined = "\n".join(command.examples).replace("\\\n", " ")
+    words_before = f"kustos {command.path}".split()
+    for line in joined.splitlines():
+        words = [word for word in shlex.split(line) if "=..." not in word]
+        assert words[: len(words_before)] == words_before
+        known = page().split(f"## kustos {command.path}\n")[1].split("\n## ")[0]
+        for word in words:
+            if word.startswith("-") and word != "--help":
+                assert f"`{word}`" in known, word
+
+
+@by_path
+def test_help_fits_a_terminal(command: Command, capsys: pytest.CaptureFixture[str]) -> None:
+    if command.path == "pipeline":  # its help is its own
+        return
+    assert run([*command.path.split(), "--help"]) == 0
+    said = capsys.readouterr().out
+    assert "Examples:" in said
+    assert all(len(line) <= WIDTH for line in said.splitlines()), said
+
+
+@pytest.mark.parametrize(
+    "arguments", [["acls", "fly"], ["acls", "list"], ["users", "add", "a", "--iterations", "1"]]
+)
+def test_a_usage_error_has_the_one_shape(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([*arguments, "--output=json"]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    document = json.loads(said.err)
+    assert document.keys() == {"error"}
+    assert document["error"].keys() == {"code", "message"}
+    message = document["error"]["message"]
+    assert document["error"]["code"] == "USAGE"
+    assert "--help`" in message
+    assert message[0].islower()
+    assert run(arguments) == 2
+    assert capsys.readouterr().err == f"error: {message}\n"
+
+
+def test_names_cannot_command_the_terminal() -> None:
+    assert printable("orders-ü.1") == "orders-ü.1"
+    assert printable("a\x1b[2Jb\u202ec\n") == r"a\x1b[2Jb\u202ec\n"
+
+
+def test_help_loads_no_heavy_room() -> None:
+    program = (
+        "import sys; from kustos.cli.run import run; run(['--help']); "
+        "heavy = {'kio', 'asyncio', 'pyspark', 'starlette', 'uvicorn', 'structlog', 'rich.console', "
+        "'kustos.wire', 'kustos.metadata', 'kustos.client', 'kustos.gateway', 'kustos.server'}; "
+        "sys.exit(' '.join(sorted(heavy & sys.modules.keys())) or 0)"
+    )
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr

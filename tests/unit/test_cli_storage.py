@@ -1,0 +1,199 @@
+"""`kustos storage` and `kustos explain --metadata-dir` on directories of their own making."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kustos.acl import AclValueError
+from kustos.cli.explanation import java_host
+from kustos.cli.failures import CommandError, ExitCode
+from kustos.cli.run import run
+from kustos.cli.storage.bootstrap import binding_of_document, metadata_level, scram_users
+from kustos.metadata.scram import ScramMechanism, scram_credential
+
+ACL = {
+    "resource_type": "TOPIC",
+    "resource_name": "orders",
+    "pattern_type": "LITERAL",
+    "principal": "User:alice",
+    "host": "*",
+    "operation": "READ",
+    "permission_type": "ALLOW",
+}
+DENY = {**ACL, "resource_name": "*", "host": "0:0:0:0:0:0:0:1", "operation": "ALL", "permission_type": "DENY"}
+
+
+def documents(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, Any, Any]:
+    capsys.readouterr()
+    exit_code = run([*arguments, "-o", "json"])
+    said = capsys.readouterr()
+    document, error = (json.loads(text) if text else None for text in said)
+    return exit_code, document, error
+
+
+@pytest.fixture
+def formatted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+    directory = tmp_path / "meta"
+    (tmp_path / "kustos.properties").write_text(
+        f"node.id=7\nmetadata.log.dir={directory}\nlog.dirs=/nowhere\n"
+    )
+    (tmp_path / "acls.jsonl").write_text(f"{json.dumps(ACL)}\n\n{json.dumps(DENY)}\n{json.dumps(ACL)}\n")
+    (tmp_path / "password").write_text("admin-secret\n")
+    user = f'SCRAM-SHA-512=[name="ad,min",iterations=8192,password-file={tmp_path}/password]'
+    command = ["storage", "format", "-t", "4L6g3nShT-eMCtK--X86sw", "-c", f"{tmp_path}/kustos.properties"]
+    command += [
+        "--add-scram",
+        user,
+        "--acls",
+        f"{tmp_path}/acls.jsonl",
+        "--feature",
+        "metadata.version=4.4-IV2",
+    ]
+    exit_code, document, error = documents(capsys, *command)
+    assert (exit_code, error) == (ExitCode.OK, None)
+    assert document["formatted"] is True
+    return directory
+
+
+def test_what_was_formatted_is_described(formatted: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    exit_code, document, _ = documents(capsys, "storage", "info", "-d", str(formatted))
+    assert exit_code == ExitCode.OK
+    expected = {
+        "cluster_id": "4L6g3nShT-eMCtK--X86sw",
+        "node_id": 7,
+        "metadata_version": "4.4-IV2",
+        "acls": 2,
+        "scram_users": 1,
+        "torn_tail_bytes": 0,
+    }
+    assert expected.items() <= document.items()
+
+
+def test_formatting_twice_fails_unless_it_is_to_be_ignored(
+    formatted: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    again = ["storage", "format", "-t", "random", "-d", str(formatted)]
+    exit_code, _, error = documents(capsys, *again)
+    assert (exit_code, error["error"]["code"]) == (ExitCode.FAILED, "METADATA")
+    exit_code, document, _ = documents(capsys, *again, "--ignore-formatted")
+    assert (exit_code, document["formatted"]) == (ExitCode.OK, False)
+
+
+def test_a_directory_that_is_not_formatted_is_a_failure(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    exit_code, _, error = documents(capsys, "storage", "info", "-d", str(tmp_path))
+    assert (exit_code, error["error"]["code"]) == (ExitCode.FAILED, "METADATA")
+    assert "kustos storage format" in error["error"]["message"]
+
+
+def test_explain_reads_a_directory(formatted: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    question = ["explain", "--metadata-dir", str(formatted), "--principal", "User:alice"]
+    question += ["--operation", "Describe", "--topic", "orders"]
+    exit_code, document, _ = documents(capsys, *question)
+    assert (exit_code, document["result"]) == (ExitCode.OK, "ALLOWED")
+    assert document["rule"] == {"kind": "MatchingAcl", "acl": ACL}
+    assert document["unmatched"] == [DENY]
+    exit_code, document, _ = documents(capsys, *question, "--host", "::1", "--exit-code")
+    assert (exit_code, document["result"]) == (ExitCode.DENIED, "DENIED")
+    assert document["matching"] == [DENY, ACL]
+    assert document["overruled"] == [ACL]
+    exit_code, document, _ = documents(capsys, *question, "--host", "::1", "--super-users", "User:alice")
+    assert document["rule"] == {"kind": "SuperUser", "acl": None}
+
+
+def test_explain_says_why_in_words(formatted: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    question = ["explain", "--metadata-dir", str(formatted), "--principal", "User:bob"]
+    assert run([*question, "--operation", "Read", "--topic", "t", "--allow-everyone-if-no-acl-found"]) == 0
+    assert "no ACL allows it" in capsys.readouterr().out
+    assert run([*question, "--operation", "Read", "--group", "g", "--allow-everyone-if-no-acl-found"]) == 0
+    assert "the default then is to allow" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["--topic", "t", "--group", "g"],
+        ["--topic", "t", "--host", "localhost"],
+        ["--topic", "t", "--bootstrap-server", "h:1"],
+        ["--topic", "t", "--principal", "User:*"],
+        ["--topic", "t", "--operation", "any"],
+    ],
+)
+def test_a_question_without_meaning_is_a_usage_error(
+    arguments: list[str], formatted: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    base = ["explain", "--metadata-dir", str(formatted), "--principal", "User:a", "--operation", "Read"]
+    exit_code, _, error = documents(capsys, *base, *arguments)
+    assert (exit_code, error["error"]["code"]) == (ExitCode.USAGE, "USAGE")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SCRAM-SHA-256=[name=a,password=topsecret]",
+        "SCRAM-SHA-256=[name=a,saltedpassword=topsecret]",
+        "SCRAM-SHA-1=[name=a]",
+        "[name=a,password=topsecret]",
+        "SCRAM-SHA-256=[password-env=topsecret]",
+        "SCRAM-SHA-256=[name=a,iterations=1]",
+        "SCRAM-SHA-256=[name=a,name=b]",
+        "SCRAM-SHA-256=[name=a,color=topsecret]",
+        'SCRAM-SHA-256=[name=a,"topsecret"]',
+    ],
+)
+def test_a_user_in_another_form_is_refused_and_no_secret_shown(text: str) -> None:
+    with pytest.raises(CommandError) as caught:
+        scram_users([text])
+    assert caught.value.failure.exit_code is ExitCode.USAGE
+    assert "topsecret" not in str(caught.value)
+
+
+def test_the_credential_is_that_of_the_password(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("THE_PASSWORD", "p,w")
+    (user,) = scram_users(["SCRAM-SHA-256=[name=a,password-env=THE_PASSWORD]"])
+    salt = user.credential.salt
+    assert user.credential == scram_credential(ScramMechanism.SCRAM_SHA_256, "p,w", salt, 4096)
+
+
+def test_the_metadata_version_is_a_name_a_release_or_a_level() -> None:
+    assert metadata_level(["metadata.version=33"], None) == metadata_level([], "4.4-IV2") == 33
+    assert metadata_level([], "4.4") == 33
+    for features, release in ((["group.version=1"], None), (["metadata.version=99"], None), ([], "5.0")):
+        with pytest.raises(CommandError):
+            metadata_level(features, release)
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        [],
+        {**ACL, "extra": "x"},
+        {key: value for key, value in ACL.items() if key != "host"},
+        {**ACL, "operation": "FLY"},
+        {**ACL, "operation": "ANY"},
+        {**ACL, "pattern_type": "MATCH"},
+        {**ACL, "principal": "alice"},
+        {**ACL, "host": None},
+    ],
+)
+def test_what_is_no_acl_is_refused(document: Any) -> None:
+    with pytest.raises((CommandError, AclValueError)):
+        binding_of_document(document)
+
+
+@pytest.mark.parametrize(
+    ("text", "host"),
+    [
+        ("10.0.0.1", "10.0.0.1"),
+        ("::1", "0:0:0:0:0:0:0:1"),
+        ("2001:DB8::a", "2001:db8:0:0:0:0:0:a"),
+        ("::ffff:10.0.0.1", "10.0.0.1"),
+        ("fe80::1%eth0", "fe80:0:0:0:0:0:0:1%eth0"),
+    ],
+)
+def test_hosts_are_asked_for_in_javas_form(text: str, host: str) -> None:
+    assert java_host(text) == host
