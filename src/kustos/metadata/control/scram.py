@@ -1,0 +1,172 @@
+"""SCRAM credentials altered and described: pure functions of an image, after `ScramControlManager`."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from kio.schema.errors import ErrorCode
+
+from kustos.metadata.control.results import (
+    EXCESSIVE_BATCH,
+    MAX_RECORDS_PER_USER_OPERATION,
+    ApiError,
+    ControlResult,
+)
+from kustos.metadata.errors import RecordError
+from kustos.metadata.features import SCRAM_LEVEL
+from kustos.metadata.image import MetadataImage, scram_record
+from kustos.metadata.records import MetadataRecord, RemoveUserScramCredentialRecord
+from kustos.metadata.records.fields import string_field
+from kustos.metadata.scram import (
+    MAX_ITERATIONS,
+    MIN_ITERATIONS,
+    ScramMechanism,
+    credential_from_salted_password,
+)
+
+_TWICE = "A user credential cannot be altered twice in the same request"
+
+
+@dataclass(frozen=True, slots=True)
+class ScramDeletion:
+    """Take a credential away; `mechanism` is the code as it came."""
+
+    user: str
+    mechanism: int
+
+
+@dataclass(frozen=True, slots=True)
+class ScramUpsertion:
+    """Make or replace a credential from a salted password; `mechanism` is the code as it came."""
+
+    user: str
+    mechanism: int
+    iterations: int
+    salt: bytes = field(repr=False)
+    salted_password: bytes = field(repr=False)
+
+
+Alteration = ScramDeletion | ScramUpsertion
+
+
+@dataclass(frozen=True, slots=True)
+class ScramAlterResult:
+    """One user: altered, or the error."""
+
+    user: str
+    error: ApiError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ScramCredentialInfo:
+    """All of a credential that may leave the node."""
+
+    mechanism: int
+    iterations: int
+
+
+@dataclass(frozen=True, slots=True)
+class ScramDescribeResult:
+    """One user: its credentials without their secrets, or the error."""
+
+    user: str
+    credentials: tuple[ScramCredentialInfo, ...] = ()
+    error: ApiError | None = None
+
+
+def alter_scram(
+    image: MetadataImage, deletions: Sequence[ScramDeletion], upsertions: Sequence[ScramUpsertion]
+) -> ControlResult[ScramAlterResult]:
+    """Return the records of the valid alterations and one result per user.
+
+    Results come as Kafka's do: deletions, then upsertions, then errors. A user named twice, whatever
+    the mechanisms, fails; the others proceed.
+    """
+    accepted: dict[str, Alteration] = {}
+    errors: dict[str, ApiError] = {}
+    alterations: tuple[Alteration, ...] = (*deletions, *upsertions)
+    for asked in alterations:
+        if asked.user in errors:
+            continue
+        error: ApiError | None
+        if accepted.pop(asked.user, None) is not None:
+            error = ApiError(ErrorCode.duplicate_resource, _TWICE)
+        else:
+            error = _alteration_error(image, asked)
+        if error is None:
+            accepted[asked.user] = asked
+        else:
+            errors[asked.user] = error
+    if len(accepted) > MAX_RECORDS_PER_USER_OPERATION:
+        refused = ApiError(ErrorCode.policy_violation, EXCESSIVE_BATCH)
+        users = dict.fromkeys(asked.user for asked in alterations)
+        return ControlResult((), tuple(ScramAlterResult(user, refused) for user in users))
+    results = [
+        *(ScramAlterResult(user) for user in accepted),
+        *(ScramAlterResult(user, error) for user, error in errors.items()),
+    ]
+    return ControlResult(tuple(map(_record, accepted.values())), tuple(results))
+
+
+def _alteration_error(image: MetadataImage, asked: Alteration) -> ApiError | None:
+    if image.metadata_version < SCRAM_LEVEL:
+        return ApiError(ErrorCode.unsupported_version, "The current metadata.version does not support SCRAM")
+    if not asked.user:
+        return _unacceptable("Username must not be empty")
+    if ScramMechanism.from_code(asked.mechanism) is None:
+        return ApiError(ErrorCode.unsupported_sasl_mechanism, "Unknown SCRAM mechanism")
+    if isinstance(asked, ScramUpsertion):
+        return _upsertion_error(asked)
+    if (asked.user, asked.mechanism) not in image.scram_credentials:
+        return ApiError(
+            ErrorCode.resource_not_found, "Attempt to delete a user credential that does not exist"
+        )
+    return None
+
+
+def _upsertion_error(asked: ScramUpsertion) -> ApiError | None:
+    if asked.iterations < MIN_ITERATIONS:
+        return _unacceptable("Too few iterations")
+    if asked.iterations > MAX_ITERATIONS:
+        return _unacceptable("Too many iterations")
+    if not asked.salted_password:
+        # Java refuses an empty HMAC key, which Kafka reports as unknown and without a text
+        return ApiError(ErrorCode.unknown_server_error)
+    try:
+        string_field(asked.user)
+    except RecordError as unfit:
+        return _unacceptable(str(unfit))
+    return None
+
+
+def _unacceptable(message: str) -> ApiError:
+    return ApiError(ErrorCode.unacceptable_credential, message)
+
+
+def _record(asked: Alteration) -> MetadataRecord:
+    if isinstance(asked, ScramDeletion):
+        return RemoveUserScramCredentialRecord(asked.user, asked.mechanism)
+    credential = credential_from_salted_password(
+        ScramMechanism(asked.mechanism), asked.salted_password, asked.salt, asked.iterations
+    )
+    return scram_record(asked.user, asked.mechanism, credential)
+
+
+def describe_scram(image: MetadataImage, users: Sequence[str] = ()) -> tuple[ScramDescribeResult, ...]:
+    """Return one result per distinct user asked for; for none asked, one per user there is."""
+    known: dict[str, list[ScramCredentialInfo]] = {}
+    for (user, mechanism), credential in image.scram_credentials.items():
+        known.setdefault(user, []).append(ScramCredentialInfo(mechanism, credential.iterations))
+    counts: dict[str, int] = {}
+    for user in users or known:
+        counts[user] = counts.get(user, 0) + 1
+    return tuple(_describe(user, count, known.get(user)) for user, count in counts.items())
+
+
+def _describe(user: str, count: int, known: list[ScramCredentialInfo] | None) -> ScramDescribeResult:
+    if count > 1:
+        message = "Cannot describe SCRAM credentials for the same user twice in a single request: "
+        return ScramDescribeResult(user, error=ApiError(ErrorCode.duplicate_resource, message + user))
+    if known is None:
+        message = "Attempt to describe a user credential that does not exist: "
+        return ScramDescribeResult(user, error=ApiError(ErrorCode.resource_not_found, message + user))
+    return ScramDescribeResult(user, tuple(known))

@@ -1,0 +1,63 @@
+"""Feature levels: which metadata.version allows what (`MetadataVersion` of Kafka 4.4.0)."""
+
+from typing import Final
+
+METADATA_VERSION_FEATURE: Final = "metadata.version"
+
+METADATA_VERSION_NAMES: Final[dict[int, str]] = {
+    7: "3.3-IV3",
+    8: "3.4-IV0",
+    9: "3.5-IV0",
+    10: "3.5-IV1",
+    11: "3.5-IV2",
+    12: "3.6-IV0",
+    13: "3.6-IV1",
+    14: "3.6-IV2",
+    15: "3.7-IV0",
+    16: "3.7-IV1",
+    17: "3.7-IV2",
+    18: "3.7-IV3",
+    19: "3.7-IV4",
+    20: "3.8-IV0",
+    21: "3.9-IV0",
+    22: "4.0-IV0",
+    23: "4.0-IV1",
+    24: "4.0-IV2",
+    25: "4.0-IV3",
+    26: "4.1-IV0",
+    27: "4.1-IV1",
+    28: "4.2-IV0",
+    29: "4.2-IV1",
+    30: "4.3-IV0",
+    31: "4.4-IV0",
+    32: "4.4-IV1",
+    33: "4.4-IV2",
+}
+"""Level to name; 34 and up are not in production in 4.4."""
+
+MINIMUM_LEVEL: Final = min(METADATA_VERSION_NAMES)
+LATEST_LEVEL: Final = max(METADATA_VERSION_NAMES)
+DEFAULT_LEVEL: Final = 30
+"""4.3-IV0: what the newest published Kafka tools still read."""
+
+SCRAM_LEVEL: Final = 11
+DELEGATION_TOKEN_LEVEL: Final = 14
+CIDR_ACL_LEVEL: Final = 32
+
+
+def metadata_version_name(level: int) -> str:
+    """Return the name of a level, such as `4.3-IV0`; an unknown level is shown as its number."""
+    return METADATA_VERSION_NAMES.get(level, str(level))
+
+
+def metadata_version_level(name: str) -> int | None:
+    """Return the level of a name such as `4.3-IV0`, or of a release such as `4.3`; None if unknown.
+
+    A release means its newest level, as in `kafka-storage format --release-version`.
+    """
+    found = [
+        level
+        for level, known in METADATA_VERSION_NAMES.items()
+        if name == known or known.startswith(f"{name}-IV")
+    ]
+    return max(found, default=None)

@@ -1,0 +1,37 @@
+"""The image: what the records add up to, and who is told when it changes."""
+
+from kustos.metadata.image.changes import (
+    AclAdded,
+    AclRemoved,
+    Change,
+    DelegationTokenRemoved,
+    DelegationTokenSet,
+    FeatureLevelSet,
+    MetadataDelta,
+    MetadataPublisher,
+    ScramCredentialRemoved,
+    ScramCredentialSet,
+)
+from kustos.metadata.image.image import EMPTY_IMAGE, MetadataImage, ScramKey, acl_record, scram_record
+from kustos.metadata.image.replay import ImageBuilder, binding_of, image_of
+
+__all__ = [
+    "EMPTY_IMAGE",
+    "AclAdded",
+    "AclRemoved",
+    "Change",
+    "DelegationTokenRemoved",
+    "DelegationTokenSet",
+    "FeatureLevelSet",
+    "ImageBuilder",
+    "MetadataDelta",
+    "MetadataImage",
+    "MetadataPublisher",
+    "ScramCredentialRemoved",
+    "ScramCredentialSet",
+    "ScramKey",
+    "acl_record",
+    "binding_of",
+    "image_of",
+    "scram_record",
+]

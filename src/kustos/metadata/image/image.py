@@ -1,0 +1,94 @@
+"""The state that the records of the log add up to, at one offset; frozen, swapped whole."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Final
+from uuid import UUID
+
+from kustos.acl import AclBinding
+from kustos.metadata.features import METADATA_VERSION_FEATURE, MINIMUM_LEVEL
+from kustos.metadata.records import (
+    AccessControlEntryRecord,
+    DelegationTokenRecord,
+    FeatureLevelRecord,
+    MetadataRecord,
+    UserScramCredentialRecord,
+)
+from kustos.metadata.scram import ScramCredential
+
+ScramKey = tuple[str, int]
+"""User name and mechanism code (a `ScramMechanism`, or a number that nobody knows)."""
+
+_NOTHING: Final[Mapping[Any, Any]] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataImage:
+    """Everything that concerns security, as of `offset` (-1: before the first record) in `epoch`.
+
+    `acl_ids` is the inverse of `acls`: Kafka holds no two equal ACLs.
+    """
+
+    offset: int = -1
+    epoch: int = 0
+    features: Mapping[str, int] = field(default_factory=lambda: _NOTHING)
+    acls: Mapping[UUID, AclBinding] = field(default_factory=lambda: _NOTHING)
+    acl_ids: Mapping[AclBinding, UUID] = field(default_factory=lambda: _NOTHING)
+    scram_credentials: Mapping[ScramKey, ScramCredential] = field(default_factory=lambda: _NOTHING, repr=False)
+    delegation_tokens: Mapping[str, DelegationTokenRecord] = field(default_factory=lambda: _NOTHING)
+
+    @property
+    def metadata_version(self) -> int:
+        """The level of metadata.version; without a record it is the lowest that Kafka 4 supports."""
+        return self.features.get(METADATA_VERSION_FEATURE, MINIMUM_LEVEL)
+
+    def records(self) -> Iterator[MetadataRecord]:
+        """Yield the records of a snapshot of this image: replayed on an empty one they give it back."""
+        levels = sorted(self.features.items(), key=lambda item: item[0] != METADATA_VERSION_FEATURE)
+        for name, level in levels:
+            yield FeatureLevelRecord(name, level)
+        for (name, mechanism), credential in self.scram_credentials.items():
+            yield scram_record(name, mechanism, credential)
+        for acl_id, binding in self.acls.items():
+            yield acl_record(acl_id, binding)
+        yield from self.delegation_tokens.values()
+
+    def same_state(self, other: "MetadataImage") -> bool:
+        """Return whether both mean the same, at whatever offsets."""
+        return (
+            self.features == other.features
+            and self.acls == other.acls
+            and self.scram_credentials == other.scram_credentials
+            and self.delegation_tokens == other.delegation_tokens
+        )
+
+
+EMPTY_IMAGE: Final = MetadataImage()
+
+
+def acl_record(acl_id: UUID, binding: AclBinding) -> AccessControlEntryRecord:
+    """Return the record that makes this ACL."""
+    pattern, entry = binding.pattern, binding.entry
+    return AccessControlEntryRecord(
+        acl_id,
+        pattern.resource_type,
+        pattern.name,
+        pattern.pattern_type,
+        entry.principal,
+        entry.host,
+        entry.operation,
+        entry.permission_type,
+    )
+
+
+def scram_record(user: str, mechanism: int, credential: ScramCredential) -> UserScramCredentialRecord:
+    """Return the record that sets this credential."""
+    return UserScramCredentialRecord(
+        user,
+        mechanism,
+        credential.salt,
+        credential.stored_key,
+        credential.server_key,
+        credential.iterations,
+    )

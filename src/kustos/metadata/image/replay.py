@@ -1,0 +1,212 @@
+"""Records become state: one record at a time, copy on first write.
+
+A builder starts from an image and copies a map only when a record touches it, so that a batch costs
+one copy of what it changes and the image it started from stays as it was. Records between Begin and
+End of a metadata transaction (KIP-868) are held back, and dropped by an Abort.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+from kustos.acl import (
+    AccessControlEntry,
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    AclValueError,
+    PatternType,
+    ResourcePattern,
+    ResourceType,
+)
+from kustos.metadata.errors import ReplayError
+from kustos.metadata.image.changes import (
+    AclAdded,
+    AclRemoved,
+    Change,
+    DelegationTokenRemoved,
+    DelegationTokenSet,
+    FeatureLevelSet,
+    ScramCredentialRemoved,
+    ScramCredentialSet,
+)
+from kustos.metadata.image.image import EMPTY_IMAGE, MetadataImage
+from kustos.metadata.records import (
+    AbortTransactionRecord,
+    AccessControlEntryRecord,
+    BeginTransactionRecord,
+    DelegationTokenRecord,
+    EndTransactionRecord,
+    FeatureLevelRecord,
+    MetadataRecord,
+    NoOpRecord,
+    OpaqueRecord,
+    RemoveAccessControlEntryRecord,
+    RemoveDelegationTokenRecord,
+    RemoveUserScramCredentialRecord,
+    UserScramCredentialRecord,
+)
+from kustos.metadata.scram import ScramCredential
+
+
+class ImageBuilder:
+    """A working copy of an image. `replay` raises `ReplayError` and is then not to be used further."""
+
+    __slots__ = ("_base", "_held", "_maps")
+
+    def __init__(self, base: MetadataImage = EMPTY_IMAGE) -> None:
+        self._base = base
+        self._maps: dict[str, dict[Any, Any]] = {}
+        self._held: list[MetadataRecord] | None = None
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether records are held back until the transaction ends."""
+        return self._held is not None
+
+    def replay(self, record: MetadataRecord) -> tuple[Change, ...]:
+        """Apply one record; return what it changed, in order (many only where a transaction ends)."""
+        if self._held is not None:
+            return self._replay_in_transaction(self._held, record)
+        if isinstance(record, BeginTransactionRecord):
+            self._held = []
+            return ()
+        if isinstance(record, EndTransactionRecord | AbortTransactionRecord):
+            raise ReplayError("a metadata transaction ends that never began")
+        change = self._apply(record)
+        return () if change is None else (change,)
+
+    def replay_all(self, records: Iterable[MetadataRecord]) -> tuple[Change, ...]:
+        """Apply records in order; return all that they changed."""
+        return tuple(change for record in records for change in self.replay(record))
+
+    def view(self) -> MetadataImage:
+        """Return the state so far without a copy; it moves on with the builder."""
+        return self.build(self._base.offset, self._base.epoch)
+
+    def build(self, offset: int, epoch: int) -> MetadataImage:
+        """Return the state as an image; the builder is done with then."""
+        return MetadataImage(
+            offset,
+            epoch,
+            **{name: self._frozen(name) for name in _MAPS},
+        )
+
+    def _replay_in_transaction(
+        self, held: list[MetadataRecord], record: MetadataRecord
+    ) -> tuple[Change, ...]:
+        if isinstance(record, BeginTransactionRecord):
+            raise ReplayError("a metadata transaction begins inside another one")
+        if isinstance(record, AbortTransactionRecord):
+            self._held = None
+            return ()
+        if isinstance(record, EndTransactionRecord):
+            self._held = None
+            return self.replay_all(held)
+        held.append(record)
+        return ()
+
+    def _apply(self, record: MetadataRecord) -> Change | None:
+        if isinstance(record, OpaqueRecord | NoOpRecord):
+            return None
+        return _APPLY[type(record)](self, record)
+
+    def _frozen(self, name: str) -> Mapping[Any, Any]:
+        changed = self._maps.get(name)
+        base: Mapping[Any, Any] = getattr(self._base, name)
+        return base if changed is None else MappingProxyType(changed)
+
+    def _map(self, name: str) -> dict[Any, Any]:
+        if name not in self._maps:
+            self._maps[name] = dict(getattr(self._base, name))
+        return self._maps[name]
+
+    def _look(self, name: str, key: object) -> Any:
+        known = self._maps.get(name)
+        return (getattr(self._base, name) if known is None else known).get(key)
+
+    def _add_acl(self, record: AccessControlEntryRecord) -> Change:
+        binding = binding_of(record)
+        if self._look("acls", record.id) is not None:
+            raise ReplayError(f"the ACL id `{record.id}` is made twice")
+        if self._look("acl_ids", binding) is not None:
+            raise ReplayError(f"the ACL `{record.id}` is equal to `{self._look('acl_ids', binding)}`")
+        self._map("acls")[record.id] = binding
+        self._map("acl_ids")[binding] = record.id
+        return AclAdded(record.id, binding)
+
+    def _remove_acl(self, record: RemoveAccessControlEntryRecord) -> Change:
+        binding: AclBinding | None = self._look("acls", record.id)
+        if binding is None:
+            raise ReplayError(f"the ACL id `{record.id}` is removed, but there is none")
+        del self._map("acls")[record.id]
+        del self._map("acl_ids")[binding]
+        return AclRemoved(record.id, binding)
+
+    def _set_scram(self, record: UserScramCredentialRecord) -> Change:
+        credential = ScramCredential(record.salt, record.stored_key, record.server_key, record.iterations)
+        self._map("scram_credentials")[record.name, record.mechanism] = credential
+        return ScramCredentialSet(record.name, record.mechanism, credential)
+
+    def _remove_scram(self, record: RemoveUserScramCredentialRecord) -> Change:
+        key = (record.name, record.mechanism)
+        if self._look("scram_credentials", key) is None:
+            raise ReplayError(f"the SCRAM credential of `{record.name}` is removed, but there is none")
+        del self._map("scram_credentials")[key]
+        return ScramCredentialRemoved(*key)
+
+    def _set_feature(self, record: FeatureLevelRecord) -> Change:
+        if record.feature_level == 0:
+            self._map("features").pop(record.name, None)
+        else:
+            self._map("features")[record.name] = record.feature_level
+        return FeatureLevelSet(record.name, record.feature_level)
+
+    def _set_token(self, record: DelegationTokenRecord) -> Change:
+        self._map("delegation_tokens")[record.token_id] = record
+        return DelegationTokenSet(record)
+
+    def _remove_token(self, record: RemoveDelegationTokenRecord) -> Change:
+        if self._map("delegation_tokens").pop(record.token_id, None) is None:
+            raise ReplayError(f"the delegation token `{record.token_id}` is removed, but there is none")
+        return DelegationTokenRemoved(record.token_id)
+
+
+_MAPS: Final = ("features", "acls", "acl_ids", "scram_credentials", "delegation_tokens")
+
+_APPLY: Final[dict[type[Any], Callable[[ImageBuilder, Any], Change]]] = {
+    AccessControlEntryRecord: ImageBuilder._add_acl,
+    RemoveAccessControlEntryRecord: ImageBuilder._remove_acl,
+    UserScramCredentialRecord: ImageBuilder._set_scram,
+    RemoveUserScramCredentialRecord: ImageBuilder._remove_scram,
+    FeatureLevelRecord: ImageBuilder._set_feature,
+    DelegationTokenRecord: ImageBuilder._set_token,
+    RemoveDelegationTokenRecord: ImageBuilder._remove_token,
+}
+
+
+def binding_of(record: AccessControlEntryRecord) -> AclBinding:
+    """Return the ACL of a record; raise `ReplayError` for one that no controller would have made."""
+    try:
+        return AclBinding(
+            ResourcePattern(
+                ResourceType.from_code(record.resource_type),
+                record.resource_name,
+                PatternType.from_code(record.pattern_type),
+            ),
+            AccessControlEntry(
+                record.principal,
+                record.host,
+                AclOperation.from_code(record.operation),
+                AclPermissionType.from_code(record.permission_type),
+            ),
+        )
+    except AclValueError as error:
+        raise ReplayError(f"the ACL `{record.id}` cannot be: {error}") from error
+
+
+def image_of(records: Iterable[MetadataRecord], offset: int = -1, epoch: int = 0) -> MetadataImage:
+    """Return the image that these records add up to."""
+    builder = ImageBuilder()
+    builder.replay_all(records)
+    return builder.build(offset, epoch)

@@ -1,0 +1,157 @@
+"""The names and small text files of a metadata log directory, as Kafka lays them out.
+
+`<metadata.log.dir>/meta.properties` says whose directory it is; `__cluster_metadata-0/` beside it holds
+segments (`%020d.log`), snapshots (`%020d-%010d.checkpoint`: end offset, epoch) and three small files.
+"""
+
+import base64
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Self
+from uuid import UUID
+
+from kustos.metadata.errors import DirectoryError, LogDamagedError
+
+METADATA_PARTITION: Final = "__cluster_metadata-0"
+META_PROPERTIES: Final = "meta.properties"
+LOCK_FILE: Final = ".lock"
+LEADER_EPOCH_CHECKPOINT: Final = "leader-epoch-checkpoint"
+QUORUM_STATE: Final = "quorum-state"
+PARTITION_METADATA: Final = "partition.metadata"
+LEGACY_BOOTSTRAP: Final = "bootstrap.checkpoint"
+"""Before Kafka 4.4 a formatted directory kept its first records here; a controller copied them once."""
+
+METADATA_TOPIC_ID: Final = UUID(int=1)
+
+_SEGMENT: Final = re.compile(r"([0-9]{20})\.log")
+_SNAPSHOT: Final = re.compile(r"([0-9]{20})-([0-9]{10})\.checkpoint")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class SnapshotId:
+    """What a snapshot contains: everything below `end_offset`, the last of it from `epoch`."""
+
+    end_offset: int
+    epoch: int
+
+    @property
+    def file_name(self) -> str:
+        """Its file's name."""
+        return f"{self.end_offset:020d}-{self.epoch:010d}.checkpoint"
+
+    @classmethod
+    def of(cls, file_name: str) -> Self | None:
+        """Return the id that a file name spells, None if it spells none."""
+        match = _SNAPSHOT.fullmatch(file_name)
+        return None if match is None else cls(int(match[1]), int(match[2]))
+
+
+BOOTSTRAP_SNAPSHOT: Final = SnapshotId(0, 0)
+
+
+def segment_name(base_offset: int) -> str:
+    """Return the name of the segment that begins at this offset."""
+    return f"{base_offset:020d}.log"
+
+
+def segment_base_offset(file_name: str) -> int | None:
+    """Return the offset that a segment's name spells, None if it spells none."""
+    match = _SEGMENT.fullmatch(file_name)
+    return None if match is None else int(match[1])
+
+
+def uuid_text(value: UUID) -> str:
+    """Return Kafka's text form of a UUID: 22 characters of URL-safe Base64."""
+    return base64.urlsafe_b64encode(value.bytes).decode().rstrip("=")
+
+
+def uuid_of_text(text: str) -> UUID:
+    """Return the UUID that 22 characters of URL-safe Base64 spell; raise `ValueError` if they do not."""
+    data = base64.b64decode(text + "==", altchars=b"-_", validate=True)
+    if len(text) != 22 or len(data) != 16:
+        raise ValueError(f"`{text}` is no UUID in 22 characters of URL-safe Base64")
+    return UUID(bytes=data)
+
+
+@dataclass(frozen=True, slots=True)
+class MetaProperties:
+    """Whose directory it is (`meta.properties`, version 1; version 0 is read too)."""
+
+    cluster_id: str
+    node_id: int
+    directory_id: UUID | None = None
+
+    def encode(self) -> bytes:
+        """Return the file."""
+        lines = ["#", f"cluster.id={self.cluster_id}"]
+        if self.directory_id is not None:
+            lines.append(f"directory.id={uuid_text(self.directory_id)}")
+        return "\n".join([*lines, f"node.id={self.node_id}", "version=1", ""]).encode()
+
+    @classmethod
+    def decode(cls, data: bytes, path: Path) -> Self:
+        """Return what the file says; raise `DirectoryError` for what Kafka would not accept."""
+        entries = _properties(data, path)
+        version = entries.get("version", "0")
+        node_key = {"0": "broker.id", "1": "node.id"}.get(version)
+        if node_key is None:
+            raise DirectoryError(f"`{path}` has version `{version}`, only 0 and 1 are known")
+        if "cluster.id" not in entries or node_key not in entries:
+            raise DirectoryError(f"`{path}` lacks `cluster.id` or `{node_key}`, format the directory anew")
+        directory_id = entries.get("directory.id")
+        try:
+            return cls(
+                entries["cluster.id"],
+                int(entries[node_key]),
+                None if directory_id is None else uuid_of_text(directory_id),
+            )
+        except ValueError as error:
+            raise DirectoryError(f"`{path}` is malformed: {error}") from error
+
+
+def _properties(data: bytes, path: Path) -> dict[str, str]:
+    try:
+        lines = data.decode("latin-1").splitlines()
+        stripped = [line.strip() for line in lines]
+        pairs = [line.partition("=") for line in stripped if line and line[0] not in "#!"]
+    except UnicodeDecodeError as error:  # pragma: no cover - latin-1 decodes every byte
+        raise DirectoryError(f"`{path}` is no properties file") from error
+    return {key.strip(): value.strip().replace("\\:", ":").replace("\\=", "=") for key, _, value in pairs}
+
+
+def encode_epochs(epochs: tuple[tuple[int, int], ...]) -> bytes:
+    """Return a leader-epoch-checkpoint: pairs of (epoch, its first offset)."""
+    lines = ["0", str(len(epochs)), *(f"{epoch} {offset}" for epoch, offset in epochs), ""]
+    return "\n".join(lines).encode()
+
+
+def encode_partition_metadata() -> bytes:
+    """Return the file that names the topic's id."""
+    return f"version: 0\ntopic_id: {uuid_text(METADATA_TOPIC_ID)}".encode()
+
+
+def encode_quorum_state(leader_id: int, epoch: int) -> bytes:
+    """Return a quorum-state of version 0 in which the only voter leads this epoch."""
+    state = {
+        "clusterId": "",
+        "leaderId": leader_id,
+        "leaderEpoch": epoch,
+        "votedId": -1,
+        "appliedOffset": 0,
+        "currentVoters": [{"voterId": leader_id}],
+        "data_version": 0,
+    }
+    return json.dumps(state, separators=(",", ":")).encode()
+
+
+def decode_quorum_epoch(data: bytes, path: Path) -> int:
+    """Return the epoch that a quorum-state of any version names; raise `LogDamagedError` if none."""
+    try:
+        epoch = json.loads(data)["leaderEpoch"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise LogDamagedError(f"`{path}` is no quorum state; restore it from a copy") from error
+    if not isinstance(epoch, int):
+        raise LogDamagedError(f"`{path}` names no epoch; restore it from a copy")
+    return epoch

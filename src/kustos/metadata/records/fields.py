@@ -1,0 +1,116 @@
+"""Readers and writers of single fields, in the flexible encoding that every metadata record uses."""
+
+import struct
+from typing import Final
+from uuid import UUID
+
+from kustos.metadata.errors import RecordError
+from kustos.wire.errors import MalformedMessageError
+from kustos.wire.primitives import read_uvarint, uvarint
+
+MAX_STRING_SIZE_BYTES: Final = 0x7FFF
+"""Kafka's generated code refuses longer strings, both reading and writing."""
+
+INT8: Final = struct.Struct(">b")
+INT16: Final = struct.Struct(">h")
+UINT16: Final = struct.Struct(">H")
+INT32: Final = struct.Struct(">i")
+INT64: Final = struct.Struct(">q")
+
+
+class FieldReader:
+    """Walks over the bytes of one record; every method raises `RecordError` where they do not fit."""
+
+    __slots__ = ("_data", "_position")
+
+    def __init__(self, data: bytes, position: int = 0) -> None:
+        self._data = data
+        self._position = position
+
+    def uvarint(self) -> int:
+        """Return an unsigned varint of at most 31 bits."""
+        try:
+            value, self._position = read_uvarint(self._data, self._position)
+        except MalformedMessageError as error:
+            raise RecordError(f"a metadata record is malformed: {error}") from None
+        return value
+
+    def take(self, size_bytes: int) -> bytes:
+        """Return the next bytes."""
+        end = self._position + size_bytes
+        if end > len(self._data):
+            raise RecordError("a metadata record ends inside a field")
+        data = self._data[self._position : end]
+        self._position = end
+        return data
+
+    def number(self, form: struct.Struct) -> int:
+        """Return an integer of fixed width."""
+        value: int = form.unpack(self.take(form.size))[0]
+        return value
+
+    def bytes_(self) -> bytes:
+        """Return a compact byte string."""
+        size = self.uvarint() - 1
+        if size < 0:
+            raise RecordError("a metadata record has null in a field that cannot be null")
+        return self.take(size)
+
+    def string(self) -> str:
+        """Return a compact string."""
+        data = self.bytes_()
+        if len(data) > MAX_STRING_SIZE_BYTES:
+            raise RecordError(f"a string in a metadata record has {len(data)} bytes, 32767 are allowed")
+        try:
+            return data.decode()
+        except UnicodeDecodeError:
+            raise RecordError("a string in a metadata record is not UTF-8") from None
+
+    def uuid(self) -> UUID:
+        """Return a UUID."""
+        return UUID(bytes=self.take(16))
+
+    def rest(self) -> bytes:
+        """Return whatever is left."""
+        return self.take(len(self._data) - self._position)
+
+    def tags(self) -> list[tuple[int, bytes]]:
+        """Return the tagged fields that end a struct."""
+        return [(self.uvarint(), self.take(self.uvarint())) for _ in range(self.uvarint())]
+
+    def no_tags(self) -> None:
+        """Read the end of a struct that has no tagged fields; one that comes anyway is refused.
+
+        Kafka would keep an unknown tag. Dropping it here could change what a record means.
+        """
+        if self.tags():
+            raise RecordError("a metadata record has a tagged field that nobody knows")
+
+    def end(self) -> None:
+        """Raise `RecordError` if bytes are left over."""
+        if self._position != len(self._data):
+            raise RecordError(f"a metadata record has {len(self._data) - self._position} bytes too many")
+
+
+def bytes_field(value: bytes) -> bytes:
+    """Return a compact byte string."""
+    return uvarint(len(value) + 1) + value
+
+
+def string_field(value: str) -> bytes:
+    """Return a compact string; raise `RecordError` for what Kafka could not read."""
+    try:
+        data = value.encode()
+    except UnicodeEncodeError:
+        raise RecordError("a text holds half of a surrogate pair, which UTF-8 cannot express") from None
+    if len(data) > MAX_STRING_SIZE_BYTES:
+        raise RecordError(f"a text has {len(data)} bytes of UTF-8, a record holds at most 32767")
+    return bytes_field(data)
+
+
+def number_field(form: struct.Struct, value: int) -> bytes:
+    """Return an integer of fixed width; raise `RecordError` if it does not fit."""
+    try:
+        return form.pack(value)
+    except struct.error:
+        raise RecordError(f"the number {value} does not fit its field of {form.size} bytes") from None

@@ -1,0 +1,222 @@
+"""The metadata store: validate, append, fsync, apply, publish, answer; one writer, in this order.
+
+Nothing here waits but for the disk and nothing runs by itself: one thread calls. A result that was
+returned is durable and every publisher has applied it. `image` may be read from any thread: it is
+frozen and swapped whole.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import structlog
+
+from kustos.acl import AclBinding, AclBindingFilter
+from kustos.metadata import control
+from kustos.metadata.control import (
+    AclCreateResult,
+    AclDeleteResult,
+    ControlResult,
+    ScramAlterResult,
+    ScramDeletion,
+    ScramUpsertion,
+)
+from kustos.metadata.errors import DirectoryError, MetadataError
+from kustos.metadata.image import ImageBuilder, MetadataDelta, MetadataImage, MetadataPublisher
+from kustos.metadata.loader import load
+from kustos.metadata.log import LOCK_FILE, META_PROPERTIES, LogReader, LogWriter, MetaProperties
+from kustos.metadata.records import AbortTransactionRecord
+from kustos.runtime import Clock, Entropy, FileSystemStorage, Storage, StorageLock, SystemClock, SystemEntropy
+
+_log = structlog.get_logger("kustos.metadata")
+
+
+@dataclass(frozen=True, slots=True)
+class CreateAcls:
+    """Make these ACLs."""
+
+    bindings: tuple[AclBinding, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteAcls:
+    """Take away what these filters match."""
+
+    filters: tuple[AclBindingFilter, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AlterScram:
+    """Delete and set SCRAM credentials."""
+
+    deletions: tuple[ScramDeletion, ...] = ()
+    upsertions: tuple[ScramUpsertion, ...] = ()
+
+
+StoreRequest = CreateAcls | DeleteAcls | AlterScram
+
+
+class PublishFailedError(MetadataError):
+    """A publisher failed: what it holds may differ from the log, so the store takes no more changes."""
+
+
+class MetadataStore:
+    """The image of one metadata directory, and the only way to change it. Build it with `open`."""
+
+    def __init__(
+        self,
+        properties: MetaProperties,
+        image: MetadataImage,
+        log: LogWriter,
+        lock: StorageLock,
+        entropy: Entropy,
+    ) -> None:
+        self.properties = properties
+        self._image = image
+        self._writer = log
+        self._lock = lock
+        self._entropy = entropy
+        self._publishers: list[MetadataPublisher] = []
+        self._publish_failure: PublishFailedError | None = None
+
+    @classmethod
+    def open(
+        cls,
+        directory: Path,
+        *,
+        storage: Storage | None = None,
+        clock: Clock | None = None,
+        entropy: Entropy | None = None,
+    ) -> Self:
+        """Return the store of a formatted directory, recovered and locked.
+
+        Raises `DirectoryError` if it is not formatted, `StorageLockedError` if another writer has it,
+        `LogDamagedError` (file, offset, remedy) for damage that is no torn tail.
+        """
+        storage, clock, entropy = (
+            storage or FileSystemStorage(),
+            clock or SystemClock(),
+            entropy or SystemEntropy(),
+        )
+        properties_path = directory / META_PROPERTIES
+        if not storage.exists(properties_path):
+            raise DirectoryError(
+                f"`{directory}` is not formatted; run `kustos storage format` on it, or correct "
+                "`metadata.log.dir`"
+            )
+        properties = MetaProperties.decode(storage.read(properties_path), properties_path)
+        lock = storage.lock(directory / LOCK_FILE)
+        try:
+            reader, builder = load(directory, storage)
+            log = LogWriter(directory, storage, clock, reader)
+            log.begin_epoch(properties.node_id)
+            image = _settle(reader, builder, log)
+        except BaseException:
+            lock.release()
+            raise
+        _log.info("opened the metadata log", path=str(directory), offset=log.last_offset, epoch=log.epoch)
+        return cls(properties, image, log, lock, entropy)
+
+    @property
+    def image(self) -> MetadataImage:
+        """The state after the last acknowledged change."""
+        return self._image
+
+    @property
+    def last_offset(self) -> int:
+        """The offset of the last durable record."""
+        return self._image.offset
+
+    def add_publisher(self, publisher: MetadataPublisher) -> None:
+        """Hand the publisher the present image now and every delta from here on."""
+        publisher.publish_snapshot(self._image)
+        self._publishers.append(publisher)
+
+    def create_acls(self, bindings: Sequence[AclBinding]) -> list[AclCreateResult]:
+        """Make ACLs; return one result per binding, in order."""
+        return self._one(CreateAcls(tuple(bindings)))
+
+    def delete_acls(self, filters: Sequence[AclBindingFilter]) -> list[AclDeleteResult]:
+        """Take ACLs away; return one result per filter, in order."""
+        return self._one(DeleteAcls(tuple(filters)))
+
+    def alter_scram(
+        self, deletions: Sequence[ScramDeletion] = (), upsertions: Sequence[ScramUpsertion] = ()
+    ) -> list[ScramAlterResult]:
+        """Delete and set SCRAM credentials; return one result per user."""
+        return self._one(AlterScram(tuple(deletions), tuple(upsertions)))
+
+    def _one(self, request: StoreRequest) -> list[Any]:
+        return list(self.append_many((request,))[0])
+
+    def append_many(self, requests: Sequence[StoreRequest]) -> list[tuple[Any, ...]]:
+        """Carry out requests in order with one write and one fsync; return the results of each.
+
+        Each request sees the effects of those before it, and its records are one atomic batch. Raises
+        `LogFailedError` if nothing is known to be durable: then none of them is acknowledged, nor is
+        anything after, until the store is opened anew.
+        """
+        if self._publish_failure is not None:
+            raise self._publish_failure
+        builder = ImageBuilder(self._image)
+        answers: list[tuple[Any, ...]] = []
+        batches, deltas = [], []
+        for request in requests:
+            outcome = self._decide(builder.view(), request)
+            answers.append(outcome.results)
+            if outcome.records:
+                deltas.append(builder.replay_all(outcome.records))
+                batches.append(outcome.records)
+        if batches:
+            last_offsets = self._writer.append(batches)
+            epoch = self._writer.epoch
+            self._image = builder.build(last_offsets[-1], epoch)
+            self._publish(
+                [
+                    MetadataDelta(offset, epoch, changes)
+                    for offset, changes in zip(last_offsets, deltas, strict=True)
+                ]
+            )
+        return answers
+
+    def close(self) -> None:
+        """Let go of the files and the lock."""
+        self._writer.close()
+        self._lock.release()
+
+    def _decide(self, image: MetadataImage, request: StoreRequest) -> ControlResult[Any]:
+        match request:
+            case CreateAcls(bindings):
+                return control.create_acls(image, bindings, self._entropy)
+            case DeleteAcls(filters):
+                return control.delete_acls(image, filters)
+            case AlterScram(deletions, upsertions):
+                return control.alter_scram(image, deletions, upsertions)
+
+    def _publish(self, deltas: list[MetadataDelta]) -> None:
+        for delta in deltas:
+            for publisher in self._publishers:
+                try:
+                    publisher.publish_delta(delta)
+                # whatever went wrong in there, what it now enforces is unknown: no change is acknowledged
+                except Exception as error:
+                    self._publish_failure = PublishFailedError(
+                        f"`{type(publisher).__name__}` failed at offset {delta.last_offset}; the change is in "
+                        "the log but not in force everywhere, restart this node"
+                    )
+                    raise self._publish_failure from error
+
+
+def _settle(reader: LogReader, builder: ImageBuilder, log: LogWriter) -> MetadataImage:
+    """Finish what an earlier writer left open, and return the image to begin with."""
+    if builder.in_transaction:
+        # whoever began it is gone and cannot end it (KIP-868)
+        abort = AbortTransactionRecord("the writer restarted")
+        builder.replay(abort)
+        log.append([[abort]])
+    if reader.legacy_bootstrap is not None:
+        records = list(builder.view().records())
+        if records:
+            log.append([records])
+    return builder.build(log.last_offset, log.epoch)
