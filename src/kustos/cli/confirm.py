@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import typer
 
-from kustos.cli.failures import usage_error
+from kustos.cli.failures import CommandError, ExitCode, usage_error
 from kustos.cli.output import printable
 
 SHOWN_MAX = 20
@@ -13,7 +13,7 @@ SHOWN_MAX = 20
 
 
 def confirm(verb: str, what: Sequence[str]) -> None:
-    """Show what would be lost and return on a yes; raise `typer.Abort` on a no.
+    """Show what would be lost and return on a yes; fail on a no.
 
     Without a terminal to ask at it is a usage error: a script says `--force`.
     """
@@ -24,4 +24,5 @@ def confirm(verb: str, what: Sequence[str]) -> None:
         sys.stderr.write(f"  {printable(line)}\n")
     if len(what) > SHOWN_MAX:
         sys.stderr.write(f"  and {len(what) - SHOWN_MAX} more\n")
-    typer.confirm("go on?", abort=True, err=True)
+    if not typer.confirm("go on?", err=True):
+        raise CommandError(ExitCode.FAILED, "DECLINED", "not confirmed, nothing was done")

@@ -2,10 +2,9 @@
 
 import os
 import sys
+from getpass import getpass
 from pathlib import Path
 from typing import Final
-
-import typer
 
 from kustos.cli.failures import usage_error
 
@@ -23,7 +22,16 @@ def read_password(what: str, file: Path | None, variable: str | None) -> str:
         return _from_environment(variable)
     if not sys.stdin.isatty():
         raise usage_error("there is no terminal to ask at, give the password by a file or the environment")
-    password: str = typer.prompt(what, hide_input=True, confirmation_prompt=True, err=True)
+    return _from_prompt(what)
+
+
+def _from_prompt(what: str) -> str:
+    # getpass turns the echo off before it shows the prompt; typer's prompt does so after
+    password = getpass(f"{what}: ")
+    if not password:
+        raise usage_error("the password is empty, nothing was done")
+    if getpass("again: ") != password:
+        raise usage_error("the two passwords differ, nothing was done")
     return password
 
 
