@@ -119,7 +119,7 @@ class KafkaConnection(asyncio.Protocol):
                 "check the address and that its listener has this security protocol"
             ) from error
         except ssl.SSLError as error:
-            raise CannotConnectError(f"TLS with `{host}:{port}` failed: {_reason(error)}") from error
+            raise CannotConnectError(f"TLS with `{host}:{port}` failed: {_tls_reason(error)}") from error
         except (OSError, ValueError, UnicodeError) as error:
             raise CannotConnectError(f"cannot connect to `{host}:{port}`: {_reason(error)}") from error
         except ConnectionClosedError as error:
@@ -342,3 +342,9 @@ def _reason(error: BaseException) -> str:
     plain = os.strerror(number) if isinstance(number, int) and number > 0 else None
     text = plain or getattr(error, "strerror", None) or str(error) or type(error).__name__
     return text[:1].lower() + text[1:]
+
+
+def _tls_reason(error: ssl.SSLError) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"certificate verify failed: {error.verify_message}"
+    return (error.reason or str(error)).lower().replace("_", " ")

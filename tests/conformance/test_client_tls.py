@@ -1,0 +1,123 @@
+"""The client over TLS against a real broker: PEM stores, host names, client certificates."""
+
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from testkit.kafka import KafkaNode, Listener, NodeSettings
+from tests.conftest import NodeFactory
+
+from kustos.client import CannotConnectError, ClientSettings, SettingsError
+from kustos.client.admin import AdminClient
+
+KEY_PASSWORD = "key-secret"
+
+
+@dataclass(frozen=True, slots=True)
+class Stores:
+    """PEM files: who is trusted, and key with certificate of the broker (for 127.0.0.1) and of a client."""
+
+    authority: Path
+    broker: Path
+    client: Path
+
+
+def openssl(*arguments: str) -> None:
+    subprocess.run(["openssl", *arguments], check=True, capture_output=True, stdin=subprocess.DEVNULL)
+
+
+def issue(directory: Path, authority: Path, name: str, password: str | None = None) -> Path:
+    """Return a file of a private key and a certificate that the authority signed."""
+    key, request, certificate = (directory / f"{name}.{kind}" for kind in ("key", "csr", "crt"))
+    names = directory / f"{name}.ext"
+    names.write_text("subjectAltName=IP:127.0.0.1\n")
+    openssl("genpkey", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048", "-out", str(key))
+    openssl("req", "-new", "-key", str(key), "-subj", f"/CN={name}", "-out", str(request))
+    signed = ["x509", "-req", "-in", str(request), "-CA", str(authority), "-CAkey", f"{authority}.key"]
+    openssl(*signed, "-CAcreateserial", "-days", "1", "-extfile", str(names), "-out", str(certificate))
+    if password is not None:
+        plain, key = key, directory / f"{name}.locked"
+        cipher = ["-topk8", "-v2", "aes-256-cbc", "-passout", f"pass:{password}"]
+        openssl("pkcs8", "-in", str(plain), *cipher, "-out", str(key))
+    store = directory / f"{name}.pem"
+    store.write_text(key.read_text() + certificate.read_text())
+    return store
+
+
+@pytest.fixture(scope="module")
+def stores(tmp_path_factory: pytest.TempPathFactory) -> Stores:
+    directory = tmp_path_factory.mktemp("tls")
+    authority = directory / "ca.pem"
+    made = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=authority"]
+    openssl(*made, "-keyout", f"{authority}.key", "-out", str(authority))
+    broker = issue(directory, authority, "broker")
+    return Stores(authority, broker, issue(directory, authority, "client", KEY_PASSWORD))
+
+
+@pytest.fixture(scope="module")
+def node(kafka_node: NodeFactory, stores: Stores) -> KafkaNode:
+    broker = {
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(stores.broker),
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": str(stores.authority),
+    }
+    one_way = Listener(name="ONEWAY", protocol="SSL", properties=broker)
+    mutual = Listener(name="MUTUAL", protocol="SSL", properties={**broker, "ssl.client.auth": "required"})
+    return kafka_node(NodeSettings(listeners=(one_way, mutual)))
+
+
+def trusting(stores: Stores) -> dict[str, str]:
+    return {
+        "security.protocol": "SSL",
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": str(stores.authority),
+    }
+
+
+def presenting(stores: Stores, password: str = KEY_PASSWORD) -> dict[str, str]:
+    return {
+        **trusting(stores),
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(stores.client),
+        "ssl.key.password": password,
+    }
+
+
+async def cluster_id(address: str, properties: dict[str, str]) -> str | None:
+    async with AdminClient(ClientSettings.from_properties(address, properties)) as admin:
+        return (await admin.describe_cluster()).cluster_id
+
+
+@pytest.mark.parametrize("protocols", ["TLSv1.2", "TLSv1.3", "TLSv1.2,TLSv1.3"])
+async def test_a_trusted_broker_is_asked(node: KafkaNode, stores: Stores, protocols: str) -> None:
+    properties = {**trusting(stores), "ssl.enabled.protocols": protocols}
+    assert await cluster_id(node.address("ONEWAY"), properties) == node.cluster_id
+
+
+async def test_a_client_certificate_is_presented(node: KafkaNode, stores: Stores) -> None:
+    assert await cluster_id(node.address("MUTUAL"), presenting(stores)) == node.cluster_id
+    with pytest.raises(CannotConnectError):
+        await cluster_id(node.address("MUTUAL"), trusting(stores))
+
+
+async def test_an_unknown_authority_is_refused(node: KafkaNode) -> None:
+    with pytest.raises(CannotConnectError, match="certificate verify failed"):
+        await cluster_id(node.address("ONEWAY"), {"security.protocol": "SSL"})
+
+
+async def test_another_host_name_is_refused_unless_told_otherwise(node: KafkaNode, stores: Stores) -> None:
+    elsewhere = node.address("ONEWAY").replace("127.0.0.1", "localhost")
+    with pytest.raises(CannotConnectError, match="not valid for 'localhost'"):
+        await cluster_id(elsewhere, trusting(stores))
+    lenient = {**trusting(stores), "ssl.endpoint.identification.algorithm": ""}
+    assert await cluster_id(elsewhere, lenient) == node.cluster_id
+
+
+async def test_the_wrong_protocol_or_key_password_is_told(node: KafkaNode, stores: Stores) -> None:
+    with pytest.raises(CannotConnectError, match="security protocol"):
+        await cluster_id(node.address("ONEWAY"), {"socket.connection.setup.timeout.ms": "5000"})
+    with pytest.raises(SettingsError, match=r"`ssl\.key\.password` is wrong") as caught:
+        await cluster_id(node.address("MUTUAL"), presenting(stores, "wrong-secret"))
+    assert "wrong-secret" not in str(caught.value)
