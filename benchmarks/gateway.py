@@ -97,8 +97,8 @@ class Load:
         """Return records per second."""
         text = self.run(
             f"{TOOLS}.ProducerPerformance", "--topic", TOPIC, "--num-records", str(RECORDS),
-            "--record-size", str(RECORD_BYTES), "--throughput", "-1", "--command-config", str(self.properties),
-            "--command-property", "acks=1",
+            "--record-size", str(RECORD_BYTES), "--throughput", "-1",
+            "--command-config", str(self.properties), "--command-property", "acks=1",
         )  # fmt: skip
         return float(re.findall(r"([\d.]+) records/sec", text)[-1])
 

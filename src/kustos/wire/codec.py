@@ -67,11 +67,11 @@ class MessageCodec:
             if plan.element is not None and plan.element not in self._structs:
                 self._build(plan.element)
         structs = self._structs
+        makers = {plan.name: plan.default_maker(structs) for plan in plans}
 
         def init(self: Message, **given: Any) -> None:
-            for plan in plans:
-                value = given.pop(plan.name) if plan.name in given else plan.default(structs)
-                setattr(self, plan.name, value)
+            for name, make in makers.items():
+                setattr(self, name, given.pop(name) if name in given else make())
             if given:
                 raise TypeError(f"{entity.__name__} has no field `{next(iter(given))}` in this version")
 
@@ -90,8 +90,7 @@ class MessageCodec:
         self._namespace[entity.__name__] = made
         for plan in plans:
             if plan.tag is not None:
-                default = _default_maker(plan, structs)
-                self._namespace[f"default_{entity.__name__}_{plan.name}"] = default
+                self._namespace[f"default_{entity.__name__}_{plan.name}"] = makers[plan.name]
         make_reader(plans, entity.__name__, self._namespace, self.flexible)
         make_writer(plans, entity.__name__, self._namespace, self.flexible)
 
@@ -139,10 +138,6 @@ class MessageCodec:
     def new(self, **values: Any) -> Message:
         """Return a message with these fields, the others at their defaults."""
         return self.root(**values)
-
-
-def _default_maker(plan: FieldPlan, structs: dict[type, type[Message]]) -> Any:
-    return lambda: plan.default(structs)
 
 
 @cache

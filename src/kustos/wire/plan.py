@@ -1,5 +1,6 @@
 """What a field of one of kio's schemas is on the wire."""
 
+from collections.abc import Callable
 from dataclasses import MISSING, Field, is_dataclass
 from datetime import datetime, timedelta
 from enum import Enum
@@ -27,21 +28,19 @@ class FieldPlan:
             self.nullable = False  # kio's None stands for -1 and for the zero UUID
         self.raw_default = field.default
 
-    def default(self, structs: dict[type, type[Message]]) -> Any:
-        """Return the value that a missing field has, freshly made."""
+    def default_maker(self, structs: dict[type, type[Message]]) -> Callable[[], Any]:
+        """Return what makes the value of a missing field, afresh where it could be changed."""
         if self.raw_default is not MISSING:
             value = _bare(self.raw_default, self.kind)
-            if value is None or not is_dataclass(value):
-                return value
+            if value is None or not (is_dataclass(value) or isinstance(value, list)):
+                return lambda: value
         if self.is_array:
-            return []
+            return list
         if self.element is not None:
-            return None if self.nullable and self.raw_default is None else structs[self.element]()
-        if self.kind == "records":
-            return None
-        return {"string": "", "bytes": b"", "bool": False, "uuid": ZERO_UUID, "float64": 0.0}.get(
-            self.kind, 0
-        )
+            return structs[self.element]
+        constants = {"string": "", "bytes": b"", "bool": False, "uuid": ZERO_UUID, "float64": 0.0}
+        constant = None if self.kind == "records" else constants.get(self.kind, 0)
+        return lambda: constant
 
 
 def _strip_optional(annotation: Any) -> tuple[Any, bool]:
