@@ -100,6 +100,3 @@ def _reads(file: Path, text: str) -> bool:
 
 KAFKA = JarSet(name="kafka-4.3.1")
 """The broker and its tools: the newest version that has all of them."""
-
-KAFKA_METADATA = JarSet(name="kafka-metadata-4.4.0")
-"""StandardAuthorizer's newest version, for the oracle."""

@@ -32,7 +32,7 @@ def kafka_node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodeFactory
 
 @pytest.fixture(scope="module")
 def kafka_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClusterFactory]:
-    """Start clusters, as `kafka_cluster(settings, nodes=2, controllers=1)`, that live as long as the module."""
+    """Start clusters, as `kafka_cluster(settings, nodes=2, controllers=1)`, for the module's tests."""
     with ExitStack() as stack:
 
         def start(

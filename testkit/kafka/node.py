@@ -213,7 +213,7 @@ class KafkaNode:
         self.server = Server(f"kafka node {self.node_id}", line, self.output)
 
     def wait_ready(self, brokers: frozenset[int] | None = None) -> None:
-        """Return when a Metadata answer names all of `brokers` (by default this one), or raise `ChildError`."""
+        """Return when a Metadata answer names all of `brokers` (by default this one), else `ChildError`."""
         wanted = brokers or frozenset({self.node_id})
         sasl = self.settings.internal.startswith("SASL_")
         if self.server is None:

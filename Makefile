@@ -1,0 +1,50 @@
+# The one door to the house. `make` lists what it can do.
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-print-directory
+
+BIN := .venv/bin
+SOURCES := src tests testkit benchmarks $(wildcard demo) $(wildcard scripts/*.py)
+PYTEST_ARGS ?=
+SEED ?= 0
+
+.PHONY: help setup demo test check bench docs differential lock clean
+
+help: ## list the targets
+	@grep -E '^[a-z%-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 22
+
+setup: ## bring Python packages, Java, Maven and Kafka's jars (the others do it by themselves)
+	@scripts/setup
+
+demo: setup ## show a guarded Kafka, start to report
+	@$(BIN)/python -m demo
+
+test: setup ## run every test; PYTEST_ARGS=... goes to pytest
+	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+check: ## lint, format, types, import contracts
+	@scripts/setup python
+	$(BIN)/ruff check $(SOURCES)
+	$(BIN)/ruff format --check $(SOURCES)
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(patsubst benchmarks/%.py,bench-%,$(filter-out %/__init__.py %/figures.py,$(wildcard benchmarks/*.py))) ## run every benchmark
+
+bench-%: setup ## run one benchmark, as bench-authorizer
+	@$(BIN)/python -m benchmarks.$*
+
+docs: ## build the documentation into site/
+	@scripts/setup python
+	@$(BIN)/mkdocs build --strict --quiet
+	@echo "site/index.html"
+
+differential: setup ## compare with Kafka's own authorizer; SEED=s repeats a run
+	@KUSTOS_SEED=$(SEED) $(BIN)/python -m pytest -s tests/differential $(PYTEST_ARGS)
+
+lock: ## compile requirements/ anew from pyproject.toml
+	@scripts/setup python
+	@scripts/lock
+
+clean: ## remove everything that was built or downloaded
+	rm -rf .venv .cache site demo-out .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

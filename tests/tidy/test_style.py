@@ -1,0 +1,71 @@
+"""Style that matters is a test."""
+
+import ast
+import subprocess
+from pathlib import Path
+
+import pytest
+from testkit.paths import ROOT
+
+MODULE_LINES_MAX = 400
+FUNCTION_LINES_MAX = 70
+
+# in two halves, so that this list does not find itself
+UNFINISHED = ("TO" + "DO", "FIX" + "ME", "NotImplemented" + "Error", "mark." + "skip", "mark." + "xfail")
+ADDRESSES = ("pypi." + "org", "files.python" + "hosted", "repo." + "maven", "repo1." + "maven", "/wo" + "rk/")
+
+
+def tracked(*patterns: str) -> list[Path]:
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", *patterns], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    return [ROOT / name for name in listed.stdout.split("\0") if name and (ROOT / name).is_file()]
+
+
+PYTHON = tracked("*.py")
+
+
+def name(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def test_no_module_is_longer_than_its_limit() -> None:
+    lengths = {name(path): len(path.read_text().splitlines()) for path in PYTHON}
+    assert len(lengths) > 50
+    # generated tables are not read by people
+    generated = {name(path) for path in PYTHON if "generated" in path.read_text()[:300].lower()}
+    assert {
+        module: n for module, n in lengths.items() if n > MODULE_LINES_MAX and module not in generated
+    } == {}
+
+
+def test_no_function_is_longer_than_its_limit() -> None:
+    long: dict[str, int] = {}
+    for path in PYTHON:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                lines = (node.end_lineno or node.lineno) - node.lineno + 1
+                if lines > FUNCTION_LINES_MAX:
+                    long[f"{name(path)}:{node.name}"] = lines
+    assert long == {}
+
+
+@pytest.mark.parametrize("word", [*UNFINISHED, *ADDRESSES])
+def test_nothing_unfinished_and_no_address_of_a_registry_or_machine(word: str) -> None:
+    files = [*PYTHON, *tracked("*.md", "*.txt", "*.toml", "*.xml", "*.yml", "Makefile", "scripts/*", ".ci/*")]
+    assert [name(path) for path in files if word in path.read_text(errors="replace")] == []
+
+
+def test_tests_never_sleep() -> None:
+    sleepers = []
+    for path in tracked("tests/*.py", "testkit/*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Attribute) and ast.unparse(node) in {"time.sleep", "asyncio.sleep"}:
+                sleepers.append(f"{name(path)}:{node.lineno}")
+    assert sleepers == []
+
+
+def test_every_room_says_what_it_knows() -> None:
+    rooms = tracked("src/kustos/*/__init__.py")
+    assert len(rooms) > 10
+    assert [name(room) for room in rooms if not ast.get_docstring(ast.parse(room.read_text()))] == []
