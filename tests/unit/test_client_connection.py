@@ -22,7 +22,12 @@ from kustos.wire.api_keys import ApiKey
 
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
-VERSIONS = {ApiKey.API_VERSIONS: (0, 4), ApiKey.DESCRIBE_ACLS: (1, 3), ApiKey.METADATA: (0, 12)}
+VERSIONS = {
+    ApiKey.API_VERSIONS: (0, 4),
+    ApiKey.DESCRIBE_ACLS: (1, 3),
+    ApiKey.DELETE_ACLS: (1, 3),
+    ApiKey.METADATA: (0, 12),
+}
 
 
 def versions_answer(frame: bytes, highest: int = 4) -> bytes:
