@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from kustos.gateway.appending import append_whole
 from kustos.gateway.audit_entries import AuditEntry, AuditEvents
 from kustos.gateway.audit_log import AuditSinkError
 from kustos.runtime import Clock, FileSystemStorage, StorageLock, SystemClock
@@ -146,6 +147,7 @@ class JsonFilesSink:
         os.close(self._descriptor)
         self._descriptor = None
         self._publish(self._path, self._size_bytes)
+        self._delete_oldest()
 
     def _write(self, entries: Sequence[AuditEntry]) -> None:
         self._start()
@@ -163,7 +165,6 @@ class JsonFilesSink:
     def _rotate(self) -> None:
         if self._size_bytes:
             self._finish()
-            self._delete_oldest()
         if self._descriptor is None:
             self._begin()
 
@@ -174,13 +175,7 @@ class JsonFilesSink:
         descriptor = self._descriptor
         if descriptor is None or not data:
             return
-        view = memoryview(bytes(data))
-        try:
-            while view:
-                view = view[os.write(descriptor, view) :]
-        except OSError:
-            os.ftruncate(descriptor, self._size_bytes)
-            raise
+        append_whole(descriptor, bytes(data), self._size_bytes)
         self._size_bytes += len(data)
 
     def _delete_oldest(self) -> None:

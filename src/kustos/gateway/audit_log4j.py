@@ -17,6 +17,7 @@ from typing import Final
 from kustos.authorizer import Action
 from kustos.authorizer.audit import AuditLevel, audit_level, audit_line
 from kustos.authorizer.by_type import PROBED_NAME
+from kustos.gateway.appending import append_whole
 from kustos.gateway.audit_entries import AuditEntry
 from kustos.gateway.audit_log import AuditSinkError
 from kustos.protocol.exchange import Decided
@@ -95,14 +96,7 @@ class KafkaLinesSink:
         if not data:
             return
         descriptor = self._current()
-        size_bytes = os.fstat(descriptor).st_size
-        view = memoryview(data)
-        try:
-            while view:
-                view = view[os.write(descriptor, view) :]
-        except OSError:
-            os.ftruncate(descriptor, size_bytes)
-            raise
+        append_whole(descriptor, data, os.fstat(descriptor).st_size)
 
     def _lines(self, entry: AuditEntry) -> Iterator[str]:
         name = api_name(entry.context.request_type)

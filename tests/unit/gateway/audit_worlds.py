@@ -1,0 +1,84 @@
+"""Decisions to be audited, and a sink that does as a test tells it."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from kustos.acl import AclOperation, KafkaPrincipal, ResourceType
+from kustos.authorizer import (
+    Action,
+    AuthorizableRequestContext,
+    AuthorizationResult,
+    Decision,
+    Rule,
+    RuleKind,
+)
+from kustos.gateway.audit_entries import AuditEntry, AuditEvents
+from kustos.gateway.audit_log import AuditSinkError
+from kustos.protocol import Decided
+
+ALLOWED = Decision(AuthorizationResult.ALLOWED, Rule(RuleKind.SUPER_USER))
+DENIED = Decision(AuthorizationResult.DENIED, Rule(RuleKind.DEFAULT_DENY))
+EVENTS = AuditEvents(node_id=3, random_half=2**64 - 1)
+CONTEXT = AuthorizableRequestContext(
+    KafkaPrincipal("User", "alice"),
+    "127.0.0.1",
+    listener_name="CLIENTS",
+    security_protocol="SASL_PLAINTEXT",
+    client_id="app",
+    request_type=3,
+    request_version=12,
+    correlation_id=9,
+)
+
+
+def context_of(name: str) -> AuthorizableRequestContext:
+    return AuthorizableRequestContext(KafkaPrincipal("User", name), "127.0.0.1", request_type=3)
+
+
+def decided(name: str, decision: Decision = ALLOWED, **flags: bool) -> Decided:
+    action = Action(ResourceType.TOPIC, name, AclOperation.DESCRIBE, **flags)
+    return Decided(action, decision, listing=False, name=name)
+
+
+def entry(number: int, *names: str, time_ms: int = 1_795_235_215_815) -> AuditEntry:
+    return AuditEntry(number, time_ms, CONTEXT, tuple(decided(name) for name in names), 77)
+
+
+@dataclass
+class ToldSink:
+    """Writes once it is let, refuses while it is told to."""
+
+    name: str = "told"
+    names: list[str] = field(default_factory=list)
+    refusal: Exception | None = None
+    refusals: int = 0
+    closed: bool = False
+    may_write: asyncio.Event = field(default_factory=asyncio.Event)
+    tried: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def open(self) -> None:
+        """Nothing to open."""
+
+    async def write(self, entries: Sequence[AuditEntry]) -> None:
+        self.tried.set()
+        await self.may_write.wait()
+        if self.refusal is not None:
+            self.refusals += 1
+            raise self.refusal
+        self.names += [item.action.resource_name for each in entries for item in each.decided]
+
+    async def close(self) -> None:
+        self.closed = True
+
+
+def willing(name: str = "told") -> ToldSink:
+    sink = ToldSink(name)
+    sink.may_write.set()
+    return sink
+
+
+def refusing(name: str = "told") -> ToldSink:
+    sink = willing(name)
+    sink.refusal = AuditSinkError("the disk is full")
+    return sink

@@ -1,0 +1,45 @@
+"""Runs the file sinks where files can grow no further, as on a full disk; prints what happened.
+
+In a process of its own, since the limit is the whole process's.
+"""
+
+import asyncio
+import json
+import resource
+import sys
+from pathlib import Path
+
+from tests.unit.gateway.audit_worlds import EVENTS, entry
+
+from kustos.gateway.audit_json import JsonFilesSink
+from kustos.gateway.audit_log import AuditSinkError
+from kustos.gateway.audit_log4j import KafkaLinesSink
+
+ROOM_BYTES = 4000
+ENTRIES = [entry(number, f"topic-{number}") for number in range(30)]
+
+
+def limit_files(size_bytes: int) -> None:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size_bytes, resource.RLIM_INFINITY))
+
+
+async def main(directory: Path) -> None:
+    json_sink = JsonFilesSink(directory / "json", EVENTS, max_bytes=10**9, max_files=10)
+    lines_sink = KafkaLinesSink(directory / "authorizer.log", "TRACE")
+    said = []
+    for sink in (json_sink, lines_sink):
+        await sink.open()
+        await sink.write(ENTRIES[:1])
+        limit_files(ROOM_BYTES)
+        try:
+            await sink.write(ENTRIES[1:])
+        except AuditSinkError as error:
+            said.append(str(error))
+        limit_files(resource.RLIM_INFINITY)
+        await sink.write(ENTRIES[1:])
+        await sink.close()
+    sys.stdout.write(json.dumps(said))
+
+
+if __name__ == "__main__":
+    asyncio.run(main(Path(sys.argv[1])))

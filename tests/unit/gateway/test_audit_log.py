@@ -1,0 +1,164 @@
+"""The audit log loses nothing in mode `block`, and counts what it loses in mode `drop`."""
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.unit.gateway.audit_worlds import CONTEXT, EVENTS, ToldSink, decided, entry, refusing, willing
+
+from kustos.gateway import audit_log
+from kustos.gateway.audit_log import AuditLog, AuditLogClosedError, EventsLostError
+
+TOPICS = [f"topic-{number}" for number in range(10)]
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(20):
+        while not condition():  # noqa: ASYNC110 (what is waited for is the log's own, without an event)
+            await asyncio.sleep(0.002)
+
+
+def is_full(log: AuditLog) -> bool:
+    return log.is_full
+
+
+def put(log: AuditLog, *names: str) -> None:
+    log.record(CONTEXT, [decided(name) for name in names], 5)
+
+
+async def test_everything_recorded_is_written_in_order_when_close_returns() -> None:
+    first, second = willing("first"), willing("second")
+    log = AuditLog([first, second])
+    for at in range(3000):
+        put(log, f"{at}a", f"{at}b")
+    await log.close()
+    assert first.names == second.names == [f"{at}{half}" for at in range(3000) for half in "ab"]
+    assert [lane.written for lane in log.lanes] == [6000, 6000]
+    assert first.closed
+    assert second.closed
+
+
+async def test_the_list_of_decisions_may_be_used_again() -> None:
+    sink = willing()
+    log = AuditLog([sink])
+    mine = [decided("a")]
+    log.record(CONTEXT, mine, 5)
+    mine.clear()
+    await log.close()
+    assert sink.names == ["a"]
+
+
+async def test_a_full_queue_stops_the_traffic_until_it_is_written() -> None:
+    sink = ToldSink()
+    log = AuditLog([sink], queue_max_events=3)
+    put(log, "a", "b")
+    assert not is_full(log)
+    put(log, "c")
+    assert is_full(log)
+    put(log, "d")  # decided before anybody could ask: kept, too
+    await sink.tried.wait()
+    assert is_full(log), "what is being written still counts"
+    sink.may_write.set()
+    await until(lambda: not log.is_full)
+    await log.close()
+    assert sink.names == ["a", "b", "c", "d"]
+    assert log.lanes[0].dropped == 0
+
+
+async def test_a_failing_sink_stops_the_traffic_and_gets_everything_once_it_works() -> None:
+    broken, sound = refusing("broken"), willing("sound")
+    log = AuditLog([broken, sound])
+    assert bool(log.is_ready)
+    put(log, "a")
+    await until(lambda: log.is_full)
+    assert not bool(log.is_ready)
+    put(log, "b")
+    broken.refusal = None
+    await until(lambda: not log.is_full)
+    assert bool(log.is_ready)
+    await log.close()
+    assert broken.names == sound.names == ["a", "b"]
+    assert log.lanes[0].failures == broken.refusals >= 1
+
+
+async def test_a_bug_in_a_sink_is_a_failure_like_any_other() -> None:
+    sink = willing()
+    sink.refusal = KeyError("a bug")
+    log = AuditLog([sink])
+    put(log, "a")
+    await until(lambda: log.is_full)
+    sink.refusal = None
+    await log.close()
+    assert sink.names == ["a"]
+
+
+async def test_mode_drop_never_stops_and_counts_what_a_full_queue_loses() -> None:
+    slow, sound = ToldSink("slow"), willing("sound")
+    log = AuditLog([slow, sound], queue_max_events=2, blocks_when_full=False)
+    for name in TOPICS:
+        put(log, name)
+        assert not is_full(log)
+        await until(lambda: sound.names[-1:] == [name])  # noqa: B023
+    slow.may_write.set()
+    await log.close()
+    assert sound.names == TOPICS
+    assert slow.names == TOPICS[:2]
+    assert [lane.dropped for lane in log.lanes] == [8, 0]
+
+
+async def test_mode_drop_counts_what_a_failing_sink_loses() -> None:
+    broken = refusing()
+    log = AuditLog([broken], blocks_when_full=False)
+    put(log, "a", "b")
+    await until(lambda: log.lanes[0].dropped == 2)
+    assert not bool(log.is_ready)
+    assert not is_full(log)
+    broken.refusal = None
+    put(log, "c")
+    await until(lambda: log.is_ready)
+    await log.close()
+    assert broken.names == ["c"]
+
+
+async def test_nothing_can_be_decided_after_the_end() -> None:
+    log = AuditLog([willing()])
+    await log.close()
+    await log.close()
+    assert not bool(log.is_ready)
+    with pytest.raises(AuditLogClosedError):
+        put(log, "a")
+
+
+async def test_what_could_not_be_written_until_the_end_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(audit_log, "CLOSE_TIMEOUT_S", 0.05)
+    stuck, sound = ToldSink("stuck"), willing("sound")
+    log = AuditLog([stuck, sound])
+    put(log, "a", "b")
+    with pytest.raises(EventsLostError, match="`stuck` did not take 2 events"):
+        await log.close()
+    assert sound.names == ["a", "b"]
+    assert sound.closed
+
+
+async def test_without_sinks_nothing_is_kept() -> None:
+    log = AuditLog([])
+    for _ in range(100):
+        put(log, "a")
+    assert not is_full(log)
+    assert bool(log.is_ready)
+    await log.close()
+
+
+def test_an_entry_gives_the_same_events_each_time() -> None:
+    assert list(EVENTS.json_lines(entry(4, "a", "b"))) == list(EVENTS.json_lines(entry(4, "a", "b")))
+
+
+@given(st.integers(0, 2**64 - 1), st.sets(st.integers(0, 2**62 - 1), min_size=2, max_size=20))
+def test_events_of_a_run_have_different_ids_of_version_8(half: int, numbers: set[int]) -> None:
+    events = type(EVENTS)(1, half)
+    ids = {events.event_id(number) for number in numbers}
+    assert len(ids) == len(numbers)
+    assert {each.version for each in ids} == {8}
+    assert {each.variant for each in ids} == {next(iter(ids)).variant}

@@ -1,0 +1,156 @@
+"""Metrics as Prometheus reads them, over HTTP as it asks for them."""
+
+import asyncio
+import json
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import closing
+from socket import AF_INET, SOCK_STREAM, socket
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+from tests.unit.gateway.audit_worlds import CONTEXT, DENIED, decided, refusing
+
+from kustos.client import NodeAddress
+from kustos.gateway.audit_log import AuditLog
+from kustos.gateway.metrics import LISTENERS_MAX, GatewayMetrics
+from kustos.gateway.observer import GatewayObserver
+from kustos.server.http import HttpEndpoint
+from kustos.wire.api_keys import ApiKey
+
+Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
+
+
+def samples(text: str) -> Samples:
+    return {
+        (sample.name, frozenset(sample.labels.items())): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+def value(found: Samples, name: str, **labels: str) -> float | None:
+    return found.get((name, frozenset(labels.items())))
+
+
+def get(port: int, path: str) -> tuple[int, str, str]:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=10) as answer:
+            return answer.status, answer.headers["content-type"], answer.read().decode()
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, error.headers["content-type"], error.read().decode()
+
+
+def test_what_happens_is_counted() -> None:
+    metrics = GatewayMetrics()
+    metrics.decided(ApiKey.METADATA, [decided("a"), decided("b"), decided("c", DENIED)])
+    metrics.answered(ApiKey.METADATA, 0.003, 0.002)
+    metrics.answered(ApiKey.METADATA, 0.3)
+    metrics.connections_changed("CLIENTS", 1)
+    metrics.connections_changed("CLIENTS", 1)
+    metrics.connections_changed("CLIENTS", -1)
+    metrics.received("CLIENTS", 100)
+    metrics.sent("CLIENTS", 50)
+    metrics.authenticated("PLAIN", True)
+    metrics.authenticated("PLAIN", False)
+    metrics.upstream_failed()
+    found = samples(metrics.text().decode())
+    decisions = "kustos_authorization_decisions_total"
+    assert value(found, decisions, api="Metadata", result="ALLOWED") == 2
+    assert value(found, decisions, api="Metadata", result="DENIED") == 1
+    assert value(found, "kustos_request_seconds_count", api="Metadata") == 2
+    assert value(found, "kustos_request_seconds_bucket", api="Metadata", le="0.005") == 1
+    assert value(found, "kustos_request_upstream_seconds_count", api="Metadata") == 1
+    sockets = "kafka_server_socket_server_metrics_"
+    assert value(found, sockets + "connection_count", listener="CLIENTS") == 1
+    assert value(found, sockets + "connection_creation_total", listener="CLIENTS") == 2
+    assert value(found, sockets + "incoming_byte_total", listener="CLIENTS") == 100
+    assert value(found, sockets + "outgoing_byte_total", listener="CLIENTS") == 50
+    assert value(found, sockets + "successful_authentication_total", mechanism="PLAIN") == 1
+    assert value(found, sockets + "failed_authentication_total", mechanism="PLAIN") == 1
+    assert value(found, "kustos_upstream_connection_errors_total") == 1
+
+
+def test_no_client_can_make_series() -> None:
+    metrics = GatewayMetrics()
+    for number in range(1000):
+        metrics.decided(10_000 + number, [decided("a")])
+        metrics.authenticated(f"MECHANISM-{number}", False)
+        metrics.connections_changed(f"LISTENER-{number}", 1)
+    found = samples(metrics.text().decode())
+    assert value(found, "kustos_authorization_decisions_total", api="other", result="ALLOWED") == 1000
+    failed = "kafka_server_socket_server_metrics_failed_authentication_total"
+    assert value(found, failed, mechanism="other") == 1000
+    listeners = {labels for name, labels in found if name.endswith("connection_count")}
+    assert len(listeners) == LISTENERS_MAX + 1
+
+
+def test_gateways_of_one_process_count_apart() -> None:
+    first, second = GatewayMetrics(), GatewayMetrics()
+    first.upstream_failed()
+    assert value(samples(second.text().decode()), "kustos_upstream_connection_errors_total") == 0
+
+
+async def test_the_observer_tells_log_and_metrics_which_show_the_state_of_the_log() -> None:
+    sink = refusing("json")
+    audit = AuditLog([sink], blocks_when_full=False)
+    metrics = GatewayMetrics()
+    metrics.watch(acl_count=lambda: 12, metadata_offset=lambda: 345, audit=audit)
+    observer = GatewayObserver(audit, metrics, lambda: 345)
+    observer.decided(CONTEXT, [decided("a"), decided("b")])
+    observer.answered(ApiKey.METADATA, 0.1)
+    assert not observer.is_full
+    found = samples(metrics.text().decode())
+    assert value(found, "kafka_server_authorizer_metrics_acls_total_count") == 12
+    assert value(found, "kafka_server_broker_metadata_metrics_last_applied_record_offset") == 345
+    assert value(found, "kustos_audit_queue_events", sink="json") == 2
+    await audit.close()
+    found = samples(metrics.text().decode())
+    assert value(found, "kustos_audit_dropped_events_total", sink="json") == 2
+    assert value(found, "kustos_audit_sink_failures_total", sink="json") == 1
+    assert value(found, "kustos_audit_sink_failing", sink="json") == 1
+    assert value(found, "kustos_audit_full") == 0
+    assert value(found, "kustos_authorization_decisions_total", api="Metadata", result="ALLOWED") == 2
+
+
+@pytest.fixture
+def taken_port() -> Iterator[int]:
+    with closing(socket(AF_INET, SOCK_STREAM)) as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen()
+        yield listening.getsockname()[1]
+
+
+async def test_metrics_health_and_readiness_are_served_over_http() -> None:
+    metrics = GatewayMetrics()
+    metrics.upstream_failed()
+    parts = {"acls": True, "audit": False}
+    endpoint = HttpEndpoint(NodeAddress("127.0.0.1", 0), metrics, lambda: parts)
+    await endpoint.start()
+    try:
+        status, kind, text = await asyncio.to_thread(get, endpoint.port, "/metrics")
+        assert status == 200
+        assert kind.startswith("text/plain; version=")
+        assert value(samples(text), "kustos_upstream_connection_errors_total") == 1
+        assert (await asyncio.to_thread(get, endpoint.port, "/health"))[0] == 200
+        status, _, text = await asyncio.to_thread(get, endpoint.port, "/ready")
+        assert status == 503
+        assert json.loads(text) == {"ready": False, "parts": {"acls": True, "audit": False}}
+        parts["audit"] = True
+        assert (await asyncio.to_thread(get, endpoint.port, "/ready"))[0] == 200
+        assert (await asyncio.to_thread(get, endpoint.port, "/other"))[0] == 404
+    finally:
+        port = endpoint.port
+        await endpoint.stop()
+    await endpoint.stop()
+    with pytest.raises(urllib.error.URLError):
+        await asyncio.to_thread(get, port, "/health")
+
+
+async def test_a_port_that_is_taken_is_an_error_of_ours_to_handle(taken_port: int) -> None:
+    endpoint = HttpEndpoint(NodeAddress("127.0.0.1", taken_port), GatewayMetrics(), dict)
+    with pytest.raises(OSError, match="in use"):
+        await endpoint.start()
+    await endpoint.stop()
