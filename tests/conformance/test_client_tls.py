@@ -1,5 +1,6 @@
 """The client over TLS against a real broker: PEM stores, host names, client certificates."""
 
+import asyncio
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,10 +9,12 @@ import pytest
 from testkit.kafka import KafkaNode, Listener, NodeSettings
 from tests.conftest import NodeFactory
 
-from kustos.client import CannotConnectError, ClientSettings, SettingsError
+from kustos.client import CannotConnectError, ClientSettings, SettingsError, connect
 from kustos.client.admin import AdminClient
 
 KEY_PASSWORD = "key-secret"
+MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+SESSION_MS = 600_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +68,9 @@ def node(kafka_node: NodeFactory, stores: Stores) -> KafkaNode:
     }
     one_way = Listener(name="ONEWAY", protocol="SSL", properties=broker)
     mutual = Listener(name="MUTUAL", protocol="SSL", properties={**broker, "ssl.client.auth": "required"})
-    return kafka_node(NodeSettings(listeners=(one_way, mutual)))
+    expiring = {**broker, "connections.max.reauth.ms": str(SESSION_MS)}
+    login = Listener(name="LOGIN", protocol="SASL_SSL", mechanisms=MECHANISMS, properties=expiring)
+    return kafka_node(NodeSettings(listeners=(one_way, mutual, login), users={"ann": "ann-secret"}))
 
 
 def trusting(stores: Stores) -> dict[str, str]:
@@ -121,3 +126,28 @@ async def test_the_wrong_protocol_or_key_password_is_told(node: KafkaNode, store
     with pytest.raises(SettingsError, match=r"`ssl\.key\.password` is wrong") as caught:
         await cluster_id(node.address("MUTUAL"), presenting(stores, "wrong-secret"))
     assert "wrong-secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+async def test_a_login_inside_tls_ends_before_its_session_does(
+    node: KafkaNode, stores: Stores, mechanism: str
+) -> None:
+    module = "plain.PlainLoginModule" if mechanism == "PLAIN" else "scram.ScramLoginModule"
+    properties = {
+        **trusting(stores),
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": mechanism,
+        "sasl.jaas.config": f"org.apache.kafka.common.security.{module} required "
+        'username="ann" password="ann-secret";',
+    }
+    settings = ClientSettings.from_properties(node.address("LOGIN"), properties)
+    link = await connect(settings.bootstrap_servers[0], settings)
+    async with link:
+        assert link.is_usable
+        expires_at = link.session_expires_at
+        assert expires_at is not None
+        now = asyncio.get_running_loop().time()
+        assert 0 < expires_at - now < SESSION_MS / 1000 * 0.9  # KIP-368: some time before the broker ends it
+        link.session_expires_at = now
+        assert link.is_open
+        assert not link.is_usable
