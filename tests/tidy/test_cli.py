@@ -2,6 +2,7 @@
 
 import inspect
 import json
+import os
 import shlex
 import subprocess
 import sys
@@ -90,3 +91,13 @@ def test_help_loads_no_heavy_room() -> None:
     )
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
+
+
+def test_a_reader_that_leaves_is_no_error_to_tell_of() -> None:
+    nobody, pipe = os.pipe()
+    os.close(nobody)
+    result = subprocess.run(
+        [sys.executable, "-m", "kustos", "--help"], stdout=pipe, stderr=subprocess.PIPE, check=False
+    )
+    os.close(pipe)
+    assert (result.returncode, result.stderr) == (1, b"")

@@ -197,3 +197,8 @@ def test_what_is_no_acl_is_refused(document: Any) -> None:
 )
 def test_hosts_are_asked_for_in_javas_form(text: str, host: str) -> None:
     assert java_host(text) == host
+
+
+def test_serve_tells_of_a_missing_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["serve", str(tmp_path / "absent")]) == ExitCode.USAGE
+    assert "there is no properties file" in capsys.readouterr().err

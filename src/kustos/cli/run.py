@@ -1,5 +1,6 @@
 """From arguments to an exit code: the one place that turns errors into words."""
 
+import os
 import re
 import sys
 from collections.abc import Sequence
@@ -21,14 +22,15 @@ def run(arguments: Sequence[str]) -> int:
     output = _wanted_output(arguments)
     try:
         result = app(args=list(arguments), prog_name="kustos", standalone_mode=False)
+        sys.stdout.flush()
     except _ClickError as error:
         return _usage(error, output)
     except (typer.Abort, KeyboardInterrupt):
         print_error("INTERRUPTED", "interrupted, nothing more was done", output)
         return ExitCode.INTERRUPTED
     except BrokenPipeError:
-        # whoever read us has gone, as `head` does; nothing is left to tell
-        sys.stderr.close()
+        # whoever read us has gone, as `head` does: nobody is left to tell, and the last flush must not try
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ExitCode.FAILED
     except Exception as error:
         failure = failure_of(error)
