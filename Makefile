@@ -4,7 +4,7 @@
 MAKEFLAGS += --no-print-directory
 
 BIN := .venv/bin
-SOURCES := src tests testkit benchmarks $(wildcard demo) $(wildcard scripts/*.py)
+SOURCES := src tests testkit benchmarks $(wildcard demo) scripts
 PYTEST_ARGS ?=
 SEED ?= 0
 
@@ -36,7 +36,7 @@ bench-%: setup ## run one benchmark, as bench-authorizer
 
 docs: ## build the documentation into site/
 	@scripts/setup python
-	@$(BIN)/mkdocs build --strict --quiet
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "site/index.html"
 
 differential: setup ## compare with Kafka's own authorizer; SEED=s repeats a run
