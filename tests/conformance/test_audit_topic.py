@@ -1,0 +1,141 @@
+"""Audit events in a topic of a real Kafka, read back by somebody else's consumer."""
+
+import asyncio
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+from testkit.kafka import KafkaNode, KafkaTools
+from tests.unit.gateway.audit_worlds import EVENTS, context_of, decided
+
+from kustos.authorizer.audit import AuditEvent
+from kustos.client import ClientSettings, connect
+from kustos.gateway import audit_topic
+from kustos.gateway.audit_entries import AuditEntry
+from kustos.gateway.audit_log import AuditLog, AuditSinkError
+from kustos.gateway.audit_topic import KafkaTopicSink
+from kustos.gateway.partitioner import partition_of
+
+USERS = [f"user-{number}" for number in range(20)]
+Kept = tuple[int, bytes, AuditEvent]
+
+
+def make_topic(bootstrap: str, partitions: int) -> str:
+    name = f"audit-{uuid.uuid4()}"
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.create_topics([NewTopic(name, partitions, 1)])[name].result(timeout=30)
+    return name
+
+
+def sink_of(bootstrap: str, topic: str) -> KafkaTopicSink:
+    settings = ClientSettings.from_properties(bootstrap, {"request.timeout.ms": "5000"})
+    return KafkaTopicSink(
+        topic, EVENTS, settings.bootstrap_servers, lambda address: connect(address, settings), 5000
+    )
+
+
+def entries_of(count: int) -> list[AuditEntry]:
+    return [
+        AuditEntry(at, 1_795_235_215_000 + at, context_of(USERS[at % 20]), (decided(f"topic-{at}"),), at)
+        for at in range(count)
+    ]
+
+
+def kept(bootstrap: str, topic: str, partitions: int) -> list[Kept]:
+    """Return (partition, key, value) of everything in the topic, each partition in its order."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "none", "enable.auto.commit": False})
+    found: list[tuple[int, bytes, bytes, int]] = []
+    try:
+        ends = {}
+        for number in range(partitions):
+            ends[number] = consumer.get_watermark_offsets(TopicPartition(topic, number), timeout=30)[1]
+        consumer.assign([TopicPartition(topic, number, 0) for number in range(partitions)])
+        while len(found) < sum(ends.values()):
+            for message in consumer.consume(1000, timeout=0.5):
+                assert message.error() is None
+                key, value = message.key() or b"", message.value() or b""
+                found.append((message.partition() or 0, key, value, message.timestamp()[1]))
+    finally:
+        consumer.close()
+    events = [(number, key, AuditEvent.from_json(value.decode()), at) for number, key, value, at in found]
+    assert all(event.time_ms == at for _, _, event, at in events)
+    return [(number, key, event) for number, key, event, _ in events]
+
+
+async def test_every_event_is_kept_once_and_in_order_under_its_principal(
+    kafka: KafkaNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(audit_topic, "BATCH_MAX_BYTES", 10_000)  # so that each partition gets many batches
+    topic = await asyncio.to_thread(make_topic, kafka.bootstrap, 3)
+    sink = sink_of(kafka.bootstrap, topic)
+    await sink.write(entries_of(1000))
+    await sink.close()
+    found = await asyncio.to_thread(kept, kafka.bootstrap, topic, 3)
+    assert len(found) == 1000
+    for user in USERS:
+        key = f"User:{user}".encode()
+        mine = [(number, event) for number, found_key, event in found if found_key == key]
+        assert {number for number, _ in mine} == {partition_of(key, 3)}
+        assert [event.acl_offset for _, event in mine] == list(range(USERS.index(user), 1000, 20))
+        assert {event.principal_name for _, event in mine} == {user}
+
+
+def test_a_key_has_the_partition_that_kafkas_own_producer_gives_it(
+    kafka: KafkaNode, kafka_tools: KafkaTools
+) -> None:
+    topic = make_topic(kafka.bootstrap, 7)
+    keys = ["k" * length for length in range(1, 40)] + [f"User:{user}" for user in USERS] + ["Zoë", "日本"]
+    kafka_tools.run(
+        "ConsoleProducer",
+        *("--bootstrap-server", kafka.bootstrap, "--topic", topic),
+        *("--property", "parse.key=true", "--property", "key.separator=|"),
+        stdin="".join(f"{key}|x\n" for key in keys),
+    ).require()
+    consumer = Consumer({"bootstrap.servers": kafka.bootstrap, "group.id": "none"})
+    consumer.assign([TopicPartition(topic, number, 0) for number in range(7)])
+    theirs: dict[bytes, int] = {}
+    while len(theirs) < len(keys):
+        theirs |= {
+            message.key() or b"": message.partition() or 0 for message in consumer.consume(100, timeout=0.5)
+        }
+    consumer.close()
+    assert theirs == {key.encode(): partition_of(key.encode(), 7) for key in keys}
+
+
+async def test_a_topic_that_does_not_exist_is_refused_and_not_made(kafka: KafkaNode) -> None:
+    sink = sink_of(kafka.bootstrap, "audit-missing")
+    with pytest.raises(AuditSinkError, match="cannot produce to topic `audit-missing`"):
+        await sink.open()
+    listed = AdminClient({"bootstrap.servers": kafka.bootstrap}).list_topics(timeout=30)
+    assert "audit-missing" not in listed.topics
+
+
+async def test_nothing_is_lost_while_the_broker_is_away(tmp_path: Path) -> None:
+    node = await asyncio.to_thread(KafkaNode(tmp_path).start)
+    try:
+        topic = await asyncio.to_thread(make_topic, node.bootstrap, 1)
+        log = AuditLog([sink_of(node.bootstrap, topic)])
+        log.record(context_of("alice"), [decided("before")], 0)
+        await until(lambda: log.lanes[0].written == 1)
+        await asyncio.to_thread(node.kill)
+        log.record(context_of("alice"), [decided("during")], 1)
+        await until(lambda: log.is_full)
+        await asyncio.to_thread(node.start)
+        await until(lambda: not log.is_full)
+        log.record(context_of("alice"), [decided("after")], 2)
+        await log.close()
+        found = await asyncio.to_thread(kept, node.bootstrap, topic, 1)
+    finally:
+        await asyncio.to_thread(node.kill)
+    ordered = list(dict.fromkeys(event.resource_name for _, _, event in found))
+    assert ordered == ["before", "during", "after"]
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(60):
+        while not condition():  # noqa: ASYNC110 (what is waited for is the log's own, without an event)
+            await asyncio.sleep(0.01)
