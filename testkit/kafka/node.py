@@ -103,6 +103,8 @@ class KafkaNode:
         self.directory_id = random_id()
         self.voters: Sequence[KafkaNode] = (self,)
         self.ports = {listener.name: free_port() for listener in self.settings.listeners}
+        self.advertised: dict[str, str] = {}
+        """Listener → `host:port` that clients are told instead: where a relay stands before it."""
         self.internal_port = free_port()
         self.controller_port = free_port()
         self.server: Server | None = None
@@ -154,6 +156,7 @@ class KafkaNode:
         clients = {listener.name: self.address(listener.name) for listener in settings.listeners}
         brokers = {**clients, "INTERNAL": f"{LOOPBACK}:{self.internal_port}"}
         bound = {**brokers, "CONTROLLER": self.controller_address} if self.controller else brokers
+        told = bound | self.advertised
         protocols = {listener.name: listener.protocol for listener in settings.listeners}
         protocols |= {"INTERNAL": internal, "CONTROLLER": internal}
         keys = {
@@ -161,7 +164,7 @@ class KafkaNode:
             "node.id": str(self.node_id),
             "log.dirs": str(self.log_dir),
             "listeners": ",".join(f"{name}://{address}" for name, address in bound.items()),
-            "advertised.listeners": ",".join(f"{name}://{address}" for name, address in bound.items()),
+            "advertised.listeners": ",".join(f"{name}://{address}" for name, address in told.items()),
             "listener.security.protocol.map": ",".join(f"{name}:{kind}" for name, kind in protocols.items()),
             "inter.broker.listener.name": "INTERNAL",
             "controller.listener.names": "CONTROLLER",

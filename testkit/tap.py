@@ -1,0 +1,236 @@
+"""A tap in the line: a dumb TCP relay that writes down every Kafka frame and never changes a byte.
+
+It knows of Kafka only what one needs to cut frames and to pair answers with requests: the length before
+a frame, and API key, version, correlation id and client id in a request's header. What the frames mean
+is for whoever reads the record. A stream that stops being frames (an HTTP request, garbage) is carried
+on all the same and marked `unframed`.
+"""
+
+import asyncio
+import struct
+import threading
+import time
+from collections.abc import Coroutine
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Final, Self, TypeVar
+
+from testkit.ports import LOOPBACK, free_port
+
+T = TypeVar("T")
+
+CHUNK_BYTES: Final = 1 << 18
+"""Read at once: a frame of a test seldom is larger."""
+
+FRAME_MAX_BYTES: Final = 1 << 28
+"""No frame of a test is as large; a larger length says that the stream is no frames."""
+
+CONNECT_TIMEOUT_S: Final = 5.0
+SETTLE_TIMEOUT_S: Final = 10.0
+
+
+@dataclass(slots=True)
+class Exchange:
+    """A request as it passed, and its answer, both without their length. Times are monotonic seconds."""
+
+    connection: int
+    asked_s: float
+    request: bytes
+    answer: bytes | None = None
+    answered_s: float | None = None
+
+    @property
+    def api_key(self) -> int:
+        """The API key in the request's header."""
+        return int(struct.unpack_from(">h", self.request)[0])
+
+    @property
+    def api_version(self) -> int:
+        """The version in the request's header."""
+        return int(struct.unpack_from(">h", self.request, 2)[0])
+
+    @property
+    def correlation_id(self) -> int:
+        """The correlation id in the request's header."""
+        return int(struct.unpack_from(">i", self.request, 4)[0])
+
+    @property
+    def client_id(self) -> str:
+        """The client id in the request's header, empty where there is none."""
+        size = int(struct.unpack_from(">h", self.request, 8)[0])
+        return self.request[10 : 10 + max(size, 0)].decode(errors="replace")
+
+
+@dataclass(slots=True)
+class Stream:
+    """One direction of a connection: cuts what passes into frames."""
+
+    bytes_passed: int = 0
+    unframed: bool = False
+    _rest: bytearray = field(default_factory=bytearray)
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """Return the frames that these bytes complete, without their lengths."""
+        self.bytes_passed += len(data)
+        frames: list[bytes] = []
+        if self.unframed:
+            return frames
+        self._rest += data
+        while len(self._rest) >= 4:
+            (size,) = struct.unpack_from(">i", self._rest)
+            if not 0 <= size <= FRAME_MAX_BYTES:
+                self.unframed = True
+                self._rest.clear()
+                break
+            if len(self._rest) < 4 + size:
+                break
+            frames.append(bytes(self._rest[4 : 4 + size]))
+            del self._rest[: 4 + size]
+        return frames
+
+
+class TappedConnection:
+    """What passed over one connection, in the order of requests."""
+
+    def __init__(self, number: int, relay: str) -> None:
+        self.number = number
+        self.relay = relay
+        self.up = Stream()
+        self.down = Stream()
+        self.exchanges: list[Exchange] = []
+        self.strays: list[bytes] = []
+        """Frames that came down and answer nothing that went up."""
+        self.is_open = True
+        self._waiting = 0
+
+    def went_up(self, data: bytes) -> None:
+        """Record bytes from the client's side."""
+        now = time.monotonic()
+        for frame in self.up.feed(data):
+            if len(frame) < 10:
+                self.up.unframed = True
+                return
+            self.exchanges.append(Exchange(self.number, now, frame))
+
+    def came_down(self, data: bytes) -> None:
+        """Record bytes from the server's side: answers come in the order of requests."""
+        now = time.monotonic()
+        for frame in self.down.feed(data):
+            correlation_id = struct.unpack_from(">i", frame)[0] if len(frame) >= 4 else None
+            for index in range(self._waiting, len(self.exchanges)):
+                if self.exchanges[index].correlation_id == correlation_id:
+                    # what was skipped gets no answer: Produce with acks=0
+                    self._waiting = index + 1
+                    self.exchanges[index].answer = frame
+                    self.exchanges[index].answered_s = now
+                    break
+            else:
+                self.strays.append(frame)
+
+
+class Tap:
+    """Relays with one record. Use it as a context manager; its loop runs on a thread of its own."""
+
+    def __init__(self) -> None:
+        self.connections: list[TappedConnection] = []
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="tap", daemon=True)
+        self._servers: list[asyncio.Server] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._run(self._stop())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(SETTLE_TIMEOUT_S)
+
+    async def _stop(self) -> None:
+        for server in self._servers:
+            server.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def relay(self, target: tuple[str, int], host: str = LOOPBACK, port: int | None = None) -> int:
+        """Listen on `host`, relay every connection to `target`, return the port."""
+        port = port or free_port()
+        name = f"{target[0]}:{target[1]}"
+
+        async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            task = asyncio.current_task()
+            if task is not None:
+                self._tasks.add(task)
+                task.add_done_callback(self._tasks.discard)
+            await self._carry(TappedConnection(len(self.connections), name), target, reader, writer)
+
+        async def listen() -> None:
+            server = await asyncio.start_server(accept, host, port, limit=CHUNK_BYTES)
+            self._servers.append(server)
+
+        self._run(listen())
+        return port
+
+    async def _carry(
+        self,
+        record: TappedConnection,
+        target: tuple[str, int],
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+    ) -> None:
+        try:
+            async with asyncio.timeout(CONNECT_TIMEOUT_S):
+                up_reader, up_writer = await asyncio.open_connection(*target, limit=CHUNK_BYTES)
+        except OSError:
+            writer.transport.abort()
+            return
+        self.connections.append(record)
+        try:
+            await asyncio.gather(
+                _pump(reader, up_writer, record.went_up), _pump(up_reader, writer, record.came_down)
+            )
+        finally:
+            record.is_open = False
+            up_writer.close()
+            writer.close()
+
+    @property
+    def exchanges(self) -> list[Exchange]:
+        """Everything that passed, over all connections, in the order of requests."""
+        found = [each for connection in list(self.connections) for each in list(connection.exchanges)]
+        return sorted(found, key=lambda each: each.asked_s)
+
+    @property
+    def strays(self) -> list[bytes]:
+        """Answers to nothing."""
+        return [frame for connection in list(self.connections) for frame in connection.strays]
+
+    @property
+    def bytes_up(self) -> int:
+        """How many bytes went up so far, over all connections."""
+        return sum(connection.up.bytes_passed for connection in list(self.connections))
+
+    def forget(self) -> None:
+        """Forget what passed over connections that are closed by now."""
+        self.connections[:] = [each for each in self.connections if each.is_open]
+
+
+async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, record: Any) -> None:
+    """Carry bytes one way until the end; an end goes on as an end, a break breaks both ways."""
+    try:
+        while data := await reader.read(CHUNK_BYTES):
+            record(data)
+            writer.write(data)
+            await writer.drain()
+        if writer.can_write_eof():
+            writer.write_eof()
+    except OSError:
+        writer.transport.abort()
