@@ -7,11 +7,13 @@ follows from the entry's number.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import count
 from typing import Final, NamedTuple
 from uuid import UUID
 
 from kustos.authorizer import AuthorizableRequestContext
 from kustos.authorizer.audit import Access, AuditEvent
+from kustos.gateway.audit_json_lines import JsonLines
 from kustos.protocol.exchange import Decided
 from kustos.runtime import Entropy
 from kustos.wire.api_keys import api_name
@@ -46,7 +48,10 @@ class AuditEvents:
 
     def event_id(self, number: int) -> UUID:
         """Return the id of the event with this number, counted since the process began."""
-        return UUID(int=((self.random_half << 64 | number) & _FREE_BITS) | _VERSION_AND_VARIANT)
+        return UUID(int=self._event_id(number))
+
+    def _event_id(self, number: int) -> int:
+        return ((self.random_half << 64 | number) & _FREE_BITS) | _VERSION_AND_VARIANT
 
     def events(self, entry: AuditEntry) -> Iterator[AuditEvent]:
         """Yield the event of each decision."""
@@ -65,7 +70,15 @@ class AuditEvents:
                 any_resource=decided.name is None,
             )
 
-    def json_lines(self, entry: AuditEntry) -> Iterator[str]:
-        """Yield the JSON line of each decision, without a line feed."""
-        for event in self.events(entry):
-            yield event.to_json()
+    def json_lines(self, entry: AuditEntry, writer: JsonLines | None = None) -> Iterator[str]:
+        """Yield the JSON line of each decision, without a line feed.
+
+        A sink hands in its own `writer`, which remembers texts from call to call.
+        """
+        writer = writer or JsonLines(self.node_id)
+        ids = map(self._event_id_text, count(entry.number))
+        return writer.lines(entry.context, entry.decided, ids, entry.time_ms, entry.acl_offset)
+
+    def _event_id_text(self, number: int) -> str:
+        digits = f"{self._event_id(number):032x}"
+        return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"

@@ -15,6 +15,7 @@ from typing import Final
 
 from kustos.gateway.appending import append_whole
 from kustos.gateway.audit_entries import AuditEntry, AuditEvents
+from kustos.gateway.audit_json_lines import JsonLines
 from kustos.gateway.audit_log import AuditSinkError
 from kustos.runtime import Clock, FileSystemStorage, StorageLock, SystemClock
 
@@ -50,6 +51,7 @@ class JsonFilesSink:
         self._max_bytes: Final = max_bytes
         self._max_files: Final = max_files
         self._clock: Final = clock or SystemClock()
+        self._lines: Final = JsonLines(events.node_id)
         self._descriptor: int | None = None
         self._path = directory
         self._size_bytes = 0
@@ -153,7 +155,7 @@ class JsonFilesSink:
         self._start()
         waiting = bytearray()
         for entry in entries:
-            for line in self._events.json_lines(entry):
+            for line in self._events.json_lines(entry, self._lines):
                 data = line.encode() + b"\n"
                 if self._size_bytes + len(waiting) + len(data) > self._max_bytes:
                     self._append(waiting)

@@ -13,6 +13,7 @@ from typing import Final
 from kustos.client import ClientError, KafkaConnection, KafkaError, NodeAddress, ProtocolViolationError
 from kustos.client.errors import NONE
 from kustos.gateway.audit_entries import AuditEntry, AuditEvents
+from kustos.gateway.audit_json_lines import JsonLines
 from kustos.gateway.audit_log import AuditSinkError
 from kustos.gateway.partitioner import partition_of
 from kustos.wire import Message, MessageCodec
@@ -70,6 +71,7 @@ class KafkaTopicSink:
         self._bootstrap: Final = tuple(bootstrap)
         self._connect: Final = connect
         self._timeout_ms: Final = timeout_ms
+        self._lines: Final = JsonLines(events.node_id)
         self._links: dict[NodeAddress, KafkaConnection] = {}
         self._brokers: tuple[NodeAddress, ...] = ()
         self._leaders: dict[int, NodeAddress] = {}
@@ -95,7 +97,7 @@ class KafkaTopicSink:
             key = str(entry.context.principal).encode()
             of_partition = records.setdefault(partition_of(key, partition_count), [])
             of_partition.extend(
-                (key, line.encode(), entry.time_ms) for line in self._events.json_lines(entry)
+                (key, line.encode(), entry.time_ms) for line in self._events.json_lines(entry, self._lines)
             )
         return {partition: deque(_encoded(items)) for partition, items in records.items()}
 
