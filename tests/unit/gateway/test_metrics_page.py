@@ -1,0 +1,32 @@
+"""The page about metrics shows all of them, and no others."""
+
+import re
+from pathlib import Path
+
+from prometheus_client.parser import text_string_to_metric_families
+from tests.unit.gateway.audit_worlds import decided, willing
+
+from kustos.gateway.audit_log import AuditLog
+from kustos.gateway.metrics import GatewayMetrics
+
+PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "metrics.md"
+
+
+async def test_the_page_shows_every_metric_with_its_labels() -> None:
+    audit = AuditLog([willing()])
+    metrics = GatewayMetrics()
+    metrics.watch(acl_count=lambda: 0, metadata_offset=lambda: 0, audit=audit)
+    metrics.decided(3, [decided("a")])
+    metrics.answered(3, 0.1, 0.1)
+    for succeeded in (True, False):
+        metrics.authenticated("PLAIN", succeeded)
+    metrics.connections_changed("A", 1)
+    served = {}
+    for family in text_string_to_metric_families(metrics.text().decode()):
+        sample = family.samples[0]
+        name = f"{family.name}_total" if family.type == "counter" else family.name
+        if not family.name.endswith("_created"):
+            served[name] = frozenset(sample.labels) - {"le"}
+    rows = re.findall(r"^\| `(k\w+)` \| ([^|]*)\|", PAGE.read_text(), re.MULTILINE)
+    assert {name: frozenset(re.findall(r"`(\w+)`", labels)) for name, labels in rows} == served
+    await audit.close()
