@@ -31,6 +31,7 @@ MESSAGES: Final[dict[int, str]] = {
         "This most likely occurs because of a request being malformed by the client library or the "
         "message was sent to an incompatible broker. See the broker logs for more details."
     ),
+    ErrorCode.illegal_sasl_state.value: ("SaslAuthenticate request received after successful authentication"),
     ErrorCode.unknown_topic_id.value: "This server does not host this topic ID.",
     ErrorCode.unknown_topic_or_partition.value: "This server does not host this topic-partition.",
 }

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
+from kustos.protocol.convert import converted
 from kustos.wire import ZERO_UUID, Message
 
 SESSIONS_PER_CONNECTION: Final = 8
@@ -59,7 +60,11 @@ class FetchSessions:
         """Keep a session that upstream opened; the oldest make room, and are then not found."""
         self.by_id.pop(session.session_id, None)
         self.by_id[session.session_id] = session
-        while len(self.by_id) > 1 and (
+        self.make_room()
+
+    def make_room(self) -> None:
+        """Forget the oldest sessions while there is too much; a session too large by itself goes, too."""
+        while (
             len(self.by_id) > SESSIONS_PER_CONNECTION
             or sum(len(kept.partitions) for kept in self.by_id.values()) > PARTITIONS_PER_CONNECTION
         ):
@@ -83,6 +88,13 @@ def partitions_of(topics: Iterable[Message]) -> dict[Partition, Message]:
         for topic in topics
         for partition in topic.partitions
     }
+
+
+def in_version(partitions: dict[Partition, Message], made: type[Message]) -> dict[Partition, Message]:
+    """Return the partitions as a Fetch of another version holds them; a session may change its version."""
+    if all(type(item) is made for item in partitions.values()):
+        return partitions
+    return {partition: converted(item, made) for partition, item in partitions.items()}
 
 
 def forgotten_of(request: Message) -> list[Partition]:

@@ -144,7 +144,9 @@ def strip(exchange: Exchange, step: Strip, request: Message) -> tuple[Message, d
         if asked is not None:
             named.setdefault(asked, []).append(index)
     for (check, name), indexes in named.items():
-        if not exchange.allows(check, name, reference_count(step, items, indexes)):
+        counts = [1] * len(indexes) if step.one_by_one else [reference_count(step, items, indexes)]
+        verdicts = [exchange.allows(check, name, count) for count in counts]
+        if not all(verdicts):
             code = DENIED_CODE[check.resource_type]
             for index in indexes:
                 denied[index] = step.items.answer(element, items[index], code)
@@ -194,9 +196,9 @@ def merged(exchange: Exchange, items: Items, denied: dict[int, Message], respons
 
 def hide(exchange: Exchange, step: Hide, response: Message) -> bool:
     """Leave out what may not be seen; return whether anything was."""
-    items = response.get(step.response_list)
-    if not items or not step.when(exchange.request):
+    if not step.when(exchange.request):
         return False
+    items = response.get(step.response_list) or []
     if step.unless_cluster is not None and exchange.allows_cluster(step.unless_cluster, log_if_denied=False):
         return False
     names = exchange.allowed_names(step.check, (item.get(step.name) or "" for item in items), listing=True)
@@ -242,7 +244,7 @@ def annotate_cluster(exchange: Exchange, step: ClusterOperations, response: Mess
     """Fill in the authorized cluster operations; return whether the version has the field."""
     if step.field not in response.FIELDS:
         return False
-    if not exchange.request.get(step.flag, False):
+    if not exchange.request.get(step.flag, False) or response.get("error_code", 0) != 0:
         value = NO_OPERATIONS
     elif exchange.allows_cluster(AclOperation.DESCRIBE):
         value = exchange.operations_bits(ResourceType.CLUSTER, CLUSTER_NAME)

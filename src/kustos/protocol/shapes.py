@@ -78,14 +78,16 @@ def _key(value: Any) -> Any:
 class Refusal:
     """A whole response that says no: a code at the top, on every item, or both.
 
-    `top_field` is used where the version has it; `items` where it has not, or always with `both`.
+    `top_field` is used where the version has it; `items` where it has not, and beside it in versions
+    below `both_below`. `other_items` stand for `items` where the request has not their list.
     """
 
     top_field: str | None = "error_code"
     message_field: str | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
     items: Items | None = None
-    both: bool = False
+    other_items: Items | None = None
+    both_below: int = 0
 
     def refuse(self, codec: MessageCodec, request: Message, code: int) -> Message:
         """Return the response of this version that refuses the whole request."""
@@ -96,9 +98,12 @@ class Refusal:
             values[self.top_field] = code
             if self.message_field is not None:
                 values[self.message_field] = MESSAGES.get(code)
-        if self.items is not None and (self.both or not has_top):
-            element = root.ELEMENTS[self.items.response_list]
-            values[self.items.response_list] = [
-                self.items.answer(element, item, code) for item in request.get(self.items.request_list) or ()
+        items = self.items
+        if items is not None and items.request_list not in request.FIELDS:
+            items = self.other_items
+        if items is not None and (not has_top or codec.version < self.both_below):
+            element = root.ELEMENTS[items.response_list]
+            values[items.response_list] = [
+                items.answer(element, item, code) for item in request.get(items.request_list) or ()
             ]
         return fitted(root, values)

@@ -48,7 +48,8 @@ class Strip:
     `name`: the field of an item that holds the resource name ("" when the item is the name). An item
     with a `topic_id` instead is named by resolving the id, and UNKNOWN_TOPIC_ID where it cannot be.
     `unless_cluster`: an operation on the cluster that allows every item. `counts_inner`: the audit
-    reference count is the number of inner items, not of items.
+    reference count is the number of inner items, not of items. `one_by_one`: every item is a question
+    of its own, also where two name the same (so Kafka's handler does, and its audit log shows).
     """
 
     items: Items
@@ -56,6 +57,7 @@ class Strip:
     name: str
     unless_cluster: AclOperation | None = None
     counts_inner: bool = False
+    one_by_one: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from kustos.acl import CLUSTER_NAME, AclOperation, ResourceType
 from kustos.protocol.codes import CLUSTER_AUTHORIZATION_FAILED, INVALID_REQUEST, UNKNOWN_SERVER_ERROR
-from kustos.protocol.escapes.fetch import fetch
+from kustos.protocol.escapes.fetch import TOPIC_IDS_SINCE_VERSION, fetch
 from kustos.protocol.escapes.groups import (
     DESCRIBE_GROUP,
     GROUP_ITEMS,
@@ -112,10 +112,13 @@ CONFIGS = Items(
 )
 TOPIC_ENTRIES = Items("topics", "topics", (("name", "name"), ("topic_id", "topic_id")))
 DELETED = Items("topics", "responses", (("name", "name"), ("topic_id", "topic_id")))
+DELETED_BY_NAME = Items("topic_names", "responses", (("", "name"),))
+UNFETCHED_GROUPS = Items("groups", "groups", (("group_id", "group_id"),))
 CREATED_ACLS = Items("creations", "results", (), message_field="error_message")
 DELETED_ACLS = Items("filters", "filter_results", (), message_field="error_message")
 TOP = Refusal()
 TOP_WITH_MESSAGE = Refusal(message_field="error_message")
+EVERY_VERSION: Final = 2**15
 
 
 def group_of(request: Message) -> list[str]:
@@ -192,25 +195,35 @@ ROWS: Final[tuple[Row, ...]] = (
         (Strip(PRODUCED, WRITE_TOPIC, "name", counts_inner=True), Rewrite("node_endpoints", "node_id")),
         escape=produce,
     ),
-    Row(ApiKey.FETCH, Refusal(items=FETCHED), escape=fetch, exclusive=True),
+    Row(
+        ApiKey.FETCH,
+        # clients older than the code at the top look for it at the partitions (FetchRequest.getErrorResponse)
+        Refusal(items=FETCHED, both_below=TOPIC_IDS_SINCE_VERSION),
+        escape=fetch,
+        exclusive=True,
+    ),
     Row(
         ApiKey.LIST_OFFSETS,
         Refusal(top_field=None, items=LISTED_OFFSETS),
         (Strip(LISTED_OFFSETS, DESCRIBE_TOPIC, "name"),),
     ),
-    Row(ApiKey.METADATA, Refusal(top_field=None, items=TOPIC_ENTRIES), escape=metadata),
+    Row(ApiKey.METADATA, Refusal(items=TOPIC_ENTRIES, both_below=EVERY_VERSION), escape=metadata),
     Row(
         ApiKey.OFFSET_COMMIT,
         Refusal(top_field=None, items=COMMITTED),
         (Gate(READ_GROUP, group_of), Strip(COMMITTED, READ_TOPIC, "name")),
     ),
-    Row(ApiKey.OFFSET_FETCH, Refusal(items=UNFETCHED_OFFSETS), escape=offset_fetch),
+    Row(
+        ApiKey.OFFSET_FETCH,
+        Refusal(items=UNFETCHED_OFFSETS, other_items=UNFETCHED_GROUPS),
+        escape=offset_fetch,
+    ),
     Row(
         ApiKey.FIND_COORDINATOR,
         Refusal(message_field="error_message", extra={"node_id": -1, "port": -1}, items=COORDINATORS),
         (
             Gate(coordinator_question, lambda request: [request.key] if "key" in request.FIELDS else []),
-            Strip(COORDINATORS, coordinator_question, ""),
+            Strip(COORDINATORS, coordinator_question, "", one_by_one=True),
             Rewrite("coordinators", "node_id"),
             Rewrite("", "node_id"),
         ),
@@ -226,7 +239,7 @@ ROWS: Final[tuple[Row, ...]] = (
     Row(
         ApiKey.DESCRIBE_GROUPS,
         Refusal(top_field=None, items=DESCRIBED_GROUPS),
-        (Strip(DESCRIBED_GROUPS, DESCRIBE_GROUP, ""), GROUP_OPERATIONS),
+        (Strip(DESCRIBED_GROUPS, DESCRIBE_GROUP, "", one_by_one=True), GROUP_OPERATIONS),
     ),
     Row(
         ApiKey.LIST_GROUPS,
@@ -243,7 +256,11 @@ ROWS: Final[tuple[Row, ...]] = (
     Row(ApiKey.SASL_HANDSHAKE, TOP, escape=refuse_sasl),
     Row(ApiKey.API_VERSIONS, TOP, (ServeLocally(),)),
     Row(ApiKey.CREATE_TOPICS, Refusal(top_field=None, items=TOPIC_ENTRIES), escape=create_topics),
-    Row(ApiKey.DELETE_TOPICS, Refusal(top_field=None, items=DELETED), escape=delete_topics),
+    Row(
+        ApiKey.DELETE_TOPICS,
+        Refusal(top_field=None, items=DELETED, other_items=DELETED_BY_NAME),
+        escape=delete_topics,
+    ),
     Row(
         ApiKey.INIT_PRODUCER_ID,
         Refusal(extra={"producer_id": -1, "producer_epoch": -1}),
@@ -265,7 +282,7 @@ ROWS: Final[tuple[Row, ...]] = (
     Row(
         ApiKey.DESCRIBE_CONFIGS,
         Refusal(top_field=None, items=CONFIGS),
-        (Strip(CONFIGS, config_question, "resource_name"),),
+        (Strip(CONFIGS, config_question, "resource_name", one_by_one=True),),
     ),
     Row(ApiKey.SASL_AUTHENTICATE, TOP_WITH_MESSAGE, escape=refuse_sasl),
     _served(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, DESCRIBE_CLUSTER, TOP_WITH_MESSAGE),

@@ -25,6 +25,7 @@ from kustos.protocol.fetch_sessions import (
     Partition,
     Topic,
     forgotten_of,
+    in_version,
     is_named,
     next_epoch,
     partitions_of,
@@ -93,11 +94,12 @@ def open_plan(exchange: Exchange) -> Plan | int:
     session = exchange.fetch_sessions.find(session_id)
     if session is None:
         return FETCH_SESSION_ID_NOT_FOUND
-    if session.uses_topic_ids != (exchange.version >= TOPIC_IDS_SINCE_VERSION):
-        return FETCH_SESSION_TOPIC_ID_ERROR
     if epoch != session.epoch:
         return INVALID_FETCH_SESSION_EPOCH
-    wanted = session.partitions | asked
+    if session.uses_topic_ids != (exchange.version >= TOPIC_IDS_SINCE_VERSION):
+        return FETCH_SESSION_TOPIC_ID_ERROR
+    made = exchange.codec.root.ELEMENTS["topics"].ELEMENTS["partitions"]
+    wanted = in_version(session.partitions, made) | asked
     for partition in forgotten_of(request):
         wanted.pop(partition, None)
     return Plan(session, wanted, asked)
@@ -207,6 +209,7 @@ def remember(exchange: Exchange, plan: Plan, response: Message) -> None:
         plan.session.epoch = next_epoch(plan.session.epoch)
         plan.session.partitions = plan.wanted
         plan.session.upstream = plan.allowed
+        sessions.make_room()
 
 
 def answer_with(exchange: Exchange, plan: Plan, response: Message | None) -> Message:

@@ -3,6 +3,7 @@
 Sources: `KafkaApis.fetchOffsetsForGroup`, `.handleConsumerGroupDescribe` of Kafka 4.3.1.
 """
 
+from collections import deque
 from typing import Any
 
 from kustos.acl import AclOperation, ResourceType
@@ -60,14 +61,15 @@ def offset_fetch(exchange: Exchange, _row: Row) -> Handler:
     response = answer.message
     yield from resolve_answered(exchange, response, batched)
     answers = list(response.groups) if batched else [response]
-    by_group = {answered.get("group_id"): answered for answered in answers}
+    by_group: dict[str | None, deque[Message]] = {}
+    for answered in answers:
+        by_group.setdefault(answered.get("group_id"), deque()).append(answered)
     result: list[Message] = []
     for index, group in enumerate(groups):
-        answered = by_group.get(group.group_id if batched else None)
         if index not in denied:
             result.append(refused_group(exchange, group))
-        elif answered is not None:
-            result.append(completed(exchange, group, answered, denied[index]))
+        elif waiting := by_group.get(group.group_id if batched else None):
+            result.append(completed(exchange, group, waiting.popleft(), denied[index]))
     return Reply(response.replace(groups=result) if batched else result[0])
 
 
@@ -131,7 +133,7 @@ def completed(exchange: Exchange, group: Message, answered: Message, denied: dic
 
 
 GROUP_ITEMS = Items("group_ids", "groups", (("", "group_id"),))
-GROUPS = Strip(GROUP_ITEMS, DESCRIBE_GROUP, name="")
+GROUPS = Strip(GROUP_ITEMS, DESCRIBE_GROUP, name="", one_by_one=True)
 HIDDEN_TOPICS = "The group has described topic(s) that the client is not authorized to describe."
 
 

@@ -65,13 +65,13 @@ def metadata(exchange: Exchange, _row: Row) -> Handler:
 
 def check_names(exchange: Exchange) -> None:
     """Raise `RefuseRequestError` where this version has no topic without a name or with an id."""
-    for topic in exchange.request.topics:
-        has_id = topic.get("topic_id", ZERO_UUID) != ZERO_UUID
-        if exchange.version < NAMES_MAY_BE_NULL_SINCE:
-            if topic.name is None or has_id:
-                raise RefuseRequestError(INVALID_REQUEST)
-        elif topic.name is None and not has_id:
-            raise RefuseRequestError(INVALID_REQUEST)
+    topics = exchange.request.topics
+    has_ids = any(topic.get("topic_id", ZERO_UUID) != ZERO_UUID for topic in topics)
+    nameless = any(topic.name is None for topic in topics)
+    # from then on, entries without an id count for nothing beside those with one
+    wrong = has_ids or nameless if exchange.version < NAMES_MAY_BE_NULL_SINCE else nameless and not has_ids
+    if wrong:
+        raise RefuseRequestError(INVALID_REQUEST)
 
 
 def by_id(exchange: Exchange) -> Handler:
@@ -79,7 +79,7 @@ def by_id(exchange: Exchange) -> Handler:
     ids = [topic.topic_id for topic in exchange.request.topics if topic.topic_id != ZERO_UUID]
     names = exchange.topic_names = yield ResolveTopicIds(frozenset(ids))
     allowed = exchange.allowed_names(DESCRIBE_TOPIC, dict.fromkeys(names[i] for i in ids if i in names))
-    sent = [topic_id for topic_id in dict.fromkeys(ids) if names.get(topic_id) in allowed]
+    sent = {topic_id: None for topic_id in ids if names.get(topic_id) in allowed}
     item = exchange.codec.root.ELEMENTS["topics"]
     topics = [item(topic_id=topic_id, name=None) for topic_id in sent]
     response = yield from ask_upstream(exchange, topics, creating=False)

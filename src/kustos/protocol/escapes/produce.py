@@ -6,6 +6,7 @@ Sources: `KafkaApis.handleProduceRequest`, `.handleInitProducerIdRequest` of Kaf
 from kio.schema.errors import ErrorCode
 
 from kustos.acl import AclOperation, ResourceType
+from kustos.authorizer import AuthorizerError
 from kustos.protocol.codes import (
     CLUSTER_AUTHORIZATION_FAILED,
     TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
@@ -27,14 +28,15 @@ def produce(exchange: Exchange, row: Row) -> Handler:
     request = exchange.request
     silent = request.acks == 0
     yield from resolve_topic_ids(exchange, row)
+    step = next(step for step in row.steps if isinstance(step, Strip))
     try:
         check_transaction(exchange)
-    except RefuseRequestError as refusal:
+        kept, denied = strip(exchange, step, request)
+    except (RefuseRequestError, AuthorizerError) as refusal:
         if silent:
-            return Hangup(f"a Produce with acks=0 was refused with error code {refusal.code}")
+            # a client that awaits no answer would take one for that to its next request
+            return Hangup(f"a Produce with acks=0: {refusal}")
         raise
-    step = next(step for step in row.steps if isinstance(step, Strip))
-    kept, denied = strip(exchange, step, request)
     if silent:
         if denied:
             reason = f"{len(denied)} topics of a Produce with acks=0 were refused"
