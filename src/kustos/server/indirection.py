@@ -34,6 +34,8 @@ class References:
         provider, place, key = match.groups()
         if provider == "env" and key is None:
             return self._from_environment(place)
+        if provider == "file" and "\0" in place:
+            raise SettingsError("a file is named with a NUL character in it, which no file has")
         if provider == "file":
             return _from_file(Path(place)) if key is None else _from_properties(Path(place), key)
         raise SettingsError(

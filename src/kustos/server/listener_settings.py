@@ -70,6 +70,8 @@ def parse_listeners(text: str, key: str) -> dict[str, NodeAddress]:
             found[name.upper()] = parse_address(address)
         except SettingsError as error:
             raise SettingsError(f"`{key}`: {error}") from None
+        except ValueError:
+            raise SettingsError(f"`{key}` has a port that is no port, use one from 1 to 65535") from None
     if len(found) > MAX_LISTENERS:
         raise SettingsError(f"`{key}` has {len(found)} listeners, at most {MAX_LISTENERS} are served")
     return found

@@ -149,6 +149,9 @@ def _upstream(given: GivenSettings) -> ClientSettings:
         return ClientSettings.from_properties(properties.pop("bootstrap.servers"), properties)
     except SettingsError as error:
         raise SettingsError(f"in the settings that begin with `{prefix}`: {error}") from None
+    except ValueError:
+        # Python refuses to read numbers of thousands of digits
+        raise SettingsError(f"`{table.BOOTSTRAP_SERVERS.name}` has a port that is no port") from None
 
 
 _NEEDED_BY_SINK: Final[dict[str, table.Setting[Any]]] = {
