@@ -9,7 +9,12 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from kustos.acl import CLUSTER_NAME, AclOperation, ResourceType
-from kustos.protocol.codes import CLUSTER_AUTHORIZATION_FAILED, INVALID_REQUEST, UNKNOWN_SERVER_ERROR
+from kustos.protocol.codes import (
+    CLUSTER_AUTHORIZATION_FAILED,
+    INVALID_REQUEST,
+    UNKNOWN_SERVER_ERROR,
+    UNSUPPORTED_VERSION,
+)
 from kustos.protocol.escapes.fetch import TOPIC_IDS_SINCE_VERSION, fetch
 from kustos.protocol.escapes.groups import (
     DESCRIBE_GROUP,
@@ -152,6 +157,16 @@ def config_question(_exchange: Exchange, resource: Message) -> tuple[Check, str]
         raise RefuseRequestError(INVALID_REQUEST)
     is_cluster = check.resource_type is ResourceType.CLUSTER
     return check, CLUSTER_NAME if is_cluster else resource.resource_name
+
+
+def no_regular_expression(_exchange: Exchange, expression: str) -> tuple[Check, str] | None:
+    """Refuse a subscription by regular expression: only upstream's coordinator could authorize its topics.
+
+    Clients are told what version 0, which has no such field, would have come to.
+    """
+    if expression:
+        raise RefuseRequestError(UNSUPPORTED_VERSION)
+    return None
 
 
 SHARE_COORDINATOR: Final = 2
@@ -301,9 +316,9 @@ ROWS: Final[tuple[Row, ...]] = (
         (
             Gate(READ_GROUP, group_of),
             Gate(DESCRIBE_TOPIC, lambda request: list(dict.fromkeys(request.subscribed_topic_names or ()))),
+            Gate(no_regular_expression, lambda request: [request.get("subscribed_topic_regex") or ""]),
         ),
-        # version 1 brings regular expressions that only the group coordinator can authorize
-        versions=(0, 0),
+        versions=(0, 1),
     ),
     Row(
         ApiKey.CONSUMER_GROUP_DESCRIBE,
