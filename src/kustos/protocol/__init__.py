@@ -15,7 +15,7 @@ from kustos.protocol.effects import (
 )
 from kustos.protocol.exchange import Addresses, Check, Decided, Decider, Exchange
 from kustos.protocol.guard import Guard, Opened, RefusedFrameError
-from kustos.protocol.table import TABLE
+from kustos.protocol.table import TABLE, refusal_body
 
 __all__ = [
     "TABLE",
@@ -38,4 +38,5 @@ __all__ = [
     "Reply",
     "ResolveTopicIds",
     "Serve",
+    "refusal_body",
 ]

@@ -39,7 +39,7 @@ from kustos.protocol.steps import (
     ServeLocally,
     Strip,
 )
-from kustos.wire import Message
+from kustos.wire import Message, response_codec
 from kustos.wire.api_keys import ApiKey
 
 READ_GROUP = Check(AclOperation.READ, ResourceType.GROUP)
@@ -334,3 +334,12 @@ ROWS: Final[tuple[Row, ...]] = (
 )
 
 TABLE: Final[dict[int, Row]] = {int(row.api_key): row for row in ROWS}
+
+
+def refusal_body(api_key: int, api_version: int, request: Message, code: int) -> bytes | None:
+    """Return the encoded body that refuses a whole request, None for an API without a row."""
+    row = TABLE.get(api_key)
+    if row is None:
+        return None
+    codec = response_codec(api_key, api_version)
+    return codec.encode(row.refusal.refuse(codec, request, code))

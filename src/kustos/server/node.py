@@ -30,7 +30,7 @@ from kustos.gateway.observer import GatewayObserver
 from kustos.gateway.writer import MetadataWriter
 from kustos.metadata.format import read_decoy_secret
 from kustos.metadata.store import MetadataStore
-from kustos.protocol import Decider
+from kustos.protocol import Decider, refusal_body
 from kustos.protocol.api_versions import api_versions_response, offered_versions
 from kustos.runtime import SystemClock, SystemEntropy
 from kustos.server.http import HttpEndpoint
@@ -167,7 +167,7 @@ class Node:
             SystemEntropy(),
         )
         clock = SystemClock()
-        return lambda: SaslServerMachine(sasl.server, factories, self._api_versions_body, clock)
+        return lambda: SaslServerMachine(sasl.server, factories, self._api_versions_body, clock, refusal_body)
 
     def _api_versions_body(self, version: int) -> bytes:
         message = api_versions_response(version, self.offered(), self.cluster.features)
