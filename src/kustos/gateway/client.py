@@ -57,6 +57,7 @@ class ClientConnection(asyncio.Protocol):
         self._host = ""
         self._closed = False
         self._deaf = False
+        self._reads = True
         self._connecting: asyncio.Task[None] | None = None
         self._delayed: list[asyncio.TimerHandle] = []
         self.last_active_s = self._loop.time()
@@ -174,6 +175,7 @@ class ClientConnection(asyncio.Protocol):
             self,
             settings.max_in_flight_requests,
         )
+        self._session.client_reads = self._reads
         self._connecting = self._loop.create_task(self._connect())
         if leftover:
             self.data_received(leftover)
@@ -208,6 +210,8 @@ class ClientConnection(asyncio.Protocol):
             connection.close()
             return
         session.link = UpstreamLink(connection.release(), self, self._settings.max_answer_bytes)
+        if not self._reads:
+            session.link.pause_reading()
         session.go_on()
 
     def _write(self, frame: bytes) -> None:
@@ -224,14 +228,21 @@ class ClientConnection(asyncio.Protocol):
             transport.pause_reading()
 
     def pause_writing(self) -> None:
-        """Take no more from upstream while the client does not read."""
-        if self._session is not None and self._session.link is not None:
-            self._session.link.pause_reading()
+        """Take no more requests, and no more from upstream, while the client does not read."""
+        self._reads = False
+        if self._session is not None:
+            self._session.client_reads = False
+            if self._session.link is not None:
+                self._session.link.pause_reading()
 
     def resume_writing(self) -> None:
-        """Take answers from upstream again."""
-        if self._session is not None and self._session.link is not None:
-            self._session.link.resume_reading()
+        """Go on, and take answers from upstream again."""
+        self._reads = True
+        if self._session is not None:
+            self._session.client_reads = True
+            if self._session.link is not None:
+                self._session.link.resume_reading()
+            self._session.go_on()
 
     def upstream_writable(self) -> None:
         """Go on with what waited for upstream to read."""

@@ -114,6 +114,7 @@ class ClientSession:
         max_in_flight: int,
     ) -> None:
         self.link: UpstreamLink | None = None
+        self.client_reads = True
         self._guard: Final = guard
         self._cluster: Final = cluster
         self._local: Final = local
@@ -157,7 +158,12 @@ class ClientSession:
         return not self._held and not self._ready
 
     def _can_decide(self) -> bool:
-        """Whether a decision taken now can be handed over, and kept for the audit log, at once."""
+        """Whether a decision taken now can be handed over, and kept for the audit log, at once.
+
+        Nor is anything done for a client that does not read: answers of our own would pile up.
+        """
+        if not self.client_reads:
+            return False
         if self._observer.is_full:
             self._loop.call_later(AUDIT_RETRY_S, self.go_on)
             return False
