@@ -4,9 +4,6 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from tests.property.protocol_model import Model
-from tests.tap.checker import Violation, check_request, check_response
-
 from kustos.acl import AclBinding, KafkaPrincipal
 from kustos.authorizer import StandardAuthorizer
 from kustos.protocol import (
@@ -26,6 +23,8 @@ from kustos.protocol import (
 )
 from kustos.protocol.api_versions import common_versions
 from kustos.wire import Message, read_response_header, response_header_is_flexible
+from tests.property.protocol_model import Model
+from tests.tap.checker import Violation, check_request, check_response
 
 PRINCIPAL, HOST = "User:alice", "10.0.0.1"
 OFFERED = {

@@ -7,9 +7,6 @@ from types import NoneType, UnionType
 from typing import Any, get_args, get_origin
 
 from kio.static.constants import EntityType
-from tests.property.protocol_driver import PRINCIPAL
-from tests.property.protocol_model import Model
-from tests.tap.frames import entity
 
 from kustos.acl import (
     CLUSTER_NAME,
@@ -22,6 +19,9 @@ from kustos.acl import (
     ResourceType,
 )
 from kustos.wire import Message, MessageCodec, request_codec, request_frame
+from tests.property.protocol_driver import PRINCIPAL
+from tests.property.protocol_model import Model
+from tests.tap.frames import entity
 
 EXISTING = ["alpha-topic", "bravo-topic", "delta-topic", "hidden-gamma", "prefixed-one", "prefixed-two"]
 MISSING_TOPICS = ["missing-topic", "absent!topic", "__cluster_metadata"]

@@ -9,16 +9,16 @@ several sessions, closed ones), both must answer the same partitions with the sa
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from kustos.acl import AclOperation, ResourceType
+from kustos.protocol.fetch_sessions import SESSIONS_PER_CONNECTION
+from kustos.wire import Message, request_codec
 from tests.property.protocol_driver import HOST, PRINCIPAL, Driver
 from tests.property.protocol_model import MAX_EPOCH, Model
 from tests.property.protocol_requests import EXISTING, UNKNOWN_ID, allow, frame_of, model
 from tests.tap.answers import Coded
 from tests.tap.checker import Client
 from tests.tap.frames import code, read_response, topic_key
-
-from kustos.acl import AclOperation, ResourceType
-from kustos.protocol.fetch_sessions import SESSIONS_PER_CONNECTION
-from kustos.wire import Message, request_codec
 
 NAMES = [*EXISTING[:4], "missing-topic"]
 PARTITIONS = st.lists(

@@ -8,6 +8,7 @@ must be visible.
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from kustos.acl import CLUSTER_NAME
 from tests.tap.client import (
     CLUSTER_DENIED,
     GROUP_DENIED,
@@ -24,8 +25,6 @@ from tests.tap.client import (
     Type,
 )
 from tests.tap.frames import Request, code, is_transactional, topic_key
-
-from kustos.acl import CLUSTER_NAME
 
 Key = tuple[Any, ...]
 Coded = list[tuple[Key, int | None]]

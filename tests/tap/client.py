@@ -3,9 +3,8 @@
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from tests.differential.spec import Spec
-
 from kustos.acl import CLUSTER_NAME, SUPPORTED_OPERATIONS, AclBinding, AclOperation, ResourceType
+from tests.differential.spec import Spec
 
 Op = AclOperation
 Type = ResourceType

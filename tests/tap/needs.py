@@ -7,10 +7,9 @@ request with a need that is not met must never be there.
 from collections.abc import Callable
 from typing import Any
 
+from kustos.acl import CLUSTER_NAME
 from tests.tap.client import Client, Op, Question, Type
 from tests.tap.frames import Request, is_transactional, topic_key
-
-from kustos.acl import CLUSTER_NAME
 
 Need = tuple[Question, ...]
 NOWHERE = "kustos answers it itself"
@@ -128,6 +127,14 @@ def describe_groups(field: str) -> Callable[[Request, Client], list[Need]]:
     ]
 
 
+def consumer_group_heartbeat(request: Request, client: Client) -> list[Need]:
+    body = request.body
+    needs = read_group(request, client)
+    needs += [((Op.DESCRIBE, Type.TOPIC, str(name)),) for name in body.subscribed_topic_names or ()]
+    # upstream would resolve a regular expression with the rights of whoever forwards it
+    return [*needs, ()] if getattr(body, "subscribed_topic_regex", None) else needs
+
+
 def nothing(request: Request, client: Client) -> list[Need]:
     return []
 
@@ -166,10 +173,7 @@ NEEDS: dict[int, Callable[[Request, Client], list[Need]]] = {
     50: never,
     51: never,
     60: nothing,
-    68: lambda request, client: [
-        *read_group(request, client),
-        *[((Op.DESCRIBE, Type.TOPIC, str(name)),) for name in request.body.subscribed_topic_names or ()],
-    ],
+    68: consumer_group_heartbeat,
     69: describe_groups("group_ids"),
     75: lambda request, client: topics(client, request.body.topics, Op.DESCRIBE) or [()],
 }
