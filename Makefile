@@ -26,7 +26,7 @@ check: ## lint, format, types, import contracts
 	@scripts/setup python
 	$(BIN)/ruff check $(SOURCES)
 	$(BIN)/ruff format --check $(SOURCES)
-	$(BIN)/mypy
+	$(BIN)/mypy $(SOURCES)
 	$(BIN)/lint-imports
 
 bench: $(patsubst benchmarks/%.py,bench-%,$(filter-out %/__init__.py %/figures.py,$(wildcard benchmarks/*.py))) ## run every benchmark

@@ -14,9 +14,6 @@ from itertools import accumulate
 from uuid import UUID
 
 from benchmarks.figures import QUICK, Figure, emit, measure, median_per_item, progress
-from tests.differential.oracle import Oracle
-from tests.differential.worlds import Add, Ask, Start, Step, to_lines
-
 from kustos.acl import (
     AccessControlEntry,
     AclBinding,
@@ -28,6 +25,8 @@ from kustos.acl import (
     ResourceType,
 )
 from kustos.authorizer import AuthorizerSession, Decision, StandardAuthorizer
+from tests.differential.oracle import Oracle
+from tests.differential.worlds import Add, Ask, Start, Step, to_lines
 
 ROUNDS = 11
 WARM_UP_MS = 1500 if QUICK else 6000

@@ -16,11 +16,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.figures import QUICK, Figure, emit, progress
-from testkit.kafka import KafkaNode, NodeSettings
-from testkit.kafka.java import command
-from testkit.kafka.listeners import PLAINTEXT, SASL_PLAINTEXT
-from testkit.kustos import KustosNode, KustosSettings
-
 from kustos.acl import (
     AccessControlEntry,
     AclBinding,
@@ -30,6 +25,10 @@ from kustos.acl import (
     ResourcePattern,
     ResourceType,
 )
+from testkit.kafka import KafkaNode, NodeSettings
+from testkit.kafka.java import command
+from testkit.kafka.listeners import PLAINTEXT, SASL_PLAINTEXT
+from testkit.kustos import KustosNode, KustosSettings
 
 RECORDS = 60_000 if QUICK else 500_000
 SENDS = 1_000 if QUICK else 5_000

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
 import pytest
+
 from testkit.kafka import KafkaCluster, KafkaNode, KafkaTools, NodeSettings
 
 NodeFactory = Callable[[NodeSettings], KafkaNode]

@@ -54,7 +54,7 @@ class NodeSettings:
     `users` get a PLAIN password and SCRAM credentials of both strengths. `internal_protocol` is what brokers
     and controllers speak to each other: PLAINTEXT, where they are `User:ANONYMOUS`, unless an authorizer is
     on; then SASL_PLAINTEXT as `User:broker`, so that ANONYMOUS may be anybody. `peak` starts the JVM for
-    speed, not for a fast start.
+    speed, not for a fast start. `authorizer_log_level`: TRACE shows what Kafka has flagged not to be logged.
     """
 
     listeners: tuple[Listener, ...] = (PLAINTEXT,)
@@ -66,6 +66,7 @@ class NodeSettings:
     properties: Mapping[str, str] = field(default_factory=dict)
     heap: str = "512m"
     peak: bool = False
+    authorizer_log_level: str = "DEBUG"
 
     @property
     def internal(self) -> str:
@@ -135,7 +136,7 @@ class KafkaNode:
 
     @property
     def authorizer_log(self) -> Path:
-        """The authorizer's own log, at DEBUG: allowed and denied alike."""
+        """The authorizer's own log, at `authorizer_log_level`: allowed and denied alike."""
         return self.directory / "authorizer.log"
 
     @property
@@ -213,7 +214,8 @@ class KafkaNode:
             archiving=archiving,
             peak=self.settings.peak,
         )
-        self.server = Server(f"kafka node {self.node_id}", line, self.output)
+        environment = {"AUTHORIZER_LOG_LEVEL": self.settings.authorizer_log_level}
+        self.server = Server(f"kafka node {self.node_id}", line, self.output, environment)
 
     def wait_ready(self, brokers: frozenset[int] | None = None) -> None:
         """Return when a Metadata answer names all of `brokers` (by default this one), else `ChildError`."""

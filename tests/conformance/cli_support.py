@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from testkit.kafka import SASL_PLAINTEXT, STANDARD_AUTHORIZER, KafkaNode, NodeSettings
-from testkit.kafka.tools import write_properties
 
 from kustos.cli.run import run
+from testkit.kafka import SASL_PLAINTEXT, STANDARD_AUTHORIZER, KafkaNode, NodeSettings
+from testkit.kafka.tools import write_properties
 
 USERS = {"admin": "admin-secret", "alice": "alice-secret"}
 

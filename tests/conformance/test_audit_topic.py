@@ -9,8 +9,6 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
-from testkit.kafka import KafkaNode, KafkaTools
-from tests.unit.gateway.audit_worlds import EVENTS, context_of, decided
 
 from kustos.authorizer.audit import AuditEvent
 from kustos.client import ClientSettings, connect
@@ -19,6 +17,8 @@ from kustos.gateway.audit_entries import AuditEntry
 from kustos.gateway.audit_log import AuditLog, AuditSinkError
 from kustos.gateway.audit_topic import KafkaTopicSink
 from kustos.gateway.partitioner import partition_of
+from testkit.kafka import KafkaNode, KafkaTools
+from tests.unit.gateway.audit_worlds import EVENTS, context_of, decided
 
 USERS = [f"user-{number}" for number in range(20)]
 Kept = tuple[int, bytes, AuditEvent]

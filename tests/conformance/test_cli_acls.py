@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+
 from testkit.kafka import KafkaNode, KafkaTools
 from tests.conformance.cli_support import SETTINGS, USERS, Acl, Cli, kafka_acls_of, login
 from tests.conftest import NodeFactory

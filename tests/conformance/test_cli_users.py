@@ -4,12 +4,12 @@ import re
 from pathlib import Path
 
 import pytest
+
+from kustos.cli.failures import ExitCode
 from testkit.kafka import KafkaNode, KafkaTools
 from testkit.ports import LOOPBACK, free_port
 from tests.conformance.cli_support import SETTINGS, USERS, Cli, login, run_program
 from tests.conftest import NodeFactory
-
-from kustos.cli.failures import ExitCode
 
 SHA_256, SHA_512 = "SCRAM-SHA-256", "SCRAM-SHA-512"
 

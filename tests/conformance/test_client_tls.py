@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from testkit.kafka import KafkaNode, Listener, NodeSettings
-from tests.conftest import NodeFactory
 
 from kustos.client import CannotConnectError, ClientSettings, SettingsError, connect
 from kustos.client.admin import AdminClient
+from testkit.kafka import KafkaNode, Listener, NodeSettings
+from tests.conftest import NodeFactory
 
 KEY_PASSWORD = "key-secret"
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")

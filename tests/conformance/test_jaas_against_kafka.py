@@ -5,9 +5,8 @@ import random
 import subprocess
 from pathlib import Path
 
-from testkit.kafka import KAFKA
-
 from kustos.auth import JaasError, single_jaas_entry
+from testkit.kafka import KAFKA
 
 WORDS = r"module required REQUISITE sufficient a b = = = ; ; 1 -1.5.2 . - $a x.y/z x-1. \ \n \101 \8 \477"
 PIECES = (

@@ -5,18 +5,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import pytest
-from testkit.kafka import SASL_PLAINTEXT, KafkaNode, NodeSettings
-from tests.unit.auth.worlds import (
-    NAMES,
-    PASSWORD,
-    UNSUPPORTED_VERSIONS_REQUEST,
-    handshake,
-    log_in,
-    machine,
-    request,
-    token,
-    versions_request,
-)
 
 from kustos.auth import (
     Authenticated,
@@ -32,6 +20,18 @@ from kustos.auth.mechanisms.scram import ScramClient
 from kustos.auth.mechanisms.scram_keys import ScramHash
 from kustos.runtime import SystemEntropy
 from kustos.wire import read_response_header, request_codec, request_frame, response_codec
+from testkit.kafka import SASL_PLAINTEXT, KafkaNode, NodeSettings
+from tests.unit.auth.worlds import (
+    NAMES,
+    PASSWORD,
+    UNSUPPORTED_VERSIONS_REQUEST,
+    handshake,
+    log_in,
+    machine,
+    request,
+    token,
+    versions_request,
+)
 
 TIMEOUT_S = 20
 CLOSED = "closed"

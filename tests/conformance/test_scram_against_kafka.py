@@ -6,7 +6,6 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from testkit.kafka import KAFKA
 
 from kustos.auth.mechanisms.scram_messages import (
     ClientFinal,
@@ -15,6 +14,7 @@ from kustos.auth.mechanisms.scram_messages import (
     ServerFinal,
     ServerFirst,
 )
+from testkit.kafka import KAFKA
 
 SEED = 5802
 COUNT = 8000

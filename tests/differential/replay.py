@@ -3,10 +3,6 @@
 from collections.abc import Callable, Iterable, Sequence
 from uuid import UUID
 
-from tests.differential.oracle import Oracle
-from tests.differential.spec import Spec
-from tests.differential.worlds import Add, Ask, Remove, Snapshot, Start, Step, to_lines
-
 from kustos.acl import AclBinding, KafkaPrincipal
 from kustos.authorizer import (
     Action,
@@ -16,6 +12,9 @@ from kustos.authorizer import (
     StandardAuthorizer,
     parse_super_users,
 )
+from tests.differential.oracle import Oracle
+from tests.differential.spec import Spec
+from tests.differential.worlds import Add, Ask, Remove, Snapshot, Start, Step, to_lines
 
 AuthorizerFactory = Callable[[frozenset[str], bool], StandardAuthorizer]
 

@@ -5,8 +5,6 @@ from uuid import UUID
 
 import pytest
 from kio.schema.index import api_key_map
-from tests.differential.oracle import Oracle
-from tests.differential.worlds import Add, Start, to_lines
 
 from kustos.acl import (
     AccessControlEntry,
@@ -26,6 +24,8 @@ from kustos.authorizer import (
     audit_line,
 )
 from kustos.wire.api_keys import api_name
+from tests.differential.oracle import Oracle
+from tests.differential.worlds import Add, Start, to_lines
 
 ACLS = [
     ("orders", PatternType.PREFIXED, "User:alice", "10.0.0.0/8", AclOperation.READ, AclPermissionType.ALLOW),

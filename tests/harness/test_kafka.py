@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from testkit.kafka import (
     PLAINTEXT,
     SASL_PLAINTEXT,

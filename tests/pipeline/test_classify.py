@@ -8,10 +8,10 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 from pyspark.testing import assertDataFrameEqual
-from tests.pipeline.events import event, event_line, kafka_line
 
 from kustos.pipeline.schemas import AUDIT_EVENTS_SCHEMA, LINES_SCHEMA, QUARANTINE_SCHEMA
 from kustos.pipeline.stages import classify
+from tests.pipeline.events import event, event_line, kafka_line
 
 DATA = Path(__file__).parent / "data"
 MATCHING = (

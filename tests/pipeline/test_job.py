@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from tests.pipeline.events import event_line, kafka_line
 
 from kustos.pipeline.errors import AuditInputError, LinesLostError
 from kustos.pipeline.jobs import run_access_report
 from kustos.pipeline.stages import classify
+from tests.pipeline.events import event_line, kafka_line
 
 
 def audit_folder(folder: Path) -> Path:

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.pipeline.events import event_line
 from typer.testing import CliRunner
 
 from kustos.cli.pipeline import EXIT_INPUT, EXIT_OUTPUT, EXIT_SPARK_MISSING, app
 from kustos.pipeline.report.render import heat, short, visible
+from tests.pipeline.events import event_line
 
 HOSTILE = (
     "<script>document.title='owned'</script>",

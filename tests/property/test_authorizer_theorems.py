@@ -7,7 +7,6 @@ from uuid import UUID
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from tests.differential.spec import Spec
 
 from kustos.acl import (
     AccessControlEntry,
@@ -26,6 +25,7 @@ from kustos.authorizer import (
     RuleKind,
     StandardAuthorizer,
 )
+from tests.differential.spec import Spec
 
 OPERATIONS = [operation for operation in AclOperation if operation > AclOperation.ANY]
 operations = st.sampled_from(OPERATIONS)

@@ -5,6 +5,7 @@ import struct
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from kustos.wire import FrameReader, MalformedMessageError
 
 FRAMES = st.lists(st.binary(max_size=50), max_size=10)

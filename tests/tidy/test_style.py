@@ -5,6 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+
 from testkit.paths import ROOT
 
 MODULE_LINES_MAX = 400

@@ -3,7 +3,6 @@
 import asyncio
 
 import pytest
-from tests.unit.test_client_connection import peer, read_frame
 
 from kustos.acl import (
     EVERY_BINDING,
@@ -18,6 +17,7 @@ from kustos.client import CannotConnectError, ClientSettings, KafkaError
 from kustos.client.admin import AdminClient
 from kustos.wire import Message, peek_api, response_codec, response_frame
 from kustos.wire.api_keys import ApiKey
+from tests.unit.test_client_connection import peer, read_frame
 
 NOT_CONTROLLER = 41
 CLUSTER_AUTHORIZATION_FAILED = 31

@@ -1,4 +1,4 @@
-"""Audit events as files of JSON lines, rotated by size.
+"""Audit events as files of JSON lines, rotated by size and by age.
 
 The file being written is `_audit-<UTC time>-<number>.jsonl`; once it is full and on the disk it loses the
 underscore. Readers such as Spark skip names that begin so, and thus see whole files only. A file that a
@@ -10,6 +10,7 @@ import os
 import re
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -28,11 +29,15 @@ CLOSED_NAME: Final = re.compile(r"audit-\d{8}T\d{6}Z-(\d{6,})\.jsonl")
 TAIL_BYTES: Final = 64 * 1024
 """How much of a crashed file is read at once to find its last whole line."""
 
+ROLL_CHECKS: Final = 4
+"""How often within `roll_ms` the file's age is looked at."""
+
 
 class JsonFilesSink:
     """Writes to one directory, which is locked against other processes.
 
-    A file holds up to `max_bytes`, or one event that is longer; `max_files` finished ones are kept.
+    A file holds up to `max_bytes`, or one event that is longer, and is finished `roll_ms` after its first
+    event at the latest, so that a quiet node shows what it wrote; `max_files` finished ones are kept.
     """
 
     name = "json"
@@ -44,12 +49,14 @@ class JsonFilesSink:
         *,
         max_bytes: int,
         max_files: int,
+        roll_ms: int = 3_600_000,
         clock: Clock | None = None,
     ) -> None:
         self._directory: Final = directory
         self._events: Final = events
         self._max_bytes: Final = max_bytes
         self._max_files: Final = max_files
+        self._roll_ms: Final = roll_ms
         self._clock: Final = clock or SystemClock()
         self._lines: Final = JsonLines(events.node_id)
         self._descriptor: int | None = None
@@ -57,13 +64,19 @@ class JsonFilesSink:
         self._size_bytes = 0
         self._number = 0
         self._lock: StorageLock | None = None
+        self._first_ms = 0
+        self._turn: Final = asyncio.Lock()
+        self._roller: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
         """Make the directory and try it, close what a crash left open; raise `AuditSinkError`."""
         try:
-            await asyncio.to_thread(self._start)
+            async with self._turn:
+                await asyncio.to_thread(self._start)
         except OSError as error:
             raise _failure(f"cannot write audit files into `{self._directory}`", error) from error
+        if self._roller is None:
+            self._roller = asyncio.get_running_loop().create_task(self._roll())
 
     async def write(self, entries: Sequence[AuditEntry]) -> None:
         """Return when the operating system has the lines; raise `AuditSinkError`.
@@ -71,16 +84,32 @@ class JsonFilesSink:
         Then those of files that were finished on the way are there, and no others.
         """
         try:
-            await asyncio.to_thread(self._write, entries)
+            async with self._turn:
+                await asyncio.to_thread(self._write, entries)
         except OSError as error:
             raise _failure(f"cannot write to `{self._path}`", error) from error
 
     async def close(self) -> None:
         """Put the last file on the disk and give it its name; raise `AuditSinkError`."""
+        if self._roller is not None:
+            self._roller.cancel()
         try:
-            await asyncio.to_thread(self._end)
+            async with self._turn:
+                await asyncio.to_thread(self._end)
         except OSError as error:
             raise _failure(f"cannot close `{self._path}`", error) from error
+
+    async def _roll(self) -> None:
+        """Finish the file when it is old enough; what fails here fails again, loudly, at the next write."""
+        while True:
+            await asyncio.sleep(self._roll_ms / ROLL_CHECKS / 1000)
+            with suppress(OSError):
+                async with self._turn:
+                    await asyncio.to_thread(self._finish_if_old)
+
+    def _finish_if_old(self) -> None:
+        if self._size_bytes and self._clock.wall_ms() - self._first_ms >= self._roll_ms:
+            self._finish()
 
     def _start(self) -> None:
         if self._lock is not None:
@@ -148,7 +177,8 @@ class JsonFilesSink:
         os.fsync(self._descriptor)
         os.close(self._descriptor)
         self._descriptor = None
-        self._publish(self._path, self._size_bytes)
+        size_bytes, self._size_bytes = self._size_bytes, 0
+        self._publish(self._path, size_bytes)
         self._delete_oldest()
 
     def _write(self, entries: Sequence[AuditEntry]) -> None:
@@ -178,6 +208,8 @@ class JsonFilesSink:
         if descriptor is None or not data:
             return
         append_whole(descriptor, bytes(data), self._size_bytes)
+        if not self._size_bytes:
+            self._first_ms = self._clock.wall_ms()
         self._size_bytes += len(data)
 
     def _delete_oldest(self) -> None:

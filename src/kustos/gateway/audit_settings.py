@@ -11,7 +11,8 @@ class AuditSettings:
     sinks: tuple[str, ...] = ()
     json_directory: Path | None = None
     json_max_bytes: int = 104_857_600
-    json_max_files: int = 100
+    json_max_files: int = 1000
+    json_roll_ms: int = 3_600_000
     kafka_topic: str | None = None
     log4j_file: Path | None = None
     log4j_level: str = "INFO"

@@ -33,6 +33,7 @@ def _sink(name: str, settings: AuditSettings, upstream: ClientSettings, events: 
             events,
             max_bytes=settings.json_max_bytes,
             max_files=settings.json_max_files,
+            roll_ms=settings.json_roll_ms,
         )
     if name == "log4j" and settings.log4j_file is not None:
         return KafkaLinesSink(settings.log4j_file, settings.log4j_level)

@@ -175,6 +175,7 @@ def _audit(given: GivenSettings) -> AuditSettings:
         json_directory=given.get(table.AUDIT_JSON_DIR),
         json_max_bytes=given.require(table.AUDIT_JSON_MAX_BYTES),
         json_max_files=given.require(table.AUDIT_JSON_MAX_FILES),
+        json_roll_ms=given.require(table.AUDIT_JSON_ROLL_MS),
         kafka_topic=given.get(table.AUDIT_KAFKA_TOPIC),
         log4j_file=given.get(table.AUDIT_LOG4J_FILE),
         log4j_level=given.require(table.AUDIT_LOG4J_LEVEL),

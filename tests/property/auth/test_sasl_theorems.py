@@ -2,6 +2,18 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
+
+from kustos.auth import (
+    Authenticated,
+    Close,
+    Fail,
+    JaasError,
+    SaslServerMachine,
+    SaslState,
+    client_mechanism,
+    parse_jaas_config,
+)
+from kustos.auth.mechanisms.scram_messages import ClientFinal, ClientFirst, ScramSyntaxError, escape_name
 from tests.unit.auth.worlds import (
     NAMES,
     OTHER_PASSWORD,
@@ -15,18 +27,6 @@ from tests.unit.auth.worlds import (
     token,
     versions_request,
 )
-
-from kustos.auth import (
-    Authenticated,
-    Close,
-    Fail,
-    JaasError,
-    SaslServerMachine,
-    SaslState,
-    client_mechanism,
-    parse_jaas_config,
-)
-from kustos.auth.mechanisms.scram_messages import ClientFinal, ClientFirst, ScramSyntaxError, escape_name
 
 PREFIXES = (
     [],

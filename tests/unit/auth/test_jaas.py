@@ -1,9 +1,9 @@
 """`sasl.jaas.config` texts."""
 
 import pytest
-from tests.unit.auth.worlds import SeededEntropy
 
 from kustos.auth import JaasError, PlainUsers, parse_jaas_config, single_jaas_entry
+from tests.unit.auth.worlds import SeededEntropy
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 SECRET = "hunter2"

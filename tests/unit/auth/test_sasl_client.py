@@ -1,10 +1,10 @@
 """The asking side of SASL, and what it says when it is refused."""
 
 import pytest
-from tests.unit.auth.worlds import PASSWORD, SeededEntropy
 
 from kustos.auth import SaslClientError, SaslClientMachine, client_mechanism
 from kustos.wire import response_codec
+from tests.unit.auth.worlds import PASSWORD, SeededEntropy
 
 
 def begun(mechanism: str = "PLAIN") -> SaslClientMachine:

@@ -1,23 +1,6 @@
 """The SASL server's way from the first frame to a principal or the end."""
 
 import pytest
-from tests.unit.auth.worlds import (
-    NAMES,
-    PASSWORD,
-    UNSUPPORTED_VERSIONS_REQUEST,
-    SeededEntropy,
-    TurningClock,
-    api_versions_body,
-    handshake,
-    log_in,
-    machine,
-    only_send,
-    refusal,
-    request,
-    response,
-    token,
-    versions_request,
-)
 
 from kustos.acl import KafkaPrincipal
 from kustos.auth import (
@@ -35,6 +18,23 @@ from kustos.auth import (
 from kustos.auth.mechanisms import MechanismStep, Proven
 from kustos.auth.sasl_table import SASL_SERVER_TRANSITIONS
 from kustos.auth.settings import FRAMES_PER_AUTHENTICATION
+from tests.unit.auth.worlds import (
+    NAMES,
+    PASSWORD,
+    UNSUPPORTED_VERSIONS_REQUEST,
+    SeededEntropy,
+    TurningClock,
+    api_versions_body,
+    handshake,
+    log_in,
+    machine,
+    only_send,
+    refusal,
+    request,
+    response,
+    token,
+    versions_request,
+)
 
 ALICE = KafkaPrincipal("User", "alice")
 PLAIN_TOKEN = b"\0alice\0" + PASSWORD.encode()

@@ -7,6 +7,22 @@ from typing import Any
 import pytest
 from scramp import ScramClient as PeerClient
 from scramp import ScramMechanism as PeerMechanism
+
+from kustos.auth import (
+    Authenticated,
+    Fail,
+    SaslAuthenticationError,
+    SaslClientError,
+    SaslMechanismError,
+    ScramDecoys,
+    ScramHash,
+    ScramServer,
+    client_mechanism,
+)
+from kustos.auth.mechanisms import Challenge, Proven
+from kustos.auth.mechanisms.scram import ScramClient
+from kustos.auth.mechanisms.scram_keys import ScramCredential, auth_message, exclusive_or, random_text
+from kustos.auth.mechanisms.scram_messages import ClientFirst, ServerFinal, ServerFirst
 from tests.unit.auth.worlds import (
     CREDENTIALS,
     OTHER_PASSWORD,
@@ -24,22 +40,6 @@ from tests.unit.auth.worlds import (
     response,
     token,
 )
-
-from kustos.auth import (
-    Authenticated,
-    Fail,
-    SaslAuthenticationError,
-    SaslClientError,
-    SaslMechanismError,
-    ScramDecoys,
-    ScramHash,
-    ScramServer,
-    client_mechanism,
-)
-from kustos.auth.mechanisms import Challenge, Proven
-from kustos.auth.mechanisms.scram import ScramClient
-from kustos.auth.mechanisms.scram_keys import ScramCredential, auth_message, exclusive_or, random_text
-from kustos.auth.mechanisms.scram_messages import ClientFirst, ServerFinal, ServerFirst
 
 HASHES = list(ScramHash)
 

@@ -9,11 +9,10 @@ import resource
 import sys
 from pathlib import Path
 
-from tests.unit.gateway.audit_worlds import EVENTS, entry
-
 from kustos.gateway.audit_json import JsonFilesSink
 from kustos.gateway.audit_log import AuditSinkError
 from kustos.gateway.audit_log4j import KafkaLinesSink
+from tests.unit.gateway.audit_worlds import EVENTS, entry
 
 ROOM_BYTES = 4000
 ENTRIES = [entry(number, f"topic-{number}") for number in range(30)]

@@ -9,13 +9,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.unit.gateway.audit_worlds import CONTEXT, DENIED, EVENTS, decided, entry
 
 from kustos.authorizer.audit import AuditEvent
 from kustos.gateway.audit_entries import AuditEntry
 from kustos.gateway.audit_json import JsonFilesSink
 from kustos.gateway.audit_log import AuditSinkError
 from kustos.gateway.audit_log4j import KafkaLinesSink, log4j_time
+from tests.unit.gateway.audit_worlds import CONTEXT, DENIED, EVENTS, decided, entry
 
 ROOT = Path(__file__).parents[3]
 LINE_BYTES = len(next(EVENTS.json_lines(entry(0, "t"))).encode()) + 1

@@ -10,7 +10,6 @@ from socket import AF_INET, SOCK_STREAM, socket
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
-from tests.unit.gateway.audit_worlds import CONTEXT, DENIED, decided, refusing
 
 from kustos.client import NodeAddress
 from kustos.gateway.audit_log import AuditLog
@@ -18,6 +17,7 @@ from kustos.gateway.metrics import LISTENERS_MAX, GatewayMetrics
 from kustos.gateway.observer import GatewayObserver
 from kustos.server.http import HttpEndpoint
 from kustos.wire.api_keys import ApiKey
+from tests.unit.gateway.audit_worlds import CONTEXT, DENIED, decided, refusing
 
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
 

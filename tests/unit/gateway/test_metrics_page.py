@@ -4,10 +4,10 @@ import re
 from pathlib import Path
 
 from prometheus_client.parser import text_string_to_metric_families
-from tests.unit.gateway.audit_worlds import decided, willing
 
 from kustos.gateway.audit_log import AuditLog
 from kustos.gateway.metrics import GatewayMetrics
+from tests.unit.gateway.audit_worlds import decided, willing
 
 PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "metrics.md"
 
