@@ -115,6 +115,11 @@ class SaslServerMachine:
         """Who the session is, None while nobody; during a re-authentication still the old one."""
         return self._principal if self._state is not SaslState.FAILED else None
 
+    @property
+    def mechanism(self) -> str:
+        """The mechanism that was agreed on, empty before that."""
+        return self._mechanism
+
     def is_expired(self) -> bool:
         """Return whether only a SaslHandshake may still be taken; any other frame must close."""
         return self._expires_at_ms is not None and self._clock.monotonic_ms() >= self._expires_at_ms

@@ -79,6 +79,7 @@ class ClientConnection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Cut frames, and hand them to whoever is in charge."""
         self.last_active_s = self._loop.time()
+        self._port.metrics.received(self._port.name, len(data))
         if self._deaf or self._closed:
             return
         try:
@@ -140,12 +141,16 @@ class ClientConnection(asyncio.Protocol):
             case Fail(response=frame, reason=reason, delay_ms=delay_ms):
                 # the answer and the end both wait, so that guessing is slow and tells nothing (KIP-306)
                 self._deaf = True
-                self._port.metrics.authenticated("", False)
+                self._port.metrics.authenticated(self._mechanism, False)
                 LOG.info("authentication failed", listener=self._port.name, host=self._host, reason=reason)
                 self._delayed.append(self._loop.call_later(delay_ms / 1000, self._end_failed, frame))
             case Close(reason=reason):
-                self._port.metrics.authenticated("", False)
+                self._port.metrics.authenticated(self._mechanism, False)
                 self._close(reason)
+
+    @property
+    def _mechanism(self) -> str:
+        return "" if self._machine is None else self._machine.mechanism
 
     def _end_failed(self, frame: bytes) -> None:
         if frame:
@@ -204,6 +209,7 @@ class ClientConnection(asyncio.Protocol):
         try:
             connection = await self._port.connect_upstream()
         except ClientError as error:
+            self._port.metrics.upstream_failed()
             self._close(f"upstream is not reachable: {error}")
             return
         if session is None or self._closed:
@@ -216,6 +222,7 @@ class ClientConnection(asyncio.Protocol):
 
     def _write(self, frame: bytes) -> None:
         if self._transport is not None and not self._closed:
+            self._port.metrics.sent(self._port.name, len(frame))
             self._transport.write(frame)
 
     def _read_more(self, wanted: bool) -> None:
@@ -251,6 +258,8 @@ class ClientConnection(asyncio.Protocol):
 
     def upstream_lost(self, reason: str) -> None:
         """End the client with its upstream half."""
+        if not self._closed:
+            self._port.metrics.upstream_failed()
         self._close(reason, logged=not reason.startswith("upstream closed"))
 
     def connection_lost(self, exc: Exception | None) -> None:

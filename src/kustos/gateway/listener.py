@@ -30,11 +30,20 @@ IDLE_CHECKS: Final = 4
 class ListenerMetrics(Protocol):
     """What a listener counts."""
 
-    def authenticated(self, listener: str, succeeded: bool) -> None:
+    def authenticated(self, mechanism: str, succeeded: bool) -> None:
         """A login ended."""
 
     def connections_changed(self, listener: str, change: int) -> None:
         """A connection was opened (1) or closed (-1)."""
+
+    def received(self, listener: str, size_bytes: int) -> None:
+        """Bytes came from a client."""
+
+    def sent(self, listener: str, size_bytes: int) -> None:
+        """Bytes went to a client."""
+
+    def upstream_failed(self) -> None:
+        """A connection to upstream could not be made, or broke."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

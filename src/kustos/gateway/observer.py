@@ -27,6 +27,6 @@ class GatewayObserver:
         self.audit.record(context, decided, self.acl_offset())
         self.metrics.decided(context.request_type, decided)
 
-    def answered(self, api_key: int, seconds: float) -> None:
+    def answered(self, api_key: int, seconds: float, upstream_seconds: float | None = None) -> None:
         """Count an answered request."""
-        self.metrics.answered(api_key, seconds)
+        self.metrics.answered(api_key, seconds, upstream_seconds)

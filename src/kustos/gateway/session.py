@@ -74,8 +74,8 @@ class Observer(Protocol):
     def decided(self, context: AuthorizableRequestContext, decided: list[Decided]) -> None:
         """Decisions were taken for a request."""
 
-    def answered(self, api_key: int, seconds: float) -> None:
-        """A request was answered so long after it came."""
+    def answered(self, api_key: int, seconds: float, upstream_seconds: float | None = None) -> None:
+        """A request was answered so long after it came, so much of it upstream's (None: not asked)."""
 
 
 @dataclass(slots=True)
@@ -88,6 +88,8 @@ class Slot:
     answer: bytes | None = None
     is_done: bool = False
     exclusive: bool = False
+    sent_s: float = 0.0
+    upstream_s: float | None = None
     result: Any = None
     """What is to be sent into the handler when it goes on."""
     context: AuthorizableRequestContext | None = field(default=None)
@@ -230,7 +232,9 @@ class ClientSession:
         match effect:
             case Ask(message, api_version):
                 frame = opened.upstream_frame(message, api_version)
-                self._send(opened, frame, lambda answer: self._answered(slot, opened, answer, api_version))
+                self._send(
+                    slot, opened, frame, lambda answer: self._answered(slot, opened, answer, api_version)
+                )
                 return None
             case ResolveTopicIds(topic_ids):
                 names = self._cluster.known_names(topic_ids)
@@ -269,10 +273,16 @@ class ClientSession:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def _send(self, opened: Opened, frame: bytes, take: Callable[[bytes], None]) -> None:
+    def _send(self, slot: Slot, opened: Opened, frame: bytes, take: Callable[[bytes], None]) -> None:
         if self.link is None:
             raise UpstreamUnavailableError("upstream is gone")
-        self.link.send(frame, Awaited(opened.exchange.header.correlation_id, take))
+        slot.sent_s = self._loop.time()
+
+        def taken(answer: bytes) -> None:
+            slot.upstream_s = (slot.upstream_s or 0.0) + self._loop.time() - slot.sent_s
+            take(answer)
+
+        self.link.send(frame, Awaited(opened.exchange.header.correlation_id, taken))
 
     def _answered(self, slot: Slot, opened: Opened, frame: bytes, api_version: int | None) -> None:
         """Read upstream's answer and let the handler go on with it."""
@@ -296,6 +306,7 @@ class ClientSession:
                 frame = opened.upstream_frame(message)
                 if expects_answer:
                     self._send(
+                        slot,
                         opened,
                         frame,
                         lambda answer: self._finish(slot, len(answer).to_bytes(4, "big") + answer),
@@ -311,7 +322,7 @@ class ClientSession:
     def _finish(self, slot: Slot, answer: bytes) -> None:
         slot.answer = answer
         slot.is_done = True
-        self._observer.answered(slot.api_key, self._loop.time() - slot.started_s)
+        self._observer.answered(slot.api_key, self._loop.time() - slot.started_s, slot.upstream_s)
         self._flush()
 
     def _flush(self) -> None:

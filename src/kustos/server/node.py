@@ -71,6 +71,11 @@ class Node:
         )
         self.publisher: Final = AuthorizerPublisher(self.authorizer, asyncio.get_running_loop())
         self.store.add_publisher(self.publisher)
+        self.metrics.watch(
+            acl_count=lambda: self.authorizer.acl_count,
+            metadata_offset=lambda: self.publisher.offset,
+            audit=audit,
+        )
         self.writer: Final = MetadataWriter(self.store)
         upstream = settings.upstream
         self.cluster: Final = UpstreamCluster(

@@ -298,9 +298,16 @@ AUDIT_JSON_MAX_BYTES: Final = Setting(
 AUDIT_JSON_MAX_FILES: Final = Setting(
     "kustos.audit.json.max.files",
     whole_number(1, 1_000_000),
-    100,
+    1000,
     "Audit",
     "How many closed files are kept; the oldest are deleted.",
+)
+AUDIT_JSON_ROLL_MS: Final = Setting(
+    "kustos.audit.json.roll.ms",
+    whole_number(100, INT64_MAX, "milliseconds"),
+    3_600_000,
+    "Audit",
+    "A file this old is closed, however small: what is in it can then be read by the pipeline.",
 )
 AUDIT_KAFKA_TOPIC: Final = Setting(
     "kustos.audit.kafka.topic", TEXT, None, "Audit", "The topic upstream; needed for `kafka`. It must exist."

@@ -1,7 +1,7 @@
 """Decisions to be audited, and a sink that does as a test tells it."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from kustos.acl import AclOperation, KafkaPrincipal, ResourceType
@@ -56,6 +56,7 @@ class ToldSink:
     closed: bool = False
     may_write: asyncio.Event = field(default_factory=asyncio.Event)
     tried: asyncio.Event = field(default_factory=asyncio.Event)
+    answered: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def open(self) -> None:
         """Nothing to open."""
@@ -63,6 +64,7 @@ class ToldSink:
     async def write(self, entries: Sequence[AuditEntry]) -> None:
         self.tried.set()
         await self.may_write.wait()
+        self.answered.set()
         if self.refusal is not None:
             self.refusals += 1
             raise self.refusal
@@ -82,3 +84,15 @@ def refusing(name: str = "told") -> ToldSink:
     sink = willing(name)
     sink.refusal = AuditSinkError("the disk is full")
     return sink
+
+
+async def until(answered: asyncio.Event, condition: Callable[[], bool]) -> None:
+    """Wait for what a log comes to when its sink answers; `answered` is set as it does.
+
+    The log goes on in the same step in which the sink's `write` ends, so who waits for the event wakes
+    after that.
+    """
+    async with asyncio.timeout(60):
+        while not condition():
+            answered.clear()
+            await answered.wait()

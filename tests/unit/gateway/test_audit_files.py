@@ -1,5 +1,6 @@
 """Audit files: whole lines, whole files, for nobody else to read, and loud when they cannot be written."""
 
+import asyncio
 import json
 import os
 import re
@@ -15,6 +16,7 @@ from kustos.gateway.audit_entries import AuditEntry
 from kustos.gateway.audit_json import JsonFilesSink
 from kustos.gateway.audit_log import AuditSinkError
 from kustos.gateway.audit_log4j import KafkaLinesSink, log4j_time
+from testkit.waiting import wait_until
 from tests.unit.gateway.audit_worlds import CONTEXT, DENIED, EVENTS, decided, entry
 
 ROOT = Path(__file__).parents[3]
@@ -52,6 +54,19 @@ async def test_a_file_is_seen_under_its_name_once_it_is_whole(tmp_path: Path) ->
     (done,) = closed_files(tmp_path / "audit")
     assert done.name == being_written.name.removeprefix("_")
     assert topics_in(done) == ["a", "b"]
+
+
+async def test_a_file_that_is_old_enough_is_shown_though_it_is_small(tmp_path: Path) -> None:
+    sink = JsonFilesSink(tmp_path, EVENTS, max_bytes=10**9, max_files=9, roll_ms=100)
+    await sink.open()
+    await sink.write([entry(0, "a")])
+    await asyncio.to_thread(
+        wait_until, lambda: closed_files(tmp_path), timeout_s=20, what="the file has its name"
+    )
+    assert topics_in(*closed_files(tmp_path)) == ["a"]
+    await sink.write([entry(1, "b")])
+    await sink.close()
+    assert topics_in(*closed_files(tmp_path)) == ["a", "b"]
 
 
 async def test_files_are_rotated_by_size_and_the_oldest_deleted(tmp_path: Path) -> None:

@@ -1,23 +1,16 @@
 """The audit log loses nothing in mode `block`, and counts what it loses in mode `drop`."""
 
 import asyncio
-from collections.abc import Callable
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.gateway.audit_worlds import CONTEXT, EVENTS, ToldSink, decided, entry, refusing, willing
 
 from kustos.gateway import audit_log
 from kustos.gateway.audit_log import AuditLog, AuditLogClosedError, EventsLostError
+from tests.unit.gateway.audit_worlds import CONTEXT, EVENTS, ToldSink, decided, entry, refusing, until, willing
 
 TOPICS = [f"topic-{number}" for number in range(10)]
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(20):
-        while not condition():  # noqa: ASYNC110 (what is waited for is the log's own, without an event)
-            await asyncio.sleep(0.002)
 
 
 def is_full(log: AuditLog) -> bool:
@@ -61,7 +54,7 @@ async def test_a_full_queue_stops_the_traffic_until_it_is_written() -> None:
     await sink.tried.wait()
     assert is_full(log), "what is being written still counts"
     sink.may_write.set()
-    await until(lambda: not log.is_full)
+    await until(sink.answered, lambda: not log.is_full)
     await log.close()
     assert sink.names == ["a", "b", "c", "d"]
     assert log.lanes[0].dropped == 0
@@ -72,11 +65,11 @@ async def test_a_failing_sink_stops_the_traffic_and_gets_everything_once_it_work
     log = AuditLog([broken, sound])
     assert bool(log.is_ready)
     put(log, "a")
-    await until(lambda: log.is_full)
+    await until(broken.answered, lambda: log.is_full)
     assert not bool(log.is_ready)
     put(log, "b")
     broken.refusal = None
-    await until(lambda: not log.is_full)
+    await until(broken.answered, lambda: not log.is_full)
     assert bool(log.is_ready)
     await log.close()
     assert broken.names == sound.names == ["a", "b"]
@@ -88,7 +81,7 @@ async def test_a_bug_in_a_sink_is_a_failure_like_any_other() -> None:
     sink.refusal = KeyError("a bug")
     log = AuditLog([sink])
     put(log, "a")
-    await until(lambda: log.is_full)
+    await until(sink.answered, lambda: log.is_full)
     sink.refusal = None
     await log.close()
     assert sink.names == ["a"]
@@ -100,7 +93,7 @@ async def test_mode_drop_never_stops_and_counts_what_a_full_queue_loses() -> Non
     for name in TOPICS:
         put(log, name)
         assert not is_full(log)
-        await until(lambda: sound.names[-1:] == [name])  # noqa: B023
+        await until(sound.answered, lambda: sound.names[-1:] == [name])  # noqa: B023
     slow.may_write.set()
     await log.close()
     assert sound.names == TOPICS
@@ -112,12 +105,12 @@ async def test_mode_drop_counts_what_a_failing_sink_loses() -> None:
     broken = refusing()
     log = AuditLog([broken], blocks_when_full=False)
     put(log, "a", "b")
-    await until(lambda: log.lanes[0].dropped == 2)
+    await until(broken.answered, lambda: log.lanes[0].dropped == 2)
     assert not bool(log.is_ready)
     assert not is_full(log)
     broken.refusal = None
     put(log, "c")
-    await until(lambda: log.is_ready)
+    await until(broken.answered, lambda: log.is_ready)
     await log.close()
     assert broken.names == ["c"]
 
