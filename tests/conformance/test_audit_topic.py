@@ -2,7 +2,7 @@
 
 import asyncio
 import uuid
-from collections.abc import Callable
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -18,7 +18,7 @@ from kustos.gateway.audit_log import AuditLog, AuditSinkError
 from kustos.gateway.audit_topic import KafkaTopicSink
 from kustos.gateway.partitioner import partition_of
 from testkit.kafka import KafkaNode, KafkaTools
-from tests.unit.gateway.audit_worlds import EVENTS, context_of, decided
+from tests.unit.gateway.audit_worlds import EVENTS, context_of, decided, until
 
 USERS = [f"user-{number}" for number in range(20)]
 Kept = tuple[int, bytes, AuditEvent]
@@ -31,11 +31,25 @@ def make_topic(bootstrap: str, partitions: int) -> str:
     return name
 
 
-def sink_of(bootstrap: str, topic: str) -> KafkaTopicSink:
+class ToldTopicSink(KafkaTopicSink):
+    """Tells when a write has ended."""
+
+    answered: asyncio.Event
+
+    async def write(self, entries: Sequence[AuditEntry]) -> None:
+        try:
+            await super().write(entries)
+        finally:
+            self.answered.set()
+
+
+def sink_of(bootstrap: str, topic: str) -> ToldTopicSink:
     settings = ClientSettings.from_properties(bootstrap, {"request.timeout.ms": "5000"})
-    return KafkaTopicSink(
+    sink = ToldTopicSink(
         topic, EVENTS, settings.bootstrap_servers, lambda address: connect(address, settings), 5000
     )
+    sink.answered = asyncio.Event()
+    return sink
 
 
 def entries_of(count: int) -> list[AuditEntry]:
@@ -118,14 +132,15 @@ async def test_nothing_is_lost_while_the_broker_is_away(tmp_path: Path) -> None:
     node = await asyncio.to_thread(KafkaNode(tmp_path).start)
     try:
         topic = await asyncio.to_thread(make_topic, node.bootstrap, 1)
-        log = AuditLog([sink_of(node.bootstrap, topic)])
+        sink = sink_of(node.bootstrap, topic)
+        log = AuditLog([sink])
         log.record(context_of("alice"), [decided("before")], 0)
-        await until(lambda: log.lanes[0].written == 1)
+        await until(sink.answered, lambda: log.lanes[0].written == 1)
         await asyncio.to_thread(node.kill)
         log.record(context_of("alice"), [decided("during")], 1)
-        await until(lambda: log.is_full)
+        await until(sink.answered, lambda: log.is_full)
         await asyncio.to_thread(node.start)
-        await until(lambda: not log.is_full)
+        await until(sink.answered, lambda: not log.is_full)
         log.record(context_of("alice"), [decided("after")], 2)
         await log.close()
         found = await asyncio.to_thread(kept, node.bootstrap, topic, 1)
@@ -133,9 +148,3 @@ async def test_nothing_is_lost_while_the_broker_is_away(tmp_path: Path) -> None:
         await asyncio.to_thread(node.kill)
     ordered = list(dict.fromkeys(event.resource_name for _, _, event in found))
     assert ordered == ["before", "during", "after"]
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(60):
-        while not condition():  # noqa: ASYNC110 (what is waited for is the log's own, without an event)
-            await asyncio.sleep(0.01)

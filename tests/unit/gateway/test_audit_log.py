@@ -1,14 +1,21 @@
 """The audit log loses nothing in mode `block`, and counts what it loses in mode `drop`."""
 
-import asyncio
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kustos.gateway import audit_log
 from kustos.gateway.audit_log import AuditLog, AuditLogClosedError, EventsLostError
-from tests.unit.gateway.audit_worlds import CONTEXT, EVENTS, ToldSink, decided, entry, refusing, until, willing
+from tests.unit.gateway.audit_worlds import (
+    CONTEXT,
+    EVENTS,
+    ToldSink,
+    decided,
+    entry,
+    refusing,
+    until,
+    willing,
+)
 
 TOPICS = [f"topic-{number}" for number in range(10)]
 
