@@ -218,6 +218,11 @@ class Tap:
         """How many bytes went up so far, over all connections."""
         return sum(connection.up.bytes_passed for connection in list(self.connections))
 
+    @property
+    def open_count(self) -> int:
+        """How many connections are open."""
+        return sum(each.is_open for each in list(self.connections))
+
     def forget(self) -> None:
         """Forget what passed over connections that are closed by now."""
         self.connections[:] = [each for each in self.connections if each.is_open]
