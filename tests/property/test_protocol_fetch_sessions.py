@@ -14,7 +14,7 @@ from kustos.acl import AclOperation, ResourceType
 from kustos.protocol.fetch_sessions import SESSIONS_PER_CONNECTION
 from kustos.wire import Message, request_codec
 from tests.property.protocol_driver import HOST, PRINCIPAL, Driver
-from tests.property.protocol_model import MAX_EPOCH, Model
+from tests.property.protocol_model import MAX_EPOCH, Model, Session
 from tests.property.protocol_requests import EXISTING, UNKNOWN_ID, allow, frame_of, model
 from tests.tap.answers import Coded
 from tests.tap.checker import Client
@@ -25,6 +25,8 @@ PARTITIONS = st.lists(
     st.tuples(st.sampled_from([*NAMES, "unknown-id"]), st.integers(0, 2)), max_size=5, unique=True
 )
 Partition = tuple[str | bytes, int]
+FOREIGN = 9999
+"""A session of another client at the same broker."""
 
 
 class ReferenceBroker:
@@ -52,6 +54,7 @@ class FetchSessions(RuleBasedStateMachine):
         super().__init__()
         self.world: Model = model()
         self.driver = Driver(self.world, [allow(ResourceType.TOPIC, n, AclOperation.READ) for n in NAMES[:2]])
+        self.world.sessions[FOREIGN] = Session(False, {("secrets-of-others", 0): None}, epoch=5)
         self.reference = ReferenceBroker()
         self.order: list[int] = []
 
@@ -70,7 +73,7 @@ class FetchSessions(RuleBasedStateMachine):
 
     @rule(version=st.integers(4, 18), asked=PARTITIONS, closes=st.booleans(), data=st.data())
     def full_fetch(self, version: int, asked: list[Partition], closes: bool, data: st.DataObject) -> None:
-        old = data.draw(st.sampled_from([0, 9999, *self.reference.epochs])) if version >= 7 else 0
+        old = data.draw(st.sampled_from([0, FOREIGN, *self.reference.epochs])) if version >= 7 else 0
         epoch = -1 if closes or version < 7 else 0
         partitions = self.named(asked, version)
         session_id, answered, error = self.send(version, partitions, [], old, epoch)
@@ -113,7 +116,9 @@ class FetchSessions(RuleBasedStateMachine):
             epoch = epoch + 1 if epoch < MAX_EPOCH else 5
         elif wrong == "far":
             epoch = -7
-        sent_id = 9999 if wrong == "id" else session_id
+        if wrong == "id":
+            epoch = 5
+        sent_id = FOREIGN if wrong == "id" else session_id
         partitions, gone = self.named(asked, version), self.named(forgotten, version)
         expected_error = self.reference.error(sent_id, epoch, version)
         got_id, answered, error = self.send(version, partitions, gone, sent_id, epoch)
@@ -231,6 +236,10 @@ class FetchSessions(RuleBasedStateMachine):
         for session_id, session in self.driver.guard.fetch_sessions.by_id.items():
             if session_id in self.world.sessions:
                 assert session.upstream == set(self.world.sessions[session_id].partitions)
+
+    @invariant()
+    def another_clients_session_is_untouched(self) -> None:
+        assert self.world.sessions[FOREIGN].epoch == 5
 
 
 def grouped(made: type[Message], partitions: list[Partition], *, as_items: bool) -> list[Message]:
