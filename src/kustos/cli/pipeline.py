@@ -17,7 +17,14 @@ EXIT_INPUT: Final = 3
 EXIT_OUTPUT: Final = 4
 EXIT_SPARK_MISSING: Final = 5
 
-app = typer.Typer(name="pipeline", help="Study access in bulk with PySpark.", no_args_is_help=True)
+app = typer.Typer(
+    name="pipeline",
+    help="Study access in bulk with PySpark.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 
 
 class OutputForm(StrEnum):
