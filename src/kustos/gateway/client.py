@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 SASL_HANDSHAKE: Final = b"\x00\x11"
 """The first two bytes of a SaslHandshake: its API key."""
 
+LAST_ANSWERS_S: Final = 5.0
+"""How long a client whose connection ends may take to read what was written before."""
+
 LOG: Final = structlog.get_logger("kustos.gateway")
 
 
@@ -60,6 +63,7 @@ class ClientConnection(asyncio.Protocol):
         self._reads = True
         self._connecting: asyncio.Task[None] | None = None
         self._delayed: list[asyncio.TimerHandle] = []
+        self._abort: asyncio.TimerHandle | None = None
         self.last_active_s = self._loop.time()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -264,6 +268,9 @@ class ClientConnection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Let go of everything."""
+        self._transport = None
+        if self._abort is not None:
+            self._abort.cancel()
         self._close("the client closed the connection" if exc is None else str(exc), logged=False)
 
     def _close(self, reason: str, *, logged: bool = True) -> None:
@@ -274,6 +281,8 @@ class ClientConnection(asyncio.Protocol):
             LOG.info("connection closed", listener=self._port.name, host=self._host, reason=reason)
         if self._transport is not None:
             self._transport.close()
+            # a client that does not take what is left for it must not keep the socket for ever
+            self._abort = self._loop.call_later(LAST_ANSWERS_S, self._transport.abort)
         self._closed = True
         for timer in self._delayed:
             timer.cancel()
