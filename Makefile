@@ -6,9 +6,11 @@ MAKEFLAGS += --no-print-directory
 BIN := .venv/bin
 SOURCES := src tests testkit benchmarks $(wildcard demo) scripts
 PYTEST_ARGS ?=
-SEED ?= 0
+SEED ?=
+CHECKS ?=
+MINUTES ?= 120
 
-.PHONY: help setup demo test check bench docs differential lock clean
+.PHONY: help setup demo test check bench docs differential soak lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z%-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 22
@@ -39,8 +41,11 @@ docs: ## build the documentation into site/
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "site/index.html"
 
-differential: setup ## compare with Kafka's own authorizer; SEED=s repeats a run
-	@KUSTOS_SEED=$(SEED) $(BIN)/python -m pytest -s tests/differential $(PYTEST_ARGS)
+differential: setup ## compare with Kafka's own authorizer; CHECKS=n for more, SEED=s repeats a run
+	@KUSTOS_SEED=$(SEED) KUSTOS_CHECKS=$(CHECKS) $(BIN)/python -m pytest -s --timeout=0 tests/differential $(PYTEST_ARGS)
+
+soak: setup ## compare and test properties for long; CHECKS=n MINUTES=m SEED=s; adds to soak/results.md
+	@$(BIN)/python scripts/soak.py $(if $(CHECKS),--checks $(CHECKS)) --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
 lock: ## compile requirements/ anew from pyproject.toml
 	@scripts/setup python

@@ -3,12 +3,18 @@
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
+import hypothesis
 import pytest
 
 from testkit.kafka import KafkaCluster, KafkaNode, KafkaTools, NodeSettings
 
 NodeFactory = Callable[[NodeSettings], KafkaNode]
 ClusterFactory = Callable[..., KafkaCluster]
+
+SOAK_EXAMPLES = 5000
+"""Of each property that does not itself say how many, where a run has hours (`make soak`); else 100."""
+
+hypothesis.settings.register_profile("soak", max_examples=SOAK_EXAMPLES, deadline=None)
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,7 @@
 
 `KUSTOS_SEED` repeats a run, `KUSTOS_CHECKS` sets the least number of its decisions. A counter-example
 is written to `.cache/differential/`, from where it belongs into `corpus/`, whose files are replayed first.
+"""
 
 import os
 import secrets
@@ -36,7 +37,7 @@ def oracle() -> Iterator[Oracle]:
 
 @pytest.fixture(scope="module")
 def seed() -> int:
-    chosen = int(os.environ.get("KUSTOS_SEED", "0")) or secrets.randbelow(10**9)
+    chosen = int(os.environ.get("KUSTOS_SEED") or 0) or secrets.randbelow(10**9)
     print(f"KUSTOS_SEED={chosen}")
     return chosen
 
