@@ -39,6 +39,14 @@ from kustos.wire.api_keys import ApiKey, api_name
 SOFTWARE_NAME: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 """What ApiVersions may call a client and its version (KIP-511)."""
 
+ITEMS_PER_REQUEST_MAX: Final = 100_000
+"""List elements that one request may hold, at all depths. An element takes one byte at the least but
+several microseconds to decide and answer, with all other clients waiting: more than any real client
+needs at once would be a way to stop the gateway with a single frame."""
+
+FRAME_WITHOUT_RECORDS_BYTES_MAX: Final = 16 * 2**20
+"""What any request but Produce may measure; the items are only counted when they were read."""
+
 
 class RefusedFrameError(Exception):
     """A frame that closes the connection without an answer; the text is for our log only."""
@@ -111,7 +119,12 @@ class Guard:
                 raise RefusedFrameError(f"{api_name(api_key)} v{api_version} is not offered here")
             codec = request_codec(api_key, api_version)
             header = read_request_header(frame, codec.flexible)
+            if api_key != ApiKey.PRODUCE and len(frame) > FRAME_WITHOUT_RECORDS_BYTES_MAX:
+                raise RefusedFrameError(f"{api_name(api_key)} of {len(frame)} bytes is too large")
             request, end, had_unknown_tags = codec.read(frame, header.body_offset)
+            # so few bytes cannot hold too many items
+            if len(frame) > ITEMS_PER_REQUEST_MAX and items_in(request) > ITEMS_PER_REQUEST_MAX:
+                raise RefusedFrameError(f"{api_name(api_key)} has more than {ITEMS_PER_REQUEST_MAX} items")
             if row.unparsable(request):
                 raise RefusedFrameError(f"{api_name(api_key)} has elements of type UNKNOWN")
         except (MalformedMessageError, UnsupportedMessageError) as error:
@@ -144,6 +157,20 @@ class Guard:
         if all(SOFTWARE_NAME.fullmatch(name) for name in names):
             return None
         return _reply_at_once(Reply(invalid_request_response(exchange.version)))
+
+
+def items_in(message: Message) -> int:
+    """Return how many list elements a message holds, at all depths."""
+    count = 0
+    for name in message.FIELDS:
+        value = getattr(message, name)
+        if isinstance(value, list):
+            count += len(value)
+            if name in message.ELEMENTS:
+                count += sum(map(items_in, value))
+        elif isinstance(value, Message):
+            count += items_in(value)
+    return count
 
 
 def _reply_at_once(reply: Reply) -> Handler:
