@@ -161,7 +161,7 @@ def test_unknown_tags_are_stripped_in_the_header_and_in_the_body(
     driver, frame = drawn(*which, seed, ALL_ALLOWED)
     plain = driver.run(frame)
     header = read_request_header(frame, True)
-    payload = uvarint(1) + uvarint(tag) + uvarint(6) + b"hidden"
+    payload = uvarint(1) + uvarint(tag) + uvarint(8) + b"smuggled"
     for tagged in (
         frame[: header.body_offset - 1] + payload + frame[header.body_offset :],
         frame[:-1] + payload if frame[-1] == 0 else frame,
@@ -170,9 +170,7 @@ def test_unknown_tags_are_stripped_in_the_header_and_in_the_body(
         outcome = driver.run(tagged)
         if outcome.closed is None:
             assert outcome.forwarded == plain.forwarded
-            assert all(
-                b"hidden" not in forwarded or b"hidden-gamma" in frame for forwarded in outcome.forwarded
-            )
+            assert not any(b"smuggled" in forwarded for forwarded in outcome.forwarded)
 
 
 @given(

@@ -67,6 +67,14 @@ class TestTopics:
         assert outcome.response is not None
         assert HIDDEN.encode() not in outcome.response
 
+    def test_deleting_by_name_needs_describe_as_well(self) -> None:
+        driver = connection(
+            allow(TOPIC, ALPHA, AclOperation.DELETE), allow(TOPIC, ALPHA, AclOperation.DESCRIBE, deny=True)
+        )
+        outcome, answer = ask(driver, 20, 5, topic_names=[ALPHA])
+        assert outcome.forwarded == []
+        assert [(item["name"], item["error_code"]) for item in answer["responses"]] == [(ALPHA, 29)]
+
     def test_deleting_twice_with_both_or_with_neither_makes_no_sense(self) -> None:
         topics = [
             {"name": ALPHA},
