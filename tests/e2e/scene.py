@@ -23,12 +23,12 @@ from kustos.acl import (
     ResourcePattern,
     ResourceType,
 )
-from testkit.kafka import KafkaCluster, KafkaNode
+from testkit.kafka import KafkaCluster, KafkaNode, NodeSettings
 from testkit.kustos import BROKER_PORTS, KustosNode, KustosSettings
 from testkit.ports import LOOPBACK, free_port_range
 from testkit.tap import Tap
 from testkit.waiting import wait_until
-from tests.e2e.judge import Acls, Judge, Verdict
+from tests.e2e.judge import OWN_CLIENT_ID, Acls, Judge, Verdict
 
 UPSTREAM_HOST = "127.0.0.2"
 """Where clients must never be sent."""
@@ -66,6 +66,7 @@ class Scene:
         topics: Sequence[str] = (),
         partitions: int = 1,
         taps_clients: bool = True,
+        kafka: NodeSettings | None = None,
     ) -> None:
         self.directory = directory
         self.settings = settings
@@ -74,7 +75,7 @@ class Scene:
         self.taps_clients = taps_clients
         self.upstream = Tap()
         self.clients = Tap()
-        self.cluster = KafkaCluster(directory / "kafka", nodes=nodes)
+        self.cluster = KafkaCluster(directory / "kafka", kafka, nodes=nodes)
         self.judge_of_all = Judge(frozenset(f"User:{name}" for name in settings.super_users), LOOPBACK)
         self._stack = ExitStack()
         self.kustos: KustosNode
@@ -150,6 +151,11 @@ class Scene:
             timeout_s=SETUP_TIMEOUT_S,
             what="the topics are known",
         )
+
+    @property
+    def forwarded(self) -> int:
+        """How many requests went upstream that kustos did not make for itself."""
+        return sum(not each.client_id.startswith(OWN_CLIENT_ID) for each in self.upstream.exchanges)
 
     def judge(self, *acl_sets: Acls) -> Verdict:
         """Return the verdict on all that passed so far, by the first ACLs or by these."""
