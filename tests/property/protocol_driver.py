@@ -25,6 +25,7 @@ from kustos.protocol.api_versions import common_versions
 from kustos.wire import Message, read_response_header, response_header_is_flexible
 from tests.property.protocol_model import Model
 from tests.tap.checker import Violation, check_request, check_response
+from tests.tap.fetch_sessions import UpstreamFetchSessions
 
 PRINCIPAL, HOST = "User:alice", "10.0.0.1"
 OFFERED = {
@@ -69,6 +70,8 @@ class Driver:
         if self.ready:
             self.authorizer.complete_initial_load()
         session = self.authorizer.session(KafkaPrincipal.parse(PRINCIPAL), HOST)
+        self.fetch_tap = UpstreamFetchSessions()
+        self.seen: list[Violation] = []
         self.guard = Guard(session, GatewayAddresses(), OFFERED, self.model.auto_creates)
 
     def _load(self, acl: AclBinding) -> None:
@@ -121,7 +124,11 @@ class Driver:
     def _forward(self, frame: bytes, outcome: Outcome) -> bytes | None:
         assert int.from_bytes(frame[:4], "big") == len(frame) - 4
         outcome.forwarded.append(frame[4:])
-        return self.model.answer(frame[4:])
+        self.seen += self.fetch_tap.request(frame[4:], PRINCIPAL, HOST, self.acls, self.model.names)
+        answer = self.model.answer(frame[4:])
+        if answer is not None:
+            self.fetch_tap.response(answer)
+        return answer
 
     def _conclude(self, opened: Opened, end: Any, outcome: Outcome) -> None:
         match end:
@@ -141,7 +148,7 @@ class Driver:
         """Run a canonical frame, and decide again about all that passed."""
         names, auto = dict(self.model.names), self.model.auto_creates
         outcome = self.run(frame)
-        found: list[Violation] = []
+        found: list[Violation] = list(self.seen)
         for forwarded in outcome.forwarded:
             found += check_request(forwarded, PRINCIPAL, HOST, self.acls, names, auto_creates_topics=auto)
         if outcome.response is not None and outcome.closed is None:

@@ -238,6 +238,10 @@ class FetchSessions(RuleBasedStateMachine):
                 assert session.upstream == set(self.world.sessions[session_id].partitions)
 
     @invariant()
+    def upstream_never_serves_what_may_not_be_read(self) -> None:
+        assert not self.driver.seen
+
+    @invariant()
     def another_clients_session_is_untouched(self) -> None:
         assert self.world.sessions[FOREIGN].epoch == 5
 
@@ -256,4 +260,4 @@ def grouped(made: type[Message], partitions: list[Partition], *, as_items: bool)
 
 
 TestFetchSessions = FetchSessions.TestCase
-TestFetchSessions.settings = settings(max_examples=300, stateful_step_count=30, deadline=None)
+TestFetchSessions.settings = settings(max_examples=150, stateful_step_count=30, deadline=None)
