@@ -257,17 +257,22 @@ def serves(scene: Scene) -> None:
         assert "orders-eu" in {str(topic.name) for topic in answer.topics}
 
 
+def fill(link: socket.socket, data: bytes, limit: int) -> None:
+    """Send the data again and again; raise TimeoutError where the other side takes no more."""
+    sent = 0
+    while sent < limit:
+        sent += link.send(data)
+
+
 def test_a_client_that_never_reads_is_not_read_from_for_ever(both: Scene) -> None:
     """What waits for it is bounded by the buffers of the kernel and one high-water mark."""
-    limit, sent = 64 << 20, 0
     request = framed(request_bytes(API_VERSIONS, 0, 1, "x" * 4000, b""))
     with RawClient(both.bootstrap, "admin") as client:
         client.log_in("admin", USERS["admin"])
         client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         client.socket.settimeout(3.0)
         with pytest.raises(TimeoutError):
-            while sent < limit:
-                sent += client.socket.send(request * 16)
+            fill(client.socket, request * 16, 64 << 20)
         serves(both)
     serves(both)
 
