@@ -6,13 +6,13 @@ held against a real broker of 4.3.1 by the conformance tests.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Final
 
 from kustos.acl import CLUSTER_NAME, AclOperation, ResourceType
 from kustos.protocol.codes import (
     CLUSTER_AUTHORIZATION_FAILED,
     INVALID_REQUEST,
-    UNKNOWN_SERVER_ERROR,
     UNSUPPORTED_VERSION,
 )
 from kustos.protocol.escapes.fetch import TOPIC_IDS_SINCE_VERSION, fetch
@@ -108,6 +108,7 @@ UNFETCHED_OFFSETS = Items(
     ),
 )
 COORDINATORS = Items("coordinator_keys", "coordinators", (("", "key"),), extra={"node_id": -1, "port": -1})
+UNFOUND_COORDINATORS = replace(COORDINATORS, message_field="error_message")
 DESCRIBED_GROUPS = Items("groups", "groups", (("", "group_id"),))
 CONFIGS = Items(
     "resources",
@@ -146,7 +147,7 @@ def coordinator_question(exchange: Exchange, key: str) -> tuple[Check, str] | No
             raise RefuseRequestError(CLUSTER_AUTHORIZATION_FAILED)
         return None
     if key_type not in COORDINATOR_CHECKS:
-        raise RefuseRequestError(UNKNOWN_SERVER_ERROR)
+        raise RefuseRequestError(INVALID_REQUEST)
     return COORDINATOR_CHECKS[key_type], key
 
 
@@ -235,7 +236,7 @@ ROWS: Final[tuple[Row, ...]] = (
     ),
     Row(
         ApiKey.FIND_COORDINATOR,
-        Refusal(message_field="error_message", extra={"node_id": -1, "port": -1}, items=COORDINATORS),
+        Refusal(message_field="error_message", extra={"node_id": -1, "port": -1}, items=UNFOUND_COORDINATORS),
         (
             Gate(coordinator_question, lambda request: [request.key] if "key" in request.FIELDS else []),
             Strip(COORDINATORS, coordinator_question, "", one_by_one=True),
@@ -312,7 +313,7 @@ ROWS: Final[tuple[Row, ...]] = (
     ),
     Row(
         ApiKey.CONSUMER_GROUP_HEARTBEAT,
-        TOP_WITH_MESSAGE,
+        TOP,
         (
             Gate(READ_GROUP, group_of),
             Gate(DESCRIBE_TOPIC, lambda request: list(dict.fromkeys(request.subscribed_topic_names or ()))),

@@ -40,7 +40,9 @@ def offset_fetch(exchange: Exchange, _row: Row) -> Handler:
     batched = exchange.version >= BATCHED_SINCE_VERSION
     groups = exchange.request.groups if batched else [exchange.request]
     yield from resolve_asked(exchange, groups)
-    allowed = exchange.allowed_names(DESCRIBE_GROUP, dict.fromkeys(group.group_id for group in groups))
+    # asked for each mention, as Kafka asks; the verdict on a name is the same within one request
+    verdicts = {group.group_id: exchange.allows(DESCRIBE_GROUP, group.group_id) for group in groups}
+    allowed = {name for name, verdict in verdicts.items() if verdict}
     if not batched and not allowed:
         raise RefuseRequestError(GROUP_AUTHORIZATION_FAILED)
     root = exchange.response_codec.root

@@ -10,6 +10,7 @@ from kustos.acl import AclOperation, ResourceType
 from kustos.protocol.codes import (
     INVALID_REQUEST,
     TOPIC_AUTHORIZATION_FAILED,
+    UNKNOWN_SERVER_ERROR,
     UNKNOWN_TOPIC_ID,
     UNKNOWN_TOPIC_OR_PARTITION,
 )
@@ -68,10 +69,12 @@ def check_names(exchange: Exchange) -> None:
     topics = exchange.request.topics
     has_ids = any(topic.get("topic_id", ZERO_UUID) != ZERO_UUID for topic in topics)
     nameless = any(topic.name is None for topic in topics)
-    # from then on, entries without an id count for nothing beside those with one
-    wrong = has_ids or nameless if exchange.version < NAMES_MAY_BE_NULL_SINCE else nameless and not has_ids
-    if wrong:
-        raise RefuseRequestError(INVALID_REQUEST)
+    if exchange.version < NAMES_MAY_BE_NULL_SINCE:
+        if has_ids or nameless:
+            raise RefuseRequestError(INVALID_REQUEST)
+    elif nameless and not has_ids:
+        # entries without an id count for nothing beside those with one; alone they trip Kafka's handler up
+        raise RefuseRequestError(UNKNOWN_SERVER_ERROR)
 
 
 def by_id(exchange: Exchange) -> Handler:
