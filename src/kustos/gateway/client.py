@@ -43,7 +43,6 @@ class ConnectionSettings:
     connections_max_idle_ms: int = 600_000
     max_in_flight_requests: int = 64
     max_answer_bytes: int = 1_073_741_824
-    upstream_timeout_ms: int = 30_000
 
 
 class ClientConnection(asyncio.Protocol):
@@ -69,7 +68,12 @@ class ClientConnection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Admit the client, or turn it away where there are too many."""
         self._transport = as_transport(transport)
-        self._host = java_host_address(transport.get_extra_info("peername"))
+        peer = transport.get_extra_info("peername")
+        if peer is None:
+            # it was gone before it could be asked for its address
+            self._close("the client closed the connection", logged=False)
+            return
+        self._host = java_host_address(peer)
         refusal = self._port.admit(self, self._host)
         if refusal is not None:
             self._close(refusal)
@@ -84,8 +88,10 @@ class ClientConnection(asyncio.Protocol):
         """Cut frames, and hand them to whoever is in charge."""
         self.last_active_s = self._loop.time()
         self._port.metrics.received(self._port.name, len(data))
-        if self._deaf or self._closed:
-            return
+        if not (self._deaf or self._closed):
+            self._take_bytes(data)
+
+    def _take_bytes(self, data: bytes) -> None:
         try:
             frames = self._reader.feed(data)
         except MalformedMessageError as error:
@@ -145,6 +151,7 @@ class ClientConnection(asyncio.Protocol):
             case Fail(response=frame, reason=reason, delay_ms=delay_ms):
                 # the answer and the end both wait, so that guessing is slow and tells nothing (KIP-306)
                 self._deaf = True
+                self._read_more(False)
                 self._port.metrics.authenticated(self._mechanism, False)
                 LOG.info("authentication failed", listener=self._port.name, host=self._host, reason=reason)
                 self._delayed.append(self._loop.call_later(delay_ms / 1000, self._end_failed, frame))
@@ -187,7 +194,7 @@ class ClientConnection(asyncio.Protocol):
         self._session.client_reads = self._reads
         self._connecting = self._loop.create_task(self._connect())
         if leftover:
-            self.data_received(leftover)
+            self._take_bytes(leftover)
 
     def _context_of(self, principal: KafkaPrincipal) -> Callable[[Opened], AuthorizableRequestContext]:
         port, host = self._port, self._host
@@ -212,20 +219,27 @@ class ClientConnection(asyncio.Protocol):
         session = self._session
         try:
             connection = await self._port.connect_upstream()
+            if session is None or self._closed:
+                connection.close()
+                return
+            transport = connection.release()
         except ClientError as error:
             self._port.metrics.upstream_failed()
             self._close(f"upstream is not reachable: {error}")
             return
-        if session is None or self._closed:
-            connection.close()
+        except Exception:
+            # the boundary where a bug of ours must end the client rather than leave it waiting
+            LOG.exception("a connection to upstream could not be made")
+            self._close("an internal error, see the log above")
             return
-        session.link = UpstreamLink(connection.release(), self, self._settings.max_answer_bytes)
+        session.link = UpstreamLink(transport, self, self._settings.max_answer_bytes)
         if not self._reads:
             session.link.pause_reading()
         session.go_on()
 
     def _write(self, frame: bytes) -> None:
         if self._transport is not None and not self._closed:
+            self.last_active_s = self._loop.time()
             self._port.metrics.sent(self._port.name, len(frame))
             self._transport.write(frame)
 
@@ -233,6 +247,7 @@ class ClientConnection(asyncio.Protocol):
         transport = self._transport
         if transport is None or self._closed or transport.is_closing():
             return
+        wanted = wanted and not self._deaf
         if wanted and not transport.is_reading():
             transport.resume_reading()
         elif not wanted and transport.is_reading():

@@ -12,6 +12,9 @@ from typing import Final, Protocol, cast
 
 from kustos.wire import FrameReader, MalformedMessageError
 
+LAST_REQUESTS_S: Final = 5.0
+"""How long upstream may take to read what was sent before the end, such as a Produce without an answer."""
+
 
 @dataclass(slots=True)
 class Awaited:
@@ -28,19 +31,21 @@ class LinkOwner(Protocol):
         """Upstream reads again."""
 
     def upstream_lost(self, reason: str) -> None:
-        """Upstream is gone, or broke the protocol."""
+        """Upstream is gone, or broke the protocol; told once, and not after `close`."""
 
 
 class UpstreamLink(asyncio.Protocol):
     """Takes over an authenticated connection to a broker and carries one client's requests over it."""
 
-    __slots__ = ("_awaited", "_owner", "_reader", "_transport", "is_writable")
+    __slots__ = ("_abort", "_awaited", "_closed", "_owner", "_reader", "_transport", "is_writable")
 
     def __init__(self, transport: asyncio.Transport, owner: LinkOwner, max_answer_bytes: int) -> None:
         self._transport: Final = transport
         self._owner: Final = owner
         self._reader: Final = FrameReader(max_answer_bytes)
         self._awaited: deque[Awaited] = deque()
+        self._abort: asyncio.TimerHandle | None = None
+        self._closed = False
         self.is_writable = True
         transport.set_protocol(self)
 
@@ -52,11 +57,18 @@ class UpstreamLink(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Hand each whole answer to whoever waits for it."""
+        if self._closed:
+            return
         try:
             for frame in self._reader.feed(data):
-                self._whose(frame).take(frame)
+                self._take(frame)
         except MalformedMessageError as error:
-            self._owner.upstream_lost(f"upstream broke the protocol: {error}")
+            self._lose(f"upstream broke the protocol: {error}")
+
+    def _take(self, frame: bytes) -> None:
+        # an answer before this one may have ended it all
+        if not self._closed:
+            self._whose(frame).take(frame)
 
     def _whose(self, frame: bytes) -> Awaited:
         """Return who waits for this answer; raise `MalformedMessageError` where nobody can."""
@@ -88,11 +100,25 @@ class UpstreamLink(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Tell the owner."""
-        self._owner.upstream_lost("upstream closed the connection" if exc is None else str(exc))
+        if self._abort is not None:
+            self._abort.cancel()
+        self._lose("upstream closed the connection" if exc is None else str(exc))
+
+    def _lose(self, reason: str) -> None:
+        if not self._closed:
+            self.close()
+            self._owner.upstream_lost(reason)
 
     def close(self) -> None:
-        """Close once what was written is sent."""
-        self._transport.close()
+        """Close once what was written is sent, or after a while if upstream does not take it."""
+        if self._closed:
+            return
+        self._closed = True
+        self._awaited.clear()
+        if not self._transport.is_closing():
+            self._transport.close()
+            loop = asyncio.get_running_loop()
+            self._abort = loop.call_later(LAST_REQUESTS_S, self._transport.abort)
 
 
 def as_transport(transport: asyncio.BaseTransport) -> asyncio.Transport:

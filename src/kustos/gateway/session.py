@@ -1,9 +1,10 @@
 """One authenticated client: its requests go through the guard, in order, and come back in order.
 
 Requests are pipelined as far as nothing speaks against it: a request that must first learn something
-(a topic id, which topics there are) or that kustos answers itself holds back those behind it, a Fetch
-waits for the Fetch before it, and nothing is decided while upstream does not take bytes, so what was
-decided is handed over at once. Everything held back is bounded by `max_in_flight`, then by not reading.
+(a topic id, which topics there are) or that kustos answers itself holds back those behind it, whatever
+follows a Fetch waits for its answer, and nothing is decided while upstream does not take bytes, so what
+was decided is handed over at once. Everything held back is bounded by `max_in_flight`, then by not
+reading. Whatever goes wrong in here ends the connection: nothing is decided or written after `close`.
 """
 
 import asyncio
@@ -40,9 +41,15 @@ from kustos.wire import (
     read_response_header,
     response_header_is_flexible,
 )
+from kustos.wire.api_keys import ApiKey
 
 AUDIT_RETRY_S: Final = 0.01
 """How soon to look again whether a full audit queue has room."""
+
+UNDER_WAY_MAX_BYTES: Final = 16 * 1024 * 1024
+"""Requests under way beside which no other is begun: each is kept until it is answered, and may be large."""
+
+INTERNAL_ERROR: Final = "an internal error, see the log above"
 
 LOG: Final = structlog.get_logger("kustos.gateway")
 
@@ -84,6 +91,7 @@ class Slot:
 
     api_key: int
     started_s: float
+    size_bytes: int
     opened: Opened | None = None
     answer: bytes | None = None
     is_done: bool = False
@@ -129,19 +137,30 @@ class ClientSession:
         self._max_in_flight: Final = max_in_flight
         self._frames: deque[bytes] = deque()
         self._slots: deque[Slot] = deque()
+        self._bytes_under_way = 0
         self._held = 0
         self._ready: deque[Slot] = deque()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._retry: asyncio.TimerHandle | None = None
         self._closed = False
         self._loop: Final = asyncio.get_running_loop()
 
     def take(self, frames: list[bytes]) -> None:
         """Take the frames that came, in order."""
-        self._frames.extend(frames)
-        self.go_on()
+        if not self._closed:
+            self._frames.extend(frames)
+            self.go_on()
 
     def go_on(self) -> None:
         """Do all that can be done now."""
+        try:
+            self._do_all()
+        except Exception:
+            # the boundary where a bug of ours must end the client rather than leave it waiting
+            LOG.exception("a session broke")
+            self._fail(INTERNAL_ERROR)
+
+    def _do_all(self) -> None:
         while not self._closed:
             if self._ready and self._can_decide():
                 slot = self._ready.popleft()
@@ -167,15 +186,20 @@ class ClientSession:
         if not self.client_reads:
             return False
         if self._observer.is_full:
-            self._loop.call_later(AUDIT_RETRY_S, self.go_on)
+            if self._retry is None:
+                self._retry = self._loop.call_later(AUDIT_RETRY_S, self._try_again)
             return False
         return self.link is not None and self.link.is_writable
+
+    def _try_again(self) -> None:
+        self._retry = None
+        self.go_on()
 
     def _has_room(self) -> bool:
         """Whether the next frame need not wait for an answer to one before it."""
         if self._slots and self._gatekeeper.wants(self._frames[0]):
             return False
-        if len(self._slots) >= self._max_in_flight:
+        if len(self._slots) >= self._max_in_flight or self._bytes_under_way >= UNDER_WAY_MAX_BYTES:
             return False
         return not any(slot.exclusive and not slot.is_done for slot in self._slots)
 
@@ -187,14 +211,17 @@ class ClientSession:
             self._fail(str(refusal))
             return
         if isinstance(opened, bytes):
-            slot = Slot(int.from_bytes(frame[:2], "big"), started_s, answer=opened, is_done=True)
-            self._slots.append(slot)
+            self._begin(Slot(ApiKey.API_VERSIONS, started_s, len(frame), answer=opened, is_done=True))
             self._flush()
             return
-        slot = Slot(opened.row.api_key, started_s, opened, exclusive=opened.row.exclusive)
+        slot = Slot(opened.row.api_key, started_s, len(frame), opened, exclusive=opened.row.exclusive)
         slot.context = self._context(opened)
-        self._slots.append(slot)
+        self._begin(slot)
         self._advance(slot, None)
+
+    def _begin(self, slot: Slot) -> None:
+        self._slots.append(slot)
+        self._bytes_under_way += slot.size_bytes
 
     def _advance(self, slot: Slot, result: Any) -> None:
         """Let a handler go on until it waits for something or is done."""
@@ -219,7 +246,7 @@ class ClientSession:
         except Exception:
             # the boundary where a bug of ours must deny: the client gets nothing, upstream neither
             LOG.exception("a request failed inside the guard", api_key=slot.api_key)
-            self._fail("an internal error, see the log above")
+            self._fail(INTERNAL_ERROR)
 
     def _report(self, slot: Slot, opened: Opened) -> None:
         decided = opened.exchange.decided
@@ -253,36 +280,46 @@ class ClientSession:
     def _hold(self, slot: Slot, question: Coroutine[Any, Any, Any]) -> None:
         """Hold back what comes behind this request until the question is answered."""
         self._held += 1
+        task = self._loop.create_task(question)
+        self._tasks.add(task)
+        task.add_done_callback(lambda done: self._learnt(slot, done))
 
-        async def ask() -> None:
-            try:
-                slot.result = await question
-            except (UpstreamUnavailableError, RefusedFrameError) as error:
+    def _learnt(self, slot: Slot, task: asyncio.Task[Any]) -> None:
+        """Let a held request go on with what its question came to."""
+        self._tasks.discard(task)
+        if task.cancelled():
+            # the question went away from under us; after `close` there is nobody left to tell
+            self._fail("what a request had to wait for was called off")
+            return
+        error = task.exception()
+        if error is not None:
+            if isinstance(error, UpstreamUnavailableError | RefusedFrameError):
                 self._fail(str(error))
-                return
-            except Exception:
+            elif not self._closed:
                 # the same boundary as in `_advance`
-                LOG.exception("a request failed while it was held", api_key=slot.api_key)
-                self._fail("an internal error, see the log above")
-                return
+                LOG.error("a request failed while it was held", api_key=slot.api_key, exc_info=error)
+                self._fail(INTERNAL_ERROR)
+            return
+        if not self._closed:
             self._held -= 1
+            slot.result = task.result()
             self._ready.append(slot)
             self.go_on()
 
-        task = self._loop.create_task(ask())
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
     def _send(self, slot: Slot, opened: Opened, frame: bytes, take: Callable[[bytes], None]) -> None:
-        if self.link is None:
-            raise UpstreamUnavailableError("upstream is gone")
         slot.sent_s = self._loop.time()
 
         def taken(answer: bytes) -> None:
-            slot.upstream_s = (slot.upstream_s or 0.0) + self._loop.time() - slot.sent_s
-            take(answer)
+            if not self._closed:
+                slot.upstream_s = (slot.upstream_s or 0.0) + self._loop.time() - slot.sent_s
+                take(answer)
 
-        self.link.send(frame, Awaited(opened.exchange.header.correlation_id, taken))
+        self._hand_over(frame, Awaited(opened.exchange.header.correlation_id, taken))
+
+    def _hand_over(self, frame: bytes, awaited: Awaited | None) -> None:
+        if self.link is None or self._closed:
+            raise UpstreamUnavailableError("upstream is gone")
+        self.link.send(frame, awaited)
 
     def _answered(self, slot: Slot, opened: Opened, frame: bytes, api_version: int | None) -> None:
         """Read upstream's answer and let the handler go on with it."""
@@ -291,10 +328,10 @@ class ClientSession:
         try:
             _, body_at = read_response_header(frame, response_header_is_flexible(api_key, codec))
             message, had_unknown_tags = codec.decode(frame, body_at)
+            body = codec.encode(message) if had_unknown_tags else frame[body_at:]
         except WireError as error:
             self._fail(f"upstream's answer cannot be read: {error}")
             return
-        body = codec.encode(message) if had_unknown_tags else frame[body_at:]
         self._advance(slot, Answer(message, body))
         self.go_on()
 
@@ -311,12 +348,12 @@ class ClientSession:
                         frame,
                         lambda answer: self._finish(slot, len(answer).to_bytes(4, "big") + answer),
                     )
-                elif self.link is not None:
-                    self.link.send(frame, None)
+                else:
+                    self._hand_over(frame, None)
                     self._finish(slot, b"")
             case Hangup(reason, relayed_first):
-                if relayed_first is not None and self.link is not None:
-                    self.link.send(opened.upstream_frame(relayed_first), None)
+                if relayed_first is not None:
+                    self._hand_over(opened.upstream_frame(relayed_first), None)
                 self._fail(reason)
 
     def _finish(self, slot: Slot, answer: bytes) -> None:
@@ -328,9 +365,10 @@ class ClientSession:
     def _flush(self) -> None:
         """Send the answers whose turn it is."""
         while self._slots and self._slots[0].is_done:
-            answer = self._slots.popleft().answer
-            if answer:
-                self._write(answer)
+            slot = self._slots.popleft()
+            self._bytes_under_way -= slot.size_bytes
+            if slot.answer:
+                self._write(slot.answer)
         if self._frames and self._is_free:
             self._loop.call_soon(self.go_on)
 
@@ -344,6 +382,8 @@ class ClientSession:
         self._frames.clear()
         self._slots.clear()
         self._ready.clear()
+        if self._retry is not None:
+            self._retry.cancel()
         for task in self._tasks:
             task.cancel()
         if self.link is not None:

@@ -1,0 +1,340 @@
+"""One client's session: order, holding back, and the end of everything."""
+
+import asyncio
+import gc
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from kustos.acl import AclOperation, ResourceType
+from kustos.gateway import session as session_module
+from kustos.gateway.addresses import NoPortForBrokerError
+from kustos.gateway.cluster import UpstreamUnavailableError
+from kustos.wire import request_codec
+from kustos.wire.api_keys import ApiKey
+from testkit.waiting import wait_until
+from tests.property.protocol_requests import ALL_ALLOWED, allow, batch
+from tests.unit.gateway.session_worlds import (
+    World,
+    create_acls,
+    delete_topic,
+    fetch,
+    heartbeat,
+    request,
+    versions,
+)
+
+
+def produce(correlation_id: int, acks: int, topic: str = "alpha-topic") -> bytes:
+    partition = request_struct(ApiKey.PRODUCE, 9, "PartitionProduceData", index=0, records=batch())
+    item = request_struct(ApiKey.PRODUCE, 9, "TopicProduceData", name=topic, partition_data=[partition])
+    return request(ApiKey.PRODUCE, 9, correlation_id, acks=acks, timeout=1, topic_data=[item])
+
+
+def request_struct(api_key: int, version: int, struct: str, **fields: object) -> Any:
+    return request_codec(api_key, version).struct(struct)(**fields)
+
+
+async def test_answers_of_our_own_wait_for_those_of_upstream_before_them() -> None:
+    world = World(ALL_ALLOWED)
+    world.session.take([heartbeat(1), versions(2), heartbeat(3), versions(4)])
+    assert len(world.forwarded) == 2
+    assert world.answers == []
+    world.answer_one()
+    assert world.correlation_ids() == [1, 2]
+    world.answer_one()
+    assert world.correlation_ids() == [1, 2, 3, 4]
+
+
+async def test_no_more_requests_than_the_limit_are_under_way() -> None:
+    world = World(ALL_ALLOWED, max_in_flight=3)
+    world.session.take([heartbeat(i) for i in range(8)])
+    assert len(world.forwarded) == 3
+    assert not world.reads
+    for done in range(1, 9):
+        world.answer_one()
+        await world.settle()
+        assert len(world.forwarded) == min(3, 8 - done)
+    assert world.correlation_ids() == list(range(8))
+    assert world.reads
+
+
+async def test_large_requests_under_way_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session_module, "UNDER_WAY_MAX_BYTES", 2 * len(heartbeat(0)))
+    world = World(ALL_ALLOWED)
+    world.session.take([heartbeat(i) for i in range(5)])
+    assert len(world.forwarded) == 2
+    await world.finish()
+    assert world.correlation_ids() == list(range(5))
+
+
+@pytest.mark.parametrize("block", ["upstream", "client", "audit", "no link"])
+async def test_nothing_is_decided_while_it_could_not_be_handed_over(block: str) -> None:
+    world = World(ALL_ALLOWED, linked=block != "no link")
+    if block == "upstream":
+        world.link.pause_writing()
+    world.session.client_reads = block != "client"
+    world.is_full = block == "audit"
+    world.session.take([heartbeat(1), versions(2), delete_topic(3)])
+    await world.settle()
+    assert (world.decided_by, world.all_forwarded, world.answers) == ([], [], [])
+    assert not world.reads
+    # what came meanwhile counts: the decision is that of the moment it can be handed over
+    world.replace_acls([allow(ResourceType.TOPIC, "alpha-topic", AclOperation.ALL)])
+    if block == "no link":
+        world.connect()
+    elif block == "upstream":
+        world.link.resume_writing()
+    elif block == "client":
+        world.session.client_reads = True
+        world.session.go_on()
+    else:
+        world.is_full = False
+        await asyncio.to_thread(wait_until, lambda: len(world.answers) >= 2, timeout_s=30, what="answered")
+    await world.finish()
+    assert world.correlation_ids() == [1, 2, 3]
+    assert [frame[:2] for frame in world.all_forwarded] == [b"\0\x14"], "the heartbeat was denied"
+
+
+async def test_a_full_audit_log_is_asked_again_by_one_timer_a_session(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = World(ALL_ALLOWED)
+    timers: list[asyncio.TimerHandle] = []
+    loop = asyncio.get_running_loop()
+    original = loop.call_later
+
+    def counted(delay: float, *args: Any, **kwargs: Any) -> asyncio.TimerHandle:
+        timer = original(delay, *args, **kwargs)
+        timers.append(timer)
+        return timer
+
+    monkeypatch.setattr(loop, "call_later", counted)
+    world.is_full = True
+    for correlation_id in range(100):
+        world.session.take([heartbeat(correlation_id)])
+    assert len(timers) == 1
+    world.session.close()
+    assert timers[0].cancelled()
+
+
+async def test_what_follows_a_fetch_waits_for_its_answer() -> None:
+    world = World(ALL_ALLOWED)
+    world.session.take([heartbeat(1), fetch(2), fetch(3), heartbeat(4)])
+    assert [frame[:2] for frame in world.forwarded] == [b"\0\x0c", b"\0\x01"]
+    world.answer_one()
+    await world.settle()
+    assert len(world.forwarded) == 1
+    await world.finish()
+    assert world.correlation_ids() == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("holding", [delete_topic, create_acls])
+async def test_a_held_request_holds_back_those_behind_it(holding: Any) -> None:
+    world = World(ALL_ALLOWED)
+    world.session.take([heartbeat(1), holding(2), heartbeat(3), versions(4)])
+    await world.settle()
+    assert len(world.forwarded) == 1
+    world.answer_one()
+    await world.settle()
+    assert world.correlation_ids() == [1]
+    assert await world.learn()
+    await world.finish()
+    assert world.correlation_ids() == [1, 2, 3, 4]
+
+
+async def test_a_held_request_is_decided_after_it_was_held() -> None:
+    world = World(ALL_ALLOWED)
+    world.session.take([delete_topic(1)])
+    await world.settle()
+    world.replace_acls([])
+    await world.learn()
+    assert world.all_forwarded == []
+    assert world.correlation_ids() == [1]
+
+
+async def test_what_was_learnt_waits_for_upstream_to_read() -> None:
+    world = World(ALL_ALLOWED)
+    world.session.take([delete_topic(1), heartbeat(2)])
+    await world.settle()
+    world.link.pause_writing()
+    await world.learn()
+    assert world.decided_by == []
+    world.link.resume_writing()
+    assert len(world.all_forwarded) == 2
+    await world.finish()
+    assert world.correlation_ids() == [1, 2]
+
+
+async def test_a_request_without_answer_gets_none_and_holds_nothing_up() -> None:
+    world = World(ALL_ALLOWED)
+    world.session.take([produce(1, acks=0), produce(2, acks=1), produce(3, acks=0), heartbeat(4)])
+    assert len(world.forwarded) == 4
+    await world.finish()
+    assert world.correlation_ids() == [2, 4]
+    assert not world.closed
+
+
+async def test_a_refused_request_without_answer_ends_the_connection() -> None:
+    world = World([])
+    world.session.take([produce(1, acks=0), heartbeat(2)])
+    assert len(world.closed) == 1
+    assert world.all_forwarded == []
+    assert world.pipe.closing
+
+
+async def test_a_refused_partition_without_answer_ends_it_after_the_allowed_are_sent() -> None:
+    allowed = [allow(ResourceType.TOPIC, "alpha-topic", AclOperation.WRITE)]
+    world = World(allowed)
+    partition = request_struct(ApiKey.PRODUCE, 9, "PartitionProduceData", index=0, records=batch())
+    items = [
+        request_struct(ApiKey.PRODUCE, 9, "TopicProduceData", name=name, partition_data=[partition])
+        for name in ("alpha-topic", "bravo-topic")
+    ]
+    world.session.take([request(ApiKey.PRODUCE, 9, 1, acks=0, timeout=1, topic_data=items)])
+    assert len(world.closed) == 1
+    (frame,) = world.all_forwarded
+    assert b"alpha-topic" in frame
+    assert b"bravo-topic" not in frame
+
+
+@pytest.mark.parametrize(
+    "frame", [b"", b"\0", b"\0\x03\0\x7f\0\0\0\1\xff\xff", b"\x7f\0\0\0\0\0\0\1\xff\xff"]
+)
+async def test_what_is_no_request_of_ours_ends_the_connection(frame: bytes) -> None:
+    world = World(ALL_ALLOWED)
+    world.session.take([heartbeat(1), frame, heartbeat(2)])
+    assert len(world.closed) == 1
+    assert len(world.all_forwarded) == 1
+    world.session.take([heartbeat(3)])
+    assert len(world.all_forwarded) == 1
+
+
+@pytest.mark.parametrize("client_id", [b"\xff\xff", b"\x7f\xff" + b"x" * 32767, b"\0\1\xff", b"\x80\0"])
+async def test_a_client_id_is_text_or_nothing(client_id: bytes) -> None:
+    world = World(ALL_ALLOWED)
+    world.session.take([b"\0\x0c\0\0" + (7).to_bytes(4, "big") + client_id + b"\0\1g\0\0\0\0\0\1m"])
+    assert bool(world.closed) == (client_id[-1:] != b"x" and client_id != b"\xff\xff")
+    assert len(world.all_forwarded) == (not world.closed)
+
+
+@pytest.mark.parametrize(
+    "failure", [RuntimeError("a bug"), UpstreamUnavailableError("gone"), NoPortForBrokerError("9")]
+)
+async def test_a_failure_while_serving_ends_the_connection(failure: Exception) -> None:
+    world = World(ALL_ALLOWED)
+    world.serving_fails = failure
+    with capture_logs() as logs:
+        world.session.take([heartbeat(1), create_acls(2), heartbeat(3)])
+        await world.settle()
+    assert len(world.closed) == 1
+    assert len(world.all_forwarded) == 1
+    assert bool(logs) == isinstance(failure, RuntimeError)
+
+
+@pytest.mark.parametrize("failure", [RuntimeError("a bug"), UpstreamUnavailableError("gone")])
+async def test_a_failure_of_what_is_waited_for_ends_the_connection(failure: Exception) -> None:
+    world = World(ALL_ALLOWED)
+    world.session.take([delete_topic(1), heartbeat(2)])
+    await world.settle()
+    with capture_logs() as logs:
+        world.cluster.questions[0].set_exception(failure)
+        await world.settle()
+    assert len(world.closed) == 1
+    assert world.all_forwarded == []
+    assert bool(logs) == isinstance(failure, RuntimeError)
+
+
+async def test_a_question_that_is_called_off_ends_the_connection() -> None:
+    world = World(ALL_ALLOWED)
+    world.session.take([delete_topic(1), heartbeat(2)])
+    await world.settle()
+    world.cluster.questions[0].cancel()
+    await world.settle()
+    assert len(world.closed) == 1
+
+
+async def test_a_failure_outside_any_request_ends_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(ALL_ALLOWED, max_in_flight=1)
+
+    def broken(frame: bytes) -> bool:
+        raise RuntimeError("a bug")
+
+    world.session.take([heartbeat(1), heartbeat(2)])
+    world.wanted = broken
+    with capture_logs() as logs:
+        world.answer_one()
+        await world.settle()
+    assert len(world.closed) == 1
+    assert len(logs) == 1
+
+
+async def test_an_unknown_broker_ends_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(ALL_ALLOWED)
+
+    def nowhere(node_id: int, host: str, port: int) -> tuple[str, int]:
+        raise NoPortForBrokerError(f"broker `{node_id}` has no port")
+
+    monkeypatch.setattr(world.guard, "addresses", type("A", (), {"advertised": staticmethod(nowhere)})())
+    world.session.take([request(ApiKey.METADATA, 9, 1, topics=None)])
+    world.answer_one()
+    assert world.closed == ["broker `1` has no port"]
+    assert world.answers == []
+
+
+async def test_an_answer_that_cannot_be_read_ends_the_connection() -> None:
+    world = World(ALL_ALLOWED)
+    world.session.take([request(ApiKey.METADATA, 9, 1, topics=None), heartbeat(2)])
+    junk = (1).to_bytes(4, "big") + b"\0junk"
+    follows = (2).to_bytes(4, "big") + bytes(6)
+    world.link.data_received(b"".join(len(f).to_bytes(4, "big") + f for f in (junk, follows)))
+    assert len(world.closed) == 1
+    assert world.answers == []
+
+
+@pytest.mark.parametrize("moment", ["before the task began", "while it waits"])
+async def test_the_end_takes_what_is_held_with_it(
+    moment: str, recwarn: pytest.WarningsRecorder, caplog: pytest.LogCaptureFixture
+) -> None:
+    world = World(ALL_ALLOWED)
+    before = asyncio.all_tasks()
+    world.session.take([heartbeat(1), delete_topic(2), heartbeat(3)])
+    if moment == "while it waits":
+        await world.settle()
+    world.link.connection_lost(None)
+    await world.settle()
+    assert world.closed == ["upstream closed the connection"]
+    assert asyncio.all_tasks() == before
+    assert await world.learn() is False
+    assert world.answers == []
+    del world
+    gc.collect()
+    assert [str(w.message) for w in recwarn] == []
+    assert [r.message for r in caplog.records if "never" in r.message] == []
+
+
+async def test_what_ends_twice_ends_once() -> None:
+    world = World(ALL_ALLOWED)
+    world.session.take([heartbeat(1)])
+    world.hang_up("the client is gone")
+    world.session.close()
+    world.link.connection_lost(None)
+    world.session.go_on()
+    assert world.closed == ["the client is gone"]
+
+
+async def test_frames_of_a_login_wait_until_nothing_else_is_under_way() -> None:
+    world = World(ALL_ALLOWED)
+    world.wanted = lambda frame: frame[:2] == b"\0\x11"
+    world.session.take([heartbeat(1), delete_topic(2), b"\0\x11 login", heartbeat(3)])
+    await world.settle()
+    world.answer_one()
+    assert world.swallowed == []
+    await world.learn()
+    assert world.swallowed == []
+    world.answer_one()
+    await world.settle()
+    assert world.swallowed == [b"\0\x11 login"]
+    await world.finish()
+    assert world.correlation_ids() == [1, 2, 3]
