@@ -285,7 +285,7 @@ ANSWERS: dict[int, Callable[[Model, Message, MessageCodec], Message]] = {
     8: _mirror("topics", "partitions", "partition_index", "partitions"),
     9: Model.offset_fetch,
     10: Model.coordinators,
-    **dict.fromkeys((11, 12, 13, 14, 22, 68), Model.plain),
+    **dict.fromkeys((11, 12, 13, 14, 22, 48, 68), Model.plain),
     15: Model.described_groups,
     16: Model.listed_groups,
     19: Model.created,

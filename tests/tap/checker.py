@@ -101,6 +101,7 @@ RULES: dict[int, Rule] = {
         plain(answers.answered_items("results", lambda r: (r.resource_type, str(r.resource_name)))),
     ),
     36: Rule(answers.SASL_REFUSED, TOP),
+    48: Rule(answers.whole(Op.DESCRIBE_CONFIGS), TOP),
     50: Rule(answers.whole(Op.DESCRIBE), TOP),
     51: Rule(answers.scram_users, by_items("results", "user")),
     60: Rule(answers.top(None), TOP),

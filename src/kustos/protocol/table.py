@@ -301,6 +301,11 @@ ROWS: Final[tuple[Row, ...]] = (
         (Strip(CONFIGS, config_question, "resource_name", one_by_one=True),),
     ),
     Row(ApiKey.SASL_AUTHENTICATE, TOP_WITH_MESSAGE, escape=refuse_sasl),
+    Row(
+        ApiKey.DESCRIBE_CLIENT_QUOTAS,
+        Refusal(message_field="error_message", extra={"entries": None}),
+        (Gate(Check(AclOperation.DESCRIBE_CONFIGS, ResourceType.CLUSTER), cluster),),
+    ),
     _served(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, DESCRIBE_CLUSTER, TOP_WITH_MESSAGE),
     Row(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, Refusal(top_field=None), escape=alter_scram),
     Row(
