@@ -5,7 +5,7 @@ from typing import Final
 ADMIN: Final = "admin"
 USERS: Final = {
     "alice": "sells: writes the topic orders, that very name",
-    "bob": "ships: reads every topic whose name begins with orders",
+    "bob": "ships: read every topic that begins with orders, until that was taken away",
     "carol": "analyses: reads every topic, but payroll is denied to her",
     "mallory": "has a password and not one ACL",
 }
@@ -23,6 +23,7 @@ JAVA_RECORDS: Final = ("order 1: tea", "order 2: bread", "order 3: salt")
 """What alice types into Kafka's console producer."""
 
 PYTHON_RECORDS: Final = ("order 4: milk", "order 5: rice")
+ORDER_COUNT: Final = len(JAVA_RECORDS) + len(PYTHON_RECORDS)
 EU_RECORDS: Final = ("eu order 1: wine", "eu order 2: cheese")
 PAYROLL_RECORDS: Final = ("alice 4100", "bob 3900")
 LATE_RECORDS: Final = ("eu order 3: olives",)

@@ -2,12 +2,14 @@
 
 import shlex
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
 from rich.console import Console
 from rich.padding import Padding
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -160,6 +162,15 @@ class Narrator:
     def block_columns(self) -> str:
         """How wide a table may be that is shown as a block, for the environment of its command."""
         return str(self.console.width - INDENT)
+
+    @contextmanager
+    def busy(self, doing: str) -> Iterator[None]:
+        """Show on a terminal that something goes on, and for how long."""
+        columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+        silent = not self.console.is_terminal
+        with Progress(*columns, console=self.console, transient=True, disable=silent) as progress:
+            progress.add_task(doing, total=None)
+            yield
 
     def blank(self) -> None:
         """Leave a line."""

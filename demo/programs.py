@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from threading import Lock
-from typing import IO, Final
+from typing import Final
 
 from testkit.kafka.java import command as java_command
 from testkit.kafka.tools import full_name
@@ -61,18 +61,16 @@ def run(
     *,
     typed: Sequence[str] | None = None,
     environment: Mapping[str, str] | None = None,
-    shows_progress: bool = False,
 ) -> Said:
     """Run `kustos ...` or one of Kafka's scripts by its name; `ChildError` if it hangs.
 
-    `typed`: lines given to standard input. `shows_progress`: standard error is the person's own.
+    `typed`: lines given to standard input.
     """
-    stderr: int | IO[bytes] = sys.stderr.buffer if shows_progress else subprocess.PIPE
     process = spawn(
         _line(words),
         stdin=subprocess.DEVNULL if typed is None else subprocess.PIPE,
         stdout=subprocess.PIPE,
-        stderr=stderr,
+        stderr=subprocess.PIPE,
         environment=environment,
     )
     with _lock:
@@ -91,7 +89,7 @@ def run(
     return Said(
         exit_code=process.returncode,
         stdout=out.decode(errors="replace"),
-        stderr=(err or b"").decode(errors="replace"),
+        stderr=err.decode(errors="replace"),
     )
 
 

@@ -52,7 +52,7 @@ class Stage:
         """
         programs = [act for act in acts if isinstance(act, Program)]
         with ThreadPoolExecutor(max_workers=JVMS_AT_ONCE) as pool:
-            began = {id(act): pool.submit(self._play, act) for act in programs}
+            began = {id(act): pool.submit(self.outcome_of, act) for act in programs}
             for number, act in enumerate(acts):
                 if number:
                     self.say.blank()
@@ -60,7 +60,7 @@ class Stage:
                     self.say.command(act.words)
                 else:
                     self.say.client(act.shown)
-                outcome = began[id(act)].result() if id(act) in began else self._play(act)
+                outcome = began[id(act)].result() if id(act) in began else self.outcome_of(act)
                 self.say.outcome(outcome)
                 if not outcome.as_expected and vital:
                     raise DemoError(f"without that the demo cannot go on; see `{self.place.folder}`")
@@ -78,7 +78,8 @@ class Stage:
         at = ["--bootstrap-server", self.place.bootstrap]
         return [*words, *at, "--command-config", str(self.place.client_file(user))]
 
-    def _play(self, act: Program | Call) -> Outcome:
+    def outcome_of(self, act: Program | Call) -> Outcome:
+        """Play one act in silence; whatever it raises is its outcome, never the expected one."""
         began = time.monotonic()
         columns = {"COLUMNS": self.say.block_columns}
         try:
@@ -86,6 +87,6 @@ class Stage:
                 actual = act.heard(run(act.words, typed=act.typed, environment=columns))
             else:
                 actual = act.do()
-        except Exception as error:  # noqa: BLE001  # whatever an act raises is its outcome, never the expected one
+        except Exception as error:  # noqa: BLE001  # fails closed: not as expected
             actual = f"{type(error).__name__}: {error}"
         return Outcome(expected=act.expected, actual=actual, seconds=time.monotonic() - began)
