@@ -107,7 +107,9 @@ def metadata(request: Request, client: Client) -> Coded:
     nameless = any(topic.name is None for topic in topics)
     if (nameless and not ids) or (request.version < 12 and (nameless or ids)):
         keys = [topic_key(topic) for topic in topics]
-        return [(("" if key == NO_TOPIC else key,), INVALID_REQUEST) for key in keys]
+        # what is merely nameless trips Kafka's handler up since version 12
+        wrong = INVALID_REQUEST if request.version < 12 else UNKNOWN_SERVER_ERROR
+        return [(("" if key == NO_TOPIC else key,), wrong) for key in keys]
     if ids:
         return [((key.bytes,), client.topic_refusal(Op.DESCRIBE, key.bytes)) for key in dict.fromkeys(ids)]
     creates = getattr(body, "allow_auto_topic_creation", True) and client.auto_creates_topics
@@ -186,7 +188,7 @@ def find_coordinator(request: Request, client: Client) -> Coded:
         case 2:
             codes = [client.refusal(Op.CLUSTER_ACTION, Type.CLUSTER, CLUSTER_NAME)] * len(keys)
         case _:
-            codes = [UNKNOWN_SERVER_ERROR] * len(keys)
+            codes = [INVALID_REQUEST] * len(keys)
     return list(zip(keys, codes, strict=True))
 
 

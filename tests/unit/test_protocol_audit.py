@@ -159,7 +159,11 @@ CASES: dict[str, tuple[int, int, dict[str, Any], list[AclBinding], Sequence[Entr
         5,
         {"topics": [{"name": "fresh-topic"}]},
         [],
-        [(CREATE, CLUSTER, CLUSTER_NAME, 1, "a"), (CREATE, TOPIC, "fresh-topic", 1, "ad")],
+        [
+            (CREATE, CLUSTER, CLUSTER_NAME, 1, "a"),
+            (CREATE, TOPIC, "fresh-topic", 1, "ad"),
+            (CONFIGS, TOPIC, "fresh-topic", 1, "al"),
+        ],
     ),
     "delete topics asks both questions of each name": (
         20,

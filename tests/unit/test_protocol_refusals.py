@@ -145,6 +145,17 @@ class TestMetadata:
         assert [t["error_code"] for t in answer["topics"]] == [3, 29]
         assert "fresh-topic" in driver.model.topics
 
+    @pytest.mark.parametrize("version", [3, 12])
+    def test_of_two_missing_topics_only_the_one_that_may_be_is_created(self, version: int) -> None:
+        driver = connection(
+            allow(TOPIC, "*", AclOperation.DESCRIBE), allow(TOPIC, "fresh-topic", AclOperation.CREATE)
+        )
+        asked = [{"name": name} for name in ("other-topic", "fresh-topic")]
+        outcome, answer = ask(driver, 3, version, topics=asked)
+        assert [t["name"] for t in forwarded(outcome, 1)["topics"]] == ["fresh-topic"]
+        assert [t["error_code"] for t in answer["topics"]] == [29, 3]
+        assert "other-topic" not in driver.model.topics
+
     def test_a_client_that_says_so_creates_nothing(self) -> None:
         driver = connection(*ALL_ALLOWED)
         _, answer = ask(driver, 3, 4, topics=[{"name": "fresh-topic"}], allow_auto_topic_creation=False)
@@ -291,7 +302,7 @@ class TestGroups:
 
 class TestCoordinators:
     @pytest.mark.parametrize(
-        ("version", "key_type", "code"), [(0, None, 30), (1, 1, 53), (3, 0, 30), (3, 9, -1)]
+        ("version", "key_type", "code"), [(0, None, 30), (1, 1, 53), (3, 0, 30), (3, 9, 42)]
     )
     def test_one_key(self, version: int, key_type: int | None, code: int) -> None:
         fields = {"key": "group-one"} | ({} if key_type is None else {"key_type": key_type})

@@ -125,6 +125,7 @@ class TestDescribeTopicPartitions:
             cursor = {"topic_name": name, "partition_index": 1}
             outcome, answer = ask(driver, 75, 0, topics=[], response_partition_limit=9, cursor=cursor)
             assert forwarded(outcome)["cursor"] is None
+            assert [topic["name"] for topic in answer["topics"]] == ["prefixed-one", "prefixed-two"]
             answers.append(answer)
         assert answers[0] == answers[1], "an existing hidden topic looks like none"
 
