@@ -25,6 +25,7 @@ from confluent_kafka.cimpl import NewTopic
 from tests.e2e.scene import Scene
 
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+CONSUMER_GROUP_HEARTBEAT = 68
 WAIT_S = 20.0
 
 
@@ -120,6 +121,17 @@ def test_a_topic_that_may_not_be_seen_cannot_be_subscribed_to(
     with pytest.raises(KafkaException) as refused:
         consume(consumer, 1)
     assert refused.value.args[0].name() == "TOPIC_AUTHORIZATION_FAILED"
+
+
+def test_a_subscription_by_expression_is_not_left_to_upstream(scene: Scene, closer: ExitStack) -> None:
+    """Only the group coordinator could say which topics it names, and it trusts kustos."""
+    consumer = Consumer(scene.librdkafka("alice", group_id="alice-expression", group_protocol="consumer"))
+    closer.callback(consumer.close)
+    consumer.subscribe(["^orders-.*"])
+    with pytest.raises(KafkaException, match="FATAL.*UNSUPPORTED_VERSION"):
+        consume(consumer, 1)
+    beats = [each for each in scene.upstream.exchanges if each.api_key == CONSUMER_GROUP_HEARTBEAT]
+    assert not [each for each in beats if b"^orders" in each.request]
 
 
 def test_librdkafka_assigns_and_seeks(scene: Scene, stocked: list[str], closer: ExitStack) -> None:
