@@ -116,7 +116,7 @@ class Narrator:
     def command(self, words: Sequence[str]) -> None:
         """Show a command that can be typed again."""
         for line in folded(self._shortened(shlex.join(words)), self.console.width - INDENT - 2):
-            self._indented(Text(line, style="yellow", no_wrap=True))
+            self.console.print(Text(" " * INDENT + line, style="yellow"), soft_wrap=True)
 
     def client(self, text: str) -> None:
         """Show what a client in this program does."""
