@@ -128,7 +128,7 @@ def test_a_subscription_by_expression_is_not_left_to_upstream(scene: Scene, clos
     consumer = Consumer(scene.librdkafka("alice", group_id="alice-expression", group_protocol="consumer"))
     closer.callback(consumer.close)
     consumer.subscribe(["^orders-.*"])
-    with pytest.raises(KafkaException, match="ConsumerGroupHeartbeat fatal error: .* not supported"):
+    with pytest.raises(KafkaException, match=r"ConsumerGroupHeartbeat fatal error: .* not supported"):
         consume(consumer, 1)
     beats = [each for each in scene.upstream.exchanges if each.api_key == CONSUMER_GROUP_HEARTBEAT]
     assert not [each for each in beats if b"^orders" in each.request]
