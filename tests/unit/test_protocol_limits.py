@@ -10,8 +10,8 @@ from kustos.protocol.fetch_sessions import (
     FetchSession,
     FetchSessions,
 )
-from kustos.protocol.guard import FRAME_WITHOUT_RECORDS_BYTES_MAX, ITEMS_PER_REQUEST_MAX, items_in
-from kustos.wire import Message, request_codec
+from kustos.protocol.guard import FRAME_WITHOUT_RECORDS_BYTES_MAX, ITEMS_PER_REQUEST_MAX
+from kustos.wire import MalformedMessageError, Message, request_codec
 from tests.property.protocol_requests import ALL_ALLOWED, allow, batch, frame_of
 from tests.unit.protocol_requests import ask, connection, forwarded
 
@@ -36,7 +36,10 @@ def test_items_count_at_all_depths() -> None:
     group = codec.root.ELEMENTS["groups"]
     topic = group.ELEMENTS["topics"]
     topics = [topic(name="a", partition_indexes=[1, 2, 3]), topic(name="b", partition_indexes=[])]
-    assert items_in(codec.root(groups=[group(topics=topics), group(topics=None)])) == 2 + 2 + 3
+    data = codec.encode(codec.root(groups=[group(topics=topics), group(topics=None)]))
+    codec.read(data, element_limit=2 + 2 + 3)
+    with pytest.raises(MalformedMessageError):
+        codec.read(data, element_limit=2 + 2 + 3 - 1)
 
 
 def test_only_produce_may_be_large() -> None:

@@ -26,6 +26,9 @@ from kustos.wire.message import Message
 from kustos.wire.plan import FieldPlan
 from kustos.wire.primitives import read_uvarint, read_uvarint_tail, uvarint
 
+ELEMENTS_PER_MESSAGE_MAX: Final = 10_000_000
+"""Array elements in one message at all depths: the metadata of a million partitions has fewer."""
+
 
 class Decoded(NamedTuple):
     """A message, and whether tagged fields were skipped that its schema does not have."""
@@ -99,12 +102,15 @@ class MessageCodec:
         made: type[Message] = self._namespace[name]
         return made
 
-    def read(self, buffer: bytes, offset: int = 0) -> tuple[Message, int, bool]:
+    def read(
+        self, buffer: bytes, offset: int = 0, element_limit: int = ELEMENTS_PER_MESSAGE_MAX
+    ) -> tuple[Message, int, bool]:
         """Return (message, offset after it, whether unknown tags were skipped).
 
-        Raise `MalformedMessageError` for anything that is not the canonical encoding.
+        Raise `MalformedMessageError` for anything that is not the canonical encoding, and for more
+        array elements than `element_limit`, before they are built.
         """
-        unknown: list[int] = []
+        unknown: list[int] = [element_limit]
         try:
             message, position = self._read(buffer, offset, len(buffer), unknown)
         except (IndexError, struct.error):
@@ -115,7 +121,7 @@ class MessageCodec:
             ) from None
         except MalformedMessageError as error:
             raise MalformedMessageError(f"`{self.name}` v{self.version}: {error}") from None
-        return message, position, bool(unknown)
+        return message, position, len(unknown) > 1
 
     def decode(self, buffer: bytes, offset: int = 0) -> Decoded:
         """Return the message that fills the buffer from `offset` to its end, and nothing else."""

@@ -1,7 +1,8 @@
 """Generates the source of exact readers and fast writers from field plans.
 
-A generated reader has the shape `read_X(buf, pos, end, unknown) -> (struct, position)`; it appends to
-`unknown` the tags that the schema does not have. A generated writer has the shape `write_X(s, out)`
+A generated reader has the shape `read_X(buf, pos, end, unknown) -> (struct, position)`. The first entry
+of `unknown` is how many more array elements may be read, at all depths; the tags that the schema does
+not have are appended to it. A generated writer has the shape `write_X(s, out)`
 and appends to a bytearray. Neighbouring fields of fixed width are read and written by one `struct`
 call. Readers may raise IndexError, struct.error and UnicodeDecodeError, which the codec translates.
 """
@@ -117,6 +118,7 @@ def _read_field(source: _Source, plan: FieldPlan, is_tag: bool = False) -> None:
     source.add(f"    {target} = None" if plan.nullable else f"    bad('`{plan.name}` is null')")
     source.add("else:")
     source.add("    if n > end - pos: bad('an array longer than the message')")
+    source.add("    unknown[0] -= n", "    if unknown[0] < 0: bad('too many array elements')")
     source.add("    items = []; append = items.append")
     source.add("    for _ in range(n):")
     source.depth += 2
