@@ -17,7 +17,7 @@ from kustos.authorizer.audit_fields import AUDIT_FIELDS, AUDIT_SCHEMA_VERSION
 from kustos.gateway.metrics import GatewayMetrics
 from kustos.protocol.api_versions import LOCAL_APIS, common_versions
 from kustos.protocol.exchange import Check
-from kustos.protocol.steps import ClusterOperations, Gate, Hide, Operations, Redact, Row, Step, Strip
+from kustos.protocol.steps import ClusterOperations, Gate, Hide, Operations, Row, Step, Strip
 from kustos.protocol.table import ROWS
 from kustos.wire.api_keys import api_name
 
@@ -51,7 +51,7 @@ def words_of(value: object, seen: set[object]) -> Iterator[str]:
     match value:
         case Check(operation, resource_type):
             yield f"{operation.name} {resource_type.name}"
-        case Hide() | Redact() | Gate() | Strip():
+        case Hide() | Gate() | Strip():
             yield from words_of(value.check, seen)
         case ClusterOperations():
             yield f"{AclOperation.DESCRIBE.name} {ResourceType.CLUSTER.name}"
@@ -98,8 +98,6 @@ def consequence(step: Step) -> str:
             return "the items are refused, the others go on"
         case Hide():
             return "the items are left out"
-        case Redact():
-            return "the items lose fields"
         case Operations() | ClusterOperations():
             return "the bits of authorized operations are those of the client"
         case _:

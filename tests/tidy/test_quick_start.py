@@ -1,0 +1,120 @@
+"""The commands of the README and of the tutorial do what these pages say, in front of a real Kafka."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from testkit.kafka import KafkaNode
+from testkit.kafka.java import command
+from testkit.kafka.tools import full_name
+from testkit.kustos import BROKER_PORTS
+from testkit.paths import ROOT
+from testkit.ports import free_port, free_port_range
+from testkit.waiting import wait_until
+
+PAGES = ("README.md", "docs/tutorial/first-guard.md")
+FILE = re.compile(r'```properties title="(?P<name>[^"]+)"\n(?P<text>.*?)```', re.DOTALL)
+CONSOLE = re.compile(r"```console\n(.*?)```", re.DOTALL)
+SCRIPTS = {"kafka-topics.sh": "TopicCommand", "kafka-console-producer.sh": "ConsoleProducer"}
+COMMAND_TIMEOUT_S = 240.0
+"""Spark starts in seconds, on a crowded machine in a minute."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A command of a page, and what the page shows of its output."""
+
+    command: str
+    shown: tuple[str, ...]
+
+
+def lines_of(text: str) -> Iterator[Line]:
+    for block in CONSOLE.findall(text):
+        for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+            first, *shown = part.strip().splitlines()
+            yield Line(first, tuple(shown))
+
+
+def with_own_ports(text: str, upstream: str) -> str:
+    """Return a page in whose text ports are free ones and the broker is that of the test."""
+    node, http, brokers = free_port(), free_port(), free_port_range(BROKER_PORTS)
+    text = text.replace("127.0.0.1:9092", upstream)
+    text = text.replace("127.0.0.1:9192", f"127.0.0.1:{node}").replace("127.0.0.1:9404", f"127.0.0.1:{http}")
+    ports = f"kustos.gateway.broker.port.start={brokers}\nkustos.gateway.broker.port.count={BROKER_PORTS}\n"
+    return text.replace("node.id=1\n", f"node.id=1\n{ports}")
+
+
+def path_with_scripts(folder: Path) -> str:
+    """Return a PATH on which are kustos and scripts like those of Kafka's distribution."""
+    folder.mkdir()
+    for name, tool in SCRIPTS.items():
+        script = folder / name
+        line = shlex.join(command(full_name(tool), heap="256m"))
+        script.write_text(f'#!/bin/sh\nexec {line} "$@"\n')
+        script.chmod(0o755)
+    return os.pathsep.join([str(folder), str(Path(sys.executable).parent), os.environ["PATH"]])
+
+
+def is_ready(address: str) -> bool:
+    try:
+        with urllib.request.urlopen(f"http://{address}/ready", timeout=5) as answer:
+            return bool(answer.status == 200)
+    except (urllib.error.URLError, OSError):
+        return False
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_the_commands_of_the_page_do_what_it_says(name: str, tmp_path: Path) -> None:
+    with KafkaNode(tmp_path / "kafka") as broker:
+        page = with_own_ports((ROOT / name).read_text(), broker.bootstrap)
+        work = tmp_path / "work"
+        work.mkdir()
+        for found in FILE.finditer(page):
+            (work / found["name"]).write_text(found["text"])
+        environment = {**os.environ, "PATH": path_with_scripts(tmp_path / "bin")}
+        lines = [line for line in lines_of(page) if not line.command.startswith("make")]
+        assert len(lines) >= 6
+        node: subprocess.Popen[bytes] | None = None
+        try:
+            for line in lines:
+                if line.command.startswith("kustos serve"):
+                    with (tmp_path / "kustos.log").open("wb") as log:
+                        node = subprocess.Popen(
+                            shlex.split(line.command), cwd=work, env=environment, stdout=log
+                        )
+                    settings = (work / "kustos.properties").read_text()
+                    http = re.search(r"^kustos.http.listener=(.*)$", settings, re.MULTILINE)
+                    assert http is not None
+                    address = http[1]
+                    wait_until(lambda: is_ready(address), timeout_s=60, what="the node is ready")  # noqa: B023
+                    continue
+                if "pipeline" in line.command and node is not None:
+                    node.terminate()
+                    assert node.wait(timeout=60) == 0
+                    node = None
+                done = subprocess.run(
+                    ["sh", "-c", line.command],
+                    cwd=work,
+                    env=environment,
+                    capture_output=True,
+                    text=True,
+                    timeout=COMMAND_TIMEOUT_S,
+                    check=False,
+                )
+                said = [each.rstrip() for each in (done.stdout + done.stderr).splitlines()]
+                assert [shown for shown in line.shown if shown not in said] == [], (line, said)
+                assert (done.returncode == 0) is not any("failed" in shown for shown in line.shown), said
+        finally:
+            if node is not None:
+                node.kill()
+                node.wait()
+        assert (work / "report" / "report.html").stat().st_size > 1000
