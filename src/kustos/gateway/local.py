@@ -93,6 +93,8 @@ class MetadataApis:
         raise RefusedFrameError(f"API {opened.row.api_key} is not served here")
 
     async def _create_acls(self, made: type[Message], request: Message) -> Message:
+        if admin.has_filter_codes(request):
+            return admin.failed_creations(made, request)
         asked = [admin.creation_of(item) for item in request.creations]
         bindings = tuple(item for item in asked if isinstance(item, AclBinding))
         return admin.created_acls(made, asked, await self.writer.submit(CreateAcls(bindings)))

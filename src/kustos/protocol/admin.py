@@ -28,6 +28,7 @@ from kustos.metadata.control import (
     ScramUpsertion,
 )
 from kustos.metadata.control.acls import codes_error, name_error
+from kustos.protocol.codes import UNKNOWN_SERVER_ERROR
 from kustos.wire import Message
 
 
@@ -36,6 +37,11 @@ def error_fields(error: ApiError | None) -> dict[str, object]:
     if error is None:
         return {"error_code": 0, "error_message": None}
     return {"error_code": error.code.value, "error_message": error.message}
+
+
+def spoken(error: ApiError | None) -> dict[str, object]:
+    """Return the error fields of a result whose text Kafka leaves empty, not null, where all is well."""
+    return error_fields(error) | ({"error_message": ""} if error is None else {})
 
 
 def filter_of(item: Message) -> AclBindingFilter:
@@ -72,6 +78,27 @@ def creation_of(item: Message) -> AclBinding | ApiError:
     )
 
 
+def has_filter_codes(request: Message) -> bool:
+    """Return whether a creation has ANY or MATCH where an ACL can have neither.
+
+    Kafka's parser lets these through and its values refuse them, so that the whole request fails.
+    """
+    return any(
+        item.resource_type == ResourceType.ANY
+        or item.resource_pattern_type in {PatternType.ANY, PatternType.MATCH}
+        or item.operation == AclOperation.ANY
+        or item.permission_type == AclPermissionType.ANY
+        for item in request.creations
+    )
+
+
+def failed_creations(made: type[Message], request: Message) -> Message:
+    """Return the answer to CreateAcls where nothing was created for want of sense."""
+    result = made.ELEMENTS["results"]
+    failed = result(error_code=UNKNOWN_SERVER_ERROR, error_message=None)
+    return made(results=[failed for _ in request.creations])
+
+
 def described_acls(made: type[Message], found: dict[ResourcePattern, list[AccessControlEntry]]) -> Message:
     """Return the answer to DescribeAcls."""
     resource = made.ELEMENTS["resources"]
@@ -105,7 +132,7 @@ def created_acls(
     result = made.ELEMENTS["results"]
     waiting = iter(results)
     errors = [item if isinstance(item, ApiError) else next(waiting).error for item in asked]
-    return made(results=[result(**error_fields(error)) for error in errors])
+    return made(results=[result(**spoken(error)) for error in errors])
 
 
 def deleted_acls(made: type[Message], results: Sequence[AclDeleteResult]) -> Message:
@@ -121,6 +148,7 @@ def deleted_acls(made: type[Message], results: Sequence[AclDeleteResult]) -> Mes
                         resource_type=int(binding.pattern.resource_type),
                         resource_name=binding.pattern.name,
                         pattern_type=int(binding.pattern.pattern_type),
+                        error_message=None,
                         **_entry_fields(binding.entry),
                     )
                     for binding in each.deleted
@@ -155,7 +183,7 @@ def described_scram(made: type[Message], results: Sequence[ScramDescribeResult])
         results=[
             result(
                 user=each.user,
-                **error_fields(each.error),
+                **spoken(each.error),
                 credential_infos=[
                     info(mechanism=credential.mechanism, iterations=credential.iterations)
                     for credential in each.credentials

@@ -27,6 +27,10 @@ PRODUCE_ADVERTISED_MINIMUM: Final = 0
 """Kafka offers Produce from 0 for the sake of librdkafka, though 3 is the lowest it reads (KIP-896)."""
 
 
+ZERO_FEATURES_SINCE: Final = 4
+"""Earlier clients cannot read a feature whose lowest version is 0, so they are not told of it (KIP-584)."""
+
+
 def offered_versions(upstream: Mapping[int, tuple[int, int]]) -> dict[int, tuple[int, int]]:
     """Return API key → (lowest, highest version) that a client may use through the gateway."""
     offered: dict[int, tuple[int, int]] = {}
@@ -64,7 +68,11 @@ def api_versions_response(
     for name in ("supported_features", "finalized_features"):
         if features is not None and name in codec.root.FIELDS and name in features.FIELDS:
             made = codec.root.ELEMENTS[name]
-            values[name] = [made(**feature.to_dict()) for feature in getattr(features, name)]
+            values[name] = [
+                made(**feature.to_dict())
+                for feature in getattr(features, name)
+                if version >= ZERO_FEATURES_SINCE or feature.get("min_version") != 0
+            ]
     if features is not None and "finalized_features_epoch" in codec.root.FIELDS:
         values["finalized_features_epoch"] = features.finalized_features_epoch
     return codec.root(**values)

@@ -20,7 +20,6 @@ from kustos.protocol.steps import (
     Gate,
     Hide,
     Operations,
-    Redact,
     RefuseRequestError,
     Rewrite,
     Row,
@@ -61,7 +60,7 @@ def interpret(exchange: Exchange, row: Row) -> Handler:
                 return Reply((yield Serve(request)))
     message = kept if denied else None
     if not denied and not any(
-        isinstance(step, Hide | Redact | Operations | ClusterOperations | Rewrite) for step in row.steps
+        isinstance(step, Hide | Operations | ClusterOperations | Rewrite) for step in row.steps
     ):
         return Relay()
     answer: Answer = yield Ask(message)
@@ -76,8 +75,6 @@ def finish(exchange: Exchange, row: Row, answer: Answer, denied: dict[int, Messa
         match step:
             case Hide():
                 changed |= hide(exchange, step, response)
-            case Redact():
-                changed |= redact(exchange, step, response)
             case Operations():
                 changed |= annotate(exchange, step, response)
             case ClusterOperations():
@@ -205,20 +202,6 @@ def hide(exchange: Exchange, step: Hide, response: Message) -> bool:
     kept = [item for item in items if (item.get(step.name) or "") in names]
     setattr(response, step.response_list, kept)
     return len(kept) < len(items)
-
-
-def redact(exchange: Exchange, step: Redact, response: Message) -> bool:
-    """Replace the fields of items that may not be shown in full; return whether any was."""
-    items = response.get(step.response_list) or []
-    if not items or not all(name in items[0].FIELDS for name in step.fields):
-        return False
-    good = [item for item in items if item.error_code == 0]
-    names = exchange.allowed_names(step.check, (item.get(step.name) for item in good), listing=True)
-    hidden = [item for item in good if item.get(step.name) not in names]
-    for item in hidden:
-        for name, value in step.fields.items():
-            setattr(item, name, value)
-    return bool(hidden)
 
 
 def annotate(exchange: Exchange, step: Operations, response: Message) -> bool:

@@ -4,7 +4,7 @@ Each step is a value; the one interpreter gives it meaning. What a step cannot s
 a handler with a name in `escapes/`, and there are few.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -72,16 +72,6 @@ class Hide:
 
 
 @dataclass(frozen=True, slots=True)
-class Redact:
-    """Items of the response that are not allowed lose the fields named here."""
-
-    response_list: str
-    name: str
-    check: Check
-    fields: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
 class Operations:
     """Items of the response get the bit field of what the client may do with them.
 
@@ -118,7 +108,7 @@ class ServeLocally:
     """kustos answers it itself, from its own metadata."""
 
 
-Step: TypeAlias = Gate | Strip | Hide | Redact | Operations | ClusterOperations | Rewrite | ServeLocally
+Step: TypeAlias = Gate | Strip | Hide | Operations | ClusterOperations | Rewrite | ServeLocally
 
 
 @dataclass(frozen=True, slots=True)

@@ -122,6 +122,7 @@ DELETED_BY_NAME = Items("topic_names", "responses", (("", "name"),))
 UNFETCHED_GROUPS = Items("groups", "groups", (("group_id", "group_id"),))
 CREATED_ACLS = Items("creations", "results", (), message_field="error_message")
 DELETED_ACLS = Items("filters", "filter_results", (), message_field="error_message")
+UNDESCRIBED_USERS = Items("users", "results", (), extra={"error_message": None})
 TOP = Refusal()
 TOP_WITH_MESSAGE = Refusal(message_field="error_message")
 EVERY_VERSION: Final = 2**15
@@ -306,7 +307,12 @@ ROWS: Final[tuple[Row, ...]] = (
         Refusal(message_field="error_message", extra={"entries": None}),
         (Gate(Check(AclOperation.DESCRIBE_CONFIGS, ResourceType.CLUSTER), cluster),),
     ),
-    _served(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, DESCRIBE_CLUSTER, TOP_WITH_MESSAGE),
+    _served(
+        ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS,
+        DESCRIBE_CLUSTER,
+        # a nameless result for each user asked for; where all were (null), Kafka 4.3.1 never answers
+        Refusal(extra={"error_message": None}, items=UNDESCRIBED_USERS, both_below=EVERY_VERSION),
+    ),
     Row(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, Refusal(top_field=None), escape=alter_scram),
     Row(
         ApiKey.DESCRIBE_CLUSTER,

@@ -9,30 +9,28 @@ from collections import Counter
 from kustos.acl import AclOperation, ResourceType
 from kustos.protocol.codes import (
     INVALID_REQUEST,
+    MESSAGES,
     TOPIC_AUTHORIZATION_FAILED,
     UNKNOWN_TOPIC_ID,
     UNKNOWN_TOPIC_OR_PARTITION,
 )
 from kustos.protocol.effects import Answer, Ask, Handler, ListTopics, Reply, ResolveTopicIds
 from kustos.protocol.exchange import Check, Exchange
-from kustos.protocol.interpreter import annotate, redact
-from kustos.protocol.steps import Operations, Redact, RefuseRequestError, Row
+from kustos.protocol.interpreter import annotate
+from kustos.protocol.steps import Operations, RefuseRequestError, Row
 from kustos.wire import ZERO_UUID, Message
 
 CREATE_TOPIC = Check(AclOperation.CREATE, ResourceType.TOPIC)
 DELETE_TOPIC = Check(AclOperation.DELETE, ResourceType.TOPIC)
 DESCRIBE_TOPIC = Check(AclOperation.DESCRIBE, ResourceType.TOPIC)
-CONFIGS_OF_CREATED = Redact(
-    "topics",
-    "name",
-    Check(AclOperation.DESCRIBE_CONFIGS, ResourceType.TOPIC, log_if_denied=False),
-    {
-        "topic_config_error_code": TOPIC_AUTHORIZATION_FAILED,
-        "num_partitions": -1,
-        "replication_factor": -1,
-        "configs": [],
-    },
-)
+DESCRIBE_CONFIGS = Check(AclOperation.DESCRIBE_CONFIGS, ResourceType.TOPIC, log_if_denied=False)
+HIDDEN_CONFIGS = {
+    "topic_config_error_code": TOPIC_AUTHORIZATION_FAILED,
+    "num_partitions": -1,
+    "replication_factor": -1,
+    "configs": [],
+}
+"""What stands for the configuration of a topic that was made by someone who may not see it."""
 CLUSTER_METADATA_TOPIC = "__cluster_metadata"
 IDS_SINCE_VERSION = 6
 TOPIC_OPERATIONS = Operations(
@@ -51,9 +49,10 @@ def create_topics(exchange: Exchange, _row: Row) -> Handler:
         elif name == CLUSTER_METADATA_TOPIC:
             text = f"Creation of internal topic {name} is prohibited."
             answers[name] = (INVALID_REQUEST, text)
-    asked = [name for name in counts if name != CLUSTER_METADATA_TOPIC]
+    asked = [name for name in counts if name not in answers]
     everything = exchange.allows_cluster(AclOperation.CREATE, log_if_denied=False)
     allowed = frozenset(asked) if everything else exchange.allowed_names(CREATE_TOPIC, asked)
+    shown = exchange.allowed_names(DESCRIBE_CONFIGS, asked, listing=True)
     for name in asked:
         if name not in allowed:
             answers.setdefault(name, (TOPIC_AUTHORIZATION_FAILED, "Authorization failed."))
@@ -63,7 +62,7 @@ def create_topics(exchange: Exchange, _row: Row) -> Handler:
     else:
         answer: Answer = yield Ask(exchange.request.replace(topics=sent) if answers else None)
         response = answer.message
-        redacted = redact(exchange, CONFIGS_OF_CREATED, response)
+        redacted = hide_configs(response, shown)
         if not answers:
             return Reply(response if redacted else answer.body)
     entry = exchange.response_codec.root.ELEMENTS["topics"]
@@ -76,6 +75,19 @@ def create_topics(exchange: Exchange, _row: Row) -> Handler:
         if name in created or name in answers
     ]
     return Reply(response)
+
+
+def hide_configs(response: Message, shown: frozenset[str]) -> bool:
+    """Take away the configurations that may not be seen; return whether any was (version 5 on)."""
+    hidden = [
+        topic
+        for topic in response.topics
+        if topic.error_code == 0 and topic.name not in shown and "configs" in topic.FIELDS
+    ]
+    for topic in hidden:
+        for name, value in HIDDEN_CONFIGS.items():
+            setattr(topic, name, value)
+    return bool(hidden)
 
 
 def delete_topics(exchange: Exchange, _row: Row) -> Handler:
@@ -93,27 +105,31 @@ def delete_topics(exchange: Exchange, _row: Row) -> Handler:
     sent: set[str | bytes] = set()
     for asked in named:
         if asked in describable and asked not in existing:
-            answers.append(entry.fit(name=asked, error_code=UNKNOWN_TOPIC_OR_PARTITION))
+            answers.append(undeleted(entry, UNKNOWN_TOPIC_OR_PARTITION, asked))
         elif asked in describable and asked in deletable:
             sent.add(asked)
         else:
-            answers.append(entry.fit(name=asked, error_code=TOPIC_AUTHORIZATION_FAILED))
+            answers.append(undeleted(entry, TOPIC_AUTHORIZATION_FAILED, asked))
     for topic_id in ided:
         name: str | None = known.get(topic_id)
         if name is None:
-            answers.append(entry.fit(name=None, topic_id=topic_id, error_code=UNKNOWN_TOPIC_ID))
+            answers.append(undeleted(entry, UNKNOWN_TOPIC_ID, None, topic_id))
         elif name in deletable:
             sent.add(topic_id)
         else:
             shown = name if name in describable else None
-            code = TOPIC_AUTHORIZATION_FAILED
-            answers.append(entry.fit(name=shown, topic_id=topic_id, error_code=code))
+            answers.append(undeleted(entry, TOPIC_AUTHORIZATION_FAILED, shown, topic_id))
     if not sent:
         return Reply(exchange.response_codec.new(responses=answers))
     answer: Answer = yield Ask(only(exchange, sent) if answers else None)
     response = answer.message
     response.responses += answers
     return Reply(response if answers else answer.body)
+
+
+def undeleted(made: type[Message], code: int, name: str | None, topic_id: bytes = ZERO_UUID) -> Message:
+    """Return the answer for a topic that is not deleted; from version 5 on it says why."""
+    return made.fit(name=name, topic_id=topic_id, error_code=code, error_message=MESSAGES[code])
 
 
 def sorted_out(exchange: Exchange) -> tuple[list[str], list[bytes], list[Message]]:
