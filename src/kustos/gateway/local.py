@@ -53,11 +53,18 @@ class AuthorizerPublisher:
                         self._authorizer.add_acl(acl_id, binding)
                     case AclRemoved(acl_id, _):
                         self._authorizer.remove_acl(acl_id)
-        except AuthorizerError as error:
-            # what it would decide by is no longer what the log says: it decides nothing any more
+        except Exception as error:
+            # the boundary where any fault must deny: what it would decide by is no longer what the log
+            # says, so it decides nothing any more
             self._authorizer.is_ready = False
             self._authorizer.version += 1
-            LOG.critical("the authorizer lost step with the metadata log", reason=str(error))
+            known = isinstance(error, AuthorizerError)
+            LOG.critical(
+                "the authorizer lost step with the metadata log and denies everything, restart this node",
+                reason=str(error),
+                offset=delta.last_offset,
+                exc_info=None if known else error,
+            )
             return
         self.offset = delta.last_offset
 

@@ -21,6 +21,10 @@ class WriterBusyError(Exception):
     """Too many admin requests wait."""
 
 
+class WriterClosedError(Exception):
+    """The writer has ended; nothing is changed any more."""
+
+
 class MetadataWriter:
     """Carries out changes one batch after the other. Results come when they are durable and in force."""
 
@@ -29,9 +33,16 @@ class MetadataWriter:
         self._thread: Final = ThreadPoolExecutor(1, "kustos-metadata-writer")
         self._queue: deque[tuple[StoreRequest, asyncio.Future[tuple[Any, ...]]]] = deque()
         self._task: asyncio.Task[None] | None = None
+        self._closed = False
 
     async def submit(self, request: StoreRequest) -> tuple[Any, ...]:
-        """Return the results of a request; raise what the store raises, or `WriterBusyError`."""
+        """Return the results of a request.
+
+        Raise what the store raises, `WriterBusyError`, or `WriterClosedError`. Who stops waiting does
+        not stop the change.
+        """
+        if self._closed:
+            raise WriterClosedError("the metadata writer has ended")
         if len(self._queue) >= QUEUED_REQUESTS_MAX:
             raise WriterBusyError("too many changes of the metadata wait")
         loop = asyncio.get_running_loop()
@@ -54,14 +65,21 @@ class MetadataWriter:
                 for _, answer in batch:
                     if not answer.done():
                         answer.set_exception(error)
+                        # who was cancelled meanwhile never looks: that is no lost error
+                        answer.exception()
                 continue
             for (_, answer), result in zip(batch, results, strict=True):
                 if not answer.done():
                     answer.set_result(result)
 
     async def close(self) -> None:
-        """Finish what waits, then let go of the thread and the store."""
-        if self._task is not None:
-            await self._task
-        self._thread.shutdown()
-        self.store.close()
+        """Finish what waits, then let go of the thread and the store; twice is harmless."""
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            if self._task is not None:
+                await self._task
+        finally:
+            self._thread.shutdown()
+            self.store.close()

@@ -2,8 +2,14 @@
 
 import logging
 import sys
+from typing import Final
 
 import structlog
+
+TRACEBACKS: Final = structlog.processors.ExceptionRenderer(
+    structlog.tracebacks.ExceptionDictTransformer(show_locals=False)
+)
+"""Tracebacks as data, without the values of local variables: these hold what clients sent, tokens too."""
 
 
 def configure_logs(level: int = logging.INFO, *, as_json: bool | None = None) -> None:
@@ -13,7 +19,7 @@ def configure_logs(level: int = logging.INFO, *, as_json: bool | None = None) ->
     """
     machine = not sys.stderr.isatty() if as_json is None else as_json
     renderers: list[structlog.typing.Processor] = (
-        [structlog.processors.dict_tracebacks, structlog.processors.JSONRenderer()]
+        [TRACEBACKS, structlog.processors.JSONRenderer()]
         if machine
         else [structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)]
     )

@@ -9,8 +9,10 @@ from typing import Final
 
 import structlog
 
+from kustos.auth.errors import AuthError
 from kustos.authorizer import AuthorizerError
 from kustos.client.errors import ClientError
+from kustos.gateway.addresses import NoPortForBrokerError
 from kustos.gateway.audit_log import AuditError
 from kustos.gateway.cluster import UpstreamUnavailableError
 from kustos.metadata.errors import MetadataError
@@ -40,9 +42,10 @@ def serve(properties: Path) -> int:
     try:
         _run(settings)
     except UpstreamUnavailableError as error:
-        LOG.error("kustos ends", reason=str(error))
+        hint = "see `kustos.upstream.bootstrap.servers`"
+        LOG.error("kustos ends: upstream is not reachable", reason=str(error), hint=hint)
         return EXIT_UNREACHABLE
-    except (MetadataError, AuthorizerError, AuditError, OSError) as error:
+    except (MetadataError, AuthorizerError, AuditError, AuthError, NoPortForBrokerError, OSError) as error:
         LOG.error("kustos ends", reason=str(error))
         return EXIT_FAILED
     return EXIT_OK

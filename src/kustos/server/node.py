@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
 from typing import Final, Self
 
 import structlog
@@ -22,7 +23,7 @@ from kustos.gateway.audit_entries import AuditEvents
 from kustos.gateway.audit_log import AuditLog
 from kustos.gateway.audit_sinks import open_audit_sinks
 from kustos.gateway.client import ConnectionSettings
-from kustos.gateway.cluster import UpstreamCluster, UpstreamUnavailableError
+from kustos.gateway.cluster import UpstreamCluster
 from kustos.gateway.listener import Gateway, GatewayParts, ListenerPlan
 from kustos.gateway.local import AuthorizerPublisher, MetadataApis
 from kustos.gateway.metrics import GatewayMetrics
@@ -108,7 +109,12 @@ class Node:
             queue_max_events=settings.audit.queue_max_events,
             blocks_when_full=settings.audit.blocks_when_full,
         )
-        return cls(settings, store, audit)
+        try:
+            return cls(settings, store, audit)
+        except BaseException:
+            store.close()
+            await audit.close()
+            raise
 
     async def _connect(self, host: str, port: int) -> KafkaConnection:
         return await connect(NodeAddress(host, port), self.settings.upstream)
@@ -188,7 +194,7 @@ class Node:
         }
 
     async def start(self) -> None:
-        """Serve; raise `UpstreamUnavailableError` or OSError if that cannot be."""
+        """Serve; raise `UpstreamUnavailableError`, `NoPortForBrokerError` or OSError if that cannot be."""
         for warning in self.settings.warnings:
             LOG.warning(warning)
         if self.http is not None:
@@ -203,12 +209,13 @@ class Node:
         )
 
     async def stop(self) -> None:
-        """End the connections, then write down and close what is open."""
-        await self.gateway.stop()
-        if self.http is not None:
-            await self.http.stop()
-        await self.audit.close()
-        await self.writer.close()
+        """End the connections, then write down and close what is open, each whatever became of the others."""
+        async with AsyncExitStack() as stack:
+            stack.push_async_callback(self.writer.close)
+            stack.push_async_callback(self.audit.close)
+            if self.http is not None:
+                stack.push_async_callback(self.http.stop)
+            stack.push_async_callback(self.gateway.stop)
 
 
 async def run_until(settings: KustosSettings, stopped: asyncio.Event) -> None:
@@ -217,8 +224,5 @@ async def run_until(settings: KustosSettings, stopped: asyncio.Event) -> None:
     try:
         await node.start()
         await stopped.wait()
-    except UpstreamUnavailableError:
-        LOG.error("upstream is not reachable, see `kustos.upstream.bootstrap.servers`")
-        raise
     finally:
         await node.stop()
