@@ -51,7 +51,14 @@ def list_audit_files(root: Path) -> AuditFiles:
     for path in files:
         _check_readable(path)
     if not files:
-        raise AuditInputError(f"audit folder `{root}` holds no audit files")
+        raise AuditInputError(
+            f"audit folder `{root}` holds no audit files"
+            + (
+                "; one is being written: a running node finishes it after `kustos.audit.json.roll.ms`"
+                if any(path.name.startswith("_audit-") for path in passed_over)
+                else ""
+            )
+        )
     return AuditFiles(root, tuple(files), tuple(passed_over))
 
 

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 SHUFFLE_PARTITIONS: Final = 8
 """For one machine: enough for its cores, few enough that small inputs don't pay for empty tasks."""
 
+STANDARD_ERROR: Final = 2
+
 SETTINGS: Final = {
     "spark.ui.enabled": "false",
     "spark.driver.host": "127.0.0.1",
@@ -43,6 +45,25 @@ def check_spark_installed() -> None:
 
 
 @contextmanager
+def _quiet_start() -> Iterator[None]:
+    """Keep what the JVM says on standard error out of a terminal, where a progress bar is drawn.
+
+    The JVM inherits the descriptor when it starts. Where nobody looks on, nothing is hidden.
+    """
+    if not os.isatty(STANDARD_ERROR):
+        yield
+        return
+    kept, nowhere = os.dup(STANDARD_ERROR), os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, STANDARD_ERROR)
+        yield
+    finally:
+        os.dup2(kept, STANDARD_ERROR)
+        os.close(kept)
+        os.close(nowhere)
+
+
+@contextmanager
 def local_session(application_name: str = "kustos") -> Iterator["SparkSession"]:
     """Lend a local session over all cores and stop it at the end; raise `SparkMissingError`.
 
@@ -60,7 +81,8 @@ def local_session(application_name: str = "kustos") -> Iterator["SparkSession"]:
     builder = SparkSession.builder.master("local[*]").appName(application_name)
     for key, value in SETTINGS.items():
         builder = builder.config(key, value)
-    spark = builder.getOrCreate()
+    with _quiet_start():
+        spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("OFF")  # failures reach people as typed errors, not as Java traces
     try:
         yield spark
