@@ -22,6 +22,9 @@ from kustos.protocol.table import ROWS
 from kustos.wire.api_keys import api_name
 
 REFERENCE: Final = Path(__file__).resolve().parent.parent / "docs" / "reference"
+WIDE: Final = "---\nhide:\n  - toc\n---"
+"""The place of the table of contents is the table's, on a page that has one table and no sections."""
+
 GUARD: Final = ("kustos.protocol.table", "kustos.protocol.escapes.")
 
 
@@ -86,7 +89,7 @@ def needs(row: Row) -> str:
         if isinstance(step, Strip | Hide) and step.unless_cluster is not None:
             found[f"{step.unless_cluster.name} CLUSTER"] = None
     found |= dict.fromkeys(words_of(row.escape, set()))
-    return ", ".join(f"`{words}`" for words in found) or "nothing"
+    return "<br>".join(f"`{words}`" for words in found) or "nothing"
 
 
 def consequence(step: Step) -> str:
@@ -146,6 +149,7 @@ def authorization() -> str:
             )
         )
     return page(
+        WIDE,
         "# Authorization of each API",
         "<!-- made from the table in `kustos.protocol.table`; do not edit -->",
         "What the guard does with each API of Kafka's protocol. An API that is not here is not offered to "
@@ -168,12 +172,14 @@ def sasl() -> str:
         for row in SASL_SERVER_TRANSITIONS
     ]
     return page(
+        WIDE,
         "# The states of a login",
         "<!-- made from the table in `kustos.auth.sasl_table`; do not edit -->",
         "Each connection to a SASL listener is in one of these states. The server decides by this table and "
         "nothing else: what has no row closes the connection.",
-        f"```mermaid\n{sasl_server_diagram()}```",
         table(("State", "What comes", "What is done", "Next state"), rows),
+        "## The same as a diagram",
+        f"```mermaid\n{sasl_server_diagram()}```",
     )
 
 
@@ -215,6 +221,7 @@ def metrics() -> str:
         shown = ", ".join(f"`{label}`" for label in labels)
         rows.append((f"`{name}`", family.type, shown, family.documentation))
     return page(
+        WIDE,
         "# Metrics",
         "<!-- made from what `kustos.gateway.metrics` collects; do not edit -->",
         "Served at `/metrics` of `kustos.http.listener`, in Prometheus' text format. Names are those of "

@@ -38,7 +38,7 @@ class Line:
 
 
 def lines_of(text: str) -> Iterator[Line]:
-    for block in CONSOLE.findall(text):
+    for block in CONSOLE.findall(text.replace("\\\n", " ")):
         for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
             first, *shown = part.strip().splitlines()
             yield Line(first, tuple(shown))
