@@ -16,6 +16,7 @@ from kustos.auth import Authenticated, Close, Fail, SaslEffect, SaslState, SendF
 from kustos.auth.sasl_server import SaslServerMachine
 from kustos.authorizer import AuthorizableRequestContext, AuthorizerError
 from kustos.client.errors import ClientError
+from kustos.gateway.cluster import Versions, covers
 from kustos.gateway.link import UpstreamLink, as_transport
 from kustos.gateway.peer import java_host_address
 from kustos.gateway.session import ClientSession
@@ -57,6 +58,7 @@ class ClientConnection(asyncio.Protocol):
         self._machine: SaslServerMachine | None = None
         self._reader = FrameReader(port.settings.socket_request_max_bytes)
         self._host = ""
+        self._offered: Versions = {}
         self._closed = False
         self._deaf = False
         self._reads = True
@@ -178,7 +180,8 @@ class ClientConnection(asyncio.Protocol):
             self._close(str(error))
             return
         cluster = port.cluster
-        guard = Guard(decider, port.ports, port.offered(), cluster.auto_creates_topics)
+        self._offered = port.offered()
+        guard = Guard(decider, port.ports, self._offered, cluster.auto_creates_topics)
         self._session = ClientSession(
             guard,
             cluster,
@@ -231,6 +234,11 @@ class ClientConnection(asyncio.Protocol):
             # the boundary where a bug of ours must end the client rather than leave it waiting
             LOG.exception("a connection to upstream could not be made")
             self._close("an internal error, see the log above")
+            return
+        if not covers(self._port.offered(), self._offered):
+            # it would take a client's request for something else, or end the connection without a word
+            transport.abort()
+            self._close("the broker speaks other versions than the client was offered")
             return
         session.link = UpstreamLink(transport, self, self._settings.max_answer_bytes)
         if not self._reads:

@@ -1,13 +1,15 @@
 """What the gateway knows of the upstream cluster, and asks of it for itself.
 
 One connection to any of its brokers, made anew when it breaks, answers for all clients: which brokers
-there are, which versions they speak, what a topic id is called, whether topics are auto-created.
+there are and what a topic id is called. Which versions a broker speaks and whether it creates topics by
+itself only that broker knows: each is looked at briefly, and at every link that is opened to it. Clients
+are offered what all brokers have in common, so a cluster may be upgraded one broker after the other.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeAlias
 
 import structlog
 
@@ -24,6 +26,12 @@ UNKNOWN_TOPIC_ID_TTL_S: Final = 0.1
 
 UNKNOWN_TOPIC_IDS_MAX: Final = 10_000
 """Ids remembered as unknown; a client can invent them, so there are few."""
+
+NOT_THERE: Final = frozenset({3, 17})
+"""What Metadata says of a topic that does not exist: unknown, or of a name that none can have."""
+
+LOOKS_AT_ONCE: Final = 16
+"""Brokers that are looked at together: each look is a login that upstream has to carry."""
 
 BROKER_CONFIG: Final = 4
 LOG: Final = structlog.get_logger("kustos.gateway")
@@ -45,6 +53,34 @@ class Broker:
     port: int
 
 
+Versions: TypeAlias = Mapping[int, tuple[int, int]]
+"""API key → (lowest, highest version)."""
+
+
+def common_to_all(brokers: Iterable[Versions]) -> dict[int, tuple[int, int]]:
+    """Return what every one of the brokers speaks."""
+    common: dict[int, tuple[int, int]] | None = None
+    for versions in brokers:
+        if common is None:
+            common = dict(versions)
+            continue
+        both = {
+            key: (max(low, versions[key][0]), min(high, versions[key][1]))
+            for key, (low, high) in common.items()
+            if key in versions
+        }
+        common = {key: (low, high) for key, (low, high) in both.items() if low <= high}
+    return common or {}
+
+
+def covers(offered: Versions, used: Versions) -> bool:
+    """Return whether everything in `used` is offered."""
+    return all(
+        key in offered and offered[key][0] <= low and high <= offered[key][1]
+        for key, (low, high) in used.items()
+    )
+
+
 class UpstreamUnavailableError(Exception):
     """No upstream broker answers; clients are disconnected, as by a broker that is down."""
 
@@ -57,11 +93,14 @@ class UpstreamCluster:
         self.connect: Final = connect
         self.brokers: dict[int, Broker] = {}
         self.versions: dict[int, tuple[int, int]] = {}
+        """What all brokers have in common."""
         self.features: Message | None = None
         self.cluster_id: str | None = None
         self.auto_creates_topics = True
         self.on_brokers: Callable[[dict[int, Broker]], None] = lambda _: None
+        self._versions_of: dict[int, Versions] = {}
         self._connection: KafkaConnection | None = None
+        self._retired: KafkaConnection | None = None
         self._lock = asyncio.Lock()
         self._names: dict[bytes, str] = {}
         self._unknown: dict[bytes, float] = {}
@@ -71,6 +110,10 @@ class UpstreamCluster:
         async with self._lock:
             if self._connection is not None and self._connection.is_usable:
                 return self._connection
+            if self._retired is not None:
+                self._retired.close()
+            # its session has run out, but what it was asked may still be answered
+            self._retired, self._connection = self._connection, None
             failures: list[str] = []
             known = [(broker.host, broker.port) for broker in self.brokers.values()]
             for host, port in dict.fromkeys((*self.bootstrap, *known)):
@@ -102,28 +145,50 @@ class UpstreamCluster:
         answer = await self.ask(ApiKey.METADATA, topics=[], allow_auto_topic_creation=False)
         brokers = {b.node_id: Broker(b.node_id, b.host, b.port) for b in answer.brokers}
         self.cluster_id = answer.get("cluster_id")
-        versions = await self.ask(
+        self.features = await self.ask(
             ApiKey.API_VERSIONS, client_software_name="kustos", client_software_version="1"
         )
-        self.versions = {item.api_key: (item.min_version, item.max_version) for item in versions.api_keys}
-        self.features = versions
-        self.auto_creates_topics = await self._learn_auto_create(next(iter(brokers), 0))
+        gate = asyncio.Semaphore(LOOKS_AT_ONCE)
+        seen = await asyncio.gather(*(self._look_at(broker, gate) for broker in brokers.values()))
+        self._versions_of = {key: value for key, value in self._versions_of.items() if key in brokers}
+        self._settle_versions()
+        # one broker that creates, or that does not say, is enough for a topic to come to be
+        self.auto_creates_topics = any(seen) or not seen
         if brokers != self.brokers:
             LOG.info("upstream brokers", brokers=[f"{b.node_id}={b.host}:{b.port}" for b in brokers.values()])
             self.brokers = brokers
             self.on_brokers(brokers)
 
-    async def _learn_auto_create(self, node_id: int) -> bool:
-        """Return `auto.create.topics.enable` of a broker, True where we are not allowed to know."""
-        codec = request_codec(ApiKey.DESCRIBE_CONFIGS, 1)
-        resource = codec.struct("DescribeConfigsResource")(
-            resource_type=BROKER_CONFIG,
-            resource_name=str(node_id),
-            configuration_keys=["auto.create.topics.enable"],
-        )
-        answer = await self.ask(ApiKey.DESCRIBE_CONFIGS, cap=1, resources=[resource])
-        values = [config.value for result in answer.results for config in result.configs]
-        return values != ["false"]
+    def learn_versions(self, node_id: int, versions: Versions) -> None:
+        """Take note of what a broker speaks, just seen on a connection to it."""
+        if self._versions_of.get(node_id) != versions:
+            self._versions_of[node_id] = dict(versions)
+            self._settle_versions()
+
+    def _settle_versions(self) -> None:
+        known = [*self._versions_of.values()]
+        if not known and self.features is not None:
+            known = [{item.api_key: (item.min_version, item.max_version) for item in self.features.api_keys}]
+        self.versions = common_to_all(known)
+
+    async def _look_at(self, broker: Broker, gate: asyncio.Semaphore) -> bool:
+        """Learn a broker's versions; return whether it may create topics by itself.
+
+        A broker that is down is left as it was last seen: nobody can use it now.
+        """
+        async with gate:
+            try:
+                connection = await self.connect(broker.host, broker.port)
+            except ClientError as error:
+                LOG.warning("a broker cannot be looked at", broker=broker.node_id, reason=str(error))
+                return True
+            try:
+                self.learn_versions(broker.node_id, connection.versions)
+                return await _auto_creates(connection, broker.node_id)
+            except ClientError:
+                return True
+            finally:
+                connection.close()
 
     def known_names(self, topic_ids: frozenset[bytes]) -> dict[bytes, str] | None:
         """Return the names of these ids if no question to upstream is needed, else None."""
@@ -141,25 +206,32 @@ class UpstreamCluster:
         """Return the names of those of these ids that upstream knows; raise `UpstreamUnavailableError`."""
         codec = request_codec(ApiKey.METADATA, 12)
         item = codec.struct("MetadataRequestTopic")
-        missing = [topic_id for topic_id in topic_ids if topic_id not in self._names]
+        found = {topic_id: self._names[topic_id] for topic_id in topic_ids if topic_id in self._names}
+        missing = topic_ids - found.keys()
         if missing:
             topics = [item(topic_id=topic_id, name=None) for topic_id in missing]
             answer = await self.ask(ApiKey.METADATA, topics=topics, allow_auto_topic_creation=False)
-            self._learn(answer, missing)
-        return {topic_id: self._names[topic_id] for topic_id in topic_ids if topic_id in self._names}
+            named = self._learn(answer, missing)
+            found |= {topic_id: name for topic_id, name in named.items() if topic_id in missing}
+        return found
 
-    def _learn(self, answer: Message, asked: Iterable[bytes]) -> None:
-        for topic in answer.topics:
-            if topic.error_code == 0 and topic.name is not None and topic.topic_id != ZERO_UUID:
-                self._names[topic.topic_id] = topic.name
+    def _learn(self, answer: Message, asked: Iterable[bytes]) -> dict[bytes, str]:
+        """Keep and return the names of the ids in an answer; more of them than are kept may be returned."""
+        named = {
+            topic.topic_id: topic.name
+            for topic in answer.topics
+            if topic.error_code == 0 and topic.name is not None and topic.topic_id != ZERO_UUID
+        }
+        self._names |= named
         until = asyncio.get_running_loop().time() + UNKNOWN_TOPIC_ID_TTL_S
         for topic_id in asked:
-            if topic_id in self._names:
+            if topic_id in named:
                 self._unknown.pop(topic_id, None)
             else:
                 self._unknown[topic_id] = until
         _keep_newest(self._names, TOPIC_IDS_MAX)
         _keep_newest(self._unknown, UNKNOWN_TOPIC_IDS_MAX)
+        return named
 
     async def list_topics(self, names: frozenset[str] | None) -> set[str]:
         """Return those of these topics that exist, or all; raise `UpstreamUnavailableError`."""
@@ -169,14 +241,30 @@ class UpstreamCluster:
             topics = [item(name=name) for name in sorted(names)]
         answer = await self.ask(ApiKey.METADATA, topics=topics, allow_auto_topic_creation=False)
         self._learn(answer, ())
-        return {topic.name for topic in answer.topics if topic.error_code != 3 and topic.name is not None}
+        there = (topic.name for topic in answer.topics if topic.error_code not in NOT_THERE)
+        return {name for name in there if name is not None}
 
     def close(self) -> None:
-        """End the connection."""
-        if self._connection is not None:
-            self._connection.close()
+        """End the connections."""
+        for connection in (self._connection, self._retired):
+            if connection is not None:
+                connection.close()
 
 
 def _keep_newest(kept: dict[bytes, Any], limit: int) -> None:
     while len(kept) > limit:
         del kept[next(iter(kept))]
+
+
+async def _auto_creates(connection: KafkaConnection, node_id: int) -> bool:
+    """Return `auto.create.topics.enable` of the broker, which only it tells; True where it does not."""
+    version = connection.choose_version(ApiKey.DESCRIBE_CONFIGS, 1)
+    codec = request_codec(ApiKey.DESCRIBE_CONFIGS, version)
+    resource = codec.struct("DescribeConfigsResource")(
+        resource_type=BROKER_CONFIG,
+        resource_name=str(node_id),
+        configuration_keys=["auto.create.topics.enable"],
+    )
+    answer = await connection.send(ApiKey.DESCRIBE_CONFIGS, version, codec.root.fit(resources=[resource]))
+    values = [config.value for result in answer.results for config in result.configs]
+    return values != ["false"]

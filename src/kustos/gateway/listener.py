@@ -11,8 +11,8 @@ import structlog
 from kustos.acl import KafkaPrincipal
 from kustos.auth.sasl_server import SaslServerMachine
 from kustos.client.connection import KafkaConnection
-from kustos.client.errors import CannotConnectError
-from kustos.gateway.addresses import BrokerPorts
+from kustos.client.errors import CannotConnectError, ClientError
+from kustos.gateway.addresses import BrokerPorts, NoPortForBrokerError
 from kustos.gateway.client import ClientConnection, ConnectionSettings
 from kustos.gateway.cluster import Broker, UpstreamCluster, UpstreamUnavailableError
 from kustos.gateway.session import LocalApis, Observer
@@ -93,6 +93,7 @@ class Port:
         self.offered: Final = gateway.parts.offered
         self.sasl_machine: Final = plan.sasl_machine
         self.server: asyncio.Server | None = None
+        self._turn = 0
 
     async def bind(self, port: int) -> None:
         """Listen; raise OSError where the port cannot be had."""
@@ -110,16 +111,31 @@ class Port:
         self._gateway.dismiss(self, connection, host)
 
     async def connect_upstream(self) -> KafkaConnection:
-        """Return a new connection to the broker behind this port; raise `ClientError`."""
-        cluster = self.cluster
-        if self.node_id is None:
-            broker = next(iter(cluster.brokers.values()), None)
-        else:
-            broker = cluster.brokers.get(self.node_id)
-        if broker is None:
-            which = "no broker" if self.node_id is None else f"no broker `{self.node_id}`"
-            raise CannotConnectError(f"{which} is known upstream")
-        return await cluster.connect(broker.host, broker.port)
+        """Return a new connection to the broker behind this port, or to any behind the bootstrap port.
+
+        What the broker speaks is known afterwards. Raise `ClientError`.
+        """
+        failure: ClientError | None = None
+        for broker in self._candidates():
+            try:
+                connection = await self.cluster.connect(broker.host, broker.port)
+            except ClientError as error:
+                failure = failure or error
+                continue
+            self.cluster.learn_versions(broker.node_id, connection.versions)
+            return connection
+        which = "no broker" if self.node_id is None else f"no broker `{self.node_id}`"
+        raise failure or CannotConnectError(f"{which} is known upstream")
+
+    def _candidates(self) -> list[Broker]:
+        brokers = self.cluster.brokers
+        if self.node_id is not None:
+            return [brokers[self.node_id]] if self.node_id in brokers else []
+        known = list(brokers.values())
+        if known:
+            # the clients of the bootstrap port are spread over the brokers, and go on without one of them
+            self._turn = (self._turn + 1) % len(known)
+        return known[self._turn :] + known[: self._turn]
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,13 +163,17 @@ class Gateway:
         self._by_host: Counter[str] = Counter()
         self._tasks: set[asyncio.Task[None]] = set()
         self.is_open = False
+        self._stopped = False
 
     def addresses_of(self, plan: ListenerPlan) -> _Addresses:
         """Return what puts a listener's addresses into answers."""
         return _Addresses(plan.ports, self)
 
     async def start(self) -> None:
-        """Learn the upstream cluster and bind; raise `UpstreamUnavailableError` or OSError."""
+        """Learn the upstream cluster and bind.
+
+        Raise `UpstreamUnavailableError`, `NoPortForBrokerError` or OSError.
+        """
         await self.parts.cluster.refresh()
         self.parts.cluster.on_brokers = lambda _: self._spawn(self._bind_brokers())
         await self._bind_brokers()
@@ -167,15 +187,19 @@ class Gateway:
         self._spawn(self._end_idle())
 
     async def _bind_brokers(self) -> None:
+        """Bind the ports that are missing; try them all, then raise what went wrong first."""
+        failure: OSError | NoPortForBrokerError | None = None
         for plan in self._plans:
             for node_id in self.parts.cluster.brokers:
                 if (plan.name, node_id) not in self._ports:
                     port = self._ports[plan.name, node_id] = Port(self, plan, node_id)
                     try:
                         await port.bind(plan.ports.port_of(node_id))
-                    except OSError:
+                    except (OSError, NoPortForBrokerError) as error:
                         del self._ports[plan.name, node_id]
-                        raise
+                        failure = failure or error
+        if failure is not None:
+            raise failure
 
     def saw_broker(self, broker: Broker) -> None:
         """Take note of a broker that an answer named."""
@@ -185,13 +209,19 @@ class Gateway:
             self._spawn(self._bind_brokers())
 
     async def _keep_fresh(self) -> None:
-        """Ask upstream again and again who is there; what cannot be asked stays as it was."""
+        """Ask upstream again and again who is there; what cannot be asked or bound stays as it was."""
         while True:
             await asyncio.sleep(self._refresh_s)
             try:
                 await self.parts.cluster.refresh()
+                await self._bind_brokers()
             except UpstreamUnavailableError as error:
                 LOG.warning("upstream does not answer", reason=str(error))
+            except (OSError, NoPortForBrokerError) as error:
+                LOG.error("a broker has no port here", reason=str(error))
+            except Exception:
+                # the boundary where a bug of ours must not end the asking: what is known would grow old
+                LOG.exception("upstream could not be asked")
 
     async def _end_idle(self) -> None:
         """Close the connections that nothing came from for `connections.max.idle.ms`."""
@@ -216,7 +246,9 @@ class Gateway:
     def admit(self, port: Port, connection: ClientConnection, host: str) -> str | None:
         """Count a new connection in; return why it is turned away, if it is."""
         refusal = None
-        if len(self._connections) >= self.parts.max_connections:
+        if self._stopped:
+            refusal = "the gateway stops"
+        elif len(self._connections) >= self.parts.max_connections:
             refusal = "there are `max.connections` connections"
         elif self._by_host[host] >= self.parts.max_connections_per_ip:
             refusal = "there are `max.connections.per.ip` connections from this address"
@@ -238,6 +270,7 @@ class Gateway:
     async def stop(self) -> None:
         """Take no more connections and end those that there are."""
         self.is_open = False
+        self._stopped = True
         for task in self._tasks:
             task.cancel()
         for port in self._ports.values():

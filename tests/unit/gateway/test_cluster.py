@@ -1,0 +1,200 @@
+"""What the gateway knows of upstream: brokers, versions, topic ids; and what it asks, no more than needed."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from kustos.gateway import cluster as cluster_module
+from kustos.gateway.cluster import UpstreamCluster, UpstreamUnavailableError, common_to_all, covers
+from kustos.wire.api_keys import ApiKey
+from testkit.ports import LOOPBACK
+from tests.unit.gateway.brokers import NEWEST, ScriptedBroker, cluster_of, connect
+
+UNKNOWN = b"\x42" * 16
+
+
+@pytest.fixture
+async def brokers() -> AsyncIterator[list[ScriptedBroker]]:
+    made = [ScriptedBroker(0), ScriptedBroker(1), ScriptedBroker(2)]
+    await cluster_of(*made)
+    yield made
+    for broker in made:
+        broker.stop()
+
+
+def cluster_to(*brokers: ScriptedBroker) -> UpstreamCluster:
+    return UpstreamCluster([(LOOPBACK, broker.port) for broker in brokers], connect)
+
+
+async def test_only_versions_that_every_broker_speaks_are_known(brokers: list[ScriptedBroker]) -> None:
+    brokers[1].versions[ApiKey.FETCH] = (4, 12)
+    brokers[2].versions[ApiKey.PRODUCE] = (3, 8)
+    del brokers[2].versions[ApiKey.DESCRIBE_TOPIC_PARTITIONS]
+    cluster = cluster_to(brokers[0])
+    await cluster.refresh()
+    assert cluster.versions[ApiKey.FETCH] == (4, 12)
+    assert cluster.versions[ApiKey.PRODUCE] == (3, 8)
+    assert ApiKey.DESCRIBE_TOPIC_PARTITIONS not in cluster.versions
+    assert ApiKey.METADATA in cluster.versions
+    # the upgrade goes on
+    brokers[1].versions, brokers[2].versions = dict(NEWEST), dict(NEWEST)
+    await cluster.refresh()
+    assert cluster.versions == NEWEST
+    # and a broker that comes back older is known at the first link
+    cluster.learn_versions(1, NEWEST | {1: (4, 11)})
+    assert cluster.versions[1] == (4, 11)
+    cluster.close()
+
+
+async def test_a_broker_that_is_down_counts_as_it_was_and_one_that_left_no_more(
+    brokers: list[ScriptedBroker],
+) -> None:
+    brokers[2].versions[ApiKey.FETCH] = (4, 12)
+    cluster = cluster_to(brokers[0])
+    await cluster.refresh()
+    brokers[2].stop()
+    await cluster.refresh()
+    assert cluster.versions[ApiKey.FETCH] == (4, 12)
+    assert set(cluster.brokers) == {0, 1, 2}
+    brokers[0].peers = brokers[1].peers = brokers[:2]
+    seen: list[set[int]] = []
+    cluster.on_brokers = lambda known: seen.append(set(known))
+    await cluster.refresh()
+    assert seen == [{0, 1}]
+    assert cluster.versions == NEWEST
+    cluster.close()
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [(("false",) * 3, False), (("false", "true", "false"), True), (("false", None, "false"), True)],
+)
+async def test_one_broker_that_creates_topics_is_enough(
+    brokers: list[ScriptedBroker], said: tuple[str | None, ...], expected: bool
+) -> None:
+    for broker, value in zip(brokers, said, strict=True):
+        broker.auto_creates = value
+    cluster = cluster_to(brokers[0])
+    await cluster.refresh()
+    assert cluster.auto_creates_topics is expected
+    cluster.close()
+
+
+async def test_looking_at_brokers_leaves_no_connection_behind(brokers: list[ScriptedBroker]) -> None:
+    cluster = cluster_to(brokers[0])
+    for _ in range(3):
+        await cluster.refresh()
+    await cluster.list_topics(None)
+    assert [broker.connections for broker in brokers] == [4, 3, 3]
+    await cluster.list_topics(None)
+    assert sum(len(broker.open) for broker in brokers[1:]) == 0
+    cluster.close()
+
+
+async def test_many_who_ask_at_once_share_one_connection(brokers: list[ScriptedBroker]) -> None:
+    cluster = cluster_to(brokers[0])
+    answers = await asyncio.gather(*(cluster.list_topics(None) for _ in range(40)))
+    assert all(answer == answers[0] for answer in answers)
+    assert brokers[0].connections == 1
+    cluster.close()
+
+
+async def asked_at_most_twice(cluster: UpstreamCluster) -> set[str]:
+    """A lost connection is noticed at the first question, unless the loop heard of it before."""
+    try:
+        return await cluster.list_topics(None)
+    except UpstreamUnavailableError:
+        return await cluster.list_topics(None)
+
+
+async def test_bootstrap_may_be_down_and_come_up_and_restart(brokers: list[ScriptedBroker]) -> None:
+    brokers[0].stop()
+    cluster = cluster_to(brokers[0])
+    with pytest.raises(UpstreamUnavailableError, match=f"{LOOPBACK}:{brokers[0].port}"):
+        await cluster.refresh()
+    assert cluster.brokers == {}
+    await brokers[0].start()
+    await cluster.refresh()
+    assert cluster.is_reachable
+    # a restart costs those who ask at that moment one answer, and the next who asks nothing
+    brokers[0].stop()
+    await brokers[0].start()
+    assert await asked_at_most_twice(cluster)
+    # brokers that were seen stand in for a bootstrap server that stays away
+    brokers[0].stop()
+    assert await asked_at_most_twice(cluster)
+    cluster.close()
+
+
+async def test_a_session_that_ran_out_is_replaced_and_its_connection_not_forgotten(
+    brokers: list[ScriptedBroker],
+) -> None:
+    cluster = cluster_to(brokers[0])
+    connections = []
+    for _ in range(4):
+        connection = await cluster.connection()
+        connections.append(connection)
+        connection.session_expires_at = 0.0
+    assert [connection.is_open for connection in connections] == [False, False, True, True]
+    cluster.close()
+    assert not any(connection.is_open for connection in connections)
+
+
+async def test_ids_are_asked_for_once_and_absence_is_known_for_a_moment(
+    brokers: list[ScriptedBroker], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster_module, "UNKNOWN_TOPIC_ID_TTL_S", 3600)
+    world = brokers[0].world
+    topic_id = world.topics["alpha-topic"]
+    cluster = cluster_to(brokers[0])
+    asked = frozenset({topic_id, UNKNOWN})
+    assert cluster.known_names(asked) is None
+    found = tuple(await asyncio.gather(cluster.resolve_topic_ids(asked), cluster.resolve_topic_ids(asked)))
+    assert found == ({topic_id: "alpha-topic"}, {topic_id: "alpha-topic"})
+    assert cluster.known_names(asked) == {topic_id: "alpha-topic"}
+    count = len(brokers[0].asked)
+    await cluster.resolve_topic_ids(frozenset({topic_id}))
+    assert len(brokers[0].asked) == count
+    # the moment is over: the topic may have come to be
+    monkeypatch.setattr(cluster_module, "UNKNOWN_TOPIC_ID_TTL_S", 0)
+    world.topics["new-topic"] = UNKNOWN
+    await cluster.resolve_topic_ids(frozenset({b"\x43" * 16}))
+    assert cluster.known_names(frozenset({b"\x43" * 16})) is None
+    assert await cluster.resolve_topic_ids(asked) == {topic_id: "alpha-topic", UNKNOWN: "new-topic"}
+    cluster.close()
+
+
+async def test_what_is_remembered_has_limits(
+    brokers: list[ScriptedBroker], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster_module, "TOPIC_IDS_MAX", 2)
+    monkeypatch.setattr(cluster_module, "UNKNOWN_TOPIC_IDS_MAX", 3)
+    cluster = cluster_to(brokers[0])
+    await cluster.list_topics(None)
+    invented = [bytes([number]) * 16 for number in range(1, 9)]
+    await cluster.resolve_topic_ids(frozenset(invented))
+    known: Any = cluster
+    assert (len(known._names), len(known._unknown)) == (2, 3)
+    # the limits cost questions, never answers
+    every = frozenset(brokers[0].world.names)
+    assert await cluster.resolve_topic_ids(every) == brokers[0].world.names
+    cluster.close()
+
+
+async def test_a_topic_that_cannot_be_is_not_there(brokers: list[ScriptedBroker]) -> None:
+    cluster = cluster_to(brokers[0])
+    asked = frozenset({"alpha-topic", "missing-topic", "absent!topic"})
+    assert await cluster.list_topics(asked) == {"alpha-topic"}
+    cluster.close()
+
+
+def test_what_is_common_is_within_each() -> None:
+    common = common_to_all([{0: (0, 9), 1: (4, 17), 2: (0, 1)}, {0: (3, 12), 1: (4, 16), 2: (2, 5)}])
+    assert common == {0: (3, 9), 1: (4, 16)}
+    assert common_to_all([]) == {}
+    assert covers({0: (3, 9)}, {0: (3, 9)})
+    assert not covers({0: (3, 9)}, {0: (2, 9)})
+    assert not covers({0: (3, 9)}, {0: (3, 10)})
+    assert not covers({}, {0: (3, 9)})
