@@ -14,7 +14,7 @@ from kio.schema.delete_acls.v3.request import DeleteAclsFilter
 from kio.schema.fetch.v12.request import FetchPartition as NamedPartition
 from kio.schema.fetch.v12.request import FetchTopic as NamedTopic
 from kio.schema.metadata.v12.request import MetadataRequestTopic
-from kio.schema.types import TopicName
+from kio.schema.types import GroupId, TopicName
 from kio.static.primitive import i8, i32, i32Timedelta, i64
 
 from kustos.acl import AclBinding
@@ -25,6 +25,7 @@ from tests.e2e.world import ACLS
 from tests.tap.frames import code
 
 METADATA, FETCH, CREATE_ACLS, DELETE_ACLS = 3, 1, 30, 31
+FIND_COORDINATOR, HEARTBEAT, DESCRIBE_CLUSTER = 10, 12, 60
 FETCH_VERSION = 12
 """The last version that names topics: the frames are easier to read, the rules are the same."""
 
@@ -250,20 +251,48 @@ def metadata_body(*topics: str) -> bytes:
     )
 
 
-def test_trailing_bytes_and_unknown_tags_never_go_upstream(scene: Scene, connect: Connect) -> None:
+SAFE_REQUESTS = {
+    "Metadata": (METADATA, 12, metadata_body("orders-eu")),
+    "DescribeCluster": (
+        DESCRIBE_CLUSTER,
+        0,
+        body_of(DESCRIBE_CLUSTER, 0, include_cluster_authorized_operations=False),
+    ),
+    "FindCoordinator": (
+        FIND_COORDINATOR,
+        4,
+        body_of(FIND_COORDINATOR, 4, key_type=i8(0), coordinator_keys=("alice-group",)),
+    ),
+    "Heartbeat": (
+        HEARTBEAT,
+        4,
+        body_of(
+            HEARTBEAT,
+            4,
+            group_id=GroupId("alice-group"),
+            generation_id=i32(1),
+            member_id="nobody",
+            group_instance_id=None,
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SAFE_REQUESTS)
+def test_trailing_bytes_and_unknown_tags_never_go_upstream(scene: Scene, connect: Connect, name: str) -> None:
+    api_key, version, body = SAFE_REQUESTS[name]
     alice = connect("alice")
-    body = metadata_body("orders-eu")
     tagged = b"\x01\x50\x03abc"
-    frames = {
-        "trailing": request_bytes(METADATA, 12, 1, "alice", body + b"orders-secret"),
-        "header tag": request_bytes(METADATA, 12, 2, "alice", body, header_tags=tagged),
-        "body tag": request_bytes(METADATA, 12, 3, "alice", body[:-1] + tagged),
-    }
-    for frame in frames.values():
-        answer = alice.ask_frame(frame, METADATA, 12)
-        assert [(str(topic.name), code(topic)) for topic in answer.topics] == [("orders-eu", 0)]
+    frames = (
+        request_bytes(api_key, version, 1, "alice", body),
+        request_bytes(api_key, version, 2, "alice", body + b"orders-secret"),
+        request_bytes(api_key, version, 3, "alice", body, header_tags=tagged),
+        request_bytes(api_key, version, 4, "alice", body[:-1] + tagged),
+    )
+    answers = [alice.ask_frame(frame, api_key, version) for frame in frames]
+    assert answers == [answers[0]] * len(frames)
     asked = [each.request for each in scene.upstream.exchanges if each.client_id == "alice"]
-    assert [frame[10:] for frame in asked] == [b"alice\0" + body] * len(frames)
+    assert [frame[8:] for frame in asked] == [frames[0][8:]] * len(frames)
     # the lower tap's record is of what a client may not send; there is nothing more to judge in it
     scene.clients.connections.clear()
 
