@@ -304,7 +304,7 @@ ROWS: Final[tuple[Row, ...]] = (
     Row(ApiKey.SASL_AUTHENTICATE, TOP_WITH_MESSAGE, escape=refuse_sasl),
     Row(
         ApiKey.DESCRIBE_CLIENT_QUOTAS,
-        Refusal(message_field="error_message", extra={"entries": None}),
+        Refusal(extra={"error_message": None, "entries": None}),
         (Gate(Check(AclOperation.DESCRIBE_CONFIGS, ResourceType.CLUSTER), cluster),),
     ),
     _served(
