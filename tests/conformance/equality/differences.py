@@ -1,0 +1,132 @@
+"""Where kustos answers otherwise than a broker that authorizes itself, on purpose, and why.
+
+`docs/explanation/differences-from-kafka.md` says the same to a reader; a test holds that it names each.
+A difference that no case shows any more is an error too: then the two have come together.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from kustos.protocol.table import TABLE
+from kustos.wire.api_keys import ApiKey
+from tests.conformance.equality import cases_topics
+from tests.conformance.equality.stories import Run, offered
+from tests.conformance.equality.theatre import Asked
+from tests.conformance.equality.world import NOBODY
+
+ANSWER, AUDIT = "answer", "audit"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """A difference with its name in the docs. `expected` makes our answer of Kafka's where one can say it."""
+
+    name: str
+    of: str
+    where: Callable[[Run, Asked], bool]
+    expected: Callable[[Any], Any] | None = None
+
+
+def titled(api: ApiKey, *titles: str) -> Callable[[Run, Asked], bool]:
+    """Return whether a run is of a story whose title begins so."""
+    return lambda run, _: run.story.api == api and run.story.title.startswith(titles)
+
+
+def offered_of(answer: dict[str, Any]) -> dict[str, Any]:
+    """Return what kustos offers of what the broker does: what its table has rows for."""
+    kept = []
+    for item in answer["api_keys"]:
+        if item["api_key"] in TABLE:
+            lowest, highest = offered(ApiKey(item["api_key"]))
+            most = min(item["max_version"], highest)
+            kept.append(item | {"min_version": min(item["min_version"], lowest), "max_version": most})
+    return answer | {"api_keys": kept}
+
+
+MALFORMED = tuple(
+    f"a batch that {what}"
+    for what in cases_topics.MALFORMED
+    if what not in {"has a wrong checksum", "is one of two", "is a control batch", "is of an early magic"}
+)
+
+DIFFERENCES = (
+    Difference(
+        name="APIs that are not offered",
+        of=ANSWER,
+        where=lambda run, asked: asked.step.api == ApiKey.API_VERSIONS and asked.reference["error_code"] == 0,
+        expected=offered_of,
+    ),
+    Difference(
+        name="No fetch session of nothing",
+        of=ANSWER,
+        where=lambda run, _: (
+            run.story.api == ApiKey.FETCH and "session" in run.story.title and run.user == NOBODY
+        ),
+    ),
+    Difference(
+        name="No fetch session of nothing",
+        of=AUDIT,
+        where=lambda run, _: (
+            run.story.api == ApiKey.FETCH and "session" in run.story.title and run.user == NOBODY
+        ),
+    ),
+    Difference(
+        name="Fetch sessions belong to a connection",
+        of=ANSWER,
+        where=titled(ApiKey.FETCH, "a session of another's"),
+    ),
+    Difference(
+        name="Fetch sessions belong to a connection",
+        of=AUDIT,
+        where=titled(ApiKey.FETCH, "a session of another's"),
+    ),
+    Difference(
+        name="A payload is whole batches",
+        of=ANSWER,
+        where=titled(ApiKey.PRODUCE, *MALFORMED),
+    ),
+    Difference(
+        name="A payload is whole batches",
+        of=AUDIT,
+        where=titled(ApiKey.PRODUCE, *MALFORMED),
+    ),
+    Difference(
+        name="A topic named twice in OffsetCommit",
+        of=ANSWER,
+        where=titled(ApiKey.OFFSET_COMMIT, "to a topic twice"),
+    ),
+    Difference(
+        name="A text more in FindCoordinator",
+        of=ANSWER,
+        where=lambda run, _: (
+            run.story.api == ApiKey.FIND_COORDINATOR
+            and run.story.title == "of a share"
+            and run.version in {4, 5}
+        ),
+    ),
+    Difference(
+        name="Hosts in ACLs",
+        of=ANSWER,
+        where=titled(ApiKey.CREATE_ACLS, "host ''", "host '10.0.0.0/8'"),
+    ),
+    Difference(
+        name="Any topic at all",
+        of=AUDIT,
+        where=titled(ApiKey.INIT_PRODUCER_ID, "idempotent", "with an id and no epoch"),
+    ),
+    Difference(
+        name="Ids that nobody knows",
+        of=AUDIT,
+        where=lambda run, _: (
+            run.story.api in {ApiKey.OFFSET_COMMIT, ApiKey.OFFSET_FETCH}
+            and run.story.title.endswith("a missing topic")
+            and run.version == 10
+        ),
+    ),
+)
+
+
+def excused(of: str, run: Run, asked: Asked) -> list[Difference]:
+    """Return the differences that cover a request of a run."""
+    return [each for each in DIFFERENCES if each.of == of and each.where(run, asked)]

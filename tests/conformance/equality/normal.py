@@ -1,0 +1,103 @@
+"""What two clusters cannot have in common is given a common name before their answers are compared."""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kustos.wire import ZERO_UUID, Message
+from tests.conformance.equality.sides import Side
+
+UUID_TEXT = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|[A-Za-z0-9_-]{22}$")
+REQUEST_DUMP = re.compile(r"Request Request\(.*\) needs \w+ permission\.", re.DOTALL)
+TIMES = frozenset({"throttle_time", "log_append_time", "timestamp"})
+MEMBERS = frozenset({"member_id", "leader"})
+
+
+@dataclass(frozen=True, slots=True)
+class Normalizer:
+    """Gives the answers of one side their common form."""
+
+    side: Side
+
+    def normal(self, message: Message | None, topic_names: Mapping[bytes, str]) -> Any:
+        """Return an answer as plain containers with common names; None is a closed connection."""
+        if message is None:
+            return "the connection is closed"
+        return self._plain(message, topic_names)
+
+    def _plain(self, value: Any, names: Mapping[bytes, str]) -> Any:
+        if isinstance(value, Message):
+            is_acl = "principal" in value.FIELDS
+            return {name: self._field(name, getattr(value, name), names, is_acl) for name in value.FIELDS}
+        if isinstance(value, list):
+            return [self._plain(item, names) for item in value]
+        return value
+
+    def _field(self, name: str, value: Any, names: Mapping[bytes, str], is_acl: bool) -> Any:
+        rule = None if name == "host" and is_acl else RULES.get(name)
+        if rule is not None:
+            return rule(value)
+        if name in {"topic_id", "replica_directory_id"}:
+            return value if value in {None, ZERO_UUID} else names.get(value, f"no topic: {value.hex()}")
+        if name == "cluster_id":
+            return "THE CLUSTER" if value == self.side.cluster_id else value
+        return self._plain(value, names)
+
+
+def _time(value: int) -> object:
+    # -1 stands for "no time", which is an answer
+    return "A TIME" if value > 0 else value
+
+
+def _text(value: str | None) -> str | None:
+    return None if value is None else REQUEST_DUMP.sub("Cluster authorization failed.", value)
+
+
+def _given(word: str) -> Callable[[int], object]:
+    return lambda value: word if value > 0 else value
+
+
+def _uuid_text(value: str | None) -> str | None:
+    return None if value is None else UUID_TEXT.sub("A UUID", value)
+
+
+RULES: dict[str, Callable[[Any], Any]] = {
+    "throttle_time": lambda _: "ANY",
+    "log_append_time": _time,
+    "max_timestamp": _time,
+    "host": lambda value: "A HOST" if value else value,
+    "port": lambda value: "A PORT" if value > 0 else value,
+    "session_id": _given("A SESSION"),
+    "producer_id": lambda value: "A PRODUCER" if value >= 0 else value,
+    "member_id": _uuid_text,
+    "leader": lambda value: _uuid_text(value) if isinstance(value, str) else value,
+    "error_message": _text,
+    "finalized_features_epoch": lambda value: "AN EPOCH" if value >= 0 else value,
+}
+
+
+def canonical(value: Any) -> Any:
+    """Return the value with every list in one order."""
+    if isinstance(value, dict):
+        return {key: canonical(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return sorted((canonical(item) for item in value), key=repr)
+    return value
+
+
+def differences(reference: Any, kustos: Any, path: str = "") -> list[str]:
+    """Return where two normal answers differ, one line a place."""
+    if isinstance(reference, dict) and isinstance(kustos, dict):
+        return [
+            line
+            for key in reference.keys() | kustos.keys()
+            for line in differences(reference.get(key), kustos.get(key), f"{path}.{key}")
+        ]
+    if isinstance(reference, list) and isinstance(kustos, list) and len(reference) == len(kustos):
+        return [
+            line
+            for index, (theirs, ours) in enumerate(zip(reference, kustos, strict=True))
+            for line in differences(theirs, ours, f"{path}[{index}]")
+        ]
+    return [] if reference == kustos else [f"{path or 'answer'}: Kafka {reference!r}, kustos {kustos!r}"]
