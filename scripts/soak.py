@@ -75,7 +75,7 @@ def main() -> int:
     found = DECISIONS.search(said)
     decisions, worlds = (int(found[1]), int(found[2])) if found else (0, 0)
     rounds = examples = 0
-    while passed and (rounds == 0 or time.monotonic() - begun_s < options.minutes * 60):
+    while passed and time.monotonic() - begun_s < options.minutes * 60:
         rounds += 1
         said, passed = pytest(
             [

@@ -11,7 +11,7 @@ from testkit.kafka import KafkaCluster, KafkaNode, KafkaTools, NodeSettings
 NodeFactory = Callable[[NodeSettings], KafkaNode]
 ClusterFactory = Callable[..., KafkaCluster]
 
-SOAK_EXAMPLES = 5000
+SOAK_EXAMPLES = 2000
 """Of each property that does not itself say how many, where a run has hours (`make soak`); else 100."""
 
 hypothesis.settings.register_profile("soak", max_examples=SOAK_EXAMPLES, deadline=None)
