@@ -1,0 +1,323 @@
+"""One client connection on real sockets: from a stranger to a session, and every way in which it ends."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from kustos.auth import SaslServerSettings
+from kustos.gateway import client as client_module
+from kustos.gateway.addresses import NoPortForBrokerError
+from kustos.gateway.client import ClientConnection, ConnectionSettings
+from kustos.gateway.cluster import UpstreamUnavailableError
+from kustos.wire import peek_api
+from kustos.wire.api_keys import ApiKey
+from testkit.waiting import wait_until
+from tests.unit.gateway.brokers import ScriptedBroker, cluster_of
+from tests.unit.gateway.gateways import Caller, House, handshake, house, token
+from tests.unit.gateway.session_worlds import Pipe, heartbeat, request, versions
+
+SASL = SaslServerSettings(failed_authentication_delay_ms=20)
+REAUTHENTICATING = SaslServerSettings(connections_max_reauth_ms={"PLAIN": 60_000})
+
+
+async def broker() -> ScriptedBroker:
+    made = ScriptedBroker(1)
+    await made.start()
+    return made
+
+
+async def until(condition: Any, what: str) -> None:
+    await asyncio.to_thread(wait_until, condition, timeout_s=20, what=what)
+
+
+def only(served: House) -> Any:
+    (connection,) = served.gateway._connections
+    return connection
+
+
+async def test_requests_of_a_stranger_reach_nobody() -> None:
+    async with house([await broker()], sasl=SASL) as served:
+        before = len(served.brokers[0].asked)
+        for first in ([heartbeat(1)], [handshake(1), heartbeat(2)], [versions(1), heartbeat(2)]):
+            caller = await Caller.at(served.port)
+            caller.send(*first, heartbeat(9))
+            for _ in first[:-1]:
+                assert await caller.frame() is not None
+            while (answer := await caller.frame()) is not None:
+                assert answer[:4] == (2).to_bytes(4, "big"), "a refusal of the frame itself, if any"
+        assert served.contexts == []
+        assert len(served.brokers[0].asked) == before
+        assert served.counted["connections"] == 0
+
+
+@pytest.mark.parametrize("piece", [1, 7, 10_000])
+async def test_a_login_and_requests_may_come_in_any_pieces(piece: int) -> None:
+    async with house([await broker()], sasl=SASL) as served:
+        caller = await Caller.at(served.port)
+        frames = [versions(1), handshake(2), token(3), heartbeat(4), versions(5), heartbeat(6)]
+        stream = b"".join(len(frame).to_bytes(4, "big") + frame for frame in frames)
+        for at in range(0, len(stream), piece):
+            caller.writer.write(stream[at : at + piece])
+            await asyncio.sleep(0)
+        assert await caller.correlation_ids(6) == [1, 2, 3, 4, 5, 6]
+        assert served.counted["received"] == len(stream)
+        caller.close()
+
+
+async def test_a_failed_login_is_answered_late_and_hears_nothing_meanwhile() -> None:
+    settings = SaslServerSettings(failed_authentication_delay_ms=300)
+    async with house([await broker()], sasl=settings) as served:
+        caller = await Caller.at(served.port)
+        caller.send(handshake(1))
+        await caller.frame()
+        began_s = asyncio.get_running_loop().time()
+        caller.send(token(2, "wrong"), token(3), heartbeat(4))
+        await until(lambda: served.counted["failed logins"] == 1, "the login failed")
+        assert not only(served)._transport.is_reading()
+        answer = await caller.frame()
+        assert asyncio.get_running_loop().time() - began_s >= 0.299
+        assert answer is not None
+        assert answer[:6] == (2).to_bytes(4, "big") + (58).to_bytes(2, "big")
+        assert await caller.is_closed()
+        assert served.counted["logins"] == 0
+        assert served.contexts == []
+
+
+async def test_a_stranger_may_send_less_at_once_than_a_client() -> None:
+    settings = ConnectionSettings(sasl_server_max_receive_size=1000, socket_request_max_bytes=2000)
+    async with house([await broker()], sasl=SASL, settings=settings) as served:
+        caller = await Caller.at(served.port)
+        caller.writer.write((1001).to_bytes(4, "big"))
+        assert await caller.is_closed()
+        caller = await Caller.at(served.port)
+        await caller.log_in()
+        caller.send(heartbeat(1, "g" * 1500))
+        assert await caller.correlation_ids(1) == [1]
+        caller.writer.write((2001).to_bytes(4, "big"))
+        assert await caller.is_closed()
+        caller = await Caller.at(served.port)
+        caller.writer.write(b"\xff\xff\xff\xff")
+        assert await caller.is_closed()
+
+
+async def test_a_login_again_amid_requests_keeps_the_order() -> None:
+    async with house([await broker()], sasl=REAUTHENTICATING) as served:
+        caller = await Caller.at(served.port)
+        await caller.log_in()
+        served.clock.now_ms += 30_000
+        caller.send(heartbeat(1), heartbeat(2), handshake(3), token(4), heartbeat(5), versions(6))
+        assert await caller.correlation_ids(6) == [1, 2, 3, 4, 5, 6]
+        assert served.counted["logins"] == 2
+        served.clock.now_ms += 59_000
+        caller.send(heartbeat(7))
+        assert await caller.correlation_ids(1) == [7]
+        served.clock.now_ms += 1_000
+        caller.send(heartbeat(8))
+        assert await caller.is_closed()
+
+
+async def test_a_login_again_that_fails_ends_the_session() -> None:
+    async with house([await broker()], sasl=REAUTHENTICATING) as served:
+        caller = await Caller.at(served.port)
+        await caller.log_in()
+        served.clock.now_ms += 30_000
+        caller.send(handshake(1), token(2, "wrong"), heartbeat(3), token(4), heartbeat(5))
+        assert await caller.correlation_ids(2) == [1, 2]
+        assert await caller.is_closed()
+        assert ApiKey.HEARTBEAT not in served.brokers[0].asked
+
+
+async def test_a_session_that_ran_out_may_still_log_in_again() -> None:
+    async with house([await broker()], sasl=REAUTHENTICATING) as served:
+        caller = await Caller.at(served.port)
+        await caller.log_in()
+        served.clock.now_ms += 120_000
+        assert await caller.log_in() is not None
+        caller.send(heartbeat(1))
+        assert await caller.correlation_ids(1) == [1]
+        caller.close()
+
+
+@pytest.mark.parametrize("limit", ["max_connections", "max_connections_per_ip"])
+async def test_there_are_only_so_many_connections(limit: str) -> None:
+    limits: dict[str, Any] = {limit: 3}
+    async with house([await broker()], **limits) as served:
+        callers = [await Caller.at(served.port) for _ in range(3)]
+        for caller in callers:
+            caller.send(heartbeat(1))
+            assert await caller.correlation_ids(1) == [1]
+        assert await (await Caller.at(served.port)).is_closed()
+        callers[0].close()
+        await until(lambda: served.counted["connections"] == 2, "one is gone")
+        caller = await Caller.at(served.port)
+        caller.send(heartbeat(2))
+        assert await caller.correlation_ids(1) == [2]
+
+
+async def test_an_idle_connection_is_closed_and_a_busy_one_is_not() -> None:
+    settings = ConnectionSettings(connections_max_idle_ms=400)
+    async with house([await broker()], settings=settings) as served:
+        idle, busy = await Caller.at(served.port), await Caller.at(served.port)
+        ended = asyncio.get_running_loop().create_task(idle.is_closed())
+        correlation_id = 0
+        while not ended.done():
+            correlation_id += 1
+            busy.send(heartbeat(correlation_id))
+            assert await busy.correlation_ids(1) == [correlation_id]
+        busy.send(heartbeat(0))
+        assert await busy.correlation_ids(1) == [0]
+        busy.close()
+
+
+class TalkativeBroker(ScriptedBroker):
+    """Answers a heartbeat with a megabyte."""
+
+    def answer(self, frame: bytes) -> bytes | None:
+        api_key, _, correlation_id = peek_api(frame)
+        if api_key != ApiKey.HEARTBEAT:
+            return super().answer(frame)
+        return (4 + 2**20).to_bytes(4, "big") + correlation_id.to_bytes(4, "big") + bytes(2**20)
+
+
+async def test_a_client_that_does_not_read_costs_little_and_loses_nothing() -> None:
+    talkative = TalkativeBroker(1)
+    await talkative.start()
+    async with house([talkative]) as served:
+        caller = await Caller.at(served.port)
+        caller.writer.transport.pause_reading()  # type: ignore[attr-defined]
+        caller.send(*map(heartbeat, range(100)))
+        await until(lambda: served.counted["sent"] and not only(served)._session.client_reads, "it is full")
+        connection = only(served)
+        held = connection._transport.get_write_buffer_size()
+        assert held < 4 * 2**20
+        assert len(connection._session._slots) >= 50
+        caller.writer.transport.resume_reading()  # type: ignore[attr-defined]
+        assert await caller.correlation_ids(100) == list(range(100))
+        caller.close()
+
+
+async def test_a_client_that_asks_without_reading_is_not_read() -> None:
+    async with house([await broker()]) as served:
+        caller = await Caller.at(served.port)
+        caller.writer.transport.pause_reading()  # type: ignore[attr-defined]
+        caller.send(*[versions(1)] * 200_000)
+        await until(lambda: served.counted["sent"] and not only(served)._session.client_reads, "it is full")
+        connection = only(served)
+        assert not connection._transport.is_reading()
+        assert connection._transport.get_write_buffer_size() < 2**18
+        assert len(connection._session._frames) < 50_000
+        caller.writer.transport.abort()
+        await until(lambda: served.counted["connections"] == 0, "the connection is gone")
+
+
+async def test_a_client_that_never_reads_is_gone_soon_after_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client_module, "LAST_ANSWERS_S", 0.05)
+    talkative = TalkativeBroker(1)
+    await talkative.start()
+    async with house([talkative]) as served:
+        caller = await Caller.at(served.port)
+        caller.writer.transport.pause_reading()  # type: ignore[attr-defined]
+        caller.send(*map(heartbeat, range(30)))
+        await until(lambda: served.counted["sent"] and not only(served)._session.client_reads, "it is full")
+        connection = only(served)
+        connection.close("the test is over")
+        await until(lambda: connection._transport is None, "the socket is gone")
+        await until(lambda: not any(t.get_write_buffer_size() for t in talkative.open), "upstream's too")
+
+
+async def test_a_peer_that_was_gone_at_once_is_no_error() -> None:
+    async with house([await broker()]) as served:
+        (port,) = [port for (_, node_id), port in served.gateway._ports.items() if node_id is None]
+        connection = ClientConnection(port)
+        pipe = Pipe(lambda _: None)
+        connection.connection_made(pipe)
+        assert pipe.closing
+        connection.data_received(b"\0\0\0\1x")
+        connection.connection_lost(None)
+        assert served.counted["connections"] == 0
+
+
+async def test_the_end_of_upstream_is_the_end_of_the_client_once() -> None:
+    async with house([await broker()]) as served:
+        for raw in (b"\0\0\0\4\0\0\0\x63", b"\0\0\0\2\0\0", b"\x7f\xff\xff\xff", b"\xff\xff\xff\xff"):
+            served.brokers[0].answers_raw = raw
+            caller = await Caller.at(served.port)
+            caller.send(heartbeat(1), heartbeat(2))
+            assert await caller.is_closed()
+        assert served.counted["upstream failures"] == 4
+        served.brokers[0].answers_raw = None
+        caller = await Caller.at(served.port)
+        caller.send(heartbeat(1))
+        assert await caller.correlation_ids(1) == [1]
+        served.brokers[0].stop()
+        assert await caller.is_closed()
+        assert served.counted["upstream failures"] == 5
+        assert served.counted["connections"] == 0
+        # while it is down a client is turned away, and served again when it is back
+        assert await (await Caller.at(served.port)).is_closed()
+        await served.brokers[0].start()
+        caller = await Caller.at(served.port)
+        caller.send(heartbeat(1))
+        assert await caller.correlation_ids(1) == [1]
+
+
+async def test_an_answer_that_nobody_asked_for_ends_the_client() -> None:
+    async with house([await broker()]) as served:
+        caller = await Caller.at(served.port)
+        caller.send(heartbeat(1))
+        assert await caller.correlation_ids(1) == [1]
+        for transport in served.brokers[0].open:
+            transport.write(b"\0\0\0\6" + bytes(6))
+        assert await caller.is_closed()
+
+
+async def test_a_broker_that_came_back_older_is_offered_as_it_is_from_the_next_connection_on() -> None:
+    async with house([await broker()]) as served:
+        served.brokers[0].versions[ApiKey.HEARTBEAT] = (0, 2)
+        assert await (await Caller.at(served.first_port + 1)).is_closed()
+        caller = await Caller.at(served.first_port + 1)
+        caller.send(request(ApiKey.HEARTBEAT, 2, 5, group_id="group-one", member_id="m"))
+        assert await caller.correlation_ids(1) == [5]
+        caller.send(heartbeat(6))
+        assert await caller.is_closed()
+
+
+async def test_the_bootstrap_port_goes_on_without_one_broker() -> None:
+    brokers = [ScriptedBroker(0), ScriptedBroker(1), ScriptedBroker(2)]
+    await cluster_of(*brokers)
+    async with house(brokers) as served:
+        brokers[1].stop()
+        for number in range(6):
+            caller = await Caller.at(served.port)
+            caller.send(heartbeat(number))
+            assert await caller.correlation_ids(1) == [number]
+            caller.close()
+        assert await (await Caller.at(served.first_port + 1)).is_closed()
+        assert brokers[0].asked.count(ApiKey.HEARTBEAT) + brokers[2].asked.count(ApiKey.HEARTBEAT) == 6
+        assert min(brokers[0].asked.count(12), brokers[2].asked.count(12)) >= 1
+
+
+async def test_a_gateway_that_cannot_start_leaves_nothing_open() -> None:
+    far = ScriptedBroker(77)
+    await far.start()
+    served = House([far])
+    with pytest.raises(NoPortForBrokerError, match="broker `77`"):
+        await served.gateway.start()
+    await served.gateway.stop()
+    far.stop()
+    with pytest.raises(UpstreamUnavailableError):
+        await House([far]).gateway.start()
+    near = await broker()
+    taken = House([near])
+    taken.first_port = near.port - 1
+    plan = taken.gateway._plans[0]
+    object.__setattr__(plan, "port", near.port)
+    with pytest.raises(OSError, match="in use"):
+        await taken.gateway.start()
+    bound = taken.first_port
+    await taken.gateway.stop()
+    near.stop()
+    assert not taken.gateway.is_open
+    with pytest.raises(ConnectionRefusedError):
+        await Caller.at(bound)
