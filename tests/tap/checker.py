@@ -82,6 +82,7 @@ RULES: dict[int, Rule] = {
             lambda key: client.topic_refusal(Op.DESCRIBE, key),
         ),
         PARTITIONS,
+        ordered=False,  # a broker answers in the order of a hash table
     ),
     3: Rule(answers.metadata, answered_metadata),
     8: Rule(answers.offset_commit, PARTITIONS),
