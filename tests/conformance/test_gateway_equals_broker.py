@@ -5,18 +5,18 @@ must differ (ids, addresses, times) gets common names first, and lists count as 
 purpose is a table with reasons: `equality/differences.py`.
 """
 
-from collections import Counter, defaultdict
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections import Counter
 
 import pytest
 
 from kustos.protocol.table import TABLE
 from kustos.wire.api_keys import api_name
-from tests.conformance.equality import audit, cases_admin, cases_groups, cases_topics, normal
-from tests.conformance.equality.differences import ANSWER, AUDIT, DIFFERENCES, excused
-from tests.conformance.equality.stories import Run, Story, unknown_fields
-from tests.conformance.equality.theatre import Asked, Theatre, theatre
+from testkit.paths import ROOT
+from tests.conformance.equality import cases_admin, cases_groups, cases_topics
+from tests.conformance.equality.differences import DIFFERENCES
+from tests.conformance.equality.judge import SHOWN, Played, play_all
+from tests.conformance.equality.stories import Story, unknown_fields
+from tests.conformance.equality.theatre import theatre
 
 STORIES: tuple[Story, ...] = (
     *cases_topics.READING,
@@ -30,66 +30,12 @@ STORIES: tuple[Story, ...] = (
 )
 """In the order in which they are played: first those that change nothing."""
 
-SHOWN = 12
-"""How many differences of one story are printed; more are more of the same."""
-
-
-@dataclass(slots=True)
-class Played:
-    """Everything that was asked, by story."""
-
-    asked: dict[int, list[tuple[Run, list[Asked]]]]
-    used: Counter[str]
-
-    def differences(self, number: int) -> Iterator[str]:
-        """Yield what differs in a story without being excused."""
-        for run, steps in self.asked[number]:
-            for index, asked in enumerate(steps):
-                for line in self.of_answer(run, asked) + self.of_audit(run, asked):
-                    yield f"{run.name}, request {index}: {line}"
-
-    def of_answer(self, run: Run, asked: Asked) -> list[str]:
-        """Return where the answers differ."""
-        reference, kustos = normal.canonical(asked.reference), normal.canonical(asked.kustos)
-        found = normal.differences(reference, kustos)
-        for each in excused(ANSWER, run, asked) if found else ():
-            self.used[each.name + ANSWER] += 1
-            if each.expected is None:
-                return []
-            found = normal.differences(normal.canonical(each.expected(asked.reference)), kustos)
-        return found
-
-    def of_audit(self, run: Run, asked: Asked) -> list[str]:
-        """Return where the audit logs differ."""
-        missing = asked.reference_audit - asked.kustos_audit
-        extra = asked.kustos_audit - asked.reference_audit
-        found = [f"only Kafka logs {tuple(item)} x{count}" for item, count in missing.items()]
-        found += [f"only kustos logs {tuple(item)} x{count}" for item, count in extra.items()]
-        for each in excused(AUDIT, run, asked) if found else ():
-            self.used[each.name + AUDIT] += 1
-            return []
-        return found
-
-
-def play_all(stage: Theatre) -> dict[int, list[tuple[Run, list[Asked]]]]:
-    """Return what all stories came to."""
-    return {number: [(run, stage.play(run)) for run in story.runs()] for number, story in enumerate(STORIES)}
-
 
 @pytest.fixture(scope="module")
 def played(tmp_path_factory: pytest.TempPathFactory) -> Played:
-    """Play all stories to both sides, once, and collect what kustos wrote to its audit log."""
+    """Play all stories, once."""
     with theatre(tmp_path_factory.mktemp("equality"), auto_create_topics=True) as (stage, node):
-        asked = play_all(stage)
-        node.stop()
-        events: dict[str, Counter[audit.Audited]] = defaultdict(Counter)
-        for event in node.audit_events():
-            events[event["client_id"]][audit.Audited.of_event(event)] += 1
-    for runs in asked.values():
-        for _, steps in runs:
-            for each in steps:
-                each.kustos_audit = events[each.client_id]
-    return Played(asked, Counter())
+        return play_all(stage, node, STORIES)
 
 
 def name_of(number: int) -> str:
@@ -109,6 +55,11 @@ def test_every_difference_still_exists(played: Played) -> None:
         list(played.differences(number))
     missing = {each.name + each.of for each in DIFFERENCES} - played.used.keys()
     assert not missing
+
+
+def test_every_difference_is_explained() -> None:
+    page = (ROOT / "docs" / "explanation" / "differences-from-kafka.md").read_text()
+    assert not [each.name for each in DIFFERENCES if f"### {each.name}\n" not in page]
 
 
 def test_every_api_has_a_story() -> None:

@@ -78,12 +78,26 @@ RULES: dict[str, Callable[[Any], Any]] = {
 
 
 def canonical(value: Any) -> Any:
-    """Return the value with every list in one order."""
+    """Return the value with every list in one order, but for those whose items only their place names."""
     if isinstance(value, dict):
-        return {key: canonical(item) for key, item in value.items()}
+        return {
+            key: [canonical(each) for each in item]
+            if key in BY_PLACE and is_by_place(item)
+            else canonical(item)
+            for key, item in value.items()
+        }
     if isinstance(value, list):
         return sorted((canonical(item) for item in value), key=repr)
     return value
+
+
+BY_PLACE = frozenset({"results", "filter_results"})
+"""The results of CreateAcls and DeleteAcls."""
+
+
+def is_by_place(items: list[Any]) -> bool:
+    """Return whether nothing in the items says what they are about."""
+    return all(item.keys() <= {"error_code", "error_message", "matching_acls"} for item in items)
 
 
 def differences(reference: Any, kustos: Any, path: str = "") -> list[str]:
