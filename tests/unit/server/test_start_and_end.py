@@ -1,0 +1,172 @@
+"""A node that cannot start says why in one line and its exit code; one that is told to end ends well."""
+
+import asyncio
+import json
+import signal
+import socket
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kustos.metadata.format import format_directory
+from kustos.metadata.store import MetadataStore
+from testkit.ports import LOOPBACK, free_port, free_port_range
+from tests.unit.gateway.brokers import ScriptedBroker
+from tests.unit.gateway.gateways import Caller
+from tests.unit.gateway.session_worlds import heartbeat
+
+PATIENCE_S = 60
+
+
+@dataclass
+class Settings:
+    """The settings of a node before one scripted broker."""
+
+    directory: Path
+    broker: ScriptedBroker
+
+    def __post_init__(self) -> None:
+        self.port = free_port()
+        self.values = {
+            "node.id": "1",
+            "metadata.log.dir": str(self.directory / "metadata"),
+            "listeners": f"PLAINTEXT://{LOOPBACK}:{self.port}",
+            "kustos.upstream.bootstrap.servers": f"{LOOPBACK}:{self.broker.port}",
+            "kustos.gateway.broker.port.count": "4",
+            "listener.name.plaintext.kustos.broker.port.start": str(free_port_range(4)),
+            "kustos.audit.sinks": "json",
+            "kustos.audit.json.dir": str(self.directory / "audit"),
+        }
+
+    def write(self) -> Path:
+        path = self.directory / "kustos.properties"
+        path.write_text("".join(f"{key}={value}\n" for key, value in self.values.items()))
+        return path
+
+
+async def started(*arguments: str) -> asyncio.subprocess.Process:
+    """Start Python; the child does not outlive this process."""
+    command = ["setpriv", "--pdeathsig", "KILL", sys.executable, *arguments]
+    pipe = asyncio.subprocess.PIPE
+    return await asyncio.create_subprocess_exec(*command, stdout=pipe, stderr=pipe)
+
+
+@pytest.fixture
+async def broker() -> AsyncIterator[ScriptedBroker]:
+    made = ScriptedBroker(1)
+    await made.start()
+    yield made
+    made.stop()
+
+
+def at(directory: Path, broker: ScriptedBroker) -> Settings:
+    """Return the settings of a node in a formatted directory of its own."""
+    format_directory(directory / "metadata")
+    return Settings(directory, broker)
+
+
+def not_formatted(settings: Settings, _stack: ExitStack) -> None:
+    settings.values["metadata.log.dir"] = str(settings.directory / "elsewhere")
+
+
+def locked(settings: Settings, stack: ExitStack) -> None:
+    stack.callback(MetadataStore.open(settings.directory / "metadata").close)
+
+
+def port_taken(settings: Settings, stack: ExitStack) -> None:
+    stack.enter_context(socket.create_server((LOOPBACK, settings.port)))
+
+
+def no_audit_directory(settings: Settings, _stack: ExitStack) -> None:
+    (settings.directory / "audit").write_text("a file")
+
+
+def upstream_down(settings: Settings, _stack: ExitStack) -> None:
+    settings.values["kustos.upstream.bootstrap.servers"] = f"{LOOPBACK}:{free_port()}"
+
+
+def too_few_ports(settings: Settings, _stack: ExitStack) -> None:
+    settings.values["kustos.gateway.broker.port.count"] = "1"
+
+
+def nonsense(settings: Settings, _stack: ExitStack) -> None:
+    settings.values["listeners"] = "NONSENSE"
+
+
+CASES: list[tuple[Callable[[Settings, ExitStack], None], int, tuple[str, ...]]] = [
+    (not_formatted, 1, ("is not formatted", "kustos storage format")),
+    (locked, 1, ("metadata",)),
+    (port_taken, 1, ("in use",)),
+    (no_audit_directory, 1, ("audit",)),
+    (too_few_ports, 1, ("broker `1` has no port", "kustos.gateway.broker.port.count")),
+    (upstream_down, 3, ("upstream is not reachable", "kustos.upstream.bootstrap.servers")),
+    (nonsense, 2, ("settings", "listeners")),
+]
+ONE_AFTER_THE_OTHER = """
+import json, os, sys
+from pathlib import Path
+from kustos.server.main import serve
+for path in [sys.argv[1], *sys.argv[1:]]:
+    code = serve(Path(path))
+    end = {"level": "end", "code": code, "open": len(os.listdir("/proc/self/fd"))}
+    print(json.dumps(end), file=sys.stderr, flush=True)
+"""
+"""The first is run twice: what the process keeps open for itself is open then."""
+
+
+async def test_what_keeps_a_node_from_starting_is_told_in_one_line_and_leaves_nothing_open(
+    tmp_path: Path, broker: ScriptedBroker
+) -> None:
+    with ExitStack() as stack:
+        paths = []
+        for prepare, _, _ in CASES:
+            directory = tmp_path / prepare.__name__
+            directory.mkdir()
+            settings = at(directory, broker)
+            prepare(settings, stack)
+            paths.append(settings.write())
+        child = await started("-c", ONE_AFTER_THE_OTHER, *map(str, paths))
+        async with asyncio.timeout(PATIENCE_S):
+            _, errors = await child.communicate()
+    runs: list[list[dict[str, Any]]] = [[]]
+    for line in map(json.loads, errors.decode().splitlines()):
+        runs[-1].append(line)
+        if line["level"] == "end":
+            runs.append([])
+    del runs[0]
+    for (prepare, code, words), run in zip(CASES, runs, strict=False):
+        *told, end = run
+        (error,) = [line for line in told if line["level"] in {"error", "critical"}]
+        assert end["code"] == code, prepare
+        assert "exception" not in error
+        assert all(word in json.dumps(error) for word in words), error
+    assert len({run[-1]["open"] for run in runs[:-1]}) == 1
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_a_signal_ends_a_node_with_everything_written(
+    tmp_path: Path, broker: ScriptedBroker, number: int
+) -> None:
+    settings = at(tmp_path, broker)
+    process = await started("-m", "kustos", "serve", str(settings.write()))
+    assert process.stderr is not None
+    told: list[dict[str, Any]] = []
+    async with asyncio.timeout(PATIENCE_S):
+        while not told or told[-1]["event"] != "kustos is up":
+            told.append(json.loads(await process.stderr.readline()))
+        caller = await Caller.at(settings.port)
+        caller.send(*map(heartbeat, range(2000)))
+        assert await caller.correlation_ids(2000) == list(range(2000))
+        process.send_signal(number)
+        assert await caller.is_closed()
+        rest = await process.stderr.read()
+        assert await process.wait() == 0
+    assert not [line for line in rest.splitlines() if json.loads(line)["level"] == "error"]
+    (events,) = (settings.directory / "audit").glob("*.jsonl*")
+    assert len(events.read_text().splitlines()) == 2000
+    MetadataStore.open(settings.directory / "metadata").close()
