@@ -32,6 +32,10 @@ SASL_HANDSHAKE: Final = b"\x00\x11"
 LAST_ANSWERS_S: Final = 5.0
 """How long a client whose connection ends may take to read what was written before."""
 
+CLIENT_ID_MAX_CHARACTERS: Final = 255
+"""What is kept of a client id beside each decision: a client names itself in up to 32 KB, and one request
+may come to many decisions. Upstream gets it as it is."""
+
 LOG: Final = structlog.get_logger("kustos.gateway")
 
 
@@ -109,6 +113,8 @@ class ClientConnection(asyncio.Protocol):
 
     def _authenticate(self, frames: list[bytes]) -> None:
         for frame in frames:
+            if self._closed:
+                return
             if self._session is not None:
                 self._session.take([frame])
             elif self._machine is not None and not self._deaf:
@@ -209,7 +215,7 @@ class ClientConnection(asyncio.Protocol):
                 host,
                 port.name,
                 port.security_protocol,
-                header.client_id,
+                None if header.client_id is None else header.client_id[:CLIENT_ID_MAX_CHARACTERS],
                 header.api_key,
                 header.api_version,
                 header.correlation_id,
@@ -311,8 +317,10 @@ class ClientConnection(asyncio.Protocol):
             timer.cancel()
         if self._connecting is not None:
             self._connecting.cancel()
+        self._reader.take_rest()
         if self._session is not None:
             self._session.close()
+            self._session = None
         self._port.dismiss(self, self._host)
 
     def close(self, reason: str) -> None:

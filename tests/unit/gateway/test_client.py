@@ -170,6 +170,18 @@ async def test_an_idle_connection_is_closed_and_a_busy_one_is_not() -> None:
         busy.close()
 
 
+async def test_of_a_long_client_id_only_the_beginning_is_kept_beside_decisions() -> None:
+    async with house([await broker()]) as served:
+        caller = await Caller.at(served.port)
+        name = "n" * 32_767
+        plain = heartbeat(1)
+        at = plain.index(b"\0\x06client")
+        caller.send(plain[:at] + len(name).to_bytes(2, "big") + name.encode() + plain[at + 8 :])
+        assert await caller.correlation_ids(1) == [1]
+        assert [context.client_id for context in served.contexts] == [name[:255]]
+        caller.close()
+
+
 class TalkativeBroker(ScriptedBroker):
     """Answers a heartbeat with a megabyte."""
 
@@ -201,7 +213,7 @@ async def test_a_client_that_asks_without_reading_is_not_read() -> None:
     async with house([await broker()]) as served:
         caller = await Caller.at(served.port)
         caller.writer.transport.pause_reading()  # type: ignore[attr-defined]
-        caller.send(*[versions(1)] * 200_000)
+        caller.send(*[versions(1)] * 80_000)
         await until(lambda: served.counted["sent"] and not only(served)._session.client_reads, "it is full")
         connection = only(served)
         assert not connection._transport.is_reading()
