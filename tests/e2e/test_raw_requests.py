@@ -8,13 +8,14 @@ from contextlib import ExitStack
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 from kio.schema.list_offsets.v6.request import ListOffsetsPartition, ListOffsetsTopic
 from kio.schema.offset_commit.v8.request import OffsetCommitRequestPartition, OffsetCommitRequestTopic
 from kio.schema.offset_fetch.v7.request import OffsetFetchRequestTopic
 from kio.schema.types import GroupId, TopicName
 from kio.static.primitive import i8, i32, i64
 
+from testkit.waiting import wait_until
 from tests.e2e.raw import RawClient
 from tests.e2e.scene import Scene
 from tests.e2e.world import TOPICS
@@ -70,7 +71,15 @@ REQUESTS: dict[str, tuple[int, int, Callable[[str], dict[str, Any]]]] = {
 def coordinated(world: Scene) -> None:
     """Let upstream make its offsets topic, so that groups have a coordinator."""
     consumer = Consumer({"bootstrap.servers": world.direct, "group.id": "first"})
-    consumer.committed([TopicPartition(TOPICS[0], 0)], WAIT_S)
+
+    def answers() -> bool:
+        try:
+            consumer.committed([TopicPartition(TOPICS[0], 0)], WAIT_S)
+        except KafkaException:
+            return False
+        return True
+
+    wait_until(answers, timeout_s=WAIT_S, what="the group has a coordinator")
     consumer.close()
 
 

@@ -115,6 +115,8 @@ class UpstreamLink(asyncio.Protocol):
             return
         self._closed = True
         self._awaited.clear()
+        # halves of a connection know each other, so what they hold would stay until some later collection
+        self._reader.take_rest()
         if not self._transport.is_closing():
             self._transport.close()
             loop = asyncio.get_running_loop()
