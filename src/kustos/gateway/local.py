@@ -10,10 +10,11 @@ import structlog
 from kustos.acl import AclBinding
 from kustos.authorizer import AuthorizerError, StandardAuthorizer
 from kustos.gateway.cluster import UpstreamCluster
-from kustos.gateway.writer import MetadataWriter
+from kustos.gateway.writer import MetadataWriter, WriterBusyError, WriterClosedError
 from kustos.metadata.control import describe_acls, describe_scram
+from kustos.metadata.errors import MetadataError
 from kustos.metadata.image import AclAdded, AclRemoved, MetadataDelta, MetadataImage
-from kustos.metadata.store import AlterScram, CreateAcls, DeleteAcls
+from kustos.metadata.store import AlterScram, CreateAcls, DeleteAcls, StoreRequest
 from kustos.protocol import Opened, RefusedFrameError, admin
 from kustos.protocol.api_versions import api_versions_response
 from kustos.wire import Message
@@ -99,17 +100,24 @@ class MetadataApis:
                 return self._alter_scram(made, request)
         raise RefusedFrameError(f"API {opened.row.api_key} is not served here")
 
+    async def _changed(self, request: StoreRequest) -> tuple[Any, ...]:
+        """Return the results of a change; raise `RefusedFrameError` where nothing may be acknowledged."""
+        try:
+            return await self.writer.submit(request)
+        except (MetadataError, WriterBusyError, WriterClosedError) as error:
+            raise RefusedFrameError(f"the metadata was not changed: {error}") from error
+
     async def _create_acls(self, made: type[Message], request: Message) -> Message:
         if admin.has_filter_codes(request):
             return admin.failed_creations(made, request)
         asked = [admin.creation_of(item) for item in request.creations]
         bindings = tuple(item for item in asked if isinstance(item, AclBinding))
-        return admin.created_acls(made, asked, await self.writer.submit(CreateAcls(bindings)))
+        return admin.created_acls(made, asked, await self._changed(CreateAcls(bindings)))
 
     async def _delete_acls(self, made: type[Message], request: Message) -> Message:
         filters = tuple(admin.filter_of(item) for item in request.filters)
-        return admin.deleted_acls(made, await self.writer.submit(DeleteAcls(filters)))
+        return admin.deleted_acls(made, await self._changed(DeleteAcls(filters)))
 
     async def _alter_scram(self, made: type[Message], request: Message) -> Message:
         deletions, upsertions = admin.alterations_of(request)
-        return admin.altered_scram(made, await self.writer.submit(AlterScram(deletions, upsertions)))
+        return admin.altered_scram(made, await self._changed(AlterScram(deletions, upsertions)))

@@ -10,12 +10,13 @@ from structlog.testing import capture_logs
 
 from kustos.acl import AclOperation, KafkaPrincipal, ResourceType
 from kustos.authorizer import AuthorizerNotReadyError, StandardAuthorizer
-from kustos.gateway.local import AuthorizerPublisher
+from kustos.gateway.local import AuthorizerPublisher, MetadataApis
 from kustos.gateway.writer import MetadataWriter
 from kustos.metadata.format import format_directory
 from kustos.metadata.image import AclAdded, AclRemoved, MetadataDelta
 from kustos.metadata.store import CreateAcls, MetadataStore
-from tests.property.protocol_requests import allow
+from tests.property.protocol_requests import ALL_ALLOWED, allow
+from tests.unit.gateway.session_worlds import World, create_acls
 
 PRINCIPAL = KafkaPrincipal("User", "alice")
 
@@ -40,6 +41,20 @@ async def test_what_was_acknowledged_is_in_force(tmp_path: Path) -> None:
         assert session.decide(AclOperation.READ, ResourceType.TOPIC, name).allowed
         assert publisher.offset == store.last_offset
     await writer.close()
+
+
+async def test_a_change_that_cannot_be_ends_the_client_with_a_reason(tmp_path: Path) -> None:
+    world = World(ALL_ALLOWED)
+    format_directory(tmp_path / "log")
+    writer = MetadataWriter(MetadataStore.open(tmp_path / "log"))
+    apis = MetadataApis(writer, world.cluster, dict)
+    await writer.close()
+    world.serve = apis.serve  # type: ignore[method-assign]
+    with capture_logs() as logs:
+        world.session.take([create_acls(1)])
+        await world.settle()
+    assert world.closed == ["the metadata was not changed: the metadata writer has ended"]
+    assert logs == []
 
 
 @pytest.mark.parametrize("fault", ["unknown id", "a bug"])
