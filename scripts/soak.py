@@ -19,7 +19,8 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 RESULTS: Final = ROOT / "soak" / "results.md"
 COMPARISON: Final = "tests/differential/test_standard_authorizer.py"
 DECISIONS: Final = re.compile(r"^\.?KUSTOS_SEED=\d+: (\d+) decisions in (\d+) worlds", re.MULTILINE)
-EXAMPLES: Final = re.compile(r"(\d+) passing examples")
+EXAMPLES: Final = re.compile(r"^    - (\d+) passing", re.MULTILINE)
+STATISTICS: Final = re.compile(r"^=+ Hypothesis Statistics =+$", re.MULTILINE)
 CHECKS: Final = 10_000_000
 HEADER: Final = """\
 # Soak runs
@@ -46,7 +47,7 @@ def pytest(arguments: Sequence[str], environment: Mapping[str, str]) -> tuple[st
         check=False,
     )
     if done.returncode:
-        sys.stdout.write(done.stdout)
+        sys.stdout.write(STATISTICS.split(done.stdout)[0])
     return done.stdout, done.returncode == 0
 
 

@@ -40,3 +40,23 @@ def test_every_page_is_in_the_navigation() -> None:
     navigation = yaml.safe_load(settings)["nav"]
     written = {str(page.relative_to(ROOT / "docs")) for page in (ROOT / "docs").rglob("*.md")}
     assert pages(navigation) == written
+
+
+def test_links_of_the_pages_beside_the_code_lead_somewhere() -> None:
+    # mkdocs looks at those below docs/
+    links = [
+        (page.name, target.split("#")[0])
+        for page in ROOT.glob("*.md")
+        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text())
+    ]
+    assert len(links) > 5
+    assert [link for link in links if not (ROOT / link[1]).exists()] == []
+
+
+def test_no_page_names_a_make_target_that_is_not_there() -> None:
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    targets |= {f"bench-{path.stem}" for path in (ROOT / "benchmarks").glob("*.py")}
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+    named = {word for page in pages for word in re.findall(r"(?:`|^|\$ )make ([a-z-]+)", page.read_text())}
+    assert {"demo", "test"} <= named
+    assert named <= targets
