@@ -22,11 +22,14 @@ STORIES: tuple[Story, ...] = (
     *cases_topics.READING,
     *cases_groups.ASKING,
     *cases_topics.PRODUCE_STORIES,
+    *cases_topics.WRITTEN,
+    *cases_topics.MALFORMED_STORIES,
     *cases_groups.WITH_OFFSETS,
     *cases_groups.JOINING,
     *cases_admin.LOOKING,
     *cases_topics.AUTO_CREATION,
     *cases_admin.CHANGING,
+    *cases_topics.CLOSING,
 )
 """In the order in which they are played: first those that change nothing."""
 

@@ -15,7 +15,6 @@ from tests.conformance.equality.world import (
     FEW,
     MIXED,
     NOBODY,
-    READER,
     SOME,
     SUPER,
     THREE,
@@ -105,7 +104,7 @@ def delete(
 PAY, STRANGE = {"name": "pay-{run}"}, {"name": "x-{run}"}
 PAY_ID = {"name": None, "topic_id": TopicId("pay-{run}")}
 STRANGE_ID = {"name": None, "topic_id": TopicId("x-{run}")}
-DELETERS = (SUPER, NOBODY, SOME, MIXED, READER)
+DELETERS = (SUPER, NOBODY, SOME, MIXED)
 DELETIONS = (
     delete("by name", DELETERS, PAY, STRANGE),
     delete("missing ones", DELETERS, PAY, {"name": "pay-missing"}, {"name": "gone"}),

@@ -118,6 +118,9 @@ MALFORMED = {
 }
 """Payloads that a broker refuses, each by its defect."""
 
+LATEST = (11, 13)
+"""Enough versions of Produce to see with and without topic ids; a payload is read alike in all."""
+
 PRODUCE_STORIES = (
     produce("to one", EVERYBODY, produced("orders")),
     produce("to several", (*FEW, READER), produced("orders", "pay-secret", "other", "hidden")),
@@ -139,18 +142,23 @@ PRODUCE_STORIES = (
     ),
     produce("a transactional id without need", FEW, produced("orders"), transactional_id="x-1"),
     produce("an empty payload", FEW, produced("orders", "other", data=b"")),
-    *[
-        produce(f"a batch that {what}", FEW, produced("orders", "other", data=data))
-        for what, data in MALFORMED.items()
-    ],
-    *[
-        silent(f"a batch that {what}", (SUPER, SOME), produced("orders", data=data))
-        for what, data in MALFORMED.items()
-    ],
     silent("to one without an answer", FEW, produced("orders")),
     silent("to several without an answer", FEW, produced("orders", "other")),
     silent("in a denied transaction without an answer", FEW, produced("orders", data=MADE_UP_TRANSACTION)),
 )
+
+
+MALFORMED_STORIES = (
+    *[
+        replace(produce(f"a batch that {what}", FEW, produced("orders", "other", data=data)), versions=LATEST)
+        for what, data in MALFORMED.items()
+    ],
+    *[
+        replace(silent(f"a batch that {what}", (SUPER, SOME), produced("orders", data=data)), versions=LATEST)
+        for what, data in MALFORMED.items()
+    ],
+)
+"""Played when what was written has been compared: Kafka stores some of it, kustos none."""
 
 
 def fetched(*names: str, partitions: tuple[int, ...] = (0,), offset: int = 0) -> list[dict[str, Any]]:
@@ -247,6 +255,43 @@ OFFSET_STORIES = (
     offsets("of a topic twice", FEW, [*listed("orders"), *listed("other"), *listed("orders")]),
     offsets("of a partition twice", FEW, listed("orders", "other", partitions=(0, 0))),
     offsets("of nothing", FEW, []),
+)
+
+
+WRITTEN = (
+    Story(
+        title="of all that was written",
+        steps=(
+            Step(
+                api=LIST_OFFSETS,
+                fields={
+                    "replica_id": -1,
+                    "topics": listed("orders", "other", "hidden", "pay-in", "pay-secret"),
+                },
+                settles=True,
+                good=True,
+            ),
+            fetching(fetched("orders", "other", "hidden", "pay-in", "pay-secret")),
+        ),
+        users=(SUPER,),
+        versions=(7, 8),
+    ),
+)
+"""What the Produces left behind: as many records, and the same."""
+
+CLOSING = (
+    Story(
+        title="that there are in the end",
+        steps=(Step(api=METADATA, fields={"topics": None}, settles=True, good=True),),
+        users=(SUPER,),
+        versions=(8, 8),
+    ),
+    Story(
+        title="that there are in the end",
+        steps=(Step(api=ApiKey.LIST_GROUPS, fields={}, settles=True),),
+        users=(SUPER,),
+        versions=(5, 5),
+    ),
 )
 
 
