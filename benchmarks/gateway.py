@@ -88,9 +88,7 @@ class Load:
     def create_topic(self) -> None:
         """Create the topic, through whatever is at the address."""
         common = ("--bootstrap-server", self.bootstrap, "--command-config", str(self.properties))
-        self.run(
-            f"{TOOLS}.TopicCommand", *common, "--create", "--topic", TOPIC, "--partitions", "1"
-        )
+        self.run(f"{TOOLS}.TopicCommand", *common, "--create", "--topic", TOPIC, "--partitions", "1")
 
     def produce(self) -> float:
         """Return records per second."""
