@@ -24,14 +24,11 @@ from kustos.client.errors import (
 from kustos.client.sasl import connect
 from kustos.client.settings import ClientSettings
 from kustos.metadata.scram import ScramMechanism, salted_password
-from kustos.runtime import Entropy, SystemEntropy
+from kustos.runtime import Entropy, SystemEntropy, random_text
 from kustos.wire import Message, MessageCodec
 from kustos.wire.api_keys import ApiKey
 
 _Item = TypeVar("_Item")
-
-SALT_BYTES: Final = 32
-"""As long as SHA-256's output; RFC 7677 asks for 4096 iterations and says nothing of salts."""
 
 MAX_ITEMS: Final = 1000
 """ACLs, filters or users in one request: a controller takes 10,000 records in one batch, and a
@@ -178,7 +175,7 @@ class AdminClient:
 
         A cluster takes each user once in a request: two mechanisms of one user are two calls.
         """
-        salts = [self._entropy.token_bytes(SALT_BYTES) for _ in upsertions]
+        salts = [random_text(self._entropy).encode() for _ in upsertions]
 
         def build(codec: MessageCodec) -> Message:
             upsertion, deletion = (

@@ -17,6 +17,7 @@ from kustos.metadata.features import (
     SCRAM_LEVEL,
     metadata_version_name,
 )
+from kustos.metadata.ids import new_uuid, uuid_of_text, uuid_text
 from kustos.metadata.image import MetadataImage, image_of, scram_record
 from kustos.metadata.loader import load
 from kustos.metadata.log import (
@@ -29,15 +30,13 @@ from kustos.metadata.log import (
     TornTail,
     encode_snapshot,
     layout,
-    uuid_of_text,
-    uuid_text,
 )
 from kustos.metadata.records import FeatureLevelRecord, MetadataRecord
 from kustos.metadata.scram import ScramCredential, ScramMechanism
 from kustos.runtime import Clock, Entropy, FileSystemStorage, Storage, SystemClock, SystemEntropy
 from kustos.runtime.storage import PRIVATE_FILE_MODE
 
-DECOY_SECRET_FILE: Final = "kustos.secret"
+DECOY_SECRET_FILE: Final = "kustos.secret"  # noqa: S105  # its name
 """Beside `meta.properties`: what the decoy salts of unknown SCRAM users are derived from."""
 DECOY_SECRET_SIZE_BYTES: Final = 32
 
@@ -64,7 +63,7 @@ class DirectoryInfo:
     has_decoy_secret: bool
 
 
-def format_directory(  # noqa: PLR0913 - each is an option of the command
+def format_directory(
     directory: Path,
     *,
     cluster_id: str | None = None,
@@ -90,7 +89,7 @@ def format_directory(  # noqa: PLR0913 - each is an option of the command
     if storage.exists(directory / META_PROPERTIES):
         raise DirectoryError(f"`{directory}` is formatted already; choose another directory or remove it")
     properties = MetaProperties(
-        _cluster_id(cluster_id, entropy), _node_id(node_id), directory_id=entropy.uuid()
+        _cluster_id(cluster_id, entropy), _node_id(node_id), directory_id=new_uuid(entropy)
     )
     records = _bootstrap_records(metadata_version, scram_users, acls, entropy)
     partition = directory / METADATA_PARTITION
@@ -102,7 +101,7 @@ def format_directory(  # noqa: PLR0913 - each is an option of the command
         ):
             raise DirectoryError(f"`{partition}` holds a log already; choose another directory or remove it")
         snapshot = encode_snapshot(records, epoch=0, timestamp_ms=clock.wall_ms())
-        storage.write(partition / BOOTSTRAP_SNAPSHOT.file_name, snapshot)
+        storage.write(partition / BOOTSTRAP_SNAPSHOT.file_name, snapshot, PRIVATE_FILE_MODE)
         storage.write(partition / layout.PARTITION_METADATA, layout.encode_partition_metadata())
         secret = entropy.token_bytes(DECOY_SECRET_SIZE_BYTES)
         storage.write(directory / DECOY_SECRET_FILE, secret, PRIVATE_FILE_MODE)
@@ -148,7 +147,7 @@ def describe_directory(directory: Path, storage: Storage | None = None) -> Direc
 
 def _cluster_id(text: str | None, entropy: Entropy) -> str:
     if text is None:
-        return uuid_text(entropy.uuid())
+        return uuid_text(new_uuid(entropy))
     try:
         uuid_of_text(text)
     except ValueError as error:

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from kustos.metadata.errors import LogDamagedError, MetadataError, RecordError, ReplayError
+from kustos.metadata.features import METADATA_VERSION_FEATURE
 from kustos.metadata.image import ImageBuilder, MetadataImage
 from kustos.metadata.log import LogReader
 from kustos.metadata.records import MetadataRecord, decode_record
@@ -41,7 +42,23 @@ def load(directory: Path, storage: Storage) -> tuple[LogReader, ImageBuilder]:
     builder = ImageBuilder()
     replay_batches(builder, reader.snapshot(), directory)
     replay_batches(builder, reader.batches(), directory)
+    if METADATA_VERSION_FEATURE not in builder.view().features:
+        # nothing was ever written but the beginning of epochs, perhaps by a start that crashed
+        replay_batches(builder, reader.legacy_bootstrap(), directory)
     return reader, builder
+
+
+def require_beginning(image: MetadataImage, directory: Path) -> None:
+    """Raise `LogDamagedError` if the first records of a log are not there.
+
+    Each formatted directory, of any Kafka, sets metadata.version before anything else. Without the file
+    that holds it, the first users and ACLs, denials among them, would silently be missing too.
+    """
+    if METADATA_VERSION_FEATURE not in image.features:
+        raise LogDamagedError(
+            f"the log in `{directory}` lacks its beginning: no record sets metadata.version; a snapshot "
+            "is missing, restore the directory from a copy"
+        )
 
 
 def read_image(directory: Path, storage: Storage | None = None) -> MetadataImage:

@@ -10,7 +10,6 @@ MIN_ITERATIONS: Final = 4096
 """RFC 7677 section 4, and Kafka's lower bound."""
 MAX_ITERATIONS: Final = 16384
 """Kafka's upper bound: each first round of a login costs so many hash rounds somewhere."""
-DEFAULT_SALT_SIZE_BYTES: Final = 16
 
 
 @unique

@@ -24,7 +24,7 @@ from kustos.metadata.control import (
 )
 from kustos.metadata.errors import DirectoryError, MetadataError
 from kustos.metadata.image import ImageBuilder, MetadataDelta, MetadataImage, MetadataPublisher
-from kustos.metadata.loader import load
+from kustos.metadata.loader import load, require_beginning
 from kustos.metadata.log import LOCK_FILE, META_PROPERTIES, LogReader, LogWriter, MetaProperties
 from kustos.metadata.records import AbortTransactionRecord
 from kustos.runtime import Clock, Entropy, FileSystemStorage, Storage, StorageLock, SystemClock, SystemEntropy
@@ -92,7 +92,8 @@ class MetadataStore:
         """Return the store of a formatted directory, recovered and locked.
 
         Raises `DirectoryError` if it is not formatted, `StorageLockedError` if another writer has it,
-        `LogDamagedError` (file, offset, remedy) for damage that is no torn tail.
+        `LogDamagedError` (file, offset, remedy) for damage that is no torn tail, `LogFailedError` if the
+        disk does not take the first write.
         """
         storage, clock, entropy = (
             storage or FileSystemStorage(),
@@ -109,9 +110,14 @@ class MetadataStore:
         lock = storage.lock(directory / LOCK_FILE)
         try:
             reader, builder = load(directory, storage)
+            require_beginning(builder.view(), directory)
             log = LogWriter(directory, storage, clock, reader)
-            log.begin_epoch(properties.node_id)
-            image = _settle(reader, builder, log)
+            try:
+                log.begin_epoch(properties.node_id)
+                image = _settle(reader, builder, log)
+            except BaseException:
+                log.close()
+                raise
         except BaseException:
             lock.release()
             raise
@@ -159,6 +165,8 @@ class MetadataStore:
         """
         if self._publish_failure is not None:
             raise self._publish_failure
+        # what needs no record is no longer answered either
+        self._writer.require_working()
         builder = ImageBuilder(self._image)
         answers: list[tuple[Any, ...]] = []
         batches, deltas = [], []
@@ -202,8 +210,8 @@ class MetadataStore:
                 # whatever went wrong in there, what it now enforces is unknown: no change is acknowledged
                 except Exception as error:
                     self._publish_failure = PublishFailedError(
-                        f"`{type(publisher).__name__}` failed at offset {delta.last_offset}; the change is in "
-                        "the log but not in force everywhere, restart this node"
+                        f"`{type(publisher).__name__}` failed at offset {delta.last_offset}; the change is "
+                        "in the log but not in force everywhere, restart this node"
                     )
                     raise self._publish_failure from error
 
@@ -215,8 +223,6 @@ def _settle(reader: LogReader, builder: ImageBuilder, log: LogWriter) -> Metadat
         abort = AbortTransactionRecord("the writer restarted")
         builder.replay(abort)
         log.append([[abort]])
-    if reader.legacy_bootstrap is not None:
-        records = list(builder.view().records())
-        if records:
-            log.append([records])
+    if reader.bootstrapped:
+        log.append([list(builder.view().records())])
     return builder.build(log.last_offset, log.epoch)

@@ -1,7 +1,7 @@
 """The only home of time, randomness and files: real here, replaceable in tests."""
 
 from kustos.runtime.clock import Clock, SystemClock
-from kustos.runtime.entropy import Entropy, SystemEntropy
+from kustos.runtime.entropy import Entropy, SystemEntropy, base36_text, random_text
 from kustos.runtime.storage import (
     AppendFile,
     FileSystemStorage,
@@ -20,4 +20,6 @@ __all__ = [
     "StorageLockedError",
     "SystemClock",
     "SystemEntropy",
+    "base36_text",
+    "random_text",
 ]

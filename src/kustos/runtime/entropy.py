@@ -2,7 +2,11 @@
 
 import secrets
 import uuid
-from typing import Protocol
+from typing import Final, Protocol
+
+TEXT_BITS: Final = 130
+TEXT_SOURCE_SIZE_BYTES: Final = -(-TEXT_BITS // 8)
+_DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
 class Entropy(Protocol):
@@ -27,3 +31,18 @@ class SystemEntropy:
     def uuid(self) -> uuid.UUID:
         """Return a random (version 4) UUID."""
         return uuid.uuid4()
+
+
+def random_text(entropy: Entropy) -> str:
+    """Return 130 random bits in Kafka's form, base 36: a SCRAM nonce, or a salt as its tools make them."""
+    return base36_text(entropy.token_bytes(TEXT_SOURCE_SIZE_BYTES))
+
+
+def base36_text(data: bytes) -> str:
+    """Return the first 130 bits of at least 17 bytes in base 36, without leading zeros."""
+    number = int.from_bytes(data) >> (len(data) * 8 - TEXT_BITS)
+    digits = ""
+    while number:
+        number, digit = divmod(number, len(_DIGITS))
+        digits = _DIGITS[digit] + digits
+    return digits or "0"

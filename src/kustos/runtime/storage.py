@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Final, Protocol, Self
 
 PRIVATE_FILE_MODE: Final = 0o600
+"""For what holds secrets, and keys of passwords are such: the log and its snapshots too."""
 DEFAULT_FILE_MODE: Final = 0o644
 
 
@@ -58,7 +59,7 @@ class Storage(Protocol):
         """Create a directory and its parents, durably; one that exists is fine."""
 
     def open_append(self, path: Path) -> AppendFile:
-        """Open a file for appending; create it, durably, if there is none."""
+        """Open a file for appending; create it, durably and for its owner alone, if there is none."""
 
     def write(self, path: Path, data: bytes, mode: int = DEFAULT_FILE_MODE) -> None:
         """Put a file there with this content, durably and at once: readers see all of it or the old one."""
@@ -93,7 +94,7 @@ class FileSystemStorage:
         _sync_directory(path.parent)
 
     def open_append(self, path: Path) -> AppendFile:
-        """Open a file for appending; create it, durably, if there is none."""
+        """Open a file for appending; create it, durably and for its owner alone, if there is none."""
         is_new = not path.exists()
         file = _PosixAppendFile(path)
         if is_new:
@@ -127,7 +128,7 @@ class _PosixAppendFile:
 
     def __init__(self, path: Path) -> None:
         self._descriptor = os.open(
-            path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, DEFAULT_FILE_MODE
+            path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, PRIVATE_FILE_MODE
         )
 
     def append(self, data: bytes) -> None:
@@ -142,7 +143,10 @@ class _PosixAppendFile:
         os.ftruncate(self._descriptor, size_bytes)
 
     def close(self) -> None:
-        os.close(self._descriptor)
+        # the number will soon be another file's: nothing more is ever written to it
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
 
 
 class _PosixLock:

@@ -179,6 +179,8 @@ def zigzag(value: int) -> bytes:
 
 _VARINT_BITS: Final = 28
 _VARLONG_BITS: Final = 63
+_LAST_BYTE_BITS: Final = {_VARINT_BITS: 4, _VARLONG_BITS: 1}
+"""Where the last byte begins, and how many of its bits belong to 32 or 64: Java drops the others."""
 
 
 def _read_zigzag(buffer: bytes, position: int, end: int, bits: int) -> tuple[int, int]:
@@ -188,8 +190,8 @@ def _read_zigzag(buffer: bytes, position: int, end: int, bits: int) -> tuple[int
         position += 1
         number |= (byte & 0x7F) << shift
         if byte < 0x80:
-            if byte == 0 and shift:
-                raise CorruptBatchError("a varint is longer than its value needs")
+            if (byte == 0 and shift) or (shift == bits and byte >> _LAST_BYTE_BITS[bits]):
+                raise CorruptBatchError("a varint is longer than its value needs or holds more than it can")
             return (number >> 1) ^ -(number & 1), position
         shift += 7
         if shift > bits:

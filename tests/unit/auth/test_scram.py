@@ -21,8 +21,9 @@ from kustos.auth import (
 )
 from kustos.auth.mechanisms import Challenge, Proven
 from kustos.auth.mechanisms.scram import ScramClient
-from kustos.auth.mechanisms.scram_keys import ScramCredential, auth_message, exclusive_or, random_text
+from kustos.auth.mechanisms.scram_keys import ScramCredential, auth_message, exclusive_or
 from kustos.auth.mechanisms.scram_messages import ClientFirst, ServerFinal, ServerFirst
+from kustos.runtime import random_text
 from tests.unit.auth.worlds import (
     CREDENTIALS,
     OTHER_PASSWORD,

@@ -21,7 +21,8 @@ from kustos.auth import (
     SendFrame,
 )
 from kustos.auth.mechanisms import ClientMechanism, MechanismFactory
-from kustos.auth.mechanisms.scram_keys import ScramCredential, random_text
+from kustos.auth.mechanisms.scram_keys import ScramCredential
+from kustos.runtime import random_text
 from kustos.wire import (
     Message,
     codec_versions,

@@ -26,7 +26,6 @@ from kustos.auth.mechanisms.scram_keys import (
     ScramHash,
     auth_message,
     exclusive_or,
-    random_text,
 )
 from kustos.auth.mechanisms.scram_messages import (
     ClientFinal,
@@ -36,7 +35,7 @@ from kustos.auth.mechanisms.scram_messages import (
     ServerFirst,
     escape_name,
 )
-from kustos.runtime import Entropy
+from kustos.runtime import Entropy, random_text
 
 CredentialLookup = Callable[[str, ScramHash], ScramCredential | None]
 """(user name, mechanism) → the stored credential, None if there is none; answers from memory."""

@@ -6,13 +6,10 @@ from dataclasses import dataclass, field
 from enum import Enum, unique
 from typing import Final, Protocol
 
-from kustos.runtime import Entropy
+from kustos.runtime import base36_text
 
 MIN_ITERATIONS: Final = 4096
 """RFC 7677 section 4; less is refused on both sides, as in Kafka."""
-
-_NONCE_BITS: Final = 130
-_DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
 @unique
@@ -70,20 +67,6 @@ class ScramCredential(Protocol):
         """Rounds of the password's hash."""
 
 
-def random_text(entropy: Entropy) -> str:
-    """Return 130 random bits in Kafka's form, base 36: a nonce, or a salt as its tools make them."""
-    return _base36(entropy.token_bytes(17))
-
-
-def _base36(data: bytes) -> str:
-    number = int.from_bytes(data) >> (len(data) * 8 - _NONCE_BITS)
-    digits = ""
-    while number:
-        number, digit = divmod(number, len(_DIGITS))
-        digits = _DIGITS[digit] + digits
-    return digits or "0"
-
-
 def auth_message(client_first_bare: bytes, server_first: bytes, client_final_without_proof: bytes) -> bytes:
     """Return what both sides sign."""
     return b",".join((client_first_bare, server_first, client_final_without_proof))
@@ -134,5 +117,5 @@ class ScramDecoys:
             name = b"\0".join((purpose, scram_hash.mechanism_name.encode(), username.encode()))
             return hmac.digest(self._secret, name, scram_hash.value)
 
-        salt = _base36(derived(b"salt")).encode()
+        salt = base36_text(derived(b"salt")).encode()
         return _DecoyCredential(salt, derived(b"stored key"), derived(b"server key"), self._iterations)

@@ -27,12 +27,10 @@ from kustos.metadata.features import (
 )
 from kustos.metadata.format import ScramUser
 from kustos.metadata.scram import MAX_ITERATIONS, MIN_ITERATIONS, ScramMechanism, scram_credential
-from kustos.runtime import SystemEntropy
+from kustos.runtime import SystemEntropy, random_text
 
 MAX_ACL_FILE_BYTES: Final = 64 * 1024 * 1024
 """Some 300,000 ACLs; the bootstrap is built in memory."""
-
-SALT_BYTES: Final = 32
 
 _SCRAM: Final = re.compile(r"\s*(?P<mechanism>[A-Za-z0-9-]+)\s*=\s*\[(?P<fields>.*)\]\s*", re.DOTALL)
 _FIELD: Final = re.compile(r'\s*([a-z-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^,"]*?))\s*(?:,|$)')
@@ -101,7 +99,7 @@ def _scram_user(text: str) -> ScramUser:
     password = read_password(
         f"password of `{name}`", Path(file) if file else None, fields.get("password-env")
     )
-    salt = SystemEntropy().token_bytes(SALT_BYTES)
+    salt = random_text(SystemEntropy()).encode()
     return ScramUser(name, mechanism, scram_credential(mechanism, password, salt, iterations))
 
 

@@ -31,6 +31,7 @@ from kustos.metadata.control.results import (
     ControlResult,
 )
 from kustos.metadata.errors import RecordError
+from kustos.metadata.ids import new_uuid
 from kustos.metadata.image import MetadataImage, acl_record
 from kustos.metadata.records import MetadataRecord, RemoveAccessControlEntryRecord
 from kustos.metadata.records.fields import string_field
@@ -81,11 +82,9 @@ def create_acls(
 
 
 def _new_id(image: MetadataImage, taken: set[UUID], entropy: Entropy) -> UUID:
-    # Kafka's Uuid.randomUuid also avoids texts that begin with a dash, which tools take for an option
-    while True:
-        acl_id = entropy.uuid()
-        if acl_id not in image.acls and acl_id not in taken and acl_id.bytes[0] >> 2 != 0x3E:
-            return acl_id
+    while (acl_id := new_uuid(entropy)) in image.acls or acl_id in taken:
+        continue
+    return acl_id
 
 
 def new_acl_error(binding: AclBinding, metadata_version: int) -> ApiError | None:
@@ -198,7 +197,7 @@ def describe_acls(
 ) -> dict[ResourcePattern, list[AccessControlEntry]]:
     """Return the matching entries by pattern; no pattern is there without entries."""
     found: dict[ResourcePattern, list[AccessControlEntry]] = {}
-    for binding in image.acl_ids:
+    for binding in image.acls.values():
         if asked.matches(binding):
             found.setdefault(binding.pattern, []).append(binding.entry)
     return found

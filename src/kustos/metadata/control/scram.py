@@ -152,12 +152,12 @@ def _record(asked: Alteration) -> MetadataRecord:
 
 
 def describe_scram(image: MetadataImage, users: Sequence[str] = ()) -> tuple[ScramDescribeResult, ...]:
-    """Return one result per distinct user asked for; for none asked, one per user there is."""
+    """Return one result per distinct user asked for; for none asked, one per user there is, by name."""
     known: dict[str, list[ScramCredentialInfo]] = {}
     for (user, mechanism), credential in image.scram_credentials.items():
         known.setdefault(user, []).append(ScramCredentialInfo(mechanism, credential.iterations))
     counts: dict[str, int] = {}
-    for user in users or known:
+    for user in users or sorted(known):
         counts[user] = counts.get(user, 0) + 1
     return tuple(_describe(user, count, known.get(user)) for user, count in counts.items())
 
@@ -169,4 +169,4 @@ def _describe(user: str, count: int, known: list[ScramCredentialInfo] | None) ->
     if known is None:
         message = "Attempt to describe a user credential that does not exist: "
         return ScramDescribeResult(user, error=ApiError(ErrorCode.resource_not_found, message + user))
-    return ScramDescribeResult(user, tuple(known))
+    return ScramDescribeResult(user, tuple(sorted(known, key=lambda each: each.mechanism)))

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any, Final
 from uuid import UUID
 
 from kustos.acl import AclBinding
 from kustos.metadata.features import METADATA_VERSION_FEATURE, MINIMUM_LEVEL
+from kustos.metadata.image.maps import FrozenMap
 from kustos.metadata.records import (
     AccessControlEntryRecord,
     DelegationTokenRecord,
@@ -20,14 +20,14 @@ from kustos.metadata.scram import ScramCredential
 ScramKey = tuple[str, int]
 """User name and mechanism code (a `ScramMechanism`, or a number that nobody knows)."""
 
-_NOTHING: Final[Mapping[Any, Any]] = MappingProxyType({})
+_NOTHING: Final[FrozenMap[Any, Any]] = FrozenMap()
 
 
 @dataclass(frozen=True, slots=True)
 class MetadataImage:
     """Everything that concerns security, as of `offset` (-1: before the first record) in `epoch`.
 
-    `acl_ids` is the inverse of `acls`: Kafka holds no two equal ACLs.
+    `acl_ids` is the inverse of `acls`: Kafka holds no two equal ACLs. Entries are in no promised order.
     """
 
     offset: int = -1
@@ -35,7 +35,9 @@ class MetadataImage:
     features: Mapping[str, int] = field(default_factory=lambda: _NOTHING)
     acls: Mapping[UUID, AclBinding] = field(default_factory=lambda: _NOTHING)
     acl_ids: Mapping[AclBinding, UUID] = field(default_factory=lambda: _NOTHING)
-    scram_credentials: Mapping[ScramKey, ScramCredential] = field(default_factory=lambda: _NOTHING, repr=False)
+    scram_credentials: Mapping[ScramKey, ScramCredential] = field(
+        default_factory=lambda: _NOTHING, repr=False
+    )
     delegation_tokens: Mapping[str, DelegationTokenRecord] = field(default_factory=lambda: _NOTHING)
 
     @property

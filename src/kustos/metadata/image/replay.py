@@ -1,12 +1,11 @@
 """Records become state: one record at a time, copy on first write.
 
-A builder starts from an image and copies a map only when a record touches it, so that a batch costs
-one copy of what it changes and the image it started from stays as it was. Records between Begin and
-End of a metadata transaction (KIP-868) are held back, and dropped by an Abort.
+A builder starts from an image and drafts a map only when a record touches it; a draft copies the few
+entries around a change (`kustos.metadata.image.maps`), and the image it started from stays as it was.
+Records between Begin and End of a metadata transaction (KIP-868) are held back, and dropped by an Abort.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from types import MappingProxyType
 from typing import Any, Final
 
 from kustos.acl import (
@@ -31,6 +30,7 @@ from kustos.metadata.image.changes import (
     ScramCredentialSet,
 )
 from kustos.metadata.image.image import EMPTY_IMAGE, MetadataImage
+from kustos.metadata.image.maps import DraftMap, FrozenMap
 from kustos.metadata.records import (
     AbortTransactionRecord,
     AccessControlEntryRecord,
@@ -56,7 +56,7 @@ class ImageBuilder:
 
     def __init__(self, base: MetadataImage = EMPTY_IMAGE) -> None:
         self._base = base
-        self._maps: dict[str, dict[Any, Any]] = {}
+        self._maps: dict[str, DraftMap[Any, Any]] = {}
         self._held: list[MetadataRecord] | None = None
 
     @property
@@ -82,15 +82,15 @@ class ImageBuilder:
 
     def view(self) -> MetadataImage:
         """Return the state so far without a copy; it moves on with the builder."""
-        return self.build(self._base.offset, self._base.epoch)
+        return self._image(self._base.offset, self._base.epoch, self._maps)
 
     def build(self, offset: int, epoch: int) -> MetadataImage:
-        """Return the state as an image; the builder is done with then."""
-        return MetadataImage(
-            offset,
-            epoch,
-            **{name: self._frozen(name) for name in _MAPS},
-        )
+        """Return the state as an image."""
+        return self._image(offset, epoch, {name: draft.freeze() for name, draft in self._maps.items()})
+
+    def _image(self, offset: int, epoch: int, changed: Mapping[str, Mapping[Any, Any]]) -> MetadataImage:
+        maps = {name: changed.get(name, getattr(self._base, name)) for name in _MAPS}
+        return MetadataImage(offset, epoch, **maps)
 
     def _replay_in_transaction(
         self, held: list[MetadataRecord], record: MetadataRecord
@@ -111,19 +111,16 @@ class ImageBuilder:
             return None
         return _APPLY[type(record)](self, record)
 
-    def _frozen(self, name: str) -> Mapping[Any, Any]:
-        changed = self._maps.get(name)
-        base: Mapping[Any, Any] = getattr(self._base, name)
-        return base if changed is None else MappingProxyType(changed)
-
-    def _map(self, name: str) -> dict[Any, Any]:
+    def _map(self, name: str) -> DraftMap[Any, Any]:
         if name not in self._maps:
-            self._maps[name] = dict(getattr(self._base, name))
+            base = getattr(self._base, name)
+            self._maps[name] = DraftMap(base if isinstance(base, FrozenMap) else FrozenMap(base.items()))
         return self._maps[name]
 
     def _look(self, name: str, key: object) -> Any:
-        known = self._maps.get(name)
-        return (getattr(self._base, name) if known is None else known).get(key)
+        draft = self._maps.get(name)
+        known: Mapping[Any, Any] = getattr(self._base, name) if draft is None else draft
+        return known.get(key)
 
     def _add_acl(self, record: AccessControlEntryRecord) -> Change:
         binding = binding_of(record)
@@ -139,8 +136,8 @@ class ImageBuilder:
         binding: AclBinding | None = self._look("acls", record.id)
         if binding is None:
             raise ReplayError(f"the ACL id `{record.id}` is removed, but there is none")
-        del self._map("acls")[record.id]
-        del self._map("acl_ids")[binding]
+        self._map("acls").pop(record.id)
+        self._map("acl_ids").pop(binding)
         return AclRemoved(record.id, binding)
 
     def _set_scram(self, record: UserScramCredentialRecord) -> Change:
@@ -150,14 +147,13 @@ class ImageBuilder:
 
     def _remove_scram(self, record: RemoveUserScramCredentialRecord) -> Change:
         key = (record.name, record.mechanism)
-        if self._look("scram_credentials", key) is None:
+        if self._map("scram_credentials").pop(key) is None:
             raise ReplayError(f"the SCRAM credential of `{record.name}` is removed, but there is none")
-        del self._map("scram_credentials")[key]
         return ScramCredentialRemoved(*key)
 
     def _set_feature(self, record: FeatureLevelRecord) -> Change:
         if record.feature_level == 0:
-            self._map("features").pop(record.name, None)
+            self._map("features").pop(record.name)
         else:
             self._map("features")[record.name] = record.feature_level
         return FeatureLevelSet(record.name, record.feature_level)
@@ -167,7 +163,7 @@ class ImageBuilder:
         return DelegationTokenSet(record)
 
     def _remove_token(self, record: RemoveDelegationTokenRecord) -> Change:
-        if self._map("delegation_tokens").pop(record.token_id, None) is None:
+        if self._map("delegation_tokens").pop(record.token_id) is None:
             raise ReplayError(f"the delegation token `{record.token_id}` is removed, but there is none")
         return DelegationTokenRemoved(record.token_id)
 

@@ -7,8 +7,6 @@ from kustos.metadata.log.layout import (
     METADATA_PARTITION,
     MetaProperties,
     SnapshotId,
-    uuid_of_text,
-    uuid_text,
 )
 from kustos.metadata.log.reader import LogReader, TornTail
 from kustos.metadata.log.segment import SegmentReader
@@ -28,6 +26,4 @@ __all__ = [
     "TornTail",
     "encode_snapshot",
     "snapshot_batches",
-    "uuid_of_text",
-    "uuid_text",
 ]

@@ -4,7 +4,6 @@
 segments (`%020d.log`), snapshots (`%020d-%010d.checkpoint`: end offset, epoch) and three small files.
 """
 
-import base64
 import json
 import re
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from typing import Final, Self
 from uuid import UUID
 
 from kustos.metadata.errors import DirectoryError, LogDamagedError
+from kustos.metadata.ids import uuid_of_text, uuid_text
 
 METADATA_PARTITION: Final = "__cluster_metadata-0"
 META_PROPERTIES: Final = "meta.properties"
@@ -26,6 +26,7 @@ LEGACY_BOOTSTRAP: Final = "bootstrap.checkpoint"
 METADATA_TOPIC_ID: Final = UUID(int=1)
 
 _SEGMENT: Final = re.compile(r"([0-9]{20})\.log")
+_NODE_ID: Final = re.compile(r"[0-9]{1,10}")
 _SNAPSHOT: Final = re.compile(r"([0-9]{20})-([0-9]{10})\.checkpoint")
 
 
@@ -62,19 +63,6 @@ def segment_base_offset(file_name: str) -> int | None:
     return None if match is None else int(match[1])
 
 
-def uuid_text(value: UUID) -> str:
-    """Return Kafka's text form of a UUID: 22 characters of URL-safe Base64."""
-    return base64.urlsafe_b64encode(value.bytes).decode().rstrip("=")
-
-
-def uuid_of_text(text: str) -> UUID:
-    """Return the UUID that 22 characters of URL-safe Base64 spell; raise `ValueError` if they do not."""
-    data = base64.b64decode(text + "==", altchars=b"-_", validate=True)
-    if len(text) != 22 or len(data) != 16:
-        raise ValueError(f"`{text}` is no UUID in 22 characters of URL-safe Base64")
-    return UUID(bytes=data)
-
-
 @dataclass(frozen=True, slots=True)
 class MetaProperties:
     """Whose directory it is (`meta.properties`, version 1; version 0 is read too)."""
@@ -93,7 +81,7 @@ class MetaProperties:
     @classmethod
     def decode(cls, data: bytes, path: Path) -> Self:
         """Return what the file says; raise `DirectoryError` for what Kafka would not accept."""
-        entries = _properties(data, path)
+        entries = _properties(data)
         version = entries.get("version", "0")
         node_key = {"0": "broker.id", "1": "node.id"}.get(version)
         if node_key is None:
@@ -101,6 +89,8 @@ class MetaProperties:
         if "cluster.id" not in entries or node_key not in entries:
             raise DirectoryError(f"`{path}` lacks `cluster.id` or `{node_key}`, format the directory anew")
         directory_id = entries.get("directory.id")
+        if _NODE_ID.fullmatch(entries[node_key]) is None:
+            raise DirectoryError(f"`{path}` has the node id `{entries[node_key]}`, which is no number")
         try:
             return cls(
                 entries["cluster.id"],
@@ -111,13 +101,9 @@ class MetaProperties:
             raise DirectoryError(f"`{path}` is malformed: {error}") from error
 
 
-def _properties(data: bytes, path: Path) -> dict[str, str]:
-    try:
-        lines = data.decode("latin-1").splitlines()
-        stripped = [line.strip() for line in lines]
-        pairs = [line.partition("=") for line in stripped if line and line[0] not in "#!"]
-    except UnicodeDecodeError as error:  # pragma: no cover - latin-1 decodes every byte
-        raise DirectoryError(f"`{path}` is no properties file") from error
+def _properties(data: bytes) -> dict[str, str]:
+    lines = [line.strip() for line in data.decode("latin-1").splitlines()]
+    pairs = [line.partition("=") for line in lines if line and line[0] not in "#!"]
     return {key.strip(): value.strip().replace("\\:", ":").replace("\\=", "=") for key, _, value in pairs}
 
 

@@ -44,9 +44,13 @@ class LogReader:
         self.epoch = 0 if self.snapshot_id is None else self.snapshot_id.epoch
         self.epochs: list[tuple[int, int]] = []
         self.torn: TornTail | None = None
-        legacy = directory / layout.LEGACY_BOOTSTRAP
-        is_fresh = self.snapshot_id is None and not self.segments
-        self.legacy_bootstrap = legacy if is_fresh and storage.exists(legacy) else None
+        self.bootstrapped = False
+        self._legacy_bootstrap = directory / layout.LEGACY_BOOTSTRAP
+        if not self.segments and self.next_offset == 0 and layout.QUORUM_STATE in names:
+            raise LogDamagedError(
+                f"`{self._partition}` was written to, but its log is missing; "
+                "restore the directory from a copy"
+            )
 
     @property
     def segment(self) -> Path:
@@ -55,12 +59,20 @@ class LogReader:
         return self._partition / layout.segment_name(base_offset)
 
     def snapshot(self) -> Iterator[RecordBatch]:
-        """Yield the batches of the newest snapshot, or of an old bootstrap file, if there is one."""
-        path = self.legacy_bootstrap
+        """Yield the batches of the newest snapshot, if there is one."""
         if self.snapshot_id is not None:
             path = self._partition / self.snapshot_id.file_name
-        if path is not None:
             yield from snapshot_batches(self._storage.read(path), str(path))
+
+    def legacy_bootstrap(self) -> Iterator[RecordBatch]:
+        """Yield the batches of an old bootstrap file; asked for only where the log says nothing yet.
+
+        Afterwards `bootstrapped` is true, and a writer has to copy into the log what they add up to.
+        """
+        if self.snapshot_id is None and self._storage.exists(self._legacy_bootstrap):
+            data = self._storage.read(self._legacy_bootstrap)
+            yield from snapshot_batches(data, str(self._legacy_bootstrap))
+            self.bootstrapped = True
 
     def batches(self) -> Iterator[RecordBatch]:
         """Yield the batches of the log that the snapshot does not contain."""

@@ -3,8 +3,9 @@
 A crash leaves a torn tail: a last batch that is too short, or that has zeros where a sector of the disk
 was never written. It was never acknowledged, so it is cut. Anything else that is wrong was once whole
 and perhaps acknowledged; losing it could bring back a permission that was taken away, so it stops the
-start. Neither the base offset nor the epoch is under the checksum: offsets must follow one another, and
-an epoch may rise only at the leader-change batch that begins it.
+start. (So does a power cut that left a hole before a whole batch of the same write: nothing tells it
+from damage.) Neither the base offset nor the epoch is under the checksum: offsets must follow one
+another, and an epoch may rise only at the leader-change batch that begins it.
 """
 
 from collections.abc import Iterator
@@ -74,8 +75,10 @@ class SegmentReader:
             raise self._damaged("the records there are not numbered one by one")
         if batch.partition_leader_epoch < self.epoch:
             raise self._damaged(f"the epoch falls there from {self.epoch} to {batch.partition_leader_epoch}")
-        begins = self.epoch == UNKNOWN_EPOCH or begins_epoch(batch)
-        if batch.partition_leader_epoch > self.epoch and not begins:
+        begins = begins_epoch(batch)
+        if begins and batch.partition_leader_epoch == self.epoch:
+            raise self._damaged(f"the epoch {self.epoch} begins there a second time")
+        if batch.partition_leader_epoch > self.epoch and not (begins or self.epoch == UNKNOWN_EPOCH):
             raise self._damaged(f"the epoch there is {batch.partition_leader_epoch}, which never began")
 
     def _damaged(self, what: str) -> LogDamagedError:

@@ -54,13 +54,16 @@ def encode_snapshot(
 
 def snapshot_batches(data: bytes, name: str) -> Iterator[RecordBatch]:
     """Yield the batches of a snapshot; raise `LogDamagedError` unless it is whole, header to footer."""
-    position, finished, is_first = 0, False, True
+    position, next_offset, finished, is_first = 0, 0, False, True
     while position < len(data):
         try:
             batch, position = read_batch(data, position)
             controls = controls_of(batch) if batch.is_control else []
         except (CorruptBatchError, RecordError) as error:
             raise _damaged(name, f"at byte {position}: {error}") from error
+        if batch.base_offset != next_offset:
+            raise _damaged(name, f"the batch for offset {next_offset} claims {batch.base_offset}")
+        next_offset = batch.last_offset + 1
         if finished:
             raise _damaged(name, "something follows the footer")
         if is_first and not any(isinstance(each, SnapshotHeader) for each in controls):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import structlog
 
-from kustos.metadata.errors import LogFailedError
+from kustos.metadata.errors import LogDamagedError, LogFailedError
 from kustos.metadata.log import layout
 from kustos.metadata.log.reader import LogReader
 from kustos.metadata.records import LeaderChange, MetadataRecord, control_batch, encode_record
@@ -28,7 +28,7 @@ class LogWriter:
         self._storage = storage
         self._clock = clock
         self._epochs = list(reader.epochs)
-        self._failure: OSError | None = None
+        self._failure: BaseException | None = None
         self.next_offset = reader.next_offset
         self.epoch = reader.epoch
         self._file = storage.open_append(reader.segment)
@@ -55,6 +55,11 @@ class LogWriter:
         voted = 0
         if self._storage.exists(state_path):
             voted = layout.decode_quorum_epoch(self._storage.read(state_path), state_path)
+            if self.epoch > voted:
+                raise LogDamagedError(
+                    f"the metadata log in `{self._partition}` ends in epoch {self.epoch}, but "
+                    f"`{state_path.name}` knows only {voted}; restore the directory from a copy"
+                )
         epoch = max(self.epoch, voted) + 1
         # the epoch is claimed before it is used: after a crash in between, the next one is higher still
         self._storage.write(state_path, layout.encode_quorum_state(node_id, epoch))
@@ -89,12 +94,19 @@ class LogWriter:
         self._file.close()
 
     def _append_bytes(self, data: bytes) -> None:
-        if self._failure is None:
-            try:
-                self._file.append(data)
-                self._file.sync()
-            except OSError as error:
-                self._failure = error
+        self.require_working()
+        try:
+            self._file.append(data)
+            self._file.sync()
+        except BaseException as error:
+            # also after an interrupt nobody knows how much of it is in the file
+            self._failure = error
+            if not isinstance(error, OSError):
+                raise
+        self.require_working()
+
+    def require_working(self) -> None:
+        """Raise `LogFailedError` if a write failed before."""
         if self._failure is not None:
             raise LogFailedError(
                 f"the metadata log in `{self._partition}` could not be written ({self._failure}); nothing is "
