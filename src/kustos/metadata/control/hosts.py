@@ -12,6 +12,8 @@ from kustos.metadata.control.results import ApiError
 from kustos.metadata.features import CIDR_ACL_LEVEL, metadata_version_name
 
 _IPV4_RANGE: Final = re.compile(r"(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})/(\d{1,2})", re.ASCII)
+_JAVA_INT: Final = re.compile(r"[+-]?[0-9]{1,10}")
+"""What Java reads as an int, but for its bounds; Python's own `int` would take blanks and underscores."""
 
 
 def host_error(host: str, metadata_version: int) -> ApiError | None:
@@ -45,11 +47,9 @@ def _ipv4_reason(host: str) -> str:
 
 def _ipv6_reason(host: str) -> str:
     address, _, prefix = host.partition("/")
-    try:
-        number = int(prefix)
-    except ValueError:
+    if _JAVA_INT.fullmatch(prefix) is None or not -(2**31) <= int(prefix) < 2**31:
         return f"Could not parse [{host}] - invalid prefix length"
-    if not 0 <= number <= 128:
+    if not 0 <= int(prefix) <= 128:
         return f"Could not parse [{host}] - prefix length must be between 0 and 128"
     try:
         mapped = IPv6Address(address.partition("%")[0]).ipv4_mapped
