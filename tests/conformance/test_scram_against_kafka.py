@@ -66,9 +66,18 @@ def ours(kind: str, message: bytes) -> str:
         return "error"
 
 
+def unordered(answer: str) -> tuple[str, ...]:
+    """Return the parts of an answer, those of a bare client-first message in a fixed order."""
+    parts = answer.split("]")
+    if len(parts) == 5:
+        bare = base64.b64decode(parts[3].removeprefix("[")).split(b",")
+        parts[3] = repr(sorted(bare))
+    return tuple(parts)
+
+
 @pytest.mark.behaviour("B298", "B299", "B300")
 def test_eight_thousand_messages_are_read_alike() -> None:
-    """Two or more extensions are left out: Kafka puts them in a hash map's order, we keep the client's."""
+    """The order of extensions does not count: Kafka's differs from run to run, ours is the client's."""
     chance = random.Random(SEED)
     asked = [(kind, damaged(chance, kind)) for kind in chance.choices(list(SEEDS), k=COUNT)]
     probe = Path(__file__).with_name("ScramProbe.java")
@@ -81,5 +90,5 @@ def test_eight_thousand_messages_are_read_alike() -> None:
     pairs = (
         (message, ours(kind, message), answer) for (kind, message), answer in zip(asked, theirs, strict=True)
     )
-    assert [pair for pair in pairs if pair[1] != pair[2]][:5] == []
+    assert [pair for pair in pairs if unordered(pair[1]) != unordered(pair[2])][:5] == []
     assert COUNT // 10 < sum(answer != "error" for answer in theirs) < COUNT

@@ -5,6 +5,7 @@ links to each broker pass it and a leaked address shows; kustos's advertised lis
 Upstream has no authorizer: it trusts kustos, and whatever kustos let through happens.
 """
 
+import gc
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -172,6 +173,8 @@ class Scene:
 
     def begin_anew(self) -> None:
         """Forget what was recorded, once the clients and their upstream halves are gone."""
+        # a client whose exception was looked at lives on in the traceback's cycle until it is collected
+        gc.collect()
         wait_until(
             lambda: self.clients.open_count == 0 and self.upstream.open_count <= 1,
             timeout_s=SETUP_TIMEOUT_S,
