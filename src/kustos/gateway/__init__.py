@@ -1,1 +1,1 @@
-"""gateway"""
+"""The gateway: listeners, client connections, upstream links, addresses, audit sinks, metrics."""
