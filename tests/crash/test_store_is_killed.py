@@ -1,0 +1,70 @@
+"""Twenty kills of a writer: nothing acknowledged is lost, nothing is half applied."""
+
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+from kustos.metadata.format import format_directory
+from kustos.metadata.loader import read_image
+from kustos.metadata.store import MetadataStore
+from testkit.processes import spawn
+from tests.crash.store_victim import ACLS_PER_REQUEST
+
+KILLS = 20
+SEED = 20
+
+
+def run_and_kill(directory: Path, first: int, requests: int, between: bool) -> tuple[set[int], int]:
+    """Let the victim acknowledge so many requests, then kill it amid the next one.
+
+    `between`: after the write and before the fsync; else right after the fsync was let go, so that the
+    kill meets fsync, publishing or the answer. Return what was acknowledged, and the request cut short.
+    """
+    command = [sys.executable, "-m", "tests.crash.store_victim", str(directory), str(first)]
+    victim = spawn(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert victim.stdin is not None
+    assert victim.stdout is not None
+    acknowledged: set[int] = set()
+    try:
+        while True:
+            word, number = victim.stdout.readline().split()
+            if word == b"A":
+                acknowledged.add(int(number))
+                continue
+            if len(acknowledged) == requests:
+                if not between:
+                    victim.stdin.write(b"\n")
+                    victim.stdin.flush()
+                return acknowledged, int(number)
+            victim.stdin.write(b"\n")
+            victim.stdin.flush()
+    finally:
+        victim.kill()
+        rest = victim.stdout.read().split(b"\n")
+        acknowledged |= {int(line.split()[1]) for line in rest if line.startswith(b"A")}
+        victim.wait()
+
+
+def test_no_acknowledged_request_is_lost_and_none_is_half_applied(tmp_path: Path) -> None:
+    directory = tmp_path / "metadata"
+    format_directory(directory)
+    chance = random.Random(SEED)
+    acknowledged: set[int] = set()
+    unanswered: list[int] = []
+    asked = 0
+    for kill in range(KILLS):
+        done, cut = run_and_kill(directory, asked, chance.randrange(8), between=kill % 4 != 0)
+        acknowledged |= done
+        if cut not in done:
+            unanswered.append(cut)
+        asked = max(cut, *done) + 1 if done else cut + 1
+        MetadataStore.open(directory).close()
+        counts: dict[int, int] = {}
+        for binding in read_image(directory).acls.values():
+            number = int(binding.pattern.name.partition("-")[0])
+            counts[number] = counts.get(number, 0) + 1
+        assert set(counts.values()) <= {ACLS_PER_REQUEST}, "a request is half applied"
+        assert acknowledged <= counts.keys(), "an acknowledged request is lost"
+        assert counts.keys() <= acknowledged | set(unanswered), "there is what nobody asked for"
+    assert len(unanswered) >= 15
