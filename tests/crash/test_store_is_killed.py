@@ -5,6 +5,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from kustos.metadata.errors import DirectoryError
 from kustos.metadata.format import format_directory
 from kustos.metadata.loader import read_image
 from kustos.metadata.store import MetadataStore
@@ -44,6 +47,17 @@ def run_and_kill(directory: Path, first: int, requests: int, between: bool) -> t
         rest = victim.stdout.read().split(b"\n")
         acknowledged |= {int(line.split()[1]) for line in rest if line.startswith(b"A")}
         victim.wait()
+
+
+def test_a_format_that_was_killed_can_be_done_again(tmp_path: Path) -> None:
+    format_directory(tmp_path)
+    (tmp_path / "meta.properties").unlink()
+    format_directory(tmp_path)
+    store = MetadataStore.open(tmp_path)
+    store.close()
+    (tmp_path / "meta.properties").unlink()
+    with pytest.raises(DirectoryError, match="holds a log already"):
+        format_directory(tmp_path)
 
 
 def test_no_acknowledged_request_is_lost_and_none_is_half_applied(tmp_path: Path) -> None:

@@ -96,9 +96,9 @@ def format_directory(
     storage.make_directory(partition)
     lock = storage.lock(directory / LOCK_FILE)
     try:
-        if any(
-            SnapshotId.of(n) or layout.segment_base_offset(n) is not None for n in storage.names(partition)
-        ):
+        # a bootstrap snapshot alone is what a format leaves that was killed before it was done
+        names = [name for name in storage.names(partition) if name != BOOTSTRAP_SNAPSHOT.file_name]
+        if any(SnapshotId.of(n) or layout.segment_base_offset(n) is not None for n in names):
             raise DirectoryError(f"`{partition}` holds a log already; choose another directory or remove it")
         snapshot = encode_snapshot(records, epoch=0, timestamp_ms=clock.wall_ms())
         storage.write(partition / BOOTSTRAP_SNAPSHOT.file_name, snapshot, PRIVATE_FILE_MODE)
