@@ -1,6 +1,6 @@
 """One request on its way: what it says, who asks, and the decisions taken for it."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -119,6 +119,3 @@ class Exchange:
             if self.allows(check, name, listing=True):
                 bits |= 1 << operation
         return bits
-
-
-NameOf = Callable[[Message], str]

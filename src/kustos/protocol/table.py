@@ -19,6 +19,7 @@ from kustos.protocol.escapes.fetch import TOPIC_IDS_SINCE_VERSION, fetch
 from kustos.protocol.escapes.groups import (
     DESCRIBE_GROUP,
     GROUP_ITEMS,
+    OFFSETS_OF_TOPIC,
     consumer_group_describe,
     offset_fetch,
 )
@@ -69,14 +70,7 @@ PRODUCED = Items(
     code_field=None,
     inner=partitions("partition_data", "index", "partition_responses", "index", base_offset=-1),
 )
-LISTED_OFFSETS = Items(
-    "topics",
-    "topics",
-    TOPIC_NAME_OR_ID,
-    code_field=None,
-    inner=partitions("partitions", "partition_index", "partitions", "partition_index"),
-)
-COMMITTED = Items(
+PARTITIONS_OF_TOPIC = Items(
     "topics",
     "topics",
     TOPIC_NAME_OR_ID,
@@ -90,21 +84,6 @@ FETCHED = Items(
     code_field=None,
     inner=partitions(
         "partitions", "partition", "partitions", "partition_index", high_watermark=-1, records=b""
-    ),
-)
-UNFETCHED_OFFSETS = Items(
-    "topics",
-    "topics",
-    TOPIC_NAME_OR_ID,
-    code_field=None,
-    inner=partitions(
-        "partition_indexes",
-        "",
-        "partitions",
-        "partition_index",
-        committed_offset=-1,
-        committed_leader_epoch=-1,
-        metadata="",
     ),
 )
 COORDINATORS = Items("coordinator_keys", "coordinators", (("", "key"),), extra={"node_id": -1, "port": -1})
@@ -221,18 +200,18 @@ ROWS: Final[tuple[Row, ...]] = (
     ),
     Row(
         ApiKey.LIST_OFFSETS,
-        Refusal(top_field=None, items=LISTED_OFFSETS),
-        (Strip(LISTED_OFFSETS, DESCRIBE_TOPIC, "name"),),
+        Refusal(top_field=None, items=PARTITIONS_OF_TOPIC),
+        (Strip(PARTITIONS_OF_TOPIC, DESCRIBE_TOPIC, "name"),),
     ),
     Row(ApiKey.METADATA, Refusal(items=TOPIC_ENTRIES, both_below=EVERY_VERSION), escape=metadata),
     Row(
         ApiKey.OFFSET_COMMIT,
-        Refusal(top_field=None, items=COMMITTED),
-        (Gate(READ_GROUP, group_of), Strip(COMMITTED, READ_TOPIC, "name")),
+        Refusal(top_field=None, items=PARTITIONS_OF_TOPIC),
+        (Gate(READ_GROUP, group_of), Strip(PARTITIONS_OF_TOPIC, READ_TOPIC, "name")),
     ),
     Row(
         ApiKey.OFFSET_FETCH,
-        Refusal(items=UNFETCHED_OFFSETS, other_items=UNFETCHED_GROUPS),
+        Refusal(items=OFFSETS_OF_TOPIC, other_items=UNFETCHED_GROUPS),
         escape=offset_fetch,
     ),
     Row(

@@ -50,11 +50,6 @@ class References:
         return value
 
 
-def refers_elsewhere(value: str) -> bool:
-    """Return whether the value holds a reference, so that what it stands for may be a secret."""
-    return _REFERENCE.search(value) is not None
-
-
 def _from_file(path: Path) -> str:
     try:
         with path.open("rb") as file:

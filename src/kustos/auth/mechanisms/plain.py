@@ -15,7 +15,6 @@ from kustos.auth.mechanisms.base import MechanismFactory, Proven, password_bytes
 from kustos.runtime import Entropy
 
 PLAIN: Final = "PLAIN"
-PLAIN_LOGIN_MODULE: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
 _USER_PREFIX: Final = "user_"
 _KEY_SIZE: Final = 32
 _MAX_TOKENS: Final = 4  # Kafka stops counting there

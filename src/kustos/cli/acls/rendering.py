@@ -21,20 +21,6 @@ def binding_document(binding: AclBinding) -> dict[str, Any]:
     }
 
 
-def filter_document(binding_filter: AclBindingFilter) -> dict[str, Any]:
-    """Return a filter in the same shape; null means any name, principal or host."""
-    pattern, entry = binding_filter.pattern_filter, binding_filter.entry_filter
-    return {
-        "resource_type": pattern.resource_type.name,
-        "resource_name": pattern.name,
-        "pattern_type": pattern.pattern_type.name,
-        "principal": entry.principal,
-        "host": entry.host,
-        "operation": entry.operation.name,
-        "permission_type": entry.permission_type.name,
-    }
-
-
 def resource_text(binding: AclBinding) -> str:
     """Return a resource as people name it: `topic orders`, `topic app- (prefix)`, `cluster`."""
     pattern = binding.pattern

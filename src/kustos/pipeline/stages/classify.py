@@ -19,7 +19,6 @@ MAXIMUM_TIME_MS: Final = 253_402_300_799_999
 """The end of the year 9999; what claims to be later (or before 1970) is quarantined."""
 
 EVENT, DUPLICATE, QUARANTINED = "event", "duplicate", "quarantined"
-OUTCOMES: Final = (EVENT, DUPLICATE, QUARANTINED)
 
 
 def parse_lines(lines: DataFrame, *, time_zone: str = "UTC") -> DataFrame:
