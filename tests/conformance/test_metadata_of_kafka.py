@@ -1,6 +1,6 @@
 """Logs and snapshots that a real Kafka wrote, read by us; and a directory of ours, read by its tools."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -238,7 +238,22 @@ def test_kafkas_dump_reads_our_log_and_our_snapshot(tmp_path: Path, kafka_tools:
 def test_kafkas_metadata_shell_reads_our_snapshot(tmp_path: Path, kafka_tools: KafkaTools) -> None:
     partition = our_directory(tmp_path / "ours") / "__cluster_metadata-0"
     (checkpoint,) = partition.glob("*.checkpoint")
-    listing = kafka_tools.run("MetadataShell", "--snapshot", str(checkpoint), "find", "/image/acls").require()
-    assert listing.count("/byId/") >= 3
-    users = kafka_tools.run("MetadataShell", "--snapshot", str(checkpoint), "find", "/image/scram").require()
-    assert "alice" in users
+    found_by_shell(kafka_tools, checkpoint, "/image/acls", lambda listing: listing.count("/byId/") >= 3)
+    found_by_shell(kafka_tools, checkpoint, "/image/scram", lambda listing: "alice" in listing)
+
+
+def found_by_shell(
+    kafka_tools: KafkaTools, checkpoint: Path, node: str, expected: Callable[[str], bool]
+) -> None:
+    """Return when Kafka's shell finds below `node` what is expected there.
+
+    The shell answers when its reader has handed the snapshot over, which may be before its loader has
+    published it: it then shows an image that is still empty, so it is asked again.
+    """
+
+    def found() -> bool:
+        return expected(
+            kafka_tools.run("MetadataShell", "--snapshot", str(checkpoint), "find", node).require()
+        )
+
+    wait_until(found, timeout_s=60, what=f"Kafka's shell shows `{node}` of our snapshot")

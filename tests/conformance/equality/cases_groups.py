@@ -11,6 +11,7 @@ from tests.conformance.equality.world import (
     MIXED,
     NOBODY,
     READER,
+    SHARE_KEY,
     SOME,
     SUPER,
     THREE,
@@ -30,7 +31,6 @@ def find(title: str, users: tuple[str, ...], key_type: int, *keys: str, first: i
     return Story(title=title, steps=(Step(api=FIND, fields=fields),), users=users, versions=(first, 6))
 
 
-SHARE_KEY = "g-1:MXX3CjeMSyiaDEiVXWhXcg:0"
 COORDINATOR_STORIES = (
     find("of a group", EVERYBODY, 0, "g-1"),
     find("of groups", FEW, 0, "g-1", "x-1", "g-closed", "g-open", first=4),

@@ -148,9 +148,11 @@ class Theatre:
             ]
             self._must(side, ApiKey.CREATE_TOPICS, 5, {"topics": made, "timeout": 10_000})
         for side in self.sides:
-            # the group coordinator's own topic comes to be when it is first looked for
+            # a coordinator's own topic comes to be when it is first looked for
             self._eventually(side, ApiKey.FIND_COORDINATOR, 3, {"key": "g-first", "key_type": 0})
             self._eventually(side, ApiKey.FIND_COORDINATOR, 3, {"key": "t-first", "key_type": 1})
+            share = {"coordinator_keys": [world.SHARE_KEY], "key_type": 2}
+            self._eventually(side, ApiKey.FIND_COORDINATOR, 6, share)
             idempotent = {"transactional_id": None, "producer_id": -1, "producer_epoch": -1}
             self._eventually(side, ApiKey.INIT_PRODUCER_ID, 4, idempotent)
             topics = [

@@ -26,6 +26,8 @@ READER, ELSEWHERE, CREATOR, CLUSTER = "reader", "elsewhere", "creator", "cluster
 
 EVERYBODY = (SUPER, ALL, NOBODY, SOME, MIXED, READER, ELSEWHERE, CREATOR, CLUSTER)
 FEW = (SUPER, NOBODY, SOME, MIXED)
+SHARE_KEY = "g-1:MXX3CjeMSyiaDEiVXWhXcg:0"
+"""A share of a group: the group, a topic id, a partition."""
 THREE = (ALL, NOBODY, SOME)
 
 TOPICS = {"orders": 2, "pay-in": 1, "pay-secret": 1, "other": 1, "hidden": 3}
