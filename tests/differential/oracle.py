@@ -17,7 +17,7 @@ PROJECT = ROOT / "oracle"
 CACHE = ROOT / ".cache" / "oracle"
 MAIN = "kustos.oracle.Oracle"
 STUCK = "STUCK"
-REPLYING_VERBS = frozenset({"ask", "any", "audit", "cidr", "time"})
+REPLYING_VERBS = frozenset({"ask", "any", "audit", "cidr", "time", "load", "change", "heap"})
 
 
 class OracleError(Exception):
@@ -63,10 +63,10 @@ def build() -> str:
 
 
 class Oracle:
-    """A running oracle; a context manager."""
+    """A running oracle, with so many megabytes of heap at most; a context manager."""
 
-    def __init__(self) -> None:
-        options = ("-Xmx2g", "-XX:+UseSerialGC", "-Dfile.encoding=UTF-8")
+    def __init__(self, heap_max_mb: int = 2048) -> None:
+        options = (f"-Xmx{heap_max_mb}m", "-XX:+UseSerialGC", "-Dfile.encoding=UTF-8")
         self._process = subprocess.Popen(
             ["java", *options, "-cp", build(), MAIN],
             stdin=subprocess.PIPE,

@@ -31,6 +31,12 @@ import org.apache.kafka.server.authorizer.internals.CidrUtils;
  * cidr     host pattern                                                    true|false
  * question the fields of ask or any, kept for time                         no reply
  * time     rounds warmUpMillis                                             answers, nanoseconds per round
+ * keep     the fields of add: an ACL kept for load or change               no reply
+ * each     number type name pattern host operation permission
+ *          principal...: keep for each principal, numbers rising           no reply
+ * load     rounds warmUpMillis                                             count, nanoseconds per round
+ * change   rounds warmUpMillis                       count, nanoseconds to add and to remove, per round
+ * heap                                               bytes in use after garbage collection
  * </pre>
  *
  * An exception is answered ERROR with its class. A question that runs on for STUCK_MILLIS (Kafka's scan
@@ -104,6 +110,18 @@ public final class Oracle {
             case "question":
                 timing.keep(fields);
                 return null;
+            case "keep":
+                timing.keep(id(fields[1]), acl(fields));
+                return null;
+            case "each":
+                keepEach(fields);
+                return null;
+            case "load":
+                return timing.load(subject, Integer.parseInt(fields[1]), Long.parseLong(fields[2]));
+            case "change":
+                return timing.change(subject, Integer.parseInt(fields[1]), Long.parseLong(fields[2]));
+            case "heap":
+                return Timing.heap();
             case "time":
                 return timing.time(subject, Integer.parseInt(fields[1]), Long.parseLong(fields[2]));
             default:
@@ -130,6 +148,16 @@ public final class Oracle {
             return "ERROR\t" + e.getClass().getSimpleName();
         } finally {
             askedAtNanos = 0;
+        }
+    }
+
+    private void keepEach(String[] fields) {
+        long number = Long.parseLong(fields[1]);
+        for (int index = 8; index < fields.length; index++) {
+            StandardAcl acl = new StandardAcl(
+                ResourceType.valueOf(fields[2]), fields[3], PatternType.valueOf(fields[4]), fields[index],
+                fields[5], AclOperation.valueOf(fields[6]), AclPermissionType.valueOf(fields[7]));
+            timing.keep(new Uuid(1L, number++), acl);
         }
     }
 

@@ -6,45 +6,93 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
+import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.acl.AclOperation;
 import org.apache.kafka.common.resource.ResourceType;
 import org.apache.kafka.common.utils.internals.SecurityUtils;
+import org.apache.kafka.metadata.authorizer.StandardAcl;
 import org.apache.kafka.server.authorizer.Action;
 import org.apache.kafka.server.authorizer.AuthorizationResult;
 
 /**
- * Times kept questions on one thread. Contexts and actions are built before the clock starts and no audit
- * line is built, so that what is measured is the decision and nothing that a caller could save.
+ * Times kept questions and kept ACLs on one thread. Contexts, actions and ACLs are built before the clock
+ * starts and no audit line is built, so that what is measured is the work and nothing that a caller could
+ * save. Questions are kept until others come, so that rounds can alternate with somebody else's.
  */
 final class Timing {
-    private final List<String[]> kept = new ArrayList<>();
+    private static final int COLLECTIONS = 3;
+
+    private final List<String[]> fresh = new ArrayList<>();
+    private Map<Uuid, StandardAcl> acls = new HashMap<>();
+    private Question[] questions = new Question[0];
 
     private record Question(
         Subject.Context context, List<Action> actions, AclOperation operation, ResourceType type) { }
 
     void keep(String[] fields) {
-        kept.add(fields);
+        fresh.add(fields);
     }
 
+    void keep(Uuid id, StandardAcl acl) {
+        acls.put(id, acl);
+    }
+
+    /** Asks every question once a round; returns the answers and nanoseconds. */
     String time(Subject subject, int rounds, long warmUpMillis) {
-        Question[] questions = build();
+        if (!fresh.isEmpty()) questions = build();
         Subject.listen(false);
         boolean[] answers = new boolean[questions.length];
-        long until = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(warmUpMillis);
-        do {
-            round(subject, questions, answers);
-        } while (System.nanoTime() < until);
+        StringBuilder nanos = timed(rounds, warmUpMillis, () -> round(subject, questions, answers));
+        Subject.listen(true);
         StringBuilder reply = new StringBuilder();
+        for (boolean answer : answers) reply.append(answer ? 'A' : 'D');
+        return reply.append(nanos).toString();
+    }
+
+    /** Loads the kept ACLs as a snapshot, each round anew; returns their number and nanoseconds. */
+    String load(Subject subject, int rounds, long warmUpMillis) {
+        Map<Uuid, StandardAcl> snapshot = acls;
+        acls = new HashMap<>();
+        return snapshot.size() + timed(rounds, warmUpMillis, () -> subject.authorizer.loadSnapshot(snapshot)).toString();
+    }
+
+    /** Adds the kept ACLs one by one and removes them again; returns nanoseconds of both, in turn. */
+    String change(Subject subject, int rounds, long warmUpMillis) {
+        Map<Uuid, StandardAcl> changes = acls;
+        acls = new HashMap<>();
+        Runnable add = () -> changes.forEach(subject.authorizer::addAcl);
+        Runnable remove = () -> changes.keySet().forEach(subject.authorizer::removeAcl);
+        timed(0, warmUpMillis, () -> {
+            add.run();
+            remove.run();
+        });
+        StringBuilder nanos = new StringBuilder(Integer.toString(changes.size()));
+        for (int left = rounds; left > 0; left--) nanos.append(timed(1, -1, add)).append(timed(1, -1, remove));
+        return nanos.toString();
+    }
+
+    /** Returns the bytes of heap in use after collections. */
+    static String heap() {
+        for (int left = COLLECTIONS; left > 0; left--) System.gc();
+        Runtime runtime = Runtime.getRuntime();
+        return Long.toString(runtime.totalMemory() - runtime.freeMemory());
+    }
+
+    /** Runs warm-up (at least once, unless negative) and then so many rounds, each timed. */
+    private static StringBuilder timed(int rounds, long warmUpMillis, Runnable round) {
+        long until = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(warmUpMillis);
+        if (warmUpMillis >= 0) {
+            do {
+                round.run();
+            } while (System.nanoTime() < until);
+        }
         StringBuilder nanos = new StringBuilder();
         for (int left = rounds; left > 0; left--) {
             long start = System.nanoTime();
-            round(subject, questions, answers);
+            round.run();
             nanos.append('\t').append(System.nanoTime() - start);
         }
-        for (boolean answer : answers) reply.append(answer ? 'A' : 'D');
-        Subject.listen(true);
-        kept.clear();
-        return reply.append(nanos).toString();
+        return nanos;
     }
 
     private static void round(Subject subject, Question[] questions, boolean[] answers) {
@@ -59,8 +107,8 @@ final class Timing {
 
     private Question[] build() {
         Map<String, Subject.Context> contexts = new HashMap<>();
-        List<Question> questions = new ArrayList<>();
-        for (String[] fields : kept) {
+        List<Question> made = new ArrayList<>();
+        for (String[] fields : fresh) {
             Subject.Context context = contexts.computeIfAbsent(fields[1] + '\t' + fields[2], key -> {
                 try {
                     return new Subject.Context(SecurityUtils.parseKafkaPrincipal(fields[1]), fields[2], 3);
@@ -70,9 +118,10 @@ final class Timing {
             });
             List<Action> actions = fields.length == 5
                 ? null : List.of(Subject.action(fields[3], fields[4], fields[5], 1, false, false));
-            questions.add(new Question(
+            made.add(new Question(
                 context, actions, AclOperation.valueOf(fields[3]), ResourceType.valueOf(fields[4])));
         }
-        return questions.toArray(new Question[0]);
+        fresh.clear();
+        return made.toArray(new Question[0]);
     }
 }
