@@ -1,0 +1,99 @@
+"""ACLs as text and back: kafka-acls' list, JSON, JSON lines, YAML, CSV. Text in, values out; no IO.
+
+What is not wholly understood is refused with one error that names value, place and rule, before anything
+is returned. Every ACL that a form writes it reads back the same; what it could not, it refuses to write.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
+
+from kustos.acl.forms.csv_form import read_csv, write_csv
+from kustos.acl.forms.fields import FIELDS
+from kustos.acl.forms.json_forms import read_json, read_json_lines, write_json, write_json_lines
+from kustos.acl.forms.kafka_acls import BEGINNING, read_kafka_acls, write_kafka_acls
+from kustos.acl.forms.values import (
+    FIELD_BYTES_MAX,
+    LINE_CHARACTERS_MAX,
+    TEXT_CHARACTERS_MAX,
+    AclForm,
+    AclFormatError,
+    LocatedBinding,
+    Place,
+)
+from kustos.acl.forms.yaml_form import read_yaml, write_yaml
+from kustos.acl.values import AclBinding
+
+__all__ = [
+    "FIELD_BYTES_MAX",
+    "LINE_CHARACTERS_MAX",
+    "TEXT_CHARACTERS_MAX",
+    "AclForm",
+    "AclFormatError",
+    "LocatedBinding",
+    "Place",
+    "form_of_name",
+    "form_of_text",
+    "read_acls",
+    "write_acls",
+]
+
+_READERS: Final[dict[AclForm, Callable[[str, str], Iterator[LocatedBinding]]]] = {
+    AclForm.KAFKA_ACLS: read_kafka_acls,
+    AclForm.JSON: read_json,
+    AclForm.JSON_LINES: read_json_lines,
+    AclForm.YAML: read_yaml,
+    AclForm.CSV: read_csv,
+}
+
+_WRITERS: Final[dict[AclForm, Callable[[Iterable[AclBinding]], str]]] = {
+    AclForm.KAFKA_ACLS: write_kafka_acls,
+    AclForm.JSON: write_json,
+    AclForm.JSON_LINES: write_json_lines,
+    AclForm.YAML: write_yaml,
+    AclForm.CSV: write_csv,
+}
+
+_EXTENSIONS: Final = {
+    ".json": AclForm.JSON,
+    ".jsonl": AclForm.JSON_LINES,
+    ".ndjson": AclForm.JSON_LINES,
+    ".yaml": AclForm.YAML,
+    ".yml": AclForm.YAML,
+    ".csv": AclForm.CSV,
+}
+
+
+def read_acls(text: str, form: AclForm, name: str) -> list[LocatedBinding]:
+    """Return the ACLs of a text in order, repeated ones too; `name` is what errors call the text.
+
+    Raises `AclFormatError` for the first thing that is wrong, and for a text over its limit.
+    """
+    if len(text) > TEXT_CHARACTERS_MAX:
+        raise AclFormatError(
+            Place(name, 1), "", f"the text has more than {TEXT_CHARACTERS_MAX} characters, split it"
+        )
+    return list(_READERS[form](text, name))
+
+
+def write_acls(bindings: Iterable[AclBinding], form: AclForm) -> str:
+    """Return a text from which `read_acls` makes the same ACLs; raise `AclFormatError` if none does."""
+    return _WRITERS[form](bindings)
+
+
+def form_of_name(name: str) -> AclForm | None:
+    """Return the form that the extension of a file name stands for, None if it says nothing."""
+    dot = name.rfind(".")
+    return _EXTENSIONS.get(name[dot:].lower()) if dot >= 0 else None
+
+
+def form_of_text(text: str) -> AclForm | None:
+    """Return the form that a text begins like, None for one that is blank."""
+    start = text.lstrip()
+    if not start:
+        return None
+    if start.startswith((BEGINNING, "ACLs for principal `")):
+        return AclForm.KAFKA_ACLS
+    if start[0] in "[{":
+        return AclForm.JSON
+    names = start.partition("\n")[0].strip().replace('"', "").lower().split(",")
+    return AclForm.CSV if set(names) == set(FIELDS) else AclForm.YAML

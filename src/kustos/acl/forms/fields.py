@@ -1,0 +1,109 @@
+"""An ACL as seven named texts: what JSON, YAML and CSV have in common."""
+
+from collections.abc import Collection, Mapping
+from typing import Any, Final, TypeVar
+
+from kustos.acl.enums import AclOperation, AclPermissionType, PatternType, ResourceType
+from kustos.acl.errors import AclValueError
+from kustos.acl.forms.values import FIELD_BYTES_MAX, AclFormatError, Place
+from kustos.acl.values import AccessControlEntry, AclBinding, KafkaPrincipal, ResourcePattern
+
+FIELDS: Final = (
+    "resource_type",
+    "resource_name",
+    "pattern_type",
+    "principal",
+    "host",
+    "operation",
+    "permission_type",
+)
+"""The fields of an ACL, in the order in which they are written."""
+
+_FIELD_SET: Final = frozenset(FIELDS)
+_FILTER_ONLY: Final = frozenset({"ANY", "MATCH"})
+
+_EXACT: Final[dict[type[Any], dict[str, Any]]] = {
+    kind: {each.name: each for each in kind if each and each.name not in _FILTER_ONLY}
+    for kind in (ResourceType, PatternType, AclOperation, AclPermissionType)
+}
+
+_Enum = TypeVar("_Enum", AclOperation, AclPermissionType, PatternType, ResourceType)
+
+
+def fields_of(binding: AclBinding) -> dict[str, str]:
+    """Return the seven texts of an ACL; raise `AclFormatError` for one that could not be read back."""
+    pattern, entry = binding.pattern, binding.entry
+    check_texts(None, pattern.name, entry.principal, entry.host)
+    return {
+        "resource_type": pattern.resource_type.name,
+        "resource_name": pattern.name,
+        "pattern_type": pattern.pattern_type.name,
+        "principal": entry.principal,
+        "host": entry.host,
+        "operation": entry.operation.name,
+        "permission_type": entry.permission_type.name,
+    }
+
+
+def binding_of_fields(fields: Mapping[str, str], place: Place) -> AclBinding:
+    """Return the ACL that seven texts make; raise `AclFormatError` that names the one that is wrong."""
+    check_names(fields, place)
+    check_texts(place, fields["resource_name"], fields["principal"], fields["host"])
+    return AclBinding(
+        ResourcePattern(
+            enum_of(ResourceType, "resource type", fields["resource_type"], place),
+            fields["resource_name"],
+            enum_of(PatternType, "pattern type", fields["pattern_type"], place),
+        ),
+        AccessControlEntry(
+            fields["principal"],
+            fields["host"],
+            enum_of(AclOperation, "operation", fields["operation"], place),
+            enum_of(AclPermissionType, "permission type", fields["permission_type"], place),
+        ),
+    )
+
+
+def check_names(names: Collection[str], place: Place) -> None:
+    """Raise `AclFormatError` unless these are the names of the seven fields."""
+    for name in names:
+        if name not in _FIELD_SET:
+            raise AclFormatError(place, name, f"is no field of an ACL, use {', '.join(FIELDS)}")
+    for name in FIELDS:
+        if name not in names:
+            raise AclFormatError(place, name, "is missing, an ACL has all seven fields")
+
+
+def check_texts(place: Place | None, name: str, principal: str, host: str) -> None:
+    """Raise `AclFormatError` for a text that no record of Kafka holds, or a principal without a type."""
+    for text in (name, principal, host):
+        if text.isascii():
+            size = len(text)
+        else:
+            try:
+                size = len(text.encode())
+            except UnicodeEncodeError:
+                raise AclFormatError(
+                    place, ascii(text), "holds half of a surrogate pair, which UTF-8 cannot express"
+                ) from None
+        if size > FIELD_BYTES_MAX:
+            raise AclFormatError(
+                place, text, f"has {size} bytes of UTF-8, a record of Kafka holds at most {FIELD_BYTES_MAX}"
+            )
+    try:
+        KafkaPrincipal.parse(principal)
+    except AclValueError:
+        raise AclFormatError(place, principal, "is no principal, write it as `User:name`") from None
+
+
+def enum_of(kind: type[_Enum], what: str, text: str, place: Place) -> _Enum:
+    """Return the member that a text names, in any case; `UNKNOWN` only for the text itself."""
+    exact: _Enum | None = _EXACT[kind].get(text)
+    if exact is not None:
+        return exact
+    member = kind.from_text(text)
+    if member == 0 and text.strip().upper() != "UNKNOWN":
+        raise AclFormatError(place, text, f"is no {what}, use one of {', '.join(_EXACT[kind])}")
+    if member.name in _FILTER_ONLY:
+        raise AclFormatError(place, text, f"is only for filters, an ACL names one {what} in particular")
+    return member

@@ -1,0 +1,181 @@
+"""JSON and JSON lines, read so that each ACL keeps its line.
+
+JSON is an array of objects, an object with such an array as `acls` (what `kustos acls list -o json`
+prints; its other members say nothing here), or objects one after the other. JSON lines is one object a
+line.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+from kustos.acl.forms.fields import binding_of_fields, check_names, fields_of
+from kustos.acl.forms.lines import LineCounter, numbered_lines
+from kustos.acl.forms.values import AclFormatError, LocatedBinding, Place
+from kustos.acl.values import AclBinding
+
+_BLANK: Final = re.compile(r"[ \t\r\n]*")
+_ACLS: Final = "acls"
+
+
+class _RepeatedNameError(ValueError):
+    pass
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        names = [name for name, _ in pairs]
+        raise _RepeatedNameError(next(name for name in names if names.count(name) > 1))
+    return made
+
+
+_DECODER: Final = json.JSONDecoder(object_pairs_hook=_once)
+
+
+def _decode(text: str, position: int, place: Place, name: str, lines: LineCounter) -> tuple[Any, int]:
+    try:
+        return _DECODER.raw_decode(text, position)
+    except _RepeatedNameError as error:
+        raise AclFormatError(place, str(error), "stands twice in one object, say it once") from None
+    except json.JSONDecodeError as error:
+        where = Place(name, lines.at(error.pos)) if error.pos >= position else place
+        raise AclFormatError(where, "", f"this is no JSON: {error.msg.lower()}") from None
+    except RecursionError:
+        raise AclFormatError(place, "", "values are nested deeper than any ACL is") from None
+
+
+def _binding(item: Any, place: Place) -> AclBinding:
+    if not isinstance(item, dict):
+        raise AclFormatError(place, json.dumps(item), "is no object, an ACL is one with seven texts")
+    check_names(item, place)
+    for field, value in item.items():
+        if not isinstance(value, str):
+            raise AclFormatError(place, field, f"has the value {json.dumps(value)}, write a text in quotes")
+    return binding_of_fields(item, place)
+
+
+class _Reader:
+    """Goes through a JSON text from one item to the next."""
+
+    def __init__(self, text: str, name: str) -> None:
+        self._text = text
+        self._name = name
+        self._lines = LineCounter(text)
+        self._position = 0
+
+    def bindings(self) -> Iterator[LocatedBinding]:
+        first = self._next()
+        if not first:
+            raise AclFormatError(self._place(), "", "the text is blank, write `[]` for no ACLs")
+        if first == "[":
+            yield from self._array()
+        elif first == "{" and self._has_member_acls():
+            yield from self._document()
+        else:
+            while self._next():
+                yield self._item()
+        if self._next():
+            raise self._unexpected("nothing follows the last ACL")
+
+    def _next(self) -> str:
+        """Go to the next character that is no blank and return it, nothing at the end."""
+        match = _BLANK.match(self._text, self._position)
+        self._position = self._position if match is None else match.end()
+        return self._text[self._position : self._position + 1]
+
+    def _place(self) -> Place:
+        return Place(self._name, self._lines.at(self._position))
+
+    def _unexpected(self, rule: str) -> AclFormatError:
+        found = self._text[self._position : self._position + 1]
+        return AclFormatError(self._place(), found, f"is not expected here: {rule}")
+
+    def _take(self, expected: str) -> None:
+        if self._next() != expected:
+            raise self._unexpected(f"`{expected}` is missing")
+        self._position += 1
+
+    def _value(self) -> Any:
+        self._next()
+        value, self._position = _decode(self._text, self._position, self._place(), self._name, self._lines)
+        return value
+
+    def _item(self) -> LocatedBinding:
+        self._next()
+        place = self._place()
+        return LocatedBinding(_binding(self._value(), place), place.line)
+
+    def _array(self) -> Iterator[LocatedBinding]:
+        self._take("[")
+        if self._next() == "]":
+            self._position += 1
+            return
+        while True:
+            yield self._item()
+            if self._next() != ",":
+                break
+            self._position += 1
+        self._take("]")
+
+    def _has_member_acls(self) -> bool:
+        """Return whether the object here is a document: its first members are no field of an ACL."""
+        start = self._position
+        try:
+            for _ in self._members():
+                return True
+            return False
+        finally:
+            self._position = start
+
+    def _members(self) -> Iterator[None]:
+        """Yield where the value of a member `acls` begins; the other members are passed over."""
+        self._take("{")
+        while self._next() != "}":
+            name = self._value()
+            self._take(":")
+            if name == _ACLS and self._next() == "[":
+                yield
+            else:
+                self._value()
+            if self._next() != ",":
+                break
+            self._position += 1
+        self._take("}")
+
+    def _document(self) -> Iterator[LocatedBinding]:
+        is_first = True
+        for _ in self._members():
+            if not is_first:
+                raise AclFormatError(self._place(), _ACLS, "stands twice in one object, say it once")
+            is_first = False
+            yield from self._array()
+
+
+def read_json(text: str, name: str) -> Iterator[LocatedBinding]:
+    """Yield the ACLs of a JSON text; raise `AclFormatError`."""
+    return _Reader(text, name).bindings()
+
+
+def read_json_lines(text: str, name: str) -> Iterator[LocatedBinding]:
+    """Yield the ACLs of a text with one object a line, blank lines passed over; raise `AclFormatError`."""
+    for number, line in numbered_lines(text, name):
+        stripped = line.strip(" \t\r")
+        if not stripped:
+            continue
+        place = Place(name, number)
+        item, end = _decode(stripped, 0, place, name, LineCounter(stripped, number))
+        if end != len(stripped):
+            raise AclFormatError(place, stripped[end:], "follows the object, write one a line")
+        yield LocatedBinding(_binding(item, place), number)
+
+
+def write_json(bindings: Iterable[AclBinding]) -> str:
+    """Return `{"acls": [...]}`, indented."""
+    return json.dumps({_ACLS: [fields_of(binding) for binding in bindings]}, indent=2) + "\n"
+
+
+def write_json_lines(bindings: Iterable[AclBinding]) -> str:
+    """Return one object a line."""
+    return "".join([json.dumps(fields_of(binding)) + "\n" for binding in bindings])

@@ -1,0 +1,71 @@
+"""What the text forms share: their names, a place in a text, an ACL with its place, the one error."""
+
+from dataclasses import dataclass
+from enum import StrEnum, unique
+from typing import Final
+
+from kustos.acl.errors import AclValueError
+from kustos.acl.values import AclBinding
+
+LINE_CHARACTERS_MAX: Final = 1 << 20
+"""Longest line read: three texts of the greatest size that a record holds, every character escaped."""
+
+TEXT_CHARACTERS_MAX: Final = 256 << 20
+"""Longest text read: well over a million ACLs, several times what a cluster holds in memory."""
+
+FIELD_BYTES_MAX: Final = 32_767
+"""Longest name, principal or host in UTF-8: the greatest that a record of Kafka's log holds."""
+
+
+@unique
+class AclForm(StrEnum):
+    """How a set of ACLs is written down; the values are what `--form` takes."""
+
+    KAFKA_ACLS = "kafka-acls"
+    JSON = "json"
+    JSON_LINES = "json-lines"
+    YAML = "yaml"
+    CSV = "csv"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A line (from 1) of a text; `name` is what people call the text, mostly a path."""
+
+    name: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.name}, line {self.line}"
+
+
+class AclFormatError(AclValueError):
+    """A text that is no set of ACLs in its form, or an ACL that a form cannot write.
+
+    `place` is where, None for what was to be written; `value` is what is wrong, `rule` what it breaks.
+    """
+
+    def __init__(self, place: Place | None, value: str, rule: str) -> None:
+        self.place = place
+        self.value = value
+        self.rule = rule
+        where = "" if place is None else f"{place}: "
+        super().__init__(f"{where}`{_shortened(value)}` {rule}" if value else f"{where}{rule}")
+
+
+@dataclass(frozen=True, slots=True)
+class LocatedBinding:
+    """An ACL and the line of its text where it begins."""
+
+    binding: AclBinding
+    line: int
+
+
+VALUE_CHARACTERS_SHOWN_MAX: Final = 200
+"""What an error shows of a value: enough to find it, and no more than a screen takes."""
+
+
+def _shortened(value: str) -> str:
+    if len(value) <= VALUE_CHARACTERS_SHOWN_MAX:
+        return value
+    return f"{value[:VALUE_CHARACTERS_SHOWN_MAX]}..."

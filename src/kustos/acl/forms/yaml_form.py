@@ -1,0 +1,164 @@
+"""YAML: a list of mappings, alone or as `acls` of a mapping.
+
+Read from the parser's events, so that each ACL keeps its line and nothing is ever built but texts: every
+value is the text that stands there, whatever YAML would make of it (`no`, `1e3`). Aliases and tags are
+refused: a set of ACLs is reviewed by people, who must see in its place what holds.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+from kustos.acl.forms.fields import binding_of_fields, fields_of
+from kustos.acl.forms.values import AclFormatError, LocatedBinding, Place
+from kustos.acl.values import AclBinding
+
+_ACLS: Final = "acls"
+_SEPARATORS: Final = "\n\r\x85\u2028\u2029"
+_NOTHING: Final = frozenset({"", "~", "null", "Null", "NULL"})
+_TEXT_TAGS: Final = frozenset({None, "!", "tag:yaml.org,2002:str"})
+_TAGS: Final = _TEXT_TAGS | {"tag:yaml.org,2002:map", "tag:yaml.org,2002:seq"}
+
+
+class _Events:
+    """The events of a text, one after the other, with what is refused of them."""
+
+    def __init__(self, text: str, name: str) -> None:
+        import yaml
+
+        self._yaml = yaml
+        self._name = name
+        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+        self._events: Iterator[Any] = iter(yaml.parse(text, Loader=loader))
+        # the parser counts a line after the last one where a text ends in its middle
+        self._last_line = 1 + sum(text.count(separator) for separator in _SEPARATORS)
+        self.line = 1
+
+    def next(self) -> Any:
+        try:
+            event = next(self._events)
+        except self._yaml.YAMLError as error:
+            raise self._broken(error) from None
+        mark = event.start_mark
+        self.line = self.line if mark is None else min(mark.line + 1, self._last_line)
+        if isinstance(event, self._yaml.AliasEvent):
+            raise self.error(f"*{event.anchor}", "is an alias; write out what it stands for, or quote it")
+        if getattr(event, "tag", None) not in _TAGS:
+            raise self.error(str(event.tag), "is a tag, write texts, lists and mappings only")
+        return event
+
+    def next_is(self, kind: str) -> bool:
+        return self.is_a(self.next(), kind)
+
+    def is_a(self, event: object, kind: str) -> bool:
+        return isinstance(event, getattr(self._yaml, f"{kind}Event"))
+
+    def place(self) -> Place:
+        return Place(self._name, self.line)
+
+    def error(self, value: str, rule: str) -> AclFormatError:
+        return AclFormatError(self.place(), value, rule)
+
+    def _broken(self, error: Any) -> AclFormatError:
+        mark = getattr(error, "problem_mark", None)
+        line = self.line if mark is None else min(mark.line + 1, self._last_line)
+        said = getattr(error, "problem", None) or str(error).splitlines()[0]
+        hint = "; `*` and other texts of signs stand in quotes" if "alphabetic" in said else ""
+        return AclFormatError(Place(self._name, line), "", f"this is no YAML: {said}{hint}")
+
+    def text(self, event: Any, what: str) -> str:
+        if not self.is_a(event, "Scalar"):
+            raise self.error("", f"{what} is no text")
+        if not event.style and event.value in _NOTHING:
+            raise self.error(event.value, f"stands for nothing in YAML; if {what} is that text, quote it")
+        value: str = event.value
+        return value
+
+    def skip(self, event: Any) -> None:
+        depth = 0
+        while True:
+            if self.is_a(event, "MappingStart") or self.is_a(event, "SequenceStart"):
+                depth += 1
+            elif self.is_a(event, "MappingEnd") or self.is_a(event, "SequenceEnd"):
+                depth -= 1
+            if depth == 0:
+                return
+            event = self.next()
+
+
+def read_yaml(text: str, name: str) -> Iterator[LocatedBinding]:
+    """Yield the ACLs of a YAML text with one document; raise `AclFormatError`."""
+    events = _Events(text, name)
+    events.next()
+    if not events.next_is("DocumentStart"):
+        raise events.error("", "the text holds no YAML document, write `[]` for no ACLs")
+    event = events.next()
+    if events.is_a(event, "SequenceStart"):
+        yield from _list(events)
+    elif events.is_a(event, "MappingStart"):
+        yield from _document(events)
+    else:
+        raise events.error(getattr(event, "value", ""), "is no list of ACLs")
+    events.next()
+    if not events.next_is("StreamEnd"):
+        raise events.error("", "a second document begins here, put all ACLs into one list")
+
+
+def _document(events: _Events) -> Iterator[LocatedBinding]:
+    found = False
+    while not events.is_a(event := events.next(), "MappingEnd"):
+        key = events.text(event, "the name of a member")
+        event = events.next()
+        if key != _ACLS:
+            events.skip(event)
+            continue
+        if found:
+            raise events.error(_ACLS, "stands twice, say it once")
+        found = True
+        if not events.is_a(event, "SequenceStart"):
+            raise events.error(_ACLS, "is no list of ACLs")
+        yield from _list(events)
+    if not found:
+        raise events.error(_ACLS, "is missing: write a list of ACLs, or a mapping that has one as `acls`")
+
+
+def _list(events: _Events) -> Iterator[LocatedBinding]:
+    while not events.is_a(event := events.next(), "SequenceEnd"):
+        place = events.place()
+        if not events.is_a(event, "MappingStart"):
+            raise events.error(getattr(event, "value", ""), "is no mapping, an ACL is one with seven texts")
+        fields: dict[str, str] = {}
+        while not events.is_a(event := events.next(), "MappingEnd"):
+            key = events.text(event, "the name of a field")
+            if key in fields:
+                raise events.error(key, "stands twice in one ACL, say it once")
+            fields[key] = events.text(events.next(), f"field `{key}`")
+        yield LocatedBinding(binding_of_fields(fields, place), place.line)
+
+
+def write_yaml(bindings: Iterable[AclBinding]) -> str:
+    """Return a mapping with the list as `acls`; names stand in double quotes."""
+    items = [_item(fields_of(binding)) for binding in bindings]
+    return "acls:\n" + "".join(items) if items else "acls: []\n"
+
+
+_QUOTED: Final = frozenset({"resource_name", "principal", "host"})
+
+
+def _item(fields: dict[str, str]) -> str:
+    lines = [f"{name}: {_quoted(text) if name in _QUOTED else text}\n" for name, text in fields.items()]
+    return "  - " + "    ".join(lines)
+
+
+def _quoted(text: str) -> str:
+    if text.isascii() and text.isprintable() and '"' not in text and "\\" not in text:
+        return f'"{text}"'
+    return f'"{"".join([_escaped(character) for character in text])}"'
+
+
+def _escaped(character: str) -> str:
+    if character in {'"', "\\"}:
+        return f"\\{character}"
+    if character.isprintable():
+        return character
+    code = ord(character)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

@@ -1,0 +1,140 @@
+"""Theorems about the forms of ACLs: what is written is read back, and what is read is nothing else."""
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from kustos.acl import (
+    AccessControlEntry,
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    PatternType,
+    ResourcePattern,
+    ResourceType,
+)
+from kustos.acl.forms import AclForm, AclFormatError, form_of_text, read_acls, write_acls
+
+# names that look like the forms' own signs, blanks and separators of every kind, and any other text
+HOSTILE = (
+    "`,(){}[]:=*\"'\\#&!|>%@-~ \t\r\n\x00\x0b\x1b\x7f\x85\xa0\u2028\ufeff\ud7ff\ue000\uffff\U0001d518éA0"
+)
+pieces = st.sampled_from(
+    [", host=", "patternType=LITERAL)`:", "(principal=User:x", "Current ACLs for resource `", "null", "yes"]
+)
+names = st.one_of(
+    st.text(HOSTILE, max_size=12),
+    st.text(st.characters(exclude_categories=["Cs"]), max_size=20),
+    st.lists(st.one_of(pieces, st.text(HOSTILE, max_size=3)), max_size=4).map("".join),
+)
+stored_types = st.sampled_from([PatternType.UNKNOWN, PatternType.LITERAL, PatternType.PREFIXED])
+bindings = st.builds(
+    AclBinding,
+    st.builds(
+        ResourcePattern,
+        st.sampled_from([kind for kind in ResourceType if kind is not ResourceType.ANY]),
+        names,
+        stored_types,
+    ),
+    st.builds(
+        AccessControlEntry,
+        names.map(lambda name: f"User:{name}"),
+        names,
+        st.sampled_from([operation for operation in AclOperation if operation is not AclOperation.ANY]),
+        st.sampled_from([kind for kind in AclPermissionType if kind is not AclPermissionType.ANY]),
+    ),
+)
+acl_sets = st.lists(bindings, max_size=6, unique=True)
+every_form = pytest.mark.parametrize("form", AclForm)
+ORDERED = [form for form in AclForm if form is not AclForm.KAFKA_ACLS]
+
+
+def is_expressible(acl: AclBinding) -> bool:
+    """Whether kafka-acls' list has one reading for it."""
+    who = f"{acl.entry.principal}, host={acl.entry.host}"
+    return who.count(", host=") == 1 and "\n" not in who + acl.pattern.name
+
+
+@pytest.mark.parametrize("form", ORDERED)
+@given(acl_sets)
+def test_what_is_written_is_read_back(form: AclForm, acls: list[AclBinding]) -> None:
+    text = write_acls(acls, form)
+    assert [located.binding for located in read_acls(text, form, "x")] == acls
+
+
+@given(acl_sets)
+def test_kafkas_list_is_read_back_or_refused(acls: list[AclBinding]) -> None:
+    if not all(is_expressible(acl) for acl in acls):
+        with pytest.raises(AclFormatError):
+            write_acls(acls, AclForm.KAFKA_ACLS)
+        return
+    text = write_acls(acls, AclForm.KAFKA_ACLS)
+    found = [located.binding for located in read_acls(text, AclForm.KAFKA_ACLS, "x")]
+    assert set(found) == set(acls)
+    assert len(found) == len(acls)
+
+
+@every_form
+@given(acl_sets.filter(bool))
+def test_each_line_is_where_its_acl_begins(form: AclForm, acls: list[AclBinding]) -> None:
+    try:
+        text = write_acls(acls, form)
+    except AclFormatError:
+        return
+    located = read_acls(text, form, "x")
+    lines = [each.line for each in located]
+    assert lines == sorted(lines)
+    alone = write_acls([located[0].binding], form)
+    # what stands before the first ACL does not depend on it, but for the paragraph that Kafka opens
+    assert read_acls(alone, form, "x")[0].line == lines[0]
+    rows = text.split("\n")
+    marks = {AclForm.JSON: "{", AclForm.YAML: "- resource_type", AclForm.CSV: '"'}
+    mark = marks.get(form, '{"resource_type"' if form is AclForm.JSON_LINES else "\t(principal=")
+    assert all(rows[line - 1].strip(" ").startswith(mark) for line in lines)
+
+
+@every_form
+@given(st.text(max_size=200))
+@example("[" * 100_000)
+@example("- " * 2000)
+@example("{" * 5000)
+def test_any_text_is_acls_or_one_error(form: AclForm, text: str) -> None:
+    wrong: AclFormatError | None = None
+    try:
+        read_acls(text, form, "x")
+    except AclFormatError as error:
+        wrong = error
+    if wrong is not None:
+        assert wrong.place is not None
+        assert 1 <= wrong.place.line <= sum(text.count(mark) for mark in "\n\r\x85\u2028\u2029") + 1
+        assert str(wrong).startswith("x, line ")
+
+
+@given(acl_sets.filter(bool))
+def test_a_form_is_told_from_its_text(acls: list[AclBinding]) -> None:
+    for form in AclForm:
+        try:
+            text = write_acls(acls, form)
+        except AclFormatError:
+            continue
+        told = form_of_text(text)
+        assert told is form or (form, told) == (AclForm.JSON_LINES, AclForm.JSON)
+        if told is not None:
+            assert [each.binding for each in read_acls(text, told, "x")]
+
+
+@every_form
+@given(acl_sets.filter(bool), st.data())
+def test_a_cut_text_is_never_read_as_other_acls(
+    form: AclForm, acls: list[AclBinding], data: st.DataObject
+) -> None:
+    try:
+        text = write_acls(acls, form)
+    except AclFormatError:
+        return
+    cut = text[: data.draw(st.integers(0, len(text) - 1))]
+    try:
+        found = {located.binding for located in read_acls(cut, form, "x")}
+    except AclFormatError:
+        return
+    assert found <= set(acls)
