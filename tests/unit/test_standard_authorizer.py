@@ -21,7 +21,6 @@ from kustos.acl import (
 from kustos.authorizer import (
     Action,
     AuthorizableRequestContext,
-    Authorizer,
     AuthorizerNotReadyError,
     DuplicateAclError,
     DuplicateAclIdError,
@@ -75,7 +74,7 @@ def allows(authorizer: StandardAuthorizer, name: str, principal: KafkaPrincipal 
 
 
 def test_implements_the_interface() -> None:
-    authorizer: Authorizer = ready(acl("orders"))
+    authorizer = ready(acl("orders"))
     context = AuthorizableRequestContext(ALICE, "10.0.0.1")
     decisions = authorizer.authorize(context, [Action(TOPIC, "orders", READ), Action(TOPIC, "orders", WRITE)])
     assert [decision.allowed for decision in decisions] == [True, False]

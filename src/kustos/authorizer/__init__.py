@@ -18,12 +18,13 @@ from kustos.authorizer.errors import (
     InvalidAclError,
     UnknownAclIdError,
 )
+from kustos.authorizer.metrics import AuthorizerMetrics
+from kustos.authorizer.plugin import ACL_COUNT_UNKNOWN, AclCreations, AclDeletions, Authorizer
 from kustos.authorizer.session import AuthorizerSession
 from kustos.authorizer.spi import (
     Action,
     AuthorizableRequestContext,
     AuthorizationResult,
-    Authorizer,
     AuthorizerError,
     AuthorizerNotReadyError,
     Decision,
@@ -31,13 +32,32 @@ from kustos.authorizer.spi import (
     Rule,
     RuleKind,
 )
+from kustos.authorizer.spi_values import (
+    SUCCESS,
+    AclBindingDeleteResult,
+    AclCreateResult,
+    AclDeleteResult,
+    AuthorizerServerInfo,
+    ClusterResource,
+    Endpoint,
+    KafkaApiError,
+)
 from kustos.authorizer.standard import StandardAuthorizer, parse_super_users
+from kustos.authorizer.standard_plugin import AclMutator, StandardAuthorizerPlugin
 
 __all__ = [
+    "ACL_COUNT_UNKNOWN",
     "AUDIT_FIELDS",
     "AUDIT_SCHEMA_VERSION",
+    "SUCCESS",
     "Access",
+    "AclBindingDeleteResult",
+    "AclCreateResult",
+    "AclCreations",
+    "AclDeleteResult",
+    "AclDeletions",
     "AclFaultError",
+    "AclMutator",
     "Action",
     "AuditEvent",
     "AuditField",
@@ -48,16 +68,22 @@ __all__ = [
     "AuthorizationResult",
     "Authorizer",
     "AuthorizerError",
+    "AuthorizerMetrics",
     "AuthorizerNotReadyError",
+    "AuthorizerServerInfo",
     "AuthorizerSession",
+    "ClusterResource",
     "Decision",
     "DuplicateAclError",
     "DuplicateAclIdError",
+    "Endpoint",
     "InvalidAclError",
     "InvalidActionError",
+    "KafkaApiError",
     "Rule",
     "RuleKind",
     "StandardAuthorizer",
+    "StandardAuthorizerPlugin",
     "UnknownAclIdError",
     "audit_json_schema",
     "audit_level",

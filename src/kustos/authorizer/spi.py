@@ -1,12 +1,10 @@
-"""What is asked of an authorizer and what it answers (KIP-504 with KIP-801's additions).
+"""What an authorizer is asked and what it answers (KIP-504); `plugin` has the interface itself.
 
 Actions carry LITERAL patterns only: a request names resources, never sets of them.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum, unique
-from typing import Protocol
 
 from kustos.acl import AclBinding, AclOperation, KafkaPrincipal, ResourceType
 
@@ -27,6 +25,8 @@ class RuleKind(Enum):
     DEFAULT_ALLOW = "DefaultAllow"
     DEFAULT_DENY = "DefaultDeny"
     MATCHING_ACL = "MatchingAcl"
+    CUSTOM = "CustomAuthorizer"
+    """An authorizer of somebody else's decided; it does not say why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,15 +97,3 @@ class AuthorizerNotReadyError(AuthorizerError):
 
 class InvalidActionError(AuthorizerError, ValueError):
     """A question that has no answer: operation or resource type ANY or UNKNOWN, principal `User:*`."""
-
-
-class Authorizer(Protocol):
-    """Decides. Implementations answer from memory and never wait."""
-
-    def authorize(self, context: AuthorizableRequestContext, actions: Sequence[Action]) -> list[Decision]:
-        """Return one decision per action, in order; raise `AuthorizerError` when it cannot say."""
-
-    def authorize_by_resource_type(
-        self, context: AuthorizableRequestContext, operation: AclOperation, resource_type: ResourceType
-    ) -> Decision:
-        """Return whether the principal may do it on at least one resource of the type."""

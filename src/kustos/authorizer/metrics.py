@@ -1,0 +1,101 @@
+"""How often was decided, as Kafka's StandardAuthorizer counts it: rates per minute.
+
+A rate is that of Kafka's `Rate(MINUTES, WindowedCount)` with its defaults: what happened within two
+samples of 30 seconds, the one that reaches into them from before included. So it moves in steps.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from kustos.runtime import SystemClock
+
+SAMPLES: Final = 2
+SAMPLE_MS: Final = 30_000
+MINUTE_MS: Final = 60_000
+
+
+@dataclass(slots=True)
+class _Sample:
+    began_ms: int
+    last_ms: int
+    count: int = 0
+
+
+class RatePerMinute:
+    """Events per minute over the last samples. Times are milliseconds of one clock."""
+
+    __slots__ = ("_at", "_samples")
+
+    def __init__(self) -> None:
+        self._samples: list[_Sample] = []
+        self._at = 0
+
+    def record(self, count: int, now_ms: int) -> None:
+        """Count events that happened now."""
+        sample = self._current(now_ms)
+        if now_ms - sample.began_ms >= SAMPLE_MS:
+            # one more than is measured, for the sample that began before
+            self._at = (self._at + 1) % (SAMPLES + 1)
+            sample = _Sample(now_ms, now_ms)
+            self._samples[self._at : self._at + 1] = [sample]
+        sample.count += count
+        sample.last_ms = now_ms
+
+    def measure(self, now_ms: int) -> float:
+        """Return the events per minute as of now."""
+        self._current(now_ms)
+        for sample in self._samples:
+            if now_ms - sample.last_ms >= SAMPLES * SAMPLE_MS:
+                sample.began_ms, sample.last_ms, sample.count = now_ms, now_ms, 0
+        total = sum(sample.count for sample in self._samples)
+        return total * MINUTE_MS / self._window_ms(now_ms)
+
+    def _current(self, now_ms: int) -> _Sample:
+        if not self._samples:
+            self._samples.append(_Sample(now_ms, now_ms))
+        return self._samples[self._at]
+
+    def _window_ms(self, now_ms: int) -> int:
+        """Return how long ago the oldest sample began, whole samples that are missing made up for.
+
+        Else the first event after a start would be a rate of thousands.
+        """
+        elapsed_ms = now_ms - min(sample.began_ms for sample in self._samples)
+        missing = max(0, SAMPLES - 1 - elapsed_ms // SAMPLE_MS)
+        return elapsed_ms + missing * SAMPLE_MS
+
+
+def _system_now_ms() -> int:
+    return SystemClock().monotonic_ms()
+
+
+class AuthorizerMetrics:
+    """What Kafka's StandardAuthorizer registers, but for the number of ACLs, which others know."""
+
+    __slots__ = ("_now_ms", "allowed", "denied", "requests")
+
+    def __init__(self, now_ms: Callable[[], int] = _system_now_ms) -> None:
+        self._now_ms: Final = now_ms
+        self.allowed: Final = RatePerMinute()
+        self.denied: Final = RatePerMinute()
+        self.requests: Final = RatePerMinute()
+
+    def record(self, allowed: int, denied: int) -> None:
+        """Count decisions."""
+        now_ms = self._now_ms()
+        if allowed:
+            self.allowed.record(allowed, now_ms)
+        if denied:
+            self.denied.record(denied, now_ms)
+        if allowed or denied:
+            self.requests.record(allowed + denied, now_ms)
+
+    def rates(self) -> dict[str, float]:
+        """Return the rates under Kafka's names for them."""
+        now_ms = self._now_ms()
+        return {
+            "authorization-allowed-rate-per-minute": self.allowed.measure(now_ms),
+            "authorization-denied-rate-per-minute": self.denied.measure(now_ms),
+            "authorization-request-rate-per-minute": self.requests.measure(now_ms),
+        }

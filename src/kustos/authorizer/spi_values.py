@@ -1,0 +1,94 @@
+"""What else crosses the interface of an authorizer (KIP-504): servers, endpoints, results of changes."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final, Self
+
+from kio.schema.errors import ErrorCode
+
+from kustos.acl import AclBinding
+from kustos.authorizer.spi import AuthorizerError
+
+
+class KafkaApiError(AuthorizerError):
+    """An error that clients are told by its code: what `ApiException` is in Kafka.
+
+    `message` None: the client shows its own words for the code.
+    """
+
+    def __init__(self, code: ErrorCode, message: str | None = None) -> None:
+        super().__init__(message or code.name)
+        self.code: Final = code
+        self.message: Final = message
+
+    @classmethod
+    def of(cls, error: BaseException) -> "KafkaApiError":
+        """Return what clients are told of any error: its own code, or UNKNOWN_SERVER_ERROR without words.
+
+        As in Kafka (`ApiError.fromThrowable`), so that the text of an unforeseen error reaches nobody.
+        """
+        if isinstance(error, KafkaApiError) and error.code is not ErrorCode.unknown_server_error:
+            return error
+        return cls(ErrorCode.unknown_server_error)
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """A listener as clients are told of it."""
+
+    listener_name: str
+    security_protocol: str
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterResource:
+    """The cluster; its id is None where it is not known."""
+
+    cluster_id: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuthorizerServerInfo:
+    """The server that starts an authorizer."""
+
+    cluster_resource: ClusterResource
+    broker_id: int
+    endpoints: tuple[Endpoint, ...]
+    inter_broker_endpoint: Endpoint
+    """One of the endpoints; the first where brokers do not talk to each other by any."""
+    early_start_listeners: frozenset[str] = frozenset()
+    """Listeners that must not wait for the ACLs, since the ACLs come by them (KIP-801)."""
+
+
+@dataclass(frozen=True, slots=True)
+class AclCreateResult:
+    """How one creation went: without `exception` the ACL is in force."""
+
+    exception: KafkaApiError | None = None
+
+
+SUCCESS: Final = AclCreateResult()
+"""The ACL is in force."""
+
+
+@dataclass(frozen=True, slots=True)
+class AclBindingDeleteResult:
+    """How the deletion of one matching ACL went: without `exception` it is gone."""
+
+    acl_binding: AclBinding
+    exception: KafkaApiError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AclDeleteResult:
+    """How one filter went: what matched, each with its own result, or why nothing could be asked with it."""
+
+    acl_binding_delete_results: tuple[AclBindingDeleteResult, ...] = ()
+    exception: KafkaApiError | None = field(default=None)
+
+    @classmethod
+    def of(cls, deleted: Iterable[AclBinding]) -> Self:
+        """Return the result of a filter whose matches are all gone."""
+        return cls(tuple(AclBindingDeleteResult(binding) for binding in deleted))

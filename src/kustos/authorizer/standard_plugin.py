@@ -1,0 +1,187 @@
+"""`StandardAuthorizer` behind the interface of authorizers, as Kafka's `ClusterMetadataAuthorizer` is.
+
+The ACLs come from a metadata log: someone else feeds them to `standard`, says when they are all there,
+and carries out what `create_acls` and `delete_acls` ask for (the `AclMutator`). The fast way to decide
+stays `standard.session(principal, host).decide`; `authorize` is for callers of the interface.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import Final, Protocol, TypeVar
+
+from kio.schema.errors import ErrorCode
+
+from kustos.acl import AclBinding, AclBindingFilter, AclOperation, ResourceType
+from kustos.authorizer.metrics import AuthorizerMetrics
+from kustos.authorizer.plugin import Authorizer
+from kustos.authorizer.spi import Action, AuthorizableRequestContext, AuthorizationResult
+from kustos.authorizer.spi_values import (
+    AclCreateResult,
+    AclDeleteResult,
+    AuthorizerServerInfo,
+    Endpoint,
+    KafkaApiError,
+)
+from kustos.authorizer.standard import StandardAuthorizer, parse_super_users
+
+SUPER_USERS_CONFIG: Final = "super.users"
+ALLOW_EVERYONE_CONFIG: Final = "allow.everyone.if.no.acl.found"
+
+Result = TypeVar("Result")
+
+
+class Completion(Awaitable[None], Protocol):
+    """A future of the event loop, which this room knows nothing of: `loop.create_future` makes them."""
+
+    def set_result(self, result: None, /) -> object:
+        """Let those who wait go on."""
+
+    def set_exception(self, exception: Exception, /) -> object:
+        """Raise it in those who wait."""
+
+    def done(self) -> bool:
+        """Return whether either was done."""
+
+
+class AclMutator(Protocol):
+    """Who can change the metadata: Kafka's active controller."""
+
+    async def create_acls(
+        self, context: AuthorizableRequestContext, bindings: Sequence[AclBinding]
+    ) -> Sequence[AclCreateResult]:
+        """Return one result for each ACL, in order, when the ACLs are in force."""
+
+    async def delete_acls(
+        self, context: AuthorizableRequestContext, filters: Sequence[AclBindingFilter]
+    ) -> Sequence[AclDeleteResult]:
+        """Return one result for each filter, in order, when the ACLs are out of force."""
+
+
+class StandardAuthorizerPlugin(Authorizer):
+    """Kafka's StandardAuthorizer with all that a server may ask of it.
+
+    `new_future` is the `create_future` of the event loop that all calls come from. Without a `mutator`
+    the ACLs can be read but not changed (NOT_CONTROLLER).
+    """
+
+    def __init__(
+        self,
+        new_future: Callable[[], Completion],
+        standard: StandardAuthorizer | None = None,
+        mutator: AclMutator | None = None,
+        metrics: AuthorizerMetrics | None = None,
+    ) -> None:
+        self.standard: Final = standard or StandardAuthorizer()
+        self.mutator = mutator
+        self.metrics: Final = metrics or AuthorizerMetrics()
+        self._new_future: Final = new_future
+        self._loaded: Final = new_future()
+
+    def configure(self, configs: Mapping[str, str]) -> None:
+        """Put `super.users` and `allow.everyone.if.no.acl.found` in force; the ACLs stay.
+
+        Raises `AclValueError` for a super user that is no principal; then nothing has changed. As in
+        Kafka anything but `true` is false.
+        """
+        super_users = parse_super_users(configs.get(SUPER_USERS_CONFIG, ""))
+        everyone = configs.get(ALLOW_EVERYONE_CONFIG, "").strip().lower() == "true"
+        self.standard.reconfigure(super_users=super_users, allow_everyone_if_no_acl_found=everyone)
+
+    def reconfigurable_configs(self) -> AbstractSet[str]:
+        """Return the two settings that there are."""
+        return {SUPER_USERS_CONFIG, ALLOW_EVERYONE_CONFIG}
+
+    def validate_reconfiguration(self, configs: Mapping[str, str]) -> None:
+        """Raise `AclValueError` for a super user that is no principal."""
+        parse_super_users(configs.get(SUPER_USERS_CONFIG, ""))
+
+    def reconfigure(self, configs: Mapping[str, str]) -> None:
+        """Do what `configure` does."""
+        self.configure(configs)
+
+    def start(self, server_info: AuthorizerServerInfo) -> Mapping[Endpoint, Awaitable[None]]:
+        """Let early start listeners begin at once, all others when the ACLs are loaded."""
+        started = self._new_future()
+        started.set_result(None)
+        early = server_info.early_start_listeners
+        return {
+            endpoint: started if endpoint.listener_name in early else self._loaded
+            for endpoint in server_info.endpoints
+        }
+
+    def complete_initial_load(self, error: Exception | None = None) -> None:
+        """Say that the ACLs are all there, or that they will never be; the first word counts."""
+        if error is None:
+            self.standard.complete_initial_load()
+        if self._loaded.done():
+            return
+        if error is None:
+            self._loaded.set_result(None)
+        else:
+            self._loaded.set_exception(error)
+
+    def authorize(
+        self, context: AuthorizableRequestContext, actions: Sequence[Action]
+    ) -> list[AuthorizationResult]:
+        """Return one result for each action; raise `AuthorizerNotReadyError` before the ACLs are loaded."""
+        results = [decision.result for decision in self.standard.authorize(context, actions)]
+        allowed = results.count(AuthorizationResult.ALLOWED)
+        self.metrics.record(allowed, len(results) - allowed)
+        return results
+
+    def authorize_by_resource_type(
+        self, context: AuthorizableRequestContext, operation: AclOperation, resource_type: ResourceType
+    ) -> AuthorizationResult:
+        """Return what the default would, from the compiled index."""
+        decision = self.standard.authorize_by_resource_type(context, operation, resource_type)
+        self.metrics.record(int(decision.allowed), int(not decision.allowed))
+        return decision.result
+
+    async def create_acls(
+        self, context: AuthorizableRequestContext, bindings: Sequence[AclBinding]
+    ) -> list[AclCreateResult]:
+        """Come to the mutator's results; what it raises becomes the result of every ACL."""
+        try:
+            results = await self._mutator_or_raise().create_acls(context, bindings)
+            return _counted(results, bindings)
+        except Exception as error:  # noqa: BLE001 - as in Kafka each item learns it, and nothing was acknowledged
+            return [AclCreateResult(KafkaApiError.of(error))] * len(bindings)
+
+    async def delete_acls(
+        self, context: AuthorizableRequestContext, filters: Sequence[AclBindingFilter]
+    ) -> list[AclDeleteResult]:
+        """Come to the mutator's results; what it raises becomes the result of every filter."""
+        try:
+            results = await self._mutator_or_raise().delete_acls(context, filters)
+            return _counted(results, filters)
+        except Exception as error:  # noqa: BLE001 - as in `create_acls`
+            return [AclDeleteResult(exception=KafkaApiError.of(error))] * len(filters)
+
+    def _mutator_or_raise(self) -> AclMutator:
+        if self.mutator is None:
+            raise KafkaApiError(ErrorCode.not_controller, "The current node is not the active controller.")
+        return self.mutator
+
+    def acls(self, acl_filter: AclBindingFilter) -> Iterable[AclBinding]:
+        """Return the ACLs that match, as they are now."""
+        return self.standard.acls(acl_filter)
+
+    @property
+    def acl_count(self) -> int:
+        """How many ACLs are in force."""
+        return self.standard.acl_count
+
+    def close(self) -> None:
+        """Tell those who still wait for the ACLs that they will not come."""
+        if not self._loaded.done():
+            closed = "The authorizer was closed before the initial load could complete."
+            self._loaded.set_exception(KafkaApiError(ErrorCode.request_timed_out, closed))
+
+
+def _counted(results: Sequence[Result], items: Sequence[object]) -> list[Result]:
+    if len(results) != len(items):
+        raise KafkaApiError(
+            ErrorCode.unknown_server_error,
+            f"Invalid size of result set from controller. Expected {len(items)}; got {len(results)}",
+        )
+    return list(results)
