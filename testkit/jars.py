@@ -100,3 +100,6 @@ def _reads(file: Path, text: str) -> bool:
 
 KAFKA = JarSet(name="kafka-4.3.1")
 """The broker and its tools: the newest version that has all of them."""
+
+LEGACY_KAFKA = JarSet(name="kafka-2.8.2")
+"""The last Kafka that had the interface of KIP-11: only its classes are asked, it is never run."""

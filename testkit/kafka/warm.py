@@ -4,7 +4,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from testkit.jars import KAFKA
+from testkit.jars import KAFKA, LEGACY_KAFKA
 from testkit.kafka.java import archive
 from testkit.kafka.node import KafkaNode
 from testkit.kafka.tools import KafkaTools
@@ -13,6 +13,7 @@ from testkit.kafka.tools import KafkaTools
 def main() -> int:
     """Start a broker and use a tool once, each leaving its archive behind; does nothing where both exist."""
     KAFKA.resolve()
+    LEGACY_KAFKA.resolve()
     if archive("broker").exists() and archive("tools").exists():
         return 0
     with tempfile.TemporaryDirectory(prefix="kafka-warm-") as scratch:

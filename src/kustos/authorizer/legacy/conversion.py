@@ -1,0 +1,80 @@
+"""Between legacy ACLs and today's bindings, where both mean the same; a typed refusal where not.
+
+What meant nothing in the old world must not come to mean something in the new one, nor the other way
+round: a host such as `10.0.0.0/8` was a text that no client's address equals, and is a range now.
+"""
+
+from collections.abc import Iterable
+
+from kustos.acl import (
+    CLUSTER_NAME,
+    AccessControlEntry,
+    AclBinding,
+    KafkaPrincipal,
+    ResourceType,
+)
+from kustos.authorizer.legacy.errors import LegacyRefusalError
+from kustos.authorizer.legacy.interface import Acls
+from kustos.authorizer.legacy.values import Acl, Resource, merged
+
+
+def bindings_of(resource: Resource, acls: Iterable[Acl]) -> frozenset[AclBinding]:
+    """Return the bindings that mean what these ACLs meant; raise `LegacyRefusalError`.
+
+    Refused are an empty name, a cluster of another name than Kafka's, a host with a `/`, and a principal
+    that would be read back as another one.
+    """
+    if not resource.name:
+        raise LegacyRefusalError(f"the {resource.resource_type.camel_case} of an ACL has an empty name")
+    if resource.resource_type is ResourceType.CLUSTER and resource.name != CLUSTER_NAME:
+        raise LegacyRefusalError(
+            f"cluster `{resource.name}` is never asked about, its name is `{CLUSTER_NAME}`"
+        )
+    return frozenset(AclBinding(resource.pattern, entry) for acl in acls for entry in _entries(resource, acl))
+
+
+def _entries(resource: Resource, acl: Acl) -> Iterable[AccessControlEntry]:
+    principal = str(acl.principal)
+    if KafkaPrincipal.parse(principal) != acl.principal:
+        raise LegacyRefusalError(f"principal `{principal}` of `{resource}` has a type with a colon in it")
+    for host in acl.hosts:
+        _check_host(host, str(resource))
+        for operation in acl.operations:
+            yield AccessControlEntry(principal, host, operation, acl.permission_type)
+
+
+def _check_host(host: str, resource: str) -> None:
+    if "/" in host:
+        raise LegacyRefusalError(
+            f"host `{host}` of `{resource}` is a range of addresses today and was a text that nobody matches "
+            "before, name addresses or `*`"
+        )
+
+
+def all_bindings_of(acls: Acls) -> frozenset[AclBinding]:
+    """Return the bindings of all resources; raise `LegacyRefusalError` as `bindings_of` does."""
+    return frozenset(binding for resource, of in acls.items() for binding in bindings_of(resource, of))
+
+
+def single_of(binding: AclBinding) -> tuple[Resource, Acl]:
+    """Return the resource and the statement of a binding; raise `LegacyRefusalError`.
+
+    Refused are unknown types and operations, a principal without a type, and a host with a `/`.
+    """
+    entry, pattern = binding.entry, binding.pattern
+    _check_host(entry.host, f"{pattern.resource_type}:{pattern.pattern_type}:{pattern.name}")
+    try:
+        principal = KafkaPrincipal.parse(entry.principal)
+        resource = Resource(pattern.resource_type, pattern.name, pattern.pattern_type)
+        return resource, Acl.of(principal, entry.permission_type, entry.host, entry.operation)
+    except ValueError as error:
+        raise LegacyRefusalError(str(error)) from error
+
+
+def acls_of_bindings(bindings: Iterable[AclBinding]) -> dict[Resource, frozenset[Acl]]:
+    """Return KIP-11's ACLs with sets, as few as mean the same as the bindings; raise `LegacyRefusalError`."""
+    found: dict[Resource, set[Acl]] = {}
+    for binding in bindings:
+        resource, acl = single_of(binding)
+        found.setdefault(resource, set()).add(acl)
+    return {resource: merged(acls) for resource, acls in found.items()}

@@ -1,0 +1,242 @@
+"""`SimpleAclAuthorizer`: the decisions of Kafka's first authorizer, as of its last release (2.8).
+
+1. a super user may do everything
+2. the ACLs of the resource, of `*` and of every prefix that begins its name are looked at together
+3. where there are none, `allow.everyone.if.no.acl.found` decides, which is off unless it is set
+4. any Deny that speaks of principal, host and operation denies
+5. else any Allow that does allows; Read, Write, Delete and Alter bring Describe, AlterConfigs DescribeConfigs
+6. else nobody may
+
+KIP-11's own draft differed, and `kustos.legacy.rules=kip-11` brings it back: only the resource's own ACLs
+count, nothing is implied, and a resource without ACLs is open. Hosts are compared as texts, never as ranges.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, overload
+
+from kustos.acl import (
+    EVERY_PRINCIPAL,
+    WILDCARD,
+    AclOperation,
+    AclPermissionType,
+    KafkaPrincipal,
+    PatternType,
+)
+from kustos.authorizer.legacy.errors import LegacySettingsError, UnsupportedChangeError
+from kustos.authorizer.legacy.interface import Acls, LegacyAuthorizer
+from kustos.authorizer.legacy.store import AclStore, FileAclStore, Statements
+from kustos.authorizer.legacy.values import Acl, Resource, Session, singles_of
+from kustos.authorizer.legacy.vocabulary import OPERATION_NAMES
+from kustos.authorizer.spi import InvalidActionError
+
+SUPER_USERS_KEY: Final = "super.users"
+ALLOW_EVERYONE_KEY: Final = "allow.everyone.if.no.acl.found"
+FILE_KEY: Final = "kustos.legacy.acl.file"
+"""The file that stands where ZooKeeper stood, in the form of `kustos.authorizer.legacy.tree`."""
+RULES_KEY: Final = "kustos.legacy.rules"
+
+_AUDIT: Final = logging.getLogger("kafka.authorizer.logger")
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What differs between the draft and the releases.
+
+    `implied_by`: which other allowed operations allow this one. `looks_around`: whether `*` and prefixes
+    count. `open_without_acls`: what holds where nothing else is set.
+    """
+
+    implied_by: Mapping[AclOperation, tuple[AclOperation, ...]]
+    looks_around: bool
+    open_without_acls: bool
+
+
+RELEASED: Final = Rules(
+    implied_by={
+        AclOperation.DESCRIBE: (
+            AclOperation.READ,
+            AclOperation.WRITE,
+            AclOperation.DELETE,
+            AclOperation.ALTER,
+        ),
+        AclOperation.DESCRIBE_CONFIGS: (AclOperation.ALTER_CONFIGS,),
+    },
+    looks_around=True,
+    open_without_acls=False,
+)
+KIP_11: Final = Rules(implied_by={}, looks_around=False, open_without_acls=True)
+
+RULES: Final = {"released": RELEASED, "kip-11": KIP_11}
+
+
+def audit_line(session: Session, operation: AclOperation, resource: Resource, *, allowed: bool) -> str:
+    """Return the line that this authorizer logs, byte for byte as the old class did."""
+    return (
+        f"Principal = {session.principal} is {'Allowed' if allowed else 'Denied'}"
+        f" Operation = {OPERATION_NAMES[operation]} from host = {session.host} on resource = {resource}"
+    )
+
+
+class SimpleAclAuthorizer(LegacyAuthorizer):
+    """Decides by ACLs that it keeps in a store; one event loop asks and changes.
+
+    Without a store `configure` opens the file that `kustos.legacy.acl.file` names. ACLs are kept, and given
+    back, as single statements, whatever sets they came in.
+    """
+
+    def __init__(self, store: AclStore | None = None, rules: Rules = RELEASED) -> None:
+        self._store = store
+        self._rules = rules
+        self._super_users: frozenset[KafkaPrincipal] = frozenset()
+        self._allows_everyone = rules.open_without_acls
+        self._acls: Statements = {}
+        self._prefix_lengths: tuple[int, ...] = ()
+        if store is not None:
+            self._keep(store.load())
+
+    @property
+    def allows_everyone_if_no_acl_found(self) -> bool:
+        """Whether a resource without ACLs is open to all."""
+        return self._allows_everyone
+
+    def configure(self, configs: Mapping[str, object]) -> None:
+        """Take the settings and load the ACLs; raise `LegacySettingsError` naming the key that is wrong."""
+        rules = RULES.get(str(configs[RULES_KEY])) if RULES_KEY in configs else self._rules
+        if rules is None:
+            raise LegacySettingsError(f"`{RULES_KEY}` is `{configs[RULES_KEY]}`, use {' or '.join(RULES)}")
+        super_users = _super_users(str(configs.get(SUPER_USERS_KEY, "")))
+        everyone = str(configs.get(ALLOW_EVERYONE_KEY, rules.open_without_acls)).lower()
+        if everyone not in {"true", "false"}:
+            raise LegacySettingsError(f"`{ALLOW_EVERYONE_KEY}` is `{everyone}`, use `true` or `false`")
+        store = self._store
+        if store is None:
+            path = str(configs.get(FILE_KEY, "")).strip()
+            if not path:
+                raise LegacySettingsError(f"`{FILE_KEY}` is not set, name the file that keeps the ACLs")
+            store = FileAclStore(Path(path))
+        self._keep(store.load())
+        self._store = store
+        self._rules = rules
+        self._super_users = super_users
+        self._allows_everyone = everyone == "true"
+
+    def is_super_user(self, principal: KafkaPrincipal) -> bool:
+        """Return whether a principal may do everything."""
+        return principal in self._super_users
+
+    def authorize(self, session: Session, operation: AclOperation, resource: Resource) -> bool:
+        """Return whether it may; raise `InvalidActionError` for a prefix, or everybody as principal."""
+        if resource.pattern_type is not PatternType.LITERAL:
+            raise InvalidActionError(f"only literal resources can be asked about, not `{resource}`")
+        if str(session.principal) == EVERY_PRINCIPAL:
+            raise InvalidActionError(
+                f"principal `{session.principal}` stands for everybody and can ask nothing"
+            )
+        allowed = self.is_super_user(session.principal) or self._acls_allow(session, operation, resource)
+        level = logging.DEBUG if allowed else logging.INFO
+        if _AUDIT.isEnabledFor(level):
+            _AUDIT.log(level, "%s", audit_line(session, operation, resource, allowed=allowed))
+        return allowed
+
+    def _acls_allow(self, session: Session, operation: AclOperation, resource: Resource) -> bool:
+        acls = self._matching(resource)
+        if not acls:
+            return self._allows_everyone
+        if _any(acls, AclPermissionType.DENY, session, operation):
+            return False
+        granting = (operation, *self._rules.implied_by.get(operation, ()))
+        return any(_any(acls, AclPermissionType.ALLOW, session, granted) for granted in granting)
+
+    def _matching(self, resource: Resource) -> list[Acl]:
+        found = list(self._acls.get(resource, ()))
+        if self._rules.looks_around:
+            kind, name = resource.resource_type, resource.name
+            if name != WILDCARD:
+                found += self._acls.get(Resource(kind, WILDCARD), ())
+            for length in self._prefix_lengths:
+                if length <= len(name):
+                    found += self._acls.get(Resource(kind, name[:length], PatternType.PREFIXED), ())
+        return found
+
+    def add_acls(self, acls: Iterable[Acl], resource: Resource) -> None:
+        """Keep these too; raise `UnsupportedChangeError` for an empty name, or what the store raises."""
+        if not resource.name:
+            raise UnsupportedChangeError("the resource to add ACLs to has no name")
+        added = singles_of(acls)
+        self._update(lambda kept: kept | {resource: kept.get(resource, frozenset()) | added})
+
+    @overload
+    def remove_acls(self, acls: Iterable[Acl], resource: Resource, /) -> bool: ...
+
+    @overload
+    def remove_acls(self, resource: Resource, /) -> bool: ...
+
+    def remove_acls(self, acls: Iterable[Acl] | Resource, resource: Resource | None = None, /) -> bool:
+        """Drop these statements, or all of the resource; return whether there was any of them."""
+        place = acls if isinstance(acls, Resource) else resource
+        if place is None:
+            raise TypeError("say which resource the ACLs are of")
+        removed = None if isinstance(acls, Resource) else singles_of(acls)
+        gone: frozenset[Acl] = frozenset()
+
+        def change(kept: Statements) -> Statements:
+            nonlocal gone
+            before = kept.get(place, frozenset())
+            gone = before if removed is None else before & removed
+            return kept | {place: before - gone}
+
+        self._update(change)
+        return bool(gone)
+
+    @overload
+    def get_acls(self, /) -> Acls: ...
+
+    @overload
+    def get_acls(self, of: Resource, /) -> frozenset[Acl]: ...
+
+    @overload
+    def get_acls(self, of: KafkaPrincipal, /) -> Acls: ...
+
+    def get_acls(self, of: Resource | KafkaPrincipal | None = None, /) -> Acls | frozenset[Acl]:
+        """Return single statements: of a resource, of a principal by resource, or all by resource."""
+        if isinstance(of, Resource):
+            return self._acls.get(of, frozenset())
+        if of is None:
+            return dict(self._acls)
+        chosen = (
+            (resource, frozenset(acl for acl in acls if acl.principal == of))
+            for resource, acls in self._acls.items()
+        )
+        return {resource: acls for resource, acls in chosen if acls}
+
+    def _update(self, change: Callable[[Statements], Statements]) -> None:
+        if self._store is None:
+            raise LegacySettingsError("the authorizer keeps no ACLs before it is configured")
+        self._keep(self._store.update(change))
+
+    def _keep(self, acls: Statements) -> None:
+        self._acls = acls
+        prefixed = {len(resource.name) for resource in acls if resource.pattern_type is PatternType.PREFIXED}
+        self._prefix_lengths = tuple(sorted(prefixed))
+
+
+def _any(acls: list[Acl], permission: AclPermissionType, session: Session, operation: AclOperation) -> bool:
+    return any(
+        acl.permission_type is permission and acl.speaks_of(session.principal, session.host, operation)
+        for acl in acls
+    )
+
+
+def _super_users(text: str) -> frozenset[KafkaPrincipal]:
+    """Return the principals of a semicolon list, read as the old class did: no blank one but at the end."""
+    listed = text.rstrip(";").split(";") if text.rstrip(";") else []
+    try:
+        found = frozenset(KafkaPrincipal.parse(part.strip()) for part in listed)
+    except ValueError as error:
+        raise LegacySettingsError(f"`{SUPER_USERS_KEY}`: {error}") from error
+    if KafkaPrincipal.parse(EVERY_PRINCIPAL) in found:
+        raise LegacySettingsError(f"`{SUPER_USERS_KEY}` names `{EVERY_PRINCIPAL}`, name each super user")
+    return found

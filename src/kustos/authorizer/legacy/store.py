@@ -1,0 +1,85 @@
+"""Where a legacy authorizer's ACLs survive: one file in place of ZooKeeper's tree."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Protocol
+
+from kustos.authorizer.legacy.errors import LegacyFormatError, LegacySettingsError
+from kustos.authorizer.legacy.tree import read_tree, statements, write_tree
+from kustos.authorizer.legacy.values import Acl, Resource
+from kustos.runtime import FileSystemStorage, Storage
+
+Statements = dict[Resource, frozenset[Acl]]
+"""Single statements by resource; no set is empty."""
+
+
+class AclStore(Protocol):
+    """Keeps ACLs, all or nothing."""
+
+    def load(self) -> Statements:
+        """Return what is kept; raise `LegacySettingsError` if it cannot be read."""
+
+    def update(self, change: Callable[[Statements], Statements]) -> Statements:
+        """Keep what the change makes of what is kept now, whoever wrote it, and return that.
+
+        Raises `LegacySettingsError` if it cannot be read, `OSError` if it cannot be written; then nothing
+        was changed.
+        """
+
+
+class MemoryAclStore:
+    """Keeps them as long as the process lives: for tests and for programs that load them anew."""
+
+    __slots__ = ("_acls",)
+
+    def __init__(self, acls: Mapping[Resource, frozenset[Acl]] | None = None) -> None:
+        self._acls = statements(acls or {})
+
+    def load(self) -> Statements:
+        """Return what is kept."""
+        return self._acls
+
+    def update(self, change: Callable[[Statements], Statements]) -> Statements:
+        """Keep what the change makes of it."""
+        self._acls = statements(change(self._acls))
+        return self._acls
+
+
+class FileAclStore:
+    """Keeps them in a file of `kustos.authorizer.legacy.tree`'s form; one that is not there is empty.
+
+    A change reads the file again and writes it whole, under a lock beside it, so that a node and a command
+    at work on one file lose nothing. A second one at the same moment gets a `StorageLockedError`.
+    """
+
+    __slots__ = ("_storage", "path")
+
+    def __init__(self, path: Path, storage: Storage | None = None) -> None:
+        self.path = path
+        self._storage = storage or FileSystemStorage()
+
+    def load(self) -> Statements:
+        """Return the statements of the file; raise `LegacySettingsError` that names it."""
+        try:
+            if not self._storage.exists(self.path):
+                return {}
+            return statements(read_tree(self._storage.read(self.path).decode("utf-8")))
+        except LegacyFormatError as error:
+            raise LegacySettingsError(f"legacy ACL file `{self.path}`: {error}") from error
+        except UnicodeDecodeError:
+            raise LegacySettingsError(f"legacy ACL file `{self.path}` is not UTF-8 text") from None
+        except OSError as error:
+            reason = (error.strerror or "it is unreadable").lower()
+            raise LegacySettingsError(f"cannot read the legacy ACL file `{self.path}`: {reason}") from error
+
+    def update(self, change: Callable[[Statements], Statements]) -> Statements:
+        """Write what the change makes of the file's statements, durably and at once."""
+        lock = self._storage.lock(self.path.with_name(self.path.name + ".lock"))
+        try:
+            before = self.load()
+            after = statements(change(dict(before)))
+            if after != before or not self._storage.exists(self.path):
+                self._storage.write(self.path, write_tree(after).encode())
+            return after
+        finally:
+            lock.release()

@@ -1,0 +1,91 @@
+"""ACLs of many resources in one JSON object, by the paths that they had in ZooKeeper.
+
+`{"/kafka-acl/Topic/orders": {"version": 1, "acls": [...]}, ...}`. Releases kept literal resources under
+`/kafka-acl/<Type>/<name>` and prefixes under `/kafka-acl-extended/prefixed/<Type>/<name>`; KIP-11 put all
+under `/kafka-acls/<name>`, where `kafka-cluster` is the cluster and every other name a topic.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from kustos.acl import CLUSTER_NAME, PatternType, ResourceType
+from kustos.authorizer.legacy.documents import acls_of, document_of, kip_11_document_of, parse_json
+from kustos.authorizer.legacy.errors import LegacyFormatError, LegacyRefusalError
+from kustos.authorizer.legacy.interface import Acls
+from kustos.authorizer.legacy.values import Acl, Resource, singles_of
+from kustos.authorizer.legacy.vocabulary import RESOURCE_TYPE_NAMES, resource_type_of
+
+LITERAL_ROOT: Final = "/kafka-acl/"
+PREFIXED_ROOT: Final = "/kafka-acl-extended/prefixed/"
+KIP_11_ROOT: Final = "/kafka-acls/"
+
+_ROOTS: Final = {LITERAL_ROOT: PatternType.LITERAL, PREFIXED_ROOT: PatternType.PREFIXED}
+
+
+def resource_of(path: str) -> Resource:
+    """Return the resource whose ACLs were at this path; raise `LegacyFormatError` for any other."""
+    if path.startswith(KIP_11_ROOT) and len(path) > len(KIP_11_ROOT):
+        name = path.removeprefix(KIP_11_ROOT)
+        return Resource(ResourceType.CLUSTER if name == CLUSTER_NAME else ResourceType.TOPIC, name)
+    for root, pattern_type in _ROOTS.items():
+        if path.startswith(root):
+            kind, slash, name = path.removeprefix(root).partition("/")
+            if slash and name:
+                return Resource(resource_type_of(kind), name, pattern_type)
+    raise LegacyFormatError(
+        f"`{path}` is no path of ACLs, write it as `{LITERAL_ROOT}Topic/name`, `{PREFIXED_ROOT}Topic/name` "
+        f"or, as in KIP-11, `{KIP_11_ROOT}name`"
+    )
+
+
+def path_of(resource: Resource) -> str:
+    """Return where releases kept the ACLs of a resource."""
+    root = next(root for root, pattern_type in _ROOTS.items() if pattern_type is resource.pattern_type)
+    return f"{root}{RESOURCE_TYPE_NAMES[resource.resource_type]}/{resource.name}"
+
+
+def kip_11_path_of(resource: Resource) -> str:
+    """Return where KIP-11 keeps them; raise `LegacyRefusalError` for what it has no word for."""
+    path = f"{KIP_11_ROOT}{resource.name}"
+    if not resource.name or resource_of(path) != resource:
+        raise LegacyRefusalError(
+            f"KIP-11 has no place for ACLs of `{resource}`, only for topics and the cluster"
+        )
+    return path
+
+
+def read_tree(text: str) -> dict[Resource, frozenset[Acl]]:
+    """Return the ACLs by resource, as the text has them; raise `LegacyFormatError` that names the path.
+
+    Two paths may name one resource (`Group` and a preview's `CONSUMER_GROUP`); then both count.
+    """
+    tree = parse_json(text)
+    if not isinstance(tree, dict):
+        raise LegacyFormatError("the document is not an object of paths")
+    found: dict[Resource, frozenset[Acl]] = {}
+    for path, document in tree.items():
+        resource = resource_of(path)
+        acls = acls_of(document, f"`{path}`")
+        if acls:
+            found[resource] = found.get(resource, frozenset()) | acls
+    return found
+
+
+def write_tree(acls: Acls, *, kip_11: bool = False) -> str:
+    """Return the text that reads back as the same statements, for people: indented, in a fixed order.
+
+    With `kip_11` as that document draws it, which raises `LegacyRefusalError` for groups and prefixes.
+    """
+    named: list[tuple[str, Iterable[Acl]]] = [
+        (kip_11_path_of(resource) if kip_11 else path_of(resource), of) for resource, of in acls.items() if of
+    ]
+    make = kip_11_document_of if kip_11 else document_of
+    tree: dict[str, Any] = {path: make(of) for path, of in sorted(named)}
+    return json.dumps(tree, indent=2, ensure_ascii=False) + "\n"
+
+
+def statements(acls: Mapping[Resource, Iterable[Acl]]) -> dict[Resource, frozenset[Acl]]:
+    """Return single statements by resource, without resources that have none: what an authorizer keeps."""
+    kept = ((resource, singles_of(of)) for resource, of in acls.items())
+    return {resource: of for resource, of in kept if of}

@@ -1,0 +1,116 @@
+"""The legacy authorizer of Kafka 2.8, on its ZooKeeper, asked over lines; and ours, asked the same."""
+
+import base64
+import subprocess
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from kustos.acl import KafkaPrincipal
+from kustos.authorizer.legacy import (
+    Acl,
+    MemoryAclStore,
+    Resource,
+    Session,
+    SimpleAclAuthorizer,
+    operation_of,
+    read_acls,
+    resource_of,
+    write_acls,
+)
+from kustos.authorizer.spi import AuthorizerError
+from testkit.jars import LEGACY_KAFKA
+from testkit.kafka import java
+
+Command = tuple[str | None, ...]
+"""A verb and its fields."""
+
+ANSWER_TIMEOUT_S = 240
+
+
+def encoded(field: str | None) -> str:
+    if field is None:
+        return "-"
+    return base64.b64encode(field.encode()).decode() if field else "."
+
+
+def decoded(word: str) -> str:
+    return "" if word == "." else base64.b64decode(word).decode()
+
+
+def theirs(commands: Iterable[Command], folder: Path) -> tuple[list[str], list[str]]:
+    """Return one answer a command, and the lines of the authorizer's log."""
+    lines = [" ".join([verb or "", *map(encoded, fields)]) for verb, *fields in commands]
+    log = folder / "authorizer.log"
+    logging = "org.slf4j.simpleLogger"
+    asked = subprocess.run(
+        [
+            java.java(), "-Xmx256m", *java.FLAGS,
+            f"-D{logging}.defaultLogLevel=off", f"-D{logging}.log.kafka.authorizer.logger=debug",
+            f"-D{logging}.logFile={log}", f"-D{logging}.showThreadName=false",
+            "-cp", LEGACY_KAFKA.classpath,
+            str(Path(__file__).with_name("LegacyProbe.java")), str(folder / "zookeeper"),
+        ],
+        input="\n".join(lines) + "\n", capture_output=True, text=True, check=True, timeout=ANSWER_TIMEOUT_S,
+    )  # fmt: skip
+    told = [line for line in log.read_text().splitlines() if " - Principal = " in line]
+    return asked.stdout.splitlines(), told
+
+
+def shown(acls: Iterable[tuple[Resource, Acl]]) -> str:
+    return encoded("\n".join(sorted(f"{resource} {acl}" for resource, acl in acls)))
+
+
+class Ours:
+    """Answers the same commands."""
+
+    def __init__(self) -> None:
+        self.store = MemoryAclStore()
+        self.authorizer = SimpleAclAuthorizer(self.store)
+
+    def answer(self, command: Command) -> str:
+        verb, *fields = command
+        try:
+            answered = getattr(self, f"answer_{verb}")(*fields)
+        except (AuthorizerError, ValueError):
+            return "error"
+        return str({None: "ok", True: "true", False: "false"}.get(answered, answered))
+
+    def answers(self, commands: Sequence[Command]) -> list[str]:
+        return [self.answer(command) for command in commands]
+
+    def answer_open(self, super_users: str | None, everyone: str | None) -> None:
+        settings = {"super.users": super_users, "allow.everyone.if.no.acl.found": everyone}
+        fresh = SimpleAclAuthorizer(self.store)
+        fresh.configure({key: value for key, value in settings.items() if value is not None})
+        self.authorizer = fresh
+
+    def answer_clear(self) -> None:
+        for resource in self.authorizer.get_acls():
+            self.authorizer.remove_acls(resource)
+
+    def answer_add(self, json: str, resource: str) -> None:
+        self.authorizer.add_acls(read_acls(json), Resource.parse(resource))
+
+    def answer_remove(self, json: str, resource: str) -> bool:
+        return self.authorizer.remove_acls(read_acls(json), Resource.parse(resource))
+
+    def answer_drop(self, resource: str) -> bool:
+        return self.authorizer.remove_acls(Resource.parse(resource))
+
+    def answer_ask(self, principal: str, host: str, operation: str, resource: str) -> bool:
+        session = Session(KafkaPrincipal.parse(principal), host)
+        return self.authorizer.authorize(session, operation_of(operation), Resource.parse(resource))
+
+    def answer_node(self, path: str) -> str:
+        return encoded(write_acls(self.authorizer.get_acls(resource_of(path))))
+
+    def answer_acls(self) -> str:
+        every = self.authorizer.get_acls()
+        return shown((resource, acl) for resource, acls in every.items() for acl in acls)
+
+    def answer_of(self, principal: str) -> str:
+        found = self.authorizer.get_acls(KafkaPrincipal.parse(principal))
+        return shown((resource, acl) for resource, acls in found.items() for acl in acls)
+
+    def answer_at(self, resource: str) -> str:
+        return encoded("\n".join(sorted(map(str, self.authorizer.get_acls(Resource.parse(resource))))))

@@ -1,0 +1,135 @@
+"""`SimpleAclAuthorizer` against the real one of Kafka 2.8, with its ZooKeeper, over random worlds."""
+
+import json
+import logging
+import random
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from kustos.authorizer.legacy import read_acls, resource_of
+from tests.conformance.legacy_probe import Command, Ours, decoded, theirs
+
+SEED = 1_107
+WORLDS = 80
+QUESTIONS = 60
+
+PRINCIPALS = ("User:alice", "User:bob", "Group:alice", "User:a:b", "user:alice", "User:", "*:*")
+HOSTS = ("10.0.0.1", "10.0.0.2", "0:0:0:0:0:0:0:1")
+ACL_HOSTS = (*HOSTS, "*", "*", "*", "::1", "10.0.0.0/8")
+OPERATIONS = (
+    "Read", "Write", "Create", "Delete", "Alter", "Describe", "ClusterAction", "DescribeConfigs",
+    "AlterConfigs", "IdempotentWrite", "All",
+)  # fmt: skip
+TYPES = ("Topic", "Group", "TransactionalId")
+NAMES = ("o", "or", "orders", "orders-1", "*", "*x", "!", "é€", "p")
+OPENINGS = (
+    (None, None), ("User:alice", "true"), ("User:alice;Group:alice", None), (" User:bob ;User:x;", "TRUE"),
+    ("Group:alice", "false"), ("", "true"),
+)  # fmt: skip
+REFUSED_OPENINGS = (
+    ("alice", None),
+    (None, "yes"),
+    ("User:a;;User:b", None),
+    (" ;User:a", None),
+    (None, " true"),
+)
+
+
+def entry(chance: random.Random) -> dict[str, str]:
+    return {
+        "principal": chance.choice(("User:*", *PRINCIPALS)),
+        "permissionType": chance.choice(("Allow", "Allow", "Deny")),
+        "operation": chance.choice(OPERATIONS),
+        "host": chance.choice(ACL_HOSTS),
+    }
+
+
+def document(chance: random.Random, most: int) -> str:
+    return json.dumps({"version": 1, "acls": [entry(chance) for _ in range(chance.randint(1, most))]})
+
+
+def resource(chance: random.Random, patterns: tuple[str, ...] = ("LITERAL", "PREFIXED")) -> str:
+    return f"{chance.choice(TYPES)}:{chance.choice(patterns)}:{chance.choice(NAMES)}"
+
+
+def world(chance: random.Random) -> list[Command]:
+    commands: list[Command] = [("clear",)]
+    commands += [("add", document(chance, 4), resource(chance)) for _ in range(chance.randint(0, 6))]
+    if chance.random() < 0.3:
+        commands.append(("drop", resource(chance)))
+        commands.append(("remove", document(chance, 20), resource(chance)))
+    commands += [("acls",), ("of", chance.choice(PRINCIPALS)), ("at", resource(chance))]
+    commands += [
+        ("ask", chance.choice(PRINCIPALS), chance.choice(HOSTS), chance.choice(OPERATIONS),
+         resource(chance, ("LITERAL",)))
+        for _ in range(QUESTIONS)
+    ]  # fmt: skip
+    return commands
+
+
+def play() -> list[Command]:
+    chance = random.Random(SEED)
+    commands: list[Command] = []
+    for number in range(WORLDS):
+        if number % 10 == 0:
+            commands.append(("open", *chance.choice(OPENINGS)))
+        commands += world(chance)
+    return commands
+
+
+def exact_removals() -> list[Command]:
+    one = {"principal": "User:alice", "permissionType": "Allow", "operation": "Read", "host": "*"}
+    text = json.dumps({"version": 1, "acls": [one]})
+    both = json.dumps({"version": 1, "acls": [one, one | {"permissionType": "Deny"}]})
+    place = "Topic:PREFIXED:or"
+    return [
+        ("clear",), ("add", both, place), ("remove", text, place), ("remove", text, place), ("at", place),
+        ("drop", place), ("drop", place), ("acls",),
+    ]  # fmt: skip
+
+
+def refusals() -> list[Command]:
+    prefix_asked: Command = ("ask", "User:bob", HOSTS[0], "Read", "Topic:PREFIXED:or")
+    words: list[Command] = [("ask", "User:bob", HOSTS[0], word, "Topic:o") for word in ("READ", "Reading", "")]
+    return [*(("open", *opening) for opening in REFUSED_OPENINGS), ("open", None, None), prefix_asked, *words]
+
+
+def test_every_decision_listing_and_log_line_is_that_of_the_real_class(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    commands = [*play(), *exact_removals(), *refusals()]
+    caplog.set_level(logging.DEBUG, logger="kafka.authorizer.logger")
+    mine = Ours().answers(commands)
+    answered, told = theirs(commands, tmp_path)
+    pairs = zip(commands, mine, (answer.split(" ")[0] for answer in answered), strict=True)
+    differing = [pair for pair in pairs if pair[1] != pair[2]]
+    assert differing[:5] == []
+    assert min(mine.count("true"), mine.count("false")) > 300
+    logged = [f"{record.levelname} {record.getMessage()}" for record in caplog.records]
+    assert logged == [line.replace("kafka.authorizer.logger - ", "") for line in told]
+
+
+def test_what_is_written_is_what_kafka_writes_and_each_reads_the_other(tmp_path: Path) -> None:
+    path = "/kafka-acl/Topic/orders"
+    every = [
+        {"principal": principal, "permissionType": permission, "operation": operation, "host": host}
+        for principal, permission, operation, host in product(
+            ("User:*", "Group:é€😀"), ("Allow", "Deny"), OPERATIONS, ("*", "10.0.0.1")
+        )
+    ]
+    single = json.dumps({"version": 1, "acls": every[:1]})
+    ours = Ours()
+    ours.answer_add(json.dumps({"version": 1, "acls": every}), "Topic:orders")
+    written = decoded(ours.answer_node(path))
+    commands: list[Command] = [
+        ("open", None, None), ("add", single, "Topic:LITERAL:orders"), ("node", path),
+        ("add", written, "Topic:LITERAL:orders"), ("node", path), ("acls",),
+    ]  # fmt: skip
+    answered, _ = theirs(commands, tmp_path)
+    alone = Ours()
+    alone.answer_add(single, "Topic:orders")
+    assert decoded(answered[2]) == decoded(alone.answer_node(path))
+    assert answered[5] == ours.answer_acls()
+    assert read_acls(decoded(answered[4])) == ours.authorizer.get_acls(resource_of(path))
