@@ -1,1 +1,27 @@
-"""Questions over whole ACL sets, by exact set algebra; its room is kept in the layers, and still empty."""
+"""Questions over whole ACL sets, by exact set algebra; the theory is in `kernel`."""
+
+from kustos.analysis.difference import Difference, diff
+from kustos.analysis.errors import AnalysisError
+from kustos.analysis.host_sets import HostSet
+from kustos.analysis.name_sets import NameSet, NameTerm, Site
+from kustos.analysis.principal_sets import PrincipalSet
+from kustos.analysis.regions import REGIONS_MAX, Change, Direction, Probe, Region
+from kustos.analysis.rules import ACLS_ALONE, Rules
+
+__all__ = [
+    "ACLS_ALONE",
+    "REGIONS_MAX",
+    "AnalysisError",
+    "Change",
+    "Difference",
+    "Direction",
+    "HostSet",
+    "NameSet",
+    "NameTerm",
+    "PrincipalSet",
+    "Probe",
+    "Region",
+    "Rules",
+    "Site",
+    "diff",
+]

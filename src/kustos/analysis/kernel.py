@@ -1,0 +1,244 @@
+"""The meaning of a set of ACLs, and how it is walked exactly.
+
+Theory of operation.
+
+1. A set of ACLs, with the two settings of `Rules`, means one function: (principal, host, operation,
+   resource type, name) to allowed or denied, the one that `StandardAuthorizer` computes. Its arguments
+   are endless, but it can tell only finitely many classes of them apart.
+2. Principals: every principal that an entry or `super.users` names, and all others, who are alike: only
+   the entries of `User:*` speak of them. A super user is allowed everything. So a principal is two
+   *layers* (`layers`): its own entries and those of `User:*`.
+3. Names: a LITERAL speaks of a point, a PREFIXED of everything that begins with it, LITERAL `*` of
+   everything that does not begin with `*`, and of `*`. Sorted, the patterns of the layers are a forest:
+   each prefix is a class (the names under it and under no longer prefix, and no point), each literal
+   another. A class is never empty, since there are a million characters to go on with.
+4. Hosts: one line of addresses, cut where the hosts of the class's entries begin and end (`by_host`).
+5. Operations: bits, with what is implied, from `authorizer.cells`: every operation that can be asked
+   about, whether it means something on the type or not, because the authorizer answers for all.
+6. In a class the decision is a function of the host alone: the allowed bits without the denied bits of
+   all entries that speak of it. With default-allow, where no entry of anybody names the resource (a
+   third layer, all patterns of the type, tells), it is everything.
+7. CLUSTER has one name, `kafka-cluster`: nobody can ask about another.
+8. `walk` visits every class of a *zone* of names once, for several sets at a time, a stack of enclosing
+   prefixes in hand; a class costs what its own rows cost. `name_sets` folds the classes of one value into
+   a set of names in its one form, while walking.
+9. A decision can only differ between two sets where a changed entry's pattern speaks of the name, or
+   where the rules changed: `diff` walks only there.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Final, NamedTuple, TypeVar
+
+from kustos.acl import CLUSTER_NAME, EVERY_PRINCIPAL, WILDCARD, AclBinding, ResourceType
+from kustos.analysis.by_host import ByHost, constant, summed
+from kustos.analysis.errors import AnalysisError
+from kustos.analysis.layers import COVERED, Layer, Row
+from kustos.analysis.name_sets import NameSet, Site, Zone
+from kustos.analysis.rules import ACLS_ALONE, Rules
+from kustos.authorizer.cells import DENIES, EVERY_ALLOW
+
+RESOURCE_TYPES: Final = tuple(
+    kind for kind in ResourceType if kind not in {ResourceType.UNKNOWN, ResourceType.ANY}
+)
+"""The types that a question can be about."""
+
+DENY_SHIFT: Final = min(DENIES.values()).bit_length() - 1
+
+EVERYTHING: Final = constant(EVERY_ALLOW)
+NOTHING: Final = constant(0)
+
+_NO_LAYER: Final = Layer()
+
+Key = TypeVar("Key")
+
+
+def decided(mask: int) -> int:
+    """Return the operations that a mask of allows and denies lets pass."""
+    return mask & ~(mask >> DENY_SHIFT) & EVERY_ALLOW
+
+
+class Side:
+    """One principal's (or everyone else's) view of one resource type in one set."""
+
+    __slots__ = ("_decided", "_is_open", "is_super", "layers")
+
+    def __init__(self, layers: tuple[Layer, ...], *, is_super: bool, is_open: bool) -> None:
+        self.layers = layers
+        self.is_super = is_super
+        self._is_open = is_open
+        self._decided: dict[frozenset[tuple[str, int]], ByHost] = {}
+
+    def decide(self, row: Row) -> ByHost:
+        """Return the allowed operations by host where these bits are said."""
+        if self.is_super or (self._is_open and not row.get(WILDCARD, 0) & COVERED):
+            return EVERYTHING
+        if len(row) == (WILDCARD in row):
+            return constant(decided(row.get(WILDCARD, 0)))
+        key = frozenset(row.items())
+        found = self._decided.get(key)
+        if found is None:
+            found = self._decided[key] = summed(row, decided)
+        return found
+
+    def row_under(self, name: str) -> Row:
+        """Return what is said of every name that begins with this one."""
+        row: Row = {}
+        for layer in self.layers:
+            for other in layer.above(name):
+                _join(row, other)
+        return row
+
+    def row_at(self, site: Site, enclosing: Row) -> Row:
+        """Return what is said in a class, given what is said in the one that encloses it."""
+        owns = [own for layer in self.layers if (own := layer.own(site)) is not None]
+        if not owns:
+            return enclosing
+        row = dict(enclosing)
+        for own in owns:
+            _join(row, own)
+        return row
+
+
+def _join(row: Row, other: Row) -> None:
+    for host, mask in other.items():
+        row[host] = row.get(host, 0) | mask
+
+
+class Class(NamedTuple):
+    """One class of names: its site, the decisions in it, one for each side, and those of what encloses it.
+
+    `outer` is None where the zone begins.
+    """
+
+    site: Site
+    values: tuple[ByHost, ...]
+    outer: tuple[ByHost, ...] | None
+
+
+def walk(sides: tuple[Side, ...], zone: Zone) -> Iterator[Class]:
+    """Yield every class of names in a zone, each prefix before what is under it."""
+    layers = {id(layer): layer for side in sides for layer in side.layers if not layer.is_empty}.values()
+    has_wildcard = any(layer.wildcard for layer in layers)
+    for prefix in zone.prefixes:
+        sites = {Site(prefix, is_literal=False)}
+        for layer in layers:
+            sites.update(layer.sites_under(prefix))
+        if has_wildcard and WILDCARD.startswith(prefix):
+            # what LITERAL `*` says ends here, and is said of `*` itself
+            sites |= {Site(WILDCARD, is_literal=False), Site(WILDCARD, is_literal=True)}
+        yield from _walk_sorted(sides, sorted(sites))
+    for name in zone.literals:
+        site = Site(name, is_literal=True)
+        rows = [side.row_at(site, side.row_under(name)) for side in sides]
+        yield Class(site, _decide(sides, rows), None)
+
+
+def _decide(sides: tuple[Side, ...], rows: list[Row]) -> tuple[ByHost, ...]:
+    return tuple([side.decide(row) for side, row in zip(sides, rows, strict=True)])
+
+
+def _walk_sorted(sides: tuple[Side, ...], sites: list[Site]) -> Iterator[Class]:
+    stack: list[tuple[str, list[Row], tuple[ByHost, ...]]] = []
+    for site in sites:
+        name, is_literal = site
+        while stack and not name.startswith(stack[-1][0]):
+            stack.pop()
+        outer = stack[-1][2] if stack else None
+        if not stack or (name == WILDCARD and not is_literal):
+            # at the prefix `*` what was inherited from LITERAL `*` falls away: begin anew
+            rows = [side.row_under(name) for side in sides]
+        else:
+            rows = [side.row_at(site, row) for side, row in zip(sides, stack[-1][1], strict=True)]
+        values = _decide(sides, rows)
+        if not is_literal:
+            stack.append((name, rows, values))
+        yield Class(site, values, outer)
+
+
+def name_sets(
+    classes: Iterable[Class], key_of: Callable[[tuple[ByHost, ...]], Key | None]
+) -> dict[Key, NameSet]:
+    """Return, for each key but None, the names whose decisions have it."""
+    keys: dict[tuple[ByHost, ...] | None, Key | None] = {None: None}
+    turns: dict[Key, list[Site]] = {}
+    for site, values, outer in classes:
+        if values is outer:
+            continue
+        if values not in keys:
+            keys[values] = key_of(values)
+        key, outer_key = keys[values], keys[outer]
+        if key != outer_key:
+            for turned in (key, outer_key):
+                if turned is not None:
+                    turns.setdefault(turned, []).append(site)
+    return {key: NameSet(tuple(sorted(sites))) for key, sites in turns.items()}
+
+
+class AclSet:
+    """A set of ACLs with its rules, grouped for questions; duplicates count once.
+
+    Raises `AnalysisError` for an ACL whose principal has no type.
+    """
+
+    def __init__(self, bindings: Iterable[AclBinding], rules: Rules = ACLS_ALONE) -> None:
+        self.bindings = frozenset(bindings)
+        self.rules = rules
+        self._grouped: dict[ResourceType, dict[str, list[AclBinding]]] | None = None
+        self._layers: dict[tuple[ResourceType, str], Layer] = {}
+        self._coverage: dict[ResourceType, Layer] = {}
+
+    def _by_type(self) -> Mapping[ResourceType, Mapping[str, list[AclBinding]]]:
+        if self._grouped is None:
+            grouped: dict[ResourceType, dict[str, list[AclBinding]]] = {}
+            for binding in self.bindings:
+                principal = binding.entry.principal
+                by_principal = grouped.setdefault(binding.pattern.resource_type, {})
+                if principal not in by_principal:
+                    if ":" not in principal:
+                        raise AnalysisError(
+                            f"principal `{principal}` of an ACL has no type, write it as `User:name`"
+                        )
+                    by_principal[principal] = []
+                by_principal[principal].append(binding)
+            self._grouped = grouped
+        return self._grouped
+
+    def principals(self, resource_type: ResourceType) -> set[str]:
+        """Return who is named by ACLs on a type or is a super user; `User:*` is nobody."""
+        named = self._by_type().get(resource_type, {})
+        return (named.keys() | self.rules.super_users) - {EVERY_PRINCIPAL}
+
+    def layer(self, resource_type: ResourceType, principal: str) -> Layer:
+        """Return what is said of a principal, or of `User:*`."""
+        key = resource_type, principal
+        if key not in self._layers:
+            bindings = self._by_type().get(resource_type, {}).get(principal)
+            self._layers[key] = Layer.of(bindings) if bindings else _NO_LAYER
+        return self._layers[key]
+
+    def coverage(self, resource_type: ResourceType) -> Layer:
+        """Return which resources of a type any ACL names."""
+        if resource_type not in self._coverage:
+            named = self._by_type().get(resource_type, {})
+            self._coverage[resource_type] = Layer.covering(acl for acls in named.values() for acl in acls)
+        return self._coverage[resource_type]
+
+    def side(self, resource_type: ResourceType, principal: str) -> Side:
+        """Return a principal's view; `User:*` asks for that of everyone whom nothing names."""
+        if principal in self.rules.super_users:
+            return Side((), is_super=True, is_open=False)
+        layers = [self.layer(resource_type, EVERY_PRINCIPAL)]
+        if principal != EVERY_PRINCIPAL:
+            layers.append(self.layer(resource_type, principal))
+        is_open = self.rules.allow_everyone_if_no_acl_found
+        if is_open:
+            layers.append(self.coverage(resource_type))
+        return Side(tuple(layers), is_super=False, is_open=is_open)
+
+
+def zone_on(resource_type: ResourceType, zone: Zone) -> Zone:
+    """Return the part of a zone in which resources of the type can be."""
+    if resource_type is not ResourceType.CLUSTER:
+        return zone
+    speaks = CLUSTER_NAME in zone.literals or any(CLUSTER_NAME.startswith(prefix) for prefix in zone.prefixes)
+    return Zone((), (CLUSTER_NAME,) if speaks else ())

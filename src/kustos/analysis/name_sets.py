@@ -1,0 +1,179 @@
+"""Sets of resource names, exact over all texts and in one form each.
+
+A set is written as the places where membership turns over: nested prefixes and single names. Outside of
+all of them nothing is in; everything under a prefix, and a single name, is in exactly if what encloses it
+is not. So `pay-` except `pay-secret` is the prefix `pay-` and the name `pay-secret`. The form is unique:
+of a prefix that does not turn over almost all longer names behave as what encloses it does.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, Final, NamedTuple, Self
+
+from kustos.acl import WILDCARD, ResourceType
+from kustos.analysis.wording import listed, quoted
+
+_SUFFIXES: Final = "xyzabcdefghijklmnopqrstuvw0123456789-._"
+
+
+class Site(NamedTuple):
+    """A prefix, with all names that begin with it, or one name; sorted, a prefix comes before its names."""
+
+    name: str
+    is_literal: bool
+
+    def covers(self, name: str) -> bool:
+        """Return whether it speaks of a name."""
+        return self.name == name if self.is_literal else name.startswith(self.name)
+
+    def __str__(self) -> str:
+        if self.is_literal:
+            return quoted(self.name) if self.name else "the empty name"
+        return f"every name that begins with `{self.name}`" if self.name else "every name"
+
+    def to_json(self) -> dict[str, str]:
+        """Return the pattern type and the name."""
+        return {"pattern_type": "LITERAL" if self.is_literal else "PREFIXED", "name": self.name}
+
+
+class NameTerm(NamedTuple):
+    """A site that is in, without those sites under it."""
+
+    site: Site
+    without: tuple[Site, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NameSet:
+    """Which names; `turns` are the sites where membership turns over, sorted."""
+
+    turns: tuple[Site, ...]
+
+    def __contains__(self, name: str) -> bool:
+        return sum(site.covers(name) for site in self.turns) % 2 == 1
+
+    def witness(self) -> str:
+        """Return a name that is in; raise `ValueError` if there is none."""
+        depth: list[Site] = []
+        for site in self.turns:
+            while depth and not site.name.startswith(depth[-1].name):
+                depth.pop()
+            if len(depth) % 2 == 0:
+                return site.name if site.is_literal else self._under(site.name)
+            if not site.is_literal:
+                depth.append(site)
+        raise ValueError("no name is in an empty set")
+
+    def _under(self, prefix: str) -> str:
+        """Return a name that begins with the prefix and with no longer one that turns over."""
+        at = len(prefix)
+        taken = {site.name[at] for site in self.turns if len(site.name) > at and site.name.startswith(prefix)}
+        # all 1,114,112 characters cannot be taken: an ACL set would have to name each of them
+        free = chain(_SUFFIXES, map(chr, range(0x21, 0xD800)), map(chr, range(0xE000, 0x110000)))
+        return prefix + next(character for character in free if character not in taken)
+
+    def terms(self) -> Iterator[NameTerm]:
+        """Yield the set as sites that are in, each without the next smaller sites that are not."""
+        starts: list[tuple[Site, list[Site]]] = []
+        depth: list[tuple[Site, list[Site]]] = []
+        for site in self.turns:
+            while depth and not site.name.startswith(depth[-1][0].name):
+                depth.pop()
+            entry: tuple[Site, list[Site]] = (site, [])
+            if len(depth) % 2 == 0:
+                starts.append(entry)
+            else:
+                depth[-1][1].append(site)
+            if not site.is_literal:
+                depth.append(entry)
+        for site, without in starts:
+            yield NameTerm(site, tuple(without))
+
+    def text(self, resource_type: ResourceType) -> str:
+        """Return words such as ``topics that begin with `pay-` except `pay-secret` ``."""
+        noun, many = _NOUNS[resource_type]
+        if resource_type is ResourceType.CLUSTER:
+            return noun
+        if self == EVERY_NAME:
+            return f"{many} of every name"
+        if self == WILDCARD_NAMES:
+            return f"{many} of every name that `*` stands for"
+        literals = [str(term.site) for term in self.terms() if term.site.is_literal]
+        phrases = [_phrase(term, many) for term in self.terms() if not term.site.is_literal]
+        if literals:
+            phrases.append(f"{noun if len(literals) == 1 else many} {listed(literals, 'and')}")
+        return listed(phrases, "and")
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """Return the terms; each has `pattern_type`, `name` and, where something is left out, `except`."""
+        return [
+            term.site.to_json()
+            | ({"except": [site.to_json() for site in term.without]} if term.without else {})
+            for term in self.terms()
+        ]
+
+
+def _phrase(term: NameTerm, many: str) -> str:
+    begins = f"that begin with `{term.site.name}`" if term.site.name else "of every name"
+    if not term.without:
+        return f"{many} {begins}"
+    prefixes = [quoted(site.name) for site in term.without if not site.is_literal]
+    without = [str(site) for site in term.without if site.is_literal]
+    if prefixes:
+        without.append(f"those that begin with {listed(prefixes, 'or')}")
+    return f"{many} {begins} except {listed(without, 'and')}"
+
+
+_NOUNS: Final[dict[ResourceType, tuple[str, str]]] = {
+    ResourceType.TOPIC: ("topic", "topics"),
+    ResourceType.GROUP: ("group", "groups"),
+    ResourceType.CLUSTER: ("the cluster", "the cluster"),
+    ResourceType.TRANSACTIONAL_ID: ("transactional id", "transactional ids"),
+    ResourceType.DELEGATION_TOKEN: ("delegation token", "delegation tokens"),
+    ResourceType.USER: ("user", "users"),
+}
+
+EVERY_NAME: Final = NameSet((Site("", is_literal=False),))
+"""All texts, the empty one and those that begin with `*` included."""
+
+WILDCARD_NAMES: Final = NameSet(
+    (Site("", is_literal=False), Site(WILDCARD, is_literal=False), Site(WILDCARD, is_literal=True))
+)
+"""What the LITERAL pattern `*` stands for: itself and every name that does not begin with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Zone:
+    """Where to look: prefixes of which none begins with another, and names that begin with none of them.
+
+    Only ever wider than what was asked for: LITERAL `*` looks everywhere.
+    """
+
+    prefixes: tuple[str, ...]
+    literals: tuple[str, ...]
+
+    @classmethod
+    def of(cls, sites: Iterable[Site]) -> Self:
+        """Return the zone that holds all these sites."""
+        prefixes: list[str] = []
+        literals: set[str] = set()
+        for site in sorted(set(sites)):
+            if site == _WILDCARD_SITE:
+                return cls(("",), ())
+            if prefixes and site.name.startswith(prefixes[-1]):
+                continue
+            if site.is_literal:
+                literals.add(site.name)
+            else:
+                prefixes.append(site.name)
+        return cls(tuple(prefixes), tuple(sorted(literals)))
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to look at."""
+        return not self.prefixes and not self.literals
+
+
+_WILDCARD_SITE: Final = Site(WILDCARD, is_literal=True)
+EVERYWHERE: Final = Zone(("",), ())

@@ -1,0 +1,118 @@
+"""Regions: exact pieces of all that can be asked, as values that people and programs read."""
+
+from dataclasses import dataclass
+from enum import Enum, unique
+from typing import Any, Final
+
+from kustos.acl import AclOperation, ResourceType
+from kustos.analysis.host_sets import HostSet
+from kustos.analysis.name_sets import NameSet
+from kustos.analysis.principal_sets import PrincipalSet
+from kustos.analysis.wording import listed
+from kustos.authorizer.cells import ALLOWS, EVERY_ALLOW
+
+REGIONS_MAX: Final = 10_000
+"""Regions that an answer holds: more than anybody reads, and few enough for memory and for one page."""
+
+
+def operations_of(bits: int) -> tuple[AclOperation, ...]:
+    """Return the operations of a mask of ALLOW bits."""
+    return tuple([operation for operation, bit in ALLOWS.items() if bits & bit])
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """One concrete question that an authorizer can be asked."""
+
+    principal: str
+    host: str
+    operation: AclOperation
+    resource_type: ResourceType
+    name: str
+
+    def text(self) -> str:
+        """Return the question in words."""
+        where = f"{self.resource_type.name.lower()} `{self.name}`"
+        return f"{self.principal} from {self.host}: {self.operation} on {where}"
+
+    def to_json(self) -> dict[str, str]:
+        """Return the question as `kustos decide` reads it."""
+        return {
+            "principal": self.principal,
+            "host": self.host,
+            "operation": self.operation.name,
+            "resource_type": self.resource_type.name,
+            "resource_name": self.name,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """All questions of these principals, from these hosts, for these operations, on these names."""
+
+    principals: PrincipalSet
+    hosts: HostSet
+    operations: tuple[AclOperation, ...]
+    resource_type: ResourceType
+    names: NameSet
+
+    def __contains__(self, probe: Probe) -> bool:
+        return (
+            probe.resource_type is self.resource_type
+            and probe.operation in self.operations
+            and probe.principal in self.principals
+            and probe.host in self.hosts
+            and probe.name in self.names
+        )
+
+    def witness(self) -> Probe:
+        """Return one question that is in the region."""
+        return Probe(
+            self.principals.witness(),
+            self.hosts.witness(),
+            self.operations[0],
+            self.resource_type,
+            self.names.witness(),
+        )
+
+    def text(self) -> str:
+        """Return words such as ``User:alice, from anywhere, READ on topics that begin with `pay-` ``."""
+        is_every = len(self.operations) == EVERY_ALLOW.bit_count()
+        operations = "every operation" if is_every else listed([str(op) for op in self.operations], "and")
+        names = self.names.text(self.resource_type)
+        return f"{self.principals.text()}, from {self.hosts.text()}, {operations} on {names}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the region as an object of plain values, with a `witness`."""
+        return {
+            "principals": self.principals.to_json(),
+            "hosts": self.hosts.to_json(),
+            "operations": [operation.name for operation in self.operations],
+            "resource_type": self.resource_type.name,
+            "names": self.names.to_json(),
+            "witness": self.witness().to_json(),
+        }
+
+
+@unique
+class Direction(Enum):
+    """What a change does to a question."""
+
+    GAINED = "GAINED"
+    LOST = "LOST"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A region whose decisions all change in one direction."""
+
+    direction: Direction
+    region: Region
+
+    def text(self) -> str:
+        """Return `gained: ` or `lost: ` and the region in words."""
+        return f"{self.direction.value.lower()}: {self.region.text()}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the region as an object, with its `direction`."""
+        return {"direction": self.direction.value, **self.region.to_json()}

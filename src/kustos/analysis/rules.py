@@ -1,0 +1,28 @@
+"""The two settings of `StandardAuthorizer` that decide beside the ACLs."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from kustos.acl import EVERY_PRINCIPAL, KafkaPrincipal
+from kustos.analysis.errors import AnalysisError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """`super.users` (principals as text) and `allow.everyone.if.no.acl.found`.
+
+    Raises `AclValueError` for a super user without a type and `AnalysisError` for `User:*`.
+    """
+
+    super_users: frozenset[str] = frozenset()
+    allow_everyone_if_no_acl_found: bool = False
+
+    def __post_init__(self) -> None:
+        for principal in self.super_users:
+            KafkaPrincipal.parse(principal)
+            if principal == EVERY_PRINCIPAL:
+                raise AnalysisError(f"super user `{principal}` would be everybody, name each super user")
+
+
+ACLS_ALONE: Final = Rules()
+"""No super users, and nobody is allowed what no ACL allows: Kafka's defaults."""
