@@ -13,10 +13,12 @@ from kustos.authorizer.spi import AuthorizerError
 class KafkaApiError(AuthorizerError):
     """An error that clients are told by its code: what `ApiException` is in Kafka.
 
-    `message` None: the client shows its own words for the code.
+    `message` None: the client shows its own words for the code. Raises ValueError for NONE.
     """
 
     def __init__(self, code: ErrorCode, message: str | None = None) -> None:
+        if code is ErrorCode.none:
+            raise ValueError("`none` is no error, name the code that clients shall see")
         super().__init__(message or code.name)
         self.code: Final = code
         self.message: Final = message

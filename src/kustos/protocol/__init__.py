@@ -13,7 +13,7 @@ from kustos.protocol.effects import (
     ResolveTopicIds,
     Serve,
 )
-from kustos.protocol.exchange import Addresses, Check, Decided, Decider, Exchange
+from kustos.protocol.exchange import Addresses, Asker, Check, Decided, Decider, Exchange
 from kustos.protocol.guard import Guard, Opened, RefusedFrameError
 from kustos.protocol.table import TABLE, refusal_body
 
@@ -22,6 +22,7 @@ __all__ = [
     "Addresses",
     "Answer",
     "Ask",
+    "Asker",
     "Check",
     "Decided",
     "Decider",

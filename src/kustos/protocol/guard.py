@@ -17,7 +17,7 @@ from kustos.protocol.api_versions import (
     unsupported_version_response,
 )
 from kustos.protocol.effects import Handler, Reply
-from kustos.protocol.exchange import Addresses, Decider, Exchange
+from kustos.protocol.exchange import Addresses, Asker, Decider, Exchange
 from kustos.protocol.fetch_sessions import FetchSessions
 from kustos.protocol.interpreter import handle
 from kustos.protocol.steps import Row
@@ -94,13 +94,17 @@ class Opened:
 
 @dataclass(slots=True)
 class Guard:
-    """Opens the requests of one connection. `offered` is what ApiVersions told or would tell it."""
+    """Opens the requests of one connection. `offered` is what ApiVersions told or would tell it.
+
+    With an `asker` an opened request needs its `exchange.context` before its handler runs.
+    """
 
     decider: Decider
     addresses: Addresses
     offered: Mapping[int, tuple[int, int]]
     auto_creates_topics: bool = True
     fetch_sessions: FetchSessions = field(default_factory=FetchSessions)
+    asker: Asker | None = None
 
     def open(self, frame: bytes) -> Opened | bytes:
         """Return the request that a frame holds, or the frame that answers it at once.
@@ -134,6 +138,7 @@ class Guard:
             self.addresses,
             self.auto_creates_topics,
             self.fetch_sessions,
+            asker=self.asker,
         )
         handler = self._checked_api_versions(exchange) or handle(exchange, row)
         is_exact = end == len(frame) and not had_unknown_tags and not header.had_unknown_tags

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from kustos.acl import CLUSTER_NAME, AclOperation, ResourceType
-from kustos.authorizer import AuthorizerError
-from kustos.protocol.codes import DENIED_CODE, UNKNOWN_SERVER_ERROR, UNKNOWN_TOPIC_ID
+from kustos.authorizer import AuthorizerError, KafkaApiError
+from kustos.protocol.codes import DENIED_CODE, UNKNOWN_TOPIC_ID
 from kustos.protocol.effects import Answer, Ask, Asking, Handler, Relay, Reply, ResolveTopicIds, Serve
 from kustos.protocol.exchange import Check, Exchange
 from kustos.protocol.shapes import Items
@@ -37,9 +37,9 @@ def handle(exchange: Exchange, row: Row) -> Handler:
         return (yield from interpret(exchange, row))
     except RefuseRequestError as refusal:
         code = refusal.code
-    except AuthorizerError:
+    except AuthorizerError as error:
         # "not ready" has no code of its own in Kafka's protocol
-        code = UNKNOWN_SERVER_ERROR
+        code = KafkaApiError.of(error).code.value
     return Reply(row.refusal.refuse(exchange.response_codec, exchange.request, code))
 
 
@@ -110,7 +110,7 @@ def pass_gate(exchange: Exchange, gate: Gate) -> None:
         asked = question(exchange, gate.check, name, name)
         if asked is not None:
             questions[asked] = questions.get(asked, 0) + 1
-    verdicts = [exchange.allows(check, name, count) for (check, name), count in questions.items()]
+    verdicts = exchange.allows_each([(*asked, count) for asked, count in questions.items()])
     for (check, _), allowed in zip(questions, verdicts, strict=True):
         if not allowed:
             raise RefuseRequestError(DENIED_CODE[check.resource_type])
@@ -140,13 +140,17 @@ def strip(exchange: Exchange, step: Strip, request: Message) -> tuple[Message, d
         asked = None if open_to_all else question(exchange, step.check, item, name)
         if asked is not None:
             named.setdefault(asked, []).append(index)
-    for (check, name), indexes in named.items():
-        counts = [1] * len(indexes) if step.one_by_one else [reference_count(step, items, indexes)]
-        verdicts = [exchange.allows(check, name, count) for count in counts]
-        if not all(verdicts):
-            code = DENIED_CODE[check.resource_type]
-            for index in indexes:
-                denied[index] = step.items.answer(element, items[index], code)
+    questions = [
+        (*asked, count)
+        for asked, indexes in named.items()
+        for count in ([1] * len(indexes) if step.one_by_one else [reference_count(step, items, indexes)])
+    ]
+    verdicts = exchange.allows_each(questions)
+    refused = {asked[:2] for asked, allowed in zip(questions, verdicts, strict=True) if not allowed}
+    for check, name in refused:
+        code = DENIED_CODE[check.resource_type]
+        for index in named[check, name]:
+            denied[index] = step.items.answer(element, items[index], code)
     if not denied:
         return request, denied
     left = [item for index, item in enumerate(items) if index not in denied]

@@ -121,8 +121,9 @@ def refuse_partitions(exchange: Exchange, plan: Plan) -> None:
             plan.refused[partition] = UNKNOWN_TOPIC_ID
         else:
             by_name.setdefault(name, []).append(partition)
-    for name, partitions in by_name.items():
-        if not exchange.allows(READ_TOPIC, name, len(partitions)):
+    verdicts = exchange.allows_each([(READ_TOPIC, name, len(each)) for name, each in by_name.items()])
+    for partitions, allowed in zip(by_name.values(), verdicts, strict=True):
+        if not allowed:
             plan.refused.update(dict.fromkeys(partitions, TOPIC_AUTHORIZATION_FAILED))
 
 
