@@ -18,7 +18,10 @@ QUICK = os.environ.get("BENCH_QUICK") == "1"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """One comparison. `ratio` says how many times better ours is: above 1 is better, whatever the unit."""
+    """One comparison. `ratio` says how many times better ours is: above 1 is better, whatever the unit.
+
+    `floor` is the ratio that we set ourselves, None where there is none.
+    """
 
     name: str
     unit: str
@@ -26,11 +29,17 @@ class Figure:
     theirs: float
     size: int
     higher_is_better: bool = False
+    floor: float | None = None
 
     @property
     def ratio(self) -> float:
         better, worse = (self.ours, self.theirs) if self.higher_is_better else (self.theirs, self.ours)
         return better / worse
+
+    @property
+    def holds(self) -> bool:
+        """Whether the floor is reached."""
+        return self.floor is None or self.ratio >= self.floor
 
     def line(self) -> str:
         fields: dict[str, object] = {
@@ -41,9 +50,19 @@ class Figure:
             "ratio": rounded(self.ratio),
             "size": self.size,
         }
+        if self.floor is not None:
+            fields |= {"floor": self.floor, "holds": self.holds}
         if QUICK:
             fields["quick"] = True
         return json.dumps(fields)
+
+    def sentence(self) -> str:
+        """Return the figure as people read it."""
+        text = f"  {self.name}: ours {rounded(self.ours):g}, theirs {rounded(self.theirs):g} {self.unit}"
+        text += f": {rounded(self.ratio):g} times"
+        if self.floor is None:
+            return text
+        return f"{text}, floor {self.floor:g} {'holds' if self.holds else 'MISSED'}"
 
 
 def rounded(value: float) -> float:
@@ -62,23 +81,25 @@ def emit(figures: Sequence[Figure]) -> None:
         print(figure.line(), flush=True)
 
 
-def measure(prepare: Callable[[], Callable[[], None]], rounds: int) -> list[int]:
-    """Return the nanoseconds of each round; `prepare` makes a fresh one before the clock starts.
+def timed(run: Callable[[], None], *, collecting: bool = False) -> int:
+    """Return how many nanoseconds a run takes.
 
-    The cyclic garbage collector rests during a round, as `timeit` has it.
+    The cyclic garbage collector rests meanwhile, as `timeit` has it, unless it is `collecting`.
     """
-    durations: list[int] = []
-    for _ in range(rounds):
-        run = prepare()
-        gc.collect()
+    gc.collect()
+    if not collecting:
         gc.disable()
-        try:
-            start = time.perf_counter_ns()
-            run()
-            durations.append(time.perf_counter_ns() - start)
-        finally:
-            gc.enable()
-    return durations
+    try:
+        start = time.perf_counter_ns()
+        run()
+        return time.perf_counter_ns() - start
+    finally:
+        gc.enable()
+
+
+def measure(prepare: Callable[[], Callable[[], None]], rounds: int) -> list[int]:
+    """Return the nanoseconds of each round; `prepare` makes a fresh one before the clock starts."""
+    return [timed(prepare()) for _ in range(rounds)]
 
 
 def median_per_item(durations: Sequence[int], items: int) -> float:

@@ -1,0 +1,150 @@
+"""Loading a snapshot, adding and removing one ACL, and what a million of them weigh."""
+
+import itertools
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+from uuid import UUID
+
+from benchmarks.authorizing.loads import SHRINK, Load, kept_lines, mixed_acls, zipf
+from benchmarks.authorizing.sides import WARM_UP_MS, Ours, Theirs
+from benchmarks.figures import Figure, median_per_item, progress, timed
+from kustos.acl import AclBinding
+from kustos.authorizer import StandardAuthorizer
+
+LOADED: Final = {"load-1k": 1_000, "load-10k": 10_000, "load-100k": 100_000, "load-1m": 1_000_000}
+WEIGHED: Final = 1_000_000 // SHRINK
+CHANGES: Final = 1_000
+CHANGE_ROUNDS: Final = 11
+
+
+def distinct_acls(count: int) -> list[AclBinding]:
+    """Return so many mixed ACLs, no two equal."""
+    made: dict[AclBinding, None] = {}
+    for binding in mixed_acls(random.Random(count), max(count, 1_000)):
+        made[binding] = None
+        if len(made) == count:
+            break
+    return list(made)
+
+
+def load_speed(name: str, size: int, floor: float) -> list[Figure]:
+    """Load a snapshot as a node does: once, soon after the start; each of theirs has a JVM of its own.
+
+    `…-settled` is beside it for the curious: their compiler has then seen the same load for seconds.
+    The garbage collectors work as they do in a node.
+    """
+    progress(f"{name}: {size} ACLs")
+    bindings = distinct_acls(size)
+    acls = [(UUID(int=number), binding) for number, binding in enumerate(bindings)]
+    lines = list(kept_lines(enumerate(bindings)))
+    mine: list[int] = []
+    first: list[int] = []
+    for _ in range(3 if size >= 1_000_000 else 5):
+        mine.append(timed(_loading(acls), collecting=True))
+        first += _their_loads(lines, "load\t1\t-1")
+    settled = _their_loads(lines, "load\t3\t0" if size >= 1_000_000 else f"load\t11\t{WARM_UP_MS}")
+    figures = [
+        Figure(
+            name=name + suffix,
+            unit="ms",
+            ours=statistics.median(mine) / 1e6,
+            theirs=statistics.median(their) / 1e6,
+            size=size,
+            floor=wanted,
+        )
+        for suffix, their, wanted in (("", first, floor), ("-settled", settled, None))
+    ]
+    for figure in figures:
+        progress(figure.sentence())
+    return figures
+
+
+def _their_loads(lines: list[str], command: str) -> list[int]:
+    with Theirs(len(lines)) as theirs:
+        [reply] = theirs.ask(*lines, command)
+    count, *durations = [int(field) for field in reply.split("\t")]
+    if count != len(lines):
+        raise SystemExit(f"{len(lines)} ACLs here, {count} there")
+    return durations
+
+
+def _loading(acls: list[tuple[UUID, AclBinding]]) -> Callable[[], None]:
+    authorizer = StandardAuthorizer()
+    return lambda: authorizer.load_snapshot(acls)
+
+
+def memory(floor: float) -> list[Figure]:
+    """Weigh both sides, each in a process of its own that reads the ACLs from text, as from a log."""
+    progress(f"memory-1m: {WEIGHED} ACLs")
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "acls"
+        lines = list(kept_lines(enumerate(distinct_acls(WEIGHED))))
+        file.write_text("\n".join(lines), encoding="utf-8")
+        command = [sys.executable, "-m", "benchmarks.authorizing.weigh", str(file)]
+        mine = int(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    with Theirs(WEIGHED) as theirs:
+        before, loaded, after = theirs.ask("heap", *lines, "load\t0\t0", "heap")
+    figure = Figure(
+        name="memory-1m",
+        unit="MB",
+        ours=mine / 1e6,
+        theirs=(int(after) - int(before)) / 1e6,
+        size=int(loaded),
+        floor=floor,
+    )
+    progress(figure.sentence())
+    return [figure]
+
+
+def one_change(floors: dict[str, float]) -> list[Figure]:
+    """Add and remove one ACL among 100,000, while sessions know thousands of answers."""
+    load: Load = zipf(random.Random(1))
+    progress(f"add and remove: {load.size} ACLs")
+    ours = Ours(load)
+    known = set(load.bindings)
+    made = (binding for binding in mixed_acls(random.Random(7), load.size) if binding not in known)
+    fresh = list(itertools.islice(dict.fromkeys(itertools.islice(made, 2 * CHANGES)), CHANGES))
+    numbered = [(UUID(int=load.size + number), binding) for number, binding in enumerate(fresh)]
+    adds: list[int] = []
+    removes: list[int] = []
+    for _ in range(CHANGE_ROUNDS):
+        ours.warm()
+        adds.append(timed(lambda: _add(ours.authorizer, numbered), collecting=True))
+        ours.warm()
+        removes.append(timed(lambda: _remove(ours.authorizer, numbered), collecting=True))
+    with Theirs(load.size) as theirs:
+        theirs.ask(*load.lines(), "load\t0\t0")
+        changed = kept_lines(enumerate(fresh, load.size))
+        [reply] = theirs.ask(*changed, f"change\t{CHANGE_ROUNDS}\t{WARM_UP_MS}")
+    count, *their = [int(field) for field in reply.split("\t")]
+    sides = {"add-100k": (adds, their[::2]), "remove-100k": (removes, their[1::2])}
+    figures = [
+        Figure(
+            name=name,
+            unit="ns/change",
+            ours=median_per_item(mine, CHANGES),
+            theirs=median_per_item(theirs_too, count),
+            size=load.size,
+            floor=floors[name],
+        )
+        for name, (mine, theirs_too) in sides.items()
+    ]
+    for figure in figures:
+        progress(figure.sentence())
+    return figures
+
+
+def _add(authorizer: StandardAuthorizer, numbered: list[tuple[UUID, AclBinding]]) -> None:
+    for acl_id, binding in numbered:
+        authorizer.add_acl(acl_id, binding)
+
+
+def _remove(authorizer: StandardAuthorizer, numbered: list[tuple[UUID, AclBinding]]) -> None:
+    for acl_id, _ in numbered:
+        authorizer.remove_acl(acl_id)
