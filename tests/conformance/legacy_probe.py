@@ -1,13 +1,28 @@
 """The legacy authorizer of Kafka 2.8, on its ZooKeeper, asked over lines; and ours, asked the same."""
 
+import asyncio
 import base64
 import subprocess
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from kustos.acl import KafkaPrincipal
+from kustos.acl import (
+    AccessControlEntry,
+    AccessControlEntryFilter,
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    KafkaPrincipal,
+    PatternType,
+    ResourcePattern,
+    ResourcePatternFilter,
+    ResourceType,
+)
+from kustos.authorizer import AclDeleteResult, AuthorizableRequestContext
 from kustos.authorizer.legacy import (
     Acl,
+    AuthorizerWrapper,
     MemoryAclStore,
     Resource,
     Session,
@@ -58,6 +73,59 @@ def theirs(commands: Iterable[Command], folder: Path) -> tuple[list[str], list[s
 
 def shown(acls: Iterable[tuple[Resource, Acl]]) -> str:
     return encoded("\n".join(sorted(f"{resource} {acl}" for resource, acl in acls)))
+
+
+Fields = tuple[str | None, ...]
+NOBODY = AuthorizableRequestContext(KafkaPrincipal("User", "nobody"), "10.0.0.9")
+
+
+def bindings_of(fields: Fields) -> list[AclBinding]:
+    return [
+        AclBinding(
+            ResourcePattern(ResourceType[kind or ""], name or "", PatternType[pattern or ""]),
+            AccessControlEntry(
+                principal or "",
+                host or "",
+                AclOperation[operation or ""],
+                AclPermissionType[permission or ""],
+            ),
+        )
+        for kind, name, pattern, principal, host, operation, permission in sevens(fields)
+    ]
+
+
+def filters_of(fields: Fields) -> list[AclBindingFilter]:
+    return [
+        AclBindingFilter(
+            ResourcePatternFilter(ResourceType[kind or ""], name, PatternType[pattern or ""]),
+            AccessControlEntryFilter(
+                principal, host, AclOperation[operation or ""], AclPermissionType[permission or ""]
+            ),
+        )
+        for kind, name, pattern, principal, host, operation, permission in sevens(fields)
+    ]
+
+
+def sevens(fields: Fields) -> list[Fields]:
+    return [fields[start : start + 7] for start in range(0, len(fields), 7)]
+
+
+def texts(bindings: Iterable[AclBinding]) -> str:
+    return encoded("\n".join(sorted(" ".join(map(str, each_of(binding))) for binding in bindings)))
+
+
+def each_of(binding: AclBinding) -> tuple[object, ...]:
+    pattern, entry = binding.pattern, binding.entry
+    return (
+        pattern.resource_type, pattern.name, pattern.pattern_type,
+        entry.principal, entry.host, entry.operation, entry.permission_type,
+    )  # fmt: skip
+
+
+def deleted_text(result: AclDeleteResult) -> str:
+    if result.exception is not None:
+        return "no"
+    return texts(each.acl_binding for each in result.acl_binding_delete_results)
 
 
 class Ours:
@@ -114,3 +182,20 @@ class Ours:
 
     def answer_at(self, resource: str) -> str:
         return encoded("\n".join(sorted(map(str, self.authorizer.get_acls(Resource.parse(resource))))))
+
+    def answer_create(self, *fields: str | None) -> str:
+        wrapper = AuthorizerWrapper(self.authorizer)
+        results = asyncio.run(wrapper.create_acls(NOBODY, bindings_of(fields)))
+        return " ".join("yes" if each.exception is None else "no" for each in results)
+
+    def answer_delete(self, *fields: str | None) -> str:
+        wrapper = AuthorizerWrapper(self.authorizer)
+        return " ".join(map(deleted_text, asyncio.run(wrapper.delete_acls(NOBODY, filters_of(fields)))))
+
+    def answer_list(self, *fields: str | None) -> str:
+        return texts(AuthorizerWrapper(self.authorizer).acls(filters_of(fields)[0]))
+
+    def answer_bytype(self, principal: str, host: str, operation: str, kind: str) -> str:
+        context = AuthorizableRequestContext(KafkaPrincipal.parse(principal), host)
+        wrapper = AuthorizerWrapper(self.authorizer)
+        return wrapper.authorize_by_resource_type(context, AclOperation[operation], ResourceType[kind]).value
