@@ -4,7 +4,7 @@
 MAKEFLAGS += --no-print-directory
 
 BIN := .venv/bin
-SOURCES := src tests testkit benchmarks demo scripts
+SOURCES := src tests testkit benchmarks demo scripts examples
 PYTEST_ARGS ?=
 SEED ?=
 CHECKS ?=

@@ -1,3 +1,69 @@
-"""kustos: the security plane of Apache Kafka."""
+"""kustos: the security plane of Apache Kafka.
+
+The names that a program which decides needs are here; each comes from its room when it is first used,
+so that nothing is loaded that nobody asked for.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from kustos.acl import (
+        AccessControlEntry,
+        AclBinding,
+        AclBindingFilter,
+        AclOperation,
+        AclPermissionType,
+        KafkaPrincipal,
+        PatternType,
+        ResourcePattern,
+        ResourceType,
+    )
+    from kustos.authorizer import (
+        Action,
+        AuthorizableRequestContext,
+        AuthorizationResult,
+        Authorizer,
+        AuthorizerError,
+        AuthorizerSession,
+        Decision,
+        StandardAuthorizer,
+    )
 
 __version__ = "0.1.0"
+
+_ROOMS: Final = ("kustos.acl", "kustos.authorizer")
+
+__all__ = [
+    "AccessControlEntry",
+    "AclBinding",
+    "AclBindingFilter",
+    "AclOperation",
+    "AclPermissionType",
+    "Action",
+    "AuthorizableRequestContext",
+    "AuthorizationResult",
+    "Authorizer",
+    "AuthorizerError",
+    "AuthorizerSession",
+    "Decision",
+    "KafkaPrincipal",
+    "PatternType",
+    "ResourcePattern",
+    "ResourceType",
+    "StandardAuthorizer",
+    "__version__",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Return a public name of one of the rooms (PEP 562)."""
+    if name in __all__:
+        for room in map(import_module, _ROOMS):
+            if name in room.__all__:
+                return getattr(room, name)
+    raise AttributeError(f"module `kustos` has no attribute `{name}`")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,25 @@
+"""The examples run as their pages say."""
+
+import re
+import subprocess
+import sys
+
+from testkit.paths import ROOT
+
+
+def test_the_page_on_deciding_shows_the_example_and_what_it_prints() -> None:
+    example = ROOT / "examples" / "decide.py"
+    page = (ROOT / "docs" / "how-to" / "decide-in-a-program.md").read_text()
+    [code] = re.findall(r'```python title="examples/decide.py"\n(.*?)```', page, re.DOTALL)
+    [printed] = re.findall(r'```text title="what it prints"\n(.*?)```', page, re.DOTALL)
+    assert code == example.read_text()
+    run = subprocess.run([sys.executable, str(example)], capture_output=True, text=True, check=True)
+    assert run.stdout == printed
+
+
+def test_the_front_door_opens_on_every_name_it_lists() -> None:
+    import kustos
+
+    assert {name: getattr(kustos, name).__name__ for name in kustos.__all__ if name != "__version__"} == {
+        name: name for name in kustos.__all__ if name != "__version__"
+    }
