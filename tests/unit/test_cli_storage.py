@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 
-from kustos.acl import AclValueError
-from kustos.cli.explanation import java_host
 from kustos.cli.failures import CommandError, ExitCode
+from kustos.cli.hosts import java_host
 from kustos.cli.run import run
-from kustos.cli.storage.bootstrap import binding_of_document, metadata_level, scram_users
+from kustos.cli.storage.bootstrap import metadata_level, scram_users
 from kustos.metadata.scram import ScramMechanism, scram_credential
 
 ACL = {
@@ -95,11 +94,13 @@ def test_explain_reads_a_directory(formatted: Path, capsys: pytest.CaptureFixtur
     exit_code, document, _ = documents(capsys, *question)
     assert (exit_code, document["result"]) == (ExitCode.OK, "ALLOWED")
     assert document["rule"] == {"kind": "MatchingAcl", "acl": ACL}
-    assert document["unmatched"] == [DENY]
+    assert document["unmatched"] == [{"differs_in": ["host"], "acl": DENY}]
     exit_code, document, _ = documents(capsys, *question, "--host", "::1", "--exit-code")
-    assert (exit_code, document["result"]) == (ExitCode.DENIED, "DENIED")
-    assert document["matching"] == [DENY, ACL]
+    assert (exit_code, document["result"]) == (ExitCode.NO, "DENIED")
+    assert document["matching"] == [ACL, DENY]
     assert document["overruled"] == [ACL]
+    assert document["overruled_by"] == [DENY]
+    assert document["change"] == {"edits": 1, "remove": [DENY], "add": None}
     exit_code, document, _ = documents(capsys, *question, "--host", "::1", "--super-users", "User:alice")
     assert document["rule"] == {"kind": "SuperUser", "acl": None}
 
@@ -107,7 +108,7 @@ def test_explain_reads_a_directory(formatted: Path, capsys: pytest.CaptureFixtur
 def test_explain_says_why_in_words(formatted: Path, capsys: pytest.CaptureFixture[str]) -> None:
     question = ["explain", "--metadata-dir", str(formatted), "--principal", "User:bob"]
     assert run([*question, "--operation", "Read", "--topic", "t", "--allow-everyone-if-no-acl-found"]) == 0
-    assert "no ACL allows it" in capsys.readouterr().out
+    assert "the only ACL on the resource does not allow it" in capsys.readouterr().out
     assert run([*question, "--operation", "Read", "--group", "g", "--allow-everyone-if-no-acl-found"]) == 0
     assert "the default then is to allow" in capsys.readouterr().out
 
@@ -168,21 +169,25 @@ def test_the_metadata_version_is_a_name_a_release_or_a_level() -> None:
 
 
 @pytest.mark.parametrize(
-    "document",
+    ("line", "code"),
     [
-        [],
-        {**ACL, "extra": "x"},
-        {key: value for key, value in ACL.items() if key != "host"},
-        {**ACL, "operation": "FLY"},
-        {**ACL, "operation": "ANY"},
-        {**ACL, "pattern_type": "MATCH"},
-        {**ACL, "principal": "alice"},
-        {**ACL, "host": None},
+        (json.dumps({**ACL, "operation": "FLY"}), "ACL_FORMAT"),
+        (json.dumps({**ACL, "principal": "alice"}), "ACL_FORMAT"),
+        ("[" * 10, "ACL_FORMAT"),
+        ("\xff", "USAGE"),
     ],
 )
-def test_what_is_no_acl_is_refused(document: Any) -> None:
-    with pytest.raises((CommandError, AclValueError)):
-        binding_of_document(document)
+def test_a_file_with_one_wrong_acl_makes_nothing(
+    line: str, code: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, directory = tmp_path / "acls.jsonl", tmp_path / "meta"
+    file.write_bytes(f"{json.dumps(DENY)}\n{line}\n".encode("latin-1"))
+    exit_code, _, error = documents(
+        capsys, "storage", "format", "-t", "random", "-d", str(directory), "--acls", str(file)
+    )
+    assert (exit_code, error["error"]["code"]) == (ExitCode.USAGE, code)
+    assert f"{file}, line 2: " in error["error"]["message"]
+    assert not directory.exists()
 
 
 @pytest.mark.parametrize(

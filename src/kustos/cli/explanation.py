@@ -1,138 +1,12 @@
-"""Why an action is allowed or denied: the authorizer's own verdict, and its verdict on each ACL alone.
+"""How an explanation looks: in words and one table for people, as a document for programs."""
 
-An ACL matches exactly when it decides on its own: so each one is given to an authorizer that holds
-nothing else, and no second statement of the matching rules is needed.
-"""
-
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from ipaddress import IPv6Address, ip_address
-from pathlib import Path
 from typing import Any
-from uuid import UUID
 
-from kustos.acl import (
-    AclBinding,
-    AclBindingFilter,
-    AclOperation,
-    AclPermissionType,
-    KafkaPrincipal,
-    PatternType,
-    ResourcePatternFilter,
-    ResourceType,
-)
-from kustos.authorizer import Decision, InvalidActionError, RuleKind, StandardAuthorizer, parse_super_users
-from kustos.cli.acls.mapping import sorted_bindings
+from kustos.acl import AclBinding
+from kustos.analysis.explain import Explanation, NearMiss
+from kustos.authorizer import RuleKind
 from kustos.cli.acls.rendering import binding_document, resource_text
-from kustos.cli.failures import usage_error
 from kustos.cli.output import OutputFormat, print_json, print_lines, print_table
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """Who asks to do what on which resource; `host` in any textual form of an address."""
-
-    principal: KafkaPrincipal
-    host: str
-    operation: AclOperation
-    resource_type: ResourceType
-    resource_name: str
-
-    def asked_filter(self) -> AclBindingFilter:
-        """Return the filter for every ACL that governs the resource, for whomever."""
-        return AclBindingFilter(
-            ResourcePatternFilter(self.resource_type, self.resource_name, PatternType.MATCH)
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Explanation:
-    """A decision and how the ACLs of the resource stand to it.
-
-    `overruled`: matching ACLs that the decision goes against. `unmatched`: ACLs on the resource for
-    this principal that another host or operation keeps from matching.
-    """
-
-    question: Question
-    decision: Decision
-    matching: tuple[AclBinding, ...]
-    overruled: tuple[AclBinding, ...]
-    unmatched: tuple[AclBinding, ...]
-
-
-def load_acls(
-    question: Question, bootstrap_server: str | None, metadata_dir: Path | None, command_config: Path | None
-) -> list[AclBinding]:
-    """Return the ACLs that govern the resource, from a cluster or from a metadata directory."""
-    if (bootstrap_server is None) == (metadata_dir is None):
-        raise usage_error("say where the ACLs are: `--bootstrap-server` or `--metadata-dir`, one of them")
-    asked = question.asked_filter()
-    if metadata_dir is not None:
-        from kustos.metadata.format import describe_directory
-
-        image = describe_directory(metadata_dir).image
-        return [binding for binding in image.acls.values() if asked.matches(binding)]
-    from kustos.cli.session import ask_cluster
-
-    return ask_cluster(
-        bootstrap_server or "", command_config, lambda admin: admin.describe_acls(asked), "reading ACLs"
-    )
-
-
-def explain_action(
-    question: Question, bindings: Iterable[AclBinding], *, super_users: str, allow_everyone: bool
-) -> Explanation:
-    """Return the decision with every ACL that speaks to it; raise a usage error for no question."""
-    governing = sorted_bindings(bindings)
-    authorizer = StandardAuthorizer(
-        super_users=parse_super_users(super_users), allow_everyone_if_no_acl_found=allow_everyone
-    )
-    authorizer.load_snapshot((UUID(int=number), binding) for number, binding in enumerate(governing))
-    authorizer.complete_initial_load()
-    try:
-        decision = _decide(authorizer, question)
-    except InvalidActionError as error:
-        raise usage_error(str(error)) from error
-    matching = tuple(binding for binding in governing if _matches_alone(question, binding))
-    opposite = AclPermissionType.DENY if decision.allowed else AclPermissionType.ALLOW
-    return Explanation(
-        question,
-        decision,
-        matching,
-        tuple(binding for binding in matching if binding.entry.permission_type is opposite),
-        tuple(b for b in governing if b not in matching and _is_near(question, b)),
-    )
-
-
-def _decide(authorizer: StandardAuthorizer, question: Question) -> Decision:
-    session = authorizer.session(question.principal, java_host(question.host))
-    return session.decide(question.operation, question.resource_type, question.resource_name)
-
-
-def _matches_alone(question: Question, binding: AclBinding) -> bool:
-    alone = StandardAuthorizer()
-    alone.load_snapshot([(UUID(int=0), binding)])
-    alone.complete_initial_load()
-    return _decide(alone, question).rule.kind is RuleKind.MATCHING_ACL
-
-
-def _is_near(question: Question, binding: AclBinding) -> bool:
-    return binding.entry.principal in {str(question.principal), "User:*"}
-
-
-def java_host(text: str) -> str:
-    """Return an address as Java's `getHostAddress()` writes it, the form that ACLs are compared in."""
-    try:
-        address = ip_address(text.strip())
-    except ValueError:
-        raise usage_error(f"`{text}` is no IP address; ACLs know no host names, give an address") from None
-    if not isinstance(address, IPv6Address):
-        return str(address)
-    if address.ipv4_mapped is not None:
-        return str(address.ipv4_mapped)
-    words = address.packed
-    joined = ":".join(f"{words[at] << 8 | words[at + 1]:x}" for at in range(0, 16, 2))
-    return f"{joined}%{address.scope_id}" if address.scope_id else joined
 
 
 def print_explanation(explanation: Explanation, output: OutputFormat) -> None:
@@ -140,64 +14,110 @@ def print_explanation(explanation: Explanation, output: OutputFormat) -> None:
     if output is OutputFormat.JSON:
         print_json(explanation_document(explanation))
         return
-    question, decision = explanation.question, explanation.decision
+    probe, decision = explanation.probe, explanation.decision
     verb = "may" if decision.allowed else "may not"
-    resource = question.resource_type.name.lower().replace("_", " ")
+    resource = probe.resource_type.name.lower().replace("_", " ")
     print_lines(
-        f"{decision.result.value}: {question.principal} {verb} {question.operation.name} "
-        f"{resource} {question.resource_name} from {question.host}",
-        f"because {_reason(decision)}",
+        f"{decision.result.value}: {probe.principal} {verb} {probe.operation.name} "
+        f"{resource} {probe.name} from {probe.host}",
+        f"because {_reason(explanation)}",
     )
-    for title, bindings in (
-        ("ACLs that match", explanation.matching),
-        ("of these overruled", explanation.overruled),
-        ("ACLs for the principal that do not match (other host or operation)", explanation.unmatched),
-    ):
-        if bindings:
-            print_lines("", f"{title}:")
-            _print_rows(bindings)
+    _print_acls(explanation)
+    _print_change(explanation)
 
 
-def _print_rows(bindings: Sequence[AclBinding]) -> None:
+def _print_acls(explanation: Explanation) -> None:
+    roles = {each.binding: "overruled" for each in explanation.overruled}
+    decision = explanation.decision
+    if decision.rule.binding is not None:
+        roles[decision.rule.binding] = "decides"
+    also = "also allows" if decision.allowed else "also denies"
+    rows = [(binding, roles.get(binding, also)) for binding in explanation.matching]
+    if rows:
+        print_lines("", "ACLs that match, in the order in which Kafka visits them:")
+        _print_rows("says", rows)
+    misses = [(miss.binding, ", ".join(_differences(miss))) for miss in explanation.near_misses]
+    if misses:
+        print_lines("", "ACLs for the principal on the resource that do not match:")
+        _print_rows("differs in", misses)
+
+
+def _print_change(explanation: Explanation) -> None:
+    change = explanation.change
+    if change is None:
+        return
+    rows = [(binding, "remove") for binding in change.remove]
+    if change.add is not None:
+        rows.append((change.add, "add"))
+    edits = "one edit" if change.size == 1 else f"{change.size} edits"
+    print_lines("", f"The smallest change that would allow it, {edits}:")
+    _print_rows("edit", rows)
+
+
+def _differences(miss: NearMiss) -> list[str]:
+    words = (("host", miss.other_host), ("operation", miss.other_operation))
+    return [word for word, differs in words if differs]
+
+
+def _print_rows(first: str, rows: list[tuple[AclBinding, str]]) -> None:
     print_table(
-        ("permission", "principal", "host", "operation", "resource"),
+        (first, "permission", "principal", "host", "operation", "resource"),
         [
-            (b.entry.permission_type.name, b.entry.principal, b.entry.host, b.entry.operation.name, text)
-            for b, text in ((b, resource_text(b)) for b in bindings)
+            (
+                word,
+                binding.entry.permission_type.name,
+                binding.entry.principal,
+                binding.entry.host,
+                binding.entry.operation.name,
+                resource_text(binding),
+            )
+            for binding, word in rows
         ],
     )
 
 
-def _reason(decision: Decision) -> str:
-    binding = decision.rule.binding
-    if binding is not None:
-        entry = binding.entry
+def _reason(explanation: Explanation) -> str:
+    rule = explanation.decision.rule
+    if rule.binding is not None:
+        entry = rule.binding.entry
         return (
             f"an ACL says {entry.permission_type.name} {entry.operation.name} to {entry.principal} from "
-            f"host {entry.host} on {resource_text(binding)}"
+            f"host {entry.host} on {resource_text(rule.binding)}"
         )
-    return {
-        RuleKind.SUPER_USER: "the principal is a super user",
-        RuleKind.DEFAULT_ALLOW: "no ACL names the resource, and the default then is to allow",
-        RuleKind.DEFAULT_DENY: "no ACL allows it, and the default is to deny",
-    }[decision.rule.kind]
+    if rule.kind is RuleKind.SUPER_USER:
+        return "the principal is a super user"
+    if rule.kind is RuleKind.DEFAULT_ALLOW:
+        return "no ACL names the resource, and the default then is to allow"
+    if explanation.naming == 1:
+        return "the only ACL on the resource does not allow it"
+    if explanation.naming:
+        return f"none of the {explanation.naming} ACLs on the resource allows it"
+    return "no ACL names the resource, and the default is to deny"
 
 
 def explanation_document(explanation: Explanation) -> dict[str, Any]:
     """Return the document that `-o json` prints."""
-    question, rule = explanation.question, explanation.decision.rule
+    probe, rule, change = explanation.probe, explanation.decision.rule, explanation.change
+    by = dict.fromkeys(by for each in explanation.overruled for by in each.by)
     return {
-        "principal": str(question.principal),
-        "host": question.host,
-        "operation": question.operation.name,
-        "resource_type": question.resource_type.name,
-        "resource_name": question.resource_name,
+        **probe.to_json(),
         "result": explanation.decision.result.value,
         "rule": {
             "kind": rule.kind.value,
             "acl": binding_document(rule.binding) if rule.binding is not None else None,
         },
         "matching": [binding_document(binding) for binding in explanation.matching],
-        "overruled": [binding_document(binding) for binding in explanation.overruled],
-        "unmatched": [binding_document(binding) for binding in explanation.unmatched],
+        "overruled": [binding_document(each.binding) for each in explanation.overruled],
+        "overruled_by": [binding_document(binding) for binding in by],
+        "unmatched": [
+            {"differs_in": _differences(miss), "acl": binding_document(miss.binding)}
+            for miss in explanation.near_misses
+        ],
+        "change": None
+        if change is None
+        else {
+            "edits": change.size,
+            "remove": [binding_document(binding) for binding in change.remove],
+            "add": binding_document(change.add) if change.add is not None else None,
+        },
     }

@@ -22,7 +22,7 @@ class ExitCode(IntEnum):
     USAGE = 2
     UNREACHABLE = 3
     NOT_AUTHORIZED = 4
-    DENIED = 5
+    NO = 5
     INTERRUPTED = 130
 
 
@@ -32,7 +32,7 @@ EXIT_CODE_MEANINGS: Final[dict[ExitCode, str]] = {
     ExitCode.USAGE: "wrong arguments, settings or input files",
     ExitCode.UNREACHABLE: "cannot connect or cannot log in",
     ExitCode.NOT_AUTHORIZED: "the cluster says that you may not do this",
-    ExitCode.DENIED: "`explain --exit-code` found the action denied",
+    ExitCode.NO: "the answer is no: denied, different, findings, a broken statement (see the command)",
     ExitCode.INTERRUPTED: "interrupted from the keyboard",
 }
 
@@ -65,6 +65,7 @@ def usage_error(message: str) -> CommandError:
 def failure_of(error: Exception) -> Failure | None:
     """Return what a known error means to the person at the command line; None for our own bugs."""
     from kustos.acl import AclValueError
+    from kustos.acl.forms import AclFormatError
     from kustos.client import errors as client
 
     if isinstance(error, CommandError):
@@ -75,6 +76,7 @@ def failure_of(error: Exception) -> Failure | None:
         return Failure(exit_code, error.name, kafka_error_text(error))
     kinds: tuple[tuple[type[Exception], ExitCode, str], ...] = (
         (client.SettingsError, ExitCode.USAGE, "SETTINGS"),
+        (AclFormatError, ExitCode.USAGE, "ACL_FORMAT"),
         (AclValueError, ExitCode.USAGE, "INVALID_VALUE"),
         (client.AuthenticationFailedError, ExitCode.UNREACHABLE, "AUTHENTICATION_FAILED"),
         (client.RequestTimedOutError, ExitCode.UNREACHABLE, "REQUEST_TIMED_OUT"),
@@ -101,6 +103,7 @@ def _core_failure(error: Exception) -> Failure | None:
     for module, root, code in (
         ("kustos.metadata.errors", "MetadataError", "METADATA"),
         ("kustos.authorizer.spi", "AuthorizerError", "AUTHORIZER"),
+        ("kustos.analysis.errors", "AnalysisError", "ANALYSIS"),
     ):
         loaded = sys.modules.get(module)
         if loaded is not None and isinstance(error, getattr(loaded, root)):

@@ -1,23 +1,11 @@
-"""What `storage format` puts in at the start: features, users and ACLs, from their text forms."""
+"""What `storage format` puts in at the start: features and users, from their text forms."""
 
-import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from kustos.acl import (
-    AccessControlEntry,
-    AclBinding,
-    AclOperation,
-    AclPermissionType,
-    AclValueError,
-    KafkaPrincipal,
-    PatternType,
-    ResourcePattern,
-    ResourceType,
-)
-from kustos.cli.failures import CommandError, usage_error
+from kustos.cli.failures import usage_error
 from kustos.cli.passwords import read_password
 from kustos.metadata.features import (
     DEFAULT_LEVEL,
@@ -29,23 +17,9 @@ from kustos.metadata.format import ScramUser
 from kustos.metadata.scram import MAX_ITERATIONS, MIN_ITERATIONS, ScramMechanism, scram_credential
 from kustos.runtime import SystemEntropy, random_text
 
-MAX_ACL_FILE_BYTES: Final = 64 * 1024 * 1024
-"""Some 300,000 ACLs; the bootstrap is built in memory."""
-
 _SCRAM: Final = re.compile(r"\s*(?P<mechanism>[A-Za-z0-9-]+)\s*=\s*\[(?P<fields>.*)\]\s*", re.DOTALL)
 _FIELD: Final = re.compile(r'\s*([a-z-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^,"]*?))\s*(?:,|$)')
 _SCRAM_FIELDS: Final = frozenset({"name", "iterations", "password-file", "password-env"})
-_ACL_FIELDS: Final = frozenset(
-    {
-        "resource_type",
-        "resource_name",
-        "pattern_type",
-        "principal",
-        "host",
-        "operation",
-        "permission_type",
-    }
-)
 
 
 def metadata_level(features: Sequence[str], release_version: str | None) -> int:
@@ -125,74 +99,3 @@ def _scram_fields(text: str) -> dict[str, str]:
         fields[name] = re.sub(r"\\(.)", r"\1", quoted) if quoted is not None else bare
         position = match.end()
     return fields
-
-
-def read_acls(path: Path) -> list[AclBinding]:
-    """Return the ACLs of a file: JSON lines, or one document `{"acls": [...]}`; each once, in order."""
-    try:
-        if path.stat().st_size > MAX_ACL_FILE_BYTES:
-            raise usage_error(f"the ACL file `{path}` is larger than {MAX_ACL_FILE_BYTES} bytes")
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        reason = (error.strerror or "it is unreadable").lower()
-        raise usage_error(f"cannot read the ACL file `{path}`: {reason}") from error
-    except UnicodeDecodeError:
-        raise usage_error(f"the ACL file `{path}` is not UTF-8 text") from None
-    try:
-        whole = json.loads(text)
-    except ValueError:
-        whole = None
-    if isinstance(whole, dict) and isinstance(whole.get("acls"), list):
-        numbered = [(f"ACL {number}", item) for number, item in enumerate(whole["acls"], start=1)]
-    else:
-        numbered = _json_lines(path, text)
-    return list(dict.fromkeys(_binding(path, where, item) for where, item in numbered))
-
-
-def _json_lines(path: Path, text: str) -> list[tuple[str, Any]]:
-    found: list[tuple[str, Any]] = []
-    for number, line in enumerate(text.splitlines(), start=1):
-        if line.strip():
-            try:
-                found.append((f"line {number}", json.loads(line)))
-            except ValueError:
-                raise usage_error(f"line {number} of the ACL file `{path}` is not JSON") from None
-    return found
-
-
-def _binding(path: Path, where: str, item: Any) -> AclBinding:
-    try:
-        return binding_of_document(item)
-    except (AclValueError, CommandError) as error:
-        raise usage_error(f"{where} of the ACL file `{path}`: {error}") from None
-
-
-def binding_of_document(item: Any) -> AclBinding:
-    """Return the binding of an object as `acls list -o json` prints it; raise a usage error."""
-    if not isinstance(item, dict) or any(not isinstance(value, str) for value in item.values()):
-        raise usage_error("an ACL is an object whose values are texts")
-    missing, extra = _ACL_FIELDS - item.keys(), item.keys() - _ACL_FIELDS
-    if missing or extra:
-        wrong = f"lacks `{min(missing)}`" if missing else f"has the unknown field `{min(extra)}`"
-        raise usage_error(f"an ACL {wrong}")
-    KafkaPrincipal.parse(item["principal"])
-    enums = {
-        "resource_type": ResourceType.from_text(item["resource_type"]),
-        "pattern_type": PatternType.from_text(item["pattern_type"]),
-        "operation": AclOperation.from_text(item["operation"]),
-        "permission_type": AclPermissionType.from_text(item["permission_type"]),
-    }
-    for name, value in enums.items():
-        if value == 0:
-            raise usage_error(f"`{item[name]}` is no {name.replace('_', ' ')}")
-    return AclBinding(
-        ResourcePattern(
-            ResourceType(enums["resource_type"]), item["resource_name"], PatternType(enums["pattern_type"])
-        ),
-        AccessControlEntry(
-            item["principal"],
-            item["host"],
-            AclOperation(enums["operation"]),
-            AclPermissionType(enums["permission_type"]),
-        ),
-    )

@@ -1,6 +1,5 @@
 """`kustos storage format`."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -32,12 +31,12 @@ AddScram = Annotated[
     ),
 ]
 AclsFile = Annotated[
-    Path | None,
+    str | None,
     typer.Option(
         "--acls",
         metavar="FILE",
-        help="ACLs to begin with: JSON lines with resource_type, resource_name, pattern_type, principal, "
-        "host, operation, permission_type; or what `kustos acls list -o json` printed.",
+        help="ACLs to begin with, in any form: kafka-acls' list, JSON, JSON lines, YAML, CSV, metadata; "
+        "`-` for standard input.",
     ),
 ]
 Feature = Annotated[
@@ -72,8 +71,9 @@ def format_storage(
 
     Nothing that exists is overwritten. Kafka's own tools read the directory.
     """
+    from kustos.cli.acl_sources import read_acl_file
     from kustos.cli.output import print_json, print_lines
-    from kustos.cli.storage.bootstrap import metadata_level, read_acls, scram_users
+    from kustos.cli.storage.bootstrap import metadata_level, scram_users
     from kustos.cli.storage.options import find_target
     from kustos.metadata.features import metadata_version_name
     from kustos.metadata.format import format_directory
@@ -93,7 +93,7 @@ def format_storage(
         cluster_id=None if cluster_id == "random" else cluster_id,
         node_id=1 if chosen is None else chosen,
         metadata_version=level,
-        acls=read_acls(acls) if acls is not None else (),
+        acls=read_acl_file(acls).bindings if acls is not None else (),
         scram_users=scram_users(add_scram or ()),
     )
     if output is OutputFormat.JSON:

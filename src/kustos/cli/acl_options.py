@@ -1,0 +1,47 @@
+"""The options that say where ACLs come from and by which rules of the brokers they are judged."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+class AclFormName(StrEnum):
+    """`--form`: how a file of ACLs is written."""
+
+    KAFKA_ACLS = "kafka-acls"
+    JSON = "json"
+    JSON_LINES = "json-lines"
+    YAML = "yaml"
+    CSV = "csv"
+    METADATA = "metadata"
+
+
+AclsFile = Annotated[
+    str | None,
+    typer.Option(
+        "--acls",
+        metavar="FILE",
+        help="Read ACLs from this file, `-` for standard input.",
+        show_default=False,
+    ),
+]
+Form = Annotated[
+    AclFormName | None,
+    typer.Option("--form", help="How the file is written. [told from its name, else from its text]"),
+]
+MetadataDirectory = Annotated[
+    Path | None,
+    typer.Option("--metadata-dir", metavar="DIR", help="Read ACLs here: the directory of a metadata log."),
+]
+SuperUsers = Annotated[
+    str,
+    typer.Option("--super-users", metavar="LIST", help="The cluster's super.users, with semicolons."),
+]
+AllowEveryone = Annotated[
+    bool,
+    typer.Option(
+        "--allow-everyone-if-no-acl-found", help="The cluster's allow.everyone.if.no.acl.found is true."
+    ),
+]

@@ -1,0 +1,135 @@
+"""Where commands read ACLs: a file in any form, standard input, a metadata directory, a running cluster.
+
+All four end in one `AclListing`. A file is refused whole if any part of it is not understood.
+"""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from kustos.acl import EVERY_BINDING, AclBinding, AclBindingFilter
+from kustos.acl.forms import AclForm, LocatedBinding, form_of_name, form_of_text, read_acls
+from kustos.cli.acl_options import AclFormName
+from kustos.cli.failures import usage_error
+from kustos.cli.progress import progress
+
+FILE_BYTES_MAX: Final = 512 << 20
+"""Longest file read: over a million ACLs in the wordiest form."""
+
+STANDARD_INPUT: Final = "-"
+CLUSTER_SCHEME: Final = "kafka://"
+_METADATA_SUFFIXES: Final = frozenset({".checkpoint", ".log"})
+
+
+@dataclass(frozen=True, slots=True)
+class AclListing:
+    """ACLs in the order in which they were read, repeated ones too.
+
+    `name`: what people call the source. `path`: the file that lines are of, None without lines (0 then).
+    """
+
+    name: str
+    located: tuple[LocatedBinding, ...]
+    path: str | None = None
+
+    @property
+    def bindings(self) -> list[AclBinding]:
+        """The ACLs, each once."""
+        return list(dict.fromkeys([each.binding for each in self.located]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AclSource:
+    """What the options `--acls`, `--form`, `--metadata-dir` and `--bootstrap-server` said."""
+
+    acls: str | None = None
+    form: AclFormName | None = None
+    metadata_dir: Path | None = None
+    bootstrap_server: str | None = None
+    command_config: Path | None = None
+
+    def load(self, asked: AclBindingFilter = EVERY_BINDING) -> AclListing:
+        """Return the ACLs; of a cluster only those asked for. Raises what reading raises."""
+        given = [each for each in (self.acls, self.metadata_dir, self.bootstrap_server) if each is not None]
+        if len(given) != 1:
+            raise usage_error(
+                "say where the ACLs are: `--acls`, `--metadata-dir` or `--bootstrap-server`, one of them"
+            )
+        if self.acls is not None:
+            return read_acl_file(self.acls, self.form)
+        if self.metadata_dir is not None:
+            return _read_metadata(self.metadata_dir)
+        return _read_cluster(self.bootstrap_server or "", self.command_config, asked)
+
+
+def read_location(text: str, form: AclFormName | None, command_config: Path | None) -> AclListing:
+    """Return the ACLs of a file, of a directory, of `-`, or of the cluster at `kafka://host:port`."""
+    if text.startswith(CLUSTER_SCHEME):
+        return _read_cluster(text.removeprefix(CLUSTER_SCHEME), command_config, EVERY_BINDING)
+    return read_acl_file(text, form)
+
+
+def read_acl_file(name: str, form: AclFormName | None = None) -> AclListing:
+    """Return the ACLs of a file, `-` for standard input; a directory is one of metadata.
+
+    Raises a usage error for a file that cannot be read, `AclFormatError` and `MetadataError` for one that
+    holds something else.
+    """
+    path = Path(name)
+    if name != STANDARD_INPUT:
+        is_metadata = path.is_dir() or (form is None and path.suffix in _METADATA_SUFFIXES)
+        if is_metadata or form is AclFormName.METADATA:
+            return _read_metadata(path)
+    elif form is AclFormName.METADATA:
+        raise usage_error("metadata cannot come from standard input, name its file or directory")
+    called = "standard input" if name == STANDARD_INPUT else name
+    with progress(f"reading {called}"):
+        text = _text_of(name, called)
+        known = form_of_name(name) if form is None else AclForm(form.value)
+        known = known or form_of_text(text)
+        if known is None:
+            raise usage_error(f"{called} is blank; if that means no ACLs, say its form with `--form`")
+        return AclListing(called, tuple(read_acls(text, known, called)), called)
+
+
+def _text_of(name: str, called: str) -> str:
+    try:
+        if name == STANDARD_INPUT:
+            data = sys.stdin.buffer.read(FILE_BYTES_MAX + 1)
+        else:
+            with Path(name).open("rb") as file:
+                data = file.read(FILE_BYTES_MAX + 1)
+    except OSError as error:
+        reason = (error.strerror or "it is unreadable").lower()
+        raise usage_error(f"cannot read the ACL file `{called}`: {reason}") from error
+    if len(data) > FILE_BYTES_MAX:
+        raise usage_error(f"the ACL file `{called}` is larger than {FILE_BYTES_MAX} bytes, split it")
+    try:
+        # spreadsheets put a mark before UTF-8
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise usage_error(f"{called}, line {line}: this is no text in UTF-8") from None
+
+
+def _read_metadata(path: Path) -> AclListing:
+    from kustos.metadata.acl_files import read_acl_files
+
+    with progress(f"reading {path}"):
+        bindings = read_acl_files(path)
+    return _listing(str(path), bindings)
+
+
+def _read_cluster(servers: str, command_config: Path | None, asked: AclBindingFilter) -> AclListing:
+    from kustos.cli.session import ask_cluster
+
+    bindings = ask_cluster(servers, command_config, lambda admin: admin.describe_acls(asked), "reading ACLs")
+    return _listing(f"the cluster at {servers}", bindings)
+
+
+def _listing(name: str, bindings: Sequence[AclBinding]) -> AclListing:
+    from kustos.cli.acls.mapping import sorted_bindings
+
+    return AclListing(name, tuple([LocatedBinding(binding, 0) for binding in sorted_bindings(bindings)]))

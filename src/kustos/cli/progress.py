@@ -1,0 +1,33 @@
+"""A sign of life on a terminal's standard error for work that takes longer than a moment."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Timer
+from typing import Final
+
+PATIENCE_SECONDS: Final = 1.0
+"""Shorter work needs no progress display; it would only flicker."""
+
+
+@contextmanager
+def progress(doing: str) -> Iterator[None]:
+    """Show what is being done and for how long, once it takes long; gone when the work ends."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = TextColumn("{task.description}"), BarColumn(20), TimeElapsedColumn()
+    display = Progress(*columns, console=Console(stderr=True), transient=True)
+    display.add_task(doing, total=None)
+    timer = Timer(PATIENCE_SECONDS, display.start)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
+        display.stop()
