@@ -1,14 +1,14 @@
 """What changes if one set of ACLs takes the place of another: exactly, over everything that can be asked."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
 from kustos.acl import EVERY_PRINCIPAL, AclBinding, PatternType, ResourceType
 from kustos.analysis.by_host import ByHost, combined
 from kustos.analysis.host_sets import HostSet
-from kustos.analysis.kernel import RESOURCE_TYPES, AclSet, name_sets, walk, zone_on
+from kustos.analysis.kernel import RESOURCE_TYPES, AclSet, Side, Values, turns_of, walk, zone_on
 from kustos.analysis.name_sets import EVERYWHERE, NameSet, Site, Zone
 from kustos.analysis.principal_sets import PrincipalSet
 from kustos.analysis.regions import REGIONS_MAX, Change, Direction, Region, operations_of
@@ -64,7 +64,7 @@ def difference_of(before: AclSet, after: AclSet, *, regions_max: int = REGIONS_M
         site = Site(binding.pattern.name, binding.pattern.pattern_type is PatternType.LITERAL)
         changed[binding.pattern.resource_type][binding.entry.principal].add(site)
     for resource_type in RESOURCE_TYPES:
-        _compare(before, after, resource_type, changed[resource_type], collector)
+        _Comparison(before, after, resource_type).run(changed[resource_type], collector)
     return Difference(tuple(collector.changes()), collector.is_cut)
 
 
@@ -111,53 +111,75 @@ def _first(pair: tuple[tuple[object, ...], Change]) -> Any:
     return pair[0]
 
 
-def _compare(
-    before: AclSet,
-    after: AclSet,
-    resource_type: ResourceType,
-    changed: dict[str, set[Site]],
-    collector: _Collector,
-) -> None:
-    was, now = before.rules, after.rules
-    sites = set(changed.get(EVERY_PRINCIPAL, ()))
-    if was.allow_everyone_if_no_acl_found or now.allow_everyone_if_no_acl_found:
-        # any change of anybody's may have covered or uncovered names for all
-        sites = sites.union(*changed.values())
-    if was.allow_everyone_if_no_acl_found is not now.allow_everyone_if_no_acl_found:
-        everyones = EVERYWHERE
-    else:
-        everyones = Zone.of(sites)
-    promoted = was.super_users ^ now.super_users
-    touched = (changed.keys() | promoted) - {EVERY_PRINCIPAL}
-    if not everyones.is_empty:
-        collector.add(
-            resource_type, EVERY_PRINCIPAL, _pieces(before, after, resource_type, EVERY_PRINCIPAL, everyones)
-        )
-        touched |= was.super_users | now.super_users
-        for principal in before.principals(resource_type) | after.principals(resource_type):
-            if principal not in touched and any(
-                acls.layer(resource_type, principal).speaks_within(everyones) for acls in (before, after)
-            ):
-                touched.add(principal)
-    for principal in sorted(touched):
-        zone = EVERYWHERE
-        if principal not in promoted and everyones != EVERYWHERE:
-            zone = Zone.of(sites | changed.get(principal, set()))
-        collector.add(resource_type, principal, _pieces(before, after, resource_type, principal, zone))
+class _Comparison:
+    """Two sets on one resource type, everyone else first, then those who differ from everyone else."""
+
+    def __init__(self, before: AclSet, after: AclSet, resource_type: ResourceType) -> None:
+        self._sets = before, after
+        self._rules = before.rules, after.rules
+        self._type = resource_type
+        self._everyone = self._sides(EVERY_PRINCIPAL)
+        self._zone = EVERYWHERE
+        self._turns: dict[ByHost, list[Site]] = {}
+
+    def run(self, changed: dict[str, set[Site]], collector: _Collector) -> None:
+        """Collect the pieces of all whom the changed patterns, by principal, can touch."""
+        was, now = self._rules
+        self._zone = zone_on(self._type, self._everyones_zone(changed))
+        promoted = was.super_users ^ now.super_users
+        touched = (changed.keys() | promoted) - {EVERY_PRINCIPAL}
+        if not self._zone.is_empty:
+            turns = turns_of(walk(self._everyone, self._zone), _delta)
+            self._turns = {delta: sorted(sites) for delta, sites in turns.items()}
+            if self._turns:
+                collector.add(self._type, EVERY_PRINCIPAL, _pieces(self._turns))
+            touched |= was.super_users | now.super_users
+            touched = touched.union(*(acls.principals(self._type) for acls in self._sets))
+        for principal in sorted(touched):
+            if principal in promoted:
+                turns = turns_of(walk(self._sides(principal), zone_on(self._type, EVERYWHERE)), _delta)
+            elif principal in was.super_users:
+                turns = {}
+            else:
+                zone = self._own_zone(principal, changed.get(principal, set()))
+                if zone.is_empty:
+                    continue
+                turns = self._turns_of(principal, zone)
+            collector.add(self._type, principal, _pieces(turns))
+
+    def _sides(self, principal: str) -> tuple[Side, Side]:
+        before, after = self._sets
+        return before.side(self._type, principal), after.side(self._type, principal)
+
+    def _everyones_zone(self, changed: dict[str, set[Site]]) -> Zone:
+        opens = [rules.allow_everyone_if_no_acl_found for rules in self._rules]
+        if opens[0] is not opens[1]:
+            return EVERYWHERE
+        if any(opens):
+            # any change of anybody's may have covered or uncovered names for all
+            return Zone.of(set().union(*changed.values()))
+        return Zone.of(changed.get(EVERY_PRINCIPAL, ()))
+
+    def _own_zone(self, principal: str, changed: set[Site]) -> Zone:
+        """Return where a principal may differ from everyone else."""
+        own = [acls.layer(self._type, principal).sites_within(self._zone) for acls in self._sets]
+        return zone_on(self._type, Zone.of(changed.union(*own)))
+
+    def _turns_of(self, principal: str, zone: Zone) -> dict[ByHost, list[Site]]:
+        turns = turns_of(walk(self._sides(principal), zone, self._everyone), _delta)
+        for delta, sites in self._turns.items():
+            turns[delta] = zone.cut_out_of(sites) + turns.get(delta, [])
+        return {delta: sorted(sites) for delta, sites in turns.items() if sites}
 
 
-def _pieces(
-    before: AclSet, after: AclSet, resource_type: ResourceType, principal: str, zone: Zone
-) -> list[Piece]:
-    sides = before.side(resource_type, principal), after.side(resource_type, principal)
-    zone = zone_on(resource_type, zone)
-    if zone.is_empty or (sides[0].is_super and sides[1].is_super):
-        return []
-    found = name_sets(walk(sides, zone), _delta)
-    return [(bits, hosts, names) for delta, names in found.items() for bits, hosts in by_operations(delta)]
+def _pieces(turns: dict[ByHost, list[Site]]) -> Iterator[Piece]:
+    for delta, sites in turns.items():
+        names = NameSet(tuple(sorted(sites)))
+        for bits, hosts in by_operations(delta):
+            yield bits, hosts, names
 
 
-def _delta(values: tuple[ByHost, ...]) -> ByHost | None:
+def _delta(values: Values) -> ByHost | None:
     old, new = values
     return (
         None if old == new else combined(old, new, lambda was, now: now & ~was | (was & ~now) << _LOST_SHIFT)

@@ -23,7 +23,8 @@ Theory of operation.
    prefixes in hand; a class costs what its own rows cost. `name_sets` folds the classes of one value into
    a set of names in its one form, while walking.
 9. A decision can only differ between two sets where a changed entry's pattern speaks of the name, or
-   where the rules changed: `diff` walks only there.
+   where the rules changed: `diff` walks only there. And a principal can only differ from everyone else
+   where an own entry speaks: of the rest of the names the answer for everyone else is taken over.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -33,7 +34,7 @@ from kustos.acl import CLUSTER_NAME, EVERY_PRINCIPAL, WILDCARD, AclBinding, Reso
 from kustos.analysis.by_host import ByHost, constant, summed
 from kustos.analysis.errors import AnalysisError
 from kustos.analysis.layers import COVERED, Layer, Row
-from kustos.analysis.name_sets import NameSet, Site, Zone
+from kustos.analysis.name_sets import EVERY_NAME, NameSet, Site, Zone
 from kustos.analysis.rules import ACLS_ALONE, Rules
 from kustos.authorizer.cells import DENIES, EVERY_ALLOW
 
@@ -88,6 +89,14 @@ class Side:
                 _join(row, other)
         return row
 
+    def around(self, site: Site) -> ByHost:
+        """Return the decisions in the class that encloses a site."""
+        row: Row = {}
+        for layer in self.layers:
+            for other in layer.around(site):
+                _join(row, other)
+        return self.decide(row)
+
     def row_at(self, site: Site, enclosing: Row) -> Row:
         """Return what is said in a class, given what is said in the one that encloses it."""
         owns = [own for layer in self.layers if (own := layer.own(site)) is not None]
@@ -104,46 +113,60 @@ def _join(row: Row, other: Row) -> None:
         row[host] = row.get(host, 0) | mask
 
 
+Sides = tuple[Side, ...]
+Values = tuple[ByHost, ...]
+
+
 class Class(NamedTuple):
     """One class of names: its site, the decisions in it, one for each side, and those of what encloses it.
 
-    `outer` is None where the zone begins.
+    `outer` is None where the zone begins and nothing is said of what lies around.
     """
 
     site: Site
-    values: tuple[ByHost, ...]
-    outer: tuple[ByHost, ...] | None
+    values: Values
+    outer: Values | None
 
 
-def walk(sides: tuple[Side, ...], zone: Zone) -> Iterator[Class]:
-    """Yield every class of names in a zone, each prefix before what is under it."""
+def walk(sides: Sides, zone: Zone, surroundings: Sides | None = None) -> Iterator[Class]:
+    """Yield every class of names in a zone, each prefix before what is under it.
+
+    `surroundings` are the sides that decide outside of the zone, if that is asked about.
+    """
     layers = {id(layer): layer for side in sides for layer in side.layers if not layer.is_empty}.values()
     has_wildcard = any(layer.wildcard for layer in layers)
     for prefix in zone.prefixes:
-        sites = {Site(prefix, is_literal=False)}
+        root = Site(prefix, is_literal=False)
+        sites = {root}
         for layer in layers:
             sites.update(layer.sites_under(prefix))
         if has_wildcard and WILDCARD.startswith(prefix):
             # what LITERAL `*` says ends here, and is said of `*` itself
             sites |= {Site(WILDCARD, is_literal=False), Site(WILDCARD, is_literal=True)}
-        yield from _walk_sorted(sides, sorted(sites))
+        yield from _walk_sorted(sides, sorted(sites), _around(surroundings, root))
     for name in zone.literals:
         site = Site(name, is_literal=True)
         rows = [side.row_at(site, side.row_under(name)) for side in sides]
-        yield Class(site, _decide(sides, rows), None)
+        yield Class(site, _decide(sides, rows), _around(surroundings, site))
 
 
-def _decide(sides: tuple[Side, ...], rows: list[Row]) -> tuple[ByHost, ...]:
+def _around(surroundings: Sides | None, site: Site) -> Values | None:
+    if surroundings is None or site == EVERY_NAME.turns[0]:
+        return None
+    return tuple([side.around(site) for side in surroundings])
+
+
+def _decide(sides: Sides, rows: list[Row]) -> Values:
     return tuple([side.decide(row) for side, row in zip(sides, rows, strict=True)])
 
 
-def _walk_sorted(sides: tuple[Side, ...], sites: list[Site]) -> Iterator[Class]:
-    stack: list[tuple[str, list[Row], tuple[ByHost, ...]]] = []
+def _walk_sorted(sides: Sides, sites: list[Site], surroundings: Values | None) -> Iterator[Class]:
+    stack: list[tuple[str, list[Row], Values]] = []
     for site in sites:
         name, is_literal = site
         while stack and not name.startswith(stack[-1][0]):
             stack.pop()
-        outer = stack[-1][2] if stack else None
+        outer = stack[-1][2] if stack else surroundings
         if not stack or (name == WILDCARD and not is_literal):
             # at the prefix `*` what was inherited from LITERAL `*` falls away: begin anew
             rows = [side.row_under(name) for side in sides]
@@ -155,23 +178,27 @@ def _walk_sorted(sides: tuple[Side, ...], sites: list[Site]) -> Iterator[Class]:
         yield Class(site, values, outer)
 
 
-def name_sets(
-    classes: Iterable[Class], key_of: Callable[[tuple[ByHost, ...]], Key | None]
-) -> dict[Key, NameSet]:
-    """Return, for each key but None, the names whose decisions have it."""
-    keys: dict[tuple[ByHost, ...] | None, Key | None] = {None: None}
+def turns_of(classes: Iterable[Class], key_of: Callable[[Values], Key | None]) -> dict[Key, list[Site]]:
+    """Return, for each key but None, the sites at which the names with that key begin or end."""
+    keys: dict[Values | None, Key | None] = {None: None}
     turns: dict[Key, list[Site]] = {}
     for site, values, outer in classes:
         if values is outer:
             continue
-        if values not in keys:
-            keys[values] = key_of(values)
+        for some in (values, outer):
+            if some is not None and some not in keys:
+                keys[some] = key_of(some)
         key, outer_key = keys[values], keys[outer]
         if key != outer_key:
             for turned in (key, outer_key):
                 if turned is not None:
                     turns.setdefault(turned, []).append(site)
-    return {key: NameSet(tuple(sorted(sites))) for key, sites in turns.items()}
+    return turns
+
+
+def name_sets(classes: Iterable[Class], key_of: Callable[[Values], Key | None]) -> dict[Key, NameSet]:
+    """Return, for each key but None, the names whose decisions have it."""
+    return {key: NameSet(tuple(sorted(turns))) for key, turns in turns_of(classes, key_of).items()}
 
 
 class AclSet:

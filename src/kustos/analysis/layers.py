@@ -9,15 +9,13 @@ from typing import Final
 
 from kustos.acl import WILDCARD, AclBinding, PatternType
 from kustos.analysis.by_host import host_pattern
-from kustos.analysis.name_sets import Site, Zone
+from kustos.analysis.name_sets import Site, Zone, text_after
 from kustos.authorizer.cells import HOSTED, binding_mask
 
 Row = dict[str, int]
 
 COVERED: Final = HOSTED
 """Bit of a row, in the place that cells use for another purpose: some entry names the resource."""
-
-_LAST_CHARACTER: Final = chr(0x10FFFF)
 
 
 class Layer:
@@ -71,11 +69,23 @@ class Layer:
         """Yield the rows that speak of every name that begins with this one, LITERAL `*` included."""
         if self.wildcard and name[:1] != WILDCARD:
             yield self.wildcard
+        yield from self._prefixes_of(name, len(name))
+
+    def around(self, site: Site) -> Iterator[Row]:
+        """Yield the rows that speak of the class that encloses a site."""
+        if site.is_literal:
+            yield from self.above(site.name)
+            return
+        if self.wildcard and (site.name[:1] != WILDCARD or site.name == WILDCARD):
+            yield self.wildcard
+        yield from self._prefixes_of(site.name, len(site.name) - 1)
+
+    def _prefixes_of(self, name: str, longest: int) -> Iterator[Row]:
         if self.prefixes:
             if self._lengths is None:
                 self._lengths = sorted({len(prefix) for prefix in self.prefixes})
             for length in self._lengths:
-                if length > len(name):
+                if length > longest:
                     break
                 row = self.prefixes.get(name[:length])
                 if row is not None:
@@ -95,25 +105,22 @@ class Layer:
         yield from (Site(name, is_literal=False) for name in _beginning(self._prefix_names, prefix))
         yield from (Site(name, is_literal=True) for name in _beginning(self._literal_names, prefix))
 
-    def speaks_within(self, zone: Zone) -> bool:
-        """Return whether any pattern here speaks of a name in the zone."""
-        return any(
-            name in self.literals or any(self.above(name)) or (name == WILDCARD and bool(self.wildcard))
-            for name in zone.literals
-        ) or any(
-            any(self.above(prefix))
-            or (prefix == WILDCARD and bool(self.wildcard))
-            or any(True for _ in self.sites_under(prefix))
-            for prefix in zone.prefixes
-        )
+    def sites_within(self, zone: Zone) -> Iterator[Site]:
+        """Yield sites that together hold all names of a zone of which any pattern here speaks."""
+        for name in zone.literals:
+            site = Site(name, is_literal=True)
+            if self.own(site) or any(self.above(name)):
+                yield site
+        for prefix in zone.prefixes:
+            if any(self.above(prefix)):
+                yield Site(prefix, is_literal=False)
+                continue
+            yield from self.sites_under(prefix)
+            if prefix == WILDCARD and self.wildcard:
+                yield Site(WILDCARD, is_literal=True)
 
 
 def _beginning(names: list[str], prefix: str) -> list[str]:
     """Return those of sorted names that begin with a prefix."""
-    if not prefix:
-        return names
-    stem = prefix.rstrip(_LAST_CHARACTER)
-    start = bisect_left(names, prefix)
-    # the first text after all that begin with the prefix: its last character raised by one
-    end = bisect_left(names, stem[:-1] + chr(ord(stem[-1]) + 1)) if stem else len(names)
-    return names[start:end]
+    after = text_after(prefix)
+    return names[bisect_left(names, prefix) : None if after is None else bisect_left(names, after)]

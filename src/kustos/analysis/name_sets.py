@@ -6,6 +6,7 @@ is not. So `pay-` except `pay-secret` is the prefix `pay-` and the name `pay-sec
 of a prefix that does not turn over almost all longer names behave as what encloses it does.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
@@ -14,6 +15,7 @@ from typing import Any, Final, NamedTuple, Self
 from kustos.acl import WILDCARD, ResourceType
 from kustos.analysis.wording import listed, quoted
 
+_LAST_CHARACTER: Final = chr(0x10FFFF)
 _SUFFIXES: Final = "xyzabcdefghijklmnopqrstuvw0123456789-._"
 
 
@@ -173,6 +175,29 @@ class Zone:
     def is_empty(self) -> bool:
         """Whether there is nothing to look at."""
         return not self.prefixes and not self.literals
+
+    def cut_out_of(self, sites: list[Site]) -> list[Site]:
+        """Return those of sorted sites that are not in the zone."""
+        spans: list[tuple[int, int]] = []
+        for prefix in self.prefixes:
+            start, after = bisect_left(sites, Site(prefix, is_literal=False)), text_after(prefix)
+            spans.append((start, len(sites) if after is None else bisect_left(sites, Site(after, False))))
+        for name in self.literals:
+            site = Site(name, is_literal=True)
+            start = bisect_left(sites, site)
+            spans.append((start, start + (sites[start : start + 1] == [site])))
+        kept: list[Site] = []
+        position = 0
+        for start, end in sorted(spans):
+            kept += sites[position:start]
+            position = end
+        return kept + sites[position:]
+
+
+def text_after(prefix: str) -> str | None:
+    """Return the first text after all that begin with a prefix, None if there is none."""
+    stem = prefix.rstrip(_LAST_CHARACTER)
+    return stem[:-1] + chr(ord(stem[-1]) + 1) if stem else None
 
 
 _WILDCARD_SITE: Final = Site(WILDCARD, is_literal=True)
