@@ -8,6 +8,7 @@ SOURCES := src tests testkit benchmarks demo scripts examples
 PYTEST_ARGS ?=
 SEED ?=
 CHECKS ?=
+PROCESSES ?=
 MINUTES ?= 120
 
 .PHONY: help setup demo test check bench docs differential soak lock clean
@@ -42,7 +43,7 @@ docs: ## build the documentation into site/
 	@echo "site/index.html"
 
 differential: setup ## compare with Kafka's own authorizer; CHECKS=n for more, SEED=s repeats a run
-	@KUSTOS_SEED=$(SEED) KUSTOS_CHECKS=$(CHECKS) $(BIN)/python -m pytest -s --timeout=0 tests/differential $(PYTEST_ARGS)
+	@KUSTOS_SEED=$(SEED) KUSTOS_CHECKS=$(CHECKS) KUSTOS_PROCESSES=$(PROCESSES) $(BIN)/python -m pytest -s --timeout=0 tests/differential $(PYTEST_ARGS)
 
 soak: setup ## compare and test properties for long; CHECKS=n MINUTES=m SEED=s; adds to soak/results.md
 	@$(BIN)/python scripts/soak.py $(if $(CHECKS),--checks $(CHECKS)) --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))

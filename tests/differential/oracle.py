@@ -7,7 +7,8 @@ import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -17,7 +18,9 @@ PROJECT = ROOT / "oracle"
 CACHE = ROOT / ".cache" / "oracle"
 MAIN = "kustos.oracle.Oracle"
 STUCK = "STUCK"
-REPLYING_VERBS = frozenset({"ask", "any", "audit", "cidr", "time", "load", "change", "heap"})
+REPLYING_VERBS = frozenset(
+    {"ask", "any", "acls", "new", "fault", "audit", "cidr", "time", "load", "change", "heap"}
+)
 
 
 class OracleError(Exception):
@@ -65,8 +68,8 @@ def build() -> str:
 class Oracle:
     """A running oracle, with so many megabytes of heap at most; a context manager."""
 
-    def __init__(self, heap_max_mb: int = 2048) -> None:
-        options = (f"-Xmx{heap_max_mb}m", "-XX:+UseSerialGC", "-Dfile.encoding=UTF-8")
+    def __init__(self, heap_max_mb: int = 2048, *more_options: str) -> None:
+        options = (f"-Xmx{heap_max_mb}m", "-XX:+UseSerialGC", "-Dfile.encoding=UTF-8", *more_options)
         self._process = subprocess.Popen(
             ["java", *options, "-cp", build(), MAIN],
             stdin=subprocess.PIPE,
@@ -77,10 +80,17 @@ class Oracle:
 
     def answers(self, lines: Sequence[str]) -> list[str]:
         """Return one reply for each line that asks, in order; after `STUCK` there are no more."""
+        return self.asked(lines)()
+
+    def asked(self, lines: Sequence[str]) -> Callable[[], list[str]]:
+        """Send the lines and return what waits for the replies, so that both sides can work meanwhile."""
         writer = threading.Thread(target=self._write, args=(lines,))
         writer.start()
-        replies: list[str] = []
         expected = sum(line.split("\t", 1)[0] in REPLYING_VERBS for line in lines)
+        return partial(self._replies, writer, expected)
+
+    def _replies(self, writer: threading.Thread, expected: int) -> list[str]:
+        replies: list[str] = []
         stdout = self._process.stdout
         if stdout is None:
             raise OracleError("the oracle has no output")

@@ -1,13 +1,30 @@
 """The specification of Kafka 4.4.0's StandardAuthorizer: slow, short and obvious.
 
 For names that begin below `*`, where Kafka's scan may fail, it says what the scan was meant to find.
+Of oddly written address ranges it has no opinion of its own: they are held against Kafka alone.
 """
 
+import re
 from collections.abc import Collection
 from dataclasses import dataclass
 from ipaddress import ip_address, ip_network
 
-from kustos.acl import AclBinding, AclOperation, AclPermissionType, PatternType, ResourceType
+from kustos.acl import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    KafkaPrincipal,
+    PatternType,
+    ResourceType,
+    host_matches,
+)
+from tests.differential.worlds import principal_of
+
+PLAIN_NUMBER = r"(0|[1-9][0-9]{0,2})"
+PLAIN_RANGE = re.compile(
+    rf"({PLAIN_NUMBER}(\.{PLAIN_NUMBER}){{3}}|[0-9a-f]{{0,4}}(:[0-9a-f]{{0,4}})+)/{PLAIN_NUMBER}"
+)
 
 IMPLYING = {
     AclOperation.DESCRIBE: [AclOperation.READ, AclOperation.WRITE, AclOperation.DELETE, AclOperation.ALTER],
@@ -25,7 +42,7 @@ class Spec:
         self, principal: str, host: str, operation: AclOperation, resource_type: ResourceType, name: str
     ) -> tuple[bool, str | AclBinding]:
         # 1. super users may do everything
-        if principal in self.super_users:
+        if str(principal_of(principal)) in self.super_users:
             return True, "SuperUser"
         # 2. an ACL names the resource by its type and its name, whoever the ACL is for
         named = [a for a in self.acls if a.pattern.resource_type is resource_type and names(a, name)]
@@ -39,6 +56,25 @@ class Spec:
         if self.default_allow and not named:
             return True, "DefaultAllow"
         return False, "DefaultDeny"
+
+    def listed(self, asked: AclBindingFilter) -> list[AclBinding]:
+        patterns, entries = asked.pattern_filter, asked.entry_filter
+        # one column a field, null and ANY are open; MATCH asks what governs the name
+        return [
+            acl
+            for acl in self.acls
+            if patterns.resource_type in (acl.pattern.resource_type, ResourceType.ANY)
+            and patterns.pattern_type in (acl.pattern.pattern_type, PatternType.ANY, PatternType.MATCH)
+            and (
+                patterns.name in (acl.pattern.name, None)
+                if patterns.pattern_type is not PatternType.MATCH
+                else patterns.name is None or governs(acl, patterns.name)
+            )
+            and entries.principal in (acl.entry.principal, None)
+            and entries.host in (acl.entry.host, None)
+            and entries.operation in (acl.entry.operation, AclOperation.ANY)
+            and entries.permission_type in (acl.entry.permission_type, AclPermissionType.ANY)
+        ]
 
     def by_resource_type(
         self, principal: str, host: str, operation: AclOperation, resource_type: ResourceType
@@ -75,13 +111,26 @@ def names(acl: AclBinding, name: str) -> bool:
     return acl.pattern.name == name or (acl.pattern.name == "*" and not name.startswith("*"))
 
 
+def governs(acl: AclBinding, name: str) -> bool:
+    # unlike for a decision, a literal `*` is listed for every name
+    if acl.pattern.pattern_type is PatternType.PREFIXED:
+        return name.startswith(acl.pattern.name)
+    return acl.pattern.name in (name, "*")
+
+
 def speaks_of(acl: AclBinding, principal: str, host: str) -> bool:
-    return acl.entry.principal in (principal, "User:*") and host_in(acl.entry.host, host)
+    # an ACL's principal has its type before the first colon
+    return (
+        acl.entry.principal == "User:*"
+        or KafkaPrincipal.parse(acl.entry.principal) == principal_of(principal)
+    ) and host_in(acl.entry.host, host)
 
 
 def host_in(pattern: str, host: str) -> bool:
     if pattern in ("*", host) or "/" not in pattern:
         return pattern in ("*", host)
+    if not PLAIN_RANGE.fullmatch(pattern) or "%" in host:
+        return host_matches(pattern, host)
     address, _, bits = pattern.partition("/")
     try:
         return host != "0.0.0.0" and ip_address(host) in ip_network((address, int(bits)), strict=False)

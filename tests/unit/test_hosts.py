@@ -3,6 +3,7 @@
 import pytest
 
 from kustos.acl import AclValueError, HostRange, host_matches
+from kustos.acl.hosts import java_int
 
 
 @pytest.mark.parametrize(
@@ -42,3 +43,37 @@ def test_range_knows_its_ends() -> None:
     assert HostRange.parse("10.1.2.3/30") == HostRange(32, 0x0A010200, 0x0A010203)
     assert (32, 0x0A010203) in HostRange.parse("10.1.2.3/32")
     assert (128, 0x0A010203) not in HostRange.parse("10.1.2.3/32")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        *[("8", 8), ("+8", 8), ("-8", -8), ("-0", 0), ("000000000000128", 128), ("\u0661\u0662", 12)],
+        *[("2147483647", 2**31 - 1), ("-2147483648", -(2**31)), ("2147483648", None), ("-2147483649", None)],
+        *[
+            ("", None),
+            ("+", None),
+            ("+-8", None),
+            ("8_0", None),
+            (" 8", None),
+            ("0x8", None),
+            ("\u00b2", None),
+        ],
+        *[("\U0001d7d8", None), ("9" * 10_000, None), ("0" * 10_000 + "9", 9)],
+    ],
+)
+def test_integers_are_those_that_java_reads(text: str, expected: int | None) -> None:
+    assert java_int(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [
+        *[("fe80::1%1/64", True), ("fe80::1%eth0/64", True), ("[fe80::1%1]/64", True)],
+        *[("fe80::1%/64", False), ("fe80::1%1:1/64", False), ("fe80::1%2147483648/64", False)],
+        *[("fe80::1%\u0663/64", False), ("fe80::1%interface-name-x/64", False), ("fe80::000.0.0.5/64", True)],
+        *[("fe80::000.000.00.005/64", True), ("fe80::000.000.000.0005/64", False), ("[fe80::1/64", False)],
+    ],
+)
+def test_addresses_are_those_that_java_reads(pattern: str, expected: bool) -> None:
+    assert host_matches(pattern, "fe80:0:0:0:0:0:0:2") is expected

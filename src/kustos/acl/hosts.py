@@ -3,7 +3,8 @@
 Addresses are compared as texts in Java's `getHostAddress()` form: IPv4 dotted, IPv6 uncompressed
 (`0:0:0:0:0:0:0:1`). A host is a range exactly when it holds a `/`. Kafka parses ranges with
 commons-net; its habits are kept: host bits are ignored, `0.0.0.0` is in no IPv4 range, an IPv4 client
-is in no IPv6 range, and a range that cannot be parsed matches nobody.
+is in no IPv6 range, and a range that cannot be parsed matches nobody. One cannot be: of a zone that is a
+name Kafka asks the machine whether it has such an interface; here it only must look like one.
 """
 
 import re
@@ -20,7 +21,9 @@ _IPV6_BITS: Final = 128
 _IPV4: Final = re.compile(r"([0-9]{1,3})\.([0-9]{1,3})\.([0-9]{1,3})\.([0-9]{1,3})")
 _IPV4_PREFIX: Final = re.compile(r"[0-9]{1,2}")
 _LEADING_ZEROS: Final = re.compile(r"(?<![0-9A-Fa-f])0+(?=[0-9A-Fa-f])")
-_IPV6_PREFIX: Final = re.compile(r"[+-]?[0-9]{1,10}")
+_QUAD_CHARACTERS_MAX: Final = 15
+_ZONE_NAME: Final = re.compile(r"[A-Za-z0-9_.@-]{1,15}")
+_INT_MAX: Final = 2**31 - 1
 
 PARSED_HOSTS_MAX: Final = 65_536
 """Parsed addresses and ranges kept: some 10 MB, and more distinct hosts than one node's clients have."""
@@ -38,19 +41,47 @@ def _ipv4(text: str) -> int | None:
     return number
 
 
-def _ipv6(text: str) -> int | None:
-    """Read as Java's `InetAddress`: brackets, any number of leading zeros, a zone that is not empty."""
+def java_int(text: str) -> int | None:
+    """Return what Java's `Integer.parseInt` reads: decimal digits of any script, one sign, 32 bits."""
+    sign = text[:1]
+    digits = text[1:] if sign in {"+", "-"} else text
+    if not digits.isdecimal() or max(digits) > "\uffff":
+        return None
+    # a conversion of thousands of digits would be refused with an error of its own
+    significant = "".join([str(int(digit)) for digit in digits]).lstrip("0")
+    if len(significant) > len(str(_INT_MAX)):
+        return None
+    number = int(significant or "0") * (-1 if sign == "-" else 1)
+    return number if -_INT_MAX - 1 <= number <= _INT_MAX else None
+
+
+def _is_zone(text: str) -> bool:
+    if text.isascii() and text.isdecimal():
+        return java_int(text) is not None
+    return _ZONE_NAME.fullmatch(text) is not None
+
+
+def java_ipv6(text: str) -> IPv6Address | None:
+    """Read as Java's `InetAddress`: brackets, any number of leading zeros, a zone."""
     if text.startswith("[") and text.endswith("]"):
         text = text[1:-1]
     digits, percent, zone = text.partition("%")
+    quad = digits.rpartition(":")[2]
+    if "." in quad and len(quad) > _QUAD_CHARACTERS_MAX:
+        return None
     try:
         address = IPv6Address(_LEADING_ZEROS.sub("", digits))
     except ValueError:
         return None
-    if percent and not zone:
+    if percent and (address.ipv4_mapped is not None or not _is_zone(zone)):
         return None
+    return address
+
+
+def _ipv6(text: str) -> int | None:
+    address = java_ipv6(text)
     # Java turns a v4-mapped address into an IPv4 one, which is in no IPv6 range
-    return None if address.ipv4_mapped is not None else int(address)
+    return None if address is None or address.ipv4_mapped is not None else int(address)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,14 +97,15 @@ class HostRange:
         """Return the range written as `address/prefix`; raise `AclValueError` if Kafka would not read it."""
         address_text, _, prefix_text = text.partition("/")
         if ":" in text:
-            bits, address, form = _IPV6_BITS, _ipv6(address_text), _IPV6_PREFIX
+            bits, address, prefix = _IPV6_BITS, _ipv6(address_text), java_int(prefix_text)
         else:
-            bits, address, form = _IPV4_BITS, _ipv4(address_text), _IPV4_PREFIX
-        if address is None or form.fullmatch(prefix_text) is None or not 0 <= int(prefix_text) <= bits:
+            bits, address = _IPV4_BITS, _ipv4(address_text)
+            prefix = int(prefix_text) if _IPV4_PREFIX.fullmatch(prefix_text) else None
+        if address is None or prefix is None or not 0 <= prefix <= bits:
             raise AclValueError(
                 f"host `{text}` is no address range, write it as `10.0.0.0/8` or `2001:db8::/32`"
             )
-        host_bits = (1 << (bits - int(prefix_text))) - 1
+        host_bits = (1 << (bits - prefix)) - 1
         lowest = address & ~host_bits
         if bits == _IPV4_BITS:
             # commons-net never finds 0.0.0.0 in a range, not even in 0.0.0.0/0

@@ -1,19 +1,16 @@
 """Is a host pattern acceptable? Address ranges need metadata.version 4.4-IV1 (KIP-1276's gate)."""
 
 import re
-from ipaddress import IPv6Address
 from typing import Final
 
 from kio.schema.errors import ErrorCode
 
 from kustos.acl import WILDCARD, AclValueError
-from kustos.acl.hosts import HostRange
+from kustos.acl.hosts import HostRange, java_int, java_ipv6
 from kustos.metadata.control.results import ApiError
 from kustos.metadata.features import CIDR_ACL_LEVEL, metadata_version_name
 
 _IPV4_RANGE: Final = re.compile(r"(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})/(\d{1,2})", re.ASCII)
-_JAVA_INT: Final = re.compile(r"[+-]?[0-9]{1,10}")
-"""What Java reads as an int, but for its bounds; Python's own `int` would take blanks and underscores."""
 
 
 def host_error(host: str, metadata_version: int) -> ApiError | None:
@@ -46,13 +43,11 @@ def _ipv4_reason(host: str) -> str:
 
 
 def _ipv6_reason(host: str) -> str:
-    address, _, prefix = host.partition("/")
-    if _JAVA_INT.fullmatch(prefix) is None or not -(2**31) <= int(prefix) < 2**31:
+    address, _, prefix_text = host.partition("/")
+    prefix = java_int(prefix_text)
+    if prefix is None:
         return f"Could not parse [{host}] - invalid prefix length"
-    if not 0 <= int(prefix) <= 128:
+    if not 0 <= prefix <= 128:
         return f"Could not parse [{host}] - prefix length must be between 0 and 128"
-    try:
-        mapped = IPv6Address(address.partition("%")[0]).ipv4_mapped
-    except ValueError:
-        mapped = None
-    return f"Could not parse [{address}]" + ("" if mapped is None else " - not an IPv6 address")
+    is_mapped = java_ipv6(address) is not None
+    return f"Could not parse [{address}]" + (" - not an IPv6 address" if is_mapped else "")

@@ -5,6 +5,7 @@ import java.io.IOException;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
@@ -23,9 +24,16 @@ import org.apache.kafka.server.authorizer.internals.CidrUtils;
  * start    super.users  true|false  [unready]   a new authorizer          no reply
  * add      number type name pattern principal host operation permission   no reply
  * remove   number                                                          no reply
+ * fault    the fields of add or remove with their verb                     FAULT or OK
+ * configure super.users true|false   other settings, the ACLs stay         no reply
+ * ready                              the ACLs are all there                no reply
  * snapshot count, then so many lines: acl + the fields of add              no reply
  * ask      principal host operation type name                              result, rule
  * any      principal host operation type                                   result
+ * acls     type name pattern principal host operation permission, texts
+ *          as - for null or =text                                          verdict on the filter, ACLs
+ * new      metadata.version level, type name pattern principal host
+ *          operation permission                                            verdict on the new ACL
  * audit    principalType principalName host operation type name
  *          apiKey count logIfAllowed logIfDenied                           level, audit line
  * cidr     host pattern                                                    true|false
@@ -39,11 +47,14 @@ import org.apache.kafka.server.authorizer.internals.CidrUtils;
  * heap                                               bytes in use after garbage collection
  * </pre>
  *
+ * A principal that asks is `type:name`, or `type|name` where the type holds a colon. A verdict is OK, the
+ * exception with its text, or IMPOSSIBLE for what has no binding; ACLs are parted by U+001F.
+ *
  * An exception is answered ERROR with its class. A question that runs on for STUCK_MILLIS (Kafka's scan
  * can loop for ever) is answered STUCK, and the process ends: nothing can stop that thread otherwise.
  */
 public final class Oracle {
-    private static final long STUCK_MILLIS = 3_000;
+    private static final long STUCK_MILLIS = Long.getLong("stuck.millis", 3_000);
     private static final int STUCK_EXIT_CODE = 3;
 
     private final PrintStream out = new PrintStream(System.out, false, StandardCharsets.UTF_8);
@@ -99,6 +110,12 @@ public final class Oracle {
             case "remove":
                 subject.authorizer.removeAcl(id(fields[1]));
                 return null;
+            case "configure":
+                subject.configure(fields[1], Boolean.parseBoolean(fields[2]));
+                return null;
+            case "ready":
+                subject.authorizer.completeInitialLoad();
+                return null;
             case "snapshot":
                 Map<Uuid, StandardAcl> acls = new HashMap<>();
                 for (int left = Integer.parseInt(fields[1]); left > 0; left--) {
@@ -137,6 +154,12 @@ public final class Oracle {
                     return subject.ask(fields[1], fields[2], fields[3], fields[4], fields[5]);
                 case "any":
                     return subject.any(fields[1], fields[2], fields[3], fields[4]);
+                case "fault":
+                    return fault(Arrays.copyOfRange(fields, 1, fields.length));
+                case "acls":
+                    return Control.acls(subject, fields);
+                case "new":
+                    return Control.newAcl(fields);
                 case "audit":
                     return subject.audit(fields);
                 case "cidr":
@@ -148,6 +171,15 @@ public final class Oracle {
             return "ERROR\t" + e.getClass().getSimpleName();
         } finally {
             askedAtNanos = 0;
+        }
+    }
+
+    private String fault(String[] change) throws IOException {
+        try {
+            handle(change);
+            return "OK";
+        } catch (RuntimeException e) {
+            return "FAULT";
         }
     }
 
