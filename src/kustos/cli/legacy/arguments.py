@@ -1,0 +1,139 @@
+"""From KIP-11's arguments to legacy ACLs; pure.
+
+Sources: KIP-11, `AclCommand` of Kafka 0.9. A list is separated by commas, or the option is repeated. As in
+0.9 the bundles of producers and consumers take no operations and deny nobody.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from kustos.acl import (
+    SUPPORTED_OPERATIONS,
+    WILDCARD,
+    AclOperation,
+    AclPermissionType,
+    KafkaPrincipal,
+    ResourceType,
+)
+from kustos.authorizer.legacy import (
+    CLUSTER_RESOURCE,
+    Acl,
+    Acls,
+    Resource,
+    kip_11_principal_of,
+    operation_of,
+)
+from kustos.cli.failures import usage_error
+
+_PRODUCER: Final = frozenset((AclOperation.WRITE, AclOperation.DESCRIBE))
+_CONSUMER: Final = frozenset((AclOperation.READ, AclOperation.DESCRIBE))
+_CONSUMER_GROUP: Final = frozenset((AclOperation.READ,))
+_CREATION: Final = frozenset((AclOperation.CREATE,))
+_ALL: Final = frozenset((AclOperation.ALL,))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LegacyArguments:
+    """What was given, as it was given."""
+
+    topics: Sequence[str] = ()
+    groups: Sequence[str] = ()
+    cluster: bool = False
+    allow_principals: Sequence[str] = ()
+    allow_hosts: Sequence[str] = ()
+    deny_principals: Sequence[str] = ()
+    deny_hosts: Sequence[str] = ()
+    operations: Sequence[str] = ()
+    producer: bool = False
+    consumer: bool = False
+
+    @property
+    def names_anybody(self) -> bool:
+        """Whether a principal is named."""
+        return bool(self.allow_principals or self.deny_principals)
+
+    def resources(self) -> list[Resource]:
+        """Return the resources that are named, each once."""
+        named = [Resource(ResourceType.TOPIC, name.strip()) for name in self.topics]
+        named += [Resource(ResourceType.GROUP, name.strip()) for name in self.groups]
+        for resource in named:
+            if not resource.name:
+                raise usage_error(f"a name of `--{resource.resource_type.name.lower()}` is empty")
+        return list(dict.fromkeys([*named, *([CLUSTER_RESOURCE] if self.cluster else [])]))
+
+    def acls(self) -> dict[Resource, frozenset[Acl]]:
+        """Return ACLs by resource, none where nobody is named; raise a usage error or `AclValueError`."""
+        self._check()
+        bundled: dict[Resource, frozenset[AclOperation]] = {}
+        for resource, operations in self._operations():
+            bundled[resource] = bundled.get(resource, frozenset()) | operations
+        return {resource: self._acls(resource, operations) for resource, operations in bundled.items()}
+
+    def _check(self) -> None:
+        if not self.resources():
+            raise usage_error("say of what: give `--topic`, `--group` or `--cluster`")
+        for hosts, principals, side in (
+            (self.allow_hosts, self.allow_principals, "hosts"),
+            (self.deny_hosts, self.deny_principals, "hosts to deny"),
+        ):
+            if hosts and not principals:
+                raise usage_error(f"{side} are given without principals, say whose they are")
+        if not (self.producer or self.consumer):
+            return
+        if self.operations or self.deny_principals:
+            raise usage_error("`--producer` and `--consumer` take neither operations nor principals to deny")
+        if not self.topics:
+            raise usage_error("`--producer` and `--consumer` need `--topic`")
+        if self.consumer and not self.groups:
+            raise usage_error("`--consumer` needs `--group`")
+        if self.cluster and not self.producer:
+            raise usage_error("`--consumer` needs nothing of the cluster, leave `--cluster` out")
+
+    def _operations(self) -> Iterator[tuple[Resource, frozenset[AclOperation]]]:
+        if not (self.producer or self.consumer):
+            named = frozenset(operation_of(text) for text in _listed(self.operations)) or _ALL
+            for resource in self.resources():
+                yield resource, named
+            return
+        for resource in self.resources():
+            if resource.resource_type is ResourceType.TOPIC and self.producer:
+                yield resource, _PRODUCER
+            if resource.resource_type is ResourceType.TOPIC and self.consumer:
+                yield resource, _CONSUMER
+            if resource.resource_type is ResourceType.GROUP and self.consumer:
+                yield resource, _CONSUMER_GROUP
+        if self.producer:
+            yield CLUSTER_RESOURCE, _CREATION
+
+    def _acls(self, resource: Resource, operations: frozenset[AclOperation]) -> frozenset[Acl]:
+        supported = SUPPORTED_OPERATIONS[resource.resource_type]
+        for operation in operations - _ALL:
+            if operation not in supported:
+                means = ", ".join(each.name for each in supported)
+                raise usage_error(f"`{operation}` means nothing on `{resource}`, use {means}")
+        sides = (
+            (AclPermissionType.ALLOW, self.allow_principals, self.allow_hosts),
+            (AclPermissionType.DENY, self.deny_principals, self.deny_hosts),
+        )
+        return frozenset(
+            Acl(principal, permission, frozenset(_listed(hosts)) or frozenset((WILDCARD,)), operations)
+            for permission, principals, hosts in sides
+            for principal in _principals(principals)
+        )
+
+
+def _listed(values: Iterable[str]) -> list[str]:
+    found = [part.strip() for value in values for part in value.split(",")]
+    if "" in found:
+        raise usage_error("a list has an empty place between its commas")
+    return found
+
+
+def _principals(values: Iterable[str]) -> list[KafkaPrincipal]:
+    return [kip_11_principal_of(text) for text in _listed(values)]
+
+
+def of_resources(acls: Acls, resources: Sequence[Resource]) -> Acls:
+    """Return the ACLs of these resources, or all where none is named."""
+    return {resource: of for resource, of in acls.items() if not resources or resource in resources}
