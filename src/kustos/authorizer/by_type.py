@@ -76,6 +76,12 @@ class ByTypeQuestion:
             prefix: PrefixCell | None = node.prefixes.longest(name) if node.prefixes.by_name else None
             if prefix is not None and prefix.mask & self._denied:
                 view = prefix.at(self._host)
-                if view is not None and view.mask & self._denied:
+                if view is not None and view.mask & self._denied and self._dominates(node, view):
                     return True
         return False
+
+    def _dominates(self, node: Node, view: PrefixCell) -> bool:
+        """Return whether a prefix that denies is one that Kafka looks for: it tries none of length 0."""
+        return "" not in node.prefixes.by_name or any(
+            cell.own_mask & self._denied for cell in view.chain() if cell.name
+        )
