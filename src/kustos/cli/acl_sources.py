@@ -20,7 +20,7 @@ FILE_BYTES_MAX: Final = 512 << 20
 
 STANDARD_INPUT: Final = "-"
 CLUSTER_SCHEME: Final = "kafka://"
-_METADATA_SUFFIXES: Final = frozenset({".checkpoint", ".log"})
+METADATA_SUFFIXES: Final = frozenset({".checkpoint", ".log"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ def read_acl_file(name: str, form: AclFormName | None = None) -> AclListing:
     """
     path = Path(name)
     if name != STANDARD_INPUT:
-        is_metadata = path.is_dir() or (form is None and path.suffix in _METADATA_SUFFIXES)
+        is_metadata = path.is_dir() or (form is None and path.suffix in METADATA_SUFFIXES)
         if is_metadata or form is AclFormName.METADATA:
             return _read_metadata(path)
     elif form is AclFormName.METADATA:
