@@ -1,5 +1,6 @@
 """Questions over whole ACL sets, by exact set algebra; the theory is in `kernel`."""
 
+from kustos.analysis.access import Access, Grant, what_can, who_can
 from kustos.analysis.difference import Difference, diff
 from kustos.analysis.errors import AnalysisError
 from kustos.analysis.host_sets import HostSet
@@ -11,10 +12,12 @@ from kustos.analysis.rules import ACLS_ALONE, Rules
 __all__ = [
     "ACLS_ALONE",
     "REGIONS_MAX",
+    "Access",
     "AnalysisError",
     "Change",
     "Difference",
     "Direction",
+    "Grant",
     "HostSet",
     "NameSet",
     "NameTerm",
@@ -24,4 +27,6 @@ __all__ = [
     "Rules",
     "Site",
     "diff",
+    "what_can",
+    "who_can",
 ]

@@ -1,5 +1,6 @@
 """Sets of client hosts, exact and in one form each."""
 
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Self
@@ -45,6 +46,11 @@ class HostSet:
     def is_empty(self) -> bool:
         """Whether no host is in."""
         return self == NOWHERE
+
+    @property
+    def order(self) -> tuple[object, ...]:
+        """Something to sort sets by."""
+        return self.member.steps, self.member.zoned
 
     def __contains__(self, host: str) -> bool:
         """Return whether a client's host (`getHostAddress()` form) is in; what is no such form is not."""
@@ -140,3 +146,17 @@ def _range_text(start: int, end: int, origin: int, bits: int) -> str:
 
 ANYWHERE: Final = HostSet(constant(1))
 NOWHERE: Final = HostSet(constant(0))
+
+
+def by_bits(function: ByHost, first: int) -> Iterator[tuple[int, HostSet]]:
+    """Yield bits with the hosts that have them: those of the same hosts together, bits of `first` apart."""
+    joined = 0
+    for value in function.values():
+        joined |= value
+    found: dict[tuple[bool, HostSet], int] = defaultdict(int)
+    while joined:
+        bit = joined & -joined
+        joined ^= bit
+        found[bool(bit & first), HostSet.where(function, bit)] += bit
+    for (_, hosts), bits in found.items():
+        yield bits, hosts

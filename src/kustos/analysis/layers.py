@@ -10,7 +10,7 @@ from typing import Final
 from kustos.acl import WILDCARD, AclBinding, PatternType
 from kustos.analysis.by_host import host_pattern
 from kustos.analysis.name_sets import Site, Zone, text_after
-from kustos.authorizer.cells import HOSTED, binding_mask
+from kustos.authorizer.cells import EVERY_ALLOW, HOSTED, binding_mask
 
 Row = dict[str, int]
 
@@ -50,15 +50,22 @@ class Layer:
             layer._add(binding, WILDCARD, COVERED)
         return layer
 
+    @classmethod
+    def marking(cls, site: Site) -> "Layer":
+        """Return the layer that allows everything on one pattern."""
+        layer = cls()
+        layer._row(site)[WILDCARD] = EVERY_ALLOW
+        return layer
+
     def _add(self, binding: AclBinding, host: str, mask: int) -> None:
-        name = binding.pattern.name
-        if binding.pattern.pattern_type is not PatternType.LITERAL:
-            row = self.prefixes.setdefault(name, {})
-        elif name == WILDCARD:
-            row = self.wildcard
-        else:
-            row = self.literals.setdefault(name, {})
+        pattern = binding.pattern
+        row = self._row(Site(pattern.name, pattern.pattern_type is PatternType.LITERAL))
         row[host] = row.get(host, 0) | mask
+
+    def _row(self, site: Site) -> Row:
+        if not site.is_literal:
+            return self.prefixes.setdefault(site.name, {})
+        return self.wildcard if site.name == WILDCARD else self.literals.setdefault(site.name, {})
 
     @property
     def is_empty(self) -> bool:

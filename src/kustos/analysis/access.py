@@ -1,0 +1,177 @@
+"""Who can do a thing, and what a principal can do: the exact sets, with hosts."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from kustos.acl import (
+    CLUSTER_NAME,
+    EVERY_PRINCIPAL,
+    WILDCARD,
+    AclBinding,
+    AclOperation,
+    KafkaPrincipal,
+    PatternType,
+    ResourcePattern,
+    ResourceType,
+)
+from kustos.analysis.by_host import ByHost, combined, constant, mapped
+from kustos.analysis.errors import AnalysisError
+from kustos.analysis.everyone import Answers, Crowd
+from kustos.analysis.host_sets import HostSet, by_bits
+from kustos.analysis.kernel import NOTHING, RESOURCE_TYPES, AclSet, Side, Values
+from kustos.analysis.layers import Layer
+from kustos.analysis.name_sets import EVERYWHERE, WILDCARD_NAMES, NameSet, Site, Zone
+from kustos.analysis.principal_sets import PrincipalSet
+from kustos.analysis.regions import REGIONS_MAX, Region, operations_of
+from kustos.analysis.rules import ACLS_ALONE, Rules
+from kustos.authorizer.cells import ALLOWS, EVERY_ALLOW
+
+Piece = tuple[bool, HostSet, NameSet]
+"""Whether it is every name asked about; hosts; names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """A region that is allowed; `is_every_name` says that it holds every name that was asked about."""
+
+    region: Region
+    is_every_name: bool
+
+    def text(self) -> str:
+        """Return the region in words, after `every name: ` or `some names: `."""
+        return f"{'every name' if self.is_every_name else 'some names'}: {self.region.text()}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the region as an object, with `every_name`."""
+        return {"every_name": self.is_every_name, **self.region.to_json()}
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """All that is allowed of what was asked about, disjoint; `is_cut` says that there is more."""
+
+    grants: tuple[Grant, ...]
+    is_cut: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """Return `cut` and the `grants`."""
+        return {"cut": self.is_cut, "grants": [grant.to_json() for grant in self.grants]}
+
+
+def site_of(pattern: ResourcePattern) -> Site:
+    """Return the place of a pattern among the names; raise `AnalysisError` for an unknown pattern type."""
+    if pattern.pattern_type is PatternType.UNKNOWN:
+        raise AnalysisError(f"pattern type `{pattern.pattern_type}` cannot be asked about, name one")
+    return Site(pattern.name, pattern.pattern_type is PatternType.LITERAL)
+
+
+def names_of(pattern: ResourcePattern) -> NameSet:
+    """Return the names that a pattern stands for on its type."""
+    site = site_of(pattern)
+    names = WILDCARD_NAMES if site == Site(WILDCARD, is_literal=True) else NameSet((site,))
+    if pattern.resource_type is ResourceType.CLUSTER and CLUSTER_NAME in names:
+        return NameSet((Site(CLUSTER_NAME, is_literal=True),))
+    return names
+
+
+def marking(pattern: ResourcePattern) -> Side:
+    """Return a side that allows everything on the names of a pattern, and nothing else."""
+    return Side((Layer.marking(site_of(pattern)),), is_super=False, is_open=False)
+
+
+def bit_of(operation: AclOperation) -> int:
+    """Return the bit of an operation; raise `AnalysisError` for ANY and UNKNOWN."""
+    if operation not in ALLOWS:
+        raise AnalysisError(f"operation `{operation}` cannot be asked about, name one")
+    return ALLOWS[operation]
+
+
+def who_can(
+    bindings: Iterable[AclBinding],
+    operation: AclOperation,
+    pattern: ResourcePattern,
+    rules: Rules = ACLS_ALONE,
+    *,
+    regions_max: int = REGIONS_MAX,
+) -> Access:
+    """Return exactly who may do an operation on which of a pattern's names, and from where.
+
+    LITERAL asks about one name (`*`: about every name that `*` stands for), PREFIXED about all names that
+    begin so, with the empty prefix about all. Grants for every name of the pattern come first and are told
+    apart from those for some. At most `regions_max` grants are returned. Raises `AnalysisError`.
+    """
+    bit = bit_of(operation)
+    if pattern.resource_type not in RESOURCE_TYPES:
+        raise AnalysisError(f"resource type `{pattern.resource_type}` cannot be asked about, name one")
+
+    def key_of(values: Values) -> ByHost | None:
+        return None if values[1] == NOTHING else mapped(values[0], lambda bits: int(bits & bit != 0))
+
+    acls = AclSet(bindings, rules)
+    zone = Zone.of([site_of(pattern)])
+    answers = Answers((acls,), pattern.resource_type, zone, key_of, (marking(pattern),))
+    whole = names_of(pattern)
+    crowd: Crowd[Piece] = Crowd(regions_max)
+    crowd.add(EVERY_PRINCIPAL, _pieces(answers.of_everyone_else(), whole))
+    for principal in sorted(answers.named):
+        found = answers.of(principal)
+        if found is not None:
+            crowd.add(principal, _pieces(found, whole))
+    grants = [
+        (
+            (not is_every, not principals.is_everyone_but, principals.names, names.turns, hosts.order),
+            Grant(Region(principals, hosts, (operation,), pattern.resource_type, names), is_every),
+        )
+        for (is_every, hosts, names), principals in crowd.items()
+    ]
+    return Access(tuple([grant for _, grant in sorted(grants, key=lambda pair: pair[0])]), crowd.is_cut)
+
+
+def _pieces(found: dict[ByHost, NameSet], whole: NameSet) -> list[Piece]:
+    """Return from where it is every name, and else which names from where."""
+    if not found:
+        return []
+    everywhere = constant(1)
+    for allowed in found:
+        everywhere = combined(everywhere, allowed, lambda one, other: one & other)
+    pieces = [(True, HostSet(everywhere), whole)]
+    for allowed, names in found.items():
+        pieces.append((False, HostSet(combined(allowed, everywhere, lambda one, every: one & ~every)), names))
+    return [piece for piece in pieces if not piece[1].is_empty]
+
+
+def what_can(
+    bindings: Iterable[AclBinding],
+    principal: str,
+    rules: Rules = ACLS_ALONE,
+    *,
+    regions_max: int = REGIONS_MAX,
+) -> tuple[Region, ...]:
+    """Return exactly what a principal (`Type:name`) may do, on what, from where.
+
+    `User:*` asks about everyone whom neither an ACL nor `super.users` names. At most `regions_max` regions
+    of each resource type are returned. Raises `AclValueError` for a principal without a type.
+    """
+    KafkaPrincipal.parse(principal)
+    acls = AclSet(bindings, rules)
+    regions: list[Region] = []
+    for resource_type in RESOURCE_TYPES:
+        asking = PrincipalSet((principal,))
+        if principal == EVERY_PRINCIPAL:
+            asking = PrincipalSet(tuple(sorted(acls.principals(resource_type))), is_everyone_but=True)
+        answers = Answers((acls,), resource_type, EVERYWHERE, _allowed)
+        found = answers.of_everyone_else() if principal == EVERY_PRINCIPAL else answers.of(principal)
+        if found is None:
+            found = answers.of_everyone_else()
+        pieces = [
+            (names.turns, bits, hosts.order, Region(asking, hosts, operations_of(bits), resource_type, names))
+            for allowed, names in found.items()
+            for bits, hosts in by_bits(allowed, EVERY_ALLOW)
+        ]
+        regions += [region for *_, region in sorted(pieces, key=lambda piece: piece[:3])][:regions_max]
+    return tuple(regions)
+
+
+def _allowed(values: Values) -> ByHost | None:
+    return None if values[0] == NOTHING else values[0]

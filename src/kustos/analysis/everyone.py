@@ -1,0 +1,109 @@
+"""The answer for everyone else first; from it the answers for those who differ.
+
+Principals that nothing names in a zone are all answered by one walk. One who is named there differs from
+them only where an own entry speaks: only that is walked again, the rest is taken over.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final, Generic
+
+from kustos.acl import EVERY_PRINCIPAL, ResourceType
+from kustos.analysis.kernel import AclSet, Key, Sides, Values, turns_of, walk, zone_on
+from kustos.analysis.name_sets import EVERYWHERE, NameSet, Site, Zone
+from kustos.analysis.principal_sets import PrincipalSet
+
+_NOTHING_MORE: Final[frozenset[Site]] = frozenset()
+
+
+class Answers(Generic[Key]):
+    """Where each key holds, for everyone else and for each principal, on one type in one zone.
+
+    `extra` sides stand behind those of the sets. `key_of` turns the decisions of a class into a key; None
+    is for what nobody wants to know.
+    """
+
+    def __init__(
+        self,
+        sets: tuple[AclSet, ...],
+        resource_type: ResourceType,
+        zone: Zone,
+        key_of: Callable[[Values], Key | None],
+        extra: Sides = (),
+    ) -> None:
+        self._sets = sets
+        self._type = resource_type
+        self._zone = zone_on(resource_type, zone)
+        self._key_of = key_of
+        self._extra = extra
+        self._everyone = self._sides(EVERY_PRINCIPAL)
+        turns = turns_of(walk(self._everyone, self._zone), key_of)
+        self._turns = {key: sorted(sites) for key, sites in turns.items()}
+
+    def _sides(self, principal: str) -> Sides:
+        return (*(acls.side(self._type, principal) for acls in self._sets), *self._extra)
+
+    @property
+    def named(self) -> set[str]:
+        """The principals who could differ from everyone else in the zone."""
+        if self._zone.is_empty:
+            return set()
+        return set[str]().union(*(acls.principals(self._type) for acls in self._sets))
+
+    def of_everyone_else(self) -> dict[Key, NameSet]:
+        """Return where each key holds for those whom nothing names."""
+        return {key: NameSet(tuple(sites)) for key, sites in self._turns.items()}
+
+    def of(self, principal: str, changed: Iterable[Site] = _NOTHING_MORE) -> dict[Key, NameSet] | None:
+        """Return where each key holds for a principal, None if as for everyone else.
+
+        `changed` are sites outside of the zone to be looked at for this principal alone.
+        """
+        supers = [principal in acls.rules.super_users for acls in self._sets]
+        if any(supers):
+            # only one who is not a super user on both sides has anything beyond the zone to show
+            zone = self._zone if all(supers) else zone_on(self._type, EVERYWHERE)
+            turns = turns_of(walk(self._sides(principal), zone), self._key_of)
+        else:
+            own = [acls.layer(self._type, principal).sites_within(self._zone) for acls in self._sets]
+            zone = zone_on(self._type, Zone.of({*changed}.union(*own)))
+            if zone.is_empty:
+                return None
+            turns = turns_of(walk(self._sides(principal), zone, self._everyone), self._key_of)
+            for key, sites in self._turns.items():
+                turns[key] = zone.cut_out_of(sites) + turns.get(key, [])
+        return {key: NameSet(tuple(sorted(sites))) for key, sites in turns.items() if sites}
+
+
+class Crowd(Generic[Key]):
+    """Principals by what holds for them; those that are alike stand together.
+
+    Keeps the first `keys_max` keys; `is_cut` says that there were more.
+    """
+
+    def __init__(self, keys_max: int) -> None:
+        self._keys_max = keys_max
+        self._having: dict[Key, list[str]] = defaultdict(list)
+        self._looked_at: list[str] = []
+        self.is_cut = False
+
+    def add(self, principal: str, keys: Iterable[Key]) -> None:
+        """Take in what holds for a principal; `User:*` stands for everyone who is never added."""
+        self._looked_at.append(principal)
+        for key in keys:
+            if key in self._having or len(self._having) < self._keys_max:
+                self._having[key].append(principal)
+            else:
+                self.is_cut = True
+
+    def __len__(self) -> int:
+        return len(self._having)
+
+    def items(self) -> Iterator[tuple[Key, PrincipalSet]]:
+        """Yield what holds and for whom."""
+        for key, having in self._having.items():
+            if EVERY_PRINCIPAL in having:
+                others = set(self._looked_at).difference(having)
+                yield key, PrincipalSet(tuple(sorted(others)), is_everyone_but=True)
+            else:
+                yield key, PrincipalSet(tuple(sorted(having)))
