@@ -4,7 +4,7 @@ from typing import Final
 
 import typer
 
-from kustos.cli import acls, explain, legacy, pipeline_mount, serve, storage, users, version
+from kustos.cli import acls, diff, explain, legacy, pipeline_mount, serve, storage, users, version
 from kustos.cli.commands import register
 from kustos.cli.failures import EXIT_CODE_MEANINGS
 
@@ -26,6 +26,7 @@ app = typer.Typer(
 app.add_typer(acls.app, name="acls")
 app.add_typer(users.app, name="users")
 register(app, "explain", explain.explain, explain.EXAMPLES)
+register(app, "diff", diff.diff, diff.EXAMPLES)
 app.add_typer(storage.app, name="storage")
 app.add_typer(legacy.app, name="legacy")
 register(app, "serve", serve.serve, serve.EXAMPLES)
