@@ -4,14 +4,14 @@
 MAKEFLAGS += --no-print-directory
 
 BIN := .venv/bin
-SOURCES := src tests testkit benchmarks demo scripts examples
+SOURCES := src tests testkit benchmarks demo fuzz scripts examples
 PYTEST_ARGS ?=
 SEED ?=
 CHECKS ?=
 PROCESSES ?=
 MINUTES ?= 120
 
-.PHONY: help setup demo test check bench docs differential soak lock clean
+.PHONY: help setup demo test check bench docs differential fuzz soak lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z%-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 22
@@ -44,6 +44,9 @@ docs: ## build the documentation into site/
 
 differential: setup ## compare with Kafka's own authorizer; CHECKS=n for more, SEED=s repeats a run
 	@KUSTOS_SEED=$(SEED) KUSTOS_CHECKS=$(CHECKS) KUSTOS_PROCESSES=$(PROCESSES) $(BIN)/python -m pytest -s --timeout=0 tests/differential $(PYTEST_ARGS)
+
+fuzz: setup ## search, guided by coverage, for worlds that kustos decides otherwise than specified; MINUTES=m
+	@$(BIN)/python -m fuzz.authorizer -max_total_time=$$(($(MINUTES) * 60)) $(if $(SEED),-seed=$(SEED))
 
 soak: setup ## compare and test properties for long; CHECKS=n MINUTES=m SEED=s; adds to soak/results.md
 	@$(BIN)/python scripts/soak.py $(if $(CHECKS),--checks $(CHECKS)) --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))

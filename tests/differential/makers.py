@@ -70,10 +70,10 @@ class Shape:
 
 
 class WorldMaker:
-    """Makes one world from one seed."""
+    """Makes one world from one seed, or from a chance of the caller's."""
 
-    def __init__(self, seed: int, shape: Shape) -> None:
-        self._random = rng = random.Random(seed)
+    def __init__(self, seed: int | random.Random, shape: Shape) -> None:
+        self._random = rng = random.Random(seed) if isinstance(seed, int) else seed
         self._shape = shape
         self._next_number = 0
         self._live: dict[int, AclBinding] = {}

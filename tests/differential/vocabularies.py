@@ -97,8 +97,9 @@ def ranges(rng: Random) -> Vocabulary:
     """Random addresses and ranges around each other, many of them oddly written."""
     made = dense(rng)
     texts = HostTexts(rng)
-    made.hosts = list({texts.client() for _ in range(8)})
-    made.acl_hosts = [*{texts.pattern() for _ in range(30)}, *made.hosts[:3]]
+    # in the order made: that of a set would differ from one process to the next
+    made.hosts = list(dict.fromkeys(texts.client() for _ in range(8)))
+    made.acl_hosts = [*dict.fromkeys(texts.pattern() for _ in range(30)), *made.hosts[:3]]
     made.named_hosts_share = 0.85
     return made
 
