@@ -13,7 +13,8 @@ from kustos.authorizer.spi import AuthorizerError
 class KafkaApiError(AuthorizerError):
     """An error that clients are told by its code: what `ApiException` is in Kafka.
 
-    `message` None: the client shows its own words for the code. Raises ValueError for NONE.
+    `message` None: the client shows its own words for the code. As in Kafka UNKNOWN_SERVER_ERROR has none,
+    so that what nobody foresaw is told to nobody. Raises ValueError for NONE.
     """
 
     def __init__(self, code: ErrorCode, message: str | None = None) -> None:
@@ -21,17 +22,12 @@ class KafkaApiError(AuthorizerError):
             raise ValueError("`none` is no error, name the code that clients shall see")
         super().__init__(message or code.name)
         self.code: Final = code
-        self.message: Final = message
+        self.message: Final = None if code is ErrorCode.unknown_server_error else message
 
     @classmethod
     def of(cls, error: BaseException) -> "KafkaApiError":
-        """Return what clients are told of any error: its own code, or UNKNOWN_SERVER_ERROR without words.
-
-        As in Kafka (`ApiError.fromThrowable`), so that the text of an unforeseen error reaches nobody.
-        """
-        if isinstance(error, KafkaApiError) and error.code is not ErrorCode.unknown_server_error:
-            return error
-        return cls(ErrorCode.unknown_server_error)
+        """Return what clients are told of any error: itself, or UNKNOWN_SERVER_ERROR."""
+        return error if isinstance(error, KafkaApiError) else cls(ErrorCode.unknown_server_error)
 
 
 @dataclass(frozen=True, slots=True)

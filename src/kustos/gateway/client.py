@@ -187,7 +187,7 @@ class ClientConnection(asyncio.Protocol):
             return
         cluster = port.cluster
         self._offered = port.offered()
-        guard = Guard(decider, port.ports, self._offered, cluster.auto_creates_topics)
+        guard = Guard(decider, port.ports, self._offered, cluster.auto_creates_topics, asker=port.asker)
         self._session = ClientSession(
             guard,
             cluster,

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -16,7 +16,7 @@ from kustos.gateway.addresses import BrokerPorts, NoPortForBrokerError
 from kustos.gateway.client import ClientConnection, ConnectionSettings
 from kustos.gateway.cluster import Broker, UpstreamCluster, UpstreamUnavailableError
 from kustos.gateway.session import LocalApis, Observer
-from kustos.protocol import Decider
+from kustos.protocol import Asker, Decider
 
 LOG: Final = structlog.get_logger("kustos.gateway")
 
@@ -72,6 +72,8 @@ class GatewayParts:
     offered: Callable[[], Mapping[int, tuple[int, int]]]
     max_connections: int = 10_000
     max_connections_per_ip: int = 10_000
+    asker: Asker | None = None
+    """Who decides in place of the deciders, if anybody."""
 
 
 class Port:
@@ -90,6 +92,7 @@ class Port:
         self.observer: Final = gateway.parts.observer
         self.metrics: Final = gateway.parts.metrics
         self.decider: Final = gateway.parts.decider
+        self.asker: Final = gateway.parts.asker
         self.offered: Final = gateway.parts.offered
         self.sasl_machine: Final = plan.sasl_machine
         self.server: asyncio.Server | None = None
@@ -157,6 +160,7 @@ class Gateway:
     def __init__(self, plans: list[ListenerPlan], parts: GatewayParts, refresh_s: float = 30.0) -> None:
         self.parts: Final = parts
         self._plans: Final = plans
+        self._open_plans: Final[list[ListenerPlan]] = []
         self._refresh_s: Final = refresh_s
         self._ports: dict[tuple[str, int | None], Port] = {}
         self._connections: set[ClientConnection] = set()
@@ -169,27 +173,38 @@ class Gateway:
         """Return what puts a listener's addresses into answers."""
         return _Addresses(plan.ports, self)
 
-    async def start(self) -> None:
-        """Learn the upstream cluster and bind.
+    async def start(self, ready: Mapping[str, Awaitable[None]] | None = None) -> None:
+        """Learn the upstream cluster and bind each listener as soon as what is in `ready` for it ends.
 
-        Raise `UpstreamUnavailableError`, `NoPortForBrokerError` or OSError.
+        Raise `UpstreamUnavailableError`, `NoPortForBrokerError`, OSError, or what ends one of `ready`.
         """
         await self.parts.cluster.refresh()
         self.parts.cluster.on_brokers = lambda _: self._spawn(self._bind_brokers())
-        await self._bind_brokers()
-        for plan in self._plans:
-            port = Port(self, plan, None)
-            await port.bind(plan.port)
-            self._ports[plan.name, None] = port
-            LOG.info("listening", listener=plan.name, protocol=plan.security_protocol, port=plan.port)
-        self.is_open = True
         self._spawn(self._keep_fresh())
         self._spawn(self._end_idle())
+        waits = ready or {}
+        opening = [asyncio.ensure_future(self._open(plan, waits.get(plan.name))) for plan in self._plans]
+        try:
+            await asyncio.gather(*opening)
+        finally:
+            for each in opening:
+                each.cancel()
+        self.is_open = True
+
+    async def _open(self, plan: ListenerPlan, ready: Awaitable[None] | None) -> None:
+        if ready is not None:
+            await ready
+        self._open_plans.append(plan)
+        await self._bind_brokers()
+        port = Port(self, plan, None)
+        await port.bind(plan.port)
+        self._ports[plan.name, None] = port
+        LOG.info("listening", listener=plan.name, protocol=plan.security_protocol, port=plan.port)
 
     async def _bind_brokers(self) -> None:
         """Bind the ports that are missing; try them all, then raise what went wrong first."""
         failure: OSError | NoPortForBrokerError | None = None
-        for plan in self._plans:
+        for plan in tuple(self._open_plans):
             for node_id in self.parts.cluster.brokers:
                 if (plan.name, node_id) not in self._ports:
                     port = self._ports[plan.name, node_id] = Port(self, plan, node_id)

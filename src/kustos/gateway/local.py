@@ -1,17 +1,25 @@
 """The requests that kustos answers itself, from its own metadata."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import structlog
 
-from kustos.acl import AclBinding
-from kustos.authorizer import AuthorizerError, StandardAuthorizer
+from kustos.acl import AclBinding, AclBindingFilter
+from kustos.authorizer import (
+    AclCreateResult,
+    AclDeleteResult,
+    AuthorizableRequestContext,
+    AuthorizerError,
+    KafkaApiError,
+    StandardAuthorizerPlugin,
+)
+from kustos.gateway.acl_apis import AclApis
 from kustos.gateway.cluster import UpstreamCluster
 from kustos.gateway.writer import MetadataWriter, WriterBusyError, WriterClosedError
-from kustos.metadata.control import describe_acls, describe_scram
+from kustos.metadata.control import ApiError, describe_scram
 from kustos.metadata.errors import MetadataError
 from kustos.metadata.image import AclAdded, AclRemoved, MetadataDelta, MetadataImage
 from kustos.metadata.store import AlterScram, CreateAcls, DeleteAcls, StoreRequest
@@ -31,16 +39,21 @@ class AuthorizerPublisher:
     handed to the loop after it, so what was acknowledged is in force.
     """
 
-    def __init__(self, authorizer: StandardAuthorizer, loop: asyncio.AbstractEventLoop) -> None:
-        self._authorizer: Final = authorizer
+    def __init__(self, plugin: StandardAuthorizerPlugin, loop: asyncio.AbstractEventLoop) -> None:
+        self._plugin: Final = plugin
+        self._authorizer: Final = plugin.standard
         self._loop: Final = loop
         self.offset = -1
 
     def publish_snapshot(self, image: MetadataImage) -> None:
-        """Replace every ACL."""
-        self._authorizer.load_snapshot(image.acls.items())
+        """Replace every ACL; where that cannot be, those who wait for the ACLs are told so, too."""
+        try:
+            self._authorizer.load_snapshot(image.acls.items())
+        except Exception as error:
+            self._plugin.complete_initial_load(error)
+            raise
         self.offset = image.offset
-        self._authorizer.complete_initial_load()
+        self._plugin.complete_initial_load()
 
     def publish_delta(self, delta: MetadataDelta) -> None:
         """Apply the changes, in order, on the event loop."""
@@ -71,53 +84,77 @@ class AuthorizerPublisher:
 
 
 @dataclass(frozen=True, slots=True)
+class WriterMutator:
+    """An `AclMutator` that changes the metadata log of this node."""
+
+    writer: MetadataWriter
+
+    async def create_acls(
+        self, _context: AuthorizableRequestContext, bindings: Sequence[AclBinding]
+    ) -> list[AclCreateResult]:
+        """Return one result for each ACL when those that are fine are durable and in force."""
+        results = await self._changed(CreateAcls(tuple(bindings)))
+        return [AclCreateResult(_told(result.error)) for result in results]
+
+    async def delete_acls(
+        self, _context: AuthorizableRequestContext, filters: Sequence[AclBindingFilter]
+    ) -> list[AclDeleteResult]:
+        """Return one result for each filter when what it matched is durably out of force."""
+        results = await self._changed(DeleteAcls(tuple(filters)))
+        return [
+            AclDeleteResult.of(result.deleted)
+            if result.error is None
+            else AclDeleteResult(exception=_told(result.error))
+            for result in results
+        ]
+
+    async def _changed(self, request: StoreRequest) -> tuple[Any, ...]:
+        """Return the results of a change; clients are told what kept it from being durable, by its code."""
+        try:
+            return await self.writer.submit(request)
+        except (MetadataError, WriterBusyError, WriterClosedError) as error:
+            LOG.error("the metadata was not changed", reason=str(error))
+            raise
+
+
+def _told(error: ApiError | None) -> KafkaApiError | None:
+    return None if error is None else KafkaApiError(error.code, error.message)
+
+
+@dataclass(frozen=True, slots=True)
 class MetadataApis:
     """Serves ApiVersions, the ACL and the SCRAM APIs; the guard has authorized them."""
 
     writer: MetadataWriter
     cluster: UpstreamCluster
     offered: Callable[[], Mapping[int, tuple[int, int]]]
+    acls: AclApis
 
     def serve(self, opened: Opened) -> Message | Coroutine[Any, Any, Message]:
         """Return the answer, or a coroutine that comes to it; raise `RefusedFrameError` for a bug of ours."""
         made = opened.exchange.response_codec.root
         request = opened.exchange.request
-        image = self.writer.store.image
         match opened.row.api_key:
             case ApiKey.API_VERSIONS:
                 version = opened.exchange.version
                 return api_versions_response(version, self.offered(), self.cluster.features)
             case ApiKey.DESCRIBE_ACLS:
-                return admin.described_acls(made, describe_acls(image, admin.filter_of(request)))
+                return self.acls.describe(made, request)
+            case ApiKey.CREATE_ACLS:
+                return self.acls.create(made, request, opened.exchange.known_context())
+            case ApiKey.DELETE_ACLS:
+                return self.acls.delete(made, request, opened.exchange.known_context())
             case ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS:
                 users = [user.name for user in request.users or ()]
-                return admin.described_scram(made, describe_scram(image, users))
-            case ApiKey.CREATE_ACLS:
-                return self._create_acls(made, request)
-            case ApiKey.DELETE_ACLS:
-                return self._delete_acls(made, request)
+                return admin.described_scram(made, describe_scram(self.writer.store.image, users))
             case ApiKey.ALTER_USER_SCRAM_CREDENTIALS:
                 return self._alter_scram(made, request)
         raise RefusedFrameError(f"API {opened.row.api_key} is not served here")
 
-    async def _changed(self, request: StoreRequest) -> tuple[Any, ...]:
-        """Return the results of a change; raise `RefusedFrameError` where nothing may be acknowledged."""
-        try:
-            return await self.writer.submit(request)
-        except (MetadataError, WriterBusyError, WriterClosedError) as error:
-            raise RefusedFrameError(f"the metadata was not changed: {error}") from error
-
-    async def _create_acls(self, made: type[Message], request: Message) -> Message:
-        if admin.has_filter_codes(request):
-            return admin.failed_creations(made, request)
-        asked = [admin.creation_of(item) for item in request.creations]
-        bindings = tuple(item for item in asked if isinstance(item, AclBinding))
-        return admin.created_acls(made, asked, await self._changed(CreateAcls(bindings)))
-
-    async def _delete_acls(self, made: type[Message], request: Message) -> Message:
-        filters = tuple(admin.filter_of(item) for item in request.filters)
-        return admin.deleted_acls(made, await self._changed(DeleteAcls(filters)))
-
     async def _alter_scram(self, made: type[Message], request: Message) -> Message:
         deletions, upsertions = admin.alterations_of(request)
-        return admin.altered_scram(made, await self._changed(AlterScram(deletions, upsertions)))
+        try:
+            results = await self.writer.submit(AlterScram(deletions, upsertions))
+        except (MetadataError, WriterBusyError, WriterClosedError) as error:
+            raise RefusedFrameError(f"the metadata was not changed: {error}") from error
+        return admin.altered_scram(made, results)

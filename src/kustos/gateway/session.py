@@ -215,7 +215,7 @@ class ClientSession:
             self._flush()
             return
         slot = Slot(opened.row.api_key, started_s, len(frame), opened, exclusive=opened.row.exclusive)
-        slot.context = self._context(opened)
+        slot.context = opened.exchange.context = self._context(opened)
         self._begin(slot)
         self._advance(slot, None)
 

@@ -4,7 +4,7 @@ Codes that Kafka's parser refuses never come here (the guard closes the connecti
 no stored entry can have fail item by item, with Kafka's texts.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from kustos.acl import (
     AccessControlEntry,
@@ -18,9 +18,8 @@ from kustos.acl import (
     ResourcePatternFilter,
     ResourceType,
 )
+from kustos.authorizer import AclCreateResult, AclDeleteResult, KafkaApiError
 from kustos.metadata.control import (
-    AclCreateResult,
-    AclDeleteResult,
     ApiError,
     ScramAlterResult,
     ScramDeletion,
@@ -28,18 +27,17 @@ from kustos.metadata.control import (
     ScramUpsertion,
 )
 from kustos.metadata.control.acls import codes_error, name_error
-from kustos.protocol.codes import UNKNOWN_SERVER_ERROR
 from kustos.wire import Message
 
 
-def error_fields(error: ApiError | None) -> dict[str, object]:
+def error_fields(error: ApiError | KafkaApiError | None) -> dict[str, object]:
     """Return the error fields of a result."""
     if error is None:
         return {"error_code": 0, "error_message": None}
     return {"error_code": error.code.value, "error_message": error.message}
 
 
-def spoken(error: ApiError | None) -> dict[str, object]:
+def spoken(error: ApiError | KafkaApiError | None) -> dict[str, object]:
     """Return the error fields of a result whose text Kafka leaves empty, not null, where all is well."""
     return error_fields(error) | ({"error_message": ""} if error is None else {})
 
@@ -92,15 +90,22 @@ def has_filter_codes(request: Message) -> bool:
     )
 
 
-def failed_creations(made: type[Message], request: Message) -> Message:
-    """Return the answer to CreateAcls where nothing was created for want of sense."""
-    result = made.ELEMENTS["results"]
-    failed = result(error_code=UNKNOWN_SERVER_ERROR, error_message=None)
+def failed_creations(made: type[Message], request: Message, error: KafkaApiError) -> Message:
+    """Return the answer to CreateAcls where nothing was created."""
+    failed = made.ELEMENTS["results"](**error_fields(error))
     return made(results=[failed for _ in request.creations])
 
 
-def described_acls(made: type[Message], found: dict[ResourcePattern, list[AccessControlEntry]]) -> Message:
-    """Return the answer to DescribeAcls."""
+def undescribed_acls(made: type[Message], error: KafkaApiError) -> Message:
+    """Return the answer to DescribeAcls where there is none."""
+    return made(**error_fields(error))
+
+
+def described_acls(made: type[Message], bindings: Iterable[AclBinding]) -> Message:
+    """Return the answer to DescribeAcls: the entries by pattern, no pattern without entries."""
+    found: dict[ResourcePattern, list[AccessControlEntry]] = {}
+    for binding in bindings:
+        found.setdefault(binding.pattern, []).append(binding.entry)
     resource = made.ELEMENTS["resources"]
     acl = resource.ELEMENTS["acls"]
     return made(
@@ -131,7 +136,7 @@ def created_acls(
     """Return the answer to CreateAcls; `results` are those of the items that were no error already."""
     result = made.ELEMENTS["results"]
     waiting = iter(results)
-    errors = [item if isinstance(item, ApiError) else next(waiting).error for item in asked]
+    errors = [item if isinstance(item, ApiError) else next(waiting).exception for item in asked]
     return made(results=[result(**spoken(error)) for error in errors])
 
 
@@ -142,16 +147,16 @@ def deleted_acls(made: type[Message], results: Sequence[AclDeleteResult]) -> Mes
     return made(
         filter_results=[
             result(
-                **error_fields(each.error),
+                **error_fields(each.exception),
                 matching_acls=[
                     matching(
-                        resource_type=int(binding.pattern.resource_type),
-                        resource_name=binding.pattern.name,
-                        pattern_type=int(binding.pattern.pattern_type),
-                        error_message=None,
-                        **_entry_fields(binding.entry),
+                        **error_fields(deleted.exception),
+                        resource_type=int(deleted.acl_binding.pattern.resource_type),
+                        resource_name=deleted.acl_binding.pattern.name,
+                        pattern_type=int(deleted.acl_binding.pattern.pattern_type),
+                        **_entry_fields(deleted.acl_binding.entry),
                     )
-                    for binding in each.deleted
+                    for deleted in each.acl_binding_delete_results
                 ],
             )
             for each in results

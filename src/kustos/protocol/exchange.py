@@ -112,14 +112,15 @@ class Exchange:
         if self.asker is None:
             return [self.allows(check, name, count, listing=listing) for check, name, count in questions]
         actions = [_action(*question) for question in questions]
-        decisions = self.asker.decide(self._known_context(), actions) if actions else ()
+        decisions = self.asker.decide(self.known_context(), actions) if actions else ()
         self.decided.extend(
             Decided(action, decision, listing, action.resource_name)
             for action, decision in zip(actions, decisions, strict=True)
         )
         return [decision.allowed for decision in decisions]
 
-    def _known_context(self) -> AuthorizableRequestContext:
+    def known_context(self) -> AuthorizableRequestContext:
+        """Return what is known of the request; raise `AuthorizerError` where nobody has said it."""
         if self.context is None:
             raise AuthorizerError("nothing is known of the request yet")
         return self.context
@@ -133,7 +134,7 @@ class Exchange:
         if self.asker is None:
             decision = self.decider.decide_by_resource_type(operation, resource_type)
         else:
-            context = self._known_context()
+            context = self.known_context()
             decision = self.asker.decide_by_resource_type(context, operation, resource_type)
         action = Action(resource_type, "", operation, 0, log_if_allowed=True, log_if_denied=False)
         self.decided.append(Decided(action, decision, listing=False, name=None))

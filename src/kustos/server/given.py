@@ -8,16 +8,20 @@ from typing import Any, Final, Self, TypeVar
 from kustos.client.errors import SettingsError
 from kustos.server.indirection import References
 from kustos.server.setting_table import (
+    AUTHORIZER_CLASS,
     BROKER_PORT_START,
     BY_NAME,
     GATEWAY_BROKER_PORT_START,
     MECHANISMS,
     SETTINGS,
+    STANDARD_AUTHORIZER,
     Setting,
 )
 
 T = TypeVar("T")
 LISTENER_PREFIX: Final = "listener.name."
+IGNORED: Final = "ignored"
+HANDED_ON: Final = "handed to the authorizer"
 _LIKENESS: Final = 0.8
 """How alike two keys must be for one to be offered in place of the other."""
 
@@ -32,14 +36,19 @@ class KnownKey:
 
 
 class GivenSettings:
-    """What is set, by key; defaults come from the table. `warnings` may be added to."""
+    """What is set, by key; defaults come from the table. `warnings` may be added to.
 
-    __slots__ = ("texts", "values", "warnings")
+    `strangers` are the keys that the table does not know, as they stand in the file.
+    """
 
-    def __init__(self, texts: dict[str, str], values: dict[str, Any], warnings: list[str]) -> None:
-        self.texts: Final = texts
-        self.values: Final = values
-        self.warnings: Final = warnings
+    __slots__ = ("references", "strangers", "texts", "values", "warnings")
+
+    def __init__(self, references: References) -> None:
+        self.references: Final = references
+        self.texts: Final[dict[str, str]] = {}
+        self.values: Final[dict[str, Any]] = {}
+        self.warnings: Final[list[str]] = []
+        self.strangers: Final[dict[str, str]] = {}
 
     def __repr__(self) -> str:
         return f"GivenSettings({', '.join(sorted(self.values))})"  # the values may be secrets
@@ -47,19 +56,21 @@ class GivenSettings:
     @classmethod
     def read(cls, properties: Mapping[str, str], environment: Mapping[str, str]) -> Self:
         """Return what these properties set; raise one `SettingsError` with everything that is wrong."""
-        references = References(environment)
-        given = cls({}, {}, [])
+        given = cls(References(environment))
         problems: list[str] = []
         for key, raw in properties.items():
             known = known_key(key)
             if known is None:
-                _take_unknown(key, problems, given.warnings)
+                given.strangers[key] = raw
                 continue
             try:
-                given.texts[key] = references.resolve(raw).strip()
+                given.texts[key] = given.references.resolve(raw).strip()
                 given.values[key] = _read(key, known.setting, raw, given.texts[key])
             except SettingsError as error:
                 problems.append(str(error))
+        is_foreign = (given.get(AUTHORIZER_CLASS) or "") not in {"", STANDARD_AUTHORIZER}
+        for key in given.strangers:
+            _take_unknown(key, problems, given.warnings, HANDED_ON if is_foreign else IGNORED)
         problems.extend(
             f"`{setting.name}` is not set, use {setting.kind.takes}"
             for setting in SETTINGS
@@ -68,6 +79,23 @@ class GivenSettings:
         if problems:
             raise SettingsError("; ".join(problems))
         return given
+
+    def handed_on(self) -> dict[str, str]:
+        """Return what an authorizer of somebody else's is told: every key but the secrets of kustos.
+
+        Raise `SettingsError` where a reference in one leads nowhere.
+        """
+        told = {
+            key: text
+            for key, text in self.texts.items()
+            if (known := known_key(key)) is not None and not known.setting.secret
+        }
+        for key, raw in self.strangers.items():
+            try:
+                told[key] = self.references.resolve(raw).strip()
+            except SettingsError as error:
+                raise SettingsError(f"`{key}`: {error}") from None
+        return told
 
     def has(self, setting: Setting[Any]) -> bool:
         """Return whether the setting is set for the whole node."""
@@ -124,7 +152,7 @@ def known_key(key: str) -> KnownKey | None:
 _MECHANISM_PREFIXES: Final = frozenset(mechanism.lower() for mechanism in MECHANISMS)
 
 
-def _take_unknown(key: str, problems: list[str], warnings: list[str]) -> None:
+def _take_unknown(key: str, problems: list[str], warnings: list[str], fate: str) -> None:
     """Refuse an unknown key of ours, warn of any other: the file may serve a broker, too."""
     if key == BROKER_PORT_START.name:
         problems.append(
@@ -137,9 +165,9 @@ def _take_unknown(key: str, problems: list[str], warnings: list[str]) -> None:
     if key.startswith("kustos.") or ".kustos." in key:
         problems.append(f"`{key}` is no setting of kustos, {hint or 'leave it out'}")
     elif hint:
-        warnings.append(f"`{key}` is not known and ignored, {hint}")
-    else:
-        warnings.append(f"`{key}` is not known and ignored")
+        warnings.append(f"`{key}` is not known and {fate}, {hint}")
+    elif fate == IGNORED:
+        warnings.append(f"`{key}` is not known and {fate}")
 
 
 def _read(key: str, setting: Setting[T], raw: str, text: str) -> T:

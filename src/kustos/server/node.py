@@ -7,17 +7,11 @@ from typing import Final, Self
 
 import structlog
 
-from kustos.acl import AclOperation, KafkaPrincipal, ResourceType
 from kustos.auth import MechanismFactory, SaslServerMachine, ScramDecoys
-from kustos.authorizer import (
-    AuthorizationResult,
-    Decision,
-    Rule,
-    RuleKind,
-    StandardAuthorizer,
-)
+from kustos.authorizer import ACL_COUNT_UNKNOWN
 from kustos.client import NodeAddress, connect
 from kustos.client.connection import KafkaConnection
+from kustos.gateway.acl_apis import AclApis
 from kustos.gateway.addresses import BrokerPorts
 from kustos.gateway.audit_entries import AuditEvents
 from kustos.gateway.audit_log import AuditLog
@@ -25,15 +19,18 @@ from kustos.gateway.audit_sinks import open_audit_sinks
 from kustos.gateway.client import ConnectionSettings
 from kustos.gateway.cluster import UpstreamCluster
 from kustos.gateway.listener import Gateway, GatewayParts, ListenerPlan
-from kustos.gateway.local import AuthorizerPublisher, MetadataApis
+from kustos.gateway.local import MetadataApis
 from kustos.gateway.metrics import GatewayMetrics
 from kustos.gateway.observer import GatewayObserver
+from kustos.gateway.purgatory import ALTER_ACLS, DelayedFuturePurgatory
 from kustos.gateway.writer import MetadataWriter
 from kustos.metadata.format import read_decoy_secret
 from kustos.metadata.store import MetadataStore
-from kustos.protocol import Decider, refusal_body
+from kustos.protocol import refusal_body
 from kustos.protocol.api_versions import api_versions_response, offered_versions
 from kustos.runtime import SystemClock, SystemEntropy
+from kustos.server.authorization import authorization_of
+from kustos.server.authorizer_life import close, server_info, start
 from kustos.server.http import HttpEndpoint
 from kustos.server.listener_settings import ListenerSettings
 from kustos.server.sasl import PLAIN, mechanism_factories
@@ -42,20 +39,6 @@ from kustos.wire import response_codec
 from kustos.wire.api_keys import ApiKey
 
 LOG: Final = structlog.get_logger("kustos.server")
-
-EVERYTHING_ALLOWED: Final = Decision(AuthorizationResult.ALLOWED, Rule(RuleKind.DEFAULT_ALLOW))
-
-
-class OpenDecider:
-    """Allows everything: `kustos.authorization.mode=off`, where kustos authenticates and audits only."""
-
-    def decide(self, _operation: AclOperation, _resource_type: ResourceType, _name: str) -> Decision:
-        """Return that it is allowed."""
-        return EVERYTHING_ALLOWED
-
-    def decide_by_resource_type(self, _operation: AclOperation, _resource_type: ResourceType) -> Decision:
-        """Return that it is allowed."""
-        return EVERYTHING_ALLOWED
 
 
 class Node:
@@ -66,18 +49,14 @@ class Node:
         self.store: Final = store
         self.audit: Final = audit
         self.metrics: Final = GatewayMetrics()
-        self.authorizer: Final = StandardAuthorizer(
-            super_users=settings.super_users,
-            allow_everyone_if_no_acl_found=settings.allow_everyone_if_no_acl_found,
-        )
-        self.publisher: Final = AuthorizerPublisher(self.authorizer, asyncio.get_running_loop())
-        self.store.add_publisher(self.publisher)
+        self.writer: Final = MetadataWriter(self.store)
+        self.authorization: Final = authorization_of(settings, store, self.writer)
+        self.purgatory: Final = DelayedFuturePurgatory(ALTER_ACLS, settings.connections_max_idle_ms)
         self.metrics.watch(
-            acl_count=lambda: self.authorizer.acl_count,
-            metadata_offset=lambda: self.publisher.offset,
+            acl_count=self.acl_count,
+            metadata_offset=lambda: self.authorization.acl_offset,
             audit=audit,
         )
-        self.writer: Final = MetadataWriter(self.store)
         upstream = settings.upstream
         self.cluster: Final = UpstreamCluster(
             [(address.host, address.port) for address in upstream.bootstrap_servers], self._connect
@@ -127,19 +106,25 @@ class Node:
         settings = self.settings
         return GatewayParts(
             cluster=self.cluster,
-            local=MetadataApis(self.writer, self.cluster, self.offered),
-            observer=GatewayObserver(self.audit, self.metrics, lambda: self.publisher.offset),
+            local=MetadataApis(
+                self.writer,
+                self.cluster,
+                self.offered,
+                AclApis(self.authorization.authorizer, self.purgatory),
+            ),
+            observer=GatewayObserver(self.audit, self.metrics, lambda: self.authorization.acl_offset),
             metrics=self.metrics,
-            decider=self._decider,
+            decider=self.authorization.decider,
+            asker=self.authorization.asker,
             offered=self.offered,
             max_connections=settings.max_connections,
             max_connections_per_ip=settings.max_connections_per_ip,
         )
 
-    def _decider(self, principal: KafkaPrincipal, host: str) -> Decider:
-        if self.settings.authorization_enabled:
-            return self.authorizer.session(principal, host)
-        return OpenDecider()
+    def acl_count(self) -> int:
+        """Return how many ACLs are in force, -1 where nobody counts them."""
+        authorizer = self.authorization.authorizer
+        return ACL_COUNT_UNKNOWN if authorizer is None else authorizer.acl_count
 
     def _plan(self, listener: ListenerSettings) -> ListenerPlan:
         settings = self.settings
@@ -187,23 +172,32 @@ class Node:
     def readiness(self) -> dict[str, bool]:
         """Return what must hold for requests to be served, and whether it does."""
         return {
-            "metadata": self.authorizer.is_ready,
+            "metadata": self.authorization.is_ready,
             "upstream": bool(self.cluster.brokers) and self.cluster.is_reachable,
             "listeners": self.gateway.is_open,
             "audit": self.audit.is_ready,
         }
 
     async def start(self) -> None:
-        """Serve; raise `UpstreamUnavailableError`, `NoPortForBrokerError` or OSError if that cannot be."""
+        """Serve, each listener as soon as the authorizer can decide for it.
+
+        Raise `UpstreamUnavailableError`, `NoPortForBrokerError`, `AuthorizerError` or OSError if that cannot
+        be.
+        """
         for warning in self.settings.warnings:
             LOG.warning(warning)
         if self.http is not None:
             await self.http.start()
-        await self.gateway.start()
+        authorizer = self.authorization.authorizer
+        ready = None
+        if authorizer is not None:
+            ready = start(authorizer, server_info(self.settings, str(self.store.properties.cluster_id)))
+        self.authorization.load()
+        await self.gateway.start(ready)
         LOG.info(
             "kustos is up",
             node_id=self.settings.node_id,
-            acls=self.authorizer.acl_count,
+            acls=self.acl_count(),
             offset=self.store.last_offset,
             listeners=[f"{each.name}://{each.bind}" for each in self.settings.listeners],
         )
@@ -212,17 +206,35 @@ class Node:
         """End the connections, then write down and close what is open, each whatever became of the others."""
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self.writer.close)
+            if self.authorization.authorizer is not None:
+                stack.push_async_callback(close, self.authorization.authorizer)
+            stack.push_async_callback(self.purgatory.close)
             stack.push_async_callback(self.audit.close)
             if self.http is not None:
                 stack.push_async_callback(self.http.stop)
             stack.push_async_callback(self.gateway.stop)
 
 
-async def run_until(settings: KustosSettings, stopped: asyncio.Event) -> None:
-    """Run a node until the event is set; raise what keeps it from starting."""
+async def run_until(
+    settings: KustosSettings, stopped: asyncio.Event, prepare: Callable[[Node], object] | None = None
+) -> None:
+    """Run a node until the event is set, also while it starts; raise what keeps it from starting.
+
+    `prepare` is given the node before it starts.
+    """
     node = await Node.open(settings)
     try:
-        await node.start()
-        await stopped.wait()
+        if prepare is not None:
+            prepare(node)
+        starting, told = asyncio.ensure_future(node.start()), asyncio.ensure_future(stopped.wait())
+        try:
+            await asyncio.wait((starting, told), return_when=asyncio.FIRST_COMPLETED)
+            if starting.done():
+                starting.result()
+                await told
+        finally:
+            for task in (starting, told):
+                task.cancel()
+            await asyncio.gather(starting, told, return_exceptions=True)
     finally:
         await node.stop()

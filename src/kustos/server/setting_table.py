@@ -95,12 +95,21 @@ SECURITY_PROTOCOL_MAP: Final = Setting(
     "The security protocol of each listener name: `NAME:PROTOCOL`, with commas between them. A listener "
     "that bears the name of a protocol needs no entry. `SSL` and `SASL_SSL` are not served yet.",
 )
-EARLY_START_LISTENERS: Final = Setting(
+EARLY_START_LISTENERS: Final[Setting[tuple[str, ...]]] = Setting(
     "early.start.listeners",
-    ANY_TEXT,
-    None,
+    list_of(),
+    (),
     "Listeners",
-    "Ignored: a node listens only once its ACLs are loaded.",
+    "Listeners that do not wait until the authorizer has its ACLs: there it must decide from the start. "
+    "Every other listener is bound when the authorizer says that it can decide for it.",
+)
+CONTROLLER_LISTENER_NAMES: Final[Setting[tuple[str, ...]]] = Setting(
+    "controller.listener.names",
+    list_of(),
+    (),
+    "Listeners",
+    "Listeners of Kafka's controllers, which are not served here: only so that `early.start.listeners` may "
+    "name them.",
 )
 BROKER_PORT_START: Final = Setting(
     "kustos.broker.port.start",
@@ -207,8 +216,10 @@ AUTHORIZER_CLASS: Final = Setting(
     ANY_TEXT,
     STANDARD_AUTHORIZER,
     "Authorization",
-    "The only one there is. In Kafka an empty value switches authorization off; here that also needs "
-    "`kustos.authorization.mode=off`, else the node does not start.",
+    "Who decides: Kafka's own name of its authorizer, a Python class as `package.module.Class`, or the name "
+    "of an entry point in the group `kustos.authorizers`. A class of your own is handed every key of this "
+    "file but the secrets of kustos. In Kafka an empty value switches authorization off; here that also "
+    "needs `kustos.authorization.mode=off`, else the node does not start.",
 )
 AUTHORIZATION_MODE: Final = Setting(
     "kustos.authorization.mode",

@@ -7,18 +7,19 @@ together, and the first contradiction ends it. No text here holds the value of a
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from kustos.acl import AclValueError
-from kustos.authorizer import parse_super_users
+from kustos.authorizer import Authorizer, parse_super_users
 from kustos.client.addresses import NodeAddress
 from kustos.client.errors import SettingsError
 from kustos.client.properties import read_properties
 from kustos.client.settings import ClientSettings
 from kustos.gateway.audit_settings import AuditSettings
 from kustos.server import setting_table as table
+from kustos.server.authorizers import find_authorizer
 from kustos.server.given import GivenSettings
 from kustos.server.listener_settings import ListenerSettings, check_ports
 from kustos.server.settings_of_listeners import listener_settings
@@ -34,6 +35,11 @@ class KustosSettings:
     super_users: frozenset[str]
     allow_everyone_if_no_acl_found: bool
     authorization_enabled: bool
+    authorizer_class: type[Authorizer] | None
+    """Somebody else's authorizer; None: StandardAuthorizer."""
+    authorizer_configs: Mapping[str, str] = field(repr=False)
+    """What the authorizer is configured with; foreign keys may hold secrets."""
+    early_start_listeners: frozenset[str]
     socket_request_max_bytes: int
     connections_max_idle_ms: int
     max_connections: int
@@ -73,6 +79,7 @@ def settings_from(properties: Mapping[str, str], environment: Mapping[str, str])
             f"`{table.MAX_IDLE_MS.name}` (`{idle_ms}`)"
         )
     authorization_enabled = _authorization_enabled(given)
+    authorizer_class = _authorizer_class(given) if authorization_enabled else None
     audit = _audit(given)
     return KustosSettings(
         node_id=given.require(table.NODE_ID),
@@ -81,6 +88,9 @@ def settings_from(properties: Mapping[str, str], environment: Mapping[str, str])
         super_users=_super_users(given),
         allow_everyone_if_no_acl_found=given.require(table.ALLOW_EVERYONE),
         authorization_enabled=authorization_enabled,
+        authorizer_class=authorizer_class,
+        authorizer_configs=_authorizer_configs(given, authorizer_class),
+        early_start_listeners=_early_start_listeners(given, listeners),
         socket_request_max_bytes=given.require(table.REQUEST_MAX_BYTES),
         connections_max_idle_ms=idle_ms,
         max_connections=given.require(table.MAX_CONNECTIONS),
@@ -114,11 +124,6 @@ def _super_users(given: GivenSettings) -> frozenset[str]:
 def _authorization_enabled(given: GivenSettings) -> bool:
     class_name = given.require(table.AUTHORIZER_CLASS).strip()
     is_off = given.require(table.AUTHORIZATION_MODE) == "off"
-    if class_name not in {"", table.STANDARD_AUTHORIZER}:
-        raise SettingsError(
-            f"`{table.AUTHORIZER_CLASS.name}` is `{class_name}`, which does not exist here, use "
-            f"`{table.STANDARD_AUTHORIZER}`"
-        )
     if not class_name and not is_off:
         raise SettingsError(
             f"`{table.AUTHORIZER_CLASS.name}` is empty, which would let everybody do everything; leave it "
@@ -132,6 +137,31 @@ def _authorization_enabled(given: GivenSettings) -> bool:
     if is_off:
         given.warnings.append("authorization is off: every client may do everything")
     return not is_off
+
+
+def _authorizer_class(given: GivenSettings) -> type[Authorizer] | None:
+    return find_authorizer(given.require(table.AUTHORIZER_CLASS).strip())
+
+
+def _authorizer_configs(given: GivenSettings, authorizer_class: type[Authorizer] | None) -> Mapping[str, str]:
+    if authorizer_class is not None:
+        return given.handed_on()
+    own = (table.SUPER_USERS.name, table.ALLOW_EVERYONE.name)
+    return {key: given.texts[key] for key in own if key in given.texts}
+
+
+def _early_start_listeners(given: GivenSettings, listeners: tuple[ListenerSettings, ...]) -> frozenset[str]:
+    early: tuple[str, ...] = given.require(table.EARLY_START_LISTENERS)
+    controllers: tuple[str, ...] = given.require(table.CONTROLLER_LISTENER_NAMES)
+    known = {listener.name for listener in listeners}.union(controllers)
+    for name in early:
+        if name not in known:
+            raise SettingsError(
+                f"`{table.EARLY_START_LISTENERS.name}` has `{name}`, which is neither in "
+                f"`{table.LISTENERS.name}` nor in `{table.CONTROLLER_LISTENER_NAMES.name}`, name one that is "
+                "(in capitals)"
+            )
+    return frozenset(early)
 
 
 def _upstream(given: GivenSettings) -> ClientSettings:

@@ -142,7 +142,3 @@ def _warn(given: GivenSettings, bound: Mapping[str, NodeAddress]) -> None:
                 f"`{key}` has no effect, as in Kafka: put the mechanism in small letters before "
                 f"`{table.JAAS_CONFIG.name}`"
             )
-    if given.has(table.EARLY_START_LISTENERS):
-        given.warnings.append(
-            f"`{table.EARLY_START_LISTENERS.name}` has no effect: no listener starts before the ACLs are in"
-        )

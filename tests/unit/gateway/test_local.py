@@ -2,39 +2,56 @@
 
 import asyncio
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
 import pytest
+from kio.schema.errors import ErrorCode
 from structlog.testing import capture_logs
 
-from kustos.acl import AclOperation, KafkaPrincipal, ResourceType
-from kustos.authorizer import AuthorizerNotReadyError, StandardAuthorizer
-from kustos.gateway.local import AuthorizerPublisher, MetadataApis
+from kustos.acl import EVERY_BINDING, AclOperation, KafkaPrincipal, ResourceType
+from kustos.authorizer import (
+    AuthorizableRequestContext,
+    AuthorizerNotReadyError,
+    AuthorizerServerInfo,
+    ClusterResource,
+    Endpoint,
+    StandardAuthorizer,
+    StandardAuthorizerPlugin,
+)
+from kustos.gateway.acl_apis import AclApis
+from kustos.gateway.local import AuthorizerPublisher, MetadataApis, WriterMutator
+from kustos.gateway.purgatory import ALTER_ACLS, DelayedFuturePurgatory
 from kustos.gateway.writer import MetadataWriter
 from kustos.metadata.format import format_directory
 from kustos.metadata.image import AclAdded, AclRemoved, MetadataDelta
 from kustos.metadata.store import CreateAcls, MetadataStore
+from kustos.wire.api_keys import ApiKey
 from tests.property.protocol_requests import ALL_ALLOWED, allow
-from tests.unit.gateway.session_worlds import World, create_acls
+from tests.unit.gateway.session_worlds import World, request
 
+ALPHA = allow(ResourceType.TOPIC, "alpha", AclOperation.READ)
 PRINCIPAL = KafkaPrincipal("User", "alice")
 
 
 def published() -> tuple[StandardAuthorizer, AuthorizerPublisher]:
-    authorizer = StandardAuthorizer(super_users=frozenset({"User:root"}))
-    authorizer.complete_initial_load()
-    return authorizer, AuthorizerPublisher(authorizer, asyncio.get_running_loop())
+    loop = asyncio.get_running_loop()
+    plugin = StandardAuthorizerPlugin(loop.create_future)
+    plugin.configure({"super.users": "User:root"})
+    plugin.complete_initial_load()
+    return plugin.standard, AuthorizerPublisher(plugin, loop)
 
 
 async def test_what_was_acknowledged_is_in_force(tmp_path: Path) -> None:
     format_directory(tmp_path / "log")
     store = MetadataStore.open(tmp_path / "log")
-    authorizer = StandardAuthorizer()
-    publisher = AuthorizerPublisher(authorizer, asyncio.get_running_loop())
+    loop = asyncio.get_running_loop()
+    plugin = StandardAuthorizerPlugin(loop.create_future)
+    publisher = AuthorizerPublisher(plugin, loop)
     store.add_publisher(publisher)
     writer = MetadataWriter(store)
-    session = authorizer.session(PRINCIPAL, "10.0.0.1")
+    session = plugin.standard.session(PRINCIPAL, "10.0.0.1")
     for number in range(50):
         name = f"topic-{number}"
         await writer.submit(CreateAcls((allow(ResourceType.TOPIC, name, AclOperation.READ),)))
@@ -43,15 +60,55 @@ async def test_what_was_acknowledged_is_in_force(tmp_path: Path) -> None:
     await writer.close()
 
 
-async def test_a_change_that_cannot_be_ends_the_client_with_a_reason(tmp_path: Path) -> None:
+@pytest.mark.behaviour("B024")
+async def test_acls_that_cannot_be_loaded_fail_who_waits_for_them(tmp_path: Path) -> None:
+    loop = asyncio.get_running_loop()
+    plugin = StandardAuthorizerPlugin(loop.create_future)
+    clients = Endpoint("CLIENTS", "PLAINTEXT", "127.0.0.1", 9092)
+    info = AuthorizerServerInfo(
+        cluster_resource=ClusterResource(None),
+        broker_id=1,
+        endpoints=(clients,),
+        inter_broker_endpoint=clients,
+    )
+    waiting = plugin.start(info)[clients]
+    unfit: Any = SimpleNamespace(acls={1: "no ACL"}, offset=7)
+    with pytest.raises(AttributeError):
+        AuthorizerPublisher(plugin, loop).publish_snapshot(unfit)
+    with pytest.raises(AttributeError):
+        await waiting
+    assert not plugin.standard.is_ready
+
+
+async def test_a_change_that_cannot_be_is_told_by_its_code(tmp_path: Path) -> None:
+    format_directory(tmp_path / "log")
+    writer = MetadataWriter(MetadataStore.open(tmp_path / "log"))
+    plugin = StandardAuthorizerPlugin(asyncio.get_running_loop().create_future, mutator=WriterMutator(writer))
+    await writer.close()
+    context = AuthorizableRequestContext(PRINCIPAL, "10.0.0.1")
+    with capture_logs() as logs:
+        created = await plugin.create_acls(
+            context, [allow(ResourceType.TOPIC, "alpha", AclOperation.READ)] * 2
+        )
+        deleted = await plugin.delete_acls(context, [EVERY_BINDING])
+    exceptions = [*(each.exception for each in created), *(each.exception for each in deleted)]
+    assert [each and (each.code, each.message) for each in exceptions] == [
+        (ErrorCode.unknown_server_error, None)
+    ] * 3
+    assert [log["reason"] for log in logs] == ["the metadata writer has ended"] * 2
+
+
+async def test_a_login_that_cannot_be_changed_ends_the_client_with_a_reason(tmp_path: Path) -> None:
     world = World(ALL_ALLOWED)
     format_directory(tmp_path / "log")
     writer = MetadataWriter(MetadataStore.open(tmp_path / "log"))
-    apis = MetadataApis(writer, world.cluster, dict)
+    acls = AclApis(None, DelayedFuturePurgatory(ALTER_ACLS, 1000))
+    apis = MetadataApis(writer, world.cluster, dict, acls)
     await writer.close()
     world.serve = apis.serve  # type: ignore[method-assign]
+    alter = request(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, 0, 1, deletions=[], upsertions=[])
     with capture_logs() as logs:
-        world.session.take([create_acls(1)])
+        world.session.take([alter])
         await world.settle()
     assert world.closed == ["the metadata was not changed: the metadata writer has ended"]
     assert logs == []

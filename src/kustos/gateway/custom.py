@@ -1,0 +1,107 @@
+"""Decisions of an authorizer of somebody else's: whatever goes wrong in there denies.
+
+Kafka trusts what it loads; a gateway that forwards must not. An answer counts only if it is one list of
+results, one for each action; anything else (an exception, too few, too many, another type, a coroutine)
+is a failure that clients are told as UNKNOWN_SERVER_ERROR, and nothing is forwarded.
+"""
+
+from collections.abc import Coroutine, Sequence
+from typing import Any, Final
+
+import structlog
+
+from kustos.acl import AclOperation, KafkaPrincipal, ResourceType
+from kustos.authorizer import (
+    Action,
+    AuthorizableRequestContext,
+    AuthorizationResult,
+    Authorizer,
+    AuthorizerError,
+    Decision,
+    KafkaApiError,
+    Rule,
+    RuleKind,
+)
+
+LOG: Final = structlog.get_logger("kustos.gateway")
+
+DECISIONS: Final = {result: Decision(result, Rule(RuleKind.CUSTOM)) for result in AuthorizationResult}
+"""What a custom authorizer says has no reason that we know."""
+
+
+class AuthorizerFailedError(AuthorizerError):
+    """An authorizer gave no answer that could be used; the text says how."""
+
+
+class CustomAsker:
+    """An `Asker` before a custom authorizer; it raises `AuthorizerError`, and nothing else, for no answer."""
+
+    def __init__(self, authorizer: Authorizer) -> None:
+        self._authorizer: Final = authorizer
+
+    def decide(self, context: AuthorizableRequestContext, actions: Sequence[Action]) -> list[Decision]:
+        """Return one decision for each action, in order; raise `AuthorizerError` if there is none."""
+        try:
+            results = self._authorizer.authorize(context, actions)
+            return _decisions(results, len(actions))
+        except Exception as error:
+            raise self._failure("authorize", error) from error
+
+    def decide_by_resource_type(
+        self, context: AuthorizableRequestContext, operation: AclOperation, resource_type: ResourceType
+    ) -> Decision:
+        """Return whether it is allowed on some resource of the type; raise `AuthorizerError`."""
+        try:
+            result = self._authorizer.authorize_by_resource_type(context, operation, resource_type)
+            return _decisions([result], 1)[0]
+        except Exception as error:
+            raise self._failure("authorize_by_resource_type", error) from error
+
+    def _failure(self, method: str, error: Exception) -> AuthorizerError:
+        """Return what is raised in place of whatever was: the boundary where any fault must deny."""
+        if isinstance(error, KafkaApiError):
+            return error
+        name = type(self._authorizer).__name__
+        LOG.error(
+            "the authorizer failed, the request is refused",
+            authorizer=name,
+            method=method,
+            reason=f"{type(error).__name__}: {error}",
+        )
+        return AuthorizerFailedError(f"`{name}.{method}` failed")
+
+
+def _decisions(results: object, count: int) -> list[Decision]:
+    discard(results)
+    if not isinstance(results, Sequence):
+        raise AuthorizerFailedError(f"it returned `{type(results).__name__}`, not a list of results")
+    if len(results) != count:
+        raise AuthorizerFailedError(f"it returned {len(results)} results for {count} actions")
+    for result in results:
+        # a member of another enum, or a text, may look alike and even compare as equal
+        if type(result) is not AuthorizationResult:
+            for each in results:
+                discard(each)
+            raise AuthorizerFailedError(f"it returned `{type(result).__name__}`, not an AuthorizationResult")
+    return [DECISIONS[result] for result in results]
+
+
+def discard(answer: object) -> None:
+    """Close a coroutine that nobody will await, so that Python has nothing to warn of."""
+    if isinstance(answer, Coroutine):
+        answer.close()
+
+
+class NobodyDecides:
+    """Stands in the place of the connection's own decider where an `Asker` decides: it never does."""
+
+    def __init__(self, _principal: KafkaPrincipal, _host: str) -> None:
+        """Take what a decider is made of."""
+
+    def decide(self, *_question: Any) -> Decision:
+        """Raise `AuthorizerFailedError`."""
+        raise AuthorizerFailedError("the custom authorizer was not asked")
+
+    def decide_by_resource_type(self, *_question: Any) -> Decision:
+        """Raise `AuthorizerFailedError`."""
+        raise AuthorizerFailedError("the custom authorizer was not asked")

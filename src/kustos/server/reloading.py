@@ -1,0 +1,56 @@
+"""SIGHUP: the properties file is read again, and what may change while the node runs is put in force.
+
+That is what the authorizer says may change; for StandardAuthorizer `super.users` and
+`allow.everyone.if.no.acl.found`. Anything wrong leaves everything as it was, with one error in the log.
+"""
+
+from collections.abc import Callable
+from dataclasses import fields
+from typing import Final
+
+import structlog
+
+from kustos.authorizer import Authorizer
+from kustos.client.errors import SettingsError
+from kustos.server.authorizer_life import ReconfigurationError, changed_keys, reconfigure
+from kustos.server.settings import KustosSettings
+
+LOG: Final = structlog.get_logger("kustos.server")
+
+_OF_THE_AUTHORIZER: Final = frozenset(
+    {"authorizer_configs", "super_users", "allow_everyone_if_no_acl_found", "warnings"}
+)
+
+
+class Reloader:
+    """Keeps what is in force. `read` reads the properties file; it raises `SettingsError`."""
+
+    def __init__(
+        self, settings: KustosSettings, read: Callable[[], KustosSettings], authorizer: Authorizer | None
+    ) -> None:
+        self._settings: Final = settings
+        self._read: Final = read
+        self._authorizer: Final = authorizer
+        self._configs = settings.authorizer_configs
+
+    def reload(self) -> None:
+        """Read the file again and put in force what may change; never raise."""
+        try:
+            settings = self._read()
+            configs, waiting = self._configs, frozenset[str]()
+            if self._authorizer is not None:
+                configs, waiting = reconfigure(self._authorizer, self._configs, settings.authorizer_configs)
+        except (SettingsError, ReconfigurationError) as error:
+            LOG.error("the settings were not reloaded, the old ones stay in force", reason=str(error))
+            return
+        changed = changed_keys(self._configs, configs)
+        self._configs = configs
+        others = [
+            field.name
+            for field in fields(settings)
+            if field.name not in _OF_THE_AUTHORIZER
+            and getattr(settings, field.name) != getattr(self._settings, field.name)
+        ]
+        if waiting or others:
+            LOG.warning("some settings change only with a restart", keys=sorted(waiting), of=others)
+        LOG.info("the settings were reloaded", changed=sorted(changed))

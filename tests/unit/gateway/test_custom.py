@@ -1,0 +1,150 @@
+"""An authorizer of somebody else's decides only if it answers as it must; everything else denies."""
+
+import asyncio
+from collections.abc import Callable
+from enum import Enum
+from typing import Any
+
+import pytest
+from kio.schema.errors import ErrorCode
+from structlog.testing import capture_logs
+
+from kustos.acl import AclOperation, KafkaPrincipal, ResourceType
+from kustos.authorizer import (
+    Action,
+    AuthorizableRequestContext,
+    AuthorizationResult,
+    AuthorizerError,
+    KafkaApiError,
+    RuleKind,
+)
+from kustos.gateway.custom import AuthorizerFailedError, CustomAsker, NobodyDecides
+from tests.property.protocol_requests import allow
+from tests.unit.authorizer.spi_worlds import SpecAuthorizer
+
+READ, TOPIC = AclOperation.READ, ResourceType.TOPIC
+ALLOWED, DENIED = AuthorizationResult.ALLOWED, AuthorizationResult.DENIED
+ALICE = AuthorizableRequestContext(KafkaPrincipal("User", "alice"), "10.0.0.1", client_id="c", request_type=1)
+ACTIONS = [Action(TOPIC, name, READ) for name in ("orders", "pay", "orders")]
+
+
+class Lookalike(Enum):
+    ALLOWED = "ALLOWED"
+
+
+class AlwaysEqual:
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    def __hash__(self) -> int:
+        return hash(ALLOWED)
+
+
+async def coroutine(*_: Any) -> list[AuthorizationResult]:
+    return [ALLOWED] * 3
+
+
+def raises(*_: Any) -> list[AuthorizationResult]:
+    raise RuntimeError("a bug")
+
+
+def refuses(*_: Any) -> list[AuthorizationResult]:
+    raise KafkaApiError(ErrorCode.coordinator_not_available, "later")
+
+
+BROKEN: dict[str, Callable[..., Any]] = {
+    "an exception": raises,
+    "too few": lambda *_: [ALLOWED, ALLOWED],
+    "too many": lambda *_: [ALLOWED] * 4,
+    "none at all": lambda *_: [],
+    "nothing": lambda *_: None,
+    "one result": lambda *_: ALLOWED,
+    "booleans": lambda *_: [True, True, True],
+    "texts": lambda *_: ["ALLOWED"] * 3,
+    "a text of the right length": lambda *_: "yes",
+    "another enum": lambda *_: [Lookalike.ALLOWED] * 3,
+    "something that equals everything": lambda *_: [AlwaysEqual()] * 3,
+    "one wrong among right ones": lambda *_: [ALLOWED, ALLOWED, None],
+    "a coroutine": coroutine,
+    "coroutines": lambda *_: [coroutine(), coroutine(), coroutine()],
+    "an iterator": lambda *_: iter([ALLOWED] * 3),
+    "a set": lambda *_: {ALLOWED},
+    "a dictionary": lambda *_: dict.fromkeys(range(3), ALLOWED),
+}
+
+
+def test_results_are_decisions_in_the_order_of_the_actions() -> None:
+    authorizer = SpecAuthorizer([allow(TOPIC, "orders", READ)])
+    decisions = CustomAsker(authorizer).decide(ALICE, ACTIONS)
+    assert [each.result for each in decisions] == [ALLOWED, DENIED, ALLOWED]
+    assert {each.rule.kind for each in decisions} == {RuleKind.CUSTOM}
+    assert authorizer.asked == [ACTIONS]
+    assert authorizer.contexts == [ALICE]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("kind", BROKEN)
+def test_what_is_no_list_of_results_is_a_failure(kind: str) -> None:
+    authorizer: Any = SpecAuthorizer()
+    authorizer.authorize = BROKEN[kind]
+    with (
+        capture_logs() as logs,
+        pytest.raises(AuthorizerFailedError, match="`SpecAuthorizer[.]authorize` failed"),
+    ):
+        CustomAsker(authorizer).decide(ALICE, ACTIONS)
+    assert [log["log_level"] for log in logs] == ["error"]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("result", [None, True, "ALLOWED", Lookalike.ALLOWED, [ALLOWED]])
+def test_what_is_no_result_by_type_is_a_failure(result: Any) -> None:
+    authorizer: Any = SpecAuthorizer()
+    authorizer.authorize_by_resource_type = lambda *_: result
+    with pytest.raises(AuthorizerFailedError):
+        CustomAsker(authorizer).decide_by_resource_type(ALICE, READ, TOPIC)
+
+
+@pytest.mark.parametrize("function", [raises, coroutine])
+def test_a_failure_by_type_is_a_failure(function: Callable[..., Any]) -> None:
+    authorizer: Any = SpecAuthorizer()
+    authorizer.authorize_by_resource_type = function
+    with pytest.raises(AuthorizerFailedError):
+        CustomAsker(authorizer).decide_by_resource_type(ALICE, READ, TOPIC)
+
+
+def test_the_default_by_type_is_asked_too() -> None:
+    asker = CustomAsker(SpecAuthorizer([allow(TOPIC, "orders", READ)]))
+    assert asker.decide_by_resource_type(ALICE, READ, TOPIC).allowed
+    assert not asker.decide_by_resource_type(ALICE, AclOperation.WRITE, TOPIC).allowed
+
+
+def test_a_code_of_its_own_reaches_the_client() -> None:
+    authorizer: Any = SpecAuthorizer()
+    authorizer.authorize = refuses
+    with capture_logs() as logs, pytest.raises(KafkaApiError) as raised:
+        CustomAsker(authorizer).decide(ALICE, ACTIONS)
+    assert raised.value.code is ErrorCode.coordinator_not_available
+    assert logs == []
+
+
+def test_no_error_is_no_code_of_an_error() -> None:
+    with pytest.raises(ValueError, match="no error"):
+        KafkaApiError(ErrorCode.none)
+
+
+async def test_an_end_of_the_process_is_no_failure_of_the_authorizer() -> None:
+    def ends(*_: Any) -> list[AuthorizationResult]:
+        raise asyncio.CancelledError
+
+    authorizer: Any = SpecAuthorizer()
+    authorizer.authorize = ends
+    with pytest.raises(asyncio.CancelledError):
+        CustomAsker(authorizer).decide(ALICE, ACTIONS)
+
+
+def test_who_is_not_asked_decides_nothing() -> None:
+    nobody = NobodyDecides(ALICE.principal, ALICE.host)
+    with pytest.raises(AuthorizerError):
+        nobody.decide(READ, TOPIC, "orders")
+    with pytest.raises(AuthorizerError):
+        nobody.decide_by_resource_type(READ, TOPIC)
