@@ -3,3 +3,14 @@
 
 class AnalysisError(ValueError):
     """The root of what this room raises; the text names the value and says what to do."""
+
+
+class PolicyError(AnalysisError):
+    """A policy that cannot be read: `file`, `line` (from 1), the wrong `value`, the `rule` that it breaks."""
+
+    def __init__(self, file: str, line: int, value: str, rule: str) -> None:
+        self.file = file
+        self.line = line
+        self.value = value
+        self.rule = rule
+        super().__init__(f"{file}:{line}: `{value}`: {rule}")

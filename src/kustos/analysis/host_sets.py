@@ -71,8 +71,8 @@ class HostSet:
         raise ValueError("no host is in an empty set")
 
     def _inside(self, start: int, end: int) -> str:
-        # 0.0.0.0 is an address that no client has in practice
-        number = start + 1 if start == 0 and end > 1 else start
+        # the first address of a range is rarely a client's
+        number = min(start + 1, end - 1)
         text, zone = host_text(number), "zone"
         while text not in self:
             # only a named text with a zone can be missing here, and no more of them than are named

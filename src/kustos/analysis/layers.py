@@ -51,10 +51,11 @@ class Layer:
         return layer
 
     @classmethod
-    def marking(cls, site: Site) -> "Layer":
-        """Return the layer that allows everything on one pattern."""
+    def marking(cls, *sites: Site) -> "Layer":
+        """Return the layer that allows everything on these patterns."""
         layer = cls()
-        layer._row(site)[WILDCARD] = EVERY_ALLOW
+        for site in sites:
+            layer._row(site)[WILDCARD] = EVERY_ALLOW
         return layer
 
     def _add(self, binding: AclBinding, host: str, mask: int) -> None:

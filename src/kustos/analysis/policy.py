@@ -1,0 +1,101 @@
+"""Statements that a set of ACLs has to keep, as values.
+
+A statement says that something must never, or always, be allowed: for which principals, operations,
+resource names and hosts. Names, hosts and principals are sets without end, so a statement is about more
+than any list of questions could ask.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from enum import Enum, unique
+from itertools import chain
+from typing import Final, NamedTuple
+
+from kustos.acl import AclOperation, ResourceType
+from kustos.analysis.host_sets import HostSet
+from kustos.analysis.name_sets import Site
+
+_STEM: Final = "someone"
+_STARTS: Final = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+
+
+@unique
+class StatementKind(Enum):
+    """What is demanded."""
+
+    NEVER = "never"
+    ALWAYS = "always"
+
+
+class PrincipalPattern(NamedTuple):
+    """One principal as `Type:name`, or all that begin so."""
+
+    text: str
+    is_prefix: bool
+
+    def matches(self, principal: str) -> bool:
+        """Return whether the pattern speaks of a principal."""
+        return principal.startswith(self.text) if self.is_prefix else principal == self.text
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyPrincipals:
+    """Of whom a statement speaks: of these, or of everyone but these."""
+
+    patterns: tuple[PrincipalPattern, ...]
+    is_everyone_but: bool = False
+
+    def __contains__(self, principal: str) -> bool:
+        return any(pattern.matches(principal) for pattern in self.patterns) is not self.is_everyone_but
+
+    def unnamed(self, named: Collection[str]) -> str | None:
+        """Return a principal of whom the statement speaks and who is not named; None if there is none."""
+        if self.is_everyone_but:
+            taken = [pattern.text for pattern in self.patterns if pattern.is_prefix]
+            stems = (f"User:{start}" for start in chain([_STEM], _STARTS, map(chr, range(0x100, 0xD800))))
+            # `User:*` is nothing that can be left out, so that some beginning is always free
+            free = (s for s in stems if not any(t.startswith(s) or s.startswith(t) for t in taken))
+            return _fresh(next(free), named, self)
+        for pattern in self.patterns:
+            if pattern.is_prefix:
+                return _fresh(f"{pattern.text}{_STEM}", named, self)
+            if pattern.text not in named:
+                return pattern.text
+        return None
+
+
+def _fresh(stem: str, named: Collection[str], wanted: PolicyPrincipals) -> str:
+    """Return the first of `stem`, `stem-2`, ... that is wanted and not named."""
+    candidate, number = stem, 1
+    while candidate in named or candidate not in wanted:
+        number += 1
+        candidate = f"{stem}-{number}"
+    return candidate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statement:
+    """One demand, with its `sentence` and where it stands.
+
+    `counts_super_users` makes a NEVER speak of super users too, to whom ACLs do not apply.
+    """
+
+    statement_id: str
+    kind: StatementKind
+    principals: PolicyPrincipals
+    operations: tuple[AclOperation, ...]
+    resource_type: ResourceType
+    sites: tuple[Site, ...]
+    hosts: HostSet
+    sentence: str
+    reason: str | None = None
+    counts_super_users: bool = False
+    file: str = ""
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """All the statements of a file, in order."""
+
+    statements: tuple[Statement, ...]

@@ -1,0 +1,269 @@
+"""The language of statements.
+
+    sentence    principals operations resources [hosts]
+    principals  everyone | (everyone | anyone) but principal ... | principal ...
+    principal   Type:name, or Type:prefix* for all that begin so; User:* is everyone, as in Kafka
+    operations  READ ... by Kafka's names; ALL is each that means something on the type
+    resources   topic name ... | topics under prefix ... | every topic | cluster
+                also group, transactional-id, delegation-token, user, each with or without an s
+    hosts       from host ... | from anywhere [but host ...]; a host is an address or a range
+
+Where several things follow one another they are joined by `and`, `or` or a comma. A word in backticks or
+double quotes stands for itself, whatever it holds: blanks, a `*` at the end, a word of the language.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from ipaddress import IPv6Address
+from typing import Final, TypeVar
+
+from kustos.acl import (
+    CLUSTER_NAME,
+    EVERY_PRINCIPAL,
+    SUPPORTED_OPERATIONS,
+    WILDCARD,
+    AclOperation,
+    ResourceType,
+)
+from kustos.analysis.by_host import host_pattern, ipv6_text, mapped, summed
+from kustos.analysis.host_sets import ANYWHERE, HostSet
+from kustos.analysis.name_sets import Site
+from kustos.analysis.policy import PolicyPrincipals, PrincipalPattern
+
+SENTENCE_CHARACTERS_MAX: Final = 65_536
+"""Longest sentence read: room for a thousand long names, and none for a file gone wrong."""
+
+_TOKEN: Final = re.compile(
+    r"""\s*(?:`(?P<back>[^`]*)`|"(?P<double>[^"]*)"|(?P<word>[^\s`"]+)|(?P<bad>[`"]))"""
+)
+_EVERYONE: Final = frozenset({"everyone", "anyone"})
+_BUT: Final = frozenset({"but", "except"})
+_JOINING: Final = frozenset({"and", "or", ","})
+_WORDS: Final = _EVERYONE | _BUT | _JOINING | {"from", "under", "every", "anywhere"}
+_NOUNS: Final[dict[str, ResourceType]] = {
+    "cluster": ResourceType.CLUSTER,
+    **{
+        f"{kind.name.lower().replace('_', '-')}{plural}": kind
+        for kind in SUPPORTED_OPERATIONS
+        for plural in ("", "s")
+        if kind is not ResourceType.CLUSTER
+    },
+}
+
+Item = TypeVar("Item")
+
+
+class SentenceError(ValueError):
+    """A sentence that does not follow the language: the `value` at fault and the `rule` it breaks."""
+
+    def __init__(self, value: str, rule: str) -> None:
+        self.value = value
+        self.rule = rule
+        super().__init__(f"`{value}`: {rule}")
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """What a sentence says."""
+
+    principals: PolicyPrincipals
+    operations: tuple[AclOperation, ...]
+    resource_type: ResourceType
+    sites: tuple[Site, ...]
+    hosts: HostSet
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    text: str
+    is_quoted: bool
+
+
+def parse_sentence(text: str) -> Sentence:
+    """Return what a sentence says; raise `SentenceError`."""
+    if len(text) > SENTENCE_CHARACTERS_MAX:
+        raise SentenceError(f"{text[:32]}...", f"a sentence has at most {SENTENCE_CHARACTERS_MAX} characters")
+    reader = _Reader(_tokens(text))
+    principals = _principals(reader)
+    operations = reader.several(_operation)
+    resource_type, sites = _resources(reader)
+    hosts = _hosts(reader)
+    reader.expect_end()
+    return Sentence(principals, _on_type(operations, resource_type), resource_type, sites, hosts)
+
+
+def _tokens(text: str) -> list[_Token]:
+    tokens: list[_Token] = []
+    for match in _TOKEN.finditer(text.strip()):
+        word = match["word"]
+        if match["bad"] is not None:
+            raise SentenceError(text[match.start("bad") :], "close the quotation")
+        if word is None:
+            tokens.append(
+                _Token(match["back"] if match["double"] is None else match["double"], is_quoted=True)
+            )
+            continue
+        # a comma joins only at the end of a word: distinguished names are full of them
+        bare = word.rstrip(",")
+        tokens += [_Token(bare, is_quoted=False)] if bare else []
+        tokens += [_Token(",", is_quoted=False)] if bare != word else []
+    return tokens
+
+
+class _Reader:
+    def __init__(self, tokens: list[_Token]) -> None:
+        self._tokens = tokens
+        self._position = 0
+
+    def peek(self) -> _Token | None:
+        return self._tokens[self._position] if self._position < len(self._tokens) else None
+
+    def word(self) -> str | None:
+        """Return the next word of the language, in lower case; None if it is a name."""
+        token = self.peek()
+        return None if token is None or token.is_quoted else token.text.lower()
+
+    def take(self, what: str) -> _Token:
+        token = self.peek()
+        if token is None:
+            raise SentenceError("end of the sentence", f"here should be {what}")
+        self._position += 1
+        return token
+
+    def skip(self, words: frozenset[str]) -> bool:
+        """Take the next word if it is one of these."""
+        found = self.word() in words
+        self._position += found
+        return found
+
+    def name(self, what: str) -> _Token:
+        """Take a name; words of the language are names only in quotes."""
+        token = self.take(what)
+        if not token.is_quoted and token.text.lower() in _WORDS:
+            raise SentenceError(token.text, f"here should be {what} (put a name of that kind in backticks)")
+        return token
+
+    def several(self, one: "Callable[[_Reader], Item]") -> tuple[Item, ...]:
+        """Read one or more of a kind, joined."""
+        items = [one(self)]
+        while self.skip(_JOINING):
+            while self.skip(_JOINING):
+                pass
+            items.append(one(self))
+        return tuple(dict.fromkeys(items))
+
+    def expect_end(self) -> None:
+        token = self.peek()
+        if token is not None:
+            raise SentenceError(token.text, "the sentence should end here, or go on with `from`")
+
+
+def _principals(reader: _Reader) -> PolicyPrincipals:
+    if not reader.skip(_EVERYONE):
+        patterns = reader.several(_principal)
+        if any(pattern.text == "" for pattern in patterns):
+            return PolicyPrincipals((), is_everyone_but=True)
+        return PolicyPrincipals(patterns)
+    if not reader.skip(_BUT):
+        return PolicyPrincipals((), is_everyone_but=True)
+    patterns = reader.several(_principal)
+    if any(pattern.text == "" for pattern in patterns):
+        raise SentenceError(EVERY_PRINCIPAL, "nobody is left if everyone is taken out, name principals")
+    return PolicyPrincipals(patterns, is_everyone_but=True)
+
+
+def _principal(reader: _Reader) -> PrincipalPattern:
+    token = reader.name("a principal such as `User:alice` or `User:pay-*`, or `everyone`")
+    kind, colon, _ = token.text.partition(":")
+    if not colon or WILDCARD in kind:
+        raise SentenceError(token.text, "a principal is written `User:name` or `User:prefix*`")
+    if token.is_quoted:
+        if token.text == EVERY_PRINCIPAL:
+            raise SentenceError(token.text, "nobody can have this name, write `everyone`")
+        return PrincipalPattern(token.text, is_prefix=False)
+    stem = token.text.removesuffix(WILDCARD)
+    if WILDCARD in stem:
+        raise SentenceError(
+            token.text, "a `*` can only stand at the end (put a name that holds one in backticks)"
+        )
+    if token.text == EVERY_PRINCIPAL:
+        return PrincipalPattern("", is_prefix=True)
+    return PrincipalPattern(stem, is_prefix=stem != token.text)
+
+
+def _operation(reader: _Reader) -> AclOperation:
+    token = reader.take("an operation such as `READ`")
+    operation = AclOperation.from_text(token.text)
+    if token.is_quoted or operation in {AclOperation.UNKNOWN, AclOperation.ANY}:
+        raise SentenceError(token.text, "this is no operation, write one such as `READ`, `WRITE` or `ALL`")
+    return operation
+
+
+def _on_type(operations: tuple[AclOperation, ...], resource_type: ResourceType) -> tuple[AclOperation, ...]:
+    supported = SUPPORTED_OPERATIONS[resource_type]
+    if AclOperation.ALL in operations:
+        return supported
+    for operation in operations:
+        if operation not in supported:
+            names = ", ".join(str(one) for one in supported)
+            raise SentenceError(str(operation), f"means nothing on {resource_type}, which has {names}")
+    return operations
+
+
+def _resources(reader: _Reader) -> tuple[ResourceType, tuple[Site, ...]]:
+    reader.skip(frozenset({"on"}))
+    is_every = reader.skip(frozenset({"every"}))
+    reader.skip(frozenset({"the"}))
+    token = reader.take("a kind of resource such as `topic`")
+    resource_type = None if token.is_quoted else _NOUNS.get(token.text.lower())
+    if resource_type is None:
+        raise SentenceError(token.text, f"here should be a kind of resource: {', '.join(_NOUNS)}")
+    if resource_type is ResourceType.CLUSTER:
+        return resource_type, (Site(CLUSTER_NAME, is_literal=True),)
+    if is_every:
+        return resource_type, (Site("", is_literal=False),)
+    return resource_type, reader.several(_site)
+
+
+def _site(reader: _Reader) -> Site:
+    is_prefix = reader.skip(frozenset({"under"}))
+    token = reader.name("a name, or `under` and a prefix (for all of them write `every topic`)")
+    if not token.is_quoted and WILDCARD in token.text:
+        raise SentenceError(
+            token.text, "write `under` and a prefix, or `every topic`; in backticks `*` is a name"
+        )
+    if is_prefix and not token.text:
+        raise SentenceError("under", "the prefix is empty, write `every topic`")
+    return Site(token.text, is_literal=not is_prefix)
+
+
+def _hosts(reader: _Reader) -> HostSet:
+    if not reader.skip(frozenset({"from"})):
+        return ANYWHERE
+    if not reader.skip(frozenset({"anywhere"})):
+        return _host_set(reader.several(_host))
+    if not reader.skip(_BUT):
+        return ANYWHERE
+    without = _host_set(reader.several(_host))
+    return HostSet(mapped(without.member, lambda member: 1 - member))
+
+
+def _host_set(hosts: tuple[str, ...]) -> HostSet:
+    return HostSet(summed(dict.fromkeys(hosts, 1), lambda bits: bits))
+
+
+def _host(reader: _Reader) -> str:
+    text = reader.name("an address, a range such as `10.0.0.0/8`, or `anywhere`").text
+    if text == WILDCARD:
+        raise SentenceError(text, "write `anywhere`")
+    if host_pattern(text).speaks_of_nobody:
+        raise SentenceError(text, f"no client has this address, {_address_remedy(text)}")
+    return text
+
+
+def _address_remedy(text: str) -> str:
+    try:
+        return f"write it as Kafka does: `{ipv6_text(int(IPv6Address(text)))}`"
+    except ValueError:
+        return "write one such as `10.1.2.3` or `10.0.0.0/8`"
