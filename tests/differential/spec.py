@@ -7,6 +7,7 @@ Of oddly written address ranges it has no opinion of its own: they are held agai
 import re
 from collections.abc import Collection
 from dataclasses import dataclass
+from functools import lru_cache
 from ipaddress import ip_address, ip_network
 
 from kustos.acl import (
@@ -25,6 +26,9 @@ PLAIN_NUMBER = r"(0|[1-9][0-9]{0,2})"
 PLAIN_RANGE = re.compile(
     rf"({PLAIN_NUMBER}(\.{PLAIN_NUMBER}){{3}}|[0-9a-f]{{0,4}}(:[0-9a-f]{{0,4}})+)/{PLAIN_NUMBER}"
 )
+
+KEPT_MAX = 65_536
+"""Texts read once: the specification is asked as often as kustos and Kafka are."""
 
 IMPLYING = {
     AclOperation.DESCRIBE: [AclOperation.READ, AclOperation.WRITE, AclOperation.DELETE, AclOperation.ALTER],
@@ -118,14 +122,17 @@ def governs(acl: AclBinding, name: str) -> bool:
     return acl.pattern.name in (name, "*")
 
 
+holder_of = lru_cache(KEPT_MAX)(KafkaPrincipal.parse)
+
+
 def speaks_of(acl: AclBinding, principal: str, host: str) -> bool:
     # an ACL's principal has its type before the first colon
     return (
-        acl.entry.principal == "User:*"
-        or KafkaPrincipal.parse(acl.entry.principal) == principal_of(principal)
+        acl.entry.principal == "User:*" or holder_of(acl.entry.principal) == principal_of(principal)
     ) and host_in(acl.entry.host, host)
 
 
+@lru_cache(KEPT_MAX)
 def host_in(pattern: str, host: str) -> bool:
     if pattern in ("*", host) or "/" not in pattern:
         return pattern in ("*", host)

@@ -6,6 +6,7 @@ README beside this file has their legend.
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from kustos.acl import (
     AccessControlEntry,
@@ -105,6 +106,7 @@ Question = Fault | Ask | Acls | New | Cidr
 Step = Change | Question
 
 
+@lru_cache(65_536)
 def principal_of(text: str) -> KafkaPrincipal:
     """Return who asks: `type|name`, which lets a type hold a colon, or Kafka's own `type:name`."""
     principal_type, bar, name = text.partition("|")
