@@ -1,0 +1,165 @@
+"""How a table of questions is decided, block by block.
+
+Exactly what `AuthorizerSession.decide` says of each row, and as closed: a row that makes no question is
+an ERROR. Rows are taken in blocks. In a block texts become numbers, names become classes, and what an
+asker may do becomes a row of bits, so that a decision is one look at a table. Askers of few rows are
+asked one by one, by sessions.
+"""
+
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from kustos.authorizer.bulk_askers import AskedBlock, Askers
+from kustos.authorizer.bulk_columns import Codes, question_table
+from kustos.authorizer.cells import ALLOWS
+from kustos.authorizer.questions import ALLOWED, DENIED, ERROR, OPERATIONS, Questioner
+from kustos.authorizer.session import DEFAULT_ALLOW, DEFAULT_DENY, SUPER_USER
+from kustos.authorizer.standard import StandardAuthorizer
+
+RESULTS: Final = (DENIED, ALLOWED, ERROR)
+"""The dictionary of the column `result`."""
+
+RESULT_CODES: Final = {result: code for code, result in enumerate(RESULTS)}
+
+KEPT_RULES_MAX: Final = 1 << 18
+"""Places of the table whose rule is kept, some 50 MB; one more starts the memory anew."""
+
+_OPERATION_NAMES: Final = {ALLOWS[operation].bit_length() - 1: name for name, operation in OPERATIONS.items()}
+
+BLOCK_ROWS: Final = 1 << 20
+"""Rows decided at a time: some 100 MB of numbers, and each block's own work is little beside it."""
+
+
+class BulkAuthorizer:
+    """`authorize_many` for tables that come one after the other: what was prepared is kept.
+
+    Always answers from the authorizer's newest ACLs. Not thread-safe, as the authorizer itself.
+    """
+
+    def __init__(self, authorizer: StandardAuthorizer, *, with_rule: bool = False) -> None:
+        self._authorizer: Final = authorizer
+        self._with_rule: Final = with_rule
+        self._questioner: Final = Questioner(authorizer)
+        self._askers: Askers | None = None
+        self._rows_asked = 0
+        self._kept_rules: dict[int, str] = {}
+
+    def authorize(self, columns: Any) -> Any:
+        """Return a table of the decisions on these questions: `result` and, if asked for, `rule`."""
+        texts = _Texts()
+        parts: list[_Decided] = []
+        for batch in question_table(columns).to_batches(max_chunksize=BLOCK_ROWS):
+            decided = _Decided(batch.num_rows, with_rule=self._with_rule)
+            askers = self._prepared(batch.num_rows)
+            rest = np.arange(batch.num_rows)
+            if askers is not None:
+                rest = self._look_up(askers, askers.read(batch), decided, texts)
+            if len(rest):
+                self._ask_each(batch, rest, decided, texts)
+            parts.append(decided)
+        return _answer_table(parts, texts if self._with_rule else None)
+
+    def _prepared(self, rows: int) -> Askers | None:
+        """Return the prepared askers, None while so little was asked that it does not pay."""
+        authorizer = self._authorizer
+        if self._askers is None or self._askers.version != authorizer.version:
+            if self._askers is not None:
+                self._rows_asked = 0
+            self._askers = None
+            self._kept_rules.clear()
+            self._rows_asked += rows
+            if authorizer.is_ready and self._rows_asked >= authorizer.acl_count:
+                self._askers = Askers(authorizer, with_matched=self._with_rule)
+        return self._askers
+
+    def _look_up(
+        self, askers: Askers, asked: AskedBlock, decided: "_Decided", texts: "_Texts"
+    ) -> npt.NDArray[np.int64]:
+        """Decide the rows whose askers are in the table; return the others."""
+        rest = np.flatnonzero(asked.rows < 0)
+        rows: Any = slice(None)
+        if len(rest):
+            rows = np.flatnonzero(asked.rows >= 0)
+        places = asked.rows[rows] * askers.names.count
+        places += asked.names[rows]
+        operations = asked.operations[rows].astype(np.uint16)
+        allowed = askers.table.allowed.ravel().take(places)
+        allowed >>= operations
+        allowed &= 1
+        decided.results[rows] = allowed
+        if askers.table.matched is not None:
+            matched = askers.table.matched.ravel().take(places) >> operations & 1
+            codes = np.where(allowed, texts.code(str(DEFAULT_ALLOW.rule)), texts.code(str(DEFAULT_DENY.rule)))
+            codes[askers.super_rows()[asked.rows[rows]]] = texts.code(str(SUPER_USER.rule))
+            found = np.flatnonzero(matched)
+            codes[found] = self._rules_at(askers, places[found] << 4 | operations[found], texts)
+            decided.rules[rows] = codes
+        return rest
+
+    def _rules_at(self, askers: Askers, places: npt.NDArray[np.int64], texts: "_Texts") -> Codes:
+        """Return the rules that decide at these places of the table (and operations, in four bits)."""
+        encoded = pa.array(places).dictionary_encode()
+        kept = self._kept_rules
+        codes: list[int] = []
+        for place in encoded.dictionary.to_pylist():
+            text = kept.get(place)
+            if text is None:
+                if len(kept) >= KEPT_RULES_MAX:
+                    kept.clear()
+                row, name = divmod(place >> 4, askers.names.count)
+                principal, host, kind = askers.example(row)
+                asked = _OPERATION_NAMES[place & 15], kind.name, askers.names.example(name)
+                _, text = self._questioner.answer(principal, host, *asked)
+                kept[place] = text
+            codes.append(texts.code(text))
+        indices: Codes = encoded.indices.to_numpy()
+        return np.array(codes, np.int32).take(indices)
+
+    def _ask_each(
+        self, batch: Any, rows: npt.NDArray[np.int64], decided: "_Decided", texts: "_Texts"
+    ) -> None:
+        columns = batch.take(pa.array(rows)).columns
+        answer = self._questioner.answer
+        answers = [answer(*question) for question in zip(*map(_to_texts, columns), strict=True)]
+        decided.results[rows] = [RESULT_CODES[result] for result, _ in answers]
+        if self._with_rule:
+            decided.rules[rows] = [texts.code(rule) for _, rule in answers]
+
+
+class _Decided:
+    """The decisions of one block."""
+
+    __slots__ = ("results", "rules")
+
+    def __init__(self, rows: int, *, with_rule: bool) -> None:
+        self.results = np.full(rows, RESULT_CODES[ERROR], np.int8)
+        self.rules = np.zeros(rows if with_rule else 0, np.int32)
+
+
+class _Texts:
+    """The texts of rules, numbered as they come."""
+
+    def __init__(self) -> None:
+        self.codes: Final[dict[str, int]] = {}
+
+    def code(self, text: str) -> int:
+        return self.codes.setdefault(text, len(self.codes))
+
+
+def _to_texts(column: Any) -> list[str | None]:
+    texts: list[str | None] = column.to_pylist()
+    return texts
+
+
+def _answer_table(parts: list[_Decided], texts: _Texts | None) -> Any:
+    results = pa.array(RESULTS)
+    columns = {"result": [pa.DictionaryArray.from_arrays(part.results, results) for part in parts]}
+    types = {"result": pa.dictionary(pa.int8(), pa.string())}
+    if texts is not None:
+        rules = pa.array(list(texts.codes), type=pa.string())
+        columns["rule"] = [pa.DictionaryArray.from_arrays(part.rules, rules) for part in parts]
+        types["rule"] = pa.dictionary(pa.int32(), pa.string())
+    return pa.table({name: pa.chunked_array(columns[name], type=types[name]) for name in columns})

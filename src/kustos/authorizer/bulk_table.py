@@ -1,0 +1,164 @@
+"""What askers may do, as a table of bits: a row an asker, a column a class of names.
+
+An asker is a principal that the ACLs speak of (or somebody they do not) on a class of hosts, asking about
+one resource type. A row holds one bit an operation; it is the sum of a node's masks, nothing else.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from kustos.acl import AclBinding, ResourceType
+from kustos.authorizer.bulk_names import NameClasses
+from kustos.authorizer.cells import EVERY_ALLOW, HOSTED, binding_mask, bindings_at
+from kustos.authorizer.index import AclIndex, Node
+from kustos.authorizer.standard import StandardAuthorizer
+
+Bits = npt.NDArray[np.uint16]
+
+DENY_SHIFT: Final = EVERY_ALLOW.bit_length()
+
+TABLE_BYTES_MAX: Final = 1 << 28
+"""Bytes of rows kept at once; askers beyond that are asked about one by one."""
+
+EVERYBODY_MAX: Final = 256
+"""Kinds of hosts, times resource types, for which what is said of `User:*` is kept."""
+
+
+class _Cell(Protocol):
+    """What is read of a cell."""
+
+    @property
+    def bindings(self) -> tuple[AclBinding, ...]: ...
+
+
+def _at(cell: _Cell, own_mask: int, host: str) -> int:
+    """Return the bits of a cell's own bindings that speak of a host."""
+    if not own_mask & HOSTED:
+        return own_mask
+    bits = 0
+    for binding in bindings_at(cell.bindings, host):
+        bits |= binding_mask(binding) & ~HOSTED
+    return bits
+
+
+def nodes_by_principal(index: AclIndex) -> Mapping[str, Mapping[ResourceType, Node]]:
+    """Return every node there is, `User:*` among them; to be read only."""
+    return index._nodes
+
+
+def hosts_of(node: Node) -> Iterator[str]:
+    """Yield every host that a node names; none if it does not matter from where one asks."""
+    hosted: list[_Cell] = [cell for cell in node.literals.values() if cell.mask & HOSTED]
+    hosted += [prefix for prefix in node.prefixes.by_name.values() if prefix.own_mask & HOSTED]
+    if node.wildcard is not None and node.wildcard.mask & HOSTED:
+        hosted.append(node.wildcard)
+    for cell in hosted:
+        yield from (binding.entry.host for binding in cell.bindings)
+
+
+_Said = tuple[Any, Any, Any]
+"""Where in a row something is said (a number, numbers or a range), what is allowed and what denied."""
+
+
+def _said(node: Node, host: str, names: NameClasses) -> list[_Said]:
+    """Return what a node says to a host."""
+    said: list[tuple[Any, Any]] = []
+    if node.wildcard is not None:
+        said.append((names.in_wildcard, _at(node.wildcard, node.wildcard.mask, host)))
+    for name, prefix in node.prefixes.by_name.items():
+        if name in names.ranges:
+            said.append((slice(*names.ranges[name]), _at(prefix, prefix.own_mask, host)))
+    known = names.literals
+    literals = [(known[name], cell) for name, cell in node.literals.items() if name in known]
+    if literals:
+        masks = np.array([_at(cell, cell.mask, host) for _, cell in literals], np.uint32)
+        said.append(([number for number, _ in literals], masks))
+    return [(place, _bits(mask & EVERY_ALLOW), _bits(mask >> DENY_SHIFT)) for place, mask in said]
+
+
+def _bits(mask: Any) -> Any:
+    return mask.astype(np.uint16) if isinstance(mask, np.ndarray) else np.uint16(mask)
+
+
+@dataclass(frozen=True, slots=True)
+class _Everybody:
+    """What is said of `User:*`, so of each principal; `grantable` has the bits that it does not deny."""
+
+    allowed: Bits
+    grantable: Bits
+    matched: Bits
+
+
+class DecisionTable:
+    """Rows by asker, made when they are first needed, all of one version of the index.
+
+    `allowed` has a bit for each allowed operation, `matched` one for each of which some ACL speaks.
+    """
+
+    def __init__(self, authorizer: StandardAuthorizer, names: NameClasses, *, with_matched: bool) -> None:
+        self._authorizer: Final = authorizer
+        self._names: Final = names
+        cells_max = TABLE_BYTES_MAX // np.dtype(np.uint16).itemsize // (2 if with_matched else 1)
+        self.rows_max: Final = max(1, cells_max // names.count)
+        # the system gives memory to those rows alone that are written
+        self.allowed: Final[Bits] = np.empty((self.rows_max, names.count), np.uint16)
+        self.matched: Final[Bits | None] = np.empty_like(self.allowed) if with_matched else None
+        self._every: Final[dict[tuple[ResourceType, str], _Everybody]] = {}
+        self._uncovered: Final[dict[ResourceType, npt.NDArray[np.bool_]]] = {}
+
+    def fill_super_user(self, row: int) -> None:
+        """Make a row of somebody who may do everything, whatever the ACLs say."""
+        self.allowed[row] = EVERY_ALLOW
+        if self.matched is not None:
+            self.matched[row] = 0
+
+    def fill(self, row: int, node: Node | None, resource_type: ResourceType, host: str) -> None:
+        """Make a row of a principal with this node, None if no ACL names it, on hosts like this one."""
+        everybody = self._everybody(resource_type, host)
+        allowed = self.allowed[row]
+        np.copyto(allowed, everybody.allowed)
+        said = [] if node is None else _said(node, host, self._names)
+        for place, allows, _ in said:
+            allowed[place] |= everybody.grantable[place] & allows
+        for place, _, denies in said:
+            if denies.any():
+                allowed[place] &= ~denies
+        if self.matched is not None:
+            matched = self.matched[row]
+            np.copyto(matched, everybody.matched)
+            for place, allows, denies in said:
+                matched[place] |= allows | denies
+
+    def _everybody(self, resource_type: ResourceType, host: str) -> _Everybody:
+        everybody = self._every.get((resource_type, host))
+        if everybody is None:
+            if len(self._every) >= EVERYBODY_MAX:
+                self._every.clear()
+            everybody = self._every[resource_type, host] = self._make_everybody(resource_type, host)
+        return everybody
+
+    def _make_everybody(self, resource_type: ResourceType, host: str) -> _Everybody:
+        node = self._authorizer.index.every.get(resource_type)
+        allowed, denied = np.zeros((2, self._names.count), np.uint16)
+        for place, allows, denies in [] if node is None else _said(node, host, self._names):
+            allowed[place] |= allows
+            denied[place] |= denies
+        matched = allowed | denied
+        allowed &= ~denied
+        if self._authorizer.allow_everyone_if_no_acl_found:
+            allowed[self._no_acl_found(resource_type)] = EVERY_ALLOW
+        return _Everybody(allowed, ~denied, matched)
+
+    def _no_acl_found(self, resource_type: ResourceType) -> npt.NDArray[np.bool_]:
+        """Return which classes hold names that no ACL names, whosever."""
+        uncovered = self._uncovered.get(resource_type)
+        if uncovered is None:
+            covers, example = self._authorizer.index.covers, self._names.example
+            uncovered = self._uncovered[resource_type] = np.array(
+                [not covers(resource_type, example(number)) for number in range(self._names.count)]
+            )
+        return uncovered

@@ -1,0 +1,100 @@
+"""Questions asked in words: texts in, a result and the text of the deciding rule out, never an exception.
+
+For whoever decides lines of a file or rows of a table. What makes no question is an ERROR, which allows
+nothing.
+"""
+
+from typing import Final
+
+from kustos.acl import AclOperation, AclValueError, KafkaPrincipal, ResourceType
+from kustos.authorizer.session import AuthorizerSession
+from kustos.authorizer.spi import AuthorizerNotReadyError, Decision, InvalidActionError
+from kustos.authorizer.standard import StandardAuthorizer
+
+ALLOWED: Final = "ALLOWED"
+DENIED: Final = "DENIED"
+ERROR: Final = "ERROR"
+
+OPERATIONS: Final = {
+    name: operation for name, operation in AclOperation.__members__.items() if operation > AclOperation.ANY
+}
+"""What can be asked, by Kafka's name."""
+
+RESOURCE_TYPES: Final = {
+    name: kind for name, kind in ResourceType.__members__.items() if kind > ResourceType.ANY
+}
+"""On what it can be asked, by Kafka's name."""
+
+QUESTIONER_SESSIONS_MAX: Final = 4096
+"""Sessions kept, the least recently made goes first: their memories are bounded, some 100 MB in all."""
+
+KEPT_TEXTS_MAX: Final = 65_536
+"""Texts of rules kept, some 20 MB; one more starts the memory anew."""
+
+Answer = tuple[str, str]
+"""ALLOWED, DENIED or ERROR, and why."""
+
+MALFORMED_PRINCIPAL: Final = "Error(principal is not written as `User:name`)"
+EVERYBODY_ASKS: Final = "Error(principal `User:*` stands for everybody and can ask nothing itself)"
+NO_HOST: Final = "Error(host is missing)"
+NO_OPERATION: Final = "Error(operation is none that can be asked about, such as `READ`)"
+NO_RESOURCE_TYPE: Final = "Error(resource_type is none that can be asked about, such as `TOPIC`)"
+NOT_READY: Final = "Error(the ACLs are not loaded yet, ask again when they are)"
+ALL_FAULTS: Final = (MALFORMED_PRINCIPAL, EVERYBODY_ASKS, NO_HOST, NO_OPERATION, NO_RESOURCE_TYPE, NOT_READY)
+
+
+class Questioner:
+    """Answers questions about one authorizer, always from its newest ACLs."""
+
+    def __init__(self, authorizer: StandardAuthorizer) -> None:
+        self._authorizer: Final = authorizer
+        self._sessions: Final[dict[tuple[str | None, str | None], AuthorizerSession]] = {}
+        self._texts: Final[dict[int, tuple[Decision, Answer]]] = {}
+
+    def answer(
+        self,
+        principal: str | None,
+        host: str | None,
+        operation: str | None,
+        resource_type: str | None,
+        resource_name: str | None,
+    ) -> Answer:
+        """Return the answer to one question; a name of None asks about any resource of the type."""
+        opened = self._sessions.get((principal, host)) or self._open(principal, host)
+        asked = OPERATIONS.get(operation)  # type: ignore[arg-type]
+        kind = RESOURCE_TYPES.get(resource_type)  # type: ignore[arg-type]
+        if isinstance(opened, str) or asked is None or kind is None:
+            fault = NO_OPERATION if asked is None else NO_RESOURCE_TYPE
+            return ERROR, opened if isinstance(opened, str) else fault
+        try:
+            if resource_name is None:
+                decision = opened.decide_by_resource_type(asked, kind)
+            else:
+                decision = opened.decide(asked, kind, resource_name)
+        except AuthorizerNotReadyError:
+            return ERROR, NOT_READY
+        kept = self._texts.get(id(decision))
+        return self._write(decision) if kept is None else kept[1]
+
+    def _open(self, principal: str | None, host: str | None) -> AuthorizerSession | str:
+        """Return the session of an asker, or why there is none."""
+        if principal is None or host is None:
+            return MALFORMED_PRINCIPAL if principal is None else NO_HOST
+        try:
+            session = self._authorizer.session(KafkaPrincipal.parse(principal), host)
+        except AclValueError:
+            return MALFORMED_PRINCIPAL
+        except InvalidActionError:
+            return EVERYBODY_ASKS
+        if len(self._sessions) >= QUESTIONER_SESSIONS_MAX:
+            del self._sessions[next(iter(self._sessions))]
+        self._sessions[principal, host] = session
+        return session
+
+    def _write(self, decision: Decision) -> Answer:
+        if len(self._texts) >= KEPT_TEXTS_MAX:
+            self._texts.clear()
+        answer = decision.result.value, str(decision.rule)
+        # the decision is kept too: an identity is only its own while it lives
+        self._texts[id(decision)] = decision, answer
+        return answer

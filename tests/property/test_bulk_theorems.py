@@ -1,0 +1,170 @@
+"""Theorems about many decisions at once: each row says what a session says of it."""
+
+import itertools
+from collections.abc import Iterable
+from random import Random
+from uuid import UUID
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kustos.acl import AclOperation, AclValueError, KafkaPrincipal, ResourceType
+from kustos.authorizer import (
+    AuthorizerNotReadyError,
+    InvalidActionError,
+    StandardAuthorizer,
+    parse_super_users,
+)
+from kustos.authorizer.bulk import BulkAuthorizer, authorize_many
+from kustos.authorizer.bulk_names import NO_NAME, NameClasses
+from kustos.authorizer.bulk_table import DecisionTable
+from kustos.authorizer.questions import RESOURCE_TYPES
+from tests.differential.makers import Shape, WorldMaker
+from tests.differential.worlds import Add, Ask, Configure, Ready, Remove, Snapshot, Start, Step
+
+COLUMNS = ("principal", "host", "operation", "resource_type", "resource_name")
+Row = tuple[str | None, str | None, str | None, str | None, str | None]
+ODD: list[Row] = [
+    ("User:*", "10.0.0.1", "READ", "TOPIC", "a"),
+    ("alice", "10.0.0.1", "READ", "TOPIC", "a"),
+    (None, "10.0.0.1", "READ", "TOPIC", "a"),
+    ("User:alice", None, "READ", "TOPIC", "a"),
+    ("User:alice", "10.0.0.1", "ANY", "TOPIC", "a"),
+    ("User:alice", "10.0.0.1", "read", "TOPIC", "a"),
+    ("User:alice", "10.0.0.1", None, "TOPIC", "a"),
+    ("User:alice", "10.0.0.1", "READ", "UNKNOWN", "a"),
+    ("User:alice", "10.0.0.1", "READ", None, "a"),
+    (":", "", "READ", "TOPIC", ""),
+    ("User:nobody-says-anything-of", "10.0.0.0/8", "READ", "TOPIC", "\0"),
+]
+
+
+def expected(authorizer: StandardAuthorizer, row: Row) -> tuple[str, str | None]:
+    """Ask a session of its own; None for the rule where what is wrong is told in words."""
+    principal, host, operation, resource_type, name = row
+    if principal is None or host is None:
+        return "ERROR", None
+    if operation not in AclOperation.__members__ or resource_type not in ResourceType.__members__:
+        return "ERROR", None
+    try:
+        session = authorizer.session(KafkaPrincipal.parse(principal), host)
+        asked = AclOperation[operation or ""], ResourceType[resource_type or ""]
+        decision = session.decide_by_resource_type(*asked) if name is None else session.decide(*asked, name)
+    except (AclValueError, InvalidActionError, AuthorizerNotReadyError):
+        return "ERROR", None
+    return decision.result.value, str(decision.rule)
+
+
+def table_of(rows: Iterable[Row]) -> pa.Table:
+    columns = zip(*rows, strict=True)
+    return pa.table(
+        {name: pa.array(column, pa.string()) for name, column in zip(COLUMNS, columns, strict=True)}
+    )
+
+
+def apply(authorizer: StandardAuthorizer, step: Step) -> None:
+    match step:
+        case Ready():
+            authorizer.complete_initial_load()
+        case Configure(super_users, default_allow):
+            users = parse_super_users(super_users)
+            authorizer.reconfigure(super_users=users, allow_everyone_if_no_acl_found=default_allow)
+        case Add(number, binding):
+            authorizer.add_acl(UUID(int=number), binding)
+        case Remove(number):
+            authorizer.remove_acl(UUID(int=number))
+        case Snapshot(acls):
+            authorizer.load_snapshot((UUID(int=acl.number), acl.binding) for acl in acls)
+
+
+def asked_around(asks: list[Ask], rng: Random) -> list[Row]:
+    """Return what a world asks, crossed: every asker about many names."""
+    askers = rng.sample(asks, min(len(asks), 6))
+    names = [ask.name for ask in asks]
+    names += [f"{name}{end}" for name, end in itertools.product(names[:20], ["", "\0", "*", "é"])]
+    kinds = rng.choices(list(RESOURCE_TYPES), k=2) + [str(ask.resource_type) for ask in askers]
+    crossed = itertools.product(askers, names)
+    rows: list[Row] = [
+        (who.principal, who.host, str(rng.choice(askers).operation), rng.choice(kinds), name)
+        for who, name in crossed
+    ]
+    rows += ODD
+    rng.shuffle(rows)
+    return rows
+
+
+def check(bulk: BulkAuthorizer, authorizer: StandardAuthorizer, rows: list[Row], table: pa.Table) -> None:
+    answers = bulk.authorize(table)
+    results, rules = answers["result"].to_pylist(), answers["rule"].to_pylist()
+    for row, result, rule in zip(rows, results, rules, strict=True):
+        result_expected, rule_expected = expected(authorizer, row)
+        assert (row, result) == (row, result_expected)
+        assert rule.startswith("Error(") if rule_expected is None else rule == rule_expected
+    assert authorize_many(authorizer, table)["result"].to_pylist() == results
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_each_row_says_what_a_session_says(seed: int) -> None:
+    rng = Random(seed)
+    steps = list(WorldMaker(seed, Shape(acl_count=60, question_count=60, low_names=seed % 2 == 0)).steps())
+    rows = asked_around([step for step in steps if isinstance(step, Ask)], rng)
+    plain = table_of(rows)
+    encoded = pa.table({name: plain[name].dictionary_encode() for name in COLUMNS})
+    authorizer, bulk = StandardAuthorizer(), BulkAuthorizer(StandardAuthorizer(), with_rule=True)
+    for number, step in enumerate(steps):
+        if isinstance(step, Start):
+            users = parse_super_users(step.super_users)
+            authorizer = StandardAuthorizer(
+                super_users=users, allow_everyone_if_no_acl_found=step.default_allow
+            )
+            bulk = BulkAuthorizer(authorizer, with_rule=True)
+            if step.ready:
+                authorizer.complete_initial_load()
+        apply(authorizer, step)
+        if number % 97 == 50:
+            check(bulk, authorizer, rows, encoded if number % 2 else plain)
+    check(bulk, authorizer, rows, plain)
+    check(bulk, authorizer, rows, encoded)
+
+
+@pytest.mark.parametrize("limit", ["rows_max", "BLOCK_ROWS", "GRID_WORDS_MAX", "COUNTED_ASKERS_MAX"])
+def test_no_limit_changes_an_answer(limit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if limit == "rows_max":
+        made = DecisionTable.__init__
+
+        def narrow(table: DecisionTable, *args: object, **more: object) -> None:
+            made(table, *args, **more)  # type: ignore[arg-type]
+            object.__setattr__(table, "rows_max", 2)
+
+        monkeypatch.setattr(DecisionTable, "__init__", narrow)
+    elif limit == "BLOCK_ROWS":
+        monkeypatch.setattr("kustos.authorizer.bulk_blocks.BLOCK_ROWS", 7)
+    elif limit == "GRID_WORDS_MAX":
+        monkeypatch.setattr("kustos.authorizer.bulk_names.GRID_WORDS_MAX", 0)
+    else:
+        monkeypatch.setattr("kustos.authorizer.bulk_askers.COUNTED_ASKERS_MAX", 0)
+    for seed in range(5):
+        test_each_row_says_what_a_session_says(seed)
+
+
+names = st.text("ab*é\0\U0001d518", max_size=12)
+
+
+@given(literals=st.sets(names, max_size=12), prefixes=st.sets(names, max_size=12), asked=st.lists(names))
+def test_names_of_one_class_meet_the_same_patterns(
+    literals: set[str], prefixes: set[str], asked: list[str]
+) -> None:
+    classes = NameClasses(literals, prefixes)
+    asked += [*literals, *prefixes, ""]
+    numbers = classes.of(pa.array([*asked, None])).tolist()
+    assert numbers.pop() == NO_NAME
+    for name, number in zip(asked, numbers, strict=True):
+        met = {prefix for prefix in prefixes if name.startswith(prefix)}
+        assert met == {p for p in prefixes if classes.ranges[p][0] <= number < classes.ranges[p][1]}
+        assert classes.literals.get(name, number) == number
+        assert (number in classes.literals.values()) == (name in {*literals, "*"})
+        assert bool(classes.starred[number]) == (name[:1] == "*")
+        # what stands for the class is one of it
+        assert classes.of(pa.array([classes.example(number)])).tolist() == [number]
