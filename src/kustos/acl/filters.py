@@ -19,6 +19,15 @@ class ResourcePatternFilter:
         """Whether a field has a code that nobody knows."""
         return self.resource_type is ResourceType.UNKNOWN or self.pattern_type is PatternType.UNKNOWN
 
+    @property
+    def matches_at_most_one(self) -> bool:
+        """Whether no field is left open, so that it names one pattern."""
+        return (
+            self.resource_type not in {ResourceType.UNKNOWN, ResourceType.ANY}
+            and self.name is not None
+            and self.pattern_type.is_specific
+        )
+
     def matches(self, pattern: ResourcePattern) -> bool:
         """Return whether this pattern is asked for."""
         if self.resource_type not in {ResourceType.ANY, pattern.resource_type}:
@@ -48,6 +57,16 @@ class AccessControlEntryFilter:
         """Whether a field has a code that nobody knows."""
         return self.operation is AclOperation.UNKNOWN or self.permission_type is AclPermissionType.UNKNOWN
 
+    @property
+    def matches_at_most_one(self) -> bool:
+        """Whether no field is left open, so that it names one entry."""
+        return (
+            self.principal is not None
+            and self.host is not None
+            and self.operation not in {AclOperation.UNKNOWN, AclOperation.ANY}
+            and self.permission_type not in {AclPermissionType.UNKNOWN, AclPermissionType.ANY}
+        )
+
     def matches(self, entry: AccessControlEntry) -> bool:
         """Return whether this entry is asked for."""
         return (
@@ -69,6 +88,11 @@ class AclBindingFilter:
     def is_unknown(self) -> bool:
         """Whether either half has a code that nobody knows."""
         return self.pattern_filter.is_unknown or self.entry_filter.is_unknown
+
+    @property
+    def matches_at_most_one(self) -> bool:
+        """Whether at most one ACL can match, since both halves name just one."""
+        return self.pattern_filter.matches_at_most_one and self.entry_filter.matches_at_most_one
 
     def matches(self, binding: AclBinding) -> bool:
         """Return whether this binding is asked for."""

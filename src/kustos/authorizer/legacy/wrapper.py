@@ -136,7 +136,7 @@ class AuthorizerWrapper(Authorizer):
     ) -> list[AclDeleteResult]:
         """Remove what matches one by one; an ACL that two filters match is told under the first."""
         del context  # as with creations
-        if all(_names_one(each) for each in filters):
+        if all(each.matches_at_most_one for each in filters):
             return [self._delete_one(each) for each in filters]
         every = list(self._kept())
         return [self._deleted(kept for kept in every if each.matches(_binding(*kept))) for each in filters]
@@ -197,20 +197,6 @@ def _binding(resource: Resource, acl: Acl) -> AclBinding:
     ((host,), (operation,)) = acl.hosts, acl.operations
     return AclBinding(
         resource.pattern, AccessControlEntry(str(acl.principal), host, operation, acl.permission_type)
-    )
-
-
-def _names_one(acl_filter: AclBindingFilter) -> bool:
-    """Return whether at most one ACL can match (`AclBindingFilter.matchesAtMostOne`)."""
-    pattern, entry = acl_filter.pattern_filter, acl_filter.entry_filter
-    return (
-        pattern.resource_type in RESOURCE_TYPE_NAMES
-        and pattern.name is not None
-        and pattern.pattern_type.is_specific
-        and entry.principal is not None
-        and entry.host is not None
-        and entry.operation in OPERATION_NAMES
-        and entry.permission_type in {AclPermissionType.ALLOW, AclPermissionType.DENY}
     )
 
 
