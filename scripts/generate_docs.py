@@ -13,13 +13,15 @@ from prometheus_client.metrics import MetricWrapperBase
 from kustos.acl import AclOperation, ResourceType
 from kustos.auth.diagram import sasl_server_diagram
 from kustos.auth.sasl_table import SASL_SERVER_TRANSITIONS
+from kustos.authorizer import AuthorizerMetrics
 from kustos.authorizer.audit_fields import AUDIT_FIELDS, AUDIT_SCHEMA_VERSION
 from kustos.gateway.metrics import GatewayMetrics
+from kustos.gateway.purgatory import ALTER_ACLS, DelayedFuturePurgatory
 from kustos.protocol.api_versions import LOCAL_APIS, common_versions
 from kustos.protocol.exchange import Check
 from kustos.protocol.steps import ClusterOperations, Gate, Hide, Operations, Row, Step, Strip
 from kustos.protocol.table import ROWS
-from kustos.wire.api_keys import api_name
+from kustos.wire.api_keys import ApiKey, api_name
 
 REFERENCE: Final = Path(__file__).resolve().parent.parent / "docs" / "reference"
 WIDE: Final = "---\nhide:\n  - toc\n---"
@@ -208,6 +210,9 @@ def metrics() -> str:
     """Return the page of metrics."""
     gateway = GatewayMetrics()
     gateway.watch(acl_count=lambda: 0, metadata_offset=lambda: 0, audit=NoAudit())  # type: ignore[arg-type]
+    gateway.watch_authorizer(lambda: 0, AuthorizerMetrics())
+    gateway.watch_purgatory(DelayedFuturePurgatory(ALTER_ACLS, 0))
+    gateway.answered(ApiKey.METADATA, 0.0)
     families: list[Metric] = list(gateway.registry.collect())
     labels_of: dict[str, tuple[str, ...]] = {
         metric._name: metric._labelnames

@@ -10,10 +10,17 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
-from prometheus_client.registry import Collector
 
+from kustos.authorizer import AuthorizerMetrics
 from kustos.gateway.audit_log import AuditLog
+from kustos.gateway.metrics_watched import (
+    TimeSplit,
+    Watched,
+    WatchedAuthorizer,
+    WatchedPurgatory,
+    WatchedTimes,
+)
+from kustos.gateway.purgatory import DelayedFuturePurgatory
 from kustos.protocol import TABLE, Decided
 from kustos.wire.api_keys import api_name
 
@@ -33,9 +40,12 @@ _SOCKETS: Final = "kafka_server_socket_server_metrics_"
 class ApiMetrics:
     """The series of one API, bound once."""
 
-    __slots__ = ("allowed", "denied", "total", "upstream")
+    __slots__ = ("allowed", "denied", "split", "total", "upstream")
 
-    def __init__(self, decisions: Counter, total: Histogram, upstream: Histogram, name: str) -> None:
+    def __init__(
+        self, decisions: Counter, total: Histogram, upstream: Histogram, split: TimeSplit, name: str
+    ) -> None:
+        self.split: Final = split
         self.allowed: Final = decisions.labels(name, "ALLOWED")
         self.denied: Final = decisions.labels(name, "DENIED")
         self.total: Final = total.labels(name)
@@ -106,6 +116,9 @@ class GatewayMetrics:
             "Connections to upstream brokers that could not be made, or broke.",
             registry=registry,
         )
+        self._rates: AuthorizerMetrics | None = None
+        self._splits: Final[dict[str, TimeSplit]] = {}
+        registry.register(WatchedTimes(self._splits))
         self._by_api: Final[dict[int, ApiMetrics]] = {}
         self._by_listener: Final[dict[str, SocketMetrics]] = {}
 
@@ -122,11 +135,23 @@ class GatewayMetrics:
             metrics.allowed.inc(allowed)
         if denied:
             metrics.denied.inc(denied)
+        if self._rates is not None:
+            self._rates.record(allowed, denied)
 
-    def answered(self, api_key: int, seconds: float, upstream_seconds: float | None = None) -> None:
-        """Count an answered request; `upstream_seconds` None where upstream was not asked or not timed."""
+    def answered(
+        self,
+        api_key: int,
+        seconds: float,
+        upstream_seconds: float | None = None,
+        held_seconds: float = 0.0,
+    ) -> None:
+        """Count an answered request; `upstream_seconds` None where upstream was not asked or not timed.
+
+        `held_seconds`: how long it waited for an answer of our own, such as that to a change of ACLs.
+        """
         metrics = self._by_api.get(api_key) or self._bind_api(api_key)
         metrics.total.observe(seconds)
+        metrics.split.add(seconds, (upstream_seconds or 0.0) + held_seconds)
         if upstream_seconds is not None:
             metrics.upstream.observe(upstream_seconds)
 
@@ -169,7 +194,8 @@ class GatewayMetrics:
         name, kept = (api_name(api_key), api_key) if api_key in TABLE else (OTHER, -1)
         metrics = self._by_api.get(kept)
         if metrics is None:
-            metrics = ApiMetrics(self._decisions, self._total, self._upstream, name)
+            split = self._splits.setdefault(name, TimeSplit())
+            metrics = ApiMetrics(self._decisions, self._total, self._upstream, split, name)
             self._by_api[kept] = metrics
         return metrics
 
@@ -177,48 +203,17 @@ class GatewayMetrics:
         self, *, acl_count: Callable[[], int], metadata_offset: Callable[[], int], audit: AuditLog
     ) -> None:
         """Show these figures too, looked up whenever the metrics are read; call it once."""
-        self.registry.register(_Watched(acl_count, metadata_offset, audit))
+        self.registry.register(Watched(acl_count, metadata_offset, audit))
+
+    def watch_authorizer(self, acl_count: Callable[[], int], rates: AuthorizerMetrics) -> None:
+        """Show StandardAuthorizer's own figures, too, and count decisions in `rates`; call it once."""
+        self._rates = rates
+        self.registry.register(WatchedAuthorizer(acl_count, rates))
+
+    def watch_purgatory(self, purgatory: DelayedFuturePurgatory) -> None:
+        """Show what waits in it, too; call it once."""
+        self.registry.register(WatchedPurgatory(purgatory))
 
     def text(self) -> bytes:
         """Return all of it in Prometheus' text format."""
         return generate_latest(self.registry)
-
-
-class _Watched(Collector):
-    """Figures that others keep."""
-
-    def __init__(
-        self, acl_count: Callable[[], int], metadata_offset: Callable[[], int], audit: AuditLog
-    ) -> None:
-        self._acl_count: Final = acl_count
-        self._metadata_offset: Final = metadata_offset
-        self._audit: Final = audit
-
-    def collect(self) -> Iterable[Metric]:
-        """Yield the figures of this moment."""
-        yield GaugeMetricFamily(
-            "kafka_server_authorizer_metrics_acls_total_count", "ACLs in force.", self._acl_count()
-        )
-        yield GaugeMetricFamily(
-            "kafka_server_broker_metadata_metrics_last_applied_record_offset",
-            "Offset of the metadata log up to which its records are in force.",
-            self._metadata_offset(),
-        )
-        audit = self._audit
-        yield GaugeMetricFamily(
-            "kustos_audit_full", "Whether the audit log holds up all requests.", int(audit.is_full)
-        )
-        labels = ("sink",)
-        depth = GaugeMetricFamily("kustos_audit_queue_events", "Events that wait.", labels=labels)
-        failing = GaugeMetricFamily("kustos_audit_sink_failing", "Whether it does not write.", labels=labels)
-        written = CounterMetricFamily("kustos_audit_written_events", "Events written.", labels=labels)
-        dropped = CounterMetricFamily("kustos_audit_dropped_events", "Events lost.", labels=labels)
-        failures = CounterMetricFamily("kustos_audit_sink_failures", "Failed writes.", labels=labels)
-        for lane in audit.lanes:
-            name = (lane.sink.name,)
-            depth.add_metric(name, lane.depth)
-            failing.add_metric(name, int(lane.is_failing))
-            written.add_metric(name, lane.written)
-            dropped.add_metric(name, lane.dropped)
-            failures.add_metric(name, lane.failures)
-        yield from (depth, failing, written, dropped, failures)

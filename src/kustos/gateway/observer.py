@@ -27,6 +27,12 @@ class GatewayObserver:
         self.audit.record(context, decided, self.acl_offset())
         self.metrics.decided(context.request_type, decided)
 
-    def answered(self, api_key: int, seconds: float, upstream_seconds: float | None = None) -> None:
+    def answered(
+        self,
+        api_key: int,
+        seconds: float,
+        upstream_seconds: float | None = None,
+        held_seconds: float = 0.0,
+    ) -> None:
         """Count an answered request."""
-        self.metrics.answered(api_key, seconds, upstream_seconds)
+        self.metrics.answered(api_key, seconds, upstream_seconds, held_seconds)

@@ -81,8 +81,17 @@ class Observer(Protocol):
     def decided(self, context: AuthorizableRequestContext, decided: list[Decided]) -> None:
         """Decisions were taken for a request."""
 
-    def answered(self, api_key: int, seconds: float, upstream_seconds: float | None = None) -> None:
-        """A request was answered so long after it came, so much of it upstream's (None: not asked)."""
+    def answered(
+        self,
+        api_key: int,
+        seconds: float,
+        upstream_seconds: float | None = None,
+        held_seconds: float = 0.0,
+    ) -> None:
+        """A request was answered so long after it came, so much of it upstream's (None: not asked).
+
+        `held_seconds` of it the request was held until something was learnt or changed.
+        """
 
 
 @dataclass(slots=True)
@@ -98,6 +107,7 @@ class Slot:
     exclusive: bool = False
     sent_s: float = 0.0
     upstream_s: float | None = None
+    held_s: float = 0.0
     result: Any = None
     """What is to be sent into the handler when it goes on."""
     context: AuthorizableRequestContext | None = field(default=None)
@@ -280,6 +290,7 @@ class ClientSession:
     def _hold(self, slot: Slot, question: Coroutine[Any, Any, Any]) -> None:
         """Hold back what comes behind this request until the question is answered."""
         self._held += 1
+        slot.sent_s = self._loop.time()
         task = self._loop.create_task(question)
         self._tasks.add(task)
         task.add_done_callback(lambda done: self._learnt(slot, done))
@@ -302,6 +313,7 @@ class ClientSession:
             return
         if not self._closed:
             self._held -= 1
+            slot.held_s += self._loop.time() - slot.sent_s
             slot.result = task.result()
             self._ready.append(slot)
             self.go_on()
@@ -359,7 +371,8 @@ class ClientSession:
     def _finish(self, slot: Slot, answer: bytes) -> None:
         slot.answer = answer
         slot.is_done = True
-        self._observer.answered(slot.api_key, self._loop.time() - slot.started_s, slot.upstream_s)
+        seconds = self._loop.time() - slot.started_s
+        self._observer.answered(slot.api_key, seconds, slot.upstream_s, slot.held_s)
         self._flush()
 
     def _flush(self) -> None:

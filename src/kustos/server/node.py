@@ -29,7 +29,7 @@ from kustos.metadata.store import MetadataStore
 from kustos.protocol import refusal_body
 from kustos.protocol.api_versions import api_versions_response, offered_versions
 from kustos.runtime import SystemClock, SystemEntropy
-from kustos.server.authorization import authorization_of
+from kustos.server.authorization import StandardAuthorization, authorization_of
 from kustos.server.authorizer_life import close, server_info, start
 from kustos.server.http import HttpEndpoint
 from kustos.server.listener_settings import ListenerSettings
@@ -57,6 +57,9 @@ class Node:
             metadata_offset=lambda: self.authorization.acl_offset,
             audit=audit,
         )
+        self.metrics.watch_purgatory(self.purgatory)
+        if isinstance(self.authorization, StandardAuthorization):
+            self.metrics.watch_authorizer(self.acl_count, self.authorization.metrics)
         upstream = settings.upstream
         self.cluster: Final = UpstreamCluster(
             [(address.host, address.port) for address in upstream.bootstrap_servers], self._connect
@@ -124,7 +127,12 @@ class Node:
     def acl_count(self) -> int:
         """Return how many ACLs are in force, -1 where nobody counts them."""
         authorizer = self.authorization.authorizer
-        return ACL_COUNT_UNKNOWN if authorizer is None else authorizer.acl_count
+        try:
+            count = ACL_COUNT_UNKNOWN if authorizer is None else authorizer.acl_count
+        except Exception as error:  # noqa: BLE001 - a custom authorizer must not keep the metrics from being read
+            LOG.warning("the authorizer cannot count its ACLs", reason=f"{type(error).__name__}: {error}")
+            return ACL_COUNT_UNKNOWN
+        return count if type(count) is int else ACL_COUNT_UNKNOWN
 
     def _plan(self, listener: ListenerSettings) -> ListenerPlan:
         settings = self.settings

@@ -112,7 +112,13 @@ class House:
     def decided(self, context: AuthorizableRequestContext, decided: list[Decided]) -> None:
         self.contexts.append(context)
 
-    def answered(self, api_key: int, seconds: float, upstream_seconds: float | None = None) -> None:
+    def answered(
+        self,
+        api_key: int,
+        seconds: float,
+        upstream_seconds: float | None = None,
+        held_seconds: float = 0.0,
+    ) -> None:
         self.counted["answered"] += 1
 
     def authenticated(self, mechanism: str, succeeded: bool) -> None:

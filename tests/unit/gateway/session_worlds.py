@@ -174,7 +174,13 @@ class World:
     def decided(self, context: AuthorizableRequestContext, decided: list[Decided]) -> None:
         self.decided_by.append(context.correlation_id)
 
-    def answered(self, api_key: int, seconds: float, upstream_seconds: float | None = None) -> None:
+    def answered(
+        self,
+        api_key: int,
+        seconds: float,
+        upstream_seconds: float | None = None,
+        held_seconds: float = 0.0,
+    ) -> None:
         """Nobody counts here."""
 
     # what kustos serves itself

@@ -11,10 +11,12 @@ from socket import AF_INET, SOCK_STREAM, socket
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from kustos.authorizer import AuthorizerMetrics
 from kustos.client import NodeAddress
 from kustos.gateway.audit_log import AuditLog
 from kustos.gateway.metrics import LISTENERS_MAX, GatewayMetrics
 from kustos.gateway.observer import GatewayObserver
+from kustos.gateway.purgatory import ALTER_ACLS, DelayedFuturePurgatory
 from kustos.server.http import HttpEndpoint
 from kustos.wire.api_keys import ApiKey
 from tests.unit.gateway.audit_worlds import CONTEXT, DENIED, decided, refusing
@@ -93,6 +95,55 @@ def test_gateways_of_one_process_count_apart() -> None:
     assert value(samples(second.text().decode()), "kustos_upstream_connection_errors_total") == 0
 
 
+def test_time_is_split_into_here_and_elsewhere_by_request() -> None:
+    metrics = GatewayMetrics()
+    metrics.answered(ApiKey.CREATE_ACLS, 0.5, None, 0.25)
+    metrics.answered(ApiKey.CREATE_ACLS, 0.5)
+    metrics.answered(ApiKey.METADATA, 0.75, 0.5, 0.125)
+    found = samples(metrics.text().decode())
+    times = "kafka_network_request_metrics_"
+    assert value(found, times + "local_time_ms_sum", request="CreateAcls") == 750
+    assert value(found, times + "remote_time_ms_sum", request="CreateAcls") == 250
+    assert value(found, times + "local_time_ms_count", request="CreateAcls") == 2
+    assert value(found, times + "remote_time_ms_count", request="CreateAcls") == 2
+    assert value(found, times + "local_time_ms_sum", request="Metadata") == 125
+    assert value(found, times + "remote_time_ms_sum", request="Metadata") == 625
+
+
+@pytest.mark.behaviour("B028")
+def test_the_figures_of_the_standard_authorizer_bear_kafkas_names() -> None:
+    now_ms = 0
+    metrics = GatewayMetrics()
+    metrics.watch_authorizer(lambda: 12, AuthorizerMetrics(lambda: now_ms))
+    metrics.decided(ApiKey.METADATA, [decided("a"), decided("b"), decided("c", DENIED)])
+    now_ms = 30_000
+    found = samples(metrics.text().decode())
+    tags = {"config": "authorizer.class.name", "class": "StandardAuthorizer", "role": "broker"}
+    plugins = "kafka_server_plugins_"
+    assert value(found, plugins + "acls_total_count", **tags) == 12
+    assert value(found, plugins + "authorization_allowed_rate_per_minute", **tags) == 4
+    assert value(found, plugins + "authorization_denied_rate_per_minute", **tags) == 2
+    assert value(found, plugins + "authorization_request_rate_per_minute", **tags) == 6
+
+
+async def test_what_waits_in_the_purgatory_shows() -> None:
+    metrics = GatewayMetrics()
+    purgatory = DelayedFuturePurgatory(ALTER_ACLS, 60_000)
+    metrics.watch_purgatory(purgatory)
+    change: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    asked = asyncio.ensure_future(purgatory.outcomes([change]))
+    await asyncio.sleep(0)
+    names = ("num_delayed_operations", "purgatory_size")
+    for figure in (1, 0):
+        found = samples(metrics.text().decode())
+        for name in names:
+            full = f"kafka_server_delayed_operation_purgatory_{name}"
+            assert value(found, full, delayedOperation="AlterAcls") == figure
+        change.cancel()
+        await asked
+        await asyncio.sleep(0)
+
+
 async def test_the_observer_tells_log_and_metrics_which_show_the_state_of_the_log() -> None:
     sink = refusing("json")
     audit = AuditLog([sink], blocks_when_full=False)
@@ -104,6 +155,7 @@ async def test_the_observer_tells_log_and_metrics_which_show_the_state_of_the_lo
     assert not observer.is_full
     found = samples(metrics.text().decode())
     assert value(found, "kafka_server_authorizer_metrics_acls_total_count") == 12
+    assert value(found, "kafka_server_authorizer_acl_count") == 12
     assert value(found, "kafka_server_broker_metadata_metrics_last_applied_record_offset") == 345
     assert value(found, "kustos_audit_queue_events", sink="json") == 2
     await audit.close()
