@@ -1,0 +1,196 @@
+"""Which ACLs of a set matter: without which of them, taken alone, would some decision change?
+
+Exact, and about as fast as sorting. The theory is that of `kernel`: principals, names, hosts and operations
+fall into classes. An ACL matters exactly if in some class that it speaks of
+
+- it is the only ALLOW and nothing denies, or
+- it is the only DENY and something allows, or
+- with default-allow, it is the only one that names the resource, and does not itself allow all to everyone.
+
+Classes that can be the first to show it: for a principal the sites of its own ACLs, and those of `User:*`
+below them; for everyone else the sites of `User:*`; with default-allow every site.
+"""
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from kustos.acl import CLUSTER_NAME, EVERY_PRINCIPAL, WILDCARD, AclBinding, PatternType, ResourceType
+from kustos.analysis.by_host import host_pattern
+from kustos.analysis.entry_books import ROOT, WHOLE, Book, Entry, entries_by_host
+from kustos.analysis.name_sets import Site
+from kustos.analysis.rules import ACLS_ALONE, Rules
+from kustos.authorizer.cells import DENIES, EVERY_ALLOW, binding_mask
+
+_DENY_SHIFT: Final = min(DENIES.values()).bit_length() - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Necessity:
+    """One flag for each ACL, in order.
+
+    `matters`: some decision would change without it. `speaks`: of an ALLOW, that the DENYs leave something
+    of it; of a DENY, that it denies something that no other does.
+    """
+
+    matters: Sequence[bool]
+    speaks: Sequence[bool]
+    around: Callable[[int], list[Entry]]
+    """Return the entries, this one among them, that speak of all its names and of its principal."""
+
+
+def necessity(bindings: Sequence[AclBinding], rules: Rules = ACLS_ALONE) -> Necessity:
+    """Return which of these ACLs, each given once, matter under these rules."""
+    weighing = _Weighing(bindings, rules)
+    for resource_type in {binding.pattern.resource_type for binding in bindings}:
+        weighing.weigh(resource_type)
+    return Necessity(
+        [bool(each) for each in weighing.matters], [bool(each) for each in weighing.speaks], weighing.around
+    )
+
+
+class _Weighing:
+    """The flags while they are found; they only ever rise."""
+
+    def __init__(self, bindings: Sequence[AclBinding], rules: Rules) -> None:
+        self.matters = bytearray(len(bindings))
+        self.speaks = bytearray(len(bindings))
+        self._bindings = bindings
+        self._rules = rules
+        self._coverage: dict[ResourceType, Book] = {}
+        self._books: dict[ResourceType, dict[str, Book]] = {}
+        self._total: set[int] = set()
+        for number, binding in enumerate(bindings):
+            self._enter(number, binding)
+
+    def _enter(self, number: int, binding: AclBinding) -> None:
+        resource_type, principal = binding.pattern.resource_type, binding.entry.principal
+        mask, host = binding_mask(binding), host_pattern(binding.entry.host)
+        allows, denies = mask & EVERY_ALLOW, mask >> _DENY_SHIFT & EVERY_ALLOW
+        entry = Entry(number, allows, denies, host.pieces, host.zoned)
+        self._coverage.setdefault(resource_type, Book()).add(binding, entry)
+        if (allows or denies) and not host.speaks_of_nobody and ":" in principal:
+            self._books.setdefault(resource_type, {}).setdefault(principal, Book()).add(binding, entry)
+            if principal == EVERY_PRINCIPAL and allows == EVERY_ALLOW and host.pieces == WHOLE:
+                self._total.add(number)
+
+    def around(self, number: int) -> list[Entry]:
+        """Return the entries that speak of all names of an ACL and of its principal."""
+        binding = self._bindings[number]
+        books = self._books.get(binding.pattern.resource_type, {})
+        name, is_literal = binding.pattern.name, binding.pattern.pattern_type is PatternType.LITERAL
+        site = ROOT if is_literal and name == WILDCARD else Site(name, is_literal)
+        principals = {binding.entry.principal, EVERY_PRINCIPAL}
+        held = [books[principal] for principal in principals if principal in books]
+        return [entry for book in held for entry in book.speaking_of(site)]
+
+    def weigh(self, resource_type: ResourceType) -> None:
+        """Raise the flags of the ACLs on one resource type."""
+        books = self._books.get(resource_type, {})
+        every = books.get(EVERY_PRINCIPAL, Book())
+        coverage = self._coverage[resource_type]
+        is_open = self._rules.allow_everyone_if_no_acl_found
+        everyones = sorted(every.sites())
+        for site in _on(resource_type, coverage.sites() if is_open else everyones):
+            if is_open and self._is_named_once(coverage, site):
+                continue
+            self._weigh_class(list(every.speaking_of(site)))
+        named = {principal: own for principal, own in books.items() if principal != EVERY_PRINCIPAL}
+        for principal, own in named.items():
+            self._weigh_principal(principal, own, every, coverage, _on(resource_type, own.sites()))
+        # below a principal's own patterns those of `User:*` are of interest only where something is undecided
+        undecided = [site for site in everyones if not self._is_decided(every.speaking_of(site))]
+        for principal, own in named.items():
+            sites = undecided if self._is_decided(own.entries()) else everyones
+            self._weigh_principal(principal, own, every, coverage, _on(resource_type, _below(own, sites)))
+
+    def _weigh_principal(
+        self, principal: str, own: Book, every: Book, coverage: Book, sites: Iterable[Site]
+    ) -> None:
+        is_super = principal in self._rules.super_users
+        is_open = self._rules.allow_everyone_if_no_acl_found
+        for site in sites:
+            entries = [*own.speaking_of(site), *every.speaking_of(site)]
+            if is_super or (is_open and len(_first_two(coverage, site)) < 2):
+                self._note_speaking(entries)
+            else:
+                self._weigh_class(entries)
+
+    def _is_decided(self, entries: Iterable[Entry]) -> bool:
+        return all(self.matters[entry.number] and self.speaks[entry.number] for entry in entries)
+
+    def _is_named_once(self, coverage: Book, site: Site) -> bool:
+        """Return whether one ACL alone takes default-allow away; it matters unless it allows all the same."""
+        naming = _first_two(coverage, site)
+        if len(naming) > 1:
+            return False
+        for entry in naming:
+            self.speaks[entry.number] = 1
+            if entry.number not in self._total:
+                self.matters[entry.number] = 1
+        return True
+
+    def _note_speaking(self, entries: list[Entry]) -> None:
+        for held, _, denied in entries_by_host(entries):
+            self._note(held, denied)
+
+    def _note(self, held: list[Entry], denied: int) -> None:
+        once = twice = 0
+        for entry in held:
+            twice |= once & entry.denies
+            once |= entry.denies
+        for entry in held:
+            if entry.allows & ~denied or entry.denies & ~twice:
+                self.speaks[entry.number] = 1
+
+    def _weigh_class(self, entries: list[Entry]) -> None:
+        if self._is_decided(entries):
+            return
+        for held, allowed, denied in entries_by_host(entries):
+            once = twice = denied_once = denied_twice = 0
+            for entry in held:
+                twice |= once & entry.allows
+                once |= entry.allows
+                denied_twice |= denied_once & entry.denies
+                denied_once |= entry.denies
+            sole_allows = once & ~twice & ~denied
+            sole_denies = denied_once & ~denied_twice & allowed
+            for entry in held:
+                if entry.allows & sole_allows or entry.denies & sole_denies:
+                    self.matters[entry.number] = 1
+                if entry.allows & ~denied or entry.denies & ~denied_twice:
+                    self.speaks[entry.number] = 1
+
+
+def _first_two(book: Book, site: Site) -> list[Entry]:
+    found: list[Entry] = []
+    for entry in book.speaking_of(site):
+        found.append(entry)
+        if len(found) == 2:
+            break
+    return found
+
+
+def _on(resource_type: ResourceType, sites: Iterable[Site]) -> list[Site]:
+    """Return the sites of names that a resource of the type can have."""
+    if resource_type is ResourceType.CLUSTER:
+        return [Site(CLUSTER_NAME, is_literal=True)]
+    return sorted(sites)
+
+
+def _below(own: Book, everyones: list[Site]) -> set[Site]:
+    """Return those sites of `User:*` that lie under a principal's own patterns."""
+    if own.wildcard:
+        return set(everyones)
+    found: set[Site] = set()
+    covered: str | None = None
+    for prefix in sorted(own.prefixes):
+        if covered is not None and prefix.startswith(covered):
+            continue
+        covered = prefix
+        at = bisect_left(everyones, Site(prefix, is_literal=False))
+        while at < len(everyones) and everyones[at].name.startswith(prefix):
+            found.add(everyones[at])
+            at += 1
+    return found
