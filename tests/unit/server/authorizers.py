@@ -1,0 +1,26 @@
+"""An authorizer whose start a test has in its hand; loaded by its path, so the test finds it here."""
+
+import asyncio
+from collections.abc import Awaitable, Mapping
+from typing import ClassVar
+
+from kustos.authorizer import AuthorizerServerInfo, Endpoint
+from tests.unit.authorizer.spi_worlds import SpecAuthorizer
+
+
+class Held(SpecAuthorizer):
+    """Starts on early start listeners at once, on others when `begin` says so."""
+
+    latest: ClassVar["Held | None"] = None
+
+    def start(self, server_info: AuthorizerServerInfo) -> Mapping[Endpoint, Awaitable[None]]:
+        Held.latest = self
+        loop = asyncio.get_running_loop()
+        self.info = server_info
+        self.begin: asyncio.Future[None] = loop.create_future()
+        at_once: asyncio.Future[None] = loop.create_future()
+        at_once.set_result(None)
+        early = server_info.early_start_listeners
+        return {
+            each: at_once if each.listener_name in early else self.begin for each in server_info.endpoints
+        }
