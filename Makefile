@@ -9,9 +9,11 @@ PYTEST_ARGS ?=
 SEED ?=
 CHECKS ?=
 PROCESSES ?=
+ROOMS ?=
+SAMPLE ?=
 MINUTES ?= 120
 
-.PHONY: help setup demo test check bench docs differential fuzz soak lock clean
+.PHONY: help setup demo test check bench docs differential fuzz mutation soak lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z%-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 22
@@ -47,6 +49,9 @@ differential: setup ## compare with Kafka's own authorizer; CHECKS=n for more, S
 
 fuzz: setup ## search, guided by coverage, for worlds that kustos decides otherwise than specified; MINUTES=m
 	@$(BIN)/python -m fuzz.authorizer -max_total_time=$$(($(MINUTES) * 60)) $(if $(SEED),-seed=$(SEED))
+
+mutation: setup ## break the authorizer line by line and ask the tests; ROOMS=acl SAMPLE=n faults a module SEED=s
+	@$(BIN)/python scripts/mutation.py $(ROOMS) $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(SEED),--seed $(SEED))
 
 soak: setup ## compare and test properties for long; CHECKS=n MINUTES=m SEED=s; adds to soak/results.md
 	@$(BIN)/python scripts/soak.py $(if $(CHECKS),--checks $(CHECKS)) --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))

@@ -14,7 +14,13 @@ ClusterFactory = Callable[..., KafkaCluster]
 SOAK_EXAMPLES = 2000
 """Of each property that does not itself say how many, where a run has hours (`make soak`); else 100."""
 
+MUTATION_EXAMPLES = 40
+"""For each of a thousand faults (`make mutation`), always the same; half a second must do."""
+
 hypothesis.settings.register_profile("soak", max_examples=SOAK_EXAMPLES, deadline=None)
+hypothesis.settings.register_profile(
+    "mutation", max_examples=MUTATION_EXAMPLES, deadline=None, derandomize=True, database=None
+)
 
 
 @pytest.fixture(scope="session")

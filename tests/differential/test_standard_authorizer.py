@@ -14,6 +14,7 @@ import pytest
 
 from kustos.acl import AclOperation, HostRange, host_matches
 from tests.differential.comparison import SHAPE, WORLDS_PER_SEED, compare, kinds_of, run
+from tests.differential.golden import GOLDEN, read, worlds
 from tests.differential.makers import Shape, WorldMaker
 from tests.differential.oracle import STUCK, Oracle, OracleError
 from tests.differential.replay import answers_of_kafka, answers_of_kustos, answers_of_spec
@@ -76,6 +77,12 @@ def test_corpus_is_decided_alike(path: Path, oracle: Oracle) -> None:
     check(path.stem, steps, ours, answers_of_spec(steps), "the specification")
     if not path.stem.startswith("beyond-kafka"):
         check(path.stem, steps, ours, answers_of_kafka(steps, oracle), "Kafka")
+
+
+def test_what_is_recorded_is_what_kafka_says_today(oracle: Oracle) -> None:
+    recorded = {path.stem: read(path) for path in GOLDEN.glob("*.golden")}
+    today = {name: (steps, answers_of_kafka(steps, oracle)) for name, steps in worlds()}
+    assert recorded == today, "run `python -m tests.differential.golden`"
 
 
 @pytest.mark.behaviour(

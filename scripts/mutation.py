@@ -1,0 +1,238 @@
+"""Breaks the authorizer and its values one line at a time and asks the tests: `make mutation`.
+
+mutmut makes the faults. Each room is copied with the tests that answer for it (none needs Java: Kafka's
+answers come from recorded worlds), and of each module so many faults are drawn, the same for one seed.
+A fault that changes nothing anybody could see stands with its reason in `mutation_equivalents.toml`.
+"""
+
+import argparse
+import random
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+WORK: Final = ROOT / ".cache" / "mutation"
+EQUIVALENTS: Final = Path(__file__).with_name("mutation_equivalents.toml")
+MUTMUT: Final = Path(sys.executable).with_name("mutmut")
+COPIED: Final = ("src", "tests", "testkit", "oracle", "benchmarks")
+NONE: Final = "no.such.fault*"
+RESULT: Final = re.compile(r"^\s+(?P<name>\S+): (?P<status>[a-z ]+)$", re.MULTILINE)
+KILLED: Final = {"killed", "timeout", "suspicious", "segfault"}
+SAMPLE: Final = 14
+SCORE_MIN: Final = 85
+
+VALUES: Final = (
+    "tests/property/test_audit_json_lines.py",
+    "tests/property/test_authorizer_theorems.py",
+    "tests/unit/test_audit.py",
+    "tests/unit/test_behaviours_by_type.py",
+    "tests/unit/test_behaviours_decisions.py",
+    "tests/unit/test_behaviours_values.py",
+    "tests/unit/test_hosts.py",
+    "tests/unit/test_standard_authorizer.py",
+    "tests/differential/test_golden_worlds.py",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """Which modules are broken, and which tests must notice."""
+
+    modules: tuple[str, ...]
+    tests: tuple[str, ...]
+    spared: tuple[str, ...] = ()
+
+
+ROOMS: Final = {
+    "acl": Room(
+        ("src/kustos/acl/*",),
+        (*VALUES, "tests/unit/test_acl_*.py", "tests/unit/metadata/test_control_acls.py"),
+        ("src/kustos/acl/forms/*",),
+    ),
+    "forms": Room(
+        ("src/kustos/acl/forms/*",),
+        ("tests/unit/test_acl_*.py", "tests/property/test_acl_form_theorems.py"),
+    ),
+    "authorizer": Room(
+        ("src/kustos/authorizer/*",),
+        (*VALUES, "tests/unit/test_authorizer_*.py", "tests/unit/authorizer/test_standard_plugin.py"),
+        ("src/kustos/authorizer/legacy/*", "src/kustos/authorizer/bulk*"),
+    ),
+    "bulk": Room(
+        ("src/kustos/authorizer/bulk*",),
+        ("tests/property/test_bulk_theorems.py", "tests/unit/authorizer/test_bulk*.py"),
+    ),
+    "legacy": Room(("src/kustos/authorizer/legacy/*",), ("tests/unit/authorizer/test_legacy_*.py",)),
+}
+DESELECTED: Final = (
+    "tests/unit/metadata/test_control_acls.py::test_one_request_deletes_10000_acls_and_no_more",
+)
+"""Seconds long, and about something else."""
+
+
+@dataclass(slots=True)
+class Outcome:
+    """Of one module: how many faults there are, and what became of those drawn."""
+
+    total: int = 0
+    statuses: Counter[str] = field(default_factory=Counter)
+    survivors: list[str] = field(default_factory=list)
+    equivalents: list[str] = field(default_factory=list)
+
+    @property
+    def killed(self) -> int:
+        """How many the tests noticed."""
+        return sum(self.statuses[status] for status in KILLED)
+
+    @property
+    def counted(self) -> int:
+        """How many could be noticed."""
+        return self.statuses.total() - len(self.equivalents)
+
+    @property
+    def score(self) -> float:
+        """Percent noticed of those that could be."""
+        return 100 * self.killed / self.counted if self.counted else 100.0
+
+    def add(self, other: "Outcome") -> None:
+        """Count another module in."""
+        self.total += other.total
+        self.statuses.update(other.statuses)
+        self.survivors += other.survivors
+        self.equivalents += other.equivalents
+
+    def row(self, name: str) -> str:
+        """Return a row of the table."""
+        cells = (self.total, self.statuses.total(), self.killed, len(self.equivalents), len(self.survivors))
+        return f"| {name} | {' | '.join(map(str, cells))} | {self.score:.0f} % |\n"
+
+
+def said(folder: Path, *arguments: str, fails: bool = False) -> str:
+    """Return what mutmut says; raise if it failed, unless it must."""
+    done = subprocess.run(  # noqa: S603 (written here)
+        [MUTMUT, *arguments], cwd=folder, capture_output=True, text=True, check=False
+    )
+    if bool(done.returncode) is not fails:
+        sys.stderr.write(done.stdout[-4000:] + done.stderr[-4000:])
+        done.check_returncode()
+    return done.stdout
+
+
+def prepare(name: str, room: Room) -> Path:
+    """Copy what the room needs and let mutmut make its faults and learn which test covers what."""
+    folder = WORK / name
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    for part in COPIED:
+        shutil.copytree(ROOT / part, folder / part, ignore=shutil.ignore_patterns("__pycache__"))
+    tests = [str(path.relative_to(ROOT)) for pattern in room.tests for path in sorted(ROOT.glob(pattern))]
+    settings = {
+        "source_paths": ["src"],
+        "only_mutate": list(room.modules),
+        "do_not_mutate": list(room.spared),
+        "also_copy": [part for part in COPIED if part not in {"src", "tests"}],
+        "use_git_change_detection": False,
+        "pytest_add_cli_args": ["-p", "no:cacheprovider", "--hypothesis-profile=mutation", "--timeout=60"],
+        "pytest_add_cli_args_test_selection": [*tests, *(f"--deselect={test}" for test in DESELECTED)],
+    }
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    lines = [f"{key} = {_toml(value)}\n" for key, value in settings.items()]
+    (folder / "pyproject.toml").write_text(project + "\n[tool.mutmut]\n" + "".join(lines), encoding="utf-8")
+    # it ends with an error where no fault has the name, after the preparations
+    said(folder, "run", "--max-children", "1", NONE, fails=True)
+    return folder
+
+
+def _toml(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list):
+        return "[" + ", ".join(_toml(each) for each in value) + "]"
+    return f'"{value}"'
+
+
+def faults(folder: Path) -> dict[str, str]:
+    """Return the status of every fault by its name."""
+    return {
+        found["name"]: found["status"] for found in RESULT.finditer(said(folder, "results", "--all", "1"))
+    }
+
+
+def module_of(fault: str) -> str:
+    """Return the module of a fault such as `kustos.acl.hosts.x_java_int__mutmut_3`."""
+    return fault.rpartition(".")[0]
+
+
+def draw(names: Iterable[str], sample: int, seed: int) -> list[str]:
+    """Return so many of each module, or all of one that has fewer."""
+    by_module: defaultdict[str, list[str]] = defaultdict(list)
+    for name in sorted(names):
+        by_module[module_of(name)].append(name)
+    chooser = random.Random(seed)  # noqa: S311 (a sample)
+    drawn = (chooser.sample(group, min(sample, len(group))) for group in by_module.values())
+    return [name for group in drawn for name in group]
+
+
+def is_equivalent(diff: str, known: Sequence[dict[str, str]]) -> bool:
+    """Return whether the changed lines are those of a fault that nobody could see."""
+    lines = diff.splitlines()[3:]
+    removed = " ".join(line[1:].strip() for line in lines if line.startswith("-"))
+    added = " ".join(line[1:].strip() for line in lines if line.startswith("+"))
+    return any(each["old"] == removed and each["new"] == added for each in known)
+
+
+def try_room(name: str, sample: int, seed: int, pattern: str) -> dict[str, Outcome]:
+    """Return what became of the faults drawn in a room, by module."""
+    folder = prepare(name, ROOMS[name])
+    outcomes: defaultdict[str, Outcome] = defaultdict(Outcome)
+    all_names = [fault for fault in faults(folder) if re.search(pattern, fault)]
+    drawn = draw(all_names, sample, seed)
+    for fault in all_names:
+        outcomes[module_of(fault)].total += 1
+    if not drawn:
+        return outcomes
+    said(folder, "run", "--max-children", "1", *drawn)
+    statuses = faults(folder)
+    known = tomllib.loads(EQUIVALENTS.read_text(encoding="utf-8"))["fault"]
+    for fault in drawn:
+        outcome = outcomes[module_of(fault)]
+        outcome.statuses[statuses[fault]] += 1
+        if statuses[fault] not in KILLED:
+            diff = said(folder, "show", fault)
+            (outcome.equivalents if is_equivalent(diff, known) else outcome.survivors).append(diff)
+    return outcomes
+
+
+def main() -> int:
+    """Try the rooms, print a row a module and every survivor, return 0 if enough were noticed."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("rooms", nargs="*", metavar="room", help=f"of {', '.join(ROOMS)}; all without")
+    parser.add_argument("--sample", type=int, default=SAMPLE, help="faults of each module at most")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", default="", help="of faults whose name has this regular expression")
+    options = parser.parse_args()
+    outcomes: dict[str, Outcome] = {}
+    for room in options.rooms or ROOMS:
+        outcomes |= try_room(room, options.sample, options.seed, options.only)
+    whole = Outcome()
+    sys.stdout.write("| module | faults | drawn | killed | equivalent | survived | score |\n")
+    sys.stdout.write("|---|--:|--:|--:|--:|--:|--:|\n")
+    for module, outcome in sorted(outcomes.items()):
+        sys.stdout.write(outcome.row(module.removeprefix("kustos.")))
+        whole.add(outcome)
+    sys.stdout.write(whole.row("all"))
+    for diff in whole.survivors:
+        sys.stdout.write(f"\n{diff}")
+    return 0 if whole.score >= SCORE_MIN else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
