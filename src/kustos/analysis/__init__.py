@@ -4,6 +4,7 @@ from kustos.analysis.access import Access, Grant, what_can, who_can
 from kustos.analysis.difference import Difference, diff
 from kustos.analysis.errors import AnalysisError, PolicyError
 from kustos.analysis.host_sets import HostSet
+from kustos.analysis.minimize import Minimized, minimize
 from kustos.analysis.name_sets import NameSet, NameTerm, Site
 from kustos.analysis.policy import (
     Policy,
@@ -31,6 +32,7 @@ __all__ = [
     "Direction",
     "Grant",
     "HostSet",
+    "Minimized",
     "NameSet",
     "NameTerm",
     "Policy",
@@ -46,6 +48,7 @@ __all__ = [
     "StatementKind",
     "Verdict",
     "diff",
+    "minimize",
     "parse_policy",
     "verify",
     "what_can",

@@ -21,7 +21,7 @@ from kustos.analysis.everyone import Answers, Crowd
 from kustos.analysis.host_sets import HostSet, by_bits
 from kustos.analysis.kernel import NOTHING, RESOURCE_TYPES, AclSet, Side, Values
 from kustos.analysis.layers import Layer
-from kustos.analysis.name_sets import EVERYWHERE, WILDCARD_NAMES, NameSet, Site, Zone
+from kustos.analysis.name_sets import EVERYWHERE, WILDCARD_NAMES, NameSet, Site, Zone, site_of
 from kustos.analysis.principal_sets import PrincipalSet
 from kustos.analysis.regions import REGIONS_MAX, Region, operations_of
 from kustos.analysis.rules import ACLS_ALONE, Rules
@@ -57,13 +57,6 @@ class Access:
     def to_json(self) -> dict[str, Any]:
         """Return `cut` and the `grants`."""
         return {"cut": self.is_cut, "grants": [grant.to_json() for grant in self.grants]}
-
-
-def site_of(pattern: ResourcePattern) -> Site:
-    """Return the place of a pattern among the names; raise `AnalysisError` for an unknown pattern type."""
-    if pattern.pattern_type is PatternType.UNKNOWN:
-        raise AnalysisError(f"pattern type `{pattern.pattern_type}` cannot be asked about, name one")
-    return Site(pattern.name, pattern.pattern_type is PatternType.LITERAL)
 
 
 def names_of(pattern: ResourcePattern) -> NameSet:
@@ -102,6 +95,8 @@ def who_can(
     apart from those for some. At most `regions_max` grants are returned. Raises `AnalysisError`.
     """
     bit = bit_of(operation)
+    if pattern.pattern_type is PatternType.UNKNOWN:
+        raise AnalysisError(f"pattern type `{pattern.pattern_type}` cannot be asked about, name one")
     if pattern.resource_type not in RESOURCE_TYPES:
         raise AnalysisError(f"resource type `{pattern.resource_type}` cannot be asked about, name one")
 

@@ -5,12 +5,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kustos.acl import EVERY_PRINCIPAL, AclBinding, PatternType, ResourceType
+from kustos.acl import EVERY_PRINCIPAL, AclBinding, ResourceType
 from kustos.analysis.by_host import ByHost, combined
 from kustos.analysis.everyone import Answers, Crowd
 from kustos.analysis.host_sets import HostSet, by_bits
 from kustos.analysis.kernel import RESOURCE_TYPES, AclSet, Values
-from kustos.analysis.name_sets import EVERYWHERE, NameSet, Site, Zone
+from kustos.analysis.name_sets import EVERYWHERE, NameSet, Site, Zone, site_of
 from kustos.analysis.regions import REGIONS_MAX, Change, Direction, Region, operations_of
 from kustos.analysis.rules import ACLS_ALONE, Rules
 from kustos.authorizer.cells import EVERY_ALLOW
@@ -60,7 +60,7 @@ def difference_of(before: AclSet, after: AclSet, *, regions_max: int = REGIONS_M
     """Return the difference of two sets that are kept for more questions; see `diff`."""
     changed: dict[ResourceType, dict[str, set[Site]]] = defaultdict(lambda: defaultdict(set))
     for binding in before.bindings ^ after.bindings:
-        site = Site(binding.pattern.name, binding.pattern.pattern_type is PatternType.LITERAL)
+        site = site_of(binding.pattern)
         changed[binding.pattern.resource_type][binding.entry.principal].add(site)
     changes: list[Change] = []
     is_cut = False

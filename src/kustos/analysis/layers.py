@@ -7,9 +7,9 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from kustos.acl import WILDCARD, AclBinding, PatternType
+from kustos.acl import WILDCARD, AclBinding
 from kustos.analysis.by_host import host_pattern
-from kustos.analysis.name_sets import Site, Zone, text_after
+from kustos.analysis.name_sets import Site, Zone, site_of, text_after
 from kustos.authorizer.cells import EVERY_ALLOW, HOSTED, binding_mask
 
 Row = dict[str, int]
@@ -36,10 +36,9 @@ class Layer:
         """Return the layer of one principal's bindings; those that can match nobody leave no trace."""
         layer = cls()
         for binding in bindings:
-            host = binding.entry.host
-            mask = binding_mask(binding) & ~HOSTED
-            if mask and (host == WILDCARD or not host_pattern(host).speaks_of_nobody):
-                layer._add(binding, host, mask)
+            mask = _effective_mask(binding)
+            if mask:
+                layer._add(binding, binding.entry.host, mask)
         return layer
 
     @classmethod
@@ -58,9 +57,19 @@ class Layer:
             layer._row(site)[WILDCARD] = EVERY_ALLOW
         return layer
 
+    def put(self, site: Site, bindings: Iterable[AclBinding]) -> None:
+        """Let these bindings, all on one pattern, take the place of its row."""
+        if self.own(site) is None:
+            self._lengths = self._literal_names = self._prefix_names = None
+        row = self._row(site)
+        row.clear()
+        for binding in bindings:
+            mask = _effective_mask(binding)
+            if mask:
+                row[binding.entry.host] = row.get(binding.entry.host, 0) | mask
+
     def _add(self, binding: AclBinding, host: str, mask: int) -> None:
-        pattern = binding.pattern
-        row = self._row(Site(pattern.name, pattern.pattern_type is PatternType.LITERAL))
+        row = self._row(site_of(binding.pattern))
         row[host] = row.get(host, 0) | mask
 
     def _row(self, site: Site) -> Row:
@@ -126,6 +135,14 @@ class Layer:
             yield from self.sites_under(prefix)
             if prefix == WILDCARD and self.wildcard:
                 yield Site(WILDCARD, is_literal=True)
+
+
+def _effective_mask(binding: AclBinding) -> int:
+    """Return the bits of a binding, 0 if it can match nobody."""
+    host = binding.entry.host
+    if host != WILDCARD and host_pattern(host).speaks_of_nobody:
+        return 0
+    return binding_mask(binding) & ~HOSTED
 
 
 def _beginning(names: list[str], prefix: str) -> list[str]:

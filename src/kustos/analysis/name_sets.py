@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Final, NamedTuple, Self
 
-from kustos.acl import WILDCARD, ResourceType
+from kustos.acl import WILDCARD, PatternType, ResourcePattern, ResourceType
 from kustos.analysis.wording import listed, quoted
 
 _LAST_CHARACTER: Final = chr(0x10FFFF)
@@ -37,6 +37,11 @@ class Site(NamedTuple):
     def to_json(self) -> dict[str, str]:
         """Return the pattern type and the name."""
         return {"pattern_type": "LITERAL" if self.is_literal else "PREFIXED", "name": self.name}
+
+
+def site_of(pattern: ResourcePattern) -> Site:
+    """Return the place of a pattern; as in Kafka, what is not LITERAL is a prefix."""
+    return Site(pattern.name, pattern.pattern_type is PatternType.LITERAL)
 
 
 class NameTerm(NamedTuple):

@@ -1,0 +1,241 @@
+"""A smaller set of ACLs with the same meaning.
+
+Two steps, and a proof. First every ACL that says nothing new is taken out: ALLOWs whose part of the
+outcome other ALLOWs make, then DENYs that have nothing left to deny; narrow ones first, so that the broad
+ones stay. Then the ACLs that have to do with each other are looked at in windows of a few, for which
+`windows` finds the fewest that could stand there instead. What results has been compared by `diff` with
+what was given.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kustos.acl import EVERY_PRINCIPAL, WILDCARD, AclBinding, AclOperation, AclPermissionType, ResourceType
+from kustos.analysis.difference import difference_of
+from kustos.analysis.errors import AnalysisError
+from kustos.analysis.kernel import RESOURCE_TYPES, AclSet, Side, walk, zone_on
+from kustos.analysis.layers import Layer
+from kustos.analysis.name_sets import EVERY_NAME, Site, Zone, site_of
+from kustos.analysis.rules import ACLS_ALONE, Rules
+from kustos.analysis.windows import View, replacement
+
+WINDOW_ACLS_MAX: Final = 12
+"""ACLs of one window: the search for fewer grows steeply with them."""
+
+WINDOW_VIEWS_MAX: Final = 16
+"""Principals who see one window."""
+
+
+@dataclass(frozen=True, slots=True)
+class Minimized:
+    """The smaller set; what was taken out of the given one, and what was written anew."""
+
+    bindings: tuple[AclBinding, ...]
+    removed: tuple[AclBinding, ...]
+    added: tuple[AclBinding, ...]
+
+
+def minimize(bindings: Iterable[AclBinding], rules: Rules = ACLS_ALONE) -> Minimized:
+    """Return a set of ACLs, no larger, that means exactly the same under the same rules.
+
+    ACLs that stay keep their order, new ones follow. Where `allow.everyone.if.no.acl.found` holds, ACLs
+    are only taken out and every name that some ACL names stays named. Questions by resource type, for
+    which Kafka implies nothing, are not part of the meaning. Raises `AnalysisError`.
+    """
+    given = list(dict.fromkeys(bindings))
+    original = AclSet(given, rules)
+    found: dict[AclBinding, None] = {}
+    for resource_type in RESOURCE_TYPES:
+        editor = _Editor(original, resource_type)
+        editor.take_out_all()
+        if not rules.allow_everyone_if_no_acl_found:
+            editor.rewrite_all()
+        found |= dict.fromkeys(editor.bindings())
+    kept = [binding for binding in given if binding in found]
+    added = tuple(sorted(found.keys() - original.bindings, key=AclBinding.audit_text))
+    if not difference_of(original, AclSet([*kept, *added], rules), regions_max=1).is_empty:
+        raise AnalysisError(
+            "the smaller set does not mean the same, which is a bug of kustos; keep your ACLs"
+        )
+    removed = tuple([binding for binding in given if binding not in found])
+    return Minimized((*kept, *added), removed, added)
+
+
+def _breadth(binding: AclBinding) -> tuple[Any, ...]:
+    """Return something to sort by: narrow ACLs before broad ones, a principal's before everyone's."""
+    site, entry = site_of(binding.pattern), binding.entry
+    is_wildcard = site.is_literal and site.name == WILDCARD
+    return (
+        entry.permission_type is not AclPermissionType.ALLOW,
+        entry.principal == EVERY_PRINCIPAL,
+        is_wildcard,
+        not site.is_literal,
+        -len(site.name),
+        entry.host == WILDCARD,
+        "/" in entry.host,
+        entry.operation is AclOperation.ALL,
+        entry.operation is not AclOperation.DESCRIBE,
+        binding.audit_text(),
+    )
+
+
+class _Editor:
+    """The ACLs on one resource type while they are changed, beside what they meant at first."""
+
+    def __init__(self, original: AclSet, resource_type: ResourceType) -> None:
+        self._original = original
+        self._type = resource_type
+        self._now: dict[str, dict[Site, list[AclBinding]]] = defaultdict(lambda: defaultdict(list))
+        self._named: dict[Site, int] = defaultdict(int)
+        everything = [acl for acl in original.bindings if acl.pattern.resource_type is resource_type]
+        by_principal: dict[str, list[AclBinding]] = defaultdict(list)
+        for binding in everything:
+            self._now[binding.entry.principal][site_of(binding.pattern)].append(binding)
+            self._named[site_of(binding.pattern)] += 1
+            by_principal[binding.entry.principal].append(binding)
+        self._layers = {principal: Layer.of(acls) for principal, acls in by_principal.items()}
+        self._seen: dict[str, tuple[Side, Side]] = {}
+        self._every = self._layers.setdefault(EVERY_PRINCIPAL, Layer())
+
+    def bindings(self, principal: str | None = None) -> Iterator[AclBinding]:
+        """Yield what is there now, of one principal or of all."""
+        for sites in list(self._now.values()) if principal is None else [self._now[principal]]:
+            for there in sites.values():
+                yield from there
+
+    def take_out_all(self) -> None:
+        """Take out every ACL without which the meaning is the same."""
+        for binding in sorted(self.bindings(), key=_breadth):
+            self._take_out(binding)
+
+    def _take_out(self, binding: AclBinding) -> None:
+        principal, site = binding.entry.principal, site_of(binding.pattern)
+        if not self._stays_named(site):
+            return
+        there = self._now[principal][site]
+        there.remove(binding)
+        self._layers[principal].put(site, there)
+        if self._means_the_same(principal, site):
+            self._named[site] -= 1
+        else:
+            there.append(binding)
+            self._layers[principal].put(site, there)
+
+    def _stays_named(self, site: Site) -> bool:
+        """Return whether, without one ACL on it, a pattern's names are still named, if that matters."""
+        if not self._original.rules.allow_everyone_if_no_acl_found or self._named[site] > 1:
+            return True
+        name = site.name
+        longest = len(name) if site.is_literal else len(name) - 1
+        if site == _WILDCARD_SITE:
+            longest = 0
+        elif self._named.get(_WILDCARD_SITE) and name and name[:1] != WILDCARD:
+            return True
+        return any(self._named.get(Site(name[:length], is_literal=False)) for length in range(longest + 1))
+
+    def _means_the_same(self, principal: str, site: Site) -> bool:
+        zone = zone_on(self._type, Zone.of([site]))
+        if principal != EVERY_PRINCIPAL:
+            return self._is_same_for(principal, zone)
+        if not self._is_same_for(EVERY_PRINCIPAL, zone):
+            return False
+        for other in self._layers:
+            own = Zone.of(self._original.layer(self._type, other).sites_within(zone))
+            if other != EVERY_PRINCIPAL and not self._is_same_for(other, zone_on(self._type, own)):
+                return False
+        return True
+
+    def _is_same_for(self, principal: str, zone: Zone) -> bool:
+        was, now = self._sides(principal)
+        if was.is_super:
+            return True
+        for prefix in zone.prefixes:
+            # most ACLs matter right under their own pattern: no need to look at all that is below
+            if was.decide(was.row_under(prefix)) != now.decide(now.row_under(prefix)):
+                return False
+        return all(before == after for _, (before, after), _ in walk((was, now), zone))
+
+    def _sides(self, principal: str) -> tuple[Side, Side]:
+        """Return how a principal saw the type at first, and how now."""
+        if principal not in self._seen:
+            rules = self._original.rules
+            layers = [self._every] if principal == EVERY_PRINCIPAL else [self._every, self._layers[principal]]
+            if rules.allow_everyone_if_no_acl_found:
+                layers.append(self._original.coverage(self._type))
+            is_open = rules.allow_everyone_if_no_acl_found
+            now = Side(tuple(layers), is_super=False, is_open=is_open)
+            self._seen[principal] = self._original.side(self._type, principal), now
+        return self._seen[principal]
+
+    def rewrite_all(self) -> None:
+        """Put fewer ACLs in the place of several, in windows that become smaller."""
+        if self._rewrite(list(self.bindings())):
+            return
+        for component in _components(self.bindings()):
+            self._rewrite(component)
+        for principal in [name for name in self._now if name != EVERY_PRINCIPAL]:
+            for component in _components(self.bindings(principal)):
+                if not self._rewrite(component):
+                    for there in [list(there) for there in self._now[principal].values()]:
+                        self._rewrite([binding for binding in component if binding in there])
+
+    def _rewrite(self, window: list[AclBinding]) -> bool:
+        """Rewrite a window; return whether it was small enough to be decided."""
+        if len(window) < 2:
+            return True
+        if len(window) > WINDOW_ACLS_MAX:
+            return False
+        window = sorted(window, key=_breadth)
+        views = self._views(window)
+        if len(views) > WINDOW_VIEWS_MAX:
+            return False
+        self._swap(window, [])
+        found = replacement(window, views)
+        self._swap([], window if found is None else found)
+        return found is not None
+
+    def _views(self, window: list[AclBinding]) -> list[View]:
+        """Return how everyone sees a window whom its ACLs can concern."""
+        concerned = {binding.entry.principal for binding in window}
+        if EVERY_PRINCIPAL in concerned:
+            zone = zone_on(self._type, Zone.of(site_of(binding.pattern) for binding in window))
+            for principal, layer in self._layers.items():
+                before = self._original.layer(self._type, principal)
+                if any(True for acls in (layer, before) for _ in acls.sites_within(zone)):
+                    concerned.add(principal)
+        views: list[View] = []
+        for principal in sorted(concerned):
+            was, now = self._sides(principal)
+            if not was.is_super:
+                views.append(View(principal, was, now.layers))
+        return views
+
+    def _swap(self, out: list[AclBinding], into: list[AclBinding]) -> None:
+        for binding in out:
+            self._now[binding.entry.principal][site_of(binding.pattern)].remove(binding)
+        for binding in into:
+            self._now[binding.entry.principal][site_of(binding.pattern)].append(binding)
+        for principal, site in {(acl.entry.principal, site_of(acl.pattern)) for acl in (*out, *into)}:
+            self._layers[principal].put(site, self._now[principal][site])
+
+
+_WILDCARD_SITE: Final = Site(WILDCARD, is_literal=True)
+
+
+def _components(bindings: Iterable[AclBinding]) -> Iterator[list[AclBinding]]:
+    """Yield the ACLs in parts whose patterns have no name in common."""
+    parts: list[list[AclBinding]] = []
+    root: Site | None = None
+    for binding in sorted(bindings, key=lambda acl: site_of(acl.pattern)):
+        site = site_of(binding.pattern)
+        if site == _WILDCARD_SITE:
+            # it has names in common with nearly all of them
+            parts = [[acl for part in parts for acl in part]] if parts else [[]]
+            root = EVERY_NAME.turns[0]
+        elif root is None or not root.covers(site.name):
+            root = site
+            parts.append([])
+        parts[-1].append(binding)
+    yield from parts
