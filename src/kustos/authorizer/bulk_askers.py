@@ -34,10 +34,10 @@ _HOST_BITS: Final = 29
 COUNTED_ASKERS_MAX: Final = 1 << 21
 """So many possible askers are counted each in its place, which is the quicker way; more in a table."""
 
-LEAST_ROWS: Final = 16
+LEAST_ROWS: Final = 8
 """Rows for which an asker gets a table row, and one more for each `CLASSES_PER_ROW` of its columns:
 about as many as a session answers in the time that it takes to make one."""
-CLASSES_PER_ROW: Final = 512
+CLASSES_PER_ROW: Final = 4096
 
 
 class Askers:
@@ -91,8 +91,9 @@ class Askers:
             # where nobody is judged by the host all hosts are one
             hosts = np.where(self._is_hosted[principals], hosts, 0)
         host_count = max(1, len(self._hosts.examples))
-        askers = (principals.astype(np.int64) * host_count + hosts) * len(_KINDS) + kinds
-        askers = np.broadcast_to(askers, block.num_rows)
+        # the two right-hand columns mostly are one number each, so that this is little work
+        askers = np.multiply(principals, host_count * len(_KINDS), dtype=np.int64)
+        askers = np.broadcast_to(askers + (hosts * len(_KINDS) + kinds), block.num_rows)
         lacking = None
         if any(column.min() < 0 for column in columns):
             lacking = np.broadcast_to(functools.reduce(np.bitwise_or, columns) < 0, block.num_rows)
@@ -187,8 +188,9 @@ def _find_hosted(nodes: Mapping[str, Mapping[ResourceType, Node]]) -> npt.NDArra
         principal: any(True for node in by_type.values() for _ in hosts_of(node))
         for principal, by_type in nodes.items()
     }
-    everybody = hosted.pop(EVERY_PRINCIPAL)
-    return np.array([everybody, False, *(everybody or is_hosted for is_hosted in hosted.values()), False])
+    if hosted.pop(EVERY_PRINCIPAL):
+        return np.ones(len(hosted) + 3, bool)
+    return np.array([False, False, *hosted.values(), False])
 
 
 def _nobody(nodes: Mapping[str, object], super_users: frozenset[str]) -> str:

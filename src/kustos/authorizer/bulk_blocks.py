@@ -20,9 +20,9 @@ from kustos.authorizer.session import DEFAULT_ALLOW, DEFAULT_DENY, SUPER_USER
 from kustos.authorizer.standard import StandardAuthorizer
 
 RESULTS: Final = (DENIED, ALLOWED, ERROR)
-"""The dictionary of the column `result`."""
+"""The dictionary of the column `result`: a decision's place is whether it allows."""
 
-RESULT_CODES: Final = {result: code for code, result in enumerate(RESULTS)}
+_ERROR_CODE: Final = RESULTS.index(ERROR)
 
 KEPT_RULES_MAX: Final = 1 << 18
 """Places of the table whose rule is kept, some 50 MB; one more starts the memory anew."""
@@ -112,7 +112,7 @@ class BulkAuthorizer:
                 row, name = divmod(place >> 4, askers.names.count)
                 principal, host, kind = askers.example(row)
                 asked = _OPERATION_NAMES[place & 15], kind.name, askers.names.example(name)
-                _, text = self._questioner.answer(principal, host, *asked)
+                _, text = self._questioner.write(self._questioner.ask(principal, host, *asked))
                 kept[place] = text
             codes.append(texts.code(text))
         indices: Codes = encoded.indices.to_numpy()
@@ -122,11 +122,13 @@ class BulkAuthorizer:
         self, batch: Any, rows: npt.NDArray[np.int64], decided: "_Decided", texts: "_Texts"
     ) -> None:
         columns = batch.take(pa.array(rows)).columns
-        answer = self._questioner.answer
-        answers = [answer(*question) for question in zip(*map(_to_texts, columns), strict=True)]
-        decided.results[rows] = [RESULT_CODES[result] for result, _ in answers]
+        ask, write = self._questioner.ask, self._questioner.write
+        decisions = [ask(*question) for question in zip(*map(_to_texts, columns), strict=True)]
+        decided.results[rows] = [
+            _ERROR_CODE if isinstance(decision, str) else decision.allowed for decision in decisions
+        ]
         if self._with_rule:
-            decided.rules[rows] = [texts.code(rule) for _, rule in answers]
+            decided.rules[rows] = [texts.code(write(decision)[1]) for decision in decisions]
 
 
 class _Decided:
@@ -135,7 +137,7 @@ class _Decided:
     __slots__ = ("results", "rules")
 
     def __init__(self, rows: int, *, with_rule: bool) -> None:
-        self.results = np.full(rows, RESULT_CODES[ERROR], np.int8)
+        self.results = np.full(rows, _ERROR_CODE, np.int8)
         self.rules = np.zeros(rows if with_rule else 0, np.int32)
 
 

@@ -61,27 +61,28 @@ def hosts_of(node: Node) -> Iterator[str]:
 
 
 _Said = tuple[Any, Any, Any]
-"""Where in a row something is said (a number, numbers or a range), what is allowed and what denied."""
+"""Where in a row something is said (a range or numbers), which bits it allows and which it denies."""
 
 
 def _said(node: Node, host: str, names: NameClasses) -> list[_Said]:
     """Return what a node says to a host."""
-    said: list[tuple[Any, Any]] = []
+    said: list[_Said] = []
     if node.wildcard is not None:
-        said.append((names.in_wildcard, _at(node.wildcard, node.wildcard.mask, host)))
+        mask = _at(node.wildcard, node.wildcard.mask, host)
+        said.append((names.in_wildcard, mask & EVERY_ALLOW, mask >> DENY_SHIFT))
     for name, prefix in node.prefixes.by_name.items():
         if name in names.ranges:
-            said.append((slice(*names.ranges[name]), _at(prefix, prefix.own_mask, host)))
+            mask = _at(prefix, prefix.own_mask, host)
+            said.append((slice(*names.ranges[name]), mask & EVERY_ALLOW, mask >> DENY_SHIFT))
     known = names.literals
     literals = [(known[name], cell) for name, cell in node.literals.items() if name in known]
     if literals:
-        masks = np.array([_at(cell, cell.mask, host) for _, cell in literals], np.uint32)
-        said.append(([number for number, _ in literals], masks))
-    return [(place, _bits(mask & EVERY_ALLOW), _bits(mask >> DENY_SHIFT)) for place, mask in said]
-
-
-def _bits(mask: Any) -> Any:
-    return mask.astype(np.uint16) if isinstance(mask, np.ndarray) else np.uint16(mask)
+        masks = np.array([cell.mask for _, cell in literals], np.uint32)
+        for hosted in np.flatnonzero(masks & HOSTED).tolist():
+            masks[hosted] = _at(literals[hosted][1], HOSTED, host)
+        allows, denies = masks.astype(np.uint16) & EVERY_ALLOW, (masks >> DENY_SHIFT).astype(np.uint16)
+        said.append(([number for number, _ in literals], allows, denies))
+    return said
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +126,7 @@ class DecisionTable:
         for place, allows, _ in said:
             allowed[place] |= everybody.grantable[place] & allows
         for place, _, denies in said:
-            if denies.any():
-                allowed[place] &= ~denies
+            allowed[place] &= EVERY_ALLOW ^ denies
         if self.matched is not None:
             matched = self.matched[row]
             np.copyto(matched, everybody.matched)

@@ -51,30 +51,44 @@ class Questioner:
         self._sessions: Final[dict[tuple[str | None, str | None], AuthorizerSession]] = {}
         self._texts: Final[dict[int, tuple[Decision, Answer]]] = {}
 
-    def answer(
+    def ask(
         self,
         principal: str | None,
         host: str | None,
         operation: str | None,
         resource_type: str | None,
         resource_name: str | None,
-    ) -> Answer:
-        """Return the answer to one question; a name of None asks about any resource of the type."""
+    ) -> Decision | str:
+        """Return the decision on one question, or what is wrong with it.
+
+        A name of None asks about any resource of the type.
+        """
         opened = self._sessions.get((principal, host)) or self._open(principal, host)
         asked = OPERATIONS.get(operation)  # type: ignore[arg-type]
         kind = RESOURCE_TYPES.get(resource_type)  # type: ignore[arg-type]
         if isinstance(opened, str) or asked is None or kind is None:
             fault = NO_OPERATION if asked is None else NO_RESOURCE_TYPE
-            return ERROR, opened if isinstance(opened, str) else fault
+            return opened if isinstance(opened, str) else fault
         try:
             if resource_name is None:
-                decision = opened.decide_by_resource_type(asked, kind)
-            else:
-                decision = opened.decide(asked, kind, resource_name)
+                return opened.decide_by_resource_type(asked, kind)
+            return opened.decide(asked, kind, resource_name)
         except AuthorizerNotReadyError:
-            return ERROR, NOT_READY
+            return NOT_READY
+
+    def write(self, decision: Decision | str) -> Answer:
+        """Return in words what `ask` returned."""
         kept = self._texts.get(id(decision))
-        return self._write(decision) if kept is None else kept[1]
+        if kept is not None:
+            return kept[1]
+        if isinstance(decision, str):
+            return ERROR, decision
+        if len(self._texts) >= KEPT_TEXTS_MAX:
+            self._texts.clear()
+        answer = decision.result.value, str(decision.rule)
+        # the decision is kept too: an identity is only its own while it lives
+        self._texts[id(decision)] = decision, answer
+        return answer
 
     def _open(self, principal: str | None, host: str | None) -> AuthorizerSession | str:
         """Return the session of an asker, or why there is none."""
@@ -90,11 +104,3 @@ class Questioner:
             del self._sessions[next(iter(self._sessions))]
         self._sessions[principal, host] = session
         return session
-
-    def _write(self, decision: Decision) -> Answer:
-        if len(self._texts) >= KEPT_TEXTS_MAX:
-            self._texts.clear()
-        answer = decision.result.value, str(decision.rule)
-        # the decision is kept too: an identity is only its own while it lives
-        self._texts[id(decision)] = decision, answer
-        return answer
