@@ -1,0 +1,62 @@
+"""What lint returns."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kustos.acl import AclBinding, ResourceType
+from kustos.analysis.lint.codes import LINT_CODES, LintCode, Severity
+
+Listing = Mapping[ResourceType, frozenset[str]]
+"""The names of the resources that exist, for those types that were listed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something about one ACL: what is wrong with it and what to do.
+
+    `number` is its place (from 0) in what was linted, `related` are the places of ACLs that it has to do
+    with. `message` and `fix` are sentences without a period; names stand in backticks.
+    """
+
+    code: str
+    number: int
+    message: str
+    fix: str
+    related: tuple[int, ...] = ()
+
+    @property
+    def kind(self) -> LintCode:
+        """What is told of the code in general."""
+        return LINT_CODES[self.code]
+
+    @property
+    def severity(self) -> Severity:
+        """How bad it is."""
+        return self.kind.severity
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as an object of plain values, without the ACL."""
+        return {
+            "code": self.code,
+            "name": self.kind.name,
+            "severity": self.severity.value,
+            "message": self.message,
+            "fix": self.fix,
+        }
+
+
+RELATED_MAX = 5
+"""Related ACLs that one finding names; more help nobody."""
+
+
+def acl_text(binding: AclBinding) -> str:
+    """Return an ACL in words: `ALLOW READ to User:a on topic orders`."""
+    pattern, entry = binding.pattern, binding.entry
+    kind = pattern.resource_type.name.lower().replace("_", " ")
+    prefix = " (prefix)" if pattern.pattern_type.name == "PREFIXED" else ""
+    host = "" if entry.host == "*" else f" from `{entry.host}`"
+    return (
+        f"{entry.permission_type.name} {entry.operation.name} to `{entry.principal}`{host} on {kind} "
+        f"`{pattern.name}`{prefix}"
+    )

@@ -1,0 +1,162 @@
+"""What can be wrong with an ACL because of the others, of the settings, or of what exists."""
+
+from bisect import bisect_left
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+from typing import Final
+
+from kustos.acl import WILDCARD, AclBinding, AclOperation, AclPermissionType, PatternType
+from kustos.analysis.entry_books import Entry
+from kustos.analysis.lint.findings import RELATED_MAX, Finding, Listing, acl_text
+from kustos.analysis.necessity import Necessity, necessity
+from kustos.analysis.rules import Rules
+from kustos.authorizer.cells import ALLOWS, IMPLIED_OPERATIONS
+
+_DESCRIBE: Final = ALLOWS[AclOperation.DESCRIBE]
+_IMPLYING: Final = frozenset(
+    operation for operation, implied in IMPLIED_OPERATIONS.items() if implied is AclOperation.DESCRIBE
+)
+
+
+def duplicate_findings(bindings: Sequence[AclBinding]) -> Iterator[Finding]:
+    """Yield a finding for each ACL that stood before already."""
+    first: dict[AclBinding, int] = {}
+    for number, binding in enumerate(bindings):
+        earlier = first.setdefault(binding, number)
+        if earlier != number:
+            yield Finding("KUS001", number, f"{acl_text(binding)} stands twice", "remove one", (earlier,))
+
+
+def listing_findings(number: int, binding: AclBinding, existing: Sequence[str]) -> Iterator[Finding]:
+    """Yield a finding if no resource of a sorted listing has the name of an ACL or begins with it."""
+    pattern = binding.pattern
+    if pattern.pattern_type is PatternType.LITERAL and pattern.name == WILDCARD:
+        return
+    at = bisect_left(existing, pattern.name)
+    found = existing[at] if at < len(existing) else None
+    kind = pattern.resource_type.name.lower().replace("_", " ")
+    if pattern.pattern_type is PatternType.LITERAL:
+        if found != pattern.name:
+            yield Finding(
+                "KUS208", number, f"there is no {kind} `{pattern.name}`", "remove it, or correct it"
+            )
+    elif found is None or not found.startswith(pattern.name):
+        yield Finding(
+            "KUS208", number, f"no {kind} begins with `{pattern.name}`", "remove it, or correct the prefix"
+        )
+
+
+def sorted_listing(listing: Listing) -> dict[int, Sequence[str]]:
+    """Return the names of each listed type, sorted."""
+    return {kind: sorted(names) for kind, names in listing.items()}
+
+
+class SetFindings:
+    """What is found by weighing each ACL of a set, each given once, against the others."""
+
+    def __init__(self, bindings: Sequence[AclBinding], rules: Rules) -> None:
+        self._bindings = bindings
+        self._rules = rules
+        self._necessity: Necessity = necessity(bindings, rules)
+        self._numbers = {binding: number for number, binding in enumerate(bindings)}
+
+    def findings(self, silent: Collection[int]) -> Iterator[Finding]:
+        """Yield the findings; `silent` are those of which it is told already that they never decide."""
+        for number, binding in enumerate(self._bindings):
+            if number in silent:
+                continue
+            if binding.entry.principal in self._rules.super_users:
+                yield Finding(
+                    "KUS006",
+                    number,
+                    f"`{binding.entry.principal}` is a super user, of whom no ACL decides",
+                    "remove the ACL, or take the principal out of `super.users`",
+                )
+            elif (denied := self._denied_too(binding)) is not None:
+                yield self._conflicting(number, binding, denied)
+            elif not self._necessity.matters[number]:
+                yield self._idle(number, binding)
+            elif binding.entry.permission_type is not AclPermissionType.ALLOW:
+                yield from self._describe_stays(number, binding)
+
+    def _denied_too(self, binding: AclBinding) -> int | None:
+        """Return the DENY of the very same thing, None for a DENY and where there is none."""
+        if binding.entry.permission_type is not AclPermissionType.ALLOW:
+            return None
+        return self._numbers.get(
+            replace(binding, entry=replace(binding.entry, permission_type=AclPermissionType.DENY))
+        )
+
+    def _conflicting(self, number: int, binding: AclBinding, denied: int) -> Finding:
+        entry = binding.entry
+        implied = IMPLIED_OPERATIONS.get(entry.operation)
+        left = (
+            f", of the ALLOW only {implied.name} is left"
+            if implied and self._necessity.speaks[number]
+            else ""
+        )
+        message = f"{entry.operation.name} is both allowed and denied to `{entry.principal}`{left}"
+        return Finding("KUS002", number, message, "remove the one that is not meant", (denied,))
+
+    def _idle(self, number: int, binding: AclBinding) -> Finding:
+        is_allow = binding.entry.permission_type is AclPermissionType.ALLOW
+        speaks = self._necessity.speaks[number]
+        if is_allow and not speaks:
+            return self._shadowed(number, binding)
+        if not is_allow and speaks:
+            message = f"{acl_text(binding)} denies nothing that is allowed"
+            return Finding("KUS005", number, message, "remove it, unless it guards against a later ALLOW")
+        whole, partly = self._saying(number, denies=not is_allow)
+        if whole:
+            message = f"{acl_text(binding)} is part of {acl_text(self._bindings[whole[0]])}"
+            return Finding("KUS004", number, message, "remove it", tuple(whole[:1]))
+        message = f"all of {acl_text(binding)} is said by other ACLs together"
+        denying = self._saying(number, denies=True)[1] if is_allow else []
+        if denying:
+            message = f"{acl_text(binding)} is denied in part, and the rest other ACLs say"
+        related = sorted({*partly, *denying})[:RELATED_MAX]
+        return Finding("KUS004", number, message, "remove it", tuple(related))
+
+    def _shadowed(self, number: int, binding: AclBinding) -> Finding:
+        whole, partly = self._saying(number, denies=True)
+        by = f"by {acl_text(self._bindings[whole[0]])}" if whole else "by DENYs together"
+        related = whole[:1] or partly[:RELATED_MAX]
+        message = f"{acl_text(binding)} is denied {by}"
+        return Finding("KUS003", number, message, "remove it, or the DENY", tuple(related))
+
+    def _around(self, number: int) -> list[Entry]:
+        return [entry for entry in self._necessity.around(number) if entry.number != number]
+
+    def _saying(self, number: int, *, denies: bool) -> tuple[list[int], list[int]]:
+        """Return which ACLs, allowing or denying, say all that this one says, and which some of it."""
+        mine = next(entry for entry in self._necessity.around(number) if entry.number == number)
+        bits = mine.allows | mine.denies
+        whole: list[int] = []
+        partly: list[int] = []
+        for other in self._around(number):
+            said = other.denies if denies else other.allows
+            if not said & bits:
+                continue
+            is_whole = not bits & ~said and other.covers_hosts_of(mine)
+            (whole if is_whole else partly).append(other.number)
+        return sorted(whole), sorted(partly)
+
+    def _describe_stays(self, number: int, binding: AclBinding) -> Iterator[Finding]:
+        if binding.entry.operation not in _IMPLYING:
+            return
+        around = self._necessity.around(number)
+        mine = next(entry for entry in around if entry.number == number)
+        if any(other.denies & _DESCRIBE and other.covers_hosts_of(mine) for other in around):
+            return
+        for other in around:
+            its = self._bindings[other.number].entry
+            if other.allows & _DESCRIBE and its.operation in _IMPLYING - {binding.entry.operation}:
+                yield Finding(
+                    "KUS007",
+                    number,
+                    f"{binding.entry.operation.name} is denied, but DESCRIBE stays allowed by the ALLOW of "
+                    f"{its.operation.name}",
+                    "deny ALL or DESCRIBE too, if the resource is to be hidden",
+                    (other.number,),
+                )
+                return

@@ -1,0 +1,49 @@
+"""Theorems about lint: whatever it calls of no use can go, and whatever it leaves alone cannot."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kustos.acl import AclBinding, AclPermissionType, ResourceType
+from kustos.analysis import Rules, diff
+from kustos.analysis.lint import LINT_CODES, lint
+from tests.property.analysis_worlds import acl_sets, rules
+from tests.property.test_acl_form_theorems import acl_sets as any_acl_sets
+
+OF_NO_USE = {"KUS003", "KUS004", "KUS005", "KUS301"}
+
+
+@given(acl_sets, rules)
+def test_an_acl_is_of_no_use_if_and_only_if_nothing_changes_without_it(
+    acls: list[AclBinding], rules: Rules
+) -> None:
+    codes: dict[int, set[str]] = {number: set() for number in range(len(acls))}
+    for finding in lint(acls, rules):
+        codes[finding.number].add(finding.code)
+    for number, acl in enumerate(acls):
+        without = [other for other in acls if other != acl]
+        is_useless = diff(acls, without, rules).is_empty
+        if rules.allow_everyone_if_no_acl_found and "KUS301" in codes[number]:
+            continue  # it matches nobody, but names the resource
+        # what contradicts another ACL, and what a super user has, is told in those words
+        told = OF_NO_USE | ({"KUS002", "KUS006"} if is_useless else set())
+        assert is_useless is bool(codes[number] & told), (acl, codes[number])
+
+
+@given(acl_sets, rules)
+def test_what_other_acls_say_is_said_by_those_that_are_named(acls: list[AclBinding], rules: Rules) -> None:
+    for finding in lint(acls, Rules(super_users=rules.super_users)):
+        if finding.code in {"KUS003", "KUS004"} and len(finding.related) == 1:
+            named = [acls[finding.number], acls[finding.related[0]]]
+            # a DENY shows in what it takes away: everyone may do everything else
+            assert diff(named, named[1:]).is_empty
+            if finding.code == "KUS003":
+                assert named[1].entry.permission_type is AclPermissionType.DENY
+
+
+@given(any_acl_sets, st.booleans(), st.sets(st.text(max_size=3)))
+def test_any_set_can_be_linted(acls: list[AclBinding], is_open: bool, names: set[str]) -> None:
+    rules = Rules(super_users=frozenset({"User:"}), allow_everyone_if_no_acl_found=is_open)
+    found = lint([*acls, *acls], rules, {ResourceType.TOPIC: frozenset(names)})
+    assert all(finding.code in LINT_CODES for finding in found)
+    assert {finding.number for finding in found} <= set(range(2 * len(acls)))
+    assert len([finding for finding in found if finding.code == "KUS001"]) == len(acls)
