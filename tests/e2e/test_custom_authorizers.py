@@ -195,3 +195,22 @@ def test_a_slow_change_waits_in_the_purgatory_and_holds_up_its_own_connection_on
             for which in ("remote", "local")
         )
         assert remote > local > 0
+
+
+def test_kafkas_first_authorizer_serves_the_acl_requests_from_its_file(scene: Scene, tmp_path: Path) -> None:
+    acls = tmp_path / "acls.json"
+    properties = {
+        "authorizer.class.name": "kafka.security.auth.SimpleAclAuthorizer",
+        "kustos.legacy.acl.file": str(acls),
+    }
+    users = ("ANONYMOUS",)
+    settings = KustosSettings(protocol="PLAINTEXT", super_users=users, properties=properties)
+    with KustosNode(tmp_path / "node", scene.direct, settings) as node:
+        with RawClient(node.bootstrap, "client") as client:
+            [result] = client.ask(CREATE_ACLS, 3, **creation("orders")).results
+        assert int(result.error_code) == 0
+        [(path, kept)] = json.loads(acls.read_text()).items()
+        assert path == "/kafka-acl/Topic/orders"
+        assert [each["principal"] for each in kept["acls"]] == ["User:a"]
+        # as in Kafka, whose wrapper does not count either
+        assert "kafka_server_authorizer_acl_count -1.0" in node.metrics()

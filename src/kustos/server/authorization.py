@@ -133,13 +133,13 @@ def authorization_of(settings: KustosSettings, store: MetadataStore, writer: Met
     if not settings.authorization_enabled:
         return NoAuthorization()
     made: StandardAuthorization | CustomAuthorization
-    if settings.authorizer_class is None:
+    if settings.make_authorizer is None:
         made = StandardAuthorization(store, writer)
     else:
         try:
-            made = CustomAuthorization(settings.authorizer_class())
+            made = CustomAuthorization(settings.make_authorizer())
         except Exception as error:
-            raise start_error(settings.authorizer_class.__name__, "cannot be made", error) from error
+            raise start_error(settings.authorizer_name, "cannot be made", error) from error
     name = type(made.authorizer).__name__
     try:
         answer: object = made.authorizer.configure(settings.authorizer_configs)

@@ -5,26 +5,35 @@ colon is a Python path, any other an entry point: so no installed package can ta
 """
 
 import importlib
+from collections.abc import Callable
+from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Final
 
 from kustos.authorizer import Authorizer
+from kustos.authorizer.legacy import AuthorizerWrapper, LegacyAuthorizer, SimpleAclAuthorizer
 from kustos.client.errors import SettingsError
 from kustos.server.setting_table import AUTHORIZER_CLASS, STANDARD_AUTHORIZER
 
 ENTRY_POINT_GROUP: Final = "kustos.authorizers"
 
+SIMPLE_ACL_AUTHORIZER: Final = "kafka.security.auth.SimpleAclAuthorizer"
+"""Kafka's first authorizer, in its legacy form."""
+
 JAVA_PACKAGES: Final = ("kafka.", "org.apache.kafka.")
 """Names of Kafka's own classes, which a Python package of the same name must not be imported for."""
 
 
-def find_authorizer(name: str) -> type[Authorizer] | None:
-    """Return the class of this name, None for Kafka's own; raise `SettingsError` where there is none.
+def find_authorizer(name: str) -> Callable[[], Authorizer] | None:
+    """Return what makes the authorizer of this name, None for StandardAuthorizer; raise `SettingsError`.
 
-    `name`: Kafka's class name, `package.module.Class`, `package.module:Class`, or an entry point.
+    `name`: Kafka's class name, `package.module.Class`, `package.module:Class`, or an entry point. A class
+    of the legacy interface is put behind today's, as Kafka did (KIP-504).
     """
     if name == STANDARD_AUTHORIZER:
         return None
+    if name == SIMPLE_ACL_AUTHORIZER:
+        return _behind_wrapper(SimpleAclAuthorizer)
     if name.startswith(JAVA_PACKAGES):
         raise _unusable(name, "it is a class of Java")
     module, separator, attribute = name.partition(":") if ":" in name else name.rpartition(".")
@@ -35,12 +44,17 @@ def find_authorizer(name: str) -> type[Authorizer] | None:
     except Exception as error:
         # whatever its code does when it is loaded, the node does not start, and says why
         raise _unusable(name, f"loading it failed, {type(error).__name__}: {error}") from error
-    if not (isinstance(found, type) and issubclass(found, Authorizer)):
+    if not (isinstance(found, type) and issubclass(found, (Authorizer, LegacyAuthorizer))):
         raise _unusable(name, "it is no subclass of `kustos.authorizer.Authorizer`")
     missing = sorted(getattr(found, "__abstractmethods__", ()))
     if missing:
         raise _unusable(name, f"it lacks {', '.join(f'`{each}`' for each in missing)}")
-    return found
+    return found if issubclass(found, Authorizer) else _behind_wrapper(found)
+
+
+@cache
+def _behind_wrapper(legacy: type[LegacyAuthorizer]) -> Callable[[], Authorizer]:
+    return lambda: AuthorizerWrapper(legacy())
 
 
 def _of_path(module: str, attribute: str) -> object:

@@ -216,7 +216,8 @@ AUTHORIZER_CLASS: Final = Setting(
     ANY_TEXT,
     STANDARD_AUTHORIZER,
     "Authorization",
-    "Who decides: Kafka's own name of its authorizer, a Python class as `package.module.Class`, or the name "
+    "Who decides: Kafka's own name of its authorizer (or of its first, "
+    "`kafka.security.auth.SimpleAclAuthorizer`), a Python class as `package.module.Class`, or the name "
     "of an entry point in the group `kustos.authorizers`. A class of your own is handed every key of this "
     "file but the secrets of kustos. In Kafka an empty value switches authorization off; here that also "
     "needs `kustos.authorization.mode=off`, else the node does not start.",
@@ -241,6 +242,20 @@ ALLOW_EVERYONE: Final = Setting(
     False,
     "Authorization",
     "Whether a resource that no ACL names is open to all.",
+)
+LEGACY_ACL_FILE: Final = Setting(
+    "kustos.legacy.acl.file",
+    TEXT,
+    None,
+    "Authorization",
+    "Where `kafka.security.auth.SimpleAclAuthorizer` keeps its ACLs; it needs one.",
+)
+LEGACY_RULES: Final = Setting(
+    "kustos.legacy.rules",
+    one_of("released", "kip-11"),
+    "released",
+    "Authorization",
+    "Whose decisions `SimpleAclAuthorizer` takes: those of Kafka 2.8, or of the draft.",
 )
 
 BOOTSTRAP_SERVERS: Final = Setting(

@@ -6,7 +6,7 @@ together, and the first contradiction ends it. No text here holds the value of a
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -35,8 +35,10 @@ class KustosSettings:
     super_users: frozenset[str]
     allow_everyone_if_no_acl_found: bool
     authorization_enabled: bool
-    authorizer_class: type[Authorizer] | None
-    """Somebody else's authorizer; None: StandardAuthorizer."""
+    authorizer_name: str
+    """`authorizer.class.name`."""
+    make_authorizer: Callable[[], Authorizer] | None
+    """Makes an authorizer other than StandardAuthorizer; None: that one."""
     authorizer_configs: Mapping[str, str] = field(repr=False)
     """What the authorizer is configured with; foreign keys may hold secrets."""
     early_start_listeners: frozenset[str]
@@ -79,7 +81,7 @@ def settings_from(properties: Mapping[str, str], environment: Mapping[str, str])
             f"`{table.MAX_IDLE_MS.name}` (`{idle_ms}`)"
         )
     authorization_enabled = _authorization_enabled(given)
-    authorizer_class = _authorizer_class(given) if authorization_enabled else None
+    make_authorizer = _make_authorizer(given) if authorization_enabled else None
     audit = _audit(given)
     return KustosSettings(
         node_id=given.require(table.NODE_ID),
@@ -88,8 +90,9 @@ def settings_from(properties: Mapping[str, str], environment: Mapping[str, str])
         super_users=_super_users(given),
         allow_everyone_if_no_acl_found=given.require(table.ALLOW_EVERYONE),
         authorization_enabled=authorization_enabled,
-        authorizer_class=authorizer_class,
-        authorizer_configs=_authorizer_configs(given, authorizer_class),
+        authorizer_name=given.require(table.AUTHORIZER_CLASS).strip(),
+        make_authorizer=make_authorizer,
+        authorizer_configs=_authorizer_configs(given, is_foreign=make_authorizer is not None),
         early_start_listeners=_early_start_listeners(given, listeners),
         socket_request_max_bytes=given.require(table.REQUEST_MAX_BYTES),
         connections_max_idle_ms=idle_ms,
@@ -139,12 +142,12 @@ def _authorization_enabled(given: GivenSettings) -> bool:
     return not is_off
 
 
-def _authorizer_class(given: GivenSettings) -> type[Authorizer] | None:
+def _make_authorizer(given: GivenSettings) -> Callable[[], Authorizer] | None:
     return find_authorizer(given.require(table.AUTHORIZER_CLASS).strip())
 
 
-def _authorizer_configs(given: GivenSettings, authorizer_class: type[Authorizer] | None) -> Mapping[str, str]:
-    if authorizer_class is not None:
+def _authorizer_configs(given: GivenSettings, *, is_foreign: bool) -> Mapping[str, str]:
+    if is_foreign:
         return given.handed_on()
     own = (table.SUPER_USERS.name, table.ALLOW_EVERYONE.name)
     return {key: given.texts[key] for key in own if key in given.texts}

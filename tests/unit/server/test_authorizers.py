@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from kustos.authorizer import Authorizer, AuthorizerServerInfo, ClusterResource, Endpoint
+from kustos.authorizer.legacy import AuthorizerWrapper, SimpleAclAuthorizer
 from kustos.client.errors import SettingsError
 from kustos.server import authorizers
 from kustos.server.authorizer_life import (
@@ -44,6 +45,26 @@ def test_kafkas_own_name_stands_for_the_standard_authorizer() -> None:
     assert find_authorizer("org.apache.kafka.metadata.authorizer.StandardAuthorizer") is None
     with pytest.raises(SettingsError, match="a class of Java"):
         find_authorizer("kafka.security.authorizer.AclAuthorizer")
+
+
+class WorkingHours(SimpleAclAuthorizer):
+    """Somebody's authorizer of the legacy interface."""
+
+
+def test_a_legacy_class_is_put_behind_todays_interface(tmp_path: Path) -> None:
+    name = "kafka.security.auth.SimpleAclAuthorizer"
+    keys = {"authorizer.class.name": name, "kustos.legacy.acl.file": str(tmp_path / "acls.json")}
+    settings = settings_from(LEAST | keys, {})
+    assert settings.make_authorizer is not None
+    assert settings.make_authorizer is find_authorizer(name)
+    made = settings.make_authorizer()
+    assert isinstance(made, AuthorizerWrapper)
+    made.configure(settings.authorizer_configs)
+    theirs = find_authorizer("tests.unit.server.test_authorizers.WorkingHours")
+    assert theirs is not None
+    wrapper = theirs()
+    assert isinstance(wrapper, AuthorizerWrapper)
+    assert type(wrapper.base).__name__ == "WorkingHours"
 
 
 def entry_points(*found: EntryPoint) -> Callable[..., EntryPoints]:
@@ -87,7 +108,7 @@ def test_a_custom_authorizer_gets_every_key_but_our_secrets() -> None:
     del keys["listener.name.plaintext.plain.sasl.jaas.config"]
     secret = {"kustos.upstream.sasl.jaas.config": 'PlainLoginModule required username="u" password="hidden";'}
     settings = settings_from(keys | secret, {"RANGER": "ranger:6080"})
-    assert settings.authorizer_class is SpecAuthorizer
+    assert settings.make_authorizer is SpecAuthorizer
     assert settings.authorizer_configs["ranger.url"] == "http://ranger:6080"
     assert settings.authorizer_configs["super.users"] == "User:root"
     assert settings.authorizer_configs["node.id"] == keys["node.id"]
@@ -115,7 +136,7 @@ def test_keys_of_kustos_that_are_none_are_refused_as_ever() -> None:
 def test_the_standard_authorizer_gets_what_it_knows_and_foreign_keys_are_warned_of() -> None:
     keys = LEAST | {"super.users": "User:root", "ranger.url": "${env:NOWHERE}"}
     settings = settings_from(keys, {})
-    assert settings.authorizer_class is None
+    assert settings.make_authorizer is None
     assert settings.authorizer_configs == {"super.users": "User:root"}
     assert any("`ranger.url` is not known and ignored" in warning for warning in settings.warnings)
 
