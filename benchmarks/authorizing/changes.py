@@ -6,6 +6,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
@@ -46,7 +47,7 @@ def load_speed(name: str, size: int, floor: float) -> list[Figure]:
     mine: list[int] = []
     first: list[int] = []
     for _ in range(3 if size >= 1_000_000 else 5):
-        mine.append(timed(_loading(acls), collecting=True))
+        mine.append(timed(_loading(acls), collecting=True, clock=time.perf_counter_ns))
         first += _their_loads(lines, "load\t1\t-1")
     settled = _their_loads(lines, "load\t3\t0" if size >= 1_000_000 else f"load\t11\t{WARM_UP_MS}")
     figures = [

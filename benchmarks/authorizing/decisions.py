@@ -1,5 +1,6 @@
 """Decisions of both sides, in alternating rounds, with their answers compared."""
 
+import time
 from collections.abc import Mapping
 from typing import Final
 
@@ -8,8 +9,9 @@ from benchmarks.authorizing.sides import Ours, Theirs, Timed
 from benchmarks.figures import Figure, median_per_item, progress
 
 ROUNDS: Final = 11
-SLOW_ROUNDS: Final = 3
-"""Where the other side takes seconds for a round."""
+ROUNDS_MIN: Final = 3
+ROUNDS_SECONDS_MAX: Final = 30
+"""Where the other side takes seconds for a round there are fewer."""
 
 Floors = Mapping[str, float]
 """The ratio to reach, by what is added to the load's name: nothing, `-spi` or `-warm`."""
@@ -17,7 +19,7 @@ Floors = Mapping[str, float]
 _WAYS: Final = {"": Ours.cold, "-spi": Ours.full_call, "-warm": Ours.warm}
 
 
-def compare(load: Load, floors: Floors, rounds: int = ROUNDS) -> list[Figure]:
+def compare(load: Load, floors: Floors) -> list[Figure]:
     """Return a figure for each way that has a floor."""
     progress(f"{load.name}: {load.size} ACLs, {len(load.questions)} questions")
     ours = Ours(load)
@@ -28,7 +30,8 @@ def compare(load: Load, floors: Floors, rounds: int = ROUNDS) -> list[Figure]:
     answers: set[str] = set()
     with Theirs(load.size) as theirs:
         theirs.keep(load)
-        for _ in range(rounds):
+        until = time.monotonic() + ROUNDS_SECONDS_MAX
+        while len(their) < ROUNDS_MIN or (len(their) < ROUNDS and time.monotonic() < until):
             for way, ask in ways.items():
                 _note(ask(ours), mine[way], answers)
             _note(theirs.round(), their, answers)

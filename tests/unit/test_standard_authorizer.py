@@ -31,8 +31,8 @@ from kustos.authorizer import (
     UnknownAclIdError,
     parse_super_users,
 )
-from kustos.authorizer.cells import HOST_VIEWS_MAX
-from kustos.authorizer.session import KEPT_NAME_CHARACTERS_MAX, SESSION_DECISIONS_MAX
+from kustos.authorizer.host_views import HOST_VIEWS_MAX
+from kustos.authorizer.session import KEPT_NAME_CHARACTERS_MAX, SESSION_NAMES_MAX
 from kustos.authorizer.standard import KEPT_SESSIONS_MAX
 
 ALICE = KafkaPrincipal("User", "alice")
@@ -282,12 +282,12 @@ def test_thousands_of_nested_prefixes_are_no_recursion() -> None:
 def test_memories_keep_their_limits() -> None:
     authorizer = ready(acl("", pattern_type=PatternType.PREFIXED, host="10.0.0.0/8"))
     session = authorizer.session(ALICE, "10.0.0.1")
-    for index in range(SESSION_DECISIONS_MAX + 10):
+    for index in range(SESSION_NAMES_MAX + 10):
         assert session.decide(READ, TOPIC, f"name-{index}").allowed
     assert session.decide(READ, TOPIC, "n" * (KEPT_NAME_CHARACTERS_MAX + 1)).allowed
-    kept = session._decisions
-    assert 0 < len(kept) <= SESSION_DECISIONS_MAX
-    assert max(len(name) for name, _, _ in kept) <= KEPT_NAME_CHARACTERS_MAX
+    kept, _ = session._views[TOPIC]
+    assert 0 < len(kept) <= SESSION_NAMES_MAX
+    assert max(len(name) for name in kept) <= KEPT_NAME_CHARACTERS_MAX
     for index in range(max(KEPT_SESSIONS_MAX, HOST_VIEWS_MAX) + 10):
         context = AuthorizableRequestContext(ALICE, f"10.{index // 250}.0.{index % 250}")
         assert authorizer.authorize(context, [Action(TOPIC, "x", READ)])[0].allowed

@@ -20,6 +20,7 @@ from kustos.acl.filters import (
     ResourcePatternFilter,
 )
 from kustos.acl.hosts import HostRange, host_matches
+from kustos.acl.sharing import SharedParts
 from kustos.acl.values import (
     ANONYMOUS,
     EVERY_PRINCIPAL,
@@ -49,5 +50,6 @@ __all__ = [
     "ResourcePattern",
     "ResourcePatternFilter",
     "ResourceType",
+    "SharedParts",
     "host_matches",
 ]

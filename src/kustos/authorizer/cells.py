@@ -11,10 +11,11 @@ Source: `StandardAuthorizerData.findResult` of Kafka 4.4.0.
 """
 
 from bisect import bisect_left
-from collections.abc import Iterator
-from typing import Final, Self
+from typing import Final
 
 from kustos.acl import WILDCARD, AclBinding, AclOperation, AclPermissionType, PatternType, host_matches
+from kustos.authorizer.errors import DuplicateAclError
+from kustos.authorizer.host_views import HostViews
 from kustos.authorizer.spi import AuthorizationResult, Decision, Rule, RuleKind
 
 _OPERATIONS: Final[list[AclOperation]] = [
@@ -45,8 +46,8 @@ IMPLIED_OPERATIONS: Final[dict[AclOperation, AclOperation]] = {
 }
 """What an ALLOW of the operation also allows; a DENY implies nothing."""
 
-HOST_VIEWS_MAX: Final = 256
-"""Per-host views that one cell keeps; more distinct client hosts start the memory anew."""
+EXACT_MASK_BINDINGS_MAX: Final = 64
+"""A cell of more bindings keeps its mask when one goes: it names hosts then, and each view has its own."""
 
 
 def written_mask(operation: AclOperation) -> int:
@@ -70,12 +71,15 @@ def binding_mask(binding: AclBinding) -> int:
     grants nothing (Kafka reads it as PREFIXED).
     """
     entry = binding.entry
-    hosted = 0 if entry.host == WILDCARD else HOSTED
-    if entry.permission_type is not AclPermissionType.ALLOW:
-        return hosted | _DENY_MASKS[entry.operation]
-    if binding.pattern.pattern_type is PatternType.UNKNOWN:
-        return hosted
-    return hosted | _ALLOW_MASKS[entry.operation]
+    mask = (
+        _DENY_MASKS[entry.operation]
+        if entry.permission_type is not AclPermissionType.ALLOW
+        else 0
+        if binding.pattern.pattern_type is PatternType.UNKNOWN
+        else _ALLOW_MASKS[entry.operation]
+    )
+    # without a host it is one object for all, that a processor has at hand
+    return mask if entry.host == WILDCARD else mask | HOSTED
 
 
 EntryOrder = tuple[int, str, str, int]
@@ -91,6 +95,12 @@ def entry_order(binding: AclBinding) -> EntryOrder:
     return entry.operation, entry.principal, entry.host, entry.permission_type
 
 
+def _order_in_cell(binding: AclBinding) -> tuple[int, str, int, int]:
+    # the same order where all have one principal; PREFIXED and what nobody knows share a cell
+    entry = binding.entry
+    return entry.operation, entry.host, entry.permission_type, binding.pattern.pattern_type
+
+
 def decision_of(binding: AclBinding) -> Decision:
     """Return the decision that a matching binding makes."""
     allows = binding.entry.permission_type is AclPermissionType.ALLOW
@@ -104,154 +114,159 @@ def bindings_at(bindings: tuple[AclBinding, ...], host: str) -> tuple[AclBinding
 
 
 class Cell:
-    """What one principal may do on one pattern.
+    """What is said to somebody of some names, to be asked operation by operation.
 
-    `bindings` are in Kafka's order, which decides whom the audit line names: the first that denies,
-    else the last that allows. Made decisions are kept until the cell changes; `sole` is the one that a
-    cell of a single binding can make.
+    `sole` is the one decision that a cell of a single binding makes, if it made it already and the
+    client's host does not matter.
     """
 
-    __slots__ = ("_decisions", "_views", "bindings", "mask", "sole")
+    __slots__ = ("_decisions", "mask", "sole")
 
-    def __init__(self, *bindings: AclBinding) -> None:
-        self.bindings = bindings
-        self.sole: Decision | None = None
+    def __init__(self, mask: int, sole: Decision | None = None) -> None:
+        self.mask = mask
+        self.sole = sole
         self._decisions: dict[int, Decision] | None = None
-        self._views: dict[str, Cell | None] | None = None
-        self.mask = self.bindings_mask()
-
-    def bindings_mask(self) -> int:
-        """Return the bits of this cell's own bindings."""
-        mask = 0
-        for binding in self.bindings:
-            mask |= binding_mask(binding)
-        return mask
-
-    def holds(self, binding: AclBinding) -> bool:
-        """Return whether a binding is there."""
-        return binding in self.bindings[self._position(binding) :][:1]
-
-    def with_binding(self, binding: AclBinding) -> None:
-        """Take in a binding that is not there; what it costs hardly grows with those that are."""
-        position = self._position(binding)
-        self.bindings = (*self.bindings[:position], binding, *self.bindings[position:])
-        self._grow(binding_mask(binding))
-        self.forget()
-
-    def without_binding(self, binding: AclBinding) -> None:
-        """Give up a binding that is there."""
-        position = self._position(binding)
-        self.bindings = self.bindings[:position] + self.bindings[position + 1 :]
-        self.compile()
-
-    def _position(self, binding: AclBinding) -> int:
-        return bisect_left(self.bindings, entry_order(binding), key=entry_order)
-
-    def _grow(self, mask: int) -> None:
-        self.mask |= mask
-
-    def compile(self) -> None:
-        """Set the mask after a change of the bindings and forget what was made of the old ones."""
-        self.mask = self.bindings_mask()
-        self.forget()
-
-    def forget(self) -> None:
-        """Forget all made decisions and views."""
-        self.sole = self._decisions = self._views = None
 
     def decide(self, bit: int) -> Decision:
         """Return the decision behind a bit that is set in the mask of a cell without HOSTED."""
-        if self.sole is not None:
-            return self.sole
-        if self._decisions is None:
-            if self._is_single():
-                self.sole = decision_of(self.bindings[0])
-                return self.sole
-            self._decisions = {}
-        decision = self._decisions.get(bit)
+        decisions = self._decisions
+        if decisions is None:
+            decisions = self._decisions = {}
+        decision = decisions.get(bit)
         if decision is None:
-            decision = self._decisions[bit] = decision_of(self._deciding(bit))
+            decision = decisions[bit] = self._decision(bit)
         return decision
 
-    def _is_single(self) -> bool:
-        return len(self.bindings) == 1
+    def _decision(self, bit: int) -> Decision:
+        raise KeyError(bit)
 
-    def _deciding(self, bit: int) -> AclBinding:
-        matching = [binding for binding in self.bindings if binding_mask(binding) & bit]
-        return matching[-1] if bit <= EVERY_ALLOW else matching[0]
-
-    def at(self, host: str) -> "Cell | None":
-        """Return what is left of this cell for a client host, None if nothing."""
-        if not self.mask & HOSTED:
-            return self
-        views = self._views
-        if views is None or len(views) >= HOST_VIEWS_MAX:
-            views = self._views = {}
-        if host not in views:
-            views[host] = self._view(host)
-        return views[host]
-
-    def _view(self, host: str) -> "Cell | None":
-        bindings = bindings_at(self.bindings, host)
-        if not bindings:
-            return None
-        view = Cell(*bindings)
-        view.mask &= ~HOSTED
-        return view
+    def at(self, host: str) -> "Cell":  # noqa: ARG002 (here nobody names a host)
+        """Return what is left of this cell for a client host."""
+        return self
 
 
-class PrefixCell(Cell):
-    """A cell of a PREFIXED pattern, linked to the next shorter prefix of its name.
+NOTHING: Final = Cell(0)
+"""What is said where nobody speaks."""
 
-    `mask` is the sum of its own bits and those of all shorter prefixes; `own_mask` its own alone.
+
+class PatternCell(Cell):
+    """What one principal may do on one pattern.
+
+    `bindings` are in Kafka's order, which decides whom the audit line names: the first that denies,
+    else the last that allows. Made decisions are kept until the cell changes.
     """
 
-    __slots__ = ("name", "own_mask", "parent")
+    __slots__ = ("_bindings", "_views")
 
-    def __init__(self, name: str, *bindings: AclBinding) -> None:
-        self.name = name
-        self.parent: Self | None = None
-        super().__init__(*bindings)
-        self.own_mask = self.mask
+    def __init__(self, binding: AclBinding) -> None:
+        self.mask = binding_mask(binding)
+        self.sole: Decision | None = None
+        self._decisions: dict[int, Decision] | None = None
+        # most cells have one binding for ever: a list would weigh more than the cell
+        self._bindings: AclBinding | list[AclBinding] = binding
+        self._views: HostViews[Cell] | None = None
 
-    def compile(self) -> None:
-        """Set both masks after a change; longer prefixes must `inherit` after it."""
-        self.own_mask = self.bindings_mask()
-        self.inherit()
+    @property
+    def bindings(self) -> tuple[AclBinding, ...]:
+        """The bindings, in Kafka's order."""
+        held = self._bindings
+        return tuple(held) if isinstance(held, list) else (held,)
 
-    def _grow(self, mask: int) -> None:
-        self.own_mask |= mask
-        self.mask |= mask
+    @property
+    def own_mask(self) -> int:
+        """The bits of the cell's own bindings."""
+        return self.mask
 
-    def inherit(self) -> None:
-        """Take in the bits of the shorter prefixes, which must have done so before."""
-        self.mask = self.own_mask if self.parent is None else self.own_mask | self.parent.mask
+    def bindings_at(self, host: str) -> list[AclBinding]:
+        """Return the bindings that speak of a client host, in Kafka's order."""
+        if not self.own_mask & HOSTED:
+            return list(self.bindings)
+        return sorted(self._hosts().matching(host), key=_order_in_cell)
+
+    def add(self, binding: AclBinding) -> None:
+        """Take in a binding; raise `DuplicateAclError` if it is there."""
+        held = self._bindings
+        if not isinstance(held, list):
+            held = [held]
+        order = _order_in_cell(binding)
+        position = bisect_left(held, order, key=_order_in_cell)
+        if position < len(held) and _order_in_cell(held[position]) == order:
+            raise DuplicateAclError(f"ACL `{binding.audit_text()}` is there already, under another id")
+        held.insert(position, binding)
+        self._bindings = held
+        if self._views is not None:
+            self._views.add(binding)
+        self._grow(binding_mask(binding))
         self.forget()
 
-    def chain(self) -> Iterator["PrefixCell"]:
-        """Yield this cell and those of all shorter prefixes, longest first (Kafka's order)."""
-        cell: PrefixCell | None = self
-        while cell is not None:
-            yield cell
-            cell = cell.parent
+    def remove(self, binding: AclBinding) -> bool:
+        """Give up a binding that is there; return whether none is left, which leaves the cell as it was."""
+        held = self._bindings
+        if not isinstance(held, list):
+            return True
+        del held[bisect_left(held, _order_in_cell(binding), key=_order_in_cell)]
+        if self._views is not None:
+            self._views.remove(binding)
+        if len(held) <= EXACT_MASK_BINDINGS_MAX:
+            mask = 0
+            for left in held:
+                mask |= binding_mask(left)
+            self._shrink(mask)
+        if len(held) == 1:
+            self._bindings = held[0]
+        self.forget()
+        return False
+
+    def _grow(self, mask: int) -> None:
+        self.mask |= mask
+
+    def _shrink(self, mask: int) -> None:
+        self.mask = mask
+
+    def forget(self) -> None:
+        """Forget all made decisions and views."""
+        self.sole = self._decisions = None
+        if self._views is not None:
+            self._views.forget()
+
+    def decide(self, bit: int) -> Decision:
+        """Return the decision behind a bit that is set in the mask of a cell without HOSTED."""
+        if self.sole is None and self._is_single():
+            self.sole = decision_of(self.bindings[0])
+        return self.sole or super().decide(bit)
 
     def _is_single(self) -> bool:
-        return self.parent is None and len(self.bindings) == 1
+        return not isinstance(self._bindings, list)
 
-    def _deciding(self, bit: int) -> AclBinding:
-        having = [cell for cell in self.chain() if cell.own_mask & bit]
-        cell = having[-1] if bit <= EVERY_ALLOW else having[0]
-        return Cell._deciding(cell, bit)
+    def _decision(self, bit: int) -> Decision:
+        matching = [binding for binding in self.bindings if binding_mask(binding) & bit]
+        return decision_of(matching[-1] if bit <= EVERY_ALLOW else matching[0])
 
-    def _view(self, host: str) -> "PrefixCell | None":
-        view: PrefixCell | None = None
-        # shortest first and no recursion: names, so chains too, can be thousands of characters long
-        for cell in reversed(list(self.chain())):
-            bindings = bindings_at(cell.bindings, host)
-            if bindings:
-                longer = PrefixCell(cell.name, *bindings)
-                longer.own_mask &= ~HOSTED
-                longer.parent = view
-                longer.inherit()
-                view = longer
+    def _hosts(self) -> HostViews[Cell]:
+        if self._views is None:
+            self._views = HostViews(self.bindings)
+        return self._views
+
+    def at(self, host: str) -> Cell:
+        """Return what is left of this cell for a client host."""
+        if not self.mask & HOSTED:
+            return self
+        views = self._hosts()
+        view = views.get(host)
+        if view is None:
+            view = views.keep(host, self._view(host))
         return view
+
+    def _view(self, host: str) -> Cell:
+        return view_of(self.bindings_at(host))
+
+
+def view_of(bindings: list[AclBinding]) -> Cell:
+    """Return a cell of those bindings of a pattern that speak of one host."""
+    if not bindings:
+        return NOTHING
+    view = PatternCell(bindings[0])
+    for binding in bindings[1:]:
+        view.add(binding)
+    view.mask &= ~HOSTED
+    return view

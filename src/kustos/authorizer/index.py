@@ -4,31 +4,41 @@ Kafka walks a tree sorted by resource and looks at every entry on every matching
 for. Here a question touches only what speaks of its principal (and of `User:*`): one dictionary look-up
 for the literal name, one bisection for the prefixes, one cell for the wildcard. A change touches one
 principal's node on one resource type.
+
+Who reads the index as a whole walks `AclIndex.nodes` and `every`, and of each node `literals`,
+`prefixes.by_name` and `wildcard`; their cells tell `own_mask` (with HOSTED it may say too much, and the
+hosts have the word) and `bindings`.
 """
 
 from bisect import bisect_right
+from collections.abc import Iterable
 
 from kustos.acl import EVERY_PRINCIPAL, WILDCARD, AclBinding, AclOperation, PatternType, ResourceType
-from kustos.authorizer.cells import ALLOWS, DECIDES, DENIES, HOSTED, Cell, EntryOrder, PrefixCell, entry_order
+from kustos.authorizer.cells import NOTHING, Cell, PatternCell
 from kustos.authorizer.coverage import Coverage
-from kustos.authorizer.errors import DuplicateAclError, InvalidAclError
-from kustos.authorizer.prefixes import PrefixTable
+from kustos.authorizer.errors import InvalidAclError
+from kustos.authorizer.joints import Joint, visit_order
+from kustos.authorizer.prefixes import PrefixCell, PrefixTable
 from kustos.authorizer.spi import Decision
+
+__all__ = ["AclIndex", "Node", "visit_order"]
 
 
 class Node:
     """All that is said of one principal on one resource type.
 
-    `stamp` is the version of the index at the node's last change.
+    `stamp` is the version of the index at the node's last change. `by_type` is the memory of
+    `decide_by_type`.
     """
 
-    __slots__ = ("literals", "prefixes", "stamp", "wildcard")
+    __slots__ = ("by_type", "literals", "prefixes", "stamp", "wildcard")
 
     def __init__(self) -> None:
-        self.literals: dict[str, Cell] = {}
+        self.literals: dict[str, PatternCell] = {}
         self.prefixes = PrefixTable()
-        self.wildcard: Cell | None = None
+        self.wildcard: PatternCell | None = None
         self.stamp = 0
+        self.by_type: dict[tuple[AclOperation, str], tuple[tuple[int, int], Decision | None]] | None = None
 
     @property
     def is_empty(self) -> bool:
@@ -40,121 +50,57 @@ class Node:
         """Whether neither a prefix nor `*` is spoken of."""
         return not self.prefixes.by_name and self.wildcard is None
 
-    def cell_of(self, binding: AclBinding) -> Cell | None:
-        """Return the cell in which a binding lives or would live."""
-        name = binding.pattern.name
-        if binding.pattern.pattern_type is not PatternType.LITERAL:
-            return self.prefixes.by_name.get(name)
-        return self.wildcard if name == WILDCARD else self.literals.get(name)
-
     def add(self, binding: AclBinding) -> None:
         """Take in a binding; raise `DuplicateAclError` if it is there."""
-        name = binding.pattern.name
-        cell = self.cell_of(binding)
-        if cell is not None and cell.holds(binding):
-            raise DuplicateAclError(f"ACL `{binding.audit_text()}` is there already, under another id")
-        if binding.pattern.pattern_type is not PatternType.LITERAL:
-            self.prefixes.add(name, binding)
-        elif cell is not None:
-            cell.with_binding(binding)
+        pattern = binding.pattern
+        if pattern.pattern_type is not PatternType.LITERAL:
+            self.prefixes.add(binding)
+            return
+        name = pattern.name
+        cell = self.wildcard if name == WILDCARD else self.literals.get(name)
+        if cell is not None:
+            cell.add(binding)
         elif name == WILDCARD:
-            self.wildcard = Cell(binding)
+            self.wildcard = PatternCell(binding)
         else:
-            self.literals[name] = Cell(binding)
+            self.literals[name] = PatternCell(binding)
 
     def remove(self, binding: AclBinding) -> None:
         """Give up a binding that is there."""
-        name = binding.pattern.name
-        if binding.pattern.pattern_type is not PatternType.LITERAL:
-            self.prefixes.remove(name, binding)
+        pattern = binding.pattern
+        if pattern.pattern_type is not PatternType.LITERAL:
+            self.prefixes.remove(binding)
             return
+        name = pattern.name
         cell = self.wildcard if name == WILDCARD else self.literals[name]
         if cell is None:
             raise KeyError(name)
-        cell.without_binding(binding)
-        if not cell.bindings:
+        if cell.remove(binding):
             if name == WILDCARD:
                 self.wildcard = None
             else:
                 del self.literals[name]
 
-    def find(self, name: str, operation: AclOperation, host: str) -> Decision | None:
-        """Return what this node alone decides, None if nothing matches."""
-        literal = self.literals.get(name)
-        wildcard = self.wildcard
+    def find(self, name: str) -> Cell:
+        """Return a cell of all that is said of a name, `NOTHING` if it is nothing."""
+        literal: Cell | None = self.literals.get(name)
         prefix: PrefixCell | None = None
         prefixes = self.prefixes
         if prefixes.cells:
-            # `longest`, written out: this is the hottest line of all
+            # `longest`, written out: these are the hottest lines of all
             prefix = prefixes.cells[bisect_right(prefixes.names, name)]
             while prefix is not None and not name.startswith(prefix.name):
                 prefix = prefix.parent
         elif prefixes.by_name:
             prefix = prefixes.longest(name)
+        wildcard = self.wildcard
         if wildcard is not None and name[:1] == WILDCARD:
             # Kafka's scan for `*` skips literals that are a true prefix of the name
             literal = wildcard if name == WILDCARD else literal
             wildcard = None
-        decides = DECIDES[operation]
         if wildcard is None and (literal is None or prefix is None):
-            # one cell at most has a say, and mostly it has one thing to say
-            only = literal or prefix
-            if only is None or not only.mask & decides:
-                return None
-            if only.sole is not None:
-                return only.sole
-            if not only.mask & HOSTED:
-                denied = DENIES[operation]
-                return only.decide(denied if only.mask & denied else ALLOWS[operation])
-        mask = 0 if literal is None else literal.mask
-        if prefix is not None:
-            mask |= prefix.mask
-        if wildcard is not None:
-            mask |= wildcard.mask
-        if not mask & decides:
-            return None
-        if mask & HOSTED:
-            views = [None if cell is None else cell.at(host) for cell in (literal, prefix, wildcard)]
-            return decide_in_order(views[0], views[1], views[2], operation)
-        return decide_in_order(literal, prefix, wildcard, operation)
-
-
-def decide_in_order(
-    literal: Cell | None, prefix: Cell | None, wildcard: Cell | None, operation: AclOperation
-) -> Decision | None:
-    """Return the first DENY of these, else their last ALLOW; none of them has HOSTED."""
-    denied, allowed = DENIES[operation], ALLOWS[operation]
-    if literal is not None and literal.mask & denied:
-        return literal.decide(denied)
-    if prefix is not None and prefix.mask & denied:
-        return prefix.decide(denied)
-    if wildcard is not None and wildcard.mask & (denied | allowed):
-        return wildcard.decide(denied if wildcard.mask & denied else allowed)
-    if prefix is not None and prefix.mask & allowed:
-        return prefix.decide(allowed)
-    if literal is not None and literal.mask & allowed:
-        return literal.decide(allowed)
-    return None
-
-
-def visit_order(binding: AclBinding, name: str) -> tuple[bool, int, int, EntryOrder]:
-    """Return when Kafka's scan for a name visits a matching binding: the name's own section, then `*`."""
-    pattern = binding.pattern
-    in_wildcard_section = (
-        pattern.name == WILDCARD and pattern.pattern_type is PatternType.LITERAL and name != WILDCARD
-    )
-    return in_wildcard_section, -len(pattern.name), pattern.pattern_type, entry_order(binding)
-
-
-def first_of(own: Decision, every: Decision, name: str) -> Decision:
-    """Return which of two nodes' decisions Kafka's scan ends with: DENY first, then by visit order."""
-    if own.result is not every.result:
-        return every if own.allowed else own
-    mine, theirs = own.rule.binding, every.rule.binding
-    if mine is None or theirs is None:
-        return own
-    is_mine_first = visit_order(mine, name) < visit_order(theirs, name)
-    return own if is_mine_first is not own.allowed else every
+            return literal or prefix or NOTHING
+        return Joint([cell for cell in (literal, prefix, wildcard) if cell is not None])
 
 
 class AclIndex:
@@ -178,20 +124,54 @@ class AclIndex:
         coverage = self._coverage.get(resource_type)
         return coverage is not None and coverage.covers(name)
 
+    def load(self, bindings: Iterable[AclBinding], stamp: int) -> None:
+        """Take in many bindings; raise what `add` raises, with the index no longer to be used."""
+        # one principal's entries are laid down together: a cold decision mostly waits for memory
+        groups: dict[str, list[AclBinding]] = {}
+        for binding in bindings:
+            principal = binding.entry.principal
+            try:
+                groups[principal].append(binding)
+            except KeyError:
+                groups[principal] = [binding]
+        for principal, group in groups.items():
+            by_type = self._nodes_to_change(principal)
+            for binding in group:
+                self._node_to_change(by_type, binding.pattern.resource_type).add(binding)
+            for node in by_type.values():
+                node.stamp = stamp
+            if self.counts_coverage:
+                for binding in group:
+                    self._count(binding, 1)
+
     def add(self, binding: AclBinding, stamp: int) -> None:
         """Take in a binding; raise `DuplicateAclError` or `InvalidAclError` and change nothing."""
-        principal = binding.entry.principal
-        resource_type = binding.pattern.resource_type
-        if ":" not in principal:
-            raise InvalidAclError(f"principal `{principal}` of an ACL has no type, write it as `User:name`")
-        by_type = self._nodes.setdefault(principal, {})
-        node = by_type.get(resource_type)
-        if node is None:
-            node = by_type[resource_type] = Node()
+        by_type = self._nodes_to_change(binding.entry.principal)
+        node = self._node_to_change(by_type, binding.pattern.resource_type)
         node.add(binding)
         node.stamp = stamp
         if self.counts_coverage:
-            self._coverage.setdefault(resource_type, Coverage()).count(binding, 1)
+            self._count(binding, 1)
+
+    def _nodes_to_change(self, principal: str) -> dict[ResourceType, Node]:
+        by_type = self._nodes.get(principal)
+        if by_type is None:
+            if ":" not in principal:
+                raise InvalidAclError(
+                    f"principal `{principal}` of an ACL has no type, write it as `User:name`"
+                )
+            by_type = self._nodes[principal] = {}
+        return by_type
+
+    @staticmethod
+    def _node_to_change(by_type: dict[ResourceType, Node], resource_type: ResourceType) -> Node:
+        node = by_type.get(resource_type)
+        if node is None:
+            node = by_type[resource_type] = Node()
+        return node
+
+    def _count(self, binding: AclBinding, step: int) -> None:
+        self._coverage.setdefault(binding.pattern.resource_type, Coverage()).count(binding, step)
 
     def remove(self, binding: AclBinding, stamp: int) -> None:
         """Give up a binding that is there."""
@@ -202,7 +182,7 @@ class AclIndex:
         node.remove(binding)
         node.stamp = stamp
         if self.counts_coverage:
-            self._coverage[resource_type].count(binding, -1)
+            self._count(binding, -1)
         if node.is_empty:
             del by_type[resource_type]
             if not by_type and by_type is not self.every:

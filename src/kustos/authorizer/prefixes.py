@@ -6,9 +6,87 @@ change touches the prefixes that begin with the changed one and no other.
 """
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
 
 from kustos.acl import AclBinding
-from kustos.authorizer.cells import PrefixCell
+from kustos.authorizer.cells import EVERY_ALLOW, NOTHING, Cell, PatternCell, view_of
+from kustos.authorizer.spi import Decision
+
+
+class PrefixCell(PatternCell):
+    """A cell of a PREFIXED pattern, linked to the next shorter prefix of its name.
+
+    `mask` is the sum of its own bits and those of all shorter prefixes; `own_mask` its own alone.
+    """
+
+    __slots__ = ("_own_mask", "name", "parent")
+
+    def __init__(self, binding: AclBinding) -> None:
+        super().__init__(binding)
+        self._own_mask = self.mask
+        self.name = binding.pattern.name
+        self.parent: PrefixCell | None = None
+
+    @property
+    def own_mask(self) -> int:
+        """The bits of the cell's own bindings."""
+        return self._own_mask
+
+    def _grow(self, mask: int) -> None:
+        self._own_mask |= mask
+        self.mask |= mask
+
+    def _shrink(self, mask: int) -> None:
+        self._own_mask = mask
+        self.inherit()
+
+    def inherit(self) -> None:
+        """Take in the bits of the shorter prefixes, which must have done so before."""
+        self.mask = self._own_mask if self.parent is None else self._own_mask | self.parent.mask
+        self.forget()
+
+    def chain(self) -> Iterator["PrefixCell"]:
+        """Yield this cell and those of all shorter prefixes, longest first (Kafka's order)."""
+        cell: PrefixCell | None = self
+        while cell is not None:
+            yield cell
+            cell = cell.parent
+
+    def _is_single(self) -> bool:
+        return self.parent is None and super()._is_single()
+
+    def _decision(self, bit: int) -> Decision:
+        having = [cell for cell in self.chain() if cell.own_mask & bit]
+        cell = having[-1] if bit <= EVERY_ALLOW else having[0]
+        return super(PrefixCell, cell)._decision(bit)
+
+    def _view(self, host: str) -> Cell:
+        view: PrefixView | None = None
+        # shortest first and no recursion: names, so chains too, can be thousands of characters long
+        for cell in reversed(list(self.chain())):
+            own = view_of(cell.bindings_at(host))
+            if own is not NOTHING:
+                view = PrefixView(own, view)
+        return view or NOTHING
+
+
+class PrefixView(Cell):
+    """What is left of a prefix and all shorter ones for one client host."""
+
+    __slots__ = ("_own", "_shorter")
+
+    def __init__(self, own: Cell, shorter: "PrefixView | None") -> None:
+        super().__init__(own.mask if shorter is None else own.mask | shorter.mask)
+        self._own = own
+        self._shorter = shorter
+
+    def _decision(self, bit: int) -> Decision:
+        found: Cell | None = None
+        view: PrefixView | None = self
+        while view is not None and (found is None or bit <= EVERY_ALLOW):
+            found = view._own if view._own.mask & bit else found
+            view = view._shorter
+        return (found or NOTHING).decide(bit)
 
 
 class PrefixTable:
@@ -16,7 +94,7 @@ class PrefixTable:
 
     `names` are sorted, and `cells[i]` is the cell of `names[i - 1]`: so `cells[bisect_right(names, name)]`
     is where a search begins, None if every name is greater. Links are made at the first search, so that
-    bulk loading sorts only once; until then both lists are empty and that look-up raises IndexError.
+    bulk loading sorts only once; until then both lists are empty.
     """
 
     __slots__ = ("by_name", "cells", "names")
@@ -28,22 +106,24 @@ class PrefixTable:
 
     def longest(self, name: str) -> PrefixCell | None:
         """Return the cell of the longest prefix of a name."""
-        if not self.cells:
-            self.link()
-        cell = self.cells[bisect_right(self.names, name)]
+        cells = self.cells
+        if not cells:
+            cells = self.link()
+        cell = cells[bisect_right(self.names, name)]
         while cell is not None and not name.startswith(cell.name):
             cell = cell.parent
         return cell
 
-    def add(self, name: str, binding: AclBinding) -> None:
-        """Take in a binding that is not there yet."""
+    def add(self, binding: AclBinding) -> None:
+        """Take in a binding; raise `DuplicateAclError` if it is there."""
+        name = binding.pattern.name
         cell = self.by_name.get(name)
         if cell is not None:
-            cell.with_binding(binding)
+            cell.add(binding)
             if self.cells:
                 self._relink(bisect_left(self.names, name), cell, cell, cell)
             return
-        fresh = PrefixCell(name, binding)
+        fresh = PrefixCell(binding)
         if self.cells:
             fresh.parent = self.longest(name)
             position = bisect_left(self.names, name)
@@ -53,20 +133,21 @@ class PrefixTable:
             self._relink(position, fresh, fresh.parent, fresh)
         self.by_name[name] = fresh
 
-    def remove(self, name: str, binding: AclBinding) -> None:
+    def remove(self, binding: AclBinding) -> None:
         """Give up a binding that is there."""
+        name = binding.pattern.name
         cell = self.by_name[name]
-        cell.without_binding(binding)
-        if not cell.bindings:
+        is_empty = cell.remove(binding)
+        if is_empty:
             del self.by_name[name]
         if not self.cells:
             return
         position = bisect_left(self.names, name)
-        if cell.bindings:
-            self._relink(position, cell, cell, cell)
-        else:
+        if is_empty:
             self._relink(position, cell, cell, cell.parent)
             del self.names[position], self.cells[position + 1]
+        else:
+            self._relink(position, cell, cell, cell)
 
     def _relink(
         self, position: int, changed: PrefixCell, old: PrefixCell | None, new: PrefixCell | None
@@ -80,8 +161,8 @@ class PrefixTable:
                 cell.parent = new
             cell.inherit()
 
-    def link(self) -> None:
-        """Sort the names and find each one's next shorter prefix."""
+    def link(self) -> list[PrefixCell | None]:
+        """Sort the names, find each one's next shorter prefix, and return `cells`."""
         self.names = sorted(self.by_name)
         self.cells = [None]
         above: PrefixCell | None = None
@@ -93,3 +174,4 @@ class PrefixTable:
             cell.inherit()
             self.cells.append(cell)
             above = cell
+        return self.cells

@@ -1,15 +1,20 @@
 """One principal on one host: what the gateway asks, thousands of times a second.
 
-A session keeps its answers, for as long as the index has the version that gave them. Every question
-compares versions first, so no answer is ever older than the last change applied.
+A session keeps, for each name it was asked about, the cell in which all that is said of it comes
+together: every operation is then one look at the cell's bits. It keeps them for as long as the index has
+the version that gave them. Every question compares versions first, so no answer is ever older than the
+last change applied.
 """
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Final, cast
 
 from kustos.acl import EVERY_PRINCIPAL, AclOperation, KafkaPrincipal, ResourceType
-from kustos.authorizer.by_type import PROBED_NAME, ByTypeQuestion
-from kustos.authorizer.cells import DECIDES, Cell
-from kustos.authorizer.index import Node, first_of
+from kustos.authorizer.by_type import PROBED_NAME, decide_by_type
+from kustos.authorizer.cells import ALLOWS, DECIDES, DENIES, EVERY_ALLOW, HOSTED, NOTHING, Cell
+from kustos.authorizer.index import Node
+from kustos.authorizer.joints import Pair
 from kustos.authorizer.spi import (
     AuthorizationResult,
     AuthorizerNotReadyError,
@@ -26,18 +31,29 @@ SUPER_USER: Final = Decision(AuthorizationResult.ALLOWED, Rule(RuleKind.SUPER_US
 DEFAULT_ALLOW: Final = Decision(AuthorizationResult.ALLOWED, Rule(RuleKind.DEFAULT_ALLOW))
 DEFAULT_DENY: Final = Decision(AuthorizationResult.DENIED, Rule(RuleKind.DEFAULT_DENY))
 
-SESSION_DECISIONS_MAX: Final = 4096
-"""Decisions that one session keeps, less than 2 MB: more names than most principals ever touch."""
+EVERYTHING: Final = Cell(EVERY_ALLOW, DEFAULT_ALLOW)
+"""What is said of a name that no ACL speaks of, where that is enough."""
+
+SESSION_NAMES_MAX: Final = 4096
+"""Names that one session and type keep, mostly less than 1 MB: more than most principals ever touch."""
 
 KEPT_NAME_CHARACTERS_MAX: Final = 255
-"""Decisions on longer names are not kept (topics have at most 249), so that they cannot fill memory."""
-
-_Nodes = tuple[Node | None, Node | None, dict[str, Cell] | None]
-"""A principal's own node, that of `User:*`, and the literals if there is nothing else in either."""
-
-_NO_LITERALS: Final[dict[str, Cell]] = {}
+"""Longer names are not kept (topics have at most 249), so that they cannot fill memory."""
 
 _RESOURCE_TYPES: Final = frozenset(ResourceType) - {ResourceType.UNKNOWN, ResourceType.ANY}
+
+
+View = tuple[dict[str, Cell], Callable[[str], Cell] | None]
+"""The cells of names, and how those are found that are not there; None if nothing is said of them."""
+
+
+def find_in_both(own: Node | None, every: Node | None, name: str) -> Cell:
+    """Return a cell of what is said of a name to a principal and to everybody."""
+    mine = NOTHING if own is None else own.find(name)
+    theirs = NOTHING if every is None else every.find(name)
+    if mine is NOTHING or theirs is NOTHING:
+        return theirs if mine is NOTHING else mine
+    return Pair(mine, theirs, name)
 
 
 class AuthorizerSession:
@@ -48,13 +64,11 @@ class AuthorizerSession:
 
     __slots__ = (
         "_authorizer",
-        "_by_type",
-        "_decisions",
         "_default",
-        "_fixed",
-        "_nodes",
+        "_is_super_user",
         "_principal_text",
         "_version",
+        "_views",
         "host",
         "principal",
     )
@@ -70,11 +84,9 @@ class AuthorizerSession:
         self._principal_text = "" if ":" in principal.principal_type else str(principal)
         self._authorizer = authorizer
         self._version = -1
-        self._fixed: Decision | None = None
-        self._default: Decision | None = None
-        self._nodes: dict[ResourceType, _Nodes] = {}
-        self._decisions: dict[tuple[str, AclOperation, ResourceType], Decision] = {}
-        self._by_type: dict[tuple[AclOperation, ResourceType], tuple[tuple[int, ...], Decision | None]] = {}
+        self._is_super_user = False
+        self._default = DEFAULT_DENY
+        self._views: dict[ResourceType, View] = {}
 
     def decide(self, operation: AclOperation, resource_type: ResourceType, name: str) -> Decision:
         """Return the decision on one named resource.
@@ -86,40 +98,33 @@ class AuthorizerSession:
             self._refresh()
         try:
             decides = DECIDES[operation]
-            own, every, literals = self._nodes[resource_type]
+            known, find = self._views[resource_type]
         except KeyError:
-            decides = self._open(operation, resource_type)
-            own, every, literals = self._nodes[resource_type]
-        if literals is not None:
-            # one look-up finds all there is: the index is as fast as a table of decisions would be
-            cell = literals.get(name)
-            if cell is None or not cell.mask & decides:
-                if self._default is not None:
-                    return self._default
-            elif cell.sole is not None:
-                return cell.sole
-        key = (name, operation, resource_type)
-        decision = self._decisions.get(key)
-        if decision is not None:
-            return decision
-        if every is None:
-            decision = None if own is None else own.find(name, operation, self.host)
-        else:
-            decision = self._search(own, every, operation, name)
-        if decision is None:
-            decision = self._default or self._authorizer.default_decision(resource_type, name)
-        if len(self._decisions) >= SESSION_DECISIONS_MAX:
-            self._decisions.clear()
-        if len(name) <= KEPT_NAME_CHARACTERS_MAX:
-            self._decisions[key] = decision
-        return decision
+            known, find = self._open(operation, resource_type)
+            decides = DECIDES[operation]
+        cell = known.get(name)
+        if cell is None:
+            if find is None:
+                return self._default
+            cell = find(name)
+            if cell.mask & HOSTED:
+                cell = cell.at(self.host)
+            if len(known) >= SESSION_NAMES_MAX:
+                known.clear()
+            if len(name) <= KEPT_NAME_CHARACTERS_MAX:
+                known[name] = cell
+        if cell.mask & decides:
+            return cell.sole or self._choose(cell, operation)
+        return self._default
 
-    def _search(self, own: Node | None, every: Node, operation: AclOperation, name: str) -> Decision | None:
-        mine = None if own is None else own.find(name, operation, self.host)
-        theirs = every.find(name, operation, self.host)
-        if mine is None or theirs is None:
-            return mine or theirs
-        return first_of(mine, theirs, name)
+    def _choose(self, cell: Cell, operation: AclOperation) -> Decision:
+        denied, allowed = DENIES[operation], ALLOWS[operation]
+        if cell.mask & HOSTED:
+            # it stands in the index itself, where it speaks to every host
+            cell = cell.at(self.host)
+            if not cell.mask & (denied | allowed):
+                return self._default
+        return cell.decide(denied if cell.mask & denied else allowed)
 
     def decide_by_resource_type(self, operation: AclOperation, resource_type: ResourceType) -> Decision:
         """Return whether at least one resource of the type allows it, with an ACL that says so.
@@ -129,47 +134,53 @@ class AuthorizerSession:
         decision = self.decide(operation, resource_type, PROBED_NAME)
         if decision.allowed:
             return decision
-        own, every, _ = self._nodes[resource_type]
-        stamps = (0 if own is None else own.stamp, 0 if every is None else every.stamp)
-        known = self._by_type.get((operation, resource_type))
-        if known is None or known[0] != stamps:
-            nodes = tuple([node for node in (own, every) if node is not None])
-            known = (stamps, ByTypeQuestion(operation, self.host, nodes).answer())
-            self._by_type[operation, resource_type] = known
-        return known[1] or DEFAULT_DENY
+        own, every = self._nodes(resource_type)
+        return decide_by_type(own, every, operation, self.host) or DEFAULT_DENY
 
-    def _open(self, operation: AclOperation, resource_type: ResourceType) -> int:
-        """Look up the nodes for a question of a kind that was not asked before."""
+    def _open(self, operation: AclOperation, resource_type: ResourceType) -> View:
+        """Look up what there is for a question of a kind that was not asked before."""
         if resource_type not in _RESOURCE_TYPES:
             raise InvalidActionError(f"resource type `{resource_type}` cannot be asked about, name one")
         if operation not in DECIDES:
             raise InvalidActionError(f"operation `{operation}` cannot be asked about, name one")
-        self._nodes[resource_type] = self._look_up(resource_type)
-        return DECIDES[operation]
+        view = self._views[resource_type] = self._view(resource_type)
+        return view
 
-    def _look_up(self, resource_type: ResourceType) -> _Nodes:
-        if self._fixed is not None:
-            return None, None, _NO_LITERALS
+    def _view(self, resource_type: ResourceType) -> View:
+        own, every = self._nodes(resource_type)
+        covers = self._authorizer.index.covers
+        if not self._is_super_user and self._authorizer.allow_everyone_if_no_acl_found:
+
+            def find(name: str) -> Cell:
+                cell = find_in_both(own, every, name)
+                return EVERYTHING if cell is NOTHING and not covers(resource_type, name) else cell
+
+            return {}, find
+        if own is not None and every is not None:
+            return {}, partial(find_in_both, own, every)
+        only = own or every
+        if only is None:
+            return {}, None
+        if only.has_only_literals:
+            # the index itself is as fast as a memory would be; it is only read
+            return cast("dict[str, Cell]", only.literals), None
+        return {}, only.find
+
+    def _nodes(self, resource_type: ResourceType) -> tuple[Node | None, Node | None]:
+        """Return what is said of the principal itself and what is said of everybody."""
+        if self._is_super_user:
+            return None, None
         index = self._authorizer.index
-        own = index.nodes(self._principal_text).get(resource_type)
-        every = index.every.get(resource_type)
-        if own is None or every is None:
-            only = own or every
-            if only is None:
-                return None, None, _NO_LITERALS
-            if only.has_only_literals:
-                return own, every, only.literals
-        return own, every, None
+        return index.nodes(self._principal_text).get(resource_type), index.every.get(resource_type)
 
     def _refresh(self) -> None:
         """Forget what a change may have changed; not ready, the next question comes here again."""
         authorizer = self._authorizer
         self._version = -1
-        self._decisions.clear()
-        self._nodes.clear()
-        self._fixed = SUPER_USER if str(self.principal) in authorizer.super_users else None
-        if self._fixed is None and not authorizer.is_ready:
+        self._views.clear()
+        self._is_super_user = str(self.principal) in authorizer.super_users
+        if not self._is_super_user and not authorizer.is_ready:
             raise AuthorizerNotReadyError("the ACLs are not loaded yet, ask again when they are")
-        # a super user has no nodes (see _look_up), so that this default answers every question
-        self._default = self._fixed or (None if authorizer.allow_everyone_if_no_acl_found else DEFAULT_DENY)
+        # a super user has no nodes (see _nodes), so that this default answers every question
+        self._default = SUPER_USER if self._is_super_user else DEFAULT_DENY
         self._version = authorizer.version

@@ -27,7 +27,8 @@ from kustos.acl import (
 )
 from kustos.authorizer.errors import DuplicateAclIdError, UnknownAclIdError
 from kustos.authorizer.index import AclIndex
-from kustos.authorizer.session import DEFAULT_ALLOW, DEFAULT_DENY, AuthorizerSession
+from kustos.authorizer.loading import bindings_by_id, collector_at_rest
+from kustos.authorizer.session import AuthorizerSession
 from kustos.authorizer.spi import Action, AuthorizableRequestContext, Decision
 
 KEPT_SESSIONS_MAX: Final = 1024
@@ -52,10 +53,6 @@ def _check_super_users(principals: frozenset[str]) -> None:
             raise AclValueError(f"super user `{principal}` would be everybody, name each super user")
 
 
-def _principal_of(binding: AclBinding) -> str:
-    return binding.entry.principal
-
-
 class StandardAuthorizer:
     """Decides as Kafka's authorizer of that name does; implements `Authorizer`.
 
@@ -75,7 +72,8 @@ class StandardAuthorizer:
         self.is_ready = False
         self.version = 0
         self.index = AclIndex(counts_coverage=allow_everyone_if_no_acl_found)
-        self._bindings: dict[UUID, AclBinding] = {}
+        # ids as integers: a UUID weighs twice as much and hashes in Python
+        self._bindings: dict[int, AclBinding] = {}
         self._sessions: dict[tuple[str, str, str], AuthorizerSession] = {}
 
     def reconfigure(self, *, super_users: frozenset[str], allow_everyone_if_no_acl_found: bool) -> None:
@@ -89,33 +87,30 @@ class StandardAuthorizer:
 
     def load_snapshot(self, acls: Iterable[tuple[UUID, AclBinding]]) -> None:
         """Replace every ACL at once; on `AclFaultError` the old ones stay in force."""
-        bindings: dict[UUID, AclBinding] = {}
-        for acl_id, binding in acls:
-            if acl_id in bindings:
-                raise DuplicateAclIdError(f"snapshot has two ACLs with id `{acl_id}`")
-            bindings[acl_id] = binding
-        self.index = self._compile(bindings.values(), counts_coverage=self.allow_everyone_if_no_acl_found)
+        with collector_at_rest():
+            bindings = bindings_by_id(acls)
+            counts_coverage = self.allow_everyone_if_no_acl_found
+            self.index = self._compile(bindings.values(), counts_coverage=counts_coverage)
         self._bindings = bindings
         self.version += 1
 
     def _compile(self, bindings: Iterable[AclBinding], *, counts_coverage: bool) -> AclIndex:
         index = AclIndex(counts_coverage=counts_coverage)
-        # one principal's entries are laid down together: a cold decision mostly waits for memory
-        for binding in sorted(bindings, key=_principal_of):
-            index.add(binding, self.version + 1)
+        index.load(bindings, self.version + 1)
         return index
 
     def add_acl(self, acl_id: UUID, binding: AclBinding) -> None:
         """Put one more ACL in force; raise `AclFaultError` and change nothing if it cannot be."""
-        if acl_id in self._bindings:
+        number = acl_id.int
+        if number in self._bindings:
             raise DuplicateAclIdError(f"an ACL with id `{acl_id}` is there already")
         self.index.add(binding, self.version + 1)
-        self._bindings[acl_id] = binding
+        self._bindings[number] = binding
         self.version += 1
 
     def remove_acl(self, acl_id: UUID) -> AclBinding:
         """Take the ACL with this id out of force and return it; raise `UnknownAclIdError`."""
-        binding = self._bindings.pop(acl_id, None)
+        binding = self._bindings.pop(acl_id.int, None)
         if binding is None:
             raise UnknownAclIdError(f"no ACL has the id `{acl_id}`")
         self.version += 1
@@ -168,9 +163,3 @@ class StandardAuthorizer:
                 del self._sessions[next(iter(self._sessions))]
             self._sessions[key] = session
         return session
-
-    def default_decision(self, resource_type: ResourceType, name: str) -> Decision:
-        """Return what holds where no ACL matches."""
-        if self.allow_everyone_if_no_acl_found and not self.index.covers(resource_type, name):
-            return DEFAULT_ALLOW
-        return DEFAULT_DENY

@@ -1,0 +1,115 @@
+"""The entries of a cell by the hosts that they name, so that one client host is one look-up.
+
+A cell can name ten thousand addresses and ranges. An address is looked up as a text, and the ranges that
+hold it by its leading bits: one look-up for each prefix length that occurs.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Final, Generic, TypeVar
+
+from kustos.acl import WILDCARD, AclBinding, AclValueError, HostRange, host_matches
+
+HOST_VIEWS_MAX: Final = 256
+"""Per-host views that one cell keeps; more distinct client hosts start the memory anew."""
+
+PARSED_CLIENTS_MAX: Final = 4096
+"""Client addresses kept as numbers: one is looked at by many cells, and a number weighs little."""
+
+View = TypeVar("View")
+
+
+class HostViews(Generic[View]):
+    """Bindings of one pattern by host, with what was made of them for some client hosts."""
+
+    __slots__ = ("_by_host", "_networks", "_sizes", "_views")
+
+    def __init__(self, bindings: Iterable[AclBinding]) -> None:
+        self._by_host: dict[str, list[AclBinding]] = {}
+        # a network is its address size, how many bits of a host it leaves open, and the bits before
+        self._networks: dict[tuple[int, int, int], list[str]] = {}
+        self._sizes: Counter[tuple[int, int]] = Counter()
+        self._views: dict[str, View] = {}
+        for binding in bindings:
+            self.add(binding)
+
+    def add(self, binding: AclBinding) -> None:
+        """Take in a binding."""
+        host = binding.entry.host
+        known = self._by_host.get(host)
+        if known is not None:
+            known.append(binding)
+            return
+        self._by_host[host] = [binding]
+        network = _network_of(host)
+        if network is not None:
+            self._networks.setdefault(network, []).append(host)
+            self._sizes[network[:2]] += 1
+
+    def remove(self, binding: AclBinding) -> None:
+        """Give up a binding that is there."""
+        host = binding.entry.host
+        known = self._by_host[host]
+        known.remove(binding)
+        if known:
+            return
+        del self._by_host[host]
+        network = _network_of(host)
+        if network is not None:
+            self._networks[network].remove(host)
+            self._sizes[network[:2]] -= 1
+            if not self._networks[network]:
+                del self._networks[network]
+            if not self._sizes[network[:2]]:
+                del self._sizes[network[:2]]
+
+    def matching(self, host: str) -> list[AclBinding]:
+        """Return the bindings that speak of a client host, in no set order."""
+        patterns = {WILDCARD: None, host: None}
+        address = _address_of(host) if self._sizes else None
+        if address is not None:
+            bits, number = address
+            for size, open_bits in self._sizes:
+                network = (size, open_bits, number >> open_bits)
+                if size == bits and network in self._networks:
+                    # the last word is that of the rule itself, which knows of addresses in no range
+                    ranges = self._networks[network]
+                    patterns.update(dict.fromkeys(text for text in ranges if host_matches(text, host)))
+        return [binding for pattern in patterns for binding in self._by_host.get(pattern, ())]
+
+    def get(self, host: str) -> View | None:
+        """Return what was made for a client host."""
+        return self._views.get(host)
+
+    def keep(self, host: str, view: View) -> View:
+        """Keep what was made for a client host, and return it."""
+        if len(self._views) >= HOST_VIEWS_MAX:
+            self._views.clear()
+        self._views[host] = view
+        return view
+
+    def forget(self) -> None:
+        """Forget what was made; the bindings stay."""
+        self._views.clear()
+
+
+def _range_of(text: str) -> HostRange | None:
+    try:
+        return HostRange.parse(text)
+    except AclValueError:
+        return None
+
+
+def _network_of(pattern: str) -> tuple[int, int, int] | None:
+    found = _range_of(pattern) if "/" in pattern else None
+    if found is None:
+        return None
+    open_bits = (found.highest - found.lowest).bit_length()
+    return found.bits, open_bits, found.highest >> open_bits
+
+
+@lru_cache(maxsize=PARSED_CLIENTS_MAX)
+def _address_of(host: str) -> tuple[int, int] | None:
+    found = _range_of(f"{host}/{128 if ':' in host else 32}")
+    return None if found is None else (found.bits, found.highest)
