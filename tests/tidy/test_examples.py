@@ -17,6 +17,12 @@ def test_the_page_on_deciding_shows_the_example_and_what_it_prints() -> None:
     assert run.stdout == printed
 
 
+def test_the_page_on_custom_authorizers_shows_the_example_whole() -> None:
+    page = (ROOT / "docs" / "how-to" / "custom-authorizer.md").read_text()
+    [code] = re.findall(r'```python title="examples/team_authorizer.py"\n(.*?)```', page, re.DOTALL)
+    assert code == (ROOT / "examples" / "team_authorizer.py").read_text()
+
+
 def test_the_front_door_opens_on_every_name_it_lists() -> None:
     import kustos
 

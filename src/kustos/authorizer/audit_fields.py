@@ -42,7 +42,12 @@ AUDIT_FIELDS: Final[tuple[AuditField, ...]] = (
     AuditField("resource_name", "string", True, "name asked about; null asks for any of the type"),
     AuditField("operation", "string", False, "READ, WRITE, ..."),
     AuditField("decision", "string", False, "ALLOWED, DENIED or ERROR (which denies)"),
-    AuditField("rule.kind", "string", False, "SuperUser, DefaultAllow, DefaultDeny, MatchingAcl or Error"),
+    AuditField(
+        "rule.kind",
+        "string",
+        False,
+        "SuperUser, DefaultAllow, DefaultDeny, MatchingAcl, CustomAuthorizer or Error",
+    ),
     AuditField("rule.resource_type", "string", True, "of the deciding ACL"),
     AuditField("rule.resource_name", "string", True, "of the deciding ACL"),
     AuditField("rule.pattern_type", "string", True, "of the deciding ACL: LITERAL or PREFIXED"),
