@@ -106,8 +106,13 @@ class NameSet:
             return f"{many} of every name"
         if self == WILDCARD_NAMES:
             return f"{many} of every name that `*` stands for"
-        literals = [str(term.site) for term in self.terms() if term.site.is_literal]
-        phrases = [_phrase(term, many) for term in self.terms() if not term.site.is_literal]
+        terms = list(self.terms())
+        prefixes = [term for term in terms if not term.site.is_literal]
+        plain = [quoted(term.site.name) for term in prefixes if not term.without]
+        phrases = [_phrase(term, many) for term in prefixes if term.without]
+        if plain:
+            phrases.append(f"{many} that begin with {listed(plain, 'or')}")
+        literals = [str(term.site) for term in terms if term.site.is_literal]
         if literals:
             phrases.append(f"{noun if len(literals) == 1 else many} {listed(literals, 'and')}")
         return listed(phrases, "and")
@@ -123,8 +128,6 @@ class NameSet:
 
 def _phrase(term: NameTerm, many: str) -> str:
     begins = f"that begin with `{term.site.name}`" if term.site.name else "of every name"
-    if not term.without:
-        return f"{many} {begins}"
     prefixes = [quoted(site.name) for site in term.without if not site.is_literal]
     without = [str(site) for site in term.without if site.is_literal]
     if prefixes:

@@ -229,10 +229,10 @@ def _resources(reader: _Reader) -> tuple[ResourceType, tuple[Site, ...]]:
 def _site(reader: _Reader) -> Site:
     is_prefix = reader.skip(frozenset({"under"}))
     token = reader.name("a name, or `under` and a prefix (for all of them write `every topic`)")
+    if token.text == WILDCARD and not is_prefix:
+        raise SentenceError(token.text, "this is the name of nothing, write `every topic`")
     if not token.is_quoted and WILDCARD in token.text:
-        raise SentenceError(
-            token.text, "write `under` and a prefix, or `every topic`; in backticks `*` is a name"
-        )
+        raise SentenceError(token.text, "write `under` and a prefix (put a name that holds `*` in backticks)")
     if is_prefix and not token.text:
         raise SentenceError("under", "the prefix is empty, write `every topic`")
     return Site(token.text, is_literal=not is_prefix)
