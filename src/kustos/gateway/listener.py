@@ -15,7 +15,7 @@ from kustos.client.errors import CannotConnectError, ClientError
 from kustos.gateway.addresses import BrokerPorts, NoPortForBrokerError
 from kustos.gateway.client import ClientConnection, ConnectionSettings
 from kustos.gateway.cluster import Broker, UpstreamCluster, UpstreamUnavailableError
-from kustos.gateway.session import LocalApis, Observer
+from kustos.gateway.session_parts import LocalApis, Observer
 from kustos.protocol import Asker, Decider
 
 LOG: Final = structlog.get_logger("kustos.gateway")

@@ -11,7 +11,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import structlog
 
@@ -19,10 +19,10 @@ from kustos.authorizer import AuthorizableRequestContext
 from kustos.gateway.addresses import NoPortForBrokerError
 from kustos.gateway.cluster import UpstreamCluster, UpstreamUnavailableError
 from kustos.gateway.link import Awaited, UpstreamLink
+from kustos.gateway.session_parts import Gatekeeper, LocalApis, Observer
 from kustos.protocol import (
     Answer,
     Ask,
-    Decided,
     Effect,
     Guard,
     Hangup,
@@ -52,46 +52,6 @@ UNDER_WAY_MAX_BYTES: Final = 16 * 1024 * 1024
 INTERNAL_ERROR: Final = "an internal error, see the log above"
 
 LOG: Final = structlog.get_logger("kustos.gateway")
-
-
-class LocalApis(Protocol):
-    """What kustos answers itself."""
-
-    def serve(self, opened: Opened) -> Message | Coroutine[Any, Any, Message]:
-        """Return the answer to an authorized request, or a coroutine that comes to it."""
-
-
-class Gatekeeper(Protocol):
-    """Who sees the frames that are not requests: those of a re-authentication (KIP-368)."""
-
-    def wants(self, frame: bytes) -> bool:
-        """Whether the frame may be no request; it is then shown when nothing else is under way."""
-
-    def take(self, frame: bytes) -> bool:
-        """Return whether the frame was dealt with."""
-
-
-class Observer(Protocol):
-    """Who is told what happens: the audit log and the metrics."""
-
-    @property
-    def is_full(self) -> bool:
-        """Whether no more can be taken for now; nothing is decided then."""
-
-    def decided(self, context: AuthorizableRequestContext, decided: list[Decided]) -> None:
-        """Decisions were taken for a request."""
-
-    def answered(
-        self,
-        api_key: int,
-        seconds: float,
-        upstream_seconds: float | None = None,
-        held_seconds: float = 0.0,
-    ) -> None:
-        """A request was answered so long after it came, so much of it upstream's (None: not asked).
-
-        `held_seconds` of it the request was held until something was learnt or changed.
-        """
 
 
 @dataclass(slots=True)
