@@ -13,6 +13,7 @@ from kustos.metadata.image.changes import (
     ScramCredentialSet,
 )
 from kustos.metadata.image.image import EMPTY_IMAGE, MetadataImage, ScramKey, acl_record, scram_record
+from kustos.metadata.image.levels import records_at
 from kustos.metadata.image.replay import ImageBuilder, binding_of, image_of
 
 __all__ = [
@@ -33,5 +34,6 @@ __all__ = [
     "acl_record",
     "binding_of",
     "image_of",
+    "records_at",
     "scram_record",
 ]

@@ -159,6 +159,11 @@ class ImageBuilder:
         return FeatureLevelSet(record.name, record.feature_level)
 
     def _set_token(self, record: DelegationTokenRecord) -> Change:
+        for principal in (record.owner, record.requester, *record.renewers):
+            if ":" not in principal:
+                raise ReplayError(
+                    f"the delegation token `{record.token_id}` names `{principal}`, which is no principal"
+                )
         self._map("delegation_tokens")[record.token_id] = record
         return DelegationTokenSet(record)
 
