@@ -15,6 +15,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._acl import AclBinding, AclBindingFilter, AclOperation, AclPermissionType
 from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
 from kio.schema.create_acls.v3.request import AclCreation
+from kio.schema.delete_acls.v3.request import DeleteAclsFilter
 from kio.static.primitive import i8
 
 from testkit.kustos import KustosNode, KustosSettings
@@ -25,7 +26,7 @@ from tests.e2e.scene import Scene
 
 USERS = {name: f"{name}-secret" for name in ("admin", "alice", "bob")}
 PATIENCE_S = 30.0
-METADATA, CREATE_ACLS = 3, 30
+METADATA, DESCRIBE_ACLS, CREATE_ACLS, DELETE_ACLS = 3, 29, 30, 31
 
 
 @pytest.fixture(scope="module")
@@ -195,6 +196,26 @@ def test_a_slow_change_waits_in_the_purgatory_and_holds_up_its_own_connection_on
             for which in ("remote", "local")
         )
         assert remote > local > 0
+
+
+def test_without_an_authorizer_the_acl_requests_are_answered_as_kafka_answers_them(
+    scene: Scene, tmp_path: Path
+) -> None:
+    settings = KustosSettings(protocol="PLAINTEXT", properties={"kustos.authorization.mode": "off"})
+    names = ("resource_name_filter", "principal_filter", "host_filter")
+    codes = ("resource_type_filter", "pattern_type_filter", "operation", "permission_type")
+    every: dict[str, Any] = dict.fromkeys(names) | dict.fromkeys(codes, i8(1))
+    asked: list[tuple[int, dict[str, Any]]] = [
+        (DESCRIBE_ACLS, every),
+        (CREATE_ACLS, {"creations": creation("a")["creations"] * 2}),
+        (DELETE_ACLS, {"filters": (DeleteAclsFilter(**every),)}),
+    ]
+    with KustosNode(tmp_path, scene.direct, settings) as node, ExitStack() as stack:
+        ours, theirs = (stack.enter_context(RawClient(each, "c")) for each in (node.bootstrap, scene.direct))
+        for api_key, fields in asked:
+            answer = ours.ask(api_key, 3, **fields)
+            assert answer == theirs.ask(api_key, 3, **fields)
+            assert "No Authorizer is configured" in repr(answer)
 
 
 def test_kafkas_first_authorizer_serves_the_acl_requests_from_its_file(scene: Scene, tmp_path: Path) -> None:
