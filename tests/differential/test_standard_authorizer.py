@@ -87,7 +87,7 @@ def test_what_is_recorded_is_what_kafka_says_today(oracle: Oracle) -> None:
 
 @pytest.mark.behaviour(
     *("B004", "B006", "B007", "B008", "B009", "B010", "B012", "B013", "B014", "B015", "B016", "B017"),
-    *("B018", "B019", "B026", "B027", "B033", "B071", "B072", "B074", "B078", "B079", "B082", "B083"),
+    *("B018", "B019", "B026", "B027", "B033", "B072", "B074", "B078", "B079", "B082", "B083"),
     *("B084", "B089", "B092", "B093", "B094", "B095", "B096", "B097", "B098", "B099", "B100", "B101"),
 )
 def test_random_worlds_are_decided_alike(seed: int) -> None:

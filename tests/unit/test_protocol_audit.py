@@ -212,6 +212,7 @@ CASES: dict[str, tuple[int, int, dict[str, Any], list[AclBinding], Sequence[Entr
 }
 
 
+@pytest.mark.behaviour("B102", "B103", "B173")
 @pytest.mark.parametrize("case", CASES)
 def test_each_question_is_asked_as_kafka_asks_it(case: str) -> None:
     api_key, version, fields, acls, expected = CASES[case]

@@ -95,6 +95,7 @@ class TestProduce:
 
 
 class TestMetadata:
+    @pytest.mark.behaviour("B133", "B170")
     @pytest.mark.parametrize("version", [1, 4, 9, 12, 13])
     def test_a_name_that_may_not_be_described_is_refused_with_nothing_beside_it(self, version: int) -> None:
         _, answer = ask(connection(READ_ALPHA), 3, version, topics=[{"name": HIDDEN}, {"name": ALPHA}])
@@ -103,6 +104,7 @@ class TestMetadata:
         assert denied.get("topic_id", bytes(16)) == bytes(16)
         assert (kept["name"], kept["error_code"]) == (ALPHA, 0)
 
+    @pytest.mark.behaviour("B112", "B170")
     def test_an_id_that_may_not_be_described_keeps_its_name_secret(self) -> None:
         asked = [{"topic_id": topic_id, "name": None} for topic_id in (IDS[HIDDEN], UNKNOWN_ID, IDS[ALPHA])]
         _, answer = ask(connection(READ_ALPHA), 3, 12, topics=asked)
@@ -117,6 +119,7 @@ class TestMetadata:
         _, answer = ask(connection(READ_ALPHA), 3, 12, topics=asked)
         assert [topic["name"] for topic in answer["topics"]] == [ALPHA]
 
+    @pytest.mark.behaviour("B128", "B133")
     @pytest.mark.parametrize(("version", "all_topics"), [(0, []), (1, None), (12, None)])
     def test_all_topics_are_those_that_may_be_described(self, version: int, all_topics: Any) -> None:
         _, answer = ask(connection(READ_ALPHA), 3, version, topics=all_topics)
@@ -126,6 +129,7 @@ class TestMetadata:
         _, answer = ask(connection(*ALL_ALLOWED), 3, 1, topics=[])
         assert answer["topics"] == []
 
+    @pytest.mark.behaviour("B123")
     @pytest.mark.parametrize("version", [0, 3, 4, 13])
     def test_looking_creates_nothing_without_the_right_to(self, version: int) -> None:
         driver = connection(allow(TOPIC, "fresh-topic", AclOperation.DESCRIBE))
@@ -134,6 +138,7 @@ class TestMetadata:
         assert "fresh-topic" not in driver.model.topics
         assert len(outcome.forwarded) == 1
 
+    @pytest.mark.behaviour("B121", "B122")
     @pytest.mark.parametrize("version", [0, 3, 4, 13])
     @pytest.mark.parametrize("on", [(CLUSTER, CLUSTER_NAME), (TOPIC, "fresh-topic")])
     def test_who_may_create_does_by_looking(self, version: int, on: tuple[ResourceType, str]) -> None:
@@ -166,6 +171,7 @@ class TestMetadata:
         _, answer = ask(connection(), 3, 1, topics=[])
         assert [(b["host"], b["port"]) for b in answer["brokers"]] == [("gateway", 9001)]
 
+    @pytest.mark.behaviour("B152")
     @pytest.mark.parametrize("version", [8, 10])
     def test_cluster_operations_are_none_without_describe(self, version: int) -> None:
         fields = {"topics": [], "include_cluster_authorized_operations": True}
@@ -194,6 +200,7 @@ class TestFetch:
         _, answer = ask(connection(ready=False), 1, 13, replica_id=-1, topics=topics)
         assert (answer["error_code"], answer["responses"]) == (-1, [])
 
+    @pytest.mark.behaviour("B115")
     @pytest.mark.parametrize("version", [4, 12])
     def test_a_follower_needs_the_cluster_not_the_topic(self, version: int) -> None:
         topics = [{"topic": ALPHA, "partitions": [{"partition": 0}]}]
@@ -213,6 +220,7 @@ class TestFetch:
 
 
 class TestGroups:
+    @pytest.mark.behaviour("B171")
     @pytest.mark.parametrize(("version", "top"), [(1, False), (2, True), (7, True)])
     def test_offset_fetch_of_one_group(self, version: int, top: bool) -> None:
         fields = {"group_id": "group-one", "topics": [{"name": ALPHA, "partition_indexes": [0, 1]}]}
@@ -224,6 +232,7 @@ class TestGroups:
             partitions = answer["topics"][0]["partitions"]
             assert [(p["error_code"], p["committed_offset"]) for p in partitions] == [(30, -1)] * 2
 
+    @pytest.mark.behaviour("B132")
     def test_offset_fetch_of_many_groups_judges_each_for_itself(self) -> None:
         describe = allow(GROUP, "group-one", AclOperation.DESCRIBE)
         topics = [{"name": HIDDEN, "partition_indexes": [3]}, {"name": ALPHA, "partition_indexes": [0]}]
@@ -235,6 +244,7 @@ class TestGroups:
         codes = [(t["name"], t["partitions"][0]["error_code"]) for t in kept["topics"]]
         assert codes == [(HIDDEN, 29), (ALPHA, 0)]
 
+    @pytest.mark.behaviour("B131")
     @pytest.mark.parametrize("version", [2, 8, 10])
     def test_all_offsets_are_those_of_visible_topics(self, version: int) -> None:
         driver = connection(READ_ALPHA, allow(GROUP, "group-one", AclOperation.DESCRIBE))
@@ -277,6 +287,7 @@ class TestGroups:
         assert (answer["error_code"], answer["generation_id"], answer["members"]) == (30, -1, [])
         assert answer["protocol_name"] == name
 
+    @pytest.mark.behaviour("B159")
     def test_a_described_group_with_a_hidden_topic_is_replaced(self) -> None:
         groups = [allow(GROUP, g, AclOperation.DESCRIBE) for g in ("group-one", "group-two")]
         driver = connection(*groups, READ_ALPHA, allow(TOPIC, BRAVO, AclOperation.DESCRIBE))
@@ -293,6 +304,7 @@ class TestGroups:
         assert outcome.response is not None
         assert HIDDEN.encode() not in outcome.response
 
+    @pytest.mark.behaviour("B136")
     def test_listed_groups_are_those_that_may_be_described(self) -> None:
         _, answer = ask(connection(allow(GROUP, "group-two", AclOperation.READ)), 16, 4)
         assert [group["group_id"] for group in answer["groups"]] == ["group-two"]

@@ -18,6 +18,7 @@ IDS = connection().model.topics
 
 
 class TestTopics:
+    @pytest.mark.behaviour("B120", "B211")
     def test_creating_is_decided_topic_by_topic(self) -> None:
         driver = connection(allow(TOPIC, "fresh-topic", AclOperation.CREATE))
         names = ["fresh-topic", "other-topic", "twice", "twice", "__cluster_metadata"]
@@ -32,6 +33,7 @@ class TestTopics:
         assert metadata["error_code"] == 42
         assert set(driver.model.topics) & set(names) == {"fresh-topic"}
 
+    @pytest.mark.behaviour("B139", "B182")
     @pytest.mark.parametrize("version", [1, 5])
     def test_deleting_by_name_does_not_tell_who_may_not_describe(self, version: int) -> None:
         driver = connection(
@@ -51,6 +53,7 @@ class TestTopics:
             ALPHA[:-1] + "x": 29,
         }
 
+    @pytest.mark.behaviour("B182")
     def test_deleting_by_id_keeps_hidden_names_secret(self) -> None:
         driver = connection(
             allow(TOPIC, BRAVO, AclOperation.DESCRIBE), allow(TOPIC, ALPHA, AclOperation.DELETE)
@@ -150,6 +153,7 @@ CONFIG_CODES = {2: 29, 4: 31, 8: 31, 16: 31, 32: 30}
 
 
 class TestConfigs:
+    @pytest.mark.behaviour("B167")
     @pytest.mark.parametrize("version", [1, 4])
     def test_each_type_has_its_own_question(self, version: int) -> None:
         resources = [{"resource_type": kind, "resource_name": "1"} for kind in CONFIG_CODES]
@@ -201,6 +205,7 @@ class TestAclsAndScram:
         outcome, answer = ask(connection(), 29, version, **FILTER)
         assert (answer["error_code"], answer["resources"], outcome.served) == (31, [], None)
 
+    @pytest.mark.behaviour("B346")
     @pytest.mark.parametrize(
         "field", ["resource_type", "resource_pattern_type", "operation", "permission_type"]
     )
@@ -209,6 +214,7 @@ class TestAclsAndScram:
         assert outcome.closed is not None
         assert outcome.served is None
 
+    @pytest.mark.behaviour("B346")
     @pytest.mark.parametrize("api_key", [29, 31])
     @pytest.mark.parametrize(
         "field", ["resource_type_filter", "pattern_type_filter", "operation", "permission_type"]
@@ -219,6 +225,7 @@ class TestAclsAndScram:
         outcome, _ = ask(connection(*ALL_ALLOWED), api_key, 3, **fields)
         assert outcome.closed is not None
 
+    @pytest.mark.behaviour("B193")
     @pytest.mark.parametrize(("ready", "code"), [(True, 31), (False, -1)])
     def test_scram_changes_name_each_user_once_and_sorted(self, ready: bool, code: int) -> None:
         fields = {"deletions": [DELETION, DELETION], "upsertions": [UPSERTION]}
@@ -226,12 +233,14 @@ class TestAclsAndScram:
         assert outcome.served is None
         assert [(r["user"], r["error_code"]) for r in answer["results"]] == [("adam", code), ("zoe", code)]
 
+    @pytest.mark.behaviour("B198")
     def test_describing_scram_users_needs_the_cluster(self) -> None:
         outcome, answer = ask(connection(), 50, 0, users=None)
         assert (outcome.served, answer["error_code"], answer["results"]) == (None, 31, [])
 
 
 class TestProducerIds:
+    @pytest.mark.behaviour("B169")
     def test_two_phase_commit_needs_its_own_right(self) -> None:
         transactional = ResourceType.TRANSACTIONAL_ID
         write = allow(transactional, "tx-one", AclOperation.WRITE)
@@ -240,6 +249,7 @@ class TestProducerIds:
         both = (write, allow(transactional, "tx-one", AclOperation.TWO_PHASE_COMMIT))
         assert ask(connection(*both), 22, 6, **fields)[1]["error_code"] == 0
 
+    @pytest.mark.behaviour("B146", "B147", "B148")
     @pytest.mark.parametrize(
         "acl",
         [

@@ -126,7 +126,7 @@ def test_reconfiguration_is_in_force_at_once_and_keeps_the_acls() -> None:
     assert authorizer.acl_count == 1
 
 
-@pytest.mark.behaviour("B022", "B023")
+@pytest.mark.behaviour("B022")
 def test_nobody_but_super_users_gets_an_answer_before_the_acls_are_loaded() -> None:
     authorizer = StandardAuthorizer(super_users=frozenset({"User:root"}), allow_everyone_if_no_acl_found=True)
     authorizer.add_acl(number(1), acl("orders"))
@@ -227,7 +227,6 @@ def test_an_open_session_answers_from_the_newest_acls() -> None:
     assert session.decide(READ, TOPIC, "orders").allowed
 
 
-@pytest.mark.behaviour("B011", "B090", "B091")
 def test_acls_are_those_that_the_filter_asks_for() -> None:
     prefixed = acl("ord", pattern_type=PatternType.PREFIXED)
     others = acl("orders", principal="User:bob")
@@ -248,7 +247,6 @@ def test_listing_is_of_one_moment() -> None:
     assert {first, *listing} == {acl("a"), acl("b")}
 
 
-@pytest.mark.behaviour("B085", "B086", "B087", "B088")
 def test_patterns_of_one_name_are_kept_apart() -> None:
     star = acl("*")
     prefixed_star = acl("*", pattern_type=PatternType.PREFIXED)

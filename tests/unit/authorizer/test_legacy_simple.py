@@ -104,6 +104,7 @@ def test_wrong_settings_are_refused_and_leave_the_old_in_force(
     assert authorizer.authorize(FROM_HOME, READ, ORDERS)
 
 
+@pytest.mark.behaviour("B071")
 def test_questions_about_prefixes_and_by_everybody_have_no_answer() -> None:
     authorizer = SimpleAclAuthorizer(MemoryAclStore())
     with pytest.raises(InvalidActionError):

@@ -1,0 +1,266 @@
+"""What each request needs: with just these ACLs it passes, and without any one of them it is refused."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from kustos.acl import CLUSTER_NAME, AclBinding, AclOperation, ResourceType
+from tests.property.protocol_requests import UNKNOWN_ID, allow, batch
+from tests.unit.protocol_requests import ask, connection
+
+ALPHA, BRAVO, HIDDEN = "alpha-topic", "bravo-topic", "hidden-gamma"
+GROUP_NAME, TRANSACTION = "group-one", "tx-one"
+IDS = connection().model.topics
+TOPIC_DENIED, GROUP_DENIED, CLUSTER_DENIED, TRANSACTION_DENIED, UNKNOWN_TOPIC_ID = 29, 30, 31, 53, 100
+
+
+def may(operation: str, kind: str = "TOPIC", name: str | None = None) -> AclBinding:
+    names = {"TOPIC": ALPHA, "GROUP": GROUP_NAME, "CLUSTER": CLUSTER_NAME, "TRANSACTIONAL_ID": TRANSACTION}
+    return allow(ResourceType[kind], name or names[kind], AclOperation[operation])
+
+
+def codes(value: Any) -> set[int]:
+    """Return every error code of an answer that is none of success."""
+    if isinstance(value, dict):
+        own = {value["error_code"]} - {0} if "error_code" in value else set()
+        return own.union(*map(codes, value.values()))
+    return set().union(*map(codes, value)) if isinstance(value, list) else set()
+
+
+def refusals(acls: Sequence[AclBinding], api_key: int, version: int, fields: dict[str, Any]) -> set[int]:
+    """Return the codes of the answer; a request that is refused is not forwarded, one that passes is."""
+    outcome, answer = ask(connection(*acls), api_key, version, **fields)
+    assert bool(outcome.forwarded) is not bool(codes(answer) & {29, 30, 31, 53})
+    return codes(answer)
+
+
+def needs(
+    api_key: int,
+    version: int,
+    fields: dict[str, Any],
+    acls: Sequence[AclBinding],
+    code: int,
+    *others: AclBinding,
+) -> None:
+    """Check that these ACLs pass, all but one of them do not, and no other ACL stands in for them."""
+    assert refusals(acls, api_key, version, fields) == set()
+    for missing in range(len(acls)):
+        fewer = [*acls[:missing], *acls[missing + 1 :]]
+        assert refusals(fewer, api_key, version, fields), acls[missing]
+        for other in others:
+            assert refusals([*fewer, other], api_key, version, fields), other
+    assert refusals([], api_key, version, fields) == {code}
+
+
+def produced(version: int = 9, name: str = ALPHA) -> dict[str, Any]:
+    topic = {"name": name} if version < 13 else {"topic_id": IDS.get(name, UNKNOWN_ID)}
+    partitions = [{"index": 0, "records": batch()}]
+    return {"acks": -1, "transactional_id": None, "topic_data": [topic | {"partition_data": partitions}]}
+
+
+def fetched(version: int = 12, replica: int = -1, **topic: Any) -> dict[str, Any]:
+    named = topic or ({"topic": ALPHA} if version < 13 else {"topic_id": IDS[ALPHA]})
+    return {"replica_id": replica, "topics": [named | {"partitions": [{"partition": 0}]}]}
+
+
+@pytest.mark.behaviour("B112")
+def test_an_unknown_id_is_told_so_and_a_known_one_is_refused() -> None:
+    for name, code in (("nobody", UNKNOWN_TOPIC_ID), (ALPHA, TOPIC_DENIED)):
+        topic_id = IDS.get(name, UNKNOWN_ID)
+        for api_key, fields in ((0, produced(13, name)), (1, fetched(13, topic_id=topic_id))):
+            assert codes(ask(connection(), api_key, 13, **fields)[1]) == {code}
+
+
+@pytest.mark.behaviour("B113")
+def test_the_id_of_zeros_is_an_unknown_one() -> None:
+    zeros = {"topic_id": bytes(16), "partition_data": [{"index": 0, "records": batch()}]}
+    for api_key, fields in (
+        (0, produced(13) | {"topic_data": [zeros]}),
+        (1, fetched(13, topic_id=bytes(16))),
+    ):
+        assert codes(ask(connection(may("READ"), may("WRITE")), api_key, 13, **fields)[1]) == {
+            UNKNOWN_TOPIC_ID
+        }
+
+
+@pytest.mark.behaviour("B114")
+def test_an_empty_topic_name_is_refused_unless_it_is_allowed() -> None:
+    every = [
+        allow(ResourceType.TOPIC, "*", operation) for operation in (AclOperation.READ, AclOperation.WRITE)
+    ]
+    for api_key, version, fields in ((0, 9, produced(name="")), (1, 12, fetched(topic=""))):
+        assert refusals([may("READ"), may("WRITE")], api_key, version, fields) == {TOPIC_DENIED}
+        assert TOPIC_DENIED not in codes(ask(connection(*every), api_key, version, **fields)[1])
+
+
+@pytest.mark.behaviour("B115")
+@pytest.mark.parametrize("version", [4, 12, 14])
+def test_fetching_as_a_replica_needs_cluster_action(version: int) -> None:
+    needs(
+        1,
+        version,
+        fetched(version, 1),
+        [may("CLUSTER_ACTION", "CLUSTER")],
+        TOPIC_DENIED,
+        may("READ"),
+        may("ALL"),
+    )
+
+
+@pytest.mark.behaviour("B116")
+@pytest.mark.parametrize("version", [4, 12, 13])
+def test_fetching_as_a_consumer_needs_read(version: int) -> None:
+    others = [may("DESCRIBE"), may("WRITE"), may("CLUSTER_ACTION", "CLUSTER"), may("READ", name=BRAVO)]
+    needs(1, version, fetched(version), [may("READ")], TOPIC_DENIED, *others)
+
+
+@pytest.mark.behaviour("B119")
+@pytest.mark.parametrize("version", [3, 9, 13])
+def test_producing_needs_write_and_neither_describe_nor_read_will_do(version: int) -> None:
+    needs(
+        0,
+        version,
+        produced(version),
+        [may("WRITE")],
+        TOPIC_DENIED,
+        may("DESCRIBE"),
+        may("READ"),
+        may("ALTER"),
+    )
+
+
+@pytest.mark.behaviour("B120")
+@pytest.mark.parametrize(
+    "acl", [may("CREATE", "CLUSTER"), may("CREATE", name="fresh-topic"), may("CREATE", name="*")]
+)
+def test_a_topic_is_created_by_who_may_on_the_cluster_or_that_topic(acl: AclBinding) -> None:
+    topic = {"name": "fresh-topic", "num_partitions": 1, "replication_factor": 1}
+    describes = [may("DESCRIBE_CONFIGS", name="fresh-topic")]
+    for others in ([], [may("CREATE")], [may("WRITE", name="fresh-topic")], [may("ALTER", "CLUSTER")]):
+        assert refusals([*others, *describes], 19, 5, {"topics": [topic]}) == {TOPIC_DENIED}
+    assert refusals([acl, *describes], 19, 5, {"topics": [topic]}) == set()
+
+
+@pytest.mark.behaviour("B130")
+@pytest.mark.parametrize("version", [2, 8, 9])
+def test_committing_needs_read_on_the_group_and_on_the_topic(version: int) -> None:
+    topics = [{"name": ALPHA, "partitions": [{"partition_index": 0, "committed_offset": 1}]}]
+    fields = {"group_id": GROUP_NAME, "topics": topics}
+    needed = [may("READ", "GROUP"), may("READ")]
+    needs(8, version, fields, needed, GROUP_DENIED, may("WRITE"), may("DESCRIBE"), may("DESCRIBE", "GROUP"))
+    assert refusals(needed[:1], 8, version, fields) == {TOPIC_DENIED}
+
+
+@pytest.mark.behaviour("B131")
+@pytest.mark.parametrize("version", [2, 7])
+def test_fetching_offsets_needs_describe_on_the_group_and_on_the_topic(version: int) -> None:
+    fields = {"group_id": GROUP_NAME, "topics": [{"name": ALPHA, "partition_indexes": [0]}]}
+    needed = [may("DESCRIBE", "GROUP"), may("DESCRIBE")]
+    assert refusals(needed, 9, version, fields) == set()
+    assert refusals(needed[1:], 9, version, fields) == {GROUP_DENIED}
+    assert codes(ask(connection(needed[0]), 9, version, **fields)[1]) == {TOPIC_DENIED}
+
+
+@pytest.mark.behaviour("B134")
+@pytest.mark.parametrize("version", [1, 7])
+def test_listing_offsets_needs_describe(version: int) -> None:
+    partitions = [{"partition_index": 0, "timestamp": -1}]
+    fields = {"replica_id": -1, "topics": [{"name": ALPHA, "partitions": partitions}]}
+    needs(2, version, fields, [may("DESCRIBE")], TOPIC_DENIED, may("CREATE"), may("DESCRIBE_CONFIGS"))
+
+
+@pytest.mark.behaviour("B135")
+@pytest.mark.parametrize("version", [0, 5])
+def test_describing_a_group_needs_describe_on_it(version: int) -> None:
+    other = allow(ResourceType.GROUP, "group-two", AclOperation.DESCRIBE)
+    needs(
+        15,
+        version,
+        {"groups": [GROUP_NAME]},
+        [may("DESCRIBE", "GROUP")],
+        GROUP_DENIED,
+        other,
+        may("DESCRIBE", "CLUSTER"),
+    )
+
+
+@pytest.mark.behaviour("B142")
+def test_a_transaction_needs_write_on_its_id_and_its_coordinator_describe() -> None:
+    described = may("DESCRIBE", "TRANSACTIONAL_ID")
+    write = may("WRITE", "TRANSACTIONAL_ID")
+    elsewhere = [may("WRITE"), may("IDEMPOTENT_WRITE", "CLUSTER")]
+    needs(22, 4, {"transactional_id": TRANSACTION}, [write], TRANSACTION_DENIED, described, *elsewhere)
+    needs(10, 3, {"key": TRANSACTION, "key_type": 1}, [described], TRANSACTION_DENIED, *elsewhere)
+
+
+@pytest.mark.behaviour("B146", "B148")
+def test_idempotent_producing_is_allowed_by_the_cluster_or_refused_for_it() -> None:
+    fields = {"transactional_id": None}
+    others = [may("ALTER", "CLUSTER"), may("READ"), may("CREATE", "CLUSTER")]
+    needs(22, 4, fields, [may("IDEMPOTENT_WRITE", "CLUSTER")], CLUSTER_DENIED, *others)
+
+
+@pytest.mark.behaviour("B147", "B148")
+@pytest.mark.parametrize("name", [ALPHA, "prefixed", "*"])
+def test_idempotent_producing_is_allowed_by_write_on_any_topic(name: str) -> None:
+    fields = {"transactional_id": None}
+    needs(
+        22,
+        4,
+        fields,
+        [may("WRITE", name=name)],
+        CLUSTER_DENIED,
+        may("READ", name=name),
+        may("DESCRIBE", name=name),
+    )
+
+
+@pytest.mark.behaviour("B127")
+def test_finding_the_offsets_of_a_group_needs_the_group() -> None:
+    others = [may("READ"), may("DESCRIBE", "CLUSTER")]
+    needs(10, 3, {"key": GROUP_NAME, "key_type": 0}, [may("DESCRIBE", "GROUP")], GROUP_DENIED, *others)
+
+
+MEMBER = {"group_id": GROUP_NAME, "member_id": "m", "generation_id": 1}
+
+
+@pytest.mark.behaviour("B172", "B125")
+@pytest.mark.parametrize(
+    ("api_key", "version", "fields"),
+    [
+        (11, 5, {"group_id": GROUP_NAME}),
+        (12, 3, MEMBER),
+        (13, 1, {"group_id": GROUP_NAME, "member_id": "m"}),
+        (14, 3, MEMBER),
+    ],
+    ids=["join", "heartbeat", "leave", "sync"],
+)
+def test_requests_of_groups_need_read_and_are_refused_as_groups(
+    api_key: int, version: int, fields: dict[str, Any]
+) -> None:
+    others = [may("DESCRIBE", "GROUP"), may("READ"), may("DELETE", "GROUP")]
+    needs(api_key, version, fields, [may("READ", "GROUP")], GROUP_DENIED, *others)
+
+
+@pytest.mark.behaviour("B156")
+@pytest.mark.parametrize(
+    ("acl", "passes"),
+    [
+        (may("DESCRIBE_CONFIGS", "GROUP"), True),
+        (may("ALTER_CONFIGS", "GROUP"), True),
+        (may("DESCRIBE", "GROUP"), False),
+        (may("DESCRIBE_CONFIGS", "CLUSTER"), False),
+    ],
+)
+def test_configurations_of_a_group_are_described_by_who_may_on_it(acl: AclBinding, passes: bool) -> None:
+    fields = {"resources": [{"resource_type": 32, "resource_name": GROUP_NAME}]}
+    assert refusals([acl], 32, 4, fields) == (set() if passes else {GROUP_DENIED})
+
+
+@pytest.mark.behaviour("B157")
+def test_a_heartbeat_of_the_new_groups_needs_read_on_the_group_and_describe_on_topics() -> None:
+    fields = {"group_id": GROUP_NAME, "member_epoch": 0, "subscribed_topic_names": [ALPHA]}
+    needed = [may("READ", "GROUP"), may("DESCRIBE")]
+    needs(68, 0, fields, needed, GROUP_DENIED, may("DESCRIBE", "GROUP"), may("CREATE"))
+    assert refusals(needed[:1], 68, 0, fields) == {TOPIC_DENIED}
