@@ -11,6 +11,7 @@ from prometheus_client.core import Metric
 from prometheus_client.metrics import MetricWrapperBase
 
 from kustos.acl import AclOperation, ResourceType
+from kustos.analysis.lint import LINT_CODES
 from kustos.auth.diagram import sasl_server_diagram
 from kustos.auth.sasl_table import SASL_SERVER_TRANSITIONS
 from kustos.authorizer import AuthorizerMetrics
@@ -237,11 +238,39 @@ def metrics() -> str:
     )
 
 
+def lint() -> str:
+    """Return the page of lint's codes."""
+    overview = [
+        (f"[{kind.code}](#{kind.code.lower()})", kind.name, kind.severity.value, kind.summary)
+        for kind in LINT_CODES.values()
+    ]
+    sections = [
+        part
+        for kind in LINT_CODES.values()
+        for part in (
+            f"### {kind.code}",
+            f"**{kind.name}** ({kind.severity.value}): {kind.summary}",
+            kind.why,
+            f"*What to do:* {kind.fix}",
+        )
+    ]
+    return page(
+        "# What lint finds",
+        "<!-- made from the table in `kustos.analysis.lint.codes`; do not edit -->",
+        "`kustos lint` and `kustos.analysis.lint` tell of each ACL by a code that never changes its meaning. "
+        "How to use it: [lint ACLs](../how-to/lint-acls.md).",
+        table(("Code", "Name", "Severity", "What it is"), overview),
+        "## The codes one by one",
+        *sections,
+    )
+
+
 PAGES: Final[Mapping[str, Callable[[], str]]] = {
     "audit-fields.md": audit_fields,
     "authorization.md": authorization,
     "sasl-states.md": sasl,
     "metrics.md": metrics,
+    "lint.md": lint,
 }
 
 

@@ -1,40 +1,17 @@
 """`kustos acls convert` and `kustos diff` on files of every form, directories and what is none."""
 
 import io
-import json
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from kustos.acl import (
-    AccessControlEntry,
-    AclBinding,
-    AclOperation,
-    AclPermissionType,
-    PatternType,
-    ResourcePattern,
-    ResourceType,
-)
+from kustos.acl import AclOperation, AclPermissionType, PatternType
 from kustos.acl.forms import AclForm, write_acls
 from kustos.cli.acl_sources import read_acl_file
 from kustos.cli.failures import ExitCode
-from kustos.cli.run import run
 from kustos.metadata.format import format_directory
-
-
-def acl(
-    name: str,
-    *,
-    who: str = "User:alice",
-    operation: AclOperation = AclOperation.READ,
-    permission: AclPermissionType = AclPermissionType.ALLOW,
-    pattern_type: PatternType = PatternType.LITERAL,
-) -> AclBinding:
-    entry = AccessControlEntry(who, "*", operation, permission)
-    return AclBinding(ResourcePattern(ResourceType.TOPIC, name, pattern_type), entry)
-
+from tests.unit.cli_sets import Said, acl
 
 OLD = [acl("orders"), acl("pay-", pattern_type=PatternType.PREFIXED)]
 NEW = [*OLD, acl("pay-secret", permission=AclPermissionType.DENY), acl("orders", who="User:bob")]
@@ -51,21 +28,6 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "list.txt").write_text(write_acls(NEW, AclForm.KAFKA_ACLS))
     format_directory(tmp_path / "meta", acls=OLD)
     return tmp_path
-
-
-class Said:
-    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
-        self._capsys = capsys
-
-    def __call__(self, *arguments: str) -> tuple[int, str, str]:
-        self._capsys.readouterr()
-        exit_code = run(list(arguments))
-        said = self._capsys.readouterr()
-        return exit_code, said.out, said.err
-
-    def document(self, *arguments: str) -> tuple[int, Any]:
-        exit_code, out, err = self(*arguments, "-o", "json")
-        return exit_code, json.loads(out or err)
 
 
 @pytest.fixture
@@ -116,7 +78,7 @@ def test_what_a_form_cannot_say_leaves_no_target(here: Path, kustos: Said) -> No
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["absent.yaml", "new.yaml"], "cannot read the ACL file `absent.yaml`: no such file"),
+        (["absent.yaml", "new.yaml"], "cannot read the file `absent.yaml`: no such file"),
         (["broken.yaml", "new.yaml"], "broken.yaml, line 3: `FLY` is no operation"),
         (["blank.txt", "new.yaml"], "blank.txt is blank"),
         (["latin.csv", "new.yaml"], "latin.csv, line 2: this is no text in UTF-8"),

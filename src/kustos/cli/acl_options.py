@@ -45,3 +45,19 @@ AllowEveryone = Annotated[
         "--allow-everyone-if-no-acl-found", help="The cluster's allow.everyone.if.no.acl.found is true."
     ),
 ]
+To = Annotated[
+    AclFormName | None,
+    typer.Option("--to", help="The form to write. [told from the target's name]"),
+]
+Force = Annotated[bool, typer.Option("--force", help="Replace a target that exists.")]
+Source = Annotated[
+    str,
+    typer.Argument(
+        metavar="SOURCE",
+        help="A file in any form, `-`, a metadata directory, or a cluster as kafka://HOST:PORT.",
+    ),
+]
+RegionsMax = Annotated[
+    int,
+    typer.Option("--regions-max", metavar="N", min=1, max=10_000, help="How many regions to show."),
+]

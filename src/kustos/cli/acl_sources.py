@@ -7,13 +7,16 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from kustos.acl import EVERY_BINDING, AclBinding, AclBindingFilter
 from kustos.acl.forms import AclForm, LocatedBinding, form_of_name, form_of_text, read_acls
 from kustos.cli.acl_options import AclFormName
 from kustos.cli.failures import usage_error
 from kustos.cli.progress import progress
+
+if TYPE_CHECKING:
+    from kustos.analysis.rules import Rules
 
 FILE_BYTES_MAX: Final = 512 << 20
 """Longest file read: over a million ACLs in the wordiest form."""
@@ -64,6 +67,17 @@ class AclSource:
         return _read_cluster(self.bootstrap_server or "", self.command_config, asked)
 
 
+def rules_of(super_users: str, allow_everyone_if_no_acl_found: bool) -> "Rules":
+    """Return the settings of the brokers that the options gave."""
+    from kustos.analysis.rules import Rules
+    from kustos.authorizer import parse_super_users
+
+    return Rules(
+        super_users=parse_super_users(super_users),
+        allow_everyone_if_no_acl_found=allow_everyone_if_no_acl_found,
+    )
+
+
 def read_location(text: str, form: AclFormName | None, command_config: Path | None) -> AclListing:
     """Return the ACLs of a file, of a directory, of `-`, or of the cluster at `kafka://host:port`."""
     if text.startswith(CLUSTER_SCHEME):
@@ -84,9 +98,9 @@ def read_acl_file(name: str, form: AclFormName | None = None) -> AclListing:
             return _read_metadata(path)
     elif form is AclFormName.METADATA:
         raise usage_error("metadata cannot come from standard input, name its file or directory")
-    called = "standard input" if name == STANDARD_INPUT else name
+    called = called_name(name)
     with progress(f"reading {called}"):
-        text = _text_of(name, called)
+        text = read_text(name)
         known = form_of_name(name) if form is None else AclForm(form.value)
         known = known or form_of_text(text)
         if known is None:
@@ -94,7 +108,14 @@ def read_acl_file(name: str, form: AclFormName | None = None) -> AclListing:
         return AclListing(called, tuple(read_acls(text, known, called)), called)
 
 
-def _text_of(name: str, called: str) -> str:
+def called_name(name: str) -> str:
+    """Return what people call a file, or standard input."""
+    return "standard input" if name == STANDARD_INPUT else name
+
+
+def read_text(name: str) -> str:
+    """Return the text of a file, `-` for standard input; raise a usage error if there is none."""
+    called = called_name(name)
     try:
         if name == STANDARD_INPUT:
             data = sys.stdin.buffer.read(FILE_BYTES_MAX + 1)
@@ -103,9 +124,9 @@ def _text_of(name: str, called: str) -> str:
                 data = file.read(FILE_BYTES_MAX + 1)
     except OSError as error:
         reason = (error.strerror or "it is unreadable").lower()
-        raise usage_error(f"cannot read the ACL file `{called}`: {reason}") from error
+        raise usage_error(f"cannot read the file `{called}`: {reason}") from error
     if len(data) > FILE_BYTES_MAX:
-        raise usage_error(f"the ACL file `{called}` is larger than {FILE_BYTES_MAX} bytes, split it")
+        raise usage_error(f"the file `{called}` is larger than {FILE_BYTES_MAX} bytes, split it")
     try:
         # spreadsheets put a mark before UTF-8
         return data.decode("utf-8-sig")

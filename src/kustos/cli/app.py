@@ -4,7 +4,22 @@ from typing import Final
 
 import typer
 
-from kustos.cli import acls, diff, explain, legacy, pipeline_mount, serve, storage, users, version
+from kustos.cli import (
+    acls,
+    diff,
+    explain,
+    legacy,
+    lint,
+    minimize,
+    pipeline_mount,
+    serve,
+    storage,
+    users,
+    verify,
+    version,
+    what_can,
+    who_can,
+)
 from kustos.cli.commands import register
 from kustos.cli.failures import EXIT_CODE_MEANINGS
 
@@ -26,7 +41,12 @@ app = typer.Typer(
 app.add_typer(acls.app, name="acls")
 app.add_typer(users.app, name="users")
 register(app, "explain", explain.explain, explain.EXAMPLES)
+register(app, "who-can", who_can.who_can, who_can.EXAMPLES)
+register(app, "what-can", what_can.what_can, what_can.EXAMPLES)
 register(app, "diff", diff.diff, diff.EXAMPLES)
+register(app, "lint", lint.lint, lint.EXAMPLES)
+register(app, "verify", verify.verify, verify.EXAMPLES)
+register(app, "minimize", minimize.minimize, minimize.EXAMPLES)
 app.add_typer(storage.app, name="storage")
 app.add_typer(legacy.app, name="legacy")
 register(app, "serve", serve.serve, serve.EXAMPLES)

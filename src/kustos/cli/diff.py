@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from kustos.cli.acl_options import AllowEveryone, Form, SuperUsers
+from kustos.cli.acl_options import AllowEveryone, Form, RegionsMax, SuperUsers
 from kustos.cli.options import CommandConfig, Output
 from kustos.cli.output import OutputFormat
 
@@ -25,10 +25,6 @@ New = Annotated[str, typer.Argument(metavar="NEW", help="The set that takes its 
 ExitCodeFlag = Annotated[
     bool, typer.Option("--exit-code", help="Exit with 5 if any decision changes, for scripts.")
 ]
-RegionsMax = Annotated[
-    int,
-    typer.Option("--regions-max", metavar="N", min=1, max=10_000, help="How many regions to show."),
-]
 
 
 def diff(
@@ -48,20 +44,15 @@ def diff(
     where, on which names, exactly and for every name there could be. No change is shown if and only if
     both sets decide every question alike.
     """
-    from kustos.analysis import Rules
     from kustos.analysis import diff as difference_between
-    from kustos.authorizer import parse_super_users
-    from kustos.cli.acl_sources import STANDARD_INPUT, read_location
+    from kustos.cli.acl_sources import STANDARD_INPUT, read_location, rules_of
     from kustos.cli.differences import print_difference
     from kustos.cli.failures import ExitCode, usage_error
     from kustos.cli.progress import progress
 
     if old == new == STANDARD_INPUT:
         raise usage_error("only one of the two sets can come from standard input")
-    rules = Rules(
-        super_users=parse_super_users(super_users),
-        allow_everyone_if_no_acl_found=allow_everyone_if_no_acl_found,
-    )
+    rules = rules_of(super_users, allow_everyone_if_no_acl_found)
     before = read_location(old, form, command_config).bindings
     after = read_location(new, form, command_config).bindings
     with progress(f"comparing {len(before)} with {len(after)} ACLs"):

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from kustos.acl import AclBinding
 from kustos.analysis import Difference, Direction, Region
 from kustos.authorizer.cells import EVERY_ALLOW
-from kustos.cli.output import OutputFormat, print_json, print_lines, print_table
+from kustos.cli.output import OutputFormat, counted, print_json, print_lines, print_table
 
 
 def print_difference(
@@ -18,7 +18,7 @@ def print_difference(
         counts = {"added": added, "removed": removed, "kept": len(old & new)}
         print_json({**difference.to_json(), "acls": counts})
         return
-    written = f"{_counted(added, 'ACL')} added, {removed} removed, {len(old & new)} kept"
+    written = f"{counted(added, 'ACL')} added, {removed} removed, {len(old & new)} kept"
     if difference.is_empty:
         print_lines("no decision changes: both sets mean the same", f"({written})")
         return
@@ -29,7 +29,7 @@ def print_difference(
     gained = sum(change.direction is Direction.GAINED for change in difference.changes)
     more = " and more, see `--regions-max`" if difference.is_cut else ""
     lost = len(difference.changes) - gained
-    print_lines("", f"{_counted(gained, 'region')} gained, {lost} lost{more} ({written})")
+    print_lines("", f"{counted(gained, 'region')} gained, {lost} lost{more} ({written})")
 
 
 def region_cells(region: Region) -> tuple[str, str, str, str]:
@@ -41,7 +41,3 @@ def region_cells(region: Region) -> tuple[str, str, str, str]:
         "all" if is_every else ", ".join([operation.name for operation in region.operations]),
         region.names.text(region.resource_type),
     )
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"

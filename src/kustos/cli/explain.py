@@ -68,9 +68,8 @@ def explain(
     from kustos.acl import AclBindingFilter, KafkaPrincipal, PatternType, ResourcePatternFilter
     from kustos.analysis.explain import explain as explain_probe
     from kustos.analysis.regions import Probe
-    from kustos.analysis.rules import Rules
-    from kustos.authorizer import InvalidActionError, parse_super_users
-    from kustos.cli.acl_sources import AclSource
+    from kustos.authorizer import InvalidActionError
+    from kustos.cli.acl_sources import AclSource, rules_of
     from kustos.cli.acls.mapping import parse_operation
     from kustos.cli.explanation import print_explanation
     from kustos.cli.failures import ExitCode, usage_error
@@ -91,10 +90,7 @@ def explain(
         resource_type,
         name,
     )
-    rules = Rules(
-        super_users=parse_super_users(super_users),
-        allow_everyone_if_no_acl_found=allow_everyone_if_no_acl_found,
-    )
+    rules = rules_of(super_users, allow_everyone_if_no_acl_found)
     source = AclSource(
         acls=acls,
         form=form,

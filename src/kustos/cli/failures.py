@@ -100,14 +100,15 @@ def _core_failure(error: Exception) -> Failure | None:
     import sys
 
     # whoever raised it has imported it: no need to load the room to recognise it
-    for module, root, code in (
-        ("kustos.metadata.errors", "MetadataError", "METADATA"),
-        ("kustos.authorizer.spi", "AuthorizerError", "AUTHORIZER"),
-        ("kustos.analysis.errors", "AnalysisError", "ANALYSIS"),
+    for module, root, code, exit_code in (
+        ("kustos.metadata.errors", "MetadataError", "METADATA", ExitCode.FAILED),
+        ("kustos.authorizer.spi", "AuthorizerError", "AUTHORIZER", ExitCode.FAILED),
+        ("kustos.analysis.errors", "PolicyError", "POLICY", ExitCode.USAGE),
+        ("kustos.analysis.errors", "AnalysisError", "ANALYSIS", ExitCode.USAGE),
     ):
         loaded = sys.modules.get(module)
         if loaded is not None and isinstance(error, getattr(loaded, root)):
-            return Failure(ExitCode.FAILED, code, str(error))
+            return Failure(exit_code, code, str(error))
     return None
 
 

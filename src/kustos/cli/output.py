@@ -8,6 +8,7 @@ import json
 import sys
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -40,6 +41,26 @@ def print_lines(*lines: str) -> None:
     """Print plain lines, wrapped by nobody."""
     for line in lines:
         sys.stdout.write(printable(line) + "\n")
+
+
+def print_paragraph(text: str, *, indent: str = "", first: str | None = None) -> None:
+    """Print a text in lines that fit the terminal, indented; `first` stands before the first of them."""
+    width = max(console().width, len(indent) + 20)
+    print_lines(
+        *wrap(
+            printable(text),
+            width,
+            initial_indent=indent if first is None else first,
+            subsequent_indent=indent,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+    )
+
+
+def counted(count: int, noun: str) -> str:
+    """Return `1 ACL`, `2 ACLs`."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, title: str | None = None) -> None:

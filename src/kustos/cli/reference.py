@@ -29,9 +29,9 @@ go to standard error: a line that begins with `error:`, or with `--output json`
 
 where `code` is Kafka's name of the error if the cluster answered one, else one of `USAGE`, `SETTINGS`,
 `INVALID_VALUE`, `CANNOT_CONNECT`, `CONNECTION_CLOSED`, `REQUEST_TIMED_OUT`, `AUTHENTICATION_FAILED`,
-`UNSUPPORTED_VERSION`, `ACL_FORMAT`, `METADATA`, `AUTHORIZER`, `ANALYSIS`, `IO`, `DECLINED`,
-`INTERRUPTED`. Where some items of a request failed and others took effect, the document lists what took
-effect and the error says how many failed.
+`UNSUPPORTED_VERSION`, `ACL_FORMAT`, `METADATA`, `AUTHORIZER`, `POLICY`, `ANALYSIS`, `IO`,
+`DECLINED`, `INTERRUPTED`. Where some items of a request failed and others took effect, the document lists
+what took effect and the error says how many failed.
 
 `--command-config` takes the properties file of Kafka's tools: `security.protocol`, `sasl.mechanism`
 (PLAIN, SCRAM-SHA-256, SCRAM-SHA-512) with `sasl.jaas.config`, `ssl.truststore.location` and

@@ -1,0 +1,53 @@
+"""Where commands write a set of ACLs: a file in the form of its name, or standard output."""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from kustos.acl import AclBinding
+from kustos.acl.forms import AclForm, form_of_name, write_acls
+from kustos.cli.acl_options import AclFormName
+from kustos.cli.acl_sources import METADATA_SUFFIXES, STANDARD_INPUT
+from kustos.cli.failures import usage_error
+from kustos.cli.progress import progress
+from kustos.runtime import FileSystemStorage
+
+
+@dataclass(frozen=True, slots=True)
+class AclTarget:
+    """A file, or standard output without a path, and the form to write."""
+
+    path: Path | None
+    form: AclFormName
+
+    @classmethod
+    def of(cls, target: str, form: AclFormName | None, *, force: bool) -> Self:
+        """Return the target that arguments name, before any work; raise a usage error for an unusable one."""
+        path = None if target == STANDARD_INPUT else Path(target)
+        if path is not None and path.exists() and not force:
+            raise usage_error(f"`{target}` exists already, choose another target or give `--force`")
+        told = None if path is None else form_of_name(target)
+        if form is not None:
+            return cls(path, form)
+        if path is not None and path.suffix in METADATA_SUFFIXES:
+            return cls(path, AclFormName.METADATA)
+        if told is None:
+            raise usage_error("the name of the target says no form, give `--to`")
+        return cls(path, AclFormName(told.value))
+
+    def write(self, bindings: Sequence[AclBinding]) -> None:
+        """Write the ACLs, all or nothing; raise `AclFormatError` for one that the form cannot say."""
+        with progress(f"writing {len(bindings)} ACLs"):
+            if self.form is AclFormName.METADATA:
+                from kustos.metadata.acl_files import encode_acl_snapshot
+
+                data = encode_acl_snapshot(bindings)
+            else:
+                data = write_acls(bindings, AclForm(self.form.value)).encode()
+            if self.path is not None:
+                FileSystemStorage().write(self.path, data)
+                return
+        sys.stdout.flush()
+        sys.stdout.buffer.write(data)

@@ -1,0 +1,95 @@
+"""`kustos lint`."""
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from kustos.cli.acl_options import AllowEveryone, Form, Source, SuperUsers
+from kustos.cli.options import CommandConfig, Output
+from kustos.cli.output import OutputFormat
+
+EXAMPLES = """
+kustos lint acls.yaml
+kustos lint acls.yaml --sarif lint.sarif --fail-on warning
+kustos lint kafka://broker:9092 --command-config admin.properties \\
+    --super-users User:admin --existing-topics topics.txt
+"""
+
+
+class FailOn(StrEnum):
+    """`--fail-on`: from which severity on findings make the command fail."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    NOTE = "note"
+    NEVER = "never"
+
+
+FailOnOption = Annotated[
+    FailOn, typer.Option("--fail-on", help="Exit with 5 if a finding is this bad or worse.")
+]
+Sarif = Annotated[
+    str | None,
+    typer.Option("--sarif", metavar="FILE", help="Write the findings as SARIF 2.1.0 too; `-` instead."),
+]
+Ignore = Annotated[
+    list[str] | None,
+    typer.Option("--ignore", metavar="CODE", help="Leave out a code, as KUS005. May be repeated."),
+]
+ExistingTopics = Annotated[
+    str | None,
+    typer.Option(
+        "--existing-topics", metavar="FILE", help="Names of topics, one a line: tell of ACLs for others."
+    ),
+]
+ExistingGroups = Annotated[
+    str | None, typer.Option("--existing-groups", metavar="FILE", help="Names of groups, likewise.")
+]
+
+
+def lint(
+    source: Source,
+    form: Form = None,
+    super_users: SuperUsers = "",
+    allow_everyone_if_no_acl_found: AllowEveryone = False,
+    existing_topics: ExistingTopics = None,
+    existing_groups: ExistingGroups = None,
+    ignore: Ignore = None,
+    fail_on: FailOnOption = FailOn.ERROR,
+    sarif: Sarif = None,
+    command_config: CommandConfig = None,
+    output: Output = OutputFormat.TABLE,
+) -> int:
+    """Find ACLs that are of no use, too wide, or mistaken.
+
+    Each finding has a stable code, a severity, an explanation and a fix; the reference page of lint lists
+    them all. Redundancy is exact: without a redundant ACL no decision changes. Exits with 5 if a finding
+    is as bad as `--fail-on` says, by default an error.
+    """
+    from kustos.analysis.lint import LINT_CODES, Severity
+    from kustos.analysis.lint import lint as lint_acls
+    from kustos.cli.acl_sources import read_location, rules_of
+    from kustos.cli.failures import ExitCode, usage_error
+    from kustos.cli.findings import existing_names, print_findings, write_sarif
+    from kustos.cli.progress import progress
+
+    unknown = sorted(set(ignore or ()) - LINT_CODES.keys())
+    if unknown:
+        raise usage_error(
+            f"`--ignore {unknown[0]}` is no code of lint, the first is {next(iter(LINT_CODES))}"
+        )
+    rules = rules_of(super_users, allow_everyone_if_no_acl_found)
+    existing = existing_names(existing_topics, existing_groups)
+    listing = read_location(source, form, command_config)
+    bindings = [each.binding for each in listing.located]
+    with progress(f"looking at {len(bindings)} ACLs"):
+        found = [each for each in lint_acls(bindings, rules, existing) if each.code not in (ignore or ())]
+    if sarif is not None:
+        write_sarif(sarif, found, listing)
+    if sarif != "-":
+        print_findings(found, listing, output)
+    if fail_on is FailOn.NEVER:
+        return ExitCode.OK
+    worst = min((finding.severity.rank for finding in found), default=len(Severity))
+    return ExitCode.NO if worst <= Severity(fail_on.value).rank else ExitCode.OK

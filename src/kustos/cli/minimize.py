@@ -1,0 +1,59 @@
+"""`kustos minimize`."""
+
+from typing import Annotated
+
+import typer
+
+from kustos.cli.acl_options import AllowEveryone, Force, Form, Source, SuperUsers, To
+from kustos.cli.options import CommandConfig, Output
+from kustos.cli.output import OutputFormat
+
+EXAMPLES = """
+kustos minimize acls.yaml
+kustos minimize acls.yaml smaller.yaml
+kustos minimize kafka://broker:9092 - --to kafka-acls \\
+    --command-config admin.properties
+"""
+
+Target = Annotated[
+    str | None,
+    typer.Argument(metavar="TARGET", help="Write the smaller set to this file, `-` to standard output."),
+]
+
+
+def minimize(
+    source: Source,
+    target: Target = None,
+    form: Form = None,
+    to: To = None,
+    force: Force = False,
+    super_users: SuperUsers = "",
+    allow_everyone_if_no_acl_found: AllowEveryone = False,
+    command_config: CommandConfig = None,
+    output: Output = OutputFormat.TABLE,
+) -> None:
+    """Find a smaller set of ACLs with the same meaning.
+
+    The result decides every question on named resources as the given set does, which is proven before it
+    is shown. Without a target it only tells what could go and what would stand in its place. Super users
+    and the default are part of the meaning: give them as the brokers have them.
+    """
+    from kustos.analysis import minimize as minimized
+    from kustos.cli.acl_sources import read_location, rules_of
+    from kustos.cli.acl_targets import AclTarget
+    from kustos.cli.failures import usage_error
+    from kustos.cli.minimized import print_minimized
+    from kustos.cli.progress import progress
+
+    if target is None and to is not None:
+        raise usage_error("`--to` is the form of a target, name one (`-` for standard output)")
+    destination = None if target is None else AclTarget.of(target, to, force=force)
+    rules = rules_of(super_users, allow_everyone_if_no_acl_found)
+    bindings = read_location(source, form, command_config).bindings
+    with progress(f"looking for fewer than {len(bindings)} ACLs"):
+        found = minimized(bindings, rules)
+    if destination is not None:
+        destination.write(found.bindings)
+        if destination.path is None:
+            return
+    print_minimized(found, len(bindings), target, output)
