@@ -235,11 +235,15 @@ class AclSet:
         named = self._by_type().get(resource_type, {})
         return (named.keys() | self.rules.super_users) - {EVERY_PRINCIPAL}
 
+    def of(self, resource_type: ResourceType, principal: str) -> list[AclBinding]:
+        """Return the ACLs of a principal, or of `User:*`, on a type."""
+        return self._by_type().get(resource_type, {}).get(principal, [])
+
     def layer(self, resource_type: ResourceType, principal: str) -> Layer:
         """Return what is said of a principal, or of `User:*`."""
         key = resource_type, principal
         if key not in self._layers:
-            bindings = self._by_type().get(resource_type, {}).get(principal)
+            bindings = self.of(resource_type, principal)
             self._layers[key] = Layer.of(bindings) if bindings else _NO_LAYER
         return self._layers[key]
 

@@ -108,6 +108,10 @@ class Layer:
                 if row is not None:
                     yield row
 
+    def speaks_of(self, site: Site) -> bool:
+        """Return whether anything is said of a name."""
+        return bool(self.own(site)) or any(self.above(site.name))
+
     def own(self, site: Site) -> Row | None:
         """Return the row of the very pattern."""
         if not site.is_literal:

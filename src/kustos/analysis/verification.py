@@ -6,13 +6,13 @@ from itertools import islice
 from typing import Any, Final
 from uuid import UUID
 
-from kustos.acl import WILDCARD, AclBinding, KafkaPrincipal, PatternType
+from kustos.acl import EVERY_PRINCIPAL, AclBinding, KafkaPrincipal
 from kustos.analysis.by_host import ByHost, combined
 from kustos.analysis.everyone import Answers
 from kustos.analysis.host_sets import by_bits
 from kustos.analysis.kernel import NOTHING, AclSet, Side, Values
 from kustos.analysis.layers import Layer
-from kustos.analysis.name_sets import NameSet, Zone
+from kustos.analysis.name_sets import NameSet, Site, Zone
 from kustos.analysis.policy import Policy, Statement, StatementKind
 from kustos.analysis.principal_sets import PrincipalSet
 from kustos.analysis.regions import Probe, Region, operations_of
@@ -142,25 +142,24 @@ def _regions(principal: str, found: dict[ByHost, NameSet], statement: Statement)
 
 def _example(acls: AclSet, statement: Statement, region: Region) -> CounterExample:
     probe = region.witness()
-    named = [binding for binding in acls.bindings if _names(binding, probe)]
-    authorizer = StandardAuthorizer(
-        super_users=acls.rules.super_users,
-        allow_everyone_if_no_acl_found=acls.rules.allow_everyone_if_no_acl_found,
+    resource_type, site = probe.resource_type, Site(probe.name, is_literal=True)
+    is_named = (
+        acls.coverage(resource_type).speaks_of(site) if acls.rules.allow_everyone_if_no_acl_found else True
     )
-    authorizer.load_snapshot((UUID(int=number), binding) for number, binding in enumerate(named))
+    authorizer = StandardAuthorizer(
+        super_users=acls.rules.super_users, allow_everyone_if_no_acl_found=not is_named
+    )
+    # nobody else's ACLs have a say, but to take the default away
+    speaking = (*acls.of(resource_type, probe.principal), *acls.of(resource_type, EVERY_PRINCIPAL))
+    authorizer.load_snapshot(
+        (UUID(int=number), binding)
+        for number, binding in enumerate(speaking)
+        if Layer.of([binding]).speaks_of(site)
+    )
     authorizer.complete_initial_load()
     session = authorizer.session(KafkaPrincipal.parse(probe.principal), probe.host)
-    decision = session.decide(probe.operation, probe.resource_type, probe.name)
+    decision = session.decide(probe.operation, resource_type, probe.name)
     assert decision.allowed is (statement.kind is StatementKind.NEVER), (
         "the kernel and the authorizer disagree"
     )
     return CounterExample(probe, decision, region)
-
-
-def _names(binding: AclBinding, probe: Probe) -> bool:
-    pattern = binding.pattern
-    if pattern.resource_type is not probe.resource_type:
-        return False
-    if pattern.pattern_type is PatternType.LITERAL:
-        return pattern.name in {probe.name, WILDCARD}
-    return probe.name.startswith(pattern.name)
