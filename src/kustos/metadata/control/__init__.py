@@ -11,6 +11,23 @@ from kustos.metadata.control.acls import (
     new_acl_error,
     texts_error,
 )
+from kustos.metadata.control.delegation_tokens import (
+    MAX_RECORDS_PER_SWEEP,
+    TokenChangeResult,
+    TokenCreateResult,
+    TokenCreation,
+    TokenDescription,
+    TokenExpiry,
+    TokenRenewal,
+    TokenRules,
+    concerns,
+    create_token,
+    describe_tokens,
+    expire_token,
+    is_expired,
+    renew_token,
+    sweep_tokens,
+)
 from kustos.metadata.control.hosts import host_error
 from kustos.metadata.control.results import MAX_RECORDS_PER_USER_OPERATION, ApiError, ControlResult
 from kustos.metadata.control.scram import (
@@ -24,6 +41,7 @@ from kustos.metadata.control.scram import (
 )
 
 __all__ = [
+    "MAX_RECORDS_PER_SWEEP",
     "MAX_RECORDS_PER_USER_OPERATION",
     "AclCreateResult",
     "AclDeleteResult",
@@ -34,14 +52,28 @@ __all__ = [
     "ScramDeletion",
     "ScramDescribeResult",
     "ScramUpsertion",
+    "TokenChangeResult",
+    "TokenCreateResult",
+    "TokenCreation",
+    "TokenDescription",
+    "TokenExpiry",
+    "TokenRenewal",
+    "TokenRules",
     "alter_scram",
     "codes_error",
+    "concerns",
     "create_acls",
+    "create_token",
     "delete_acls",
     "describe_acls",
     "describe_scram",
+    "describe_tokens",
+    "expire_token",
     "filter_error",
     "host_error",
+    "is_expired",
     "new_acl_error",
+    "renew_token",
+    "sweep_tokens",
     "texts_error",
 ]
