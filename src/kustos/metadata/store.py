@@ -21,12 +21,17 @@ from kustos.metadata.control import (
     ScramAlterResult,
     ScramDeletion,
     ScramUpsertion,
+    TokenCreation,
+    TokenExpiry,
+    TokenRenewal,
+    TokenRules,
 )
 from kustos.metadata.errors import DirectoryError, MetadataError
 from kustos.metadata.image import ImageBuilder, MetadataDelta, MetadataImage, MetadataPublisher
 from kustos.metadata.loader import load, require_beginning
 from kustos.metadata.log import LOCK_FILE, META_PROPERTIES, LogReader, LogWriter, MetaProperties
 from kustos.metadata.records import AbortTransactionRecord
+from kustos.metadata.tokens import TokenIndex
 from kustos.runtime import Clock, Entropy, FileSystemStorage, Storage, StorageLock, SystemClock, SystemEntropy
 
 _log = structlog.get_logger("kustos.metadata")
@@ -54,7 +59,12 @@ class AlterScram:
     upsertions: tuple[ScramUpsertion, ...] = ()
 
 
-StoreRequest = CreateAcls | DeleteAcls | AlterScram
+@dataclass(frozen=True, slots=True)
+class SweepTokens:
+    """Take expired delegation tokens away; the one result says whether there may be more."""
+
+
+StoreRequest = CreateAcls | DeleteAcls | AlterScram | TokenCreation | TokenRenewal | TokenExpiry | SweepTokens
 
 
 class PublishFailedError(MetadataError):
@@ -70,13 +80,19 @@ class MetadataStore:
         image: MetadataImage,
         log: LogWriter,
         lock: StorageLock,
+        clock: Clock,
         entropy: Entropy,
+        token_rules: TokenRules,
     ) -> None:
         self.properties = properties
+        self.token_rules = token_rules
         self._image = image
         self._writer = log
         self._lock = lock
+        self._clock = clock
         self._entropy = entropy
+        self._tokens = TokenIndex(token_rules.secret, entropy)
+        self._tokens.load(image)
         self._publishers: list[MetadataPublisher] = []
         self._publish_failure: PublishFailedError | None = None
 
@@ -88,6 +104,7 @@ class MetadataStore:
         storage: Storage | None = None,
         clock: Clock | None = None,
         entropy: Entropy | None = None,
+        token_rules: TokenRules | None = None,
     ) -> Self:
         """Return the store of a formatted directory, recovered and locked.
 
@@ -122,7 +139,7 @@ class MetadataStore:
             lock.release()
             raise
         _log.info("opened the metadata log", path=str(directory), offset=log.last_offset, epoch=log.epoch)
-        return cls(properties, image, log, lock, entropy)
+        return cls(properties, image, log, lock, clock, entropy, token_rules or TokenRules())
 
     @property
     def image(self) -> MetadataImage:
@@ -174,7 +191,10 @@ class MetadataStore:
             outcome = self._decide(builder.view(), request)
             answers.append(outcome.results)
             if outcome.records:
-                deltas.append(builder.replay_all(outcome.records))
+                changes = builder.replay_all(outcome.records)
+                # the requests after this one find its token; what does not get durable is in no image
+                self._tokens.apply(changes)
+                deltas.append(changes)
                 batches.append(outcome.records)
         if batches:
             last_offsets = self._writer.append(batches)
@@ -201,6 +221,22 @@ class MetadataStore:
                 return control.delete_acls(image, filters)
             case AlterScram(deletions, upsertions):
                 return control.alter_scram(image, deletions, upsertions)
+            case SweepTokens():
+                return control.sweep_tokens(image, self._clock.wall_ms())
+            case _:
+                return self._decide_token(image, request)
+
+    def _decide_token(
+        self, image: MetadataImage, request: TokenCreation | TokenRenewal | TokenExpiry
+    ) -> ControlResult[Any]:
+        rules, find, now_ms = self.token_rules, self._tokens.find, self._clock.wall_ms()
+        match request:
+            case TokenCreation():
+                return control.create_token(image, request, rules, now_ms, self._entropy)
+            case TokenRenewal():
+                return control.renew_token(image, request, rules, find, now_ms)
+            case TokenExpiry():
+                return control.expire_token(image, request, rules, find, now_ms)
 
     def _publish(self, deltas: list[MetadataDelta]) -> None:
         for delta in deltas:

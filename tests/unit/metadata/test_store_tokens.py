@@ -1,0 +1,119 @@
+"""Delegation tokens in the store: found by requests that share a batch, swept in passes, gone for good."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from kio.schema.errors import ErrorCode
+
+from kustos.acl import KafkaPrincipal
+from kustos.metadata.control import ApiError, TokenCreation, TokenExpiry, TokenRenewal, TokenRules
+from kustos.metadata.format import format_directory
+from kustos.metadata.loader import read_image
+from kustos.metadata.records import DelegationTokenRecord
+from kustos.metadata.store import MetadataStore, SweepTokens
+from kustos.metadata.tokens import TokenSecret
+
+ALICE, BOB = KafkaPrincipal("User", "alice"), KafkaPrincipal("User", "bob")
+RULES = TokenRules(TokenSecret(b"s3cret"), max_lifetime_ms=1000, expiry_time_ms=100)
+
+
+class HandClock:
+    """A clock whose hands a test turns."""
+
+    def __init__(self) -> None:
+        self.now_ms = 1000
+
+    def wall_ms(self) -> int:
+        return self.now_ms
+
+    def monotonic_ms(self) -> int:
+        return self.now_ms
+
+
+@pytest.fixture
+def clock() -> HandClock:
+    return HandClock()
+
+
+@pytest.fixture
+def store(tmp_path: Path, clock: HandClock) -> Iterator[MetadataStore]:
+    format_directory(tmp_path / "meta")
+    store = MetadataStore.open(tmp_path / "meta", clock=clock, token_rules=RULES)
+    yield store
+    store.close()
+
+
+def made(store: MetadataStore, count: int = 1) -> list[tuple[DelegationTokenRecord, bytes]]:
+    answers = store.append_many([TokenCreation(ALICE, BOB)] * count)
+    return [(result.token, result.hmac) for (result,) in answers]
+
+
+def test_a_token_lives_in_the_log_and_its_hmac_does_not(store: MetadataStore, tmp_path: Path) -> None:
+    ((token, hmac),) = made(store)
+    assert dict(store.image.delegation_tokens) == {token.token_id: token}
+    assert (token.issue_timestamp_ms, token.expiration_timestamp_ms, token.max_timestamp_ms) == (
+        1000,
+        1100,
+        2000,
+    )
+    assert read_image(tmp_path / "meta").same_state(store.image)
+    for path in (tmp_path / "meta").rglob("*"):
+        assert path.is_dir() or (hmac not in path.read_bytes() and b"s3cret" not in path.read_bytes())
+
+
+def test_requests_of_one_batch_see_the_tokens_of_those_before_them(
+    store: MetadataStore, clock: HandClock
+) -> None:
+    ((_, hmac),) = made(store)
+    gone = ApiError(ErrorCode.delegation_token_not_found)
+    clock.now_ms = 1050
+    answers = store.append_many(
+        [
+            TokenRenewal(BOB, hmac),
+            TokenExpiry(BOB, hmac, 7),
+            TokenExpiry(BOB, hmac, -1),
+            TokenRenewal(BOB, hmac),
+        ]
+    )
+    assert [(result.expiry_timestamp_ms, result.error) for (result,) in answers] == [
+        (1150, None),
+        (1057, None),
+        (1050, None),
+        (0, gone),
+    ]
+    assert dict(store.image.delegation_tokens) == {}
+
+
+def test_a_store_opened_anew_finds_its_tokens(store: MetadataStore, tmp_path: Path, clock: HandClock) -> None:
+    ((token, hmac),) = made(store)
+    store.close()
+    again = MetadataStore.open(tmp_path / "meta", clock=clock, token_rules=RULES)
+    try:
+        ((result,),) = again.append_many([TokenRenewal(BOB, hmac, 50)])
+        assert result.expiry_timestamp_ms == 1050
+        assert again.image.delegation_tokens[token.token_id].expiration_timestamp_ms == 1050
+    finally:
+        again.close()
+
+
+def test_without_rules_there_are_no_tokens(tmp_path: Path) -> None:
+    format_directory(tmp_path / "other")
+    store = MetadataStore.open(tmp_path / "other")
+    try:
+        ((result,),) = store.append_many([TokenCreation(ALICE, ALICE)])
+        assert result.error == ApiError(ErrorCode.delegation_token_auth_disabled)
+    finally:
+        store.close()
+
+
+def test_sweeps_take_expired_tokens_until_none_is_left(store: MetadataStore, clock: HandClock) -> None:
+    made(store, 1001)
+    clock.now_ms = 1050
+    kept = made(store, 2)
+    clock.now_ms = 1101
+    offset = store.last_offset
+    answers = store.append_many([SweepTokens(), SweepTokens(), SweepTokens()])
+    assert answers == [(True,), (False,), (False,)]
+    assert store.last_offset == offset + 1001
+    assert set(store.image.delegation_tokens) == {token.token_id for token, _ in kept}
