@@ -8,6 +8,7 @@ import json
 import sys
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
+from shutil import get_terminal_size
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
@@ -45,7 +46,7 @@ def print_lines(*lines: str) -> None:
 
 def print_paragraph(text: str, *, indent: str = "", first: str | None = None) -> None:
     """Print a text in lines that fit the terminal, indented; `first` stands before the first of them."""
-    width = max(console().width, len(indent) + 20)
+    width = max(get_terminal_size().columns, len(indent) + 20)
     print_lines(
         *wrap(
             printable(text),

@@ -1,0 +1,110 @@
+"""Questions about the ACLs of a running Kafka: the same answers as from a file of its own list."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kustos.cli.run import run
+from testkit.kafka import KafkaNode, KafkaTools
+from tests.conformance.cli_support import SETTINGS, USERS, Cli, Outcome, login
+from tests.conftest import NodeFactory
+
+STOCK = [
+    ["--allow-principal", "User:alice", "--operation", "Read", "--operation", "Write", "--topic", "orders"],
+    ["--deny-principal", "User:bob", "--operation", "Read", "--topic", "orders", "--deny-host", "10.0.0.9"],
+    ["--allow-principal", "User:bob", "--topic", "ord", "--resource-pattern-type", "prefixed"],
+    ["--allow-principal", "User:carol", "--operation", "Describe", "--topic", "*", "--group", "pay-*"],
+]
+
+QUESTIONS: dict[str, list[str]] = {
+    "who-can": ["--operation", "Write", "--topic", "ord", "--resource-pattern-type", "prefixed"],
+    "what-can": ["User:bob"],
+    "explain": ["--principal", "User:bob", "--operation", "Read", "--topic", "orders", "--host", "10.0.0.9"],
+}
+
+
+@pytest.fixture(scope="module")
+def node(kafka_node: NodeFactory) -> KafkaNode:
+    return kafka_node(SETTINGS)
+
+
+@pytest.fixture
+def cli(node: KafkaNode, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Cli:
+    fresh = Cli(node, tmp_path, capsys)
+    fresh.clear()
+    for arguments in STOCK:
+        assert fresh("acls", "add", *arguments).exit_code == 0
+    return fresh
+
+
+@pytest.fixture
+def listing(cli: Cli, kafka_tools: KafkaTools, tmp_path: Path) -> str:
+    """The file that an administrator makes with Kafka's own tool."""
+    arguments = ("--list", "--bootstrap-server", cli.node.bootstrap)
+    said = kafka_tools.run("AclCommand", *arguments, client_properties=login("admin", USERS["admin"]))
+    file = tmp_path / "listing.txt"
+    file.write_text(said.require())
+    return str(file)
+
+
+Kustos = Callable[..., Outcome]
+
+
+@pytest.fixture
+def kustos(cli: Cli, capsys: pytest.CaptureFixture[str]) -> Kustos:
+    """The command line without an address, but with a login for those that stand in its arguments."""
+    config = cli.properties(login("admin", USERS["admin"]))
+
+    def ask(*arguments: str) -> Outcome:
+        capsys.readouterr()
+        exit_code = run([*arguments, "--command-config", str(config), "-o", "json"])
+        said = capsys.readouterr()
+        return Outcome(exit_code, said.out, said.err)
+
+    return ask
+
+
+def test_a_cluster_and_its_list_give_the_same_answers(cli: Cli, kustos: Kustos, listing: str) -> None:
+    for command, arguments in QUESTIONS.items():
+        asked = cli(command, *arguments)
+        read = kustos(command, *arguments, "--acls", listing)
+        assert asked.exit_code == read.exit_code == 0, (asked, read)
+        assert asked.document == read.document
+    assert cli("explain", *QUESTIONS["explain"]).document["change"]["edits"] == 1
+
+
+def test_a_cluster_and_its_list_mean_the_same(cli: Cli, kustos: Kustos, listing: str) -> None:
+    cluster = f"kafka://{cli.node.bootstrap}"
+    same = kustos("diff", cluster, listing, "--exit-code")
+    assert (same.exit_code, same.document["same"]) == (0, True)
+    assert cli("acls", "remove", "--force", *STOCK[0]).exit_code == 0
+    changed = kustos("diff", cluster, listing, "--exit-code")
+    assert changed.exit_code == 5
+    assert {each["direction"] for each in changed.document["changes"]} == {"GAINED"}
+
+
+def test_what_lint_finds_in_a_cluster_is_what_it_finds_in_its_list(
+    cli: Cli, kustos: Kustos, listing: str
+) -> None:
+    asked = kustos("lint", f"kafka://{cli.node.bootstrap}")
+    read = kustos("lint", listing)
+    assert asked.exit_code == read.exit_code == 5
+    found = [
+        {(each["code"], each["message"]) for each in outcome.document["findings"]}
+        for outcome in (asked, read)
+    ]
+    assert found[0] == found[1]
+    assert {"KUS203"} <= {code for code, _ in found[0]}
+    assert kustos("lint", "kafka://127.0.0.1:1").exit_code == 3
+
+
+def test_a_cluster_is_converted_and_verified(cli: Cli, kustos: Kustos, tmp_path: Path) -> None:
+    target = tmp_path / "acls.yaml"
+    written = kustos("acls", "convert", f"kafka://{cli.node.bootstrap}", str(target))
+    assert written.document == {"target": str(target), "form": "yaml", "acls": len(cli.acls())}
+    policy = tmp_path / "policy.yaml"
+    policy.write_text("version: 1\nstatements:\n- never: anyone but User:alice WRITE topics under ord\n")
+    broken = cli("verify", str(policy))
+    assert broken.exit_code == 5
+    assert broken.document["statements"][0]["counter_examples"][0]["probe"]["principal"] == "User:bob"
