@@ -13,7 +13,7 @@ from kustos.auth.errors import (
 from kustos.auth.jaas import JaasEntry, parse_jaas_config, single_jaas_entry
 from kustos.auth.mechanisms import MechanismFactory
 from kustos.auth.mechanisms.plain import PlainServer, PlainUsers
-from kustos.auth.mechanisms.scram import ScramServer
+from kustos.auth.mechanisms.scram import ScramServer, TokenLogin, TokenLookup
 from kustos.auth.mechanisms.scram_keys import ScramDecoys, ScramHash
 from kustos.auth.principals import ANONYMOUS, principal_of_login
 from kustos.auth.sasl_client import ClientRequest, SaslClientMachine, client_mechanism
@@ -54,6 +54,8 @@ __all__ = [
     "ScramHash",
     "ScramServer",
     "SendFrame",
+    "TokenLogin",
+    "TokenLookup",
     "client_mechanism",
     "parse_jaas_config",
     "principal_of_login",

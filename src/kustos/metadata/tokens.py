@@ -12,13 +12,12 @@ from typing import Final
 from kustos.metadata.image import Change, DelegationTokenRemoved, DelegationTokenSet, MetadataImage
 from kustos.metadata.records import DelegationTokenRecord
 from kustos.metadata.scram import MIN_ITERATIONS, ScramCredential, ScramMechanism, scram_credential
-from kustos.runtime import Entropy
+from kustos.runtime import Entropy, random_text
 
 CREDENTIALS_KEPT_MAX: Final = 10_000
 """SCRAM credentials of tokens that are kept, some 500 bytes each; another costs 4096 rounds of a hash."""
 
 _INDEX_KEY_SIZE: Final = 32
-_SALT_SIZE: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +89,7 @@ class TokenIndex:
 class TokenCredentials:
     """Makes the SCRAM credentials of tokens when they are asked for, and keeps the latest.
 
-    Each node has its own, with a salt of its own and 4096 iterations for both mechanisms, as in Kafka.
+    As in Kafka each node has its own, with a random salt and 4096 iterations for both mechanisms.
     """
 
     __slots__ = ("_entropy", "_kept", "_secret")
@@ -105,7 +104,7 @@ class TokenCredentials:
         key = (token_id, mechanism)
         made = self._kept.pop(key, None)
         if made is None:
-            salt = self._entropy.token_bytes(_SALT_SIZE)
+            salt = random_text(self._entropy).encode()
             made = scram_credential(mechanism, self._secret.password(token_id), salt, MIN_ITERATIONS)
             if len(self._kept) >= CREDENTIALS_KEPT_MAX:
                 # a dict keeps its order: the first is the one unused for longest

@@ -3,12 +3,13 @@
 One thing is better than Kafka's on purpose: there an unknown user fails at the first token and a wrong
 password at the second, which tells who exists. Here a user without a credential for the mechanism gets a
 decoy and fails where, when and as a wrong password does. So does a credential below 4096 iterations, and
-a delegation token as long as none can be looked up.
+a delegation token (KIP-48) that there is not.
 """
 
 import base64
 import hmac
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Final
 
 from kustos.auth.errors import SaslAuthenticationError, SaslClientError, SaslMechanismError
@@ -40,6 +41,19 @@ from kustos.runtime import Entropy, random_text
 CredentialLookup = Callable[[str, ScramHash], ScramCredential | None]
 """(user name, mechanism) → the stored credential, None if there is none; answers from memory."""
 
+
+@dataclass(frozen=True, slots=True)
+class TokenLogin:
+    """A delegation token as a login needs it: who it acts as, and until when (wall time)."""
+
+    credential: ScramCredential = field(repr=False)
+    owner_name: str
+    expires_at_ms: int
+
+
+TokenLookup = Callable[[str, ScramHash], TokenLogin | None]
+"""(token id, mechanism) → the token, None if there is none; answers from memory."""
+
 MAX_CLIENT_ITERATIONS: Final = 1_000_000
 """What a client computes at most for a server not yet proven; Kafka stores up to 16384."""
 
@@ -56,28 +70,42 @@ class ScramServer:
         "_hash",
         "_is_real",
         "_lookup",
+        "_token",
+        "_tokens",
         "_username",
     )
 
     def __init__(
-        self, scram_hash: ScramHash, lookup: CredentialLookup, decoys: ScramDecoys, entropy: Entropy
+        self,
+        scram_hash: ScramHash,
+        lookup: CredentialLookup,
+        decoys: ScramDecoys,
+        entropy: Entropy,
+        tokens: TokenLookup | None = None,
     ) -> None:
         self._hash = scram_hash
         self._lookup = lookup
+        self._tokens = tokens
         self._decoys = decoys
         self._entropy = entropy
         self._first: ServerFirst | None = None
         self._credential: ScramCredential | None = None
         self._is_real = False
+        self._token: TokenLogin | None = None
         self._bare = b""
         self._username = ""
 
     @classmethod
     def factory(
-        cls, scram_hash: ScramHash, lookup: CredentialLookup, decoys: ScramDecoys, entropy: Entropy
+        cls,
+        scram_hash: ScramHash,
+        lookup: CredentialLookup,
+        decoys: ScramDecoys,
+        entropy: Entropy,
+        tokens: TokenLookup | None = None,
     ) -> MechanismFactory:
-        """Return what makes an exchange for each connection."""
-        return lambda: cls(scram_hash, lookup, decoys, entropy)
+        """Return what makes an exchange for each connection; without `tokens` none logs in."""
+        return lambda: cls(scram_hash, lookup, decoys, entropy, tokens)
 
     def respond(self, token: bytes) -> MechanismStep:
         """Return the challenge, then the proven user.
@@ -96,8 +124,8 @@ class ScramServer:
         message = ClientFirst.parse(token)
         # both are always made, so that the work does not tell which one is used
         decoy = self._decoys.credential(self._hash, message.username)
-        found = self._lookup(message.username, self._hash)
-        self._is_real = found is not None and found.iterations >= MIN_ITERATIONS and not message.is_token
+        found = self._found(message)
+        self._is_real = found is not None and found.iterations >= MIN_ITERATIONS
         credential = found if found is not None and self._is_real else decoy
         if message.authorization_id and message.authorization_id != message.username:
             raise SaslAuthenticationError(
@@ -109,6 +137,13 @@ class ScramServer:
         self._bare = message.bare
         self._username = message.username
         return Challenge(self._first.encode())
+
+    def _found(self, message: ClientFirst) -> ScramCredential | None:
+        """Return the credential of a user, or of a token where the client says that it is one."""
+        if not message.is_token:
+            return self._lookup(message.username, self._hash)
+        self._token = None if self._tokens is None else self._tokens(message.username, self._hash)
+        return None if self._token is None else self._token.credential
 
     def _finish(self, token: bytes, first: ServerFirst, credential: ScramCredential) -> Proven:
         message = ClientFinal.parse(token)
@@ -124,7 +159,10 @@ class ScramServer:
         # no proof fits a decoy's keys, and were one found it would still be nobody's
         if not (proven and self._is_real and right_size):
             raise SaslMechanismError("invalid client credentials")
-        return Proven(ServerFinal(None, server_signature).encode(), self._username)
+        last = ServerFinal(None, server_signature).encode()
+        if self._token is not None:
+            return Proven(last, self._token.owner_name, self._token.expires_at_ms, token_authenticated=True)
+        return Proven(last, self._username)
 
 
 class ScramClient:

@@ -1,0 +1,150 @@
+"""Logins by delegation token (KIP-48): over SCRAM, as the owner, for as long as the token lasts."""
+
+import pytest
+
+from kustos.acl import KafkaPrincipal
+from kustos.auth import (
+    Authenticated,
+    Fail,
+    MechanismFactory,
+    SaslServerMachine,
+    SaslServerSettings,
+    ScramDecoys,
+    ScramHash,
+    ScramServer,
+    TokenLogin,
+)
+from kustos.auth.mechanisms.scram import ScramClient
+from kustos.auth.mechanisms.scram_messages import ServerFirst
+from kustos.runtime import random_text
+from tests.unit.auth.worlds import (
+    CREDENTIALS,
+    OTHER_PASSWORD,
+    PASSWORD,
+    SECRET,
+    SeededEntropy,
+    StoredCredential,
+    TurningClock,
+    api_versions_body,
+    log_in,
+    lookup,
+)
+
+TOKEN_ID = "AKVSuQ5WSpWpmdttEIhTSA"
+LIFE_MS = 5000
+HASHES = list(ScramHash)
+
+
+class World:
+    """A listener that takes tokens: one of the owner `alice`, and one that has the name of a user."""
+
+    def __init__(self, life_ms: int = LIFE_MS, max_reauth_ms: int = 0) -> None:
+        self.clock = TurningClock()
+        self.ends_ms = self.clock.wall_ms() + life_ms
+        settings = SaslServerSettings({each.mechanism_name: max_reauth_ms for each in HASHES})
+        self.machine = SaslServerMachine(settings, self.mechanisms(), api_versions_body, self.clock)
+
+    def mechanisms(self) -> dict[str, MechanismFactory]:
+        return {
+            each.mechanism_name: ScramServer.factory(
+                each, lookup, ScramDecoys(SECRET), SeededEntropy(), self.token
+            )
+            for each in HASHES
+        }
+
+    def token(self, token_id: str, scram_hash: ScramHash) -> TokenLogin | None:
+        if token_id not in {TOKEN_ID, "only512"}:
+            return None
+        salt = random_text(SeededEntropy(5)).encode()
+        return TokenLogin(StoredCredential(scram_hash, PASSWORD, salt), "owner", self.ends_ms)
+
+
+def client(
+    name: str, password: str, scram_hash: ScramHash = ScramHash.SHA_256, *, token: bool = True
+) -> ScramClient:
+    return ScramClient(scram_hash, name, password, SeededEntropy(3), token)
+
+
+@pytest.mark.behaviour("B222", "B252")
+@pytest.mark.parametrize("scram_hash", HASHES)
+def test_a_token_logs_in_as_its_owner_for_as_long_as_it_lasts(scram_hash: ScramHash) -> None:
+    world = World()
+    done = log_in(world.machine, client(TOKEN_ID, PASSWORD, scram_hash))
+    assert isinstance(done, Authenticated)
+    assert done.principal == KafkaPrincipal("User", "owner")
+    assert done.principal.token_authenticated
+    assert done.session_lifetime_ms == LIFE_MS
+    world.clock.now_ms += LIFE_MS - 1
+    assert not world.machine.is_expired()
+    world.clock.now_ms += 1
+    assert world.machine.is_expired()
+
+
+@pytest.mark.behaviour("B251")
+@pytest.mark.parametrize(("max_reauth_ms", "lifetime_ms"), [(1000, 1000), (LIFE_MS + 1, LIFE_MS)])
+def test_the_earlier_end_counts(max_reauth_ms: int, lifetime_ms: int) -> None:
+    done = log_in(World(max_reauth_ms=max_reauth_ms).machine, client(TOKEN_ID, PASSWORD))
+    assert isinstance(done, Authenticated)
+    assert done.session_lifetime_ms == lifetime_ms
+
+
+@pytest.mark.behaviour("B223")
+def test_logging_in_again_lasts_as_long_as_the_token() -> None:
+    world = World(max_reauth_ms=4000)
+    first = log_in(world.machine, client(TOKEN_ID, PASSWORD))
+    world.clock.now_ms += 3000
+    again = log_in(world.machine, client(TOKEN_ID, PASSWORD))
+    assert isinstance(first, Authenticated)
+    assert isinstance(again, Authenticated)
+    assert (first.session_lifetime_ms, again.session_lifetime_ms) == (4000, 2000)
+    assert again.is_reauthentication
+    assert again.principal.token_authenticated
+
+
+@pytest.mark.parametrize("life_ms", [0, -1, -1_000_000])
+def test_an_expired_token_is_refused_as_a_wrong_password(life_ms: int) -> None:
+    late = log_in(World(life_ms).machine, client(TOKEN_ID, PASSWORD))
+    wrong = log_in(World().machine, client(TOKEN_ID, OTHER_PASSWORD))
+    assert isinstance(late, Fail)
+    assert isinstance(wrong, Fail)
+    assert late.response == wrong.response
+    assert "expired" in late.reason
+
+
+@pytest.mark.parametrize(
+    ("name", "password", "token"),
+    [
+        ("alice", PASSWORD, True),  # a user's password is not a token's
+        ("only512", OTHER_PASSWORD, True),  # the token of that name has another
+        (TOKEN_ID, PASSWORD, False),  # a token must be called one
+        ("nobody", PASSWORD, True),
+    ],
+)
+def test_users_and_tokens_are_kept_apart(name: str, password: str, token: bool) -> None:
+    refused = log_in(World().machine, client(name, password, ScramHash.SHA_512, token=token))
+    assert isinstance(refused, Fail)
+    assert refused.reason == "invalid client credentials"
+
+
+def test_a_user_of_the_name_of_a_token_logs_in_as_before() -> None:
+    done = log_in(World().machine, client("only512", OTHER_PASSWORD, ScramHash.SHA_512, token=False))
+    assert isinstance(done, Authenticated)
+    assert done.principal == KafkaPrincipal("User", "only512")
+    assert not done.principal.token_authenticated
+    assert done.session_lifetime_ms == 0
+
+
+def test_a_token_that_is_not_there_is_answered_with_a_decoy() -> None:
+    def salt(name: str) -> bytes:
+        server = ScramServer(ScramHash.SHA_256, lookup, ScramDecoys(SECRET), SeededEntropy(), World().token)
+        return ServerFirst.parse(server.respond(f"n,,n={name},r=abc,tokenauth=true".encode()).token).salt
+
+    assert salt("alice") == ScramDecoys(SECRET).credential(ScramHash.SHA_256, "alice").salt
+    assert salt("alice") != CREDENTIALS["alice", ScramHash.SHA_256].salt
+    assert salt(TOKEN_ID) != ScramDecoys(SECRET).credential(ScramHash.SHA_256, TOKEN_ID).salt
+
+
+def test_no_text_form_shows_the_credential() -> None:
+    login = World().token(TOKEN_ID, ScramHash.SHA_256)
+    assert login is not None
+    assert "credential" not in repr(login)
