@@ -267,7 +267,9 @@ class Model:
 
     def cluster(self, _request: Message, made: MessageCodec) -> Message:
         broker = made.root.ELEMENTS["brokers"](broker_id=1, host="upstream", port=1)
-        return made.root(brokers=[broker], cluster_authorized_operations=77)
+        return made.root(
+            brokers=[broker], cluster_id="small-world", controller_id=1, cluster_authorized_operations=77
+        )
 
     def plain(self, _request: Message, made: MessageCodec) -> Message:
         return made.root()

@@ -264,3 +264,55 @@ def test_a_heartbeat_of_the_new_groups_needs_read_on_the_group_and_describe_on_t
     needed = [may("READ", "GROUP"), may("DESCRIBE")]
     needs(68, 0, fields, needed, GROUP_DENIED, may("DESCRIBE", "GROUP"), may("CREATE"))
     assert refusals(needed[:1], 68, 0, fields) == {TOPIC_DENIED}
+
+
+@pytest.mark.behaviour("B109")
+@pytest.mark.parametrize("version", [0, 1])
+def test_describing_the_cluster_tells_nodes_cluster_and_controller(version: int) -> None:
+    driver = connection()
+    outcome, answer = ask(driver, 60, version)
+    assert (answer["error_code"], answer["cluster_id"], answer["controller_id"]) == (
+        0,
+        "small-world",
+        1,
+    )
+    assert [(broker["host"], broker["port"]) for broker in answer["brokers"]] == [("gateway", 9001)]
+    assert len(outcome.forwarded) == 1
+
+
+@pytest.mark.behaviour("B152")
+def test_operations_on_the_cluster_are_told_exactly_or_not_at_all() -> None:
+    fields = {"include_cluster_authorized_operations": True}
+    for needed, bits in (
+        ([], 0),
+        ([may("ALTER", "CLUSTER")], 1 << AclOperation.ALTER | 1 << AclOperation.DESCRIBE),
+        ([may("DESCRIBE", "CLUSTER")], 1 << AclOperation.DESCRIBE),
+    ):
+        assert ask(connection(*needed), 60, 0, **fields)[1]["cluster_authorized_operations"] == bits
+    assert ask(connection(may("ALL", "CLUSTER")), 60, 0)[1]["cluster_authorized_operations"] == -(2**31)
+
+
+ANY_FILTER = {"resource_type_filter": 1, "resource_name_filter": None, "pattern_type_filter": 1}
+ANY_FILTER |= {"principal_filter": None, "host_filter": None, "operation": 1, "permission_type": 1}
+
+
+@pytest.mark.behaviour("B208", "B198", "B193")
+@pytest.mark.parametrize(
+    ("api_key", "version", "fields", "needed", "other"),
+    [
+        (29, 3, ANY_FILTER, "DESCRIBE", "CREATE"),
+        (30, 3, {"creations": []}, "ALTER", "DESCRIBE"),
+        (31, 3, {"filters": [ANY_FILTER]}, "ALTER", "DESCRIBE"),
+        (50, 0, {"users": [{"name": "alice"}]}, "DESCRIBE", "CREATE"),
+        (51, 0, {"deletions": [{"name": "alice", "mechanism": 1}], "upsertions": []}, "ALTER", "DESCRIBE"),
+    ],
+    ids=["DescribeAcls", "CreateAcls", "DeleteAcls", "DescribeScram", "AlterScram"],
+)
+def test_administration_is_served_to_who_may_alter_or_describe_the_cluster(
+    api_key: int, version: int, fields: dict[str, Any], needed: str, other: str
+) -> None:
+    assert ask(connection(may(needed, "CLUSTER")), api_key, version, **fields)[0].served is not None
+    for acls in ([], [may(other, "CLUSTER")], [may("ALL"), may("ALL", "GROUP")]):
+        outcome, answer = ask(connection(*acls), api_key, version, **fields)
+        assert outcome.served is None
+        assert codes(answer) == (set() if fields == {"creations": []} else {CLUSTER_DENIED})
