@@ -66,7 +66,8 @@ def ready() -> StandardAuthorizer:
             Action(TOPIC, "orders", READ),
             "Principal = User:alice is Allowed operation = READ from host = 10.0.0.1 on resource = "
             "Topic:LITERAL:orders for request = Fetch with resourceRefCount = 1 "
-            "based on rule MatchingAcl(acl=StandardAcl[resourceType=TOPIC, resourceName=ord, patternType=PREFIXED, principal=User:*, "
+            "based on rule MatchingAcl(acl=StandardAcl[resourceType=TOPIC, resourceName=ord, "
+            "patternType=PREFIXED, principal=User:*, "
             "host=10.0.0.0/8, operation=ALL, permissionType=ALLOW])",
             AuditLevel.DEBUG,
         ),
