@@ -20,14 +20,21 @@ if TYPE_CHECKING:
         ResourceType,
     )
     from kustos.authorizer import (
+        AclBindingDeleteResult,
+        AclCreateResult,
+        AclDeleteResult,
         Action,
         AuthorizableRequestContext,
         AuthorizationResult,
         Authorizer,
         AuthorizerError,
+        AuthorizerServerInfo,
         AuthorizerSession,
         Decision,
+        Endpoint,
+        KafkaApiError,
         StandardAuthorizer,
+        StandardAuthorizerPlugin,
     )
 
 __version__ = "0.1.0"
@@ -37,7 +44,10 @@ _ROOMS: Final = ("kustos.acl", "kustos.authorizer")
 __all__ = [
     "AccessControlEntry",
     "AclBinding",
+    "AclBindingDeleteResult",
     "AclBindingFilter",
+    "AclCreateResult",
+    "AclDeleteResult",
     "AclOperation",
     "AclPermissionType",
     "Action",
@@ -45,13 +55,17 @@ __all__ = [
     "AuthorizationResult",
     "Authorizer",
     "AuthorizerError",
+    "AuthorizerServerInfo",
     "AuthorizerSession",
     "Decision",
+    "Endpoint",
+    "KafkaApiError",
     "KafkaPrincipal",
     "PatternType",
     "ResourcePattern",
     "ResourceType",
     "StandardAuthorizer",
+    "StandardAuthorizerPlugin",
     "__version__",
 ]
 

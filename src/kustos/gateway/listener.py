@@ -189,6 +189,7 @@ class Gateway:
         finally:
             for each in opening:
                 each.cancel()
+            await asyncio.gather(*opening, return_exceptions=True)
         self.is_open = True
 
     async def _open(self, plan: ListenerPlan, ready: Awaitable[None] | None) -> None:

@@ -7,6 +7,8 @@ import asyncio
 from collections.abc import Awaitable, Iterable, Mapping
 from typing import Final
 
+import structlog
+
 from kustos.authorizer import (
     Authorizer,
     AuthorizerError,
@@ -16,6 +18,8 @@ from kustos.authorizer import (
 )
 from kustos.gateway.custom import discard
 from kustos.server.settings import KustosSettings
+
+LOG: Final = structlog.get_logger("kustos.server")
 
 CLOSE_TIMEOUT_S: Final = 30.0
 """How long an authorizer may take to end; the node ends without it."""
@@ -79,11 +83,15 @@ def start_error(name: str, what: str, error: Exception) -> AuthorizerStartError:
 
 
 async def close(authorizer: Authorizer) -> None:
-    """End an authorizer, and wait for it a while; raise what it raises."""
-    answer = authorizer.close()
-    if answer is not None:
-        async with asyncio.timeout(CLOSE_TIMEOUT_S):
-            await answer
+    """End an authorizer, and wait for it a while; what goes wrong is logged, for the node ends anyway."""
+    try:
+        answer = authorizer.close()
+        if answer is not None:
+            async with asyncio.timeout(CLOSE_TIMEOUT_S):
+                await answer
+    except Exception as error:  # noqa: BLE001 - what else is open must be closed all the same
+        reason = f"{type(error).__name__}: {error}"
+        LOG.error("the authorizer did not end well", authorizer=type(authorizer).__name__, reason=reason)
 
 
 def server_info(settings: KustosSettings, cluster_id: str) -> AuthorizerServerInfo:

@@ -5,7 +5,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
 
-from kustos.server.setting_table import SETTINGS, Setting
+from kustos.server.setting_kinds import Setting
+from kustos.server.setting_table import SETTINGS
 
 HEAD: Final = """\
 # Configuration

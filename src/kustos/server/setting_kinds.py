@@ -1,14 +1,25 @@
-"""What values of settings look like: each kind reads a text and says in words what it takes."""
+"""What settings are, and what their values look like: each kind reads a text and says in words what it takes."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic, Literal, TypeVar
 
 from kustos.client.addresses import NodeAddress, parse_address
 from kustos.client.errors import SettingsError
 
 T = TypeVar("T")
+Section = Literal[
+    "Node",
+    "Listeners",
+    "SASL",
+    "Delegation tokens",
+    "Limits",
+    "Authorization",
+    "Upstream",
+    "Audit",
+    "HTTP",
+]
 
 INT32_MAX: Final = 2**31 - 1
 INT64_MAX: Final = 2**63 - 1
@@ -22,6 +33,28 @@ class Kind(Generic[T]):
     takes: str
     read: Callable[[str], T]
     """Raise ValueError (its text is not shown) or `SettingsError` (its text is) for what it does not take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting(Generic[T]):
+    """One key. `default` None: it has none, and `required` says whether the node starts without it."""
+
+    name: str
+    kind: Kind[T]
+    default: T | None
+    section: Section
+    doc: str
+    required: bool = False
+    secret: bool = False
+    per_listener: bool = False
+    """Whether `listener.name.<listener>.` may stand before it, to mean one listener only."""
+    per_mechanism: bool = False
+    """Whether `<mechanism>.` in small letters may stand before it, after the listener."""
+
+    @property
+    def is_kafkas(self) -> bool:
+        """Whether Kafka has a setting of this name and meaning."""
+        return not self.name.startswith("kustos.")
 
 
 def whole_number(lowest: int, highest: int, unit: str = "") -> Kind[int]:

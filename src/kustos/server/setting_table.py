@@ -3,8 +3,7 @@
 Names and defaults are Kafka's wherever Kafka has the setting; `kustos.*` is what Kafka lacks.
 """
 
-from dataclasses import dataclass
-from typing import Any, Final, Generic, Literal, TypeVar
+from typing import Any, Final
 
 from kustos.client.addresses import NodeAddress
 from kustos.server.setting_kinds import (
@@ -15,40 +14,15 @@ from kustos.server.setting_kinds import (
     INT64_MAX,
     PATH,
     TEXT,
-    Kind,
+    Setting,
     list_of,
     one_of,
     whole_number,
 )
 
-T = TypeVar("T")
-Section = Literal["Node", "Listeners", "SASL", "Limits", "Authorization", "Upstream", "Audit", "HTTP"]
-
 MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI")
 STANDARD_AUTHORIZER: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 UPSTREAM_PREFIX: Final = "kustos.upstream."
-
-
-@dataclass(frozen=True, slots=True)
-class Setting(Generic[T]):
-    """One key. `default` None: it has none, and `required` says whether the node starts without it."""
-
-    name: str
-    kind: Kind[T]
-    default: T | None
-    section: Section
-    doc: str
-    required: bool = False
-    secret: bool = False
-    per_listener: bool = False
-    """Whether `listener.name.<listener>.` may stand before it, to mean one listener only."""
-    per_mechanism: bool = False
-    """Whether `<mechanism>.` in small letters may stand before it, after the listener."""
-
-    @property
-    def is_kafkas(self) -> bool:
-        """Whether Kafka has a setting of this name and meaning."""
-        return not self.name.startswith("kustos.")
 
 
 _COUNT: Final = whole_number(1, INT32_MAX)
@@ -181,6 +155,36 @@ MAX_RECEIVE_SIZE: Final = Setting(
     "SASL",
     "The largest frame of a client that has not authenticated (KIP-938).",
     per_listener=True,
+)
+
+DELEGATION_TOKEN_SECRET_KEY: Final[Setting[str]] = Setting(
+    "delegation.token.secret.key",
+    ANY_TEXT,
+    None,
+    "Delegation tokens",
+    "What the HMACs of delegation tokens are made with. Without it, or with an empty one, there are none.",
+    secret=True,
+)
+DELEGATION_TOKEN_MAX_LIFETIME_MS: Final = Setting(
+    "delegation.token.max.lifetime.ms",
+    whole_number(1, INT64_MAX, "milliseconds"),
+    604_800_000,
+    "Delegation tokens",
+    "How long a token can last at most, however often it is renewed.",
+)
+DELEGATION_TOKEN_EXPIRY_TIME_MS: Final = Setting(
+    "delegation.token.expiry.time.ms",
+    whole_number(1, INT64_MAX, "milliseconds"),
+    86_400_000,
+    "Delegation tokens",
+    "How long a token lasts until it must be renewed.",
+)
+DELEGATION_TOKEN_EXPIRY_CHECK_INTERVAL_MS: Final = Setting(
+    "delegation.token.expiry.check.interval.ms",
+    whole_number(1, INT64_MAX, "milliseconds"),
+    3_600_000,
+    "Delegation tokens",
+    "How often expired tokens are looked for and removed. Here they are refused before that already.",
 )
 
 REQUEST_MAX_BYTES: Final = Setting(

@@ -18,10 +18,13 @@ from kustos.client.errors import SettingsError
 from kustos.client.properties import read_properties
 from kustos.client.settings import ClientSettings
 from kustos.gateway.audit_settings import AuditSettings
+from kustos.metadata.control import TokenRules
+from kustos.metadata.tokens import TokenSecret
 from kustos.server import setting_table as table
 from kustos.server.authorizers import find_authorizer
 from kustos.server.given import GivenSettings
 from kustos.server.listener_settings import ListenerSettings, check_ports
+from kustos.server.setting_kinds import Setting
 from kustos.server.settings_of_listeners import listener_settings
 
 
@@ -49,6 +52,8 @@ class KustosSettings:
     max_in_flight_requests: int
     upstream: ClientSettings
     upstream_metadata_max_age_ms: int
+    token_rules: TokenRules
+    """Its secret shows in no text."""
     audit: AuditSettings
     http: NodeAddress | None
     warnings: tuple[str, ...]
@@ -101,6 +106,7 @@ def settings_from(properties: Mapping[str, str], environment: Mapping[str, str])
         max_in_flight_requests=given.require(table.MAX_IN_FLIGHT),
         upstream=_upstream(given),
         upstream_metadata_max_age_ms=given.require(table.UPSTREAM_METADATA_MAX_AGE_MS),
+        token_rules=_token_rules(given),
         audit=audit,
         http=http,
         warnings=tuple(given.warnings),
@@ -187,7 +193,16 @@ def _upstream(given: GivenSettings) -> ClientSettings:
         raise SettingsError(f"`{table.BOOTSTRAP_SERVERS.name}` has a port that is no port") from None
 
 
-_NEEDED_BY_SINK: Final[dict[str, table.Setting[Any]]] = {
+def _token_rules(given: GivenSettings) -> TokenRules:
+    return TokenRules(
+        secret=TokenSecret.of(given.get(table.DELEGATION_TOKEN_SECRET_KEY)),
+        max_lifetime_ms=given.require(table.DELEGATION_TOKEN_MAX_LIFETIME_MS),
+        expiry_time_ms=given.require(table.DELEGATION_TOKEN_EXPIRY_TIME_MS),
+        expiry_check_interval_ms=given.require(table.DELEGATION_TOKEN_EXPIRY_CHECK_INTERVAL_MS),
+    )
+
+
+_NEEDED_BY_SINK: Final[dict[str, Setting[Any]]] = {
     "json": table.AUDIT_JSON_DIR,
     "kafka": table.AUDIT_KAFKA_TOPIC,
     "log4j": table.AUDIT_LOG4J_FILE,

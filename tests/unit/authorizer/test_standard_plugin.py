@@ -36,6 +36,7 @@ from kustos.authorizer import (
 from tests.property.protocol_requests import allow
 from tests.unit.authorizer.spi_worlds import SpecAuthorizer
 
+PATIENCE_S = 5.0
 READ, TOPIC = AclOperation.READ, ResourceType.TOPIC
 ALLOWED, DENIED = AuthorizationResult.ALLOWED, AuthorizationResult.DENIED
 ALICE = AuthorizableRequestContext(KafkaPrincipal("User", "alice"), "10.0.0.1")
@@ -137,12 +138,13 @@ async def test_early_start_listeners_begin_at_once_and_the_others_when_all_is_lo
     plugin = made()
     futures = plugin.start(info("CONTROLLER"))
     assert set(futures) == {CLIENTS, CONTROLLER}
-    await futures[CONTROLLER]
-    waiting = asyncio.ensure_future(futures[CLIENTS])
-    await asyncio.sleep(0)
-    assert not waiting.done()
-    plugin.complete_initial_load()
-    await waiting
+    async with asyncio.timeout(PATIENCE_S):
+        await futures[CONTROLLER]
+        waiting = asyncio.ensure_future(futures[CLIENTS])
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        plugin.complete_initial_load()
+        await waiting
     # the first word counts
     plugin.complete_initial_load(OSError("too late"))
     await futures[CLIENTS]

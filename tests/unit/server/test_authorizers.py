@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from kustos.authorizer import Authorizer, AuthorizerServerInfo, ClusterResource, Endpoint
 from kustos.authorizer.legacy import AuthorizerWrapper, SimpleAclAuthorizer
 from kustos.client.errors import SettingsError
-from kustos.server import authorizers
+from kustos.server import authorizer_life, authorizers
 from kustos.server.authorizer_life import (
     AuthorizerStartError,
     ReconfigurationError,
@@ -251,3 +252,21 @@ async def test_an_end_that_takes_time_is_waited_for() -> None:
     await close(made)
     await close(SpecAuthorizer())
     assert ended == ["ended"]
+
+
+@pytest.mark.parametrize("end", [fails, fails_later, lambda: 7])
+async def test_an_end_that_fails_keeps_nothing_else_open(end: Callable[[], Any]) -> None:
+    authorizer: Any = SpecAuthorizer()
+    authorizer.close = end
+    with capture_logs() as logs:
+        await close(authorizer)
+    assert [log["log_level"] for log in logs] == ["error"]
+
+
+async def test_an_end_that_never_comes_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(authorizer_life, "CLOSE_TIMEOUT_S", 0.01)
+    authorizer: Any = SpecAuthorizer()
+    authorizer.close = asyncio.get_running_loop().create_future
+    with capture_logs() as logs:
+        await close(authorizer)
+    assert ["TimeoutError" in log["reason"] for log in logs] == [True]
