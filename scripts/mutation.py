@@ -25,6 +25,8 @@ MUTMUT: Final = Path(sys.executable).with_name("mutmut")
 COPIED: Final = ("src", "tests", "testkit", "oracle", "benchmarks")
 NONE: Final = "no.such.fault*"
 RESULT: Final = re.compile(r"^\s+(?P<name>\S+): (?P<status>[a-z ]+)$", re.MULTILINE)
+METHOD: Final = "\u01c1"
+"""What mutmut puts between the names of a class and a method."""
 KILLED: Final = {"killed", "timeout", "suspicious", "segfault"}
 SAMPLE: Final = 14
 SCORE_MIN: Final = 85
@@ -63,7 +65,12 @@ ROOMS: Final = {
     ),
     "authorizer": Room(
         ("src/kustos/authorizer/*",),
-        (*VALUES, "tests/unit/test_authorizer_*.py", "tests/unit/authorizer/test_standard_plugin.py"),
+        (
+            *VALUES,
+            "tests/unit/test_authorizer_*.py",
+            "tests/unit/test_cli_questions.py",
+            "tests/unit/authorizer/test_standard_plugin.py",
+        ),
         ("src/kustos/authorizer/legacy/*", "src/kustos/authorizer/bulk*"),
     ),
     "bulk": Room(
@@ -181,12 +188,24 @@ def draw(names: Iterable[str], sample: int, seed: int) -> list[str]:
     return [name for group in drawn for name in group]
 
 
-def is_equivalent(diff: str, known: Sequence[dict[str, str]]) -> bool:
-    """Return whether the changed lines are those of a fault that nobody could see."""
+def function_of(fault: str) -> str:
+    """Return the function of a fault, as `kustos.acl.hosts.java_int` or `kustos.acl.hosts.HostRange.parse`."""
+    module, _, mangled = fault.rpartition(".")
+    name = re.sub(r"__mutmut_\d+$", "", mangled)
+    return f"{module}.{name.removeprefix('x_') if name.startswith('x_') else name[2:].replace(METHOD, '.')}"
+
+
+def is_equivalent(fault: str, diff: str, known: Sequence[dict[str, str]]) -> bool:
+    """Return whether nobody could see the fault: its changed lines are known, or its whole function."""
     lines = diff.splitlines()[3:]
     removed = " ".join(line[1:].strip() for line in lines if line.startswith("-"))
     added = " ".join(line[1:].strip() for line in lines if line.startswith("+"))
-    return any(each["old"] == removed and each["new"] == added for each in known)
+    return any(
+        each["function"] == function_of(fault)
+        if "function" in each
+        else (each["old"], each["new"]) == (removed, added)
+        for each in known
+    )
 
 
 def try_room(name: str, sample: int, seed: int, pattern: str) -> dict[str, Outcome]:
@@ -207,7 +226,8 @@ def try_room(name: str, sample: int, seed: int, pattern: str) -> dict[str, Outco
         outcome.statuses[statuses[fault]] += 1
         if statuses[fault] not in KILLED:
             diff = said(folder, "show", fault)
-            (outcome.equivalents if is_equivalent(diff, known) else outcome.survivors).append(diff)
+            unseen = is_equivalent(fault, diff, known)
+            (outcome.equivalents if unseen else outcome.survivors).append(diff)
     return outcomes
 
 
