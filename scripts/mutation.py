@@ -189,7 +189,7 @@ def draw(names: Iterable[str], sample: int, seed: int) -> list[str]:
 
 
 def function_of(fault: str) -> str:
-    """Return the function of a fault, as `kustos.acl.hosts.java_int` or `kustos.acl.hosts.HostRange.parse`."""
+    """Return the function of a fault, as `kustos.acl.hosts.HostRange.parse`."""
     module, _, mangled = fault.rpartition(".")
     name = re.sub(r"__mutmut_\d+$", "", mangled)
     return f"{module}.{name.removeprefix('x_') if name.startswith('x_') else name[2:].replace(METHOD, '.')}"
