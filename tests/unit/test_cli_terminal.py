@@ -13,12 +13,16 @@ from kustos.cli.failures import ExitCode
 PATIENCE_SECONDS = 20.0
 
 
-def converse(arguments: Sequence[str], answers: Sequence[tuple[bytes, bytes]]) -> tuple[int, str]:
+def converse(
+    arguments: Sequence[str],
+    answers: Sequence[tuple[bytes, bytes]],
+    program: Sequence[str] = ("-m", "kustos"),
+) -> tuple[int, str]:
     """Run `kustos` at a terminal of 80 columns, answer each prompt; return exit code and the screen."""
     pid, terminal = pty.fork()
     if pid == 0:
         os.environ["COLUMNS"] = "80"
-        os.execv(sys.executable, [sys.executable, "-m", "kustos", *arguments])
+        os.execv(sys.executable, [sys.executable, *program, *arguments])
     screen, seen = b"", 0
     waiting = list(answers)
     while select.select([terminal], [], [], PATIENCE_SECONDS)[0]:
@@ -72,3 +76,26 @@ def test_an_interrupt_ends_with_its_own_code() -> None:
     exit_code, screen = converse(["users", "add", "ann", *NOWHERE], [(b"password of `ann`:", b"\x03")])
     assert exit_code == ExitCode.INTERRUPTED
     assert "Traceback" not in screen
+
+
+LONG_WORK = """
+import sys
+import kustos.cli.progress as room
+room.PATIENCE_SECONDS = float(sys.argv[1])
+with room.progress("reading acls.yaml"):
+    input("working ")
+print("ended")
+"""
+
+
+def test_long_work_shows_that_it_goes_on_and_leaves_nothing_behind() -> None:
+    exit_code, screen = converse(["0"], [(b"reading acls.yaml", b"\n")], ("-c", LONG_WORK))
+    assert exit_code == 0, screen
+    assert "reading acls.yaml" in screen
+    last = screen.rpartition("\x1b[2K")[2]
+    assert last.split() == ["ended"], "the display is wiped before the output"
+
+
+def test_short_work_shows_nothing() -> None:
+    exit_code, screen = converse(["3600"], [(b"working", b"\n")], ("-c", LONG_WORK))
+    assert (exit_code, screen.split()) == (0, ["working", "ended"])

@@ -3,6 +3,7 @@
 from kustos.analysis.access import Access, Grant, what_can, who_can
 from kustos.analysis.difference import Difference, diff
 from kustos.analysis.errors import AnalysisError, PolicyError
+from kustos.analysis.explain import Explanation, NearMiss, Overruled, SmallestChange, explain
 from kustos.analysis.host_sets import HostSet
 from kustos.analysis.minimize import Minimized, minimize
 from kustos.analysis.name_sets import NameSet, NameTerm, Site
@@ -30,11 +31,14 @@ __all__ = [
     "CounterExample",
     "Difference",
     "Direction",
+    "Explanation",
     "Grant",
     "HostSet",
     "Minimized",
     "NameSet",
     "NameTerm",
+    "NearMiss",
+    "Overruled",
     "Policy",
     "PolicyError",
     "PolicyPrincipals",
@@ -44,10 +48,12 @@ __all__ = [
     "Region",
     "Rules",
     "Site",
+    "SmallestChange",
     "Statement",
     "StatementKind",
     "Verdict",
     "diff",
+    "explain",
     "minimize",
     "parse_policy",
     "verify",
