@@ -95,6 +95,14 @@ def test_what_is_no_list_of_results_is_a_failure(kind: str) -> None:
     assert [log["log_level"] for log in logs] == ["error"]
 
 
+@pytest.mark.parametrize("results", [{ALLOWED}, {ALLOWED: 1}, dict.fromkeys([ALLOWED]).keys()])
+def test_what_has_no_order_is_no_list_even_of_one(results: Any) -> None:
+    authorizer: Any = SpecAuthorizer()
+    authorizer.authorize = lambda *_: results
+    with pytest.raises(AuthorizerFailedError):
+        CustomAsker(authorizer).decide(ALICE, ACTIONS[:1])
+
+
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("result", [None, True, "ALLOWED", Lookalike.ALLOWED, [ALLOWED]])
 def test_what_is_no_result_by_type_is_a_failure(result: Any) -> None:
