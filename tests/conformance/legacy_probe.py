@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import hashlib
 import subprocess
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -40,6 +41,12 @@ Command = tuple[str | None, ...]
 """A verb and its fields."""
 
 ANSWER_TIMEOUT_S = 240
+
+
+def digest(answers: Iterable[str]) -> str:
+    """Return what stands for answers where they are too many to be kept; why of an error is left out."""
+    short = (answer.split(" ")[0] if answer.startswith("error") else answer for answer in answers)
+    return hashlib.sha256("\n".join(short).encode()).hexdigest()
 
 
 def encoded(field: str | None) -> str:

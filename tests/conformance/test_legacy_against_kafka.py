@@ -10,11 +10,14 @@ from pathlib import Path
 import pytest
 
 from kustos.authorizer.legacy import read_acls, resource_of
-from tests.conformance.legacy_probe import Command, Ours, decoded, theirs
+from tests.conformance.legacy_probe import Command, Ours, decoded, digest, theirs
 
 SEED = 1_107
 WORLDS = 80
 QUESTIONS = 60
+KAFKAS_DECISIONS = "e636d3b508a74e12ea5f783db9e45a24e0f1f32ad765116ffec1d7616db7dd4b"
+KAFKAS_WRAPPER = "7362c000d5dd91760c464015f06f1998cc7bd9b5575d29d27c2325131575bad8"
+"""What Kafka's classes answer to the two plays below, for tests that have no Java."""
 
 PRINCIPALS = ("User:alice", "User:bob", "Group:alice", "User:a:b", "user:alice", "User:", "*:*")
 HOSTS = ("10.0.0.1", "10.0.0.2", "0:0:0:0:0:0:0:1")
@@ -140,6 +143,7 @@ def test_the_wrapper_answers_as_kafkas_wrapper_does(tmp_path: Path) -> None:
     pairs = zip(commands, mine, (re.sub("^error.*", "error", answer) for answer in answered), strict=True)
     differing = [pair for pair in pairs if pair[1] != pair[2]]
     assert differing[:5] == []
+    assert digest(answered) == KAFKAS_WRAPPER
     assert min(mine.count("ALLOWED"), mine.count("DENIED")) > 300
 
 
@@ -162,16 +166,21 @@ def refusals() -> list[Command]:
     return [*(("open", *opening) for opening in REFUSED_OPENINGS), ("open", None, None), prefix_asked, *words]
 
 
+def decisions_play() -> list[Command]:
+    return [*play(), *exact_removals(), *refusals()]
+
+
 def test_every_decision_listing_and_log_line_is_that_of_the_real_class(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    commands = [*play(), *exact_removals(), *refusals()]
+    commands = decisions_play()
     caplog.set_level(logging.DEBUG, logger="kafka.authorizer.logger")
     mine = Ours().answers(commands)
     answered, told = theirs(commands, tmp_path)
     pairs = zip(commands, mine, (answer.split(" ")[0] for answer in answered), strict=True)
     differing = [pair for pair in pairs if pair[1] != pair[2]]
     assert differing[:5] == []
+    assert digest(answered) == KAFKAS_DECISIONS
     assert min(mine.count("true"), mine.count("false")) > 300
     logged = [f"{record.levelname} {record.getMessage()}" for record in caplog.records]
     assert logged == [line.replace("kafka.authorizer.logger - ", "") for line in told]

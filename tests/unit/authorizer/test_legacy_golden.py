@@ -1,0 +1,17 @@
+"""The legacy authorizer and its wrapper answer two long plays as Kafka 2.8's own classes did."""
+
+from tests.conformance.legacy_probe import Ours, digest
+from tests.conformance.test_legacy_against_kafka import (
+    KAFKAS_DECISIONS,
+    KAFKAS_WRAPPER,
+    decisions_play,
+    wrapped_play,
+)
+
+
+def test_decisions_changes_and_listings_are_kafkas() -> None:
+    assert digest(Ours().answers(decisions_play())) == KAFKAS_DECISIONS
+
+
+def test_the_wrappers_answers_are_kafkas() -> None:
+    assert digest(Ours().answers(wrapped_play())) == KAFKAS_WRAPPER
