@@ -15,7 +15,7 @@ import pyarrow as pa
 from kustos.authorizer.bulk_askers import AskedBlock, Askers
 from kustos.authorizer.bulk_columns import Codes, question_table
 from kustos.authorizer.cells import ALLOWS
-from kustos.authorizer.questions import ALLOWED, DENIED, ERROR, OPERATIONS, Questioner
+from kustos.authorizer.questions import ALLOWED, DENIED, ERROR, OPERATIONS, Fault, Questioner
 from kustos.authorizer.session import DEFAULT_ALLOW, DEFAULT_DENY, SUPER_USER
 from kustos.authorizer.standard import StandardAuthorizer
 
@@ -125,7 +125,7 @@ class BulkAuthorizer:
         ask, write = self._questioner.ask, self._questioner.write
         decisions = [ask(*question) for question in zip(*map(_to_texts, columns), strict=True)]
         decided.results[rows] = [
-            _ERROR_CODE if isinstance(decision, str) else decision.allowed for decision in decisions
+            _ERROR_CODE if isinstance(decision, Fault) else decision.allowed for decision in decisions
         ]
         if self._with_rule:
             decided.rules[rows] = [texts.code(write(decision)[1]) for decision in decisions]

@@ -4,6 +4,7 @@ For whoever decides lines of a file or rows of a table. What makes no question i
 nothing.
 """
 
+from dataclasses import dataclass
 from typing import Final
 
 from kustos.acl import AclOperation, AclValueError, KafkaPrincipal, ResourceType
@@ -34,13 +35,24 @@ KEPT_TEXTS_MAX: Final = 65_536
 Answer = tuple[str, str]
 """ALLOWED, DENIED or ERROR, and why."""
 
-MALFORMED_PRINCIPAL: Final = "Error(principal is not written as `User:name`)"
-EVERYBODY_ASKS: Final = "Error(principal `User:*` stands for everybody and can ask nothing itself)"
-NO_HOST: Final = "Error(host is missing)"
-NO_OPERATION: Final = "Error(operation is none that can be asked about, such as `READ`)"
-NO_RESOURCE_TYPE: Final = "Error(resource_type is none that can be asked about, such as `TOPIC`)"
-NOT_READY: Final = "Error(the ACLs are not loaded yet, ask again when they are)"
-ALL_FAULTS: Final = (MALFORMED_PRINCIPAL, EVERYBODY_ASKS, NO_HOST, NO_OPERATION, NO_RESOURCE_TYPE, NOT_READY)
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Why a question has no answer: the field at fault, and the rule that it breaks."""
+
+    field: str
+    rule: str
+
+    def __str__(self) -> str:
+        return f"Error({self.field} {self.rule})"
+
+
+MALFORMED_PRINCIPAL: Final = Fault("principal", "is not written as `User:name`")
+EVERYBODY_ASKS: Final = Fault("principal", "stands for everybody and can ask nothing itself")
+NO_HOST: Final = Fault("host", "is no text")
+NO_OPERATION: Final = Fault("operation", "is none that can be asked about, such as `READ`")
+NO_RESOURCE_TYPE: Final = Fault("resource_type", "is none that can be asked about, such as `TOPIC`")
+NOT_READY: Final = Fault("principal", "cannot be judged yet, the ACLs are not loaded")
 
 
 class Questioner:
@@ -58,7 +70,7 @@ class Questioner:
         operation: str | None,
         resource_type: str | None,
         resource_name: str | None,
-    ) -> Decision | str:
+    ) -> Decision | Fault:
         """Return the decision on one question, or what is wrong with it.
 
         A name of None asks about any resource of the type.
@@ -66,9 +78,9 @@ class Questioner:
         opened = self._sessions.get((principal, host)) or self._open(principal, host)
         asked = OPERATIONS.get(operation)  # type: ignore[arg-type]
         kind = RESOURCE_TYPES.get(resource_type)  # type: ignore[arg-type]
-        if isinstance(opened, str) or asked is None or kind is None:
+        if isinstance(opened, Fault) or asked is None or kind is None:
             fault = NO_OPERATION if asked is None else NO_RESOURCE_TYPE
-            return opened if isinstance(opened, str) else fault
+            return opened if isinstance(opened, Fault) else fault
         try:
             if resource_name is None:
                 return opened.decide_by_resource_type(asked, kind)
@@ -76,13 +88,13 @@ class Questioner:
         except AuthorizerNotReadyError:
             return NOT_READY
 
-    def write(self, decision: Decision | str) -> Answer:
+    def write(self, decision: Decision | Fault) -> Answer:
         """Return in words what `ask` returned."""
         kept = self._texts.get(id(decision))
         if kept is not None:
             return kept[1]
-        if isinstance(decision, str):
-            return ERROR, decision
+        if isinstance(decision, Fault):
+            return ERROR, str(decision)
         if len(self._texts) >= KEPT_TEXTS_MAX:
             self._texts.clear()
         answer = decision.result.value, str(decision.rule)
@@ -90,10 +102,10 @@ class Questioner:
         self._texts[id(decision)] = decision, answer
         return answer
 
-    def _open(self, principal: str | None, host: str | None) -> AuthorizerSession | str:
+    def _open(self, principal: str | None, host: str | None) -> AuthorizerSession | Fault:
         """Return the session of an asker, or why there is none."""
-        if principal is None or host is None:
-            return MALFORMED_PRINCIPAL if principal is None else NO_HOST
+        if not isinstance(principal, str) or not isinstance(host, str):
+            return NO_HOST if isinstance(principal, str) else MALFORMED_PRINCIPAL
         try:
             session = self._authorizer.session(KafkaPrincipal.parse(principal), host)
         except AclValueError:

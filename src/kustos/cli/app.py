@@ -6,6 +6,7 @@ import typer
 
 from kustos.cli import (
     acls,
+    decide,
     diff,
     explain,
     legacy,
@@ -41,6 +42,7 @@ app = typer.Typer(
 app.add_typer(acls.app, name="acls")
 app.add_typer(users.app, name="users")
 register(app, "explain", explain.explain, explain.EXAMPLES)
+register(app, "decide", decide.decide, decide.EXAMPLES)
 register(app, "who-can", who_can.who_can, who_can.EXAMPLES)
 register(app, "what-can", what_can.what_can, what_can.EXAMPLES)
 register(app, "diff", diff.diff, diff.EXAMPLES)

@@ -1,0 +1,216 @@
+"""From requests to answers, batch by batch in bounded memory, with a sign of life on a terminal."""
+
+import gc
+import json
+import os
+import stat
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+from uuid import UUID
+
+from kustos.authorizer import Decision, StandardAuthorizer
+from kustos.authorizer.questions import Fault, Questioner
+from kustos.cli.acl_options import AclFormName
+from kustos.cli.acl_sources import STANDARD_INPUT, read_acl_file
+from kustos.cli.answers import (
+    FIELDS,
+    AnswerWriter,
+    ParquetAnswers,
+    TextAnswers,
+    csv_line,
+    json_line,
+)
+from kustos.cli.failures import usage_error
+from kustos.cli.requests import FIELDS as REQUEST_FIELDS
+from kustos.cli.requests import (
+    Item,
+    Lines,
+    RecordFormat,
+    csv_batches,
+    format_of,
+    json_batches,
+    parquet_batches,
+    shown,
+)
+
+COLLECTED_AFTER: Final = 100_000
+"""New objects after which the collector looks for garbage in cycles, of which deciding makes none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Requests to be read. `total` counts what `done` counts (bytes or rows), None if it is not known."""
+
+    batches: Iterator[list[Item]]
+    total: int | None
+    done: Callable[[], int] | None
+
+
+def load_authorizer(
+    acls: str, form: AclFormName | None, super_users: frozenset[str], allow_everyone: bool
+) -> StandardAuthorizer:
+    """Return an authorizer with the ACLs of a file; raise what reading raises, with nothing decided."""
+    bindings = read_acl_file(acls, form).bindings
+    authorizer = StandardAuthorizer(super_users=super_users, allow_everyone_if_no_acl_found=allow_everyone)
+    authorizer.load_snapshot((UUID(int=number), binding) for number, binding in enumerate(bindings))
+    authorizer.complete_initial_load()
+    # what was loaded stays to the end: the collector need not look at it again and again
+    gc.freeze()
+    gc.set_threshold(COLLECTED_AFTER)
+    return authorizer
+
+
+@contextmanager
+def open_requests(name: str, given: RecordFormat | None) -> Iterator[Source]:
+    """Open the requests; raise a usage error for a file that cannot be read or is in no such form."""
+    record_format = format_of(name, given)
+    if record_format is RecordFormat.PARQUET:
+        with _parquet_file(name) as file:
+            yield Source(parquet_batches(file), file.metadata.num_rows, None)
+        return
+    if name == STANDARD_INPUT:
+        yield _text_source(sys.stdin.fileno(), record_format)
+        return
+    try:
+        descriptor = os.open(name, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as error:
+        raise usage_error(f"cannot read the requests `{name}`: {(error.strerror or '').lower()}") from error
+    try:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise usage_error(f"cannot read the requests `{name}`: it is a directory")
+        yield _text_source(descriptor, record_format)
+    finally:
+        os.close(descriptor)
+
+
+def _text_source(descriptor: int, record_format: RecordFormat) -> Source:
+    lines = Lines(descriptor)
+    status = os.fstat(descriptor)
+    total = status.st_size if stat.S_ISREG(status.st_mode) else None
+    read = json_batches if record_format is RecordFormat.JSON_LINES else csv_batches
+    return Source(read(lines), total, lambda: lines.read_bytes)
+
+
+@contextmanager
+def _parquet_file(name: str) -> Iterator[Any]:
+    parquet = _parquet()
+    if name == STANDARD_INPUT:
+        raise usage_error("Parquet cannot be read from standard input, name a file")
+    import pyarrow as pa
+
+    try:
+        file = parquet.ParquetFile(name)
+    except (OSError, pa.ArrowInvalid) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else "it is no Parquet file"
+        raise usage_error(f"cannot read the requests `{name}`: {reason.lower()}") from error
+    with file:
+        yield file
+
+
+def _parquet() -> Any:
+    try:
+        from pyarrow import parquet
+    except ImportError as error:
+        raise usage_error("Parquet needs pyarrow, install it with `pip install kustos[arrow]`") from error
+    return parquet
+
+
+@contextmanager
+def open_answers(name: str, given: RecordFormat | None) -> Iterator[AnswerWriter]:
+    """Open where answers go; what is left is written at a good end."""
+    record_format = format_of(name, given)
+    if record_format is RecordFormat.PARQUET:
+        _parquet()
+        if name == STANDARD_INPUT and sys.stdout.isatty():
+            raise usage_error("Parquet is not for a terminal, name a file with `--answers`")
+    if name == STANDARD_INPUT:
+        sys.stdout.flush()
+        writer = _writer(sys.stdout.buffer, record_format)
+        yield writer
+        writer.close()
+        return
+    try:
+        descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        raise usage_error(f"cannot write the answers `{name}`: {(error.strerror or '').lower()}") from error
+    with os.fdopen(descriptor, "wb") as stream:
+        writer = _writer(stream, record_format)
+        yield writer
+        writer.close()
+
+
+def _writer(stream: Any, record_format: RecordFormat) -> AnswerWriter:
+    match record_format:
+        case RecordFormat.JSON_LINES:
+            return TextAnswers(stream, json_line)
+        case RecordFormat.CSV:
+            return TextAnswers(stream, csv_line, csv_line(FIELDS))
+        case RecordFormat.PARQUET:
+            return ParquetAnswers(stream)
+
+
+class Decider:
+    """Decides requests in order and says which ones are none."""
+
+    def __init__(self, authorizer: StandardAuthorizer) -> None:
+        self._questioner: Final = Questioner(authorizer)
+        self._count = 0
+        self._all_allowed = True
+
+    def run(self, source: Source, writer: AnswerWriter) -> bool:
+        """Answer every request; return whether all are allowed."""
+        with _progress(source) as tell:
+            for items in source.batches:
+                writer.write(self.decide(items))
+                tell(self._count)
+        return self._all_allowed
+
+    def decide(self, items: list[Item]) -> list[Decision | str]:
+        """Return the decision on each item; a text says why there is none."""
+        ask = self._questioner.ask
+        answers = [item if isinstance(item, str) else ask(*item) for item in items]
+        decisions = [answer for answer in answers if isinstance(answer, Decision)]
+        self._all_allowed = (
+            self._all_allowed
+            and len(decisions) == len(items)
+            and all(decision.allowed for decision in decisions)
+        )
+        first, self._count = self._count + 1, self._count + len(items)
+        if len(decisions) == len(items):
+            return list(decisions)
+        numbered = enumerate(zip(items, answers, strict=True), first)
+        return [
+            answer if isinstance(answer, Decision) else f"request {number}: {_reason(item, answer)}"
+            for number, (item, answer) in numbered
+        ]
+
+
+def _reason(item: Item, answer: Fault | str) -> str:
+    if isinstance(answer, str):
+        return answer
+    value = item[REQUEST_FIELDS.index(answer.field)]
+    text = value if isinstance(value, str) else json.dumps(value)
+    return f"{answer.field} `{shown(text)}` {answer.rule}"
+
+
+@contextmanager
+def _progress(source: Source) -> Iterator[Callable[[int], None]]:
+    """Show how far it is, on a standard error that is a terminal, unless answers go there too."""
+    if not sys.stderr.isatty() or sys.stdout.isatty():
+        yield lambda _count: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn()
+    with Progress(*columns, console=Console(stderr=True), transient=True) as display:
+        task = display.add_task("deciding", total=source.total)
+
+        def tell(count: int) -> None:
+            done = count if source.done is None else source.done()
+            display.update(task, completed=done, description=f"{count:,} decided")
+
+        yield tell
