@@ -28,8 +28,15 @@ class TokenSecret:
 
     @classmethod
     def of(cls, text: str | None) -> "TokenSecret | None":
-        """Return the secret, None without one or for an empty one: tokens are then switched off."""
-        return cls(text.encode()) if text else None
+        """Return the secret, None without one or for an empty one: tokens are then switched off.
+
+        Raise ValueError for half a surrogate pair, without showing it.
+        """
+        try:
+            return cls(text.encode()) if text else None
+        except UnicodeEncodeError:
+            # Python's own error carries the whole text
+            raise ValueError("the secret is not Unicode text") from None
 
     def hmac(self, token_id: str) -> bytes:
         """Return the 64 bytes that who holds the token knows, and nobody else."""

@@ -7,6 +7,7 @@ from typing import Any, Final, Self, TypeVar
 
 from kustos.client.errors import SettingsError
 from kustos.server.indirection import References
+from kustos.server.setting_kinds import Setting
 from kustos.server.setting_table import (
     AUTHORIZER_CLASS,
     BROKER_PORT_START,
@@ -15,7 +16,6 @@ from kustos.server.setting_table import (
     MECHANISMS,
     SETTINGS,
     STANDARD_AUTHORIZER,
-    Setting,
 )
 
 T = TypeVar("T")

@@ -23,6 +23,7 @@ from kustos.gateway.local import MetadataApis
 from kustos.gateway.metrics import GatewayMetrics
 from kustos.gateway.observer import GatewayObserver
 from kustos.gateway.purgatory import ALTER_ACLS, DelayedFuturePurgatory
+from kustos.gateway.token_sweeper import TokenSweeper
 from kustos.gateway.writer import MetadataWriter
 from kustos.metadata.format import read_decoy_secret
 from kustos.metadata.store import MetadataStore
@@ -35,6 +36,7 @@ from kustos.server.http import HttpEndpoint
 from kustos.server.listener_settings import ListenerSettings
 from kustos.server.sasl import PLAIN, mechanism_factories
 from kustos.server.settings import KustosSettings
+from kustos.server.tokens import token_lookup
 from kustos.wire import response_codec
 from kustos.wire.api_keys import ApiKey
 
@@ -50,6 +52,9 @@ class Node:
         self.audit: Final = audit
         self.metrics: Final = GatewayMetrics()
         self.writer: Final = MetadataWriter(self.store)
+        rules = settings.token_rules
+        self.token_sweeper: Final = TokenSweeper(self.writer, rules.expiry_check_interval_ms)
+        self.tokens: Final = token_lookup(rules.secret, lambda: self.store.image, SystemEntropy())
         self.authorization: Final = authorization_of(settings, store, self.writer)
         self.purgatory: Final = DelayedFuturePurgatory(ALTER_ACLS, settings.connections_max_idle_ms)
         self.metrics.watch(
@@ -79,7 +84,7 @@ class Node:
 
         Raise `MetadataError` or `AuditSinkError` where one of them cannot be used.
         """
-        store = MetadataStore.open(settings.metadata_directory)
+        store = MetadataStore.open(settings.metadata_directory, token_rules=settings.token_rules)
         try:
             events = AuditEvents.of_node(settings.node_id, SystemEntropy())
             sinks = await open_audit_sinks(settings.audit, settings.upstream, events)
@@ -169,6 +174,7 @@ class Node:
             lambda: self.store.image,
             ScramDecoys(read_decoy_secret(self.settings.metadata_directory)),
             SystemEntropy(),
+            self.tokens,
         )
         clock = SystemClock()
         return lambda: SaslServerMachine(sasl.server, factories, self._api_versions_body, clock, refusal_body)
@@ -201,6 +207,7 @@ class Node:
         if authorizer is not None:
             ready = start(authorizer, server_info(self.settings, str(self.store.properties.cluster_id)))
         self.authorization.load()
+        self.token_sweeper.start()
         await self.gateway.start(ready)
         LOG.info(
             "kustos is up",
@@ -217,6 +224,7 @@ class Node:
             if self.authorization.authorizer is not None:
                 stack.push_async_callback(close, self.authorization.authorizer)
             stack.push_async_callback(self.purgatory.close)
+            stack.push_async_callback(self.token_sweeper.stop)
             stack.push_async_callback(self.audit.close)
             if self.http is not None:
                 stack.push_async_callback(self.http.stop)

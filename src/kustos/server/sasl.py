@@ -3,7 +3,15 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from kustos.auth import MechanismFactory, PlainServer, PlainUsers, ScramDecoys, ScramHash, ScramServer
+from kustos.auth import (
+    MechanismFactory,
+    PlainServer,
+    PlainUsers,
+    ScramDecoys,
+    ScramHash,
+    ScramServer,
+    TokenLookup,
+)
 from kustos.metadata.image import MetadataImage
 from kustos.metadata.scram import ScramCredential
 from kustos.runtime import Entropy
@@ -18,11 +26,12 @@ def mechanism_factories(
     image: Callable[[], MetadataImage],
     decoys: ScramDecoys,
     entropy: Entropy,
+    tokens: TokenLookup | None = None,
 ) -> dict[str, MechanismFactory]:
     """Return the factories of the enabled mechanisms, in the order shown to clients.
 
     `plain_options`: those of the listener's PlainLoginModule. `image`: the metadata of this moment, so
-    that a credential counts from the moment its creation was answered.
+    that a credential counts from the moment its creation was answered. `tokens`: finds delegation tokens.
     """
 
     def lookup(user: str, scram_hash: ScramHash) -> ScramCredential | None:
@@ -34,5 +43,5 @@ def mechanism_factories(
             users = PlainUsers.from_jaas_options(plain_options, entropy)
             made[mechanism] = PlainServer.factory(users)
         else:
-            made[mechanism] = ScramServer.factory(SCRAM[mechanism], lookup, decoys, entropy)
+            made[mechanism] = ScramServer.factory(SCRAM[mechanism], lookup, decoys, entropy, tokens)
     return made

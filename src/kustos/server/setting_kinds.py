@@ -1,4 +1,4 @@
-"""What settings are, and what their values look like: each kind reads a text and says in words what it takes."""
+"""What a setting is, and what values look like: each kind reads a text and says in words what it takes."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

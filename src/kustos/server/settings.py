@@ -194,8 +194,12 @@ def _upstream(given: GivenSettings) -> ClientSettings:
 
 
 def _token_rules(given: GivenSettings) -> TokenRules:
+    try:
+        secret = TokenSecret.of(given.get(table.DELEGATION_TOKEN_SECRET_KEY))
+    except ValueError as error:
+        raise SettingsError(f"`{table.DELEGATION_TOKEN_SECRET_KEY.name}`: {error}") from None
     return TokenRules(
-        secret=TokenSecret.of(given.get(table.DELEGATION_TOKEN_SECRET_KEY)),
+        secret=secret,
         max_lifetime_ms=given.require(table.DELEGATION_TOKEN_MAX_LIFETIME_MS),
         expiry_time_ms=given.require(table.DELEGATION_TOKEN_EXPIRY_TIME_MS),
         expiry_check_interval_ms=given.require(table.DELEGATION_TOKEN_EXPIRY_CHECK_INTERVAL_MS),

@@ -332,3 +332,7 @@ def test_a_secret_in_other_letters_is_its_utf_8() -> None:
     assert secret is not None
     assert secret.hmac("ü") == hmac.digest("gehëim".encode(), "ü".encode(), "sha512")
     assert TokenSecret.of(None) is TokenSecret.of("") is None
+    with pytest.raises(ValueError, match=r"^the secret is not Unicode text$") as raised:
+        TokenSecret.of("s3cret\ud800")
+    assert raised.value.__cause__ is None
+    assert raised.value.__suppress_context__

@@ -7,6 +7,8 @@ import pytest
 
 from kustos.client import NodeAddress
 from kustos.client.errors import SettingsError
+from kustos.metadata.control import TokenRules
+from kustos.metadata.tokens import TokenSecret
 from kustos.server.configuration_page import configuration_page
 from kustos.server.setting_table import SETTINGS, STANDARD_AUTHORIZER
 from kustos.server.settings import KustosSettings, load_settings, settings_from
@@ -273,6 +275,29 @@ def test_a_file_is_read_and_named_in_its_errors(tmp_path: Path) -> None:
     path.write_text("node.id=x")
     with pytest.raises(SettingsError, match=re.escape(f"`{path}`: `node.id` is `x`")):
         load_settings(path, {})
+
+
+@pytest.mark.behaviour("B201", "B202")
+def test_delegation_tokens_are_off_without_a_secret_and_have_kafkas_times() -> None:
+    assert read().token_rules == TokenRules()
+    assert settings_from(LEAST | {"delegation.token.secret.key": "  "}, {}).token_rules.secret is None
+    keys = {
+        "delegation.token.secret.key": "${env:TOKEN_KEY}",
+        "delegation.token.max.lifetime.ms": "3",
+        "delegation.token.expiry.time.ms": "2",
+        "delegation.token.expiry.check.interval.ms": "1",
+    }
+    settings = settings_from(LEAST | keys, {"TOKEN_KEY": PASSWORD})
+    assert settings.token_rules == TokenRules(TokenSecret(PASSWORD.encode()), 3, 2, 1)
+    assert PASSWORD not in repr(settings)
+    assert settings.authorizer_configs == {}
+    for key in list(keys)[1:]:
+        with pytest.raises(SettingsError, match=f"`{key}` is `0`, use a whole number"):
+            settings_from(LEAST | {key: "0"}, {})
+    with pytest.raises(
+        SettingsError, match=r"^`delegation.token.secret.key`: the secret is not Unicode text$"
+    ):
+        settings_from(LEAST | {"delegation.token.secret.key": "s3cret\ud800"}, {})
 
 
 def test_the_page_shows_every_setting_and_is_up_to_date() -> None:

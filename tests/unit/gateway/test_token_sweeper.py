@@ -1,0 +1,125 @@
+"""Expired delegation tokens are removed by themselves; and logins see the tokens of this moment."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from structlog.testing import capture_logs
+
+from kustos.acl import KafkaPrincipal
+from kustos.auth import ScramHash
+from kustos.gateway.token_sweeper import TokenSweeper
+from kustos.gateway.writer import MetadataWriter, WriterBusyError
+from kustos.metadata.control import TokenCreation, TokenRules
+from kustos.metadata.format import format_directory
+from kustos.metadata.image import DelegationTokenRemoved, MetadataDelta, MetadataImage, image_of
+from kustos.metadata.records import DelegationTokenRecord
+from kustos.metadata.scram import ScramMechanism, scram_credential
+from kustos.metadata.store import MetadataStore
+from kustos.metadata.tokens import TokenSecret
+from kustos.runtime import SystemEntropy
+from kustos.server.tokens import token_lookup
+from tests.unit.metadata.test_store_tokens import HandClock
+
+ALICE = KafkaPrincipal("User", "alice")
+SECRET = TokenSecret(b"s3cret")
+WAIT_S = 30
+
+
+class Removals:
+    """Says when so many tokens are gone."""
+
+    def __init__(self, count: int) -> None:
+        self.left = count
+        self.loop = asyncio.get_running_loop()
+        self.done = asyncio.Event()
+
+    def publish_snapshot(self, image: MetadataImage) -> None:
+        pass
+
+    def publish_delta(self, delta: MetadataDelta) -> None:
+        self.left -= sum(isinstance(change, DelegationTokenRemoved) for change in delta.changes)
+        if self.left == 0:
+            self.loop.call_soon_threadsafe(self.done.set)
+
+
+async def test_expired_tokens_are_swept_in_passes_and_again(tmp_path: Path) -> None:
+    format_directory(tmp_path / "log")
+    clock = HandClock()
+    rules = TokenRules(SECRET, 1000, 100)
+    store = MetadataStore.open(tmp_path / "log", clock=clock, token_rules=rules)
+    writer = MetadataWriter(store)
+    store.append_many([TokenCreation(ALICE, ALICE)] * 1500)
+    removals = Removals(1500)
+    store.add_publisher(removals)
+    sweeper = TokenSweeper(writer, 1)
+    await sweeper.sweep()
+    assert len(store.image.delegation_tokens) == 1500
+    sweeper.start()
+    clock.now_ms += 101
+    await asyncio.wait_for(removals.done.wait(), WAIT_S)
+    await sweeper.stop()
+    assert len(store.image.delegation_tokens) == 0
+    await writer.close()
+    await sweeper.stop()
+
+
+async def test_a_writer_that_cannot_is_told_and_asked_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    format_directory(tmp_path / "log")
+    writer = MetadataWriter(MetadataStore.open(tmp_path / "log"))
+    again = asyncio.Event()
+    asked = 0
+
+    async def busy(request: object) -> tuple[bool]:
+        nonlocal asked
+        asked += 1
+        if asked == 1:
+            raise WriterBusyError("too many changes of the metadata wait")
+        again.set()
+        return (False,)
+
+    monkeypatch.setattr(writer, "submit", busy)
+    sweeper = TokenSweeper(writer, 1)
+    with capture_logs() as logs:
+        sweeper.start()
+        await asyncio.wait_for(again.wait(), WAIT_S)
+        await sweeper.stop()
+    assert [log["reason"] for log in logs] == ["too many changes of the metadata wait"]
+    await writer.close()
+
+
+async def test_a_sweeper_ends_with_its_writer(tmp_path: Path) -> None:
+    format_directory(tmp_path / "log")
+    writer = MetadataWriter(MetadataStore.open(tmp_path / "log"))
+    sweeper = TokenSweeper(writer, 1)
+    sweeper.start()
+    await writer.close()
+    task = sweeper._task
+    assert task is not None
+    with capture_logs() as logs:
+        await asyncio.wait_for(task, WAIT_S)
+    assert logs == []
+
+
+@pytest.mark.behaviour("B222")
+def test_logins_see_the_tokens_of_this_moment() -> None:
+    token = DelegationTokenRecord("Group:a:b", "User:c", (), 1, 30, 20, "t")
+    image = image_of([token])
+    lookup = token_lookup(SECRET, lambda: image, SystemEntropy())
+    assert lookup is not None
+    assert lookup("u", ScramHash.SHA_256) is None
+    for each in ScramHash:
+        login = lookup("t", each)
+        assert login is not None
+        assert (login.owner_name, login.expires_at_ms) == ("a:b", 20)
+        made = scram_credential(ScramMechanism(each.code), SECRET.password("t"), login.credential.salt, 4096)
+        assert login.credential == made
+    image = image_of([DelegationTokenRecord("User:a", "User:c", (), 1, 10, 20, "t")])
+    login = lookup("t", ScramHash.SHA_512)
+    assert login is not None
+    assert (login.owner_name, login.expires_at_ms) == ("a", 10)
+    image = image_of([])
+    assert lookup("t", ScramHash.SHA_512) is None
+    assert token_lookup(None, lambda: image, SystemEntropy()) is None
