@@ -21,7 +21,8 @@ from kustos.authorizer import StandardAuthorizer
 LOADED: Final = {"load-1k": 1_000, "load-10k": 10_000, "load-100k": 100_000, "load-1m": 1_000_000}
 WEIGHED: Final = 1_000_000 // SHRINK
 CHANGES: Final = 1_000
-CHANGE_ROUNDS: Final = 11
+CHANGE_ROUNDS: Final = 21
+WARM_UP_ROUNDS: Final = 5
 
 
 def distinct_acls(count: int) -> list[AclBinding]:
@@ -112,13 +113,13 @@ def one_change(floors: dict[str, float]) -> list[Figure]:
     made = (binding for binding in mixed_acls(random.Random(7), load.size) if binding not in known)
     fresh = list(itertools.islice(dict.fromkeys(itertools.islice(made, 2 * CHANGES)), CHANGES))
     numbered = [(UUID(int=load.size + number), binding) for number, binding in enumerate(fresh)]
+    ours.warm()
     adds: list[int] = []
     removes: list[int] = []
-    for _ in range(CHANGE_ROUNDS):
-        ours.warm()
+    for _ in range(WARM_UP_ROUNDS + CHANGE_ROUNDS):
         adds.append(timed(lambda: _add(ours.authorizer, numbered), collecting=True))
-        ours.warm()
         removes.append(timed(lambda: _remove(ours.authorizer, numbered), collecting=True))
+    del adds[:WARM_UP_ROUNDS], removes[:WARM_UP_ROUNDS]
     with Theirs(load.size) as theirs:
         theirs.ask(*load.lines(), "load\t0\t0")
         changed = kept_lines(enumerate(fresh, load.size))

@@ -1,6 +1,7 @@
 """Principals, patterns, entries, bindings: frozen, and only those that Kafka could hold."""
 
 from dataclasses import dataclass, field
+from sys import intern
 from typing import ClassVar, Self
 
 from kustos.acl.enums import AclOperation, AclPermissionType, PatternType, ResourceType
@@ -25,7 +26,8 @@ class KafkaPrincipal:
             raise AclValueError(
                 f"could not parse principal from `{text}`, write it as `User:name` (no colon is present)"
             )
-        return cls(principal_type, name)
+        # one text for all of a type: principals are looked up by it, and it weighs as much as a name
+        return cls(intern(principal_type), name)
 
     def __str__(self) -> str:
         return f"{self.principal_type}:{self.name}"

@@ -71,13 +71,11 @@ def binding_mask(binding: AclBinding) -> int:
     grants nothing (Kafka reads it as PREFIXED).
     """
     entry = binding.entry
-    mask = (
-        _DENY_MASKS[entry.operation]
-        if entry.permission_type is not AclPermissionType.ALLOW
-        else 0
-        if binding.pattern.pattern_type is PatternType.UNKNOWN
-        else _ALLOW_MASKS[entry.operation]
-    )
+    mask = (_ALLOW_MASKS if entry.permission_type is AclPermissionType.ALLOW else _DENY_MASKS)[
+        entry.operation
+    ]
+    if binding.pattern.pattern_type is PatternType.UNKNOWN and mask <= EVERY_ALLOW:
+        mask = 0
     # without a host it is one object for all, that a processor has at hand
     return mask if entry.host == WILDCARD else mask | HOSTED
 

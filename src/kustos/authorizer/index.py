@@ -31,11 +31,14 @@ class Node:
     `decide_by_type`.
     """
 
-    __slots__ = ("by_type", "literals", "prefixes", "stamp", "wildcard")
+    __slots__ = ("_cells", "_names", "by_type", "literals", "prefixes", "stamp", "wildcard")
 
     def __init__(self) -> None:
         self.literals: dict[str, PatternCell] = {}
         self.prefixes = PrefixTable()
+        # the table's own lists, one step nearer
+        self._cells = self.prefixes.cells
+        self._names = self.prefixes.names
         self.wildcard: PatternCell | None = None
         self.stamp = 0
         self.by_type: dict[tuple[AclOperation, str], tuple[tuple[int, int], Decision | None]] | None = None
@@ -75,24 +78,24 @@ class Node:
         cell = self.wildcard if name == WILDCARD else self.literals[name]
         if cell is None:
             raise KeyError(name)
-        if cell.remove(binding):
-            if name == WILDCARD:
-                self.wildcard = None
-            else:
-                del self.literals[name]
+        if not cell.remove(binding):
+            return
+        if name == WILDCARD:
+            self.wildcard = None
+        else:
+            del self.literals[name]
 
     def find(self, name: str) -> Cell:
         """Return a cell of all that is said of a name, `NOTHING` if it is nothing."""
         literal: Cell | None = self.literals.get(name)
         prefix: PrefixCell | None = None
-        prefixes = self.prefixes
-        if prefixes.cells:
+        if self._cells:
             # `longest`, written out: these are the hottest lines of all
-            prefix = prefixes.cells[bisect_right(prefixes.names, name)]
+            prefix = self._cells[bisect_right(self._names, name)]
             while prefix is not None and not name.startswith(prefix.name):
                 prefix = prefix.parent
-        elif prefixes.by_name:
-            prefix = prefixes.longest(name)
+        elif self.prefixes.by_name:
+            prefix = self.prefixes.longest(name)
         wildcard = self.wildcard
         if wildcard is not None and name[:1] == WILDCARD:
             # Kafka's scan for `*` skips literals that are a true prefix of the name
@@ -134,40 +137,27 @@ class AclIndex:
                 groups[principal].append(binding)
             except KeyError:
                 groups[principal] = [binding]
-        for principal, group in groups.items():
-            by_type = self._nodes_to_change(principal)
+        for group in groups.values():
             for binding in group:
-                self._node_to_change(by_type, binding.pattern.resource_type).add(binding)
-            for node in by_type.values():
-                node.stamp = stamp
-            if self.counts_coverage:
-                for binding in group:
-                    self._count(binding, 1)
+                self.add(binding, stamp)
 
     def add(self, binding: AclBinding, stamp: int) -> None:
         """Take in a binding; raise `DuplicateAclError` or `InvalidAclError` and change nothing."""
-        by_type = self._nodes_to_change(binding.entry.principal)
-        node = self._node_to_change(by_type, binding.pattern.resource_type)
+        principal = binding.entry.principal
+        resource_type = binding.pattern.resource_type
+        try:
+            node = self._nodes[principal][resource_type]
+        except KeyError:
+            node = self._new_node(principal, resource_type)
         node.add(binding)
         node.stamp = stamp
         if self.counts_coverage:
             self._count(binding, 1)
 
-    def _nodes_to_change(self, principal: str) -> dict[ResourceType, Node]:
-        by_type = self._nodes.get(principal)
-        if by_type is None:
-            if ":" not in principal:
-                raise InvalidAclError(
-                    f"principal `{principal}` of an ACL has no type, write it as `User:name`"
-                )
-            by_type = self._nodes[principal] = {}
-        return by_type
-
-    @staticmethod
-    def _node_to_change(by_type: dict[ResourceType, Node], resource_type: ResourceType) -> Node:
-        node = by_type.get(resource_type)
-        if node is None:
-            node = by_type[resource_type] = Node()
+    def _new_node(self, principal: str, resource_type: ResourceType) -> Node:
+        if ":" not in principal:
+            raise InvalidAclError(f"principal `{principal}` of an ACL has no type, write it as `User:name`")
+        node = self._nodes.setdefault(principal, {})[resource_type] = Node()
         return node
 
     def _count(self, binding: AclBinding, step: int) -> None:
@@ -183,7 +173,7 @@ class AclIndex:
         node.stamp = stamp
         if self.counts_coverage:
             self._count(binding, -1)
-        if node.is_empty:
+        if not node.literals and node.is_empty:
             del by_type[resource_type]
             if not by_type and by_type is not self.every:
                 del self._nodes[principal]

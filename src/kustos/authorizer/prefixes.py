@@ -94,7 +94,7 @@ class PrefixTable:
 
     `names` are sorted, and `cells[i]` is the cell of `names[i - 1]`: so `cells[bisect_right(names, name)]`
     is where a search begins, None if every name is greater. Links are made at the first search, so that
-    bulk loading sorts only once; until then both lists are empty.
+    bulk loading sorts only once; until then both lists are empty. They are the same lists for ever.
     """
 
     __slots__ = ("by_name", "cells", "names")
@@ -106,10 +106,9 @@ class PrefixTable:
 
     def longest(self, name: str) -> PrefixCell | None:
         """Return the cell of the longest prefix of a name."""
-        cells = self.cells
-        if not cells:
-            cells = self.link()
-        cell = cells[bisect_right(self.names, name)]
+        if not self.cells:
+            self.link()
+        cell = self.cells[bisect_right(self.names, name)]
         while cell is not None and not name.startswith(cell.name):
             cell = cell.parent
         return cell
@@ -161,17 +160,18 @@ class PrefixTable:
                 cell.parent = new
             cell.inherit()
 
-    def link(self) -> list[PrefixCell | None]:
-        """Sort the names, find each one's next shorter prefix, and return `cells`."""
-        self.names = sorted(self.by_name)
-        self.cells = [None]
+    def link(self) -> None:
+        """Sort the names and find each one's next shorter prefix."""
+        self.cells.append(None)
         above: PrefixCell | None = None
-        for name in self.names:
+        for name in sorted(self.by_name):
             cell = self.by_name[name]
+            # a copy: those that a bisection compares lie side by side, a processor waits for fewer of them
+            cell.name = name[:-1] + name[-1:]
+            self.names.append(cell.name)
             while above is not None and not name.startswith(above.name):
                 above = above.parent
             cell.parent = above
             cell.inherit()
             self.cells.append(cell)
             above = cell
-        return self.cells

@@ -65,8 +65,11 @@ class AuthorizerSession:
     __slots__ = (
         "_authorizer",
         "_default",
+        "_find",
         "_is_super_user",
+        "_known",
         "_principal_text",
+        "_type",
         "_version",
         "_views",
         "host",
@@ -87,6 +90,10 @@ class AuthorizerSession:
         self._is_super_user = False
         self._default = DEFAULT_DENY
         self._views: dict[ResourceType, View] = {}
+        # the view of the type asked about last
+        self._type: ResourceType | None = None
+        self._known: dict[str, Cell] = {}
+        self._find: Callable[[str], Cell] | None = None
 
     def decide(self, operation: AclOperation, resource_type: ResourceType, name: str) -> Decision:
         """Return the decision on one named resource.
@@ -94,19 +101,17 @@ class AuthorizerSession:
         Raises `AuthorizerNotReadyError` before the ACLs are loaded (super users pass) and
         `InvalidActionError` for an operation or type that is none in particular.
         """
-        if self._version != self._authorizer.version:
-            self._refresh()
-        try:
-            decides = DECIDES[operation]
-            known, find = self._views[resource_type]
-        except KeyError:
-            known, find = self._open(operation, resource_type)
-            decides = DECIDES[operation]
+        if resource_type is not self._type or self._version != self._authorizer.version:
+            self._turn_to(resource_type)
+        decides = DECIDES.get(operation)
+        if decides is None:
+            raise InvalidActionError(f"operation `{operation}` cannot be asked about, name one")
+        known = self._known
         cell = known.get(name)
         if cell is None:
-            if find is None:
+            if self._find is None:
                 return self._default
-            cell = find(name)
+            cell = self._find(name)
             if cell.mask & HOSTED:
                 cell = cell.at(self.host)
             if len(known) >= SESSION_NAMES_MAX:
@@ -137,14 +142,17 @@ class AuthorizerSession:
         own, every = self._nodes(resource_type)
         return decide_by_type(own, every, operation, self.host) or DEFAULT_DENY
 
-    def _open(self, operation: AclOperation, resource_type: ResourceType) -> View:
-        """Look up what there is for a question of a kind that was not asked before."""
+    def _turn_to(self, resource_type: ResourceType) -> None:
+        """Put what is known of a resource type at hand: questions mostly stay with one for long."""
         if resource_type not in _RESOURCE_TYPES:
             raise InvalidActionError(f"resource type `{resource_type}` cannot be asked about, name one")
-        if operation not in DECIDES:
-            raise InvalidActionError(f"operation `{operation}` cannot be asked about, name one")
-        view = self._views[resource_type] = self._view(resource_type)
-        return view
+        if self._version != self._authorizer.version:
+            self._refresh()
+        view = self._views.get(resource_type)
+        if view is None:
+            view = self._views[resource_type] = self._view(resource_type)
+        self._known, self._find = view
+        self._type = resource_type
 
     def _view(self, resource_type: ResourceType) -> View:
         own, every = self._nodes(resource_type)

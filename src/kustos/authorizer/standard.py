@@ -25,7 +25,7 @@ from kustos.acl import (
     KafkaPrincipal,
     ResourceType,
 )
-from kustos.authorizer.errors import DuplicateAclIdError, UnknownAclIdError
+from kustos.authorizer.errors import AclFaultError, DuplicateAclIdError, UnknownAclIdError
 from kustos.authorizer.index import AclIndex
 from kustos.authorizer.loading import bindings_by_id, collector_at_rest
 from kustos.authorizer.session import AuthorizerSession
@@ -101,11 +101,16 @@ class StandardAuthorizer:
 
     def add_acl(self, acl_id: UUID, binding: AclBinding) -> None:
         """Put one more ACL in force; raise `AclFaultError` and change nothing if it cannot be."""
-        number = acl_id.int
-        if number in self._bindings:
+        bindings, number = self._bindings, acl_id.int
+        count = len(bindings)
+        bindings.setdefault(number, binding)
+        if len(bindings) == count:
             raise DuplicateAclIdError(f"an ACL with id `{acl_id}` is there already")
-        self.index.add(binding, self.version + 1)
-        self._bindings[number] = binding
+        try:
+            self.index.add(binding, self.version + 1)
+        except AclFaultError:
+            del bindings[number]
+            raise
         self.version += 1
 
     def remove_acl(self, acl_id: UUID) -> AclBinding:
