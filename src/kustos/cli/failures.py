@@ -32,7 +32,7 @@ EXIT_CODE_MEANINGS: Final[dict[ExitCode, str]] = {
     ExitCode.USAGE: "wrong arguments, settings or input files",
     ExitCode.UNREACHABLE: "cannot connect or cannot log in",
     ExitCode.NOT_AUTHORIZED: "the cluster says that you may not do this",
-    ExitCode.NO: "the answer is no: denied, different, findings, a broken statement (see the command)",
+    ExitCode.NO: "the answer is no: denied, different, found, or broken",
     ExitCode.INTERRUPTED: "interrupted from the keyboard",
 }
 
