@@ -100,6 +100,20 @@ def test_on_one_resource_deny_wins(order: int, beside: tuple[str, ...]) -> None:
     assert not denied.allowed
 
 
+@pytest.mark.behaviour("B031")
+@beside
+def test_where_nothing_denies_an_allow_on_a_prefix_wins(beside: tuple[str, ...]) -> None:
+    for prefix in ("f", "fo", "foo"):
+        authorizer = authorizer_of(f"ALLOW READ User:alice TOPIC prefix {prefix}", *beside)
+        assert allows(authorizer, "User:alice READ TOPIC foo"), prefix
+
+
+@pytest.mark.behaviour("B032")
+@beside
+def test_where_nothing_denies_an_allow_on_the_name_wins(beside: tuple[str, ...]) -> None:
+    assert allows(authorizer_of("ALLOW READ User:alice TOPIC foo", *beside), "User:alice READ TOPIC foo")
+
+
 @pytest.mark.behaviour("B014")
 @beside
 def test_a_denied_longer_prefix_takes_its_part_of_an_allowed_one(beside: tuple[str, ...]) -> None:
