@@ -2,10 +2,20 @@
 
 import os
 import secrets
+from typing import Any
 
 import pytest
 
-from kustos.acl import AclBinding, AclOperation, KafkaPrincipal, ResourceType
+from kustos.acl import (
+    AccessControlEntry,
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    KafkaPrincipal,
+    PatternType,
+    ResourcePattern,
+    ResourceType,
+)
 from kustos.authorizer import (
     AuthorizableRequestContext,
     AuthorizationResult,
@@ -103,3 +113,15 @@ def test_nothing_in_particular_cannot_be_asked_about(
     with pytest.raises(InvalidActionError):
         authorizer.authorize_by_resource_type(ALICE, operation, resource_type)
     assert authorizer.asked == []
+
+
+def test_a_denied_prefix_of_no_characters_dominates_nothing() -> None:
+    """No ACL can have it in Kafka's log, but an authorizer of its own may list one; Kafka's walk skips it."""
+    everything = ResourcePattern(TOPIC, "", PatternType.PREFIXED)
+    allow, deny = (
+        AclBinding(everything, AccessControlEntry("User:alice", "*", READ, permission))
+        for permission in (AclPermissionType.ALLOW, AclPermissionType.DENY)
+    )
+    authorizer: Any = SpecAuthorizer([allow, deny])
+    authorizer.authorize = lambda *_: [AuthorizationResult.DENIED]
+    assert authorizer.authorize_by_resource_type(ALICE, READ, TOPIC) is AuthorizationResult.ALLOWED

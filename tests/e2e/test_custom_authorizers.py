@@ -170,7 +170,7 @@ def test_a_slow_change_waits_in_the_purgatory_and_holds_up_its_own_connection_on
     settings = KustosSettings(
         protocol="PLAINTEXT", properties={"authorizer.class.name": "tests.e2e.authorizers.Slow"}
     )
-    with KustosNode(tmp_path, scene.direct, settings) as node, ExitStack() as stack:
+    with KustosNode(tmp_path, scene.kustos.upstream, settings) as node, ExitStack() as stack:
         slow, other = (stack.enter_context(RawClient(node.bootstrap, name)) for name in ("slow", "other"))
         slow.send(slow.request(CREATE_ACLS, 3, **creation("slow")))
         slow.send(slow.request(METADATA, 12, **WHOLE_CLUSTER))
@@ -181,6 +181,8 @@ def test_a_slow_change_waits_in_the_purgatory_and_holds_up_its_own_connection_on
         wait_until(lambda: delayed() == 1, timeout_s=PATIENCE_S, what="the change waits")
         assert figure(node.metrics(), PURGATORY + "purgatory_size", DELAYED) == 1
         assert other.ask(METADATA, 12, **WHOLE_CLUSTER).brokers
+        assert {each.client_id for each in scene.upstream.exchanges} >= {"other"}
+        assert "slow" not in {each.client_id for each in scene.upstream.exchanges}
         slow.socket.setblocking(False)
         with pytest.raises(BlockingIOError):
             slow.socket.recv(1)
