@@ -38,7 +38,6 @@ from kustos.authorizer.legacy import (
     Resource,
     Session,
     SimpleAclAuthorizer,
-    wrapped,
 )
 
 TOPIC, READ, ALL = ResourceType.TOPIC, AclOperation.READ, AclOperation.ALL
@@ -172,11 +171,3 @@ def test_every_endpoint_may_begin_at_once() -> None:
             await ready
 
     asyncio.run(begin())
-
-
-def test_a_loader_wraps_legacy_authorizers_and_nothing_else() -> None:
-    legacy = Scripted(outcome=True)
-    made = wrapped(legacy)
-    assert isinstance(made, AuthorizerWrapper)
-    assert made.base is legacy
-    assert wrapped(made) is made

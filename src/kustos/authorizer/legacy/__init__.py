@@ -24,7 +24,7 @@ from kustos.authorizer.legacy.store import AclStore, FileAclStore, MemoryAclStor
 from kustos.authorizer.legacy.tree import path_of, read_tree, resource_of, statements, write_tree
 from kustos.authorizer.legacy.values import CLUSTER_RESOURCE, Acl, Resource, Session, merged, singles_of
 from kustos.authorizer.legacy.vocabulary import DR_WHO, kip_11_principal_of, operation_of, permission_type_of
-from kustos.authorizer.legacy.wrapper import AuthorizerWrapper, wrapped
+from kustos.authorizer.legacy.wrapper import AuthorizerWrapper
 
 __all__ = [
     "ALLOW_EVERYONE_KEY",
@@ -68,7 +68,6 @@ __all__ = [
     "single_of",
     "singles_of",
     "statements",
-    "wrapped",
     "write_acls",
     "write_tree",
 ]

@@ -198,8 +198,3 @@ def _binding(resource: Resource, acl: Acl) -> AclBinding:
     return AclBinding(
         resource.pattern, AccessControlEntry(str(acl.principal), host, operation, acl.permission_type)
     )
-
-
-def wrapped(authorizer: object) -> object:
-    """Return the authorizer as it is, or in a wrapper if it is a legacy one: for whoever loads it."""
-    return AuthorizerWrapper(authorizer) if isinstance(authorizer, LegacyAuthorizer) else authorizer
