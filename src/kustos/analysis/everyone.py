@@ -13,6 +13,9 @@ from kustos.analysis.kernel import AclSet, Key, Sides, Values, turns_of, walk, z
 from kustos.analysis.name_sets import EVERYWHERE, NameSet, Site, Zone
 from kustos.analysis.principal_sets import PrincipalSet
 
+ROLE_ACLS_MAX: Final = 16
+"""ACLs of a principal up to which others with the same are looked for: roles are short and many have them."""
+
 _NOTHING_MORE: Final[frozenset[Site]] = frozenset()
 
 
@@ -36,6 +39,7 @@ class Answers(Generic[Key]):
         self._zone = zone_on(resource_type, zone)
         self._key_of = key_of
         self._extra = extra
+        self._by_role: dict[object, dict[Key, NameSet]] = {}
         self._everyone = self._sides(EVERY_PRINCIPAL)
         turns = turns_of(walk(self._everyone, self._zone), key_of)
         self._turns = {key: sorted(sites) for key, sites in turns.items()}
@@ -61,18 +65,40 @@ class Answers(Generic[Key]):
         """
         supers = [principal in acls.rules.super_users for acls in self._sets]
         if any(supers):
-            # only one who is not a super user on both sides has anything beyond the zone to show
+            # only one who is a super user on one side has anything to show beyond the zone
             zone = self._zone if all(supers) else zone_on(self._type, EVERYWHERE)
-            turns = turns_of(walk(self._sides(principal), zone), self._key_of)
-        else:
-            own = [acls.layer(self._type, principal).sites_within(self._zone) for acls in self._sets]
-            zone = zone_on(self._type, Zone.of({*changed}.union(*own)))
-            if zone.is_empty:
-                return None
+            return _name_sets(turns_of(walk(self._sides(principal), zone), self._key_of))
+        zone = self._own_zone(principal, changed)
+        if zone.is_empty:
+            return None
+        role = self._role(principal, zone)
+        if role not in self._by_role:
             turns = turns_of(walk(self._sides(principal), zone, self._everyone), self._key_of)
             for key, sites in self._turns.items():
                 turns[key] = zone.cut_out_of(sites) + turns.get(key, [])
-        return {key: NameSet(tuple(sorted(sites))) for key, sites in turns.items() if sites}
+            self._by_role[role] = _name_sets(turns)
+        return self._by_role[role]
+
+    def _own_zone(self, principal: str, changed: Iterable[Site]) -> Zone:
+        own = [acls.layer(self._type, principal).sites_within(self._zone) for acls in self._sets]
+        return zone_on(self._type, Zone.of({*changed}.union(*own)))
+
+    def _role(self, principal: str, zone: Zone) -> object:
+        """Return something that is equal for principals of whom the same is said, where that is short."""
+        entries = [acls.of(self._type, principal) for acls in self._sets]
+        if sum(len(some) for some in entries) > ROLE_ACLS_MAX:
+            return principal
+        said = [
+            frozenset(
+                (acl.pattern, acl.entry.host, acl.entry.operation, acl.entry.permission_type) for acl in some
+            )
+            for some in entries
+        ]
+        return zone, tuple(said)
+
+
+def _name_sets(turns: dict[Key, list[Site]]) -> dict[Key, NameSet]:
+    return {key: NameSet(tuple(sorted(sites))) for key, sites in turns.items() if sites}
 
 
 class Crowd(Generic[Key]):

@@ -8,7 +8,7 @@ what was given.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -18,8 +18,10 @@ from kustos.analysis.errors import AnalysisError
 from kustos.analysis.kernel import RESOURCE_TYPES, AclSet, Side, walk, zone_on
 from kustos.analysis.layers import Layer
 from kustos.analysis.name_sets import EVERY_NAME, Site, Zone, site_of
+from kustos.analysis.necessity import necessity
 from kustos.analysis.rules import ACLS_ALONE, Rules
 from kustos.analysis.windows import View, replacement
+from kustos.authorizer.cells import HOSTED, binding_mask
 
 WINDOW_ACLS_MAX: Final = 12
 """ACLs of one window: the search for fewer grows steeply with them."""
@@ -46,13 +48,19 @@ def minimize(bindings: Iterable[AclBinding], rules: Rules = ACLS_ALONE) -> Minim
     """
     given = list(dict.fromkeys(bindings))
     original = AclSet(given, rules)
-    found: dict[AclBinding, None] = {}
-    for resource_type in RESOURCE_TYPES:
-        editor = _Editor(original, resource_type)
-        editor.take_out_all()
-        if not rules.allow_everyone_if_no_acl_found:
+    editors = [_Editor(original, resource_type) for resource_type in RESOURCE_TYPES]
+    found = dict.fromkeys(given)
+    # DENYs second: some only deny what was allowed by ALLOWs that are gone by then
+    for permission_is_allow in (True, False):
+        matters = necessity(list(found), rules).matters
+        needless = {acl for acl, is_missed in zip(found, matters, strict=True) if not is_missed}
+        for editor in editors:
+            editor.take_out(needless, permission_is_allow=permission_is_allow)
+        found = dict.fromkeys(acl for editor in editors for acl in editor.bindings())
+    if not rules.allow_everyone_if_no_acl_found:
+        for editor in editors:
             editor.rewrite_all()
-        found |= dict.fromkeys(editor.bindings())
+        found = dict.fromkeys(acl for editor in editors for acl in editor.bindings())
     kept = [binding for binding in given if binding in found]
     added = tuple(sorted(found.keys() - original.bindings, key=AclBinding.audit_text))
     if not difference_of(original, AclSet([*kept, *added], rules), regions_max=1).is_empty:
@@ -105,10 +113,12 @@ class _Editor:
             for there in sites.values():
                 yield from there
 
-    def take_out_all(self) -> None:
-        """Take out every ACL without which the meaning is the same."""
+    def take_out(self, needless: Set[AclBinding], *, permission_is_allow: bool) -> None:
+        """Take out those ALLOWs, or else DENYs, of these without which the meaning is the same."""
+        is_allow = AclPermissionType.ALLOW
         for binding in sorted(self.bindings(), key=_breadth):
-            self._take_out(binding)
+            if binding in needless and (binding.entry.permission_type is is_allow) is permission_is_allow:
+                self._take_out(binding)
 
     def _take_out(self, binding: AclBinding) -> None:
         principal, site = binding.entry.principal, site_of(binding.pattern)
@@ -117,7 +127,7 @@ class _Editor:
         there = self._now[principal][site]
         there.remove(binding)
         self._layers[principal].put(site, there)
-        if self._means_the_same(principal, site):
+        if self._is_said_above(binding) or self._means_the_same(principal, site):
             self._named[site] -= 1
         else:
             there.append(binding)
@@ -134,6 +144,18 @@ class _Editor:
         elif self._named.get(_WILDCARD_SITE) and name and name[:1] != WILDCARD:
             return True
         return any(self._named.get(Site(name[:length], is_literal=False)) for length in range(longest + 1))
+
+    def _is_said_above(self, binding: AclBinding) -> bool:
+        """Return whether other ACLs say the same of every name of one that is out: the quick way to know."""
+        site = site_of(binding.pattern)
+        if site == EVERY_NAME.turns[0]:
+            # what LITERAL `*` says does not reach all of these names
+            return False
+        _, now = self._sides(binding.entry.principal)
+        is_wildcard = site == _WILDCARD_SITE
+        row = now.row_under("") if is_wildcard else now.row_at(site, now.row_under(site.name))
+        said = row.get(WILDCARD, 0) | row.get(binding.entry.host, 0)
+        return not binding_mask(binding) & ~HOSTED & ~said
 
     def _means_the_same(self, principal: str, site: Site) -> bool:
         zone = zone_on(self._type, Zone.of([site]))

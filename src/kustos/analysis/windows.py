@@ -103,13 +103,15 @@ def _totals(groups: list[_Group]) -> tuple[int, int, int, int]:
 
 
 def _groups(window: Sequence[AclBinding], views: Iterable[View], hosts: list[str]) -> Iterator[_Group]:
-    resource_type = window[0].pattern.resource_type
-    zone = zone_on(resource_type, Zone.of(site_of(binding.pattern) for binding in window))
+    sites = [site_of(binding.pattern) for binding in window]
+    zone = zone_on(window[0].pattern.resource_type, Zone.of(sites))
+    # every pattern of the window divides the names, also for those who have nothing on it yet
+    dividing = Side((Layer.marking(*sites),), is_super=False, is_open=False)
     for view in views:
         others = _RawSide(view.others, is_super=False, is_open=False)
-        for found in walk((view.original, others), zone):
+        for found in walk((view.original, others, dividing), zone):
             for place in _places(found, hosts):
-                decided, said = (value.at(place) for value in found.values)
+                decided, said, _ = (value.at(place) for value in found.values)
                 yield _Group(view.principal, found.site, place, decided, said)
 
 

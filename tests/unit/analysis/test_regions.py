@@ -193,6 +193,16 @@ def test_minimize_says_what_it_took_out_and_what_it_wrote() -> None:
     assert len(found.removed) == 4
 
 
+def test_minimize_gives_nobody_what_another_has() -> None:
+    acls = [
+        acl("User:* READ a", host="10.0.0.0/9"),
+        acl("User:alice READ a...", host="10.0.0.0/9"),
+        acl("User:alice WRITE a"),
+        acl("User:alice READ *", DENY),
+    ]
+    assert set(minimize(acls).bindings) == set(acls)
+
+
 def test_minimize_keeps_names_named_where_the_default_allows() -> None:
     acls = [acl("User:a READ t", DENY), acl("User:a READ t..."), acl("User:a READ u", DENY)]
     assert minimize([acl("User:a READ u", DENY)], OPEN).bindings == (acl("User:a READ u", DENY),)
