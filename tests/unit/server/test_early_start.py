@@ -8,13 +8,17 @@ import pytest
 
 from kustos.authorizer import Endpoint
 from kustos.metadata.format import format_directory
+from kustos.protocol.codes import GROUP_AUTHORIZATION_FAILED, UNKNOWN_SERVER_ERROR
 from kustos.server.authorizer_life import AuthorizerStartError
 from kustos.server.node import Node, run_until
+from kustos.server.setting_table import STANDARD_AUTHORIZER
 from kustos.server.settings import KustosSettings, settings_from
+from kustos.wire import response_codec
+from kustos.wire.api_keys import ApiKey
 from testkit.ports import LOOPBACK, free_port, free_port_range
 from tests.unit.gateway.brokers import ScriptedBroker
 from tests.unit.gateway.gateways import Caller
-from tests.unit.gateway.session_worlds import versions
+from tests.unit.gateway.session_worlds import heartbeat, versions
 from tests.unit.server.authorizers import Held
 
 PATIENCE_S = 30.0
@@ -132,12 +136,50 @@ async def test_a_node_that_still_waits_can_be_ended(tmp_path: Path, broker: Scri
     assert not await answers(made.listeners[0].bind.port)
 
 
+async def heartbeat_code(port: int) -> int:
+    """Return the error code of a Heartbeat, which asks for a group."""
+    caller = await Caller.at(port)
+    caller.send(heartbeat(1))
+    frame = await caller.frame()
+    caller.close()
+    assert frame is not None
+    message, _ = response_codec(ApiKey.HEARTBEAT, 3).decode(frame, 4)
+    code: int = message.error_code
+    return code
+
+
+@pytest.mark.behaviour("B022", "B025")
+@pytest.mark.parametrize(
+    ("super_users", "code"),
+    [("", UNKNOWN_SERVER_ERROR), ("User:ANONYMOUS", 0)],
+    ids=["others", "super users"],
+)
+async def test_before_the_acls_are_loaded_early_listeners_serve_super_users_only(
+    tmp_path: Path, broker: ScriptedBroker, super_users: str, code: int
+) -> None:
+    made = settings(tmp_path, broker, authorizer_class_name=STANDARD_AUTHORIZER, super_users=super_users)
+    early, late = (listener.bind.port for listener in made.listeners)
+    node = await Node.open(made)
+    load = node.authorization.load
+    node.authorization.load = lambda: None  # type: ignore[method-assign]
+    starting = asyncio.ensure_future(node.start())
+    await once(early)
+    assert await heartbeat_code(early) == code
+    assert not await answers(late)
+    assert node.readiness()["metadata"] is False
+    load()
+    async with asyncio.timeout(PATIENCE_S):
+        await starting
+    assert await answers(late)
+    assert await heartbeat_code(early) == (code and GROUP_AUTHORIZATION_FAILED)
+    await node.stop()
+
+
 @pytest.mark.parametrize("early", ["", "EARLY", "EARLY,LATE"])
 async def test_the_standard_authorizer_lets_all_listeners_begin_once_it_is_loaded(
     tmp_path: Path, broker: ScriptedBroker, early: str
 ) -> None:
-    standard = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
-    made = settings(tmp_path, broker, authorizer_class_name=standard, early_start_listeners=early)
+    made = settings(tmp_path, broker, authorizer_class_name=STANDARD_AUTHORIZER, early_start_listeners=early)
     node = await Node.open(made)
     assert node.readiness()["metadata"] is False
     await node.start()
