@@ -68,6 +68,7 @@ def test_who_can_agrees_with_exhaustive_probing(
         assert said == ({everywhere} if allowed_somewhere[principal, host] else set())
 
 
+@settings(deadline=None)
 @given(acl_sets, rules, operations, asked_names)
 def test_every_grant_has_a_witness_that_is_allowed(
     acls: list[AclBinding], some_rules: Rules, operation: AclOperation, pattern: ResourcePattern
@@ -91,6 +92,7 @@ def test_what_can_agrees_with_exhaustive_probing(
             assert sum(probe in region for region in regions) == ask(authorizer, probe), probe
 
 
+@settings(deadline=None)
 @given(acl_sets, rules, probes)
 def test_what_everyone_else_can_is_what_an_unnamed_principal_can(
     acls: list[AclBinding], some_rules: Rules, probe: Probe
@@ -100,6 +102,7 @@ def test_what_everyone_else_can_is_what_an_unnamed_principal_can(
     assert any(unnamed in region for region in regions) is ask(authorizer_of(acls, some_rules), unnamed)
 
 
+@settings(deadline=None)
 @given(acl_sets, rules, operations, asked_names, st.integers(0, 2))
 def test_a_cut_answer_says_so_and_is_not_wrong(
     acls: list[AclBinding],

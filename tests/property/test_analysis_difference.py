@@ -38,6 +38,7 @@ def expected_direction(was: bool, now: bool) -> Direction | None:
     return None if was == now else Direction.GAINED if now else Direction.LOST
 
 
+@settings(deadline=None)
 @given(set_pairs(), rules, rules, st.booleans(), st.lists(probes, min_size=20, max_size=20))
 def test_a_probe_changes_its_decision_exactly_if_it_lies_in_the_diff(
     sets: Sets, old_rules: Rules, other: Rules, same: bool, asked: list[Probe]
@@ -67,6 +68,7 @@ def test_the_diff_is_where_exhaustive_probing_finds_a_change(
     assert difference.is_empty is not found
 
 
+@settings(deadline=None)
 @given(set_pairs(), rules)
 def test_every_change_has_a_witness_that_changes(sets: Sets, some_rules: Rules) -> None:
     before, after = (authorizer_of(acls, some_rules) for acls in sets)
@@ -76,6 +78,7 @@ def test_every_change_has_a_witness_that_changes(sets: Sets, some_rules: Rules) 
         assert expected_direction(ask(before, witness), ask(after, witness)) is change.direction
 
 
+@settings(deadline=None)
 @given(acl_sets, rules)
 def test_a_set_does_not_differ_from_itself_in_another_order(
     acls: list[AclBinding], some_rules: Rules
@@ -83,6 +86,7 @@ def test_a_set_does_not_differ_from_itself_in_another_order(
     assert diff(acls, [*reversed(acls), *acls], some_rules).is_empty
 
 
+@settings(deadline=None)
 @given(set_pairs(), rules, st.integers(0, 3))
 def test_a_cut_diff_is_never_empty_and_never_wrong(sets: Sets, some_rules: Rules, regions_max: int) -> None:
     whole = diff(*sets, some_rules)
@@ -92,6 +96,7 @@ def test_a_cut_diff_is_never_empty_and_never_wrong(sets: Sets, some_rules: Rules
     assert cut.is_cut is (len(cut.changes) < len(whole.changes))
 
 
+@settings(deadline=None)
 @given(set_pairs(), rules)
 def test_the_diff_of_the_other_way_round_has_the_same_regions_reversed(sets: Sets, some_rules: Rules) -> None:
     there = {

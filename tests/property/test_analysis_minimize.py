@@ -53,7 +53,7 @@ few_bindings = st.builds(
 CLIENTS = ["10.0.0.1", "10.0.0.2", "10.128.0.1", "192.168.0.9"]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(acl_sets, rules)
 def test_minimize_keeps_the_meaning(acls: list[AclBinding], some_rules: Rules) -> None:
     found = minimize(acls, some_rules)

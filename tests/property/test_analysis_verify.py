@@ -117,6 +117,7 @@ def test_a_statement_holds_exactly_if_exhaustive_probing_cannot_break_it(
         assert not verdict.holds, broken[0]
 
 
+@settings(deadline=None)
 @given(acl_sets, demands, rules)
 def test_every_counter_example_breaks_its_statement(
     acls: list[AclBinding], demand: Demand, some_rules: Rules
@@ -130,6 +131,7 @@ def test_every_counter_example_breaks_its_statement(
         assert example.probe in example.region
 
 
+@settings(deadline=None)
 @given(acl_sets, demands, rules, st.integers(0, 2))
 def test_a_limit_on_counter_examples_never_turns_a_verdict(
     acls: list[AclBinding], demand: Demand, some_rules: Rules, limit: int

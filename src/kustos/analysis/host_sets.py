@@ -87,7 +87,7 @@ class HostSet:
         inside, outside = list(self._terms(1)), list(self._terms(0))
         if not inside:
             return "nowhere"
-        if self.member.steps[-1][1] and len(outside) <= len(inside):
+        if self.member.steps[-1][1] and len(outside) < len(inside):
             return f"anywhere except {listed(outside, 'and')}"
         return listed(inside, "or")
 

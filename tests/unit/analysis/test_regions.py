@@ -186,6 +186,39 @@ def test_no_client_has_a_host_that_java_does_not_print(text: str) -> None:
     assert place_of(text) is None
 
 
+HOST_TEXTS = [
+    (["10.1.2.3"], "10.1.2.3"),
+    (["10.0.0.0/9", "10.128.0.0/9"], "10.0.0.0/8"),
+    (["10.0.0.1", "10.0.0.2"], "10.0.0.1-10.0.0.2"),
+    (["0.0.0.0/8"], "0.0.0.0/8"),
+    (["0.0.0.0/8", "0.0.0.0"], "0.0.0.0-0.255.255.255"),
+    (["0.0.0.0/0", "0.0.0.0"], "every IPv4 address"),
+    (["0.0.0.0/0", "0.0.0.0", "::/0"], "anywhere"),
+    (["0.0.0.0/0", "::/0"], "anywhere except 0.0.0.0"),
+    (["::/0"], "every IPv6 address"),
+    (["0:0:0:0:0:0:0:5"], "0:0:0:0:0:0:0:5"),
+    (["fe80::/64"], "fe80:0:0:0:0:0:0:0/64"),
+    (["::5/128"], "0:0:0:0:0:0:0:5/128"),
+    (["fe80:0:0:0:0:0:0:1%eth0", "10.0.0.0/8"], "10.0.0.0/8 or fe80:0:0:0:0:0:0:1%eth0"),
+    # the other half of it are IPv4 addresses, which are in no IPv6 range
+    (["::fffe:0:0/95"], "0:0:0:0:0:fffe:0:0/96"),
+    (["::fffe:0:0/96"], "0:0:0:0:0:fffe:0:0/96"),
+    (["::1:0:0:0/96"], "0:0:0:0:1:0:0:0/96"),
+]
+
+
+@pytest.mark.parametrize(("hosts", "text"), HOST_TEXTS)
+def test_hosts_in_words(hosts: list[str], text: str) -> None:
+    acls = [acl("User:a CREATE t", host=host) for host in hosts]
+    (region,) = what_can(acls, "User:a")
+    assert region.hosts.text() == text
+    assert region.witness() in region
+    without = what_can(
+        [acl("User:a CREATE t"), *(acl("User:a CREATE t", DENY, host) for host in hosts)], "User:a"
+    )
+    assert [other.witness().host in region.hosts for other in without] == [False] * (text != "anywhere")
+
+
 def test_minimize_says_what_it_took_out_and_what_it_wrote() -> None:
     halves = [acl("User:a READ t", host="10.0.0.0/9"), acl("User:a READ t", host="10.128.0.0/9")]
     found = minimize([*halves, acl("User:a DESCRIBE t", host="10.0.0.0/9"), acl("User:b READ t", DENY)])
