@@ -90,6 +90,7 @@ def test_a_form_looks_so(form: AclForm) -> None:
     [
         (AclForm.JSON, f"[{LINE}]", 1),
         (AclForm.JSON, f'{{"version": {{"a": [1]}}, "acls": [\n{LINE}\n]}}\n', 2),
+        (AclForm.JSON, f'{{\n"a": 1,\n"b": [],\n"acls": [\n{LINE}\n]}}', 5),
         (AclForm.JSON, f"\n\n{LINE}\n", 3),
         (AclForm.JSON_LINES, f"\n  \n{LINE.lower().replace('user:', 'User:')}\r\n", 3),
         (AclForm.YAML, f"---\n# who may\n{YAML}...\n", 3),
