@@ -92,7 +92,7 @@ class WorldMaker:
         super_users = "User:root;  ;User:bob" if rng.random() < 0.1 else "User:root"
         is_ready = self._shape.plain or rng.random() < 0.95
         yield Start(super_users, rng.random() < 0.25, is_ready)
-        for _ in range(rng.randint(0, self._shape.acl_count)):
+        for _ in range(rng.randint(0, self._shape.acl_count * self._words.acl_factor)):
             yield from self._add()
         if not is_ready:
             asks = [self._question() for _ in range(5)]

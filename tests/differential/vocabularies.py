@@ -38,6 +38,8 @@ class Vocabulary:
     named_hosts_share: float = 0.4
     cut_share: float = 0.4
     """Of the patterns that are a beginning of a name."""
+    acl_factor: int = 1
+    """Of how many ACLs a world begins with."""
 
 
 def dense(rng: Random) -> Vocabulary:
@@ -112,8 +114,20 @@ def huge(rng: Random) -> Vocabulary:
     return made
 
 
+def crowded(rng: Random) -> Vocabulary:
+    """One name and one principal with ACLs of a hundred hosts and ranges: cells that hold very much."""
+    made = ranges(rng)
+    hosts = [f"10.0.{rng.randint(0, 1)}.{number}" for number in range(8)]
+    made.names = rng.sample(made.names, 2)
+    made.principals = made.principals[:1]
+    made.hosts = [*hosts, *made.hosts[:3]]
+    made.acl_hosts += [*hosts, *(f"{host}/{rng.randint(8, 32)}" for host in hosts * 8)]
+    made.named_hosts_share, made.cut_share, made.acl_factor = 0.97, 0.1, 4
+    return made
+
+
 STYLES: dict[str, Callable[[Random], Vocabulary]] = {
-    style.__name__: style for style in (dense, wide, nested, estate, ranges, huge)
+    style.__name__: style for style in (dense, wide, nested, estate, ranges, huge, crowded)
 }
 """The styles that Kafka can decide; `low` is beyond it."""
-WEIGHTS = {"dense": 4, "wide": 1, "nested": 2, "estate": 3, "ranges": 2, "huge": 1}
+WEIGHTS = {"dense": 4, "wide": 1, "nested": 2, "estate": 3, "ranges": 2, "huge": 1, "crowded": 1}
