@@ -62,6 +62,17 @@ def test_the_released_form_is_read_and_written_to_the_byte() -> None:
     assert write_acls(acls) == RELEASED_TEXT
 
 
+def test_a_node_without_content_has_no_acls() -> None:
+    assert read_acls("") == read_acls('{"version":1,"acls":[]}') == frozenset()
+
+
+def test_an_acl_with_sets_is_told_in_one_sentence() -> None:
+    acl = Acl(
+        ALICE, DENY, frozenset({"h2", "h1"}), frozenset({AclOperation.WRITE, AclOperation.CLUSTER_ACTION})
+    )
+    assert str(acl) == "User:alice has Deny permission for operations: ClusterAction,Write from hosts: h1,h2"
+
+
 def test_in_the_released_form_the_everybody_of_kip_11_is_an_ordinary_name() -> None:
     (acl,) = read_acls(RELEASED_TEXT.replace("User:alice", "*:*"))
     assert acl.principal == KafkaPrincipal("*", "*")
@@ -87,7 +98,7 @@ def released(**changed: object) -> str:
         ('{"version":1,"acls":[7]}', "ACL 1 of the document: an ACL is an object"),
         ('{"version":1,"version":1,"acls":[]}', "`version` twice"),
         (released(host=...), "`host`"),
-        (released(extra="x"), "`extra`"),
+        (released(extra="x"), "not `extra`, `host`, `operation`, `permissionType`, `principal`"),
         (released(principal="alice"), "`alice`"),
         (released(principal=7), "`principal` is not a text"),
         (released(permissionType="Maybe"), "`Maybe`"),

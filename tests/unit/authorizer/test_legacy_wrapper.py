@@ -107,7 +107,7 @@ def test_what_the_legacy_authorizer_raises_is_raised() -> None:
 def test_questions_about_nothing_in_particular_are_refused() -> None:
     wrapper = AuthorizerWrapper(Scripted(outcome=True))
     for kind, operation in ((ResourceType.ANY, READ), (TOPIC, AclOperation.UNKNOWN)):
-        with pytest.raises(InvalidActionError):
+        with pytest.raises(InvalidActionError, match=f"`{operation}` on `{kind}`"):
             wrapper.authorize(CONTEXT, [Action(kind, "orders", operation)])
         with pytest.raises(InvalidActionError):
             wrapper.authorize_by_resource_type(CONTEXT, operation, kind)
