@@ -18,8 +18,9 @@ from kustos.authorizer import (
     StandardAuthorizerPlugin,
 )
 from kustos.authorizer.audit import NO_OFFSET
+from kustos.gateway.authorizer_publisher import AuthorizerPublisher
 from kustos.gateway.custom import CustomAsker, NobodyDecides, discard
-from kustos.gateway.local import AuthorizerPublisher, WriterMutator
+from kustos.gateway.local import WriterMutator
 from kustos.gateway.writer import MetadataWriter
 from kustos.metadata.store import MetadataStore
 from kustos.protocol import Asker, Decider

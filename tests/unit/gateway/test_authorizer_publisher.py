@@ -1,0 +1,185 @@
+"""Many ACLs on their way to the authorizer: what decides meanwhile, what waits, and what goes wrong."""
+
+import asyncio
+import gc
+import threading
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from kustos.acl import AclOperation, KafkaPrincipal, ResourceType
+from kustos.authorizer import AuthorizerNotReadyError, StandardAuthorizer, StandardAuthorizerPlugin
+from kustos.authorizer.replacing import dismantle, prepared, put_in_force
+from kustos.gateway import authorizer_publisher
+from kustos.gateway.authorizer_publisher import AuthorizerPublisher
+from kustos.metadata.image import AclAdded, AclRemoved, MetadataDelta, MetadataImage
+from testkit.waiting import wait_until
+from tests.property.protocol_requests import allow
+
+ALICE = KafkaPrincipal("User", "alice")
+READ, TOPIC = AclOperation.READ, ResourceType.TOPIC
+
+
+class Gate:
+    """Holds the preparing thread, once it is done, until the gate is opened."""
+
+    def __init__(self) -> None:
+        self.entered, self.open = threading.Event(), threading.Event()
+
+    def prepared(self, *args: Any) -> StandardAuthorizer:
+        fresh = prepared(*args)
+        self.entered.set()
+        assert self.open.wait(30)
+        return fresh
+
+
+@pytest.fixture
+def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[Gate]:
+    gate = Gate()
+    monkeypatch.setattr(authorizer_publisher, "LOADED_AT_ONCE_MAX", 0)
+    monkeypatch.setattr(authorizer_publisher, "prepared", gate.prepared)
+    yield gate
+    gate.open.set()
+
+
+def image(*names: str, offset: int = 7) -> MetadataImage:
+    acls = {UUID(int=number): allow(TOPIC, name, READ) for number, name in enumerate(names)}
+    return MetadataImage(offset=offset, acls=acls)
+
+
+def published() -> tuple[StandardAuthorizer, AuthorizerPublisher]:
+    loop = asyncio.get_running_loop()
+    plugin = StandardAuthorizerPlugin(loop.create_future)
+    plugin.configure({"super.users": "User:root"})
+    return plugin.standard, AuthorizerPublisher(plugin, loop)
+
+
+def added(number: int, name: str) -> MetadataDelta:
+    return MetadataDelta(number, 1, (AclAdded(UUID(int=number), allow(TOPIC, name, READ)),))
+
+
+async def settled(publisher: AuthorizerPublisher) -> None:
+    await asyncio.to_thread(wait_until, lambda: publisher.is_settled, timeout_s=30, what="the ACLs")
+
+
+def may_read(authorizer: StandardAuthorizer, name: str) -> bool:
+    return authorizer.session(ALICE, "10.0.0.1").decide(READ, TOPIC, name).allowed
+
+
+async def test_nobody_but_super_users_is_answered_until_the_first_acls_are_there(gate: Gate) -> None:
+    authorizer, publisher = published()
+    publisher.publish_snapshot(image("old"))
+    await asyncio.to_thread(gate.entered.wait, 30)
+    assert not publisher.is_settled
+    with pytest.raises(AuthorizerNotReadyError):
+        may_read(authorizer, "old")
+    assert authorizer.session(KafkaPrincipal("User", "root"), "10.0.0.1").decide(READ, TOPIC, "x").allowed
+    gate.open.set()
+    await settled(publisher)
+    assert may_read(authorizer, "old")
+    assert publisher.offset == 7
+
+
+async def test_the_old_acls_decide_until_the_new_ones_are_in_force_as_one_step(gate: Gate) -> None:
+    authorizer, publisher = published()
+    gate.open.set()
+    publisher.publish_snapshot(image("old", "both"))
+    await settled(publisher)
+    gate.open.clear()
+    gate.entered.clear()
+    session = authorizer.session(ALICE, "10.0.0.1")
+    publisher.publish_snapshot(image("new", "both", offset=9))
+    await asyncio.to_thread(gate.entered.wait, 30)
+    names = ("old", "both", "new")
+    assert [session.decide(READ, TOPIC, name).allowed for name in names] == [True, True, False]
+    assert publisher.offset == 7
+    gate.open.set()
+    await settled(publisher)
+    assert [session.decide(READ, TOPIC, name).allowed for name in names] == [False, True, True]
+    assert (publisher.offset, authorizer.acl_count) == (9, 2)
+
+
+async def test_changes_that_come_meanwhile_wait_and_so_does_who_made_them(gate: Gate) -> None:
+    authorizer, publisher = published()
+    publisher.publish_snapshot(image("old"))
+    removal = MetadataDelta(9, 1, (AclRemoved(UUID(int=0), allow(TOPIC, "old", READ)),))
+
+    def write() -> None:
+        publisher.publish_delta(added(8, "more"))
+        publisher.publish_delta(removal)
+
+    writer = asyncio.ensure_future(asyncio.to_thread(write))
+    await asyncio.to_thread(gate.entered.wait, 30)
+    assert not writer.done()
+    assert authorizer.acl_count == 0
+    gate.open.set()
+    await writer
+    # what follows an acknowledged change on the loop finds it in force
+    assert may_read(authorizer, "more")
+    assert not may_read(authorizer, "old")
+    assert publisher.offset == 9
+    await settled(publisher)
+
+
+async def test_newer_acls_take_the_place_of_those_on_their_way(gate: Gate) -> None:
+    authorizer, publisher = published()
+    publisher.publish_snapshot(image("first"))
+    await asyncio.to_thread(gate.entered.wait, 30)
+    publisher.publish_snapshot(image("second", offset=8))
+    gate.open.set()
+    await settled(publisher)
+    assert not may_read(authorizer, "first")
+    assert may_read(authorizer, "second")
+    assert publisher.offset == 8
+
+
+async def test_a_default_that_changes_meanwhile_counts(gate: Gate) -> None:
+    authorizer, publisher = published()
+    publisher.publish_snapshot(image("named"))
+    await asyncio.to_thread(gate.entered.wait, 30)
+    authorizer.reconfigure(super_users=frozenset(), allow_everyone_if_no_acl_found=True)
+    gate.open.set()
+    await settled(publisher)
+    bob = authorizer.session(KafkaPrincipal("User", "bob"), "10.0.0.1")
+    assert bob.decide(READ, TOPIC, "else").allowed
+    assert not bob.decide(READ, TOPIC, "named").allowed
+
+
+async def test_acls_that_cannot_be_loaded_deny_everything(gate: Gate) -> None:
+    authorizer, publisher = published()
+    gate.open.set()
+    publisher.publish_snapshot(image("old"))
+    await settled(publisher)
+    unfit: Any = SimpleNamespace(acls={1: "no ACL"}, offset=9)
+    publisher.publish_snapshot(unfit)
+    await settled(publisher)
+    with pytest.raises(AuthorizerNotReadyError):
+        may_read(authorizer, "old")
+
+
+async def test_the_collector_is_left_as_it_was(gate: Gate) -> None:
+    _, publisher = published()
+    assert gc.isenabled()
+    publisher.publish_snapshot(image("a"))
+    await asyncio.to_thread(gate.entered.wait, 30)
+    assert not gc.isenabled()
+    gate.open.set()
+    await settled(publisher)
+    assert gc.isenabled()
+
+
+def test_what_is_dismantled_was_not_shared() -> None:
+    authorizer = StandardAuthorizer()
+    authorizer.load_snapshot((UUID(int=n), allow(TOPIC, f"old-{n}", READ)) for n in range(100))
+    authorizer.complete_initial_load()
+    fresh = prepared(authorizer, ((UUID(int=n), allow(TOPIC, f"new-{n}", READ)) for n in range(100)))
+    assert may_read(authorizer, "old-7")
+    assert put_in_force(authorizer, fresh)
+    dismantle(fresh)
+    assert fresh.acl_count == 0
+    assert authorizer.acl_count == 100
+    assert may_read(authorizer, "new-7")
+    assert not may_read(authorizer, "old-7")
