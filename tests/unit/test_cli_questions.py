@@ -9,6 +9,7 @@ from kustos.acl import AclOperation, AclPermissionType, PatternType, ResourceTyp
 from kustos.acl.forms import AclForm, write_acls
 from kustos.cli.acl_sources import read_acl_file
 from kustos.cli.failures import ExitCode
+from kustos.cli.reference import DOCUMENTS
 from kustos.metadata.format import format_directory
 from tests.unit.cli_sets import Said, acl
 
@@ -204,3 +205,21 @@ def test_minimize_shows_or_writes_a_smaller_set(here: Path, kustos: Said) -> Non
 )
 def test_a_question_without_meaning_is_a_usage_error(arguments: list[str], here: Path, kustos: Said) -> None:
     assert kustos.document(*arguments)[1]["error"]["code"] == "USAGE"
+
+
+def test_documents_hold_what_the_reference_page_says(here: Path, kustos: Said) -> None:
+    source = ("--acls", "shop.yaml")
+    asked: dict[str, tuple[str, ...]] = {
+        "explain": ("--principal", "User:a", "--operation", "Write", "--topic", "t", *source),
+        "who-can": ("--operation", "Write", "--topic", "t", *source),
+        "what-can": ("User:etl", *source),
+        "diff": ("shop.yaml", "good.csv"),
+        "lint": ("shop.yaml",),
+        "verify": ("policy.yaml", *source),
+        "minimize": ("shop.yaml",),
+        "acls convert": ("shop.yaml", "x.json"),
+    }
+    assert asked.keys() == DOCUMENTS.keys() - {"acls list"}
+    for command, arguments in asked.items():
+        document = kustos.document(*command.split(), *arguments)[1]
+        assert document.keys() == set(DOCUMENTS[command].split()), command

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from types import UnionType
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Final, get_args, get_origin, get_type_hints
 
 import typer
 
@@ -45,6 +45,21 @@ Kafka's tool removes every ACL of the resource: `acls remove` with `--operation`
 
 Passwords are never arguments: they come from a prompt, a file or an environment variable.
 """
+
+
+DOCUMENTS: Final[dict[str, str]] = {
+    "acls list": "acls",
+    "acls convert": "target form acls",
+    "explain": "principal host operation resource_type resource_name result rule matching overruled "
+    "overruled_by unmatched change",
+    "who-can": "operation resource_type resource_name pattern_type grants cut",
+    "what-can": "principal grants",
+    "diff": "same changes cut acls",
+    "lint": "source acls counts findings",
+    "verify": "holds statements",
+    "minimize": "given left removed added target",
+}
+"""What the document of `--output json` holds at its top, for commands that answer questions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +105,9 @@ def _section(command: Command) -> list[str]:
     ]
     if rows:
         lines += ["| option | takes | meaning |", "|---|---|---|", *rows, ""]
+    if command.path in DOCUMENTS:
+        keys = ", ".join(f"`{key}`" for key in DOCUMENTS[command.path].split())
+        lines += [f"With `--output json`: {keys}.", ""]
     return [*lines, "```console", *command.examples, "```"]
 
 
