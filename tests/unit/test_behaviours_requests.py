@@ -1,11 +1,13 @@
 """What each request needs: with just these ACLs it passes, and without any one of them it is refused."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from kustos.acl import CLUSTER_NAME, AclBinding, AclOperation, ResourceType
+from tests.property.protocol_driver import HOST
 from tests.property.protocol_requests import UNKNOWN_ID, allow, batch
 from tests.unit.protocol_requests import ask, connection
 
@@ -165,9 +167,15 @@ def test_fetching_offsets_needs_describe_on_the_group_and_on_the_topic(version: 
 @pytest.mark.behaviour("B134")
 @pytest.mark.parametrize("version", [1, 7])
 def test_listing_offsets_needs_describe(version: int) -> None:
-    partitions = [{"partition_index": 0, "timestamp": -1}]
-    fields = {"replica_id": -1, "topics": [{"name": ALPHA, "partitions": partitions}]}
-    needs(2, version, fields, [may("DESCRIBE")], TOPIC_DENIED, may("CREATE"), may("DESCRIBE_CONFIGS"))
+    needs(
+        2,
+        version,
+        listed_offsets(ALPHA),
+        [may("DESCRIBE")],
+        TOPIC_DENIED,
+        may("CREATE"),
+        may("DESCRIBE_CONFIGS"),
+    )
 
 
 @pytest.mark.behaviour("B135")
@@ -316,3 +324,63 @@ def test_administration_is_served_to_who_may_alter_or_describe_the_cluster(
         outcome, answer = ask(connection(*acls), api_key, version, **fields)
         assert outcome.served is None
         assert codes(answer) == (set() if fields == {"creations": []} else {CLUSTER_DENIED})
+
+
+@pytest.mark.behaviour("B153")
+def test_every_operation_on_a_topic_includes_describing_it_and_its_configuration() -> None:
+    driver = connection(may("ALL"))
+    assert codes(ask(driver, 3, 4, topics=[{"name": ALPHA}])[1]) == set()
+    resources = [{"resource_type": 2, "resource_name": name} for name in (ALPHA, BRAVO)]
+    _, answer = ask(driver, 32, 4, resources=resources)
+    assert {each["resource_name"]: each["error_code"] for each in answer["results"]} == {ALPHA: 0, BRAVO: 29}
+
+
+@pytest.mark.behaviour("B154")
+def test_an_acl_of_an_address_is_for_requests_from_there() -> None:
+    for api_key, fields, operation in ((0, produced(), "WRITE"), (1, fetched(), "READ")):
+        everywhere = may(operation)
+        here, elsewhere = (
+            replace(everywhere, entry=replace(everywhere.entry, host=host)) for host in (HOST, "10.99.99.99")
+        )
+        version = 9 if api_key == 0 else 12
+        assert refusals([here], api_key, version, fields) == set()
+        assert refusals([elsewhere], api_key, version, fields) == {TOPIC_DENIED}
+
+
+@pytest.mark.behaviour("B155")
+def test_prefixes_of_topics_and_of_groups_count() -> None:
+    prefixed = [may("READ", name="prefixed"), allow(ResourceType.GROUP, "prefixed", AclOperation.READ)]
+    names: dict[str, set[int]] = {"prefixed-one": set(), "alpha-topic": {TOPIC_DENIED}}
+    for name, refused in names.items():
+        assert refusals(prefixed, 1, 12, fetched(topic=name)) == refused
+    groups: dict[str, set[int]] = {"prefixed-group": set(), "prefix": {GROUP_DENIED}}
+    for name, refused in groups.items():
+        assert refusals(prefixed, 12, 3, MEMBER | {"group_id": name}) == refused
+
+
+@pytest.mark.behaviour("B111")
+@pytest.mark.parametrize(
+    ("api_key", "version", "fields_of"),
+    [
+        (0, 9, lambda name: produced(name=name)),
+        (1, 12, lambda name: fetched(topic=name)),
+        (2, 7, lambda name: listed_offsets(name)),
+        (3, 4, lambda name: {"topics": [{"name": name}], "allow_auto_topic_creation": False}),
+        (20, 5, lambda name: {"topic_names": [name]}),
+        (75, 0, lambda name: {"topics": [{"name": name}], "response_partition_limit": 9}),
+    ],
+    ids=["Produce", "Fetch", "ListOffsets", "Metadata", "DeleteTopics", "DescribeTopicPartitions"],
+)
+def test_a_topic_that_is_not_there_is_refused_as_one_that_is(
+    api_key: int, version: int, fields_of: Any
+) -> None:
+    answers = [
+        ask(connection(), api_key, version, **fields_of(name))[1] for name in (HIDDEN, "hidden-nobody")
+    ]
+    assert [codes(answer) for answer in answers] == [{TOPIC_DENIED}] * 2
+    assert str(answers[0]).replace(HIDDEN, "hidden-nobody") == str(answers[1])
+
+
+def listed_offsets(name: str) -> dict[str, Any]:
+    partitions = [{"partition_index": 0, "timestamp": -1}]
+    return {"replica_id": -1, "topics": [{"name": name, "partitions": partitions}]}
