@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 SEARCH_STEPS_MAX: Final = 4_000
 """Steps of one search: some 50 ms. Beyond it nothing smaller was found, which is never wrong."""
 
-CHOICES_KEPT_MAX: Final = 1_024
+CHOICES_KEPT_MAX: Final = 128
 """Choices kept: a set has few shapes of ACLs that stand together, each many times."""
 
 
