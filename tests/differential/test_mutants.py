@@ -28,7 +28,7 @@ def is_caught(authorizer: type[StandardAuthorizer]) -> bool:
         steps, expected = world(number)
         try:
             answers = answers_of_kustos(steps, make)
-        except (KeyError, AttributeError):
+        except (IndexError, KeyError, AttributeError):
             return True  # the fault broke the index itself
         if first_difference(steps, answers, expected) is not None:
             return True
