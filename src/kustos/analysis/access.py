@@ -145,8 +145,9 @@ def what_can(
 ) -> tuple[Region, ...]:
     """Return exactly what a principal (`Type:name`) may do, on what, from where.
 
-    `User:*` asks about everyone whom neither an ACL nor `super.users` names. At most `regions_max` regions
-    of each resource type are returned. Raises `AclValueError` for a principal without a type.
+    `User:*` asks about everyone whom neither an ACL nor `super.users` names. Raises `AclValueError` for a
+    principal without a type, and `AnalysisError` rather than return a part of more than `regions_max`
+    regions: names of the same rights are one region, so that there are few of them.
     """
     KafkaPrincipal.parse(principal)
     acls = AclSet(bindings, rules)
@@ -164,7 +165,9 @@ def what_can(
             for allowed, names in found.items()
             for bits, hosts in by_bits(allowed, EVERY_ALLOW)
         ]
-        regions += [region for *_, region in sorted(pieces, key=lambda piece: piece[:3])][:regions_max]
+        regions += [region for *_, region in sorted(pieces, key=lambda piece: piece[:3])]
+    if len(regions) > regions_max:
+        raise AnalysisError(f"`{principal}` has {len(regions)} regions of rights, ask for no fewer than that")
     return tuple(regions)
 
 

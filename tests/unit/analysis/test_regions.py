@@ -146,6 +146,13 @@ def test_what_everyone_else_can() -> None:
     ]
 
 
+def test_rights_are_told_whole_or_not_at_all() -> None:
+    acls = [acl("User:a READ t"), acl("User:a WRITE u")]
+    assert len(what_can(acls, "User:a", regions_max=2)) == 2
+    with pytest.raises(AnalysisError, match="2 regions"):
+        what_can(acls, "User:a", regions_max=1)
+
+
 @pytest.mark.parametrize("operation", [AclOperation.ANY, AclOperation.UNKNOWN])
 def test_no_answer_about_no_operation(operation: AclOperation) -> None:
     with pytest.raises(AnalysisError, match=f"`{operation}`"):
