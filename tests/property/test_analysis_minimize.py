@@ -17,7 +17,7 @@ from kustos.acl import (
     ResourcePattern,
     ResourceType,
 )
-from kustos.analysis import Probe, Rules, minimize
+from kustos.analysis import Probe, Rules, minimize, what_can
 from tests.differential.spec import covers, names, speaks_of
 from tests.property.analysis_worlds import (
     FEW,
@@ -69,6 +69,15 @@ def test_minimize_keeps_the_meaning(acls: list[AclBinding], some_rules: Rules) -
 def test_no_acl_that_is_left_could_be_taken_out(acls: list[AclBinding], some_rules: Rules) -> None:
     left = minimize(acls, some_rules).bindings
     assert minimize(left, some_rules).bindings == left
+
+
+@settings(deadline=None)
+@given(acl_sets, rules, st.sampled_from(["User:alice", "User:bob", "Group:ops", "User:root"]))
+def test_sets_that_mean_the_same_give_the_same_regions(
+    acls: list[AclBinding], some_rules: Rules, principal: str
+) -> None:
+    smaller = minimize(acls, some_rules).bindings
+    assert what_can(smaller, principal, some_rules) == what_can(acls, principal, some_rules)
 
 
 def effects(acls: list[AclBinding]) -> dict[AclBinding, int]:
