@@ -10,6 +10,7 @@ from kustos.acl import (
     AclBinding,
     AclOperation,
     AclPermissionType,
+    KafkaPrincipal,
     PatternType,
     ResourcePattern,
     ResourceType,
@@ -66,3 +67,33 @@ def test_an_allow_speaks_if_and_only_if_the_denies_leave_something_of_it(acls: l
     for acl, speaks in zip(acls, necessity(acls, ACLS_ALONE).speaks, strict=True):
         if acl not in denies:
             assert speaks is not diff([*denies, acl], denies).is_empty
+
+
+# topics have no asterisk in their names; WRITE on any topic is the one question by type that Kafka asks
+writers = st.builds(
+    AclBinding,
+    st.builds(
+        ResourcePattern,
+        st.just(ResourceType.TOPIC),
+        st.text("ab", min_size=1, max_size=3) | st.just("*"),
+        st.sampled_from([PatternType.LITERAL, PatternType.PREFIXED]),
+    ),
+    st.builds(
+        AccessControlEntry,
+        st.sampled_from(["User:alice", "User:*"]),
+        st.sampled_from(["*", "*", "10.0.0.1"]),
+        st.sampled_from([AclOperation.WRITE, AclOperation.ALL]),
+        st.sampled_from([AclPermissionType.ALLOW, AclPermissionType.ALLOW, AclPermissionType.DENY]),
+    ),
+)
+
+
+@given(st.lists(writers, max_size=6, unique=True), st.sampled_from(["10.0.0.1", "10.0.0.2"]))
+def test_what_does_not_matter_does_not_matter_by_type(acls: list[AclBinding], host: str) -> None:
+    def may_write_anything(some: list[AclBinding]) -> bool:
+        session = authorizer_of(some, ACLS_ALONE).session(KafkaPrincipal.parse("User:alice"), host)
+        return session.decide_by_resource_type(AclOperation.WRITE, ResourceType.TOPIC).allowed
+
+    for acl, matters in zip(acls, necessity(acls).matters, strict=True):
+        if not matters:
+            assert may_write_anything([other for other in acls if other != acl]) is may_write_anything(acls)

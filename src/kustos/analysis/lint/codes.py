@@ -50,8 +50,9 @@ _TABLE: Final = (
      "nobody has.",
      "Remove it, or the DENY."),
     ("KUS004", "redundant", _W, "other ACLs say all of it",
-     "Without it every decision on a named resource is the same. Of several that say the same each is "
-     "redundant, but not all at once: `kustos minimize` removes as many as can go together.",
+     "Without it every decision on a named resource is the same, and so is whether anyone may "
+     "write to some topic at all. Of several that say the same each is redundant, but not all at "
+     "once: `kustos minimize` removes as many as can go together.",
      "Remove it."),
     ("KUS005", "idle-deny", _N, "a DENY of what nobody is allowed anyway",
      "It changes no decision today. Kept on purpose it guards against an ALLOW that someone may add.",
