@@ -68,7 +68,6 @@ ROOMS: Final = {
         (
             *VALUES,
             "tests/unit/test_authorizer_*.py",
-            "tests/unit/test_cli_questions.py",
             "tests/unit/authorizer/test_standard_plugin.py",
         ),
         ("src/kustos/authorizer/legacy/*", "src/kustos/authorizer/bulk*"),
@@ -147,7 +146,7 @@ def prepare(name: str, room: Room) -> Path:
         "do_not_mutate": list(room.spared),
         "also_copy": [part for part in COPIED if part not in {"src", "tests"}],
         "use_git_change_detection": False,
-        "pytest_add_cli_args": ["-p", "no:cacheprovider", "--hypothesis-profile=mutation", "--timeout=60"],
+        "pytest_add_cli_args": ["-p", "no:cacheprovider", "--hypothesis-profile=mutation", "--timeout=0"],
         "pytest_add_cli_args_test_selection": [*tests, *(f"--deselect={test}" for test in DESELECTED)],
     }
     project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
