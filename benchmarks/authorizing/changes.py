@@ -1,6 +1,5 @@
 """Loading a snapshot, adding and removing one ACL, and what a million of them weigh."""
 
-import itertools
 import random
 import statistics
 import subprocess
@@ -23,6 +22,8 @@ WEIGHED: Final = 1_000_000 // SHRINK
 CHANGES: Final = 1_000
 CHANGE_ROUNDS: Final = 21
 WARM_UP_ROUNDS: Final = 5
+FRESH_NUMBER_MIN: Final = 1 << 64
+"""Above the ids of every load."""
 
 
 def distinct_acls(count: int) -> list[AclBinding]:
@@ -88,8 +89,7 @@ def memory(floor: float) -> list[Figure]:
         file = Path(folder) / "acls"
         lines = list(kept_lines(enumerate(distinct_acls(WEIGHED))))
         file.write_text("\n".join(lines), encoding="utf-8")
-        command = [sys.executable, "-m", "benchmarks.authorizing.weigh", str(file)]
-        mine = int(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+        mine = weigh(file)
     with Theirs(WEIGHED) as theirs:
         before, loaded, after = theirs.ask("heap", *lines, "load\t0\t0", "heap")
     figure = Figure(
@@ -104,22 +104,49 @@ def memory(floor: float) -> list[Figure]:
     return [figure]
 
 
-def one_change(floors: dict[str, float]) -> list[Figure]:
-    """Add and remove one ACL among 100,000, while sessions know thousands of answers."""
-    load: Load = zipf(random.Random(1))
-    progress(f"add and remove: {load.size} ACLs")
-    ours = Ours(load)
+def weigh(file: Path) -> int:
+    """Return by how many bytes a fresh process grows that loads the ACLs of a file."""
+    command = [sys.executable, "-m", "benchmarks.authorizing.weigh", str(file)]
+    return int(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+
+def our_load(load: Load) -> float:
+    """Return the nanoseconds of a load, the median of three."""
+    acls = [(UUID(int=number), binding) for number, binding in enumerate(load.bindings)]
+    return statistics.median(
+        timed(_loading(acls), collecting=True, clock=time.perf_counter_ns) for _ in "123"
+    )
+
+
+def fresh_acls(load: Load) -> list[AclBinding]:
+    """Return mixed ACLs that a load does not have."""
     known = set(load.bindings)
     made = (binding for binding in mixed_acls(random.Random(7), load.size) if binding not in known)
-    fresh = list(itertools.islice(dict.fromkeys(itertools.islice(made, 2 * CHANGES)), CHANGES))
-    numbered = [(UUID(int=load.size + number), binding) for number, binding in enumerate(fresh)]
+    distinct: dict[AclBinding, None] = {}
+    while len(distinct) < CHANGES:
+        distinct[next(made)] = None
+    return list(distinct)
+
+
+def our_changes(ours: Ours, fresh: list[AclBinding]) -> tuple[list[int], list[int]]:
+    """Return the nanoseconds of adding all of these and of removing them, for each round."""
+    numbered = [(UUID(int=FRESH_NUMBER_MIN + number), binding) for number, binding in enumerate(fresh)]
     ours.warm()
     adds: list[int] = []
     removes: list[int] = []
     for _ in range(WARM_UP_ROUNDS + CHANGE_ROUNDS):
         adds.append(timed(lambda: _add(ours.authorizer, numbered), collecting=True))
         removes.append(timed(lambda: _remove(ours.authorizer, numbered), collecting=True))
-    del adds[:WARM_UP_ROUNDS], removes[:WARM_UP_ROUNDS]
+    return adds[WARM_UP_ROUNDS:], removes[WARM_UP_ROUNDS:]
+
+
+def one_change(floors: dict[str, float]) -> list[Figure]:
+    """Add and remove one ACL among 100,000, while sessions know thousands of answers."""
+    load: Load = zipf(random.Random(1))
+    progress(f"add and remove: {load.size} ACLs")
+    ours = Ours(load)
+    fresh = fresh_acls(load)
+    adds, removes = our_changes(ours, fresh)
     with Theirs(load.size) as theirs:
         theirs.ask(*load.lines(), "load\t0\t0")
         changed = kept_lines(enumerate(fresh, load.size))

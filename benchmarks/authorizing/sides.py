@@ -47,8 +47,12 @@ class Theirs:
         [reply] = self._oracle.answers([*lines, "load\t0\t0"])
         if int(reply) != load.size:
             raise SystemExit(f"{load.name}: {load.size} ACLs here, {reply} there")
+        self.ask_about(load, WARM_UP_MS)
+
+    def ask_about(self, load: Load, warm_up_ms: int) -> None:
+        """Keep the questions and ask them for a while, once at least."""
         questions = [_question_line(asked) for asked in load.questions]
-        self._oracle.answers([*questions, f"time\t0\t{WARM_UP_MS}"])
+        self._oracle.answers([*questions, f"time\t0\t{warm_up_ms}"])
 
     def round(self) -> Timed:
         """Ask everything once."""
