@@ -82,18 +82,23 @@ def _grid(resources: int, acls: int, denied: int) -> list[Figure]:
 
 
 def run(words: list[str]) -> list[Figure]:
-    """Run the rows whose names hold one of the words."""
+    """Run the rows whose names hold one of the words, printing the figures of each."""
     chosen = {name: row for name, row in rows().items() if not words or any(word in name for word in words)}
     if not chosen:
         raise SystemExit(f"no row is named so, there are: {', '.join(rows())}")
-    return [figure for row in chosen.values() for figure in row()]
+    figures: list[Figure] = []
+    for row in chosen.values():
+        # at once: a run that is cut short has shown what it measured
+        found = row()
+        emit(found)
+        figures += found
+    return figures
 
 
 def main() -> None:
     figures = run(sys.argv[1:])
     missed = [figure.name for figure in figures if not figure.holds]
     progress(f"{len(figures)} figures, {len(missed)} below their floor: {', '.join(missed) or 'none'}")
-    emit(figures)
 
 
 if __name__ == "__main__":
