@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,9 @@ import pytest
 from pyarrow import parquet
 
 from kustos.acl.forms import LINE_CHARACTERS_MAX
+from kustos.cli.deciding import ALONE_BYTES
 from kustos.cli.failures import ExitCode
-from kustos.cli.requests import READ_BYTES, Lines, json_batches
+from kustos.cli.requests import READ_BYTES, Lines, json_items
 from kustos.cli.run import run
 
 FIELDS = ("principal", "host", "operation", "resource_type", "resource_name")
@@ -138,7 +140,7 @@ def test_no_cut_between_two_reads_loses_or_splits_a_line(tmp_path: Path) -> None
     file.write_text("\n".join(lines) + "\n", encoding="utf-8")
     assert file.stat().st_size > 2 * READ_BYTES
     with file.open("rb") as stream:
-        read = [item for batch in json_batches(Lines(stream.fileno())) for item in batch]
+        read = [item for batch in Lines(stream.fileno()).batches() for item in json_items(batch)]
     assert read == [tuple(json.loads(line).values()) for line in lines]
 
 
@@ -239,6 +241,19 @@ def test_scripts_can_ask_for_an_exit_code(acls: Path) -> None:
         assert run(["decide", *arguments, "--exit-code"]) == code
 
 
+@pytest.mark.parametrize("workers", [1, 2, 3])
+def test_many_requests_are_answered_in_order_by_any_number_of_workers(
+    acls: Path, workers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kustos.cli.deciding.ALONE_BYTES", 1000)
+    lines = [asked(), asked(host="x" * 99, resource_name="else"), "?", asked(principal="User:b")] * 5_000
+    found = decide(acls, "\n".join(lines), "--workers", str(workers))
+    assert found[::4] == [ALLOWED] * 5_000
+    assert found[1::4] == found[3::4] == [DENIED] * 5_000
+    numbers = [answer["rule"].split(":")[0] for answer in found[2::4]]
+    assert numbers == [f"Error(request {number}" for number in range(3, 20_001, 4)]
+
+
 def command(acls: Path, *more: str) -> list[str]:
     return [sys.executable, "-m", "kustos", "decide", "--acls", str(acls), "--requests", "-", *more]
 
@@ -255,6 +270,32 @@ def test_a_pipe_that_waits_has_its_answer(acls: Path, form: str) -> None:
             process.stdin.flush()
             assert json.loads(process.stdout.readline()) == ALLOWED
         process.stdin.close()
+        assert process.wait() == 0
+
+
+def test_a_pipe_that_waits_after_very_much_has_its_answer(acls: Path) -> None:
+    lines, ends = 40_000, threading.Event()
+    assert lines * len(asked()) > ALONE_BYTES
+    with subprocess.Popen(
+        command(acls, "--workers", "2"), stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        stdin = process.stdin
+
+        def write() -> None:
+            stdin.write(f"{asked()}\n".encode() * lines)
+            stdin.flush()
+            ends.wait(60)
+            stdin.close()
+
+        writer = threading.Thread(target=write)
+        writer.start()
+        for _ in range(lines):
+            assert json.loads(process.stdout.readline()) == ALLOWED
+        ends.set()
+        writer.join()
+        assert process.stdout.read() == b""
         assert process.wait() == 0
 
 

@@ -39,12 +39,20 @@ class TextAnswers:
 
     def write(self, decisions: Sequence[Decision | str]) -> None:
         """Write one line for each and hand them on."""
-        texts = [self._header]
+        self.write_text(self.render(decisions))
+
+    def render(self, decisions: Sequence[Decision | str]) -> str:
+        """Return the lines of these answers."""
+        texts = []
         kept_of = self._lines.get
         for decision in decisions:
             kept = kept_of(id(decision))
             texts.append(self._line(decision) if kept is None else kept[1])
-        self._stream.write("".join(texts).encode())
+        return "".join(texts)
+
+    def write_text(self, lines: str) -> None:
+        """Write lines that were rendered before and hand them on."""
+        self._stream.write((self._header + lines).encode())
         self._stream.flush()
         self._header = ""
 

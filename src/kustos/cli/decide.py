@@ -53,6 +53,12 @@ AllowEveryone = Annotated[
         help="The cluster's allow.everyone.if.no.acl.found is true.",
     ),
 ]
+Workers = Annotated[
+    int | None,
+    typer.Option(
+        "--workers", metavar="N", min=1, help="Processes for many JSON lines. [default: as many as cores]"
+    ),
+]
 ExitCodeFlag = Annotated[
     bool, typer.Option("--exit-code", help="Exit with 5 if any answer is not ALLOWED, for scripts.")
 ]
@@ -67,6 +73,7 @@ def decide(
     form: Form = None,
     super_users: SuperUsers = "",
     allow_if_no_acl_found: AllowEveryone = False,
+    workers: Workers = None,
     exit_code: ExitCodeFlag = False,
 ) -> int:
     """Decide many requests at once, each as a broker would.
@@ -78,6 +85,7 @@ def decide(
     """
     from kustos.authorizer import parse_super_users
     from kustos.cli.deciding import Decider, load_authorizer, open_answers, open_requests
+    from kustos.cli.deciding_workers import cores
     from kustos.cli.failures import ExitCode, usage_error
 
     if acls == requests == "-":
@@ -86,5 +94,5 @@ def decide(
         raise usage_error(f"the answers would overwrite `{answers}`, which is read, name another file")
     authorizer = load_authorizer(acls, form, parse_super_users(super_users), allow_if_no_acl_found)
     with open_requests(requests, input_format) as source, open_answers(answers, output_format) as writer:
-        all_allowed = Decider(authorizer).run(source, writer)
+        all_allowed = Decider(authorizer, workers or cores()).run(source, writer)
     return ExitCode.NO if exit_code and not all_allowed else ExitCode.OK

@@ -23,6 +23,7 @@ from kustos.cli.answers import (
     csv_line,
     json_line,
 )
+from kustos.cli.deciding_workers import decide_in_workers
 from kustos.cli.failures import usage_error
 from kustos.cli.requests import FIELDS as REQUEST_FIELDS
 from kustos.cli.requests import (
@@ -31,10 +32,13 @@ from kustos.cli.requests import (
     RecordFormat,
     csv_batches,
     format_of,
-    json_batches,
+    json_items,
     parquet_batches,
     shown,
 )
+
+ALONE_BYTES: Final = 2 << 20
+"""So much is decided before workers are started: half as long as that takes."""
 
 COLLECTED_AFTER: Final = 100_000
 """New objects after which the collector looks for garbage in cycles, of which deciding makes none."""
@@ -47,6 +51,8 @@ class Source:
     batches: Iterator[list[Item]]
     total: int | None
     done: Callable[[], int] | None
+    lines: Lines | None = None
+    """JSON lines come as lines, in place of batches, so that workers can read them."""
 
 
 def load_authorizer(
@@ -90,8 +96,9 @@ def _text_source(descriptor: int, record_format: RecordFormat) -> Source:
     lines = Lines(descriptor)
     status = os.fstat(descriptor)
     total = status.st_size if stat.S_ISREG(status.st_mode) else None
-    read = json_batches if record_format is RecordFormat.JSON_LINES else csv_batches
-    return Source(read(lines), total, lambda: lines.read_bytes)
+    if record_format is RecordFormat.JSON_LINES:
+        return Source(iter(()), total, lambda: lines.read_bytes, lines)
+    return Source(csv_batches(lines), total, lambda: lines.read_bytes)
 
 
 @contextmanager
@@ -155,18 +162,46 @@ def _writer(stream: Any, record_format: RecordFormat) -> AnswerWriter:
 class Decider:
     """Decides requests in order and says which ones are none."""
 
-    def __init__(self, authorizer: StandardAuthorizer) -> None:
+    def __init__(self, authorizer: StandardAuthorizer, workers: int = 1) -> None:
         self._questioner: Final = Questioner(authorizer)
+        self._workers: Final = workers
         self._count = 0
         self._all_allowed = True
 
     def run(self, source: Source, writer: AnswerWriter) -> bool:
         """Answer every request; return whether all are allowed."""
         with _progress(source) as tell:
-            for items in source.batches:
+            batches = source.batches if source.lines is None else self._of_lines(source.lines, writer, tell)
+            for items in batches:
                 writer.write(self.decide(items))
                 tell(self._count)
         return self._all_allowed
+
+    def _of_lines(
+        self, lines: Lines, writer: AnswerWriter, tell: Callable[[int], None]
+    ) -> Iterator[list[Item]]:
+        """Yield the first requests, and if there are many leave the others to workers."""
+        batches = lines.batches()
+        for batch in batches:
+            yield json_items(batch)
+            if lines.read_bytes >= ALONE_BYTES and self._workers > 1 and isinstance(writer, TextAnswers):
+                self._leave_to_workers(batches, lines, writer, tell)
+
+    def _leave_to_workers(
+        self, batches: Iterator[list[str]], lines: Lines, writer: TextAnswers, tell: Callable[[int], None]
+    ) -> None:
+        def decide(batch: list[str], first: int) -> tuple[str, bool]:
+            # this runs in a worker, whose counts are its own
+            self._count, self._all_allowed = first - 1, True
+            return writer.render(self.decide(json_items(batch))), self._all_allowed
+
+        # the batch before this was handed out, and answered before one is asked for again
+        answered = decide_in_workers(batches, self._count + 1, decide, lines.is_ready, self._workers)
+        for text, all_allowed, count in answered:
+            writer.write_text(text)
+            self._all_allowed &= all_allowed
+            self._count += count
+            tell(self._count)
 
     def decide(self, items: list[Item]) -> list[Decision | str]:
         """Return the decision on each item; a text says why there is none."""

@@ -9,6 +9,7 @@ import codecs
 import csv
 import json
 import os
+import select
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
@@ -64,6 +65,10 @@ class Lines:
         self._descriptor: Final = descriptor
         self.read_bytes = 0
 
+    def is_ready(self) -> bool:
+        """Return whether the next read need not wait."""
+        return bool(select.select([self._descriptor], [], [], 0)[0])
+
     def batches(self) -> Iterator[list[str]]:
         """Yield the lines that each read completed; what is not UTF-8 comes as lone surrogates."""
         rest, is_overlong = b"", False
@@ -93,10 +98,9 @@ _SCAN: Final[Callable[[str, int], tuple[Any, int]]] = json.JSONDecoder(object_pa
 _VALUES: Final = itemgetter(*FIELDS)
 
 
-def json_batches(lines: Lines) -> Iterator[list[Item]]:
-    """Yield the requests of JSON lines."""
-    for batch in lines.batches():
-        yield [_of_json(line) for line in batch]
+def json_items(lines: list[str]) -> list[Item]:
+    """Return the requests of JSON lines."""
+    return [_of_json(line) for line in lines]
 
 
 def _of_json(line: str) -> Item:

@@ -1,0 +1,91 @@
+"""Deciding on several processor cores: lines go out in batches, answers come back in order.
+
+Workers are forks of this process, so they have the ACLs without reading them. Before waiting for more input
+every answer that is under way is written, so a pipe that waits has its answers here too.
+"""
+
+import gc
+import multiprocessing
+import os
+import signal
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from typing import Final
+
+from kustos.cli.failures import CommandError, ExitCode
+
+BATCHES_PER_WORKER: Final = 3
+"""Batches under way for each worker: one is decided, one is on its way, one comes back."""
+
+WORKERS_MAX: Final = 8
+"""More cannot be fed by one process that cuts lines."""
+
+DecideLines = Callable[[list[str], int], tuple[str, bool]]
+"""Takes lines and the number of the first; returns their answers and whether all are allowed."""
+
+_decide: DecideLines | None = None
+"""What a worker does, set before it is forked."""
+
+
+def cores() -> int:
+    """Return how many processor cores this process may use."""
+    return min(len(os.sched_getaffinity(0)), WORKERS_MAX)
+
+
+def _begin() -> None:
+    # the keyboard interrupts the one that commands; it ends the workers
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    gc.freeze()
+
+
+def _work(lines: list[str], first: int) -> tuple[str, bool]:
+    if _decide is None:
+        raise RuntimeError("a worker was not told what to decide")
+    return _decide(lines, first)
+
+
+@contextmanager
+def _pool(decide: DecideLines, workers: int) -> Iterator[ProcessPoolExecutor]:
+    global _decide  # noqa: PLW0603 - a fork has it without sending it
+    _decide = decide
+    pool = ProcessPoolExecutor(workers, multiprocessing.get_context("fork"), _begin)
+    try:
+        yield pool
+    except BrokenProcessPool as error:
+        raise CommandError(
+            ExitCode.FAILED, "WORKER", "a worker process ended early, its requests have no answers"
+        ) from error
+    finally:
+        pool.shutdown(cancel_futures=True)
+        _decide = None
+
+
+def decide_in_workers(
+    batches: Iterator[list[str]],
+    first: int,
+    decide: DecideLines,
+    is_input_ready: Callable[[], bool],
+    workers: int,
+) -> Iterator[tuple[str, bool, int]]:
+    """Yield the answers to each batch, whether all are allowed, and how many they are, in order."""
+    most = workers * BATCHES_PER_WORKER
+    under_way: deque[tuple[Future[tuple[str, bool]], int]] = deque()
+    with _pool(decide, workers) as pool:
+
+        def oldest() -> tuple[str, bool, int]:
+            future, count = under_way.popleft()
+            return *future.result(), count
+
+        while True:
+            while under_way and (len(under_way) >= most or under_way[0][0].done() or not is_input_ready()):
+                yield oldest()
+            lines = next(batches, None)
+            if lines is None:
+                break
+            under_way.append((pool.submit(_work, lines, first), len(lines)))
+            first += len(lines)
+        while under_way:
+            yield oldest()
