@@ -1,6 +1,7 @@
 """The JSON of ACLs in ZooKeeper: both forms read, the released one written, everything unknown refused."""
 
 import json
+from contextlib import suppress
 
 import pytest
 from hypothesis import given
@@ -88,6 +89,7 @@ def released(**changed: object) -> str:
     ("text", "told"),
     [
         ("{", "not JSON: line 1, column 2"),
+        (f'{{"version":{"9" * 5000}}}', "too many digits"),
         ("[" * 100_000, "nests too deeply"),
         ("[]", "`version` and `acls`"),
         ('{"version":1}', "`version` and `acls`"),
@@ -175,6 +177,11 @@ def test_kip_11_has_no_place_for_groups_and_prefixes() -> None:
             write_tree({resource: acls}, kip_11=True)
 
 
+KEYS = [
+    "principal", "principals", "permissionType", "operation", "operations", "host", "hosts", "version",
+    "acls", "/kafka-acl/Topic/t",
+]  # fmt: skip
+
 names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8)
 principals = st.builds(KafkaPrincipal, st.sampled_from(["User", "Group", ""]), names)
 operations = st.sampled_from([operation for operation in AclOperation if operation > AclOperation.ANY])
@@ -207,6 +214,24 @@ def test_merging_changes_no_statement_and_is_never_more_acls(some: frozenset[Acl
 def test_kip_11s_form_means_the_same(some: frozenset[Acl]) -> None:
     named = frozenset(acl for acl in some if acl.principal.principal_type)
     assert singles_of(read_acls(write_acls(named, kip_11_document_of))) == singles_of(named)
+
+
+anything = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.sampled_from(["", "*", "User:a", "Read", "Deny"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS), inner, max_size=5),
+    max_leaves=12,
+)
+
+
+@given(st.fixed_dictionaries({"version": st.just(1), "acls": st.lists(anything, max_size=3)}) | anything)
+def test_any_json_is_read_or_refused_by_name(document: object) -> None:
+    for read in (read_acls, read_tree):
+        with suppress(LegacyFormatError):
+            read(json.dumps(document))
 
 
 @given(trees)

@@ -45,6 +45,11 @@ def parse_json(text: str) -> Any:
         raise LegacyFormatError(
             f"the document is not JSON: line {error.lineno}, column {error.colno}"
         ) from None
+    except LegacyFormatError:
+        raise
+    except ValueError:
+        # Python reads no number of more digits than it has a limit for
+        raise LegacyFormatError("the document has a number with too many digits") from None
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
