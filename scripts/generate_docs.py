@@ -122,6 +122,11 @@ ESCAPES: Final = {
     "delete_topics": "the topics are refused; who may not describe one does not learn whether it exists",
     "init_producer_id": "the request is refused",
     "alter_scram": "every user of the request is refused",
+    "create_token": "the request is refused; for oneself no ACL is asked, but a connection that knows who "
+    "asks (not `PLAINTEXT`, not a login by token)",
+    "change_token": "owner and renewers may, whatever the ACLs say, over a connection that knows who asks",
+    "describe_tokens": "another's tokens are left out unless one of the two is allowed; one's own are shown, "
+    "over a connection that knows who asks",
     "consumer_group_describe": "the groups are refused, also where a member has a hidden topic",
     "describe_topic_partitions": "topics are refused where named, left out where all were asked for",
 }

@@ -12,7 +12,7 @@ import pytest
 from kustos.protocol.table import TABLE
 from kustos.wire.api_keys import api_name
 from testkit.paths import ROOT
-from tests.conformance.equality import cases_admin, cases_groups, cases_topics
+from tests.conformance.equality import cases_admin, cases_groups, cases_tokens, cases_topics
 from tests.conformance.equality.differences import DIFFERENCES
 from tests.conformance.equality.judge import SHOWN, Played, play_all
 from tests.conformance.equality.stories import Story, unknown_fields
@@ -29,6 +29,7 @@ STORIES: tuple[Story, ...] = (
     *cases_admin.LOOKING,
     *cases_topics.AUTO_CREATION,
     *cases_admin.CHANGING,
+    *cases_tokens.STORIES,
     *cases_topics.CLOSING,
 )
 """In the order in which they are played: first those that change nothing."""

@@ -5,7 +5,7 @@ from typing import Any
 from uuid import UUID
 
 from kustos.acl import AclBinding, KafkaPrincipal
-from kustos.authorizer import StandardAuthorizer
+from kustos.authorizer import AuthorizableRequestContext, StandardAuthorizer
 from kustos.protocol import (
     TABLE,
     Answer,
@@ -95,6 +95,9 @@ class Driver:
             outcome.response = opened[4:]
             return outcome
         outcome.opened = opened
+        opened.exchange.context = AuthorizableRequestContext(
+            KafkaPrincipal.parse(PRINCIPAL), HOST, "CLIENTS", "SASL_PLAINTEXT"
+        )
         result: Any = None
         while True:
             try:

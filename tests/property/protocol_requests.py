@@ -53,7 +53,13 @@ def allow(kind: ResourceType, name: str, operation: AclOperation, *, deny: bool 
     return AclBinding(ResourcePattern(kind, name, pattern), entry)
 
 
-KINDS = (ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLUSTER, ResourceType.TRANSACTIONAL_ID)
+KINDS = (
+    ResourceType.TOPIC,
+    ResourceType.GROUP,
+    ResourceType.CLUSTER,
+    ResourceType.TRANSACTIONAL_ID,
+    ResourceType.USER,
+)
 ALL_ALLOWED = [allow(kind, "*", AclOperation.ALL) for kind in KINDS]
 OPERATIONS = [op for op in AclOperation if op not in {AclOperation.UNKNOWN, AclOperation.ANY}]
 NAMES = {
@@ -61,6 +67,7 @@ NAMES = {
     ResourceType.GROUP: [*GROUPS, "*"],
     ResourceType.CLUSTER: [CLUSTER_NAME],
     ResourceType.TRANSACTIONAL_ID: [*TRANSACTIONS, "*"],
+    ResourceType.USER: ["User:bob", "Group:bob", "*"],
 }
 
 
@@ -94,6 +101,10 @@ POOLS: dict[str, list[Any]] = {
     "resource_name": [*TOPICS, *GROUPS, "1", ""],
     "client_software_name": ["client-1.0"],
     "client_software_version": ["client-1.0"],
+    "principal_type": ["User", "User", "User", "Group"],
+    "principal_name": ["alice", "bob"],
+    "owner_principal_type": ["User", "User", "Group"],
+    "owner_principal_name": ["alice", "bob", "bob", ""],
     "operation": [2],
     "permission_type": [2],
     "resource_type": [2],

@@ -13,8 +13,10 @@ from tests.tap.client import (
     CLUSTER_DENIED,
     GROUP_DENIED,
     ILLEGAL_SASL_STATE,
+    INVALID_PRINCIPAL_TYPE,
     INVALID_RECORD,
     INVALID_REQUEST,
+    TOKEN_DENIED,
     TOPIC_DENIED,
     TRANSACTION_DENIED,
     UNKNOWN_SERVER_ERROR,
@@ -337,6 +339,21 @@ def scram_users(request: Request, client: Client) -> Coded:
     refusal = client.refusal(Op.ALTER, Type.CLUSTER, CLUSTER_NAME)
     users = {str(item.name) for item in (*request.body.deletions, *request.body.upsertions)}
     return [((user,), refusal) for user in sorted(users)]
+
+
+def create_token(request: Request, client: Client) -> Coded:
+    """Return the expectation over a connection that knows who asks, and by no token."""
+    body = request.body
+    owner_name = getattr(body, "owner_principal_name", None)
+    refusal = None
+    if owner_name and body.owner_principal_type is None:
+        return [(TOP, UNKNOWN_SERVER_ERROR)]
+    owner = f"{body.owner_principal_type}:{owner_name}" if owner_name else client.principal
+    if owner != client.principal and not client.may(Op.CREATE_TOKENS, Type.USER, owner):
+        refusal = TOKEN_DENIED
+    elif any(renewer.principal_type != "User" for renewer in body.renewers):
+        refusal = INVALID_PRINCIPAL_TYPE
+    return [(TOP, refusal)]
 
 
 def top(refusal: int | None) -> Callable[[Request, Client], Coded]:

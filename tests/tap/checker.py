@@ -102,6 +102,8 @@ RULES: dict[int, Rule] = {
         plain(answers.answered_items("results", lambda r: (r.resource_type, str(r.resource_name)))),
     ),
     36: Rule(answers.SASL_REFUSED, TOP),
+    38: Rule(answers.create_token, TOP),
+    **dict.fromkeys((39, 40, 41), Rule(answers.top(None), TOP)),
     48: Rule(answers.whole(Op.DESCRIBE_CONFIGS), TOP),
     50: Rule(answers.whole(Op.DESCRIBE), TOP),
     51: Rule(answers.scram_users, by_items("results", "user")),

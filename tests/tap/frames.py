@@ -13,6 +13,9 @@ from kio.serial import entity_reader
 from kio.static.constants import EntityType
 
 API_VERSIONS = 18
+NO_TIME, A_TIME = b"\xff" * 8, bytes(8)
+TOKEN_APIS = {38, 39, 40}
+"""Where Kafka says -1 for no time at all, which kio cannot read."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +67,8 @@ def read_response(frame: bytes, api_key: int, version: int) -> tuple[int, Any]:
         if frame[position] != 0:
             raise ValueError("a response header has tagged fields")
         position += 1
-    body, length = reader(api_key, version, EntityType.response)(frame, position)
+    readable = frame.replace(NO_TIME, A_TIME) if api_key in TOKEN_APIS else frame
+    body, length = reader(api_key, version, EntityType.response)(readable, position)
     if position + length != len(frame):
         raise ValueError(f"{len(frame) - position - length} bytes follow the body")
     return struct.unpack_from(">i", frame)[0], body

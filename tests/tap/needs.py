@@ -170,6 +170,7 @@ NEEDS: dict[int, Callable[[Request, Client], list[Need]]] = {
     31: never,
     32: describe_configs,
     36: never,
+    **dict.fromkeys((38, 39, 40, 41), never),
     48: lambda request, client: [on_cluster(Op.DESCRIBE_CONFIGS)],
     50: never,
     51: never,

@@ -18,6 +18,7 @@ from kustos.authorizer import (
 )
 from kustos.gateway.acl_apis import AclApis
 from kustos.gateway.cluster import UpstreamCluster
+from kustos.gateway.token_apis import TOKEN_APIS, TokenApis
 from kustos.gateway.writer import MetadataWriter, WriterBusyError, WriterClosedError
 from kustos.metadata.control import ApiError, describe_scram
 from kustos.metadata.errors import MetadataError
@@ -123,7 +124,7 @@ def _told(error: ApiError | None) -> KafkaApiError | None:
 
 @dataclass(frozen=True, slots=True)
 class MetadataApis:
-    """Serves ApiVersions, the ACL and the SCRAM APIs; the guard has authorized them."""
+    """Serves ApiVersions, the ACL, the SCRAM and the token APIs; the guard has authorized them."""
 
     writer: MetadataWriter
     cluster: UpstreamCluster
@@ -140,15 +141,16 @@ class MetadataApis:
                 return api_versions_response(version, self.offered(), self.cluster.features)
             case ApiKey.DESCRIBE_ACLS:
                 return self.acls.describe(made, request)
-            case ApiKey.CREATE_ACLS:
-                return self.acls.create(made, request, opened.exchange.known_context())
-            case ApiKey.DELETE_ACLS:
-                return self.acls.delete(made, request, opened.exchange.known_context())
+            case ApiKey.CREATE_ACLS | ApiKey.DELETE_ACLS:
+                change = self.acls.create if opened.row.api_key == ApiKey.CREATE_ACLS else self.acls.delete
+                return change(made, request, opened.exchange.known_context())
             case ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS:
                 users = [user.name for user in request.users or ()]
                 return admin.described_scram(made, describe_scram(self.writer.store.image, users))
             case ApiKey.ALTER_USER_SCRAM_CREDENTIALS:
                 return self._alter_scram(made, request)
+            case api_key if api_key in TOKEN_APIS:
+                return TokenApis(self.writer).serve(opened)
         raise RefusedFrameError(f"API {opened.row.api_key} is not served here")
 
     async def _alter_scram(self, made: type[Message], request: Message) -> Message:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
 
-from kustos.acl import CLUSTER_NAME, AclOperation, ResourceType
+from kustos.acl import ANONYMOUS, CLUSTER_NAME, AclOperation, ResourceType
 from kustos.protocol.codes import (
     CLUSTER_AUTHORIZATION_FAILED,
     INVALID_REQUEST,
@@ -26,6 +26,7 @@ from kustos.protocol.escapes.groups import (
 from kustos.protocol.escapes.metadata import metadata
 from kustos.protocol.escapes.produce import init_producer_id, produce
 from kustos.protocol.escapes.scram import alter_scram, refuse_sasl
+from kustos.protocol.escapes.tokens import change_token, create_token, describe_tokens
 from kustos.protocol.escapes.topics import create_topics, delete_topics, describe_topic_partitions
 from kustos.protocol.exchange import Check, Exchange
 from kustos.protocol.shapes import Items, Refusal
@@ -40,6 +41,7 @@ from kustos.protocol.steps import (
     ServeLocally,
     Strip,
 )
+from kustos.protocol.token_messages import NO_TIME
 from kustos.wire import Message, response_codec
 from kustos.wire.api_keys import ApiKey
 
@@ -163,6 +165,13 @@ CONFIG_CHECKS: Final[dict[int, Check]] = {
 }
 """By the type of a config resource: topic, broker, broker logger, client metrics, group."""
 
+NO_TOKEN: Final[dict[str, Any]] = {
+    **{f"{part}principal_type": ANONYMOUS.principal_type for part in ("", "token_requester_")},
+    **{f"{part}principal_name": ANONYMOUS.name for part in ("", "token_requester_")},
+    **{f"{which}_timestamp": NO_TIME for which in ("issue", "expiry", "max")},
+}
+"""CreateDelegationToken where a broker fails: it then names nobody."""
+
 GROUP_OPERATIONS = Operations(
     "groups", "group_id", ResourceType.GROUP, "authorized_operations", "include_authorized_operations"
 )
@@ -281,6 +290,10 @@ ROWS: Final[tuple[Row, ...]] = (
         (Strip(CONFIGS, config_question, "resource_name", one_by_one=True),),
     ),
     Row(ApiKey.SASL_AUTHENTICATE, TOP_WITH_MESSAGE, escape=refuse_sasl),
+    Row(ApiKey.CREATE_DELEGATION_TOKEN, Refusal(extra=NO_TOKEN), escape=create_token),
+    Row(ApiKey.RENEW_DELEGATION_TOKEN, TOP, escape=change_token),
+    Row(ApiKey.EXPIRE_DELEGATION_TOKEN, TOP, escape=change_token),
+    Row(ApiKey.DESCRIBE_DELEGATION_TOKEN, TOP, escape=describe_tokens),
     Row(
         ApiKey.DESCRIBE_CLIENT_QUOTAS,
         Refusal(extra={"error_message": None, "entries": None}),

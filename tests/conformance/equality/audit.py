@@ -12,6 +12,7 @@ LINE = re.compile(
     r" from host = (?P<host>\S+) on resource = (?P<kind>\w+):LITERAL:(?P<name>.*)"
     r" for request = (?P<request>\w+) with resourceRefCount = (?P<references>\d+) based on rule (?P<rule>\w+)"
 )
+TOKEN_ID_LENGTH = 22
 INTERNAL = "User:broker"
 """Whom the reference's broker and controller are to each other."""
 
@@ -36,8 +37,9 @@ class Audited(NamedTuple):
         match = LINE.match(line)
         if match is None:
             raise ValueError(f"no line of Kafka's authorizer: `{line}`")
-        words = match.groupdict()
-        return cls(**words | {"references": int(words["references"]), "decision": words["decision"].upper()})
+        words: dict[str, Any] = match.groupdict()
+        words |= {"decision": words["decision"].upper(), "name": common_name(words["kind"], words["name"])}
+        return cls(**words | {"references": int(words["references"])})
 
     @classmethod
     def of_event(cls, event: Mapping[str, Any]) -> "Audited":
@@ -52,11 +54,19 @@ class Audited(NamedTuple):
             operation=event["operation"],
             host=event["host"],
             kind=camel_case(event["resource_type"]),
-            name=PROBED_NAME if event["resource_name"] is None else event["resource_name"],
+            name=common_name(
+                camel_case(event["resource_type"]),
+                PROBED_NAME if event["resource_name"] is None else event["resource_name"],
+            ),
             request=event["api_name"],
             references=event["reference_count"],
             rule=event["rule"]["kind"],
         )
+
+
+def common_name(kind: str, name: str) -> str:
+    """Return the name that both sides have for a resource: the ids of tokens are random."""
+    return "A TOKEN" if kind == "DelegationToken" and len(name) == TOKEN_ID_LENGTH else name
 
 
 def camel_case(words: str) -> str:

@@ -116,6 +116,14 @@ DIFFERENCES = (
         where=titled(ApiKey.INIT_PRODUCER_ID, "idempotent", "with an id and no epoch"),
     ),
     Difference(
+        name="Tokens for others",
+        of=AUDIT,
+        where=lambda run, asked: (
+            asked.step.api == ApiKey.CREATE_DELEGATION_TOKEN
+            and asked.reference_audit == asked.kustos_audit + asked.kustos_audit
+        ),
+    ),
+    Difference(
         name="Ids that nobody knows",
         of=AUDIT,
         where=lambda run, _: (

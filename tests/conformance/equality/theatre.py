@@ -13,7 +13,7 @@ from kustos.wire.api_keys import ApiKey, api_name
 from testkit.kafka import SASL_PLAINTEXT, STANDARD_AUTHORIZER, KafkaNode, NodeSettings
 from testkit.kustos import KustosNode, KustosSettings
 from testkit.waiting import DeadlineExceededError, wait_until
-from tests.conformance.equality import audit, normal, world
+from tests.conformance.equality import audit, cases_tokens, normal, world
 from tests.conformance.equality.sides import GrowingLog, Side
 from tests.conformance.equality.stories import Run, Said, Step, TopicId, message_of
 
@@ -217,6 +217,7 @@ def theatre(directory: Path, *, auto_create_topics: bool) -> Iterator[tuple[Thea
             super_users=(f"User:{world.SUPER}",),
             auto_create_topics=auto_create_topics,
             authorizer_log_level="TRACE",
+            properties=cases_tokens.SECRET,
         ),
     )
     upstream = KafkaNode(directory / "upstream", NodeSettings(auto_create_topics=auto_create_topics))
@@ -226,7 +227,7 @@ def theatre(directory: Path, *, auto_create_topics: bool) -> Iterator[tuple[Thea
         stack.callback(reference_node.kill)
         for start in starting:
             start.result()
-        settings = KustosSettings(users=users)
+        settings = KustosSettings(users=users, properties=cases_tokens.SECRET)
         node = stack.enter_context(KustosNode(directory / "kustos", upstream.bootstrap, settings))
         reference = stack.enter_context(Side("Kafka", reference_node.bootstrap, dict(users)))
         kustos = stack.enter_context(Side("kustos", node.bootstrap, dict(users)))

@@ -22,7 +22,7 @@ PASSWORDS = {
 }
 
 SUPER, ALL, NOBODY, SOME, MIXED = "admin", "all", "nobody", "some", "mixed"
-READER, ELSEWHERE, CREATOR, CLUSTER = "reader", "elsewhere", "creator", "cluster"
+READER, ELSEWHERE, CREATOR, CLUSTER, ZED = "reader", "elsewhere", "creator", "cluster", "zed"
 
 EVERYBODY = (SUPER, ALL, NOBODY, SOME, MIXED, READER, ELSEWHERE, CREATOR, CLUSTER)
 FEW = (SUPER, NOBODY, SOME, MIXED)
@@ -37,12 +37,16 @@ ALLOW, DENY = AclPermissionType.ALLOW, AclPermissionType.DENY
 LITERAL, PREFIXED = PatternType.LITERAL, PatternType.PREFIXED
 TOPIC, GROUP, THE_CLUSTER = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLUSTER
 TRANSACTION = ResourceType.TRANSACTIONAL_ID
+USER, TOKEN = ResourceType.USER, ResourceType.DELEGATION_TOKEN
 OP = AclOperation
 ANY_HOST, THIS_HOST, OTHER_HOST = "*", "127.0.0.1", "10.9.8.7"
 
 ACLS: tuple[tuple[str, AclPermissionType, AclOperation, ResourceType, str, PatternType, str], ...] = (
     # everything, by one wildcard a type
-    *[(ALL, ALLOW, OP.ALL, kind, "*", LITERAL, ANY_HOST) for kind in (TOPIC, GROUP, TRANSACTION)],
+    *[
+        (ALL, ALLOW, OP.ALL, kind, "*", LITERAL, ANY_HOST)
+        for kind in (TOPIC, GROUP, TRANSACTION, USER, TOKEN)
+    ],
     (ALL, ALLOW, OP.ALL, THE_CLUSTER, "kafka-cluster", LITERAL, ANY_HOST),
     # some topics: one by its name, others by a prefix with a hole in it
     (SOME, ALLOW, OP.ALL, TOPIC, "orders", LITERAL, ANY_HOST),
@@ -80,6 +84,12 @@ ACLS: tuple[tuple[str, AclPermissionType, AclOperation, ResourceType, str, Patte
         for operation in (OP.DESCRIBE, OP.CREATE, OP.ALTER, OP.DESCRIBE_CONFIGS, OP.IDEMPOTENT_WRITE)
     ],
     (CLUSTER, ALLOW, OP.DESCRIBE, TOPIC, "*", LITERAL, ANY_HOST),
+    # tokens: made for some, seen by their owner, and seen whoever's they are
+    (SOME, ALLOW, OP.CREATE_TOKENS, USER, "User:ze", PREFIXED, ANY_HOST),
+    (MIXED, ALLOW, OP.DESCRIBE_TOKENS, USER, "User:nobody", LITERAL, ANY_HOST),
+    (MIXED, DENY, OP.DESCRIBE, TOKEN, "*", LITERAL, ANY_HOST),
+    (READER, ALLOW, OP.DESCRIBE, TOKEN, "*", LITERAL, ANY_HOST),
+    (ELSEWHERE, ALLOW, OP.CREATE_TOKENS, USER, "*", LITERAL, OTHER_HOST),
 )
 
 

@@ -1,0 +1,92 @@
+"""Delegation tokens: who may ask about them depends on the connection, and on each token.
+
+They are secrets, so they are told only over connections that know who asks, and never to who holds but a
+token (`KafkaApis.allowTokenRequests`). For oneself no ACL is needed; for another owner CREATE_TOKENS, to
+see another's DESCRIBE on the token or DESCRIBE_TOKENS on its owner. Who may renew and end a token is no
+matter of ACLs; `kustos.metadata.control` decides it.
+"""
+
+from collections.abc import Callable
+
+from kustos.acl import ANONYMOUS, AclOperation, KafkaPrincipal, ResourceType
+from kustos.authorizer import AuthorizableRequestContext
+from kustos.protocol.codes import (
+    DELEGATION_TOKEN_AUTHORIZATION_FAILED,
+    DELEGATION_TOKEN_REQUEST_NOT_ALLOWED,
+    INVALID_PRINCIPAL_TYPE,
+    UNKNOWN_SERVER_ERROR,
+)
+from kustos.protocol.effects import Handler, Reply, Serve
+from kustos.protocol.exchange import Check, Exchange
+from kustos.protocol.steps import RefuseRequestError, Row
+from kustos.protocol.token_messages import (
+    NO_TIME,
+    NoPrincipalError,
+    creation_of,
+    parties_of,
+    refused_creation,
+    shown_tokens,
+    undescribed_tokens,
+)
+from kustos.wire import Message
+
+CREATE_FOR = Check(AclOperation.CREATE_TOKENS, ResourceType.USER)
+DESCRIBE_TOKEN = Check(AclOperation.DESCRIBE, ResourceType.DELEGATION_TOKEN)
+DESCRIBE_OF = Check(AclOperation.DESCRIBE_TOKENS, ResourceType.USER)
+
+
+def may_ask(context: AuthorizableRequestContext) -> bool:
+    """Return whether tokens may be spoken of on this connection at all."""
+    if context.principal.token_authenticated or context.security_protocol == "PLAINTEXT":
+        return False
+    return not (context.security_protocol == "SSL" and context.principal == ANONYMOUS)
+
+
+def create_token(exchange: Exchange, _row: Row) -> Handler:
+    """Serve who asks for himself, or may CREATE_TOKENS for the owner."""
+    context = exchange.known_context()
+    try:
+        asked = creation_of(exchange.request, context.principal)
+    except NoPrincipalError:
+        raise RefuseRequestError(UNKNOWN_SERVER_ERROR) from None
+    code = None
+    if not may_ask(context):
+        code = DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
+    elif asked.owner != asked.requester and not exchange.allows(CREATE_FOR, str(asked.owner)):
+        code = DELEGATION_TOKEN_AUTHORIZATION_FAILED
+    elif any(renewer.principal_type != KafkaPrincipal.USER_TYPE for renewer in asked.renewers):
+        code = INVALID_PRINCIPAL_TYPE
+    if code is not None:
+        return Reply(refused_creation(exchange.response_codec.root, asked, code))
+    return Reply((yield Serve(exchange.request)))
+
+
+def change_token(exchange: Exchange, _row: Row) -> Handler:
+    """Serve a renewal or an end of a token where tokens may be spoken of."""
+    if not may_ask(exchange.known_context()):
+        root = exchange.response_codec.root
+        return Reply(root(error_code=DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, expiry_timestamp=NO_TIME))
+    return Reply((yield Serve(exchange.request)))
+
+
+def describe_tokens(exchange: Exchange, _row: Row) -> Handler:
+    """Show of the tokens asked for those that concern the asker, or that he may see."""
+    context = exchange.known_context()
+    if may_ask(context):
+        found: Message = yield Serve(exchange.request)
+    else:
+        found = undescribed_tokens(DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
+    sees = _sight(exchange, context.principal)
+    shown = [token for token in found.tokens if sees(token)]
+    return Reply(shown_tokens(exchange.response_codec.root, found, shown))
+
+
+def _sight(exchange: Exchange, principal: KafkaPrincipal) -> Callable[[Message], bool]:
+    def sees(token: Message) -> bool:
+        return (
+            principal in parties_of(token)
+            or exchange.allows(DESCRIBE_TOKEN, token.token_id)
+            or exchange.allows(DESCRIBE_OF, f"{token.principal_type}:{token.principal_name}")
+        )
+
+    return sees

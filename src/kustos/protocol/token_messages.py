@@ -1,0 +1,158 @@
+"""The delegation token requests, between their messages and the metadata's values.
+
+No refusal has a text here. A token is described with all it has and shown in the version asked for.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from kio.schema.errors import ErrorCode
+
+from kustos.acl import KafkaPrincipal
+from kustos.metadata.control import (
+    ApiError,
+    TokenChangeResult,
+    TokenCreateResult,
+    TokenCreation,
+    TokenDescription,
+)
+from kustos.protocol.shapes import fitted
+from kustos.wire import Message, response_codec
+from kustos.wire.api_keys import ApiKey
+
+NO_TIME: Final = -1
+"""Kafka's timestamp where a broker refused, before any controller was asked."""
+
+_FULL_DESCRIPTION: Final = 3
+"""The version of DescribeDelegationToken that has every field."""
+
+
+class NoPrincipalError(ValueError):
+    """A request names a principal without a type, on which Kafka's brokers fail."""
+
+
+def creation_of(request: Message, requester: KafkaPrincipal) -> TokenCreation:
+    """Return what CreateDelegationToken asks for; raise `NoPrincipalError` for an owner without a type.
+
+    Without an owner's name the requester is the owner.
+    """
+    owner = requester
+    name = request.get("owner_principal_name")
+    if name:
+        if request.owner_principal_type is None:
+            raise NoPrincipalError("the owner has no type")
+        owner = KafkaPrincipal(request.owner_principal_type, name)
+    renewers = tuple(KafkaPrincipal(each.principal_type, each.principal_name) for each in request.renewers)
+    return TokenCreation(requester, owner, renewers, request.max_lifetime)
+
+
+def refused_creation(made: type[Message], asked: TokenCreation, code: int) -> Message:
+    """Return the answer of a broker that hands the request to no controller."""
+    return fitted(
+        made,
+        {
+            "error_code": code,
+            **_principals(asked.owner, asked.requester),
+            "issue_timestamp": NO_TIME,
+            "expiry_timestamp": NO_TIME,
+            "max_timestamp": NO_TIME,
+        },
+    )
+
+
+def created_token(made: type[Message], result: TokenCreateResult) -> Message:
+    """Return the answer to CreateDelegationToken; where the controller refuses, all times are 0."""
+    token = result.token
+    values = {"error_code": _code(result.error), **_principals(result.owner, result.requester)}
+    if token is not None:
+        values |= {
+            "issue_timestamp": token.issue_timestamp_ms,
+            "expiry_timestamp": token.expiration_timestamp_ms,
+            "max_timestamp": token.max_timestamp_ms,
+            "token_id": token.token_id,
+            "hmac": result.hmac,
+        }
+    return fitted(made, values)
+
+
+def changed_token(made: type[Message], result: TokenChangeResult) -> Message:
+    """Return the answer to RenewDelegationToken or ExpireDelegationToken."""
+    return made(error_code=_code(result.error), expiry_timestamp=result.expiry_timestamp_ms)
+
+
+def owners_of(request: Message) -> list[KafkaPrincipal] | None:
+    """Return whose tokens DescribeDelegationToken asks for, None for everybody's."""
+    if request.owners is None:
+        return None
+    return [KafkaPrincipal(each.principal_type, each.principal_name) for each in request.owners]
+
+
+def described_tokens(found: Sequence[TokenDescription]) -> Message:
+    """Return the tokens with every field that any version has."""
+    root = _full_description()
+    token, renewer = root.ELEMENTS["tokens"], root.ELEMENTS["tokens"].ELEMENTS["renewers"]
+    return root(
+        tokens=[
+            token(
+                **_principals(
+                    KafkaPrincipal.parse(each.token.owner), KafkaPrincipal.parse(each.token.requester)
+                ),
+                issue_timestamp=each.token.issue_timestamp_ms,
+                expiry_timestamp=each.token.expiration_timestamp_ms,
+                max_timestamp=each.token.max_timestamp_ms,
+                token_id=each.token.token_id,
+                hmac=each.hmac,
+                renewers=[
+                    renewer(principal_type=parsed.principal_type, principal_name=parsed.name)
+                    for parsed in map(KafkaPrincipal.parse, each.token.renewers)
+                ],
+            )
+            for each in found
+        ]
+    )
+
+
+def undescribed_tokens(code: int) -> Message:
+    """Return that there are none to describe, and why."""
+    return _full_description()(error_code=code)
+
+
+def shown_tokens(made: type[Message], full: Message, tokens: Sequence[Message]) -> Message:
+    """Return a full description in another version, with these of its tokens only."""
+    element = made.ELEMENTS["tokens"]
+    renewer = element.ELEMENTS["renewers"]
+    shown = []
+    for token in tokens:
+        values = {name: getattr(token, name) for name in token.FIELDS}
+        values["renewers"] = [
+            renewer(principal_type=each.principal_type, principal_name=each.principal_name)
+            for each in token.renewers
+        ]
+        shown.append(fitted(element, values))
+    return made(error_code=full.error_code, tokens=shown)
+
+
+def parties_of(token: Message) -> set[KafkaPrincipal]:
+    """Return who may see a described token without an ACL: owner, requester, renewers."""
+    return {
+        KafkaPrincipal(token.principal_type, token.principal_name),
+        KafkaPrincipal(token.token_requester_principal_type, token.token_requester_principal_name),
+        *(KafkaPrincipal(each.principal_type, each.principal_name) for each in token.renewers),
+    }
+
+
+def _full_description() -> type[Message]:
+    return response_codec(ApiKey.DESCRIBE_DELEGATION_TOKEN, _FULL_DESCRIPTION).root
+
+
+def _principals(owner: KafkaPrincipal, requester: KafkaPrincipal) -> dict[str, object]:
+    return {
+        "principal_type": owner.principal_type,
+        "principal_name": owner.name,
+        "token_requester_principal_type": requester.principal_type,
+        "token_requester_principal_name": requester.name,
+    }
+
+
+def _code(error: ApiError | None) -> int:
+    return (ErrorCode.none if error is None else error.code).value
