@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from kustos.acl import AclBinding, AclOperation
+from kustos.acl import AclBinding, AclBindingFilter, AclOperation
 from kustos.authorizer import (
     SUCCESS,
     AclCreateResult,
@@ -48,6 +48,18 @@ class Faulty(SpecAuthorizer):
         if kind == "later" and all(each.operation is AclOperation.DESCRIBE for each in actions):
             return results
         return FAULTS[fault](results) if fault in FAULTS else results
+
+    async def create_acls(self, context: AuthorizableRequestContext, bindings: Sequence[AclBinding]) -> Any:
+        fault = bindings[0].pattern.name
+        return FAULTS[fault]([SUCCESS for _ in bindings]) if fault in FAULTS else await self.made(bindings)
+
+    async def made(self, bindings: Sequence[AclBinding]) -> list[AclCreateResult]:
+        self.bindings.extend(bindings)
+        return [SUCCESS for _ in bindings]
+
+    def acls(self, acl_filter: AclBindingFilter) -> Any:
+        fault = acl_filter.pattern_filter.name
+        return FAULTS[fault](self.bindings) if fault in FAULTS else self.bindings
 
 
 class Slow(SpecAuthorizer):

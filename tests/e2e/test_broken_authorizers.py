@@ -85,9 +85,9 @@ def producer_id(_: str) -> dict[str, Any]:
     return {"transactional_id": None, "transaction_timeout": SOON}
 
 
-def create_acls(_: str) -> dict[str, Any]:
+def create_acls(name: str) -> dict[str, Any]:
     codes = {"resource_type": i8(2), "operation": i8(3), "permission_type": i8(3)}
-    return {"creations": (AclCreation(resource_name="a", principal="User:a", host="*", **codes),)}
+    return {"creations": (AclCreation(resource_name=name, principal="User:a", host="*", **codes),)}
 
 
 def describe_acls(_: str) -> dict[str, Any]:
@@ -149,6 +149,27 @@ def test_a_fault_that_shows_when_upstream_has_answered_gives_nothing_away(scene:
     assert forwarded(scene, client_id) == [METADATA]
     assert {int(topic.error_code) for topic in answer.topics} == {UNKNOWN_SERVER_ERROR}
     assert all(topic.partitions == () for topic in answer.topics)
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_faulty_change_of_acls_is_an_error_for_each(scene: Scene, fault: str) -> None:
+    two = create_acls(fault)["creations"] * 2
+    with RawClient(scene.bootstrap, "sound") as client:
+        answer = client.ask(30, 3, creations=two)
+    assert [int(result.error_code) for result in answer.results] == [UNKNOWN_SERVER_ERROR] * 2
+    assert {result.error_message for result in answer.results} == {None}
+
+
+@pytest.mark.parametrize("fault", ["exception", "none", "booleans", "texts", "coroutine", "coroutines"])
+def test_a_faulty_list_of_acls_is_an_error(scene: Scene, fault: str) -> None:
+    with RawClient(scene.bootstrap, "sound") as client:
+        [made] = client.ask(30, 3, **create_acls("orders")).results
+        answer = client.ask(29, 3, **describe_acls(fault) | {"resource_name_filter": fault})
+        sound = client.ask(29, 3, **describe_acls("orders"))
+    assert (int(made.error_code), int(sound.error_code)) == (0, 0)
+    assert sound.resources
+    assert (int(answer.error_code), answer.error_message) == (UNKNOWN_SERVER_ERROR, None)
+    assert answer.resources == ()
 
 
 def test_without_a_fault_the_same_requests_pass(scene: Scene) -> None:

@@ -100,6 +100,7 @@ class AclApis:
                 raise outcome
             if isinstance(outcome, Sequence):
                 return outcome
+            discard(outcome)
         elif isinstance(answer, Sequence):
             return await self._purgatory.outcomes(answer)
         raise AuthorizerFailedError("it returned no list of results")
@@ -108,6 +109,7 @@ class AclApis:
         """Return what clients are told in place of whatever it was; what nobody foresaw is logged."""
         if isinstance(error, KafkaApiError):
             return error
+        discard(error)
         words = f": {error}" if isinstance(error, Exception) else ""
         LOG.error(
             "the authorizer failed",
@@ -123,6 +125,8 @@ def _bindings(found: Iterable[object]) -> list[AclBinding]:
     bindings = []
     for binding in found:
         if not isinstance(binding, AclBinding):
+            for each in found if isinstance(found, Sequence) else ():
+                discard(each)
             raise AuthorizerFailedError(f"it returned `{type(binding).__name__}`, not an AclBinding")
         bindings.append(binding)
     return bindings

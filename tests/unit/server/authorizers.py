@@ -24,3 +24,26 @@ class Held(SpecAuthorizer):
         return {
             each: at_once if each.listener_name in early else self.begin for each in server_info.endpoints
         }
+
+
+class Failing(SpecAuthorizer):
+    """Cannot start."""
+
+    def start(self, server_info: AuthorizerServerInfo) -> Mapping[Endpoint, Awaitable[None]]:
+        raise OSError("the store is down")
+
+
+class FailingLater(SpecAuthorizer):
+    """Begins to start, and then cannot."""
+
+    def start(self, server_info: AuthorizerServerInfo) -> Mapping[Endpoint, Awaitable[None]]:
+        failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        asyncio.get_running_loop().call_soon(failed.set_exception, OSError("the store is down"))
+        return dict.fromkeys(server_info.endpoints, failed)
+
+
+class Unconfigurable(SpecAuthorizer):
+    """Takes no settings."""
+
+    def configure(self, configs: Mapping[str, str]) -> None:
+        raise ValueError("`store.url` is not set")

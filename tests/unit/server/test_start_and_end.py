@@ -98,6 +98,15 @@ def nonsense(settings: Settings, _stack: ExitStack) -> None:
     settings.values["listeners"] = "NONSENSE"
 
 
+def authorizer(name: str) -> Callable[[Settings, ExitStack], None]:
+    def prepare(settings: Settings, _stack: ExitStack) -> None:
+        settings.values["authorizer.class.name"] = name
+
+    prepare.__name__ = name
+    return prepare
+
+
+OURS = "tests.unit.server.authorizers."
 CASES: list[tuple[Callable[[Settings, ExitStack], None], int, tuple[str, ...]]] = [
     (not_formatted, 1, ("is not formatted", "kustos storage format")),
     (locked, 1, ("metadata",)),
@@ -106,6 +115,10 @@ CASES: list[tuple[Callable[[Settings, ExitStack], None], int, tuple[str, ...]]] 
     (too_few_ports, 1, ("broker `1` has no port", "kustos.gateway.broker.port.count")),
     (upstream_down, 3, ("upstream is not reachable", "kustos.upstream.bootstrap.servers")),
     (nonsense, 2, ("settings", "listeners")),
+    (authorizer(OURS + "Failing"), 1, ("`Failing` does not start, OSError: the store is down",)),
+    (authorizer(OURS + "FailingLater"), 1, ("`FailingLater` does not start, OSError: the store is down",)),
+    (authorizer(OURS + "Unconfigurable"), 1, ("does not take its settings", "`store.url` is not set")),
+    (authorizer(OURS + "Missing"), 2, ("authorizer.class.name", "has no attribute 'Missing'")),
 ]
 ONE_AFTER_THE_OTHER = """
 import json, os, sys
