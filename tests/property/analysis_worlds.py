@@ -30,7 +30,9 @@ TYPES = [ResourceType.TOPIC, ResourceType.GROUP]
 FRESH = "~"
 """A character that no pattern has."""
 
-names = st.text("ab*", min_size=1, max_size=4) | st.sampled_from(["*", "*", "a", "ab", "b", "\U0010ffff"])
+names = st.text("ab*", min_size=1, max_size=4) | st.sampled_from(
+    ["*", "*", "a", "ab", "b", "\U0010ffff", "a\U0010ffffb"]
+)
 ELSEWHERE = ["192.168.0.9", "2001:db8:0:0:0:0:0:9", "2001:db8:0:0:0:0:0:9%lo"]
 SCOPED = "fe80:0:0:0:0:0:0:1"
 CLIENTS_NEAR = {

@@ -79,6 +79,11 @@ CHANGES: list[tuple[list[AclBinding], list[AclBinding], list[str]]] = [
         [acl("User:a CREATE x", host="10.0.0.0/33"), acl("User:a ALL x", DENY, host="010.1.1.1")],
         [],
     ),
+    (
+        [acl("User:a CREATE a..."), acl("User:a CREATE a\U0010ffffb")],
+        [acl("User:a CREATE a\U0010ffffb")],
+        ["lost: User:a, from anywhere, CREATE on topics that begin with `a` except `a\U0010ffffb`"],
+    ),
     ([acl("User:a DESCRIBE x"), acl("User:a READ x")], [acl("User:a READ x")], []),
     ([acl("User:a ALL x", DENY)], [], []),
 ]  # fmt: skip
