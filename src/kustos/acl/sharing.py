@@ -46,3 +46,11 @@ class SharedParts:
             # another thing said of the same principal
             first = next(iter(entries.values()))
             _put(entry, "principal", first.principal)
+
+    def forget(self) -> None:
+        """Forget all parts one by one: dropped at once they would stop every thread meanwhile."""
+        for known in self._patterns.values():
+            while known:
+                known.popitem()
+        while self._entries:
+            self._entries.popitem()

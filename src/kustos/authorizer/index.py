@@ -14,10 +14,10 @@ from bisect import bisect_right
 from collections.abc import Iterable
 
 from kustos.acl import EVERY_PRINCIPAL, WILDCARD, AclBinding, AclOperation, PatternType, ResourceType
-from kustos.authorizer.cells import NOTHING, Cell, PatternCell
+from kustos.authorizer.cells import HOSTED, NOTHING, Cell, PatternCell
 from kustos.authorizer.coverage import Coverage
 from kustos.authorizer.errors import InvalidAclError
-from kustos.authorizer.joints import Joint, visit_order
+from kustos.authorizer.joints import joined, visit_order
 from kustos.authorizer.prefixes import PrefixCell, PrefixTable
 from kustos.authorizer.spi import Decision
 
@@ -85,8 +85,8 @@ class Node:
         else:
             del self.literals[name]
 
-    def find(self, name: str) -> Cell:
-        """Return a cell of all that is said of a name, `NOTHING` if it is nothing."""
+    def find(self, name: str, host: str) -> Cell:
+        """Return a cell of all that is said of a name to a client host, `NOTHING` if it is nothing."""
         literal: Cell | None = self.literals.get(name)
         prefix: PrefixCell | None = None
         if self._cells:
@@ -96,14 +96,16 @@ class Node:
                 prefix = prefix.parent
         elif self.prefixes.by_name:
             prefix = self.prefixes.longest(name)
-        wildcard = self.wildcard
+        wildcard: Cell | None = self.wildcard
         if wildcard is not None and name[:1] == WILDCARD:
             # Kafka's scan for `*` skips literals that are a true prefix of the name
             literal = wildcard if name == WILDCARD else literal
             wildcard = None
         if wildcard is None and (literal is None or prefix is None):
-            return literal or prefix or NOTHING
-        return Joint([cell for cell in (literal, prefix, wildcard) if cell is not None])
+            only = literal or prefix or NOTHING
+            return only.at(host) if only.mask & HOSTED else only
+        said = [cell for cell in (literal, prefix, wildcard) if cell is not None]
+        return joined(said, host)
 
 
 class AclIndex:
@@ -137,8 +139,9 @@ class AclIndex:
                 groups[principal].append(binding)
             except KeyError:
                 groups[principal] = [binding]
-        for group in groups.values():
-            for binding in group:
+        while groups:
+            # freed one by one: dropped at once they would stop every other thread
+            for binding in groups.popitem()[1]:
                 self.add(binding, stamp)
 
     def add(self, binding: AclBinding, stamp: int) -> None:

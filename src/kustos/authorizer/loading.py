@@ -27,11 +27,13 @@ def bindings_by_id(acls: Iterable[tuple[UUID, AclBinding]]) -> dict[int, AclBind
     Equal parts of the bindings are shared, so the ACLs of a log weigh less here than there.
     """
     bindings: dict[int, AclBinding] = {}
-    settle = SharedParts().settle
+    parts = SharedParts()
+    settle = parts.settle
     for acl_id, binding in acls:
         number = acl_id.int
         if number in bindings:
             raise DuplicateAclIdError(f"snapshot has two ACLs with id `{acl_id}`")
         settle(binding)
         bindings[number] = binding
+    parts.forget()
     return bindings

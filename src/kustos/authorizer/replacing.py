@@ -45,9 +45,11 @@ def put_in_force(authorizer: StandardAuthorizer, fresh: StandardAuthorizer) -> b
 def dismantle(old: StandardAuthorizer) -> None:
     """Free the memory of an authorizer that nobody asks any more, a little at a time."""
     _empty(old._bindings)
-    for node in _nodes(old):
-        _empty(node.literals)
-        _empty(node.prefixes.by_name)
+    nodes = old.index._nodes
+    while nodes:
+        for node in nodes.popitem()[1].values():
+            _empty(node.literals)
+            _empty(node.prefixes.by_name)
 
 
 def _nodes(authorizer: StandardAuthorizer) -> list[Node]:

@@ -20,8 +20,9 @@ LOG: Final = structlog.get_logger("kustos.gateway")
 LOADED_AT_ONCE_MAX: Final = 4_096
 """ACLs that the event loop itself takes in, in some 20 ms; more are prepared on another thread."""
 
-SHORT_TURN_S: Final = 0.001
-"""How long that thread keeps the interpreter while the event loop wants it."""
+SHORT_TURN_S: Final = 0.0001
+"""How long that thread keeps the interpreter while the event loop wants it: each system call of the loop
+may have to wait so long, and an import makes hundreds."""
 
 USUAL_TURN_S: Final = sys.getswitchinterval()
 

@@ -37,6 +37,7 @@ from kustos.server.listener_settings import ListenerSettings
 from kustos.server.sasl import PLAIN, mechanism_factories
 from kustos.server.settings import KustosSettings
 from kustos.server.tokens import token_lookup
+from kustos.server.warming import warm_codecs
 from kustos.wire import response_codec
 from kustos.wire.api_keys import ApiKey
 
@@ -84,6 +85,7 @@ class Node:
 
         Raise `MetadataError` or `AuditSinkError` where one of them cannot be used.
         """
+        warm_codecs()
         store = MetadataStore.open(settings.metadata_directory, token_rules=settings.token_rules)
         try:
             events = AuditEvents.of_node(settings.node_id, SystemEntropy())
