@@ -1,6 +1,5 @@
 """The requests that kustos answers itself, from its own metadata."""
 
-import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -12,9 +11,7 @@ from kustos.authorizer import (
     AclCreateResult,
     AclDeleteResult,
     AuthorizableRequestContext,
-    AuthorizerError,
     KafkaApiError,
-    StandardAuthorizerPlugin,
 )
 from kustos.gateway.acl_apis import AclApis
 from kustos.gateway.cluster import UpstreamCluster
@@ -22,7 +19,6 @@ from kustos.gateway.token_apis import TOKEN_APIS, TokenApis
 from kustos.gateway.writer import MetadataWriter, WriterBusyError, WriterClosedError
 from kustos.metadata.control import ApiError, describe_scram
 from kustos.metadata.errors import MetadataError
-from kustos.metadata.image import AclAdded, AclRemoved, MetadataDelta, MetadataImage
 from kustos.metadata.store import AlterScram, CreateAcls, DeleteAcls, StoreRequest
 from kustos.protocol import Opened, RefusedFrameError, admin
 from kustos.protocol.api_versions import api_versions_response
@@ -30,58 +26,6 @@ from kustos.wire import Message
 from kustos.wire.api_keys import ApiKey
 
 LOG: Final = structlog.get_logger("kustos.gateway")
-
-
-class AuthorizerPublisher:
-    """Keeps the authorizer in step with the log.
-
-    It is called on the writer's thread and hands each delta to the event loop whole, where the
-    authorizer lives: no decision sees a part of it. The answer to the request that made the change is
-    handed to the loop after it, so what was acknowledged is in force.
-    """
-
-    def __init__(self, plugin: StandardAuthorizerPlugin, loop: asyncio.AbstractEventLoop) -> None:
-        self._plugin: Final = plugin
-        self._authorizer: Final = plugin.standard
-        self._loop: Final = loop
-        self.offset = -1
-
-    def publish_snapshot(self, image: MetadataImage) -> None:
-        """Replace every ACL; where that cannot be, those who wait for the ACLs are told so, too."""
-        try:
-            self._authorizer.load_snapshot(image.acls.items())
-        except Exception as error:
-            self._plugin.complete_initial_load(error)
-            raise
-        self.offset = image.offset
-        self._plugin.complete_initial_load()
-
-    def publish_delta(self, delta: MetadataDelta) -> None:
-        """Apply the changes, in order, on the event loop."""
-        self._loop.call_soon_threadsafe(self._apply, delta)
-
-    def _apply(self, delta: MetadataDelta) -> None:
-        try:
-            for change in delta.changes:
-                match change:
-                    case AclAdded(acl_id, binding):
-                        self._authorizer.add_acl(acl_id, binding)
-                    case AclRemoved(acl_id, _):
-                        self._authorizer.remove_acl(acl_id)
-        except Exception as error:
-            # the boundary where any fault must deny: what it would decide by is no longer what the log
-            # says, so it decides nothing any more
-            self._authorizer.is_ready = False
-            self._authorizer.version += 1
-            known = isinstance(error, AuthorizerError)
-            LOG.critical(
-                "the authorizer lost step with the metadata log and denies everything, restart this node",
-                reason=str(error),
-                offset=delta.last_offset,
-                exc_info=None if known else error,
-            )
-            return
-        self.offset = delta.last_offset
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,8 @@ from kustos.authorizer import (
     StandardAuthorizerPlugin,
 )
 from kustos.gateway.acl_apis import AclApis
-from kustos.gateway.local import AuthorizerPublisher, MetadataApis, WriterMutator
+from kustos.gateway.authorizer_publisher import AuthorizerPublisher
+from kustos.gateway.local import MetadataApis, WriterMutator
 from kustos.gateway.purgatory import ALTER_ACLS, DelayedFuturePurgatory
 from kustos.gateway.writer import MetadataWriter
 from kustos.metadata.format import format_directory
