@@ -248,6 +248,11 @@ def test_minimize_gives_nobody_what_another_has() -> None:
     assert set(minimize(acls).bindings) == set(acls)
 
 
+def test_minimize_leaves_one_of_two_denials_that_only_one_principal_feels() -> None:
+    allow, deny_all = acl("User:bob CREATE a..."), acl("User:* ALL ab", DENY)
+    assert set(minimize([allow, acl("User:* CREATE ab", DENY), deny_all]).bindings) == {allow, deny_all}
+
+
 def test_minimize_keeps_names_named_where_the_default_allows() -> None:
     acls = [acl("User:a READ t", DENY), acl("User:a READ t..."), acl("User:a READ u", DENY)]
     assert minimize([acl("User:a READ u", DENY)], OPEN).bindings == (acl("User:a READ u", DENY),)
