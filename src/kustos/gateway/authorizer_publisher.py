@@ -172,6 +172,9 @@ class AuthorizerPublisher:
             self._load.waiting.append(delta)
 
     def _apply(self, delta: MetadataDelta) -> None:
+        if delta.last_offset <= self.offset:
+            # a newer set of ACLs overtook it, and has it in it
+            return
         try:
             for change in delta.changes:
                 match change:

@@ -136,6 +136,16 @@ async def test_newer_acls_take_the_place_of_those_on_their_way(gate: Gate) -> No
     assert publisher.offset == 8
 
 
+async def test_a_change_that_newer_acls_overtake_is_not_made_twice(gate: Gate) -> None:
+    authorizer, publisher = published()
+    gate.open.set()
+    publisher.publish_delta(added(3, "new"))
+    publisher.publish_snapshot(MetadataImage(offset=3, acls={UUID(int=3): allow(TOPIC, "new", READ)}))
+    await settled(publisher)
+    assert may_read(authorizer, "new")
+    assert authorizer.acl_count == 1
+
+
 async def test_a_default_that_changes_meanwhile_counts(gate: Gate) -> None:
     authorizer, publisher = published()
     publisher.publish_snapshot(image("named"))
