@@ -192,12 +192,17 @@ class MetadataStore:
             answers.append(outcome.results)
             if outcome.records:
                 changes = builder.replay_all(outcome.records)
-                # the requests after this one find its token; what does not get durable is in no image
+                # the requests after this one find its token
                 self._tokens.apply(changes)
                 deltas.append(changes)
                 batches.append(outcome.records)
         if batches:
-            last_offsets = self._writer.append(batches)
+            try:
+                last_offsets = self._writer.append(batches)
+            except BaseException:
+                # what was not written was neither made nor removed
+                self._tokens.load(self._image)
+                raise
             epoch = self._writer.epoch
             self._image = builder.build(last_offsets[-1], epoch)
             self._publish(

@@ -37,6 +37,7 @@ class Node:
         self.writer = MetadataWriter(self.store)
         self.acls: tuple[AclBinding, ...] = ()
         self.decided: list[tuple[str, str, bool]] = []
+        self.listings: set[bool] = set()
         self.ready = True
 
     async def ask(
@@ -69,6 +70,7 @@ class Node:
             (each.action.operation.name, each.name or "", each.decision.allowed)
             for each in opened.exchange.decided
         ]
+        self.listings = {each.listing for each in opened.exchange.decided}
         assert isinstance(end.content, Message)
         assert opened.exchange.response_codec.encode(end.content)
         return end.content.to_dict()
@@ -247,6 +249,9 @@ async def test_only_the_tokens_asked_for_are_looked_at(node: Node) -> None:
         owners = [{"principal_type": "User", "principal_name": name} for name in names]
         assert len((await node.ask(DESCRIBE, 3, owners=owners))["tokens"]) == count
         assert len(node.decided) == 2 * count
+        assert node.listings <= {False}
+    await node.ask(DESCRIBE, 3, owners=None)
+    assert node.listings == {True}
 
 
 async def test_what_cannot_be_written_down_ends_the_client(node: Node) -> None:

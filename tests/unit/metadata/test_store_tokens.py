@@ -8,6 +8,7 @@ from kio.schema.errors import ErrorCode
 
 from kustos.acl import KafkaPrincipal
 from kustos.metadata.control import ApiError, TokenCreation, TokenExpiry, TokenRenewal, TokenRules
+from kustos.metadata.errors import RecordError
 from kustos.metadata.format import format_directory
 from kustos.metadata.loader import read_image
 from kustos.metadata.records import DelegationTokenRecord
@@ -95,6 +96,23 @@ def test_a_store_opened_anew_finds_its_tokens(store: MetadataStore, tmp_path: Pa
         assert again.image.delegation_tokens[token.token_id].expiration_timestamp_ms == 1050
     finally:
         again.close()
+
+
+def test_what_could_not_be_written_neither_made_nor_ended_a_token(
+    store: MetadataStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ((_, hmac),) = made(store)
+
+    def unfit(batches: object) -> list[int]:
+        raise RecordError("a record does not fit")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(store._writer, "append", unfit)
+        with pytest.raises(RecordError):
+            store.append_many([TokenExpiry(BOB, hmac, -1), TokenCreation(ALICE, ALICE)])
+    ((result,),) = store.append_many([TokenRenewal(BOB, hmac, 50)])
+    assert result.error is None
+    assert len(store.image.delegation_tokens) == len(store._tokens._digests) == 1
 
 
 def test_without_rules_there_are_no_tokens(tmp_path: Path) -> None:

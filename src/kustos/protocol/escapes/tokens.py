@@ -82,11 +82,15 @@ def describe_tokens(exchange: Exchange, _row: Row) -> Handler:
 
 
 def _sight(exchange: Exchange, principal: KafkaPrincipal) -> Callable[[Message], bool]:
+    # who asks for all tokens has not asked for any one of them
+    listing = exchange.request.owners is None
+
     def sees(token: Message) -> bool:
+        owner = f"{token.principal_type}:{token.principal_name}"
         return (
             principal in parties_of(token)
-            or exchange.allows(DESCRIBE_TOKEN, token.token_id)
-            or exchange.allows(DESCRIBE_OF, f"{token.principal_type}:{token.principal_name}")
+            or exchange.allows(DESCRIBE_TOKEN, token.token_id, listing=listing)
+            or exchange.allows(DESCRIBE_OF, owner, listing=listing)
         )
 
     return sees
