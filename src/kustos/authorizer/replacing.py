@@ -44,7 +44,8 @@ def put_in_force(authorizer: StandardAuthorizer, fresh: StandardAuthorizer) -> b
 
 def dismantle(old: StandardAuthorizer) -> None:
     """Free the memory of an authorizer that nobody asks any more, a little at a time."""
-    _empty(old._bindings)
+    for shard in old._bindings:
+        _empty(shard)
     nodes = old.index._nodes
     while nodes:
         for node in nodes.popitem()[1].values():

@@ -27,7 +27,13 @@ from kustos.acl import (
 )
 from kustos.authorizer.errors import AclFaultError, DuplicateAclIdError, UnknownAclIdError
 from kustos.authorizer.index import AclIndex
-from kustos.authorizer.loading import bindings_by_id, collector_at_rest
+from kustos.authorizer.loading import (
+    SHARD_BITS,
+    all_bindings,
+    bindings_by_id,
+    collector_at_rest,
+    no_bindings,
+)
 from kustos.authorizer.session import AuthorizerSession
 from kustos.authorizer.spi import Action, AuthorizableRequestContext, Decision
 
@@ -73,14 +79,14 @@ class StandardAuthorizer:
         self.version = 0
         self.index = AclIndex(counts_coverage=allow_everyone_if_no_acl_found)
         # ids as integers: a UUID weighs twice as much and hashes in Python
-        self._bindings: dict[int, AclBinding] = {}
+        self._bindings = no_bindings()
         self._sessions: dict[tuple[str, str, str], AuthorizerSession] = {}
 
     def reconfigure(self, *, super_users: frozenset[str], allow_everyone_if_no_acl_found: bool) -> None:
         """Put other super users and another default in force at once; the ACLs stay."""
         _check_super_users(super_users)
         if allow_everyone_if_no_acl_found and not self.index.counts_coverage:
-            self.index = self._compile(self._bindings.values(), counts_coverage=True)
+            self.index = self._compile(all_bindings(self._bindings), counts_coverage=True)
         self.super_users = super_users
         self.allow_everyone_if_no_acl_found = allow_everyone_if_no_acl_found
         self.version += 1
@@ -90,7 +96,7 @@ class StandardAuthorizer:
         with collector_at_rest():
             bindings = bindings_by_id(acls)
             counts_coverage = self.allow_everyone_if_no_acl_found
-            self.index = self._compile(bindings.values(), counts_coverage=counts_coverage)
+            self.index = self._compile(all_bindings(bindings), counts_coverage=counts_coverage)
         self._bindings = bindings
         self.version += 1
 
@@ -101,7 +107,8 @@ class StandardAuthorizer:
 
     def add_acl(self, acl_id: UUID, binding: AclBinding) -> None:
         """Put one more ACL in force; raise `AclFaultError` and change nothing if it cannot be."""
-        bindings, number = self._bindings, acl_id.int
+        number = acl_id.int
+        bindings = self._bindings[number & SHARD_BITS]
         count = len(bindings)
         bindings.setdefault(number, binding)
         if len(bindings) == count:
@@ -115,7 +122,8 @@ class StandardAuthorizer:
 
     def remove_acl(self, acl_id: UUID) -> AclBinding:
         """Take the ACL with this id out of force and return it; raise `UnknownAclIdError`."""
-        binding = self._bindings.pop(acl_id.int, None)
+        number = acl_id.int
+        binding = self._bindings[number & SHARD_BITS].pop(number, None)
         if binding is None:
             raise UnknownAclIdError(f"no ACL has the id `{acl_id}`")
         self.version += 1
@@ -130,11 +138,11 @@ class StandardAuthorizer:
     @property
     def acl_count(self) -> int:
         """How many ACLs are in force."""
-        return len(self._bindings)
+        return sum(map(len, self._bindings))
 
     def acls(self, binding_filter: AclBindingFilter = EVERY_BINDING) -> Iterator[AclBinding]:
         """Yield the ACLs that a filter asks for, as they are at the first one, in no set order."""
-        for binding in tuple(self._bindings.values()):
+        for binding in tuple(all_bindings(self._bindings)):
             if binding_filter.matches(binding):
                 yield binding
 
