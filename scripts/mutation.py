@@ -68,6 +68,7 @@ ROOMS: Final = {
         (
             *VALUES,
             "tests/unit/test_authorizer_*.py",
+            "tests/unit/gateway/test_authorizer_publisher.py",
             "tests/unit/authorizer/test_standard_plugin.py",
         ),
         ("src/kustos/authorizer/legacy/*", "src/kustos/authorizer/bulk*"),
