@@ -22,6 +22,9 @@ SETTLES_WITHIN_S = 10.0
 
 UNKNOWN_TOPIC = 3
 
+KEEPS_ALL = {"log.retention.ms": "-1"}
+"""The records are of 2023: after some minutes, not the same on both sides, a broker would delete them."""
+
 
 @dataclass(slots=True)
 class Asked:
@@ -217,10 +220,12 @@ def theatre(directory: Path, *, auto_create_topics: bool) -> Iterator[tuple[Thea
             super_users=(f"User:{world.SUPER}",),
             auto_create_topics=auto_create_topics,
             authorizer_log_level="TRACE",
-            properties=cases_tokens.SECRET,
+            properties=cases_tokens.SECRET | KEEPS_ALL,
         ),
     )
-    upstream = KafkaNode(directory / "upstream", NodeSettings(auto_create_topics=auto_create_topics))
+    upstream = KafkaNode(
+        directory / "upstream", NodeSettings(auto_create_topics=auto_create_topics, properties=KEEPS_ALL)
+    )
     with ExitStack() as stack, ThreadPoolExecutor() as starters:
         starting = [starters.submit(node.start) for node in (reference_node, upstream)]
         stack.callback(upstream.kill)
