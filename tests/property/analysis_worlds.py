@@ -11,6 +11,7 @@ from uuid import UUID
 from hypothesis import strategies as st
 
 from kustos.acl import (
+    CLUSTER_NAME,
     AccessControlEntry,
     AclBinding,
     AclOperation,
@@ -65,11 +66,15 @@ kinds = st.sampled_from([ResourceType.TOPIC] * 4 + [ResourceType.GROUP])
 pattern_types = st.sampled_from([PatternType.LITERAL, PatternType.PREFIXED])
 permissions = st.sampled_from([AclPermissionType.ALLOW, AclPermissionType.ALLOW, AclPermissionType.DENY])
 principals = st.sampled_from(["User:alice", "User:bob", "User:*", "User:*", "Group:*"])
-bindings = st.builds(
-    AclBinding,
-    st.builds(ResourcePattern, kinds, names, pattern_types),
-    st.builds(AccessControlEntry, principals, hosts, st.sampled_from(FEW), permissions),
+entries = st.builds(AccessControlEntry, principals, hosts, st.sampled_from(FEW), permissions)
+named_bindings = st.builds(AclBinding, st.builds(ResourcePattern, kinds, names, pattern_types), entries)
+cluster_patterns = st.builds(
+    ResourcePattern,
+    st.just(ResourceType.CLUSTER),
+    st.sampled_from([CLUSTER_NAME, CLUSTER_NAME, "k", "kafka-", "kafka-cluster-2", "a", "*"]),
+    pattern_types,
 )
+bindings = named_bindings | named_bindings | st.builds(AclBinding, cluster_patterns, entries)
 plain_bindings = st.builds(
     AclBinding,
     st.builds(ResourcePattern, st.just(ResourceType.TOPIC), names, pattern_types),
@@ -83,7 +88,15 @@ rules = st.builds(
 )
 askers = ["User:alice", "User:bob", "User:root", "Group:*", "Group:ops", "User:someone"]
 
-probes = st.builds(
+cluster_probes = st.builds(
+    Probe,
+    st.sampled_from(askers),
+    st.sampled_from(CLIENTS),
+    st.sampled_from(OPERATIONS),
+    st.just(ResourceType.CLUSTER),
+    st.just(CLUSTER_NAME),
+)
+probes = cluster_probes | st.builds(
     Probe,
     st.sampled_from(askers),
     st.sampled_from(CLIENTS),
@@ -133,5 +146,7 @@ def every_probe(acls: list[AclBinding], *some_rules: Rules) -> Iterator[Probe]:
     kinds = {acl.pattern.resource_type for acl in acls} | {ResourceType.GROUP}
     for kind in sorted(kinds):
         of_kind = [acl for acl in acls if acl.pattern.resource_type is kind]
-        for fields in product(sorted(named), hosts_near(of_kind), OPERATIONS, [kind], names_near(of_kind)):
+        # the cluster has one name, and nobody can ask about another
+        near = [CLUSTER_NAME] if kind is ResourceType.CLUSTER else names_near(of_kind)
+        for fields in product(sorted(named), hosts_near(of_kind), OPERATIONS, [kind], near):
             yield Probe(*fields)

@@ -73,7 +73,9 @@ class Answers(Generic[Key]):
             return None
         role = self._role(principal, zone)
         if role not in self._by_role:
-            turns = turns_of(walk(self._sides(principal), zone, self._everyone), self._key_of)
+            # beside the one cluster there is no name for which anything could be taken over
+            around = None if self._type is ResourceType.CLUSTER else self._everyone
+            turns = turns_of(walk(self._sides(principal), zone, around), self._key_of)
             for key, sites in self._turns.items():
                 turns[key] = zone.cut_out_of(sites) + turns.get(key, [])
             self._by_role[role] = _name_sets(turns)

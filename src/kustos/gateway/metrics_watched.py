@@ -8,7 +8,7 @@ from prometheus_client.registry import Collector
 
 from kustos.authorizer import AuthorizerMetrics
 from kustos.gateway.audit_log import AuditLog
-from kustos.gateway.purgatory import DelayedFuturePurgatory
+from kustos.gateway.purgatory import ACL_UPDATE, DelayedFuturePurgatory
 
 _PLUGINS: Final = "kafka_server_plugins_"
 _PLUGIN_LABELS: Final = {
@@ -105,7 +105,8 @@ class WatchedPurgatory(Collector):
             family = GaugeMetricFamily(
                 f"kafka_server_delayed_operation_purgatory_{name}", meaning, labels=("delayedOperation",)
             )
-            family.add_metric((purgatory.name,), figure)
+            for operation in (purgatory.name, ACL_UPDATE):
+                family.add_metric((operation,), figure)
             yield family
 
 

@@ -14,7 +14,10 @@ from kio.schema.errors import ErrorCode
 from kustos.authorizer import KafkaApiError
 
 ALTER_ACLS: Final = "AlterAcls"
-"""What Kafka calls this purgatory in its metrics (KIP-504 had planned `acl-update`)."""
+"""What Kafka calls this purgatory in its metrics."""
+
+ACL_UPDATE: Final = "acl-update"
+"""What KIP-504 called it; its metrics have both names."""
 
 DELAYED_OPERATIONS_MAX: Final = 10_000
 """Changes that wait; each client connection has at most one under way, unless clients come and go."""

@@ -13,7 +13,7 @@ from typing import Final
 from kustos.authorizer import Authorizer
 from kustos.authorizer.legacy import AuthorizerWrapper, LegacyAuthorizer, SimpleAclAuthorizer
 from kustos.client.errors import SettingsError
-from kustos.server.setting_table import AUTHORIZER_CLASS, STANDARD_AUTHORIZER
+from kustos.server.setting_table import AUTHORIZER_CLASS, STANDARD_AUTHORIZER, STANDARD_AUTHORIZER_NAMES
 
 ENTRY_POINT_GROUP: Final = "kustos.authorizers"
 
@@ -30,7 +30,7 @@ def find_authorizer(name: str) -> Callable[[], Authorizer] | None:
     `name`: Kafka's class name, `package.module.Class`, `package.module:Class`, or an entry point. A class
     of the legacy interface is put behind today's, as Kafka did (KIP-504).
     """
-    if name == STANDARD_AUTHORIZER:
+    if name in STANDARD_AUTHORIZER_NAMES:
         return None
     if name == SIMPLE_ACL_AUTHORIZER:
         return _behind_wrapper(SimpleAclAuthorizer)

@@ -15,7 +15,7 @@ from kustos.server.setting_table import (
     GATEWAY_BROKER_PORT_START,
     MECHANISMS,
     SETTINGS,
-    STANDARD_AUTHORIZER,
+    STANDARD_AUTHORIZER_NAMES,
 )
 
 T = TypeVar("T")
@@ -68,7 +68,7 @@ class GivenSettings:
                 given.values[key] = _read(key, known.setting, raw, given.texts[key])
             except SettingsError as error:
                 problems.append(str(error))
-        is_foreign = (given.get(AUTHORIZER_CLASS) or "") not in {"", STANDARD_AUTHORIZER}
+        is_foreign = (given.get(AUTHORIZER_CLASS) or "") not in {"", *STANDARD_AUTHORIZER_NAMES}
         for key in given.strangers:
             _take_unknown(key, problems, given.warnings, HANDED_ON if is_foreign else IGNORED)
         problems.extend(

@@ -22,6 +22,8 @@ from kustos.server.setting_kinds import (
 
 MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI")
 STANDARD_AUTHORIZER: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+STANDARD_AUTHORIZER_NAMES: Final = frozenset({STANDARD_AUTHORIZER, "kafka.security.authorizer.AclAuthorizer"})
+"""Also the name of its predecessor on ZooKeeper (KIP-504): same settings, ACLs and audit line."""
 UPSTREAM_PREFIX: Final = "kustos.upstream."
 
 
@@ -220,7 +222,8 @@ AUTHORIZER_CLASS: Final = Setting(
     ANY_TEXT,
     STANDARD_AUTHORIZER,
     "Authorization",
-    "Who decides: Kafka's own name of its authorizer (or of its first, "
+    "Who decides: Kafka's own name of its authorizer (or of the one before it, "
+    "`kafka.security.authorizer.AclAuthorizer`, which means the same here; or of its first, "
     "`kafka.security.auth.SimpleAclAuthorizer`), a Python class as `package.module.Class`, or the name "
     "of an entry point in the group `kustos.authorizers`. A class of your own is handed every key of this "
     "file but the secrets of kustos. In Kafka an empty value switches authorization off; here that also "

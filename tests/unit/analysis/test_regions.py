@@ -260,3 +260,9 @@ def test_minimize_keeps_names_named_where_the_default_allows() -> None:
     assert set(minimize([*acls, acl("User:a READ tx", DENY), acl("User:a DESCRIBE t...")], OPEN).removed) == {
         acl("User:a DESCRIBE t...")
     }
+
+
+def test_on_the_one_cluster_a_prefix_that_adds_nothing_changes_nothing() -> None:
+    cluster = ResourceType.CLUSTER
+    kept = acl("User:alice READ kafka-cluster", kind=cluster)
+    assert diff([acl("User:alice READ k...", kind=cluster), kept], [kept], OPEN).is_empty

@@ -139,6 +139,7 @@ async def test_what_waits_in_the_purgatory_shows() -> None:
         for name in names:
             full = f"kafka_server_delayed_operation_purgatory_{name}"
             assert value(found, full, delayedOperation="AlterAcls") == figure
+            assert value(found, full, delayedOperation="acl-update") == figure
         change.cancel()
         await asked
         await asyncio.sleep(0)

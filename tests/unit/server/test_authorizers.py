@@ -42,10 +42,11 @@ def test_a_path_leads_to_its_class(name: str) -> None:
     assert find_authorizer(name) is SpecAuthorizer
 
 
-def test_kafkas_own_name_stands_for_the_standard_authorizer() -> None:
+def test_kafkas_own_names_stand_for_the_standard_authorizer() -> None:
     assert find_authorizer("org.apache.kafka.metadata.authorizer.StandardAuthorizer") is None
+    assert find_authorizer("kafka.security.authorizer.AclAuthorizer") is None
     with pytest.raises(SettingsError, match="a class of Java"):
-        find_authorizer("kafka.security.authorizer.AclAuthorizer")
+        find_authorizer("kafka.security.authorizer.AclAuthorizerOfMine")
 
 
 class WorkingHours(SimpleAclAuthorizer):

@@ -172,7 +172,7 @@ WRONG: list[tuple[dict[str, str | None], str]] = [
     ({"super.users": "alice"}, "`super.users`: could not parse principal from `alice`"),
     ({"super.users": "User:*"}, "would be everybody"),
     ({"authorizer.class.name": ""}, "set `kustos.authorization.mode=off` as well"),
-    ({"authorizer.class.name": "kafka.security.authorizer.AclAuthorizer"}, f"use `{STANDARD_AUTHORIZER}`"),
+    ({"authorizer.class.name": "kafka.security.authorizer.AclAuthorizers"}, f"use `{STANDARD_AUTHORIZER}`"),
     ({"authorizer.class.name": STANDARD_AUTHORIZER, "kustos.authorization.mode": "off"}, "only one of them"),
     ({"authorizer.class.name": "no.such.Authorizer"}, "No module named 'no'"),
     ({"authorizer.class.name": "json.JSONDecoder"}, "no subclass of `kustos.authorizer.Authorizer`"),
