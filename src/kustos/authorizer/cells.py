@@ -249,11 +249,9 @@ class PatternCell(Cell):
         """Return what is left of this cell for a client host."""
         if not self.mask & HOSTED:
             return self
-        views = self._hosts()
-        view = views.get(host)
-        if view is None:
-            view = views.keep(host, self._view(host))
-        return view
+        views = self._views or self._hosts()
+        view = views.known.get(host)
+        return views.keep(host, self._view(host)) if view is None else view
 
     def _view(self, host: str) -> Cell:
         return view_of(self.bindings_at(host))

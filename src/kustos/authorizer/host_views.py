@@ -21,16 +21,16 @@ View = TypeVar("View")
 
 
 class HostViews(Generic[View]):
-    """Bindings of one pattern by host, with what was made of them for some client hosts."""
+    """Bindings of one pattern by host, with what was made of them for some client hosts: `known`."""
 
-    __slots__ = ("_by_host", "_networks", "_sizes", "_views")
+    __slots__ = ("_by_host", "_networks", "_sizes", "known")
 
     def __init__(self, bindings: Iterable[AclBinding]) -> None:
         self._by_host: dict[str, list[AclBinding]] = {}
         # a network is its address size, how many bits of a host it leaves open, and the bits before
         self._networks: dict[tuple[int, int, int], list[str]] = {}
         self._sizes: Counter[tuple[int, int]] = Counter()
-        self._views: dict[str, View] = {}
+        self.known: dict[str, View] = {}
         for binding in bindings:
             self.add(binding)
 
@@ -78,20 +78,16 @@ class HostViews(Generic[View]):
                     patterns.update(dict.fromkeys(text for text in ranges if host_matches(text, host)))
         return [binding for pattern in patterns for binding in self._by_host.get(pattern, ())]
 
-    def get(self, host: str) -> View | None:
-        """Return what was made for a client host."""
-        return self._views.get(host)
-
     def keep(self, host: str, view: View) -> View:
         """Keep what was made for a client host, and return it."""
-        if len(self._views) >= HOST_VIEWS_MAX:
-            self._views.clear()
-        self._views[host] = view
+        if len(self.known) >= HOST_VIEWS_MAX:
+            self.known.clear()
+        self.known[host] = view
         return view
 
     def forget(self) -> None:
         """Forget what was made; the bindings stay."""
-        self._views.clear()
+        self.known.clear()
 
 
 def _range_of(text: str) -> HostRange | None:

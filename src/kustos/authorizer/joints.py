@@ -3,37 +3,46 @@
 from collections.abc import Sequence
 
 from kustos.acl import WILDCARD, AclBinding, PatternType
-from kustos.authorizer.cells import EVERY_ALLOW, HOSTED, Cell, EntryOrder, entry_order
+from kustos.authorizer.cells import EVERY_ALLOW, HOSTED, NOTHING, Cell, EntryOrder, entry_order
 from kustos.authorizer.spi import Decision
 
 
 class Joint(Cell):
-    """The cells of one node that speak of a name, in the order of Kafka's scan: the first that denies
-    decides, else the last that allows."""
+    """The cells of one node that speak of a name to one host, in the order of Kafka's scan.
+
+    The first that denies decides, else the last that allows.
+    """
 
     __slots__ = ("_cells",)
 
     def __init__(self, cells: Sequence[Cell]) -> None:
-        mask = 0
-        for cell in cells:
-            mask |= cell.mask
-        super().__init__(mask)
+        self.mask = 0
+        self.sole = None
+        self._decisions = None
         self._cells = cells
-
-    def at(self, host: str) -> Cell:
-        """Return what is left of the cells for a client host."""
-        return Joint([cell.at(host) for cell in self._cells]) if self.mask & HOSTED else self
+        for cell in cells:
+            self.mask |= cell.mask
 
     def decide(self, bit: int) -> Decision:
-        """Return the decision behind a bit that is set in the mask of a cell without HOSTED."""
+        """Return the decision behind a bit that is set in the mask."""
         for cell in reversed(self._cells) if bit <= EVERY_ALLOW else self._cells:
             if cell.mask & bit:
                 return cell.sole or cell.decide(bit)
         return super().decide(bit)
 
 
+def joined(cells: Sequence[Cell], host: str) -> Cell:
+    """Return a cell of what is left of these for a client host."""
+    left: list[Cell] = []
+    for cell in cells:
+        view = cell.at(host) if cell.mask & HOSTED else cell
+        if view is not NOTHING:
+            left.append(view)
+    return Joint(left) if len(left) > 1 else left[0] if left else NOTHING
+
+
 class Pair(Cell):
-    """What is said to one principal of a name, and what is said to everybody."""
+    """What is said of a name to one principal, and what is said to everybody, on one host."""
 
     __slots__ = ("_every", "_name", "_own")
 
@@ -44,10 +53,6 @@ class Pair(Cell):
         self._own = own
         self._every = every
         self._name = name
-
-    def at(self, host: str) -> Cell:
-        """Return what is left of both for a client host."""
-        return Pair(self._own.at(host), self._every.at(host), self._name) if self.mask & HOSTED else self
 
     def decide(self, bit: int) -> Decision:
         """Return the decision behind a bit that is set in the mask."""

@@ -43,14 +43,14 @@ KEPT_NAME_CHARACTERS_MAX: Final = 255
 _RESOURCE_TYPES: Final = frozenset(ResourceType) - {ResourceType.UNKNOWN, ResourceType.ANY}
 
 
-View = tuple[dict[str, Cell], Callable[[str], Cell] | None]
+View = tuple[dict[str, Cell], Callable[[str, str], Cell] | None]
 """The cells of names, and how those are found that are not there; None if nothing is said of them."""
 
 
-def find_in_both(own: Node | None, every: Node | None, name: str) -> Cell:
-    """Return a cell of what is said of a name to a principal and to everybody."""
-    mine = NOTHING if own is None else own.find(name)
-    theirs = NOTHING if every is None else every.find(name)
+def find_in_both(own: Node | None, every: Node | None, name: str, host: str) -> Cell:
+    """Return a cell of what is said of a name to a principal on a host and to everybody there."""
+    mine = NOTHING if own is None else own.find(name, host)
+    theirs = NOTHING if every is None else every.find(name, host)
     if mine is NOTHING or theirs is NOTHING:
         return theirs if mine is NOTHING else mine
     return Pair(mine, theirs, name)
@@ -93,7 +93,7 @@ class AuthorizerSession:
         # the view of the type asked about last
         self._type: ResourceType | None = None
         self._known: dict[str, Cell] = {}
-        self._find: Callable[[str], Cell] | None = None
+        self._find: Callable[[str, str], Cell] | None = None
 
     def decide(self, operation: AclOperation, resource_type: ResourceType, name: str) -> Decision:
         """Return the decision on one named resource.
@@ -111,9 +111,7 @@ class AuthorizerSession:
         if cell is None:
             if self._find is None:
                 return self._default
-            cell = self._find(name)
-            if cell.mask & HOSTED:
-                cell = cell.at(self.host)
+            cell = self._find(name, self.host)
             if len(known) >= SESSION_NAMES_MAX:
                 known.clear()
             if len(name) <= KEPT_NAME_CHARACTERS_MAX:
@@ -159,8 +157,8 @@ class AuthorizerSession:
         covers = self._authorizer.index.covers
         if not self._is_super_user and self._authorizer.allow_everyone_if_no_acl_found:
 
-            def find(name: str) -> Cell:
-                cell = find_in_both(own, every, name)
+            def find(name: str, host: str) -> Cell:
+                cell = find_in_both(own, every, name, host)
                 return EVERYTHING if cell is NOTHING and not covers(resource_type, name) else cell
 
             return {}, find
