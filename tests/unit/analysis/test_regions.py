@@ -253,6 +253,20 @@ def test_minimize_leaves_one_of_two_denials_that_only_one_principal_feels() -> N
     assert set(minimize([allow, acl("User:* CREATE ab", DENY), deny_all]).bindings) == {allow, deny_all}
 
 
+def test_minimize_leaves_a_principal_denied_what_everyone_has() -> None:
+    # more than one window holds, so that a principal is looked at with everyone's ACLs left as they are
+    many = [acl(f"User:svc-{number} WRITE a") for number in range(20)]
+    own = [acl("User:alice READ a", DENY), acl("User:alice WRITE a"), acl("User:alice CREATE a")]
+    everyones = acl("User:* READ a...")
+    assert set(minimize([*many, *own, everyones]).bindings) == {*many, *own, everyones}
+
+
+def test_minimize_keeps_one_of_two_ways_to_write_a_host() -> None:
+    same = [acl("User:a READ t", host="10.0.0.1"), acl("User:a READ t", host="10.0.0.1/32")]
+    other = acl("User:a READ t", host="192.168.0.1")
+    assert minimize([*same, other]).bindings == (same[1], other)
+
+
 def test_minimize_keeps_names_named_where_the_default_allows() -> None:
     acls = [acl("User:a READ t", DENY), acl("User:a READ t..."), acl("User:a READ u", DENY)]
     assert minimize([acl("User:a READ u", DENY)], OPEN).bindings == (acl("User:a READ u", DENY),)
