@@ -120,15 +120,7 @@ def undescribed_tokens(code: int) -> Message:
 def shown_tokens(made: type[Message], full: Message, tokens: Sequence[Message]) -> Message:
     """Return a full description in another version, with these of its tokens only."""
     element = made.ELEMENTS["tokens"]
-    renewer = element.ELEMENTS["renewers"]
-    shown = []
-    for token in tokens:
-        values = {name: getattr(token, name) for name in token.FIELDS}
-        values["renewers"] = [
-            renewer(principal_type=each.principal_type, principal_name=each.principal_name)
-            for each in token.renewers
-        ]
-        shown.append(fitted(element, values))
+    shown = [fitted(element, {name: getattr(each, name) for name in each.FIELDS}) for each in tokens]
     return made(error_code=full.error_code, tokens=shown)
 
 

@@ -63,6 +63,7 @@ class Node:
                 end = stop.value
             else:
                 assert isinstance(effect, Serve)
+                assert effect.message is opened.exchange.request
                 result = TokenApis(self.writer).serve(opened)
                 result = await result if isinstance(result, Awaitable) else result
         assert isinstance(end, Reply)
@@ -105,12 +106,18 @@ async def test_a_token_is_made_renewed_described_and_ended(node: Node, version: 
     )
     assert (token.owner, token.requester, token.renewers) == ("User:alice", "User:alice", ("User:bob",))
     assert ("token_requester_principal_name" in made) == (version == 3)
-    renewed = await node.ask(RENEW, min(version, 2), BOB, hmac=made["hmac"], renew_period=1000)
+    renewed = await node.ask(RENEW, min(version, 2), BOB, hmac=made["hmac"], renew_period=60_000)
     assert renewed["error_code"] == 0
     assert renewed["expiry_timestamp"] < made["expiry_timestamp"]
     (shown,) = (await node.ask(DESCRIBE, version, BOB, owners=None))["tokens"]
     assert shown["expiry_timestamp"] == renewed["expiry_timestamp"]
     assert (shown["hmac"], shown["renewers"]) == (made["hmac"], renewers)
+    assert (shown["issue_timestamp"], shown["max_timestamp"]) == (
+        made["issue_timestamp"],
+        made["max_timestamp"],
+    )
+    sooner = await node.ask(EXPIRE, min(version, 2), BOB, hmac=made["hmac"], expiry_time_period=0)
+    assert made["issue_timestamp"] <= sooner["expiry_timestamp"] < renewed["expiry_timestamp"]
     assert ("token_requester_principal_name" in shown) == (version == 3)
     for who, code in ((CAROL, MISMATCH), (ALICE, 0), (ALICE, NOT_FOUND)):
         ended = await node.ask(EXPIRE, min(version, 2), who, hmac=made["hmac"], expiry_time_period=-1)
@@ -190,6 +197,9 @@ async def test_a_token_for_another_needs_create_tokens_on_the_owner(node: Node) 
     (shown,) = (await node.ask(DESCRIBE, 3, owners=None))["tokens"]
     assert shown["token_id"] == token.token_id
     assert (await node.ask(RENEW, 2, hmac=made["hmac"], renew_period=-1))["error_code"] == MISMATCH
+    (own,) = (await node.ask(DESCRIBE, 3, BOB, owners=None))["tokens"]
+    assert own == shown
+    assert node.decided == []
 
 
 async def test_the_kind_of_renewers_is_looked_at_after_the_right_to_ask(node: Node) -> None:

@@ -101,6 +101,20 @@ def test_what_a_level_cannot_hold_is_told_and_left_out(
     assert records == [FeatureLevelRecord("metadata.version", level), features[1], *kept]
 
 
+@pytest.mark.behaviour("B060", "B068")
+def test_everything_lost_is_told_by_name() -> None:
+    scram = [
+        replace(SCRAM, name=name, mechanism=code) for name, code in (("b", 1), ("a", 1), ("c", 2), ("d", 9))
+    ]
+    tokens = [replace(TOKEN, token_id=token_id) for token_id in ("t2", "t1")]
+    told: list[str] = []
+    assert len(list(records_at(image_of([*scram, *tokens]), 1, told.append))) == 1
+    assert told == [
+        "ScramImage({SCRAM_SHA_256:a, b},{SCRAM_SHA_512:c},{UNKNOWN:d},{})",
+        "DelegationTokenImage(t1, t2)",
+    ]
+
+
 def test_nothing_to_lose_is_no_loss() -> None:
     told: list[str] = []
     assert len(list(records_at(image_of([ACL]), 1, told.append))) == 2
