@@ -94,8 +94,8 @@ def test_views_are_kept_up_to_a_limit() -> None:
     views: HostViews[str] = HostViews([])
     for number in range(HOST_VIEWS_MAX):
         assert views.keep(f"h{number}", f"v{number}") == f"v{number}"
-    assert views.get("h0") == "v0"
+    assert views.known.get("h0") == "v0"
     views.keep("more", "v")
-    assert (views.get("h0"), views.get("more")) == (None, "v")
+    assert (views.known.get("h0"), views.known.get("more")) == (None, "v")
     views.forget()
-    assert views.get("more") is None
+    assert views.known.get("more") is None
