@@ -47,6 +47,10 @@ class Measured:
     remove_ns: float
 
 
+Found = dict[str, dict[int, Measured]]
+"""What was measured, by side and size."""
+
+
 def ours(load: loads.Load) -> Measured:
     load_ns = changes.our_load(load)
     side = Ours(load)
@@ -85,19 +89,16 @@ def theirs(load: loads.Load) -> Measured:
     )
 
 
-def measure() -> dict[str, dict[int, Measured]]:
-    """Return what was measured, by side and size."""
-    found: dict[str, dict[int, Measured]] = {"kustos": {}, "Kafka": {}}
-    for size in SIZES:
-        whole = loads.zipf(random.Random(size), size)
-        load = loads.Load(whole.name, whole.bindings, whole.questions[:QUESTIONS], whole.size)
-        for side, run in (("kustos", ours), ("Kafka", theirs)):
-            found[side][size] = run(load)
-            progress(f"{size} ACLs, {side}: {asdict(found[side][size])}")
-    return found
+def measure(found: Found, size: int) -> None:
+    """Add what both sides show at a size."""
+    whole = loads.zipf(random.Random(size), size)
+    load = loads.Load(whole.name, whole.bindings, whole.questions[:QUESTIONS], whole.size)
+    for side, run in (("kustos", ours), ("Kafka", theirs)):
+        found[side][size] = run(load)
+        progress(f"{size} ACLs, {side}: {asdict(found[side][size])}")
 
 
-def panels(found: dict[str, dict[int, Measured]]) -> list[Panel]:
+def panels(found: Found) -> list[Panel]:
     def curve(side: str, name: str) -> Points:
         points = [(float(size), asdict(measured)[name]) for size, measured in found[side].items()]
         # a thousand ACLs weigh less than a collector leaves behind by chance
@@ -106,16 +107,21 @@ def panels(found: dict[str, dict[int, Measured]]) -> list[Panel]:
     return [Panel(title, {side: curve(side, name) for side in found}) for name, title in TITLES.items()]
 
 
-def main() -> None:
-    found = measure()
+def write(found: Found) -> None:
+    """Write curves and data; a run that is cut short has written what it has."""
     data = {side: {size: asdict(m) for size, m in by_size.items()} for side, by_size in found.items()}
-    print(json.dumps(data))
-    if QUICK:
-        return
     version = ".".join(str(part) for part in sys.version_info[:2])
-    (ASSETS / "authorizer-growth.json").write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
     below = f"ACLs; CPython {version}, Kafka 4.4.0"
+    (ASSETS / "authorizer-growth.json").write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
     (ASSETS / "authorizer-growth.svg").write_text(drawing(panels(found), below), encoding="utf-8")
+
+
+def main() -> None:
+    found: Found = {"kustos": {}, "Kafka": {}}
+    for size in SIZES:
+        measure(found, size)
+        if not QUICK:
+            write(found)
 
 
 if __name__ == "__main__":
