@@ -102,20 +102,26 @@ class NameSet:
         noun, many = _NOUNS[resource_type]
         if resource_type is ResourceType.CLUSTER:
             return noun
-        if self == EVERY_NAME:
-            return f"{many} of every name"
-        if self == WILDCARD_NAMES:
-            return f"{many} of every name that `*` stands for"
-        terms = list(self.terms())
+        every, told = "of every name", self
+        root, *of_wildcard = WILDCARD_NAMES.turns
+        if root in self.turns and [site for site in self.turns if site.name[:1] == WILDCARD] == of_wildcard:
+            # that names which begin with an asterisk are another matter is what `*` means
+            every, told = f"{every} that `*` stands for", NameSet(self._without(of_wildcard))
+        if told == EVERY_NAME:
+            return f"{many} {every}"
+        terms = list(told.terms())
         prefixes = [term for term in terms if not term.site.is_literal]
         plain = [quoted(term.site.name) for term in prefixes if not term.without]
-        phrases = [_phrase(term, many) for term in prefixes if term.without]
+        phrases = [_phrase(term, many, every) for term in prefixes if term.without]
         if plain:
             phrases.append(f"{many} that begin with {listed(plain, 'or')}")
         literals = [str(term.site) for term in terms if term.site.is_literal]
         if literals:
             phrases.append(f"{noun if len(literals) == 1 else many} {listed(literals, 'and')}")
         return listed(phrases, "and")
+
+    def _without(self, sites: list[Site]) -> tuple[Site, ...]:
+        return tuple([site for site in self.turns if site not in sites])
 
     def to_json(self) -> list[dict[str, Any]]:
         """Return the terms; each has `pattern_type`, `name` and, where something is left out, `except`."""
@@ -126,8 +132,8 @@ class NameSet:
         ]
 
 
-def _phrase(term: NameTerm, many: str) -> str:
-    begins = f"that begin with `{term.site.name}`" if term.site.name else "of every name"
+def _phrase(term: NameTerm, many: str, every: str) -> str:
+    begins = f"that begin with `{term.site.name}`" if term.site.name else every
     prefixes = [quoted(site.name) for site in term.without if not site.is_literal]
     without = [str(site) for site in term.without if site.is_literal]
     if prefixes:

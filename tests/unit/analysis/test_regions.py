@@ -60,6 +60,11 @@ CHANGES: list[tuple[list[AclBinding], list[AclBinding], list[str]]] = [
          " stands for"],
     ),
     (
+        [acl("User:alice CREATE *"), acl("User:alice CREATE t", DENY)],
+        [],
+        ["lost: User:alice, from anywhere, CREATE on topics of every name that `*` stands for except `t`"],
+    ),
+    (
         [acl("User:alice CREATE t")],
         [acl("User:alice CREATE t", host="0.0.0.0/0"), acl("User:alice CREATE t", host="::/0")],
         ["lost: User:alice, from 0.0.0.0, CREATE on topic `t`"],
