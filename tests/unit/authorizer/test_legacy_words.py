@@ -22,10 +22,11 @@ from kustos.authorizer.legacy import (
     Resource,
     Session,
     SimpleAclAuthorizer,
+    UnsupportedChangeError,
 )
 from kustos.authorizer.legacy.conversion import single_of
 from kustos.authorizer.legacy.tree import kip_11_path_of, read_tree, write_tree
-from kustos.authorizer.legacy.vocabulary import resource_type_of
+from kustos.authorizer.legacy.vocabulary import kip_11_principal_of, resource_type_of
 
 TOPIC, READ = ResourceType.TOPIC, AclOperation.READ
 ALICE = KafkaPrincipal("User", "alice")
@@ -129,3 +130,20 @@ def test_removing_tells_whether_anything_was_there() -> None:
     assert authorizer.remove_acls({Acl.of(ALICE, AclPermissionType.DENY, "*", READ)}, ORDERS) is False
     assert authorizer.remove_acls({ACL}, ORDERS) is True
     assert authorizer.get_acls(ORDERS) == frozenset()
+
+
+def test_a_principal_of_kip_11_is_split_at_its_first_colon() -> None:
+    assert kip_11_principal_of("user:a:b") == KafkaPrincipal("User", "a:b")
+    assert kip_11_principal_of("Group:a:b") == KafkaPrincipal("Group", "a:b")
+    assert kip_11_principal_of("alice") == ALICE
+    with pytest.raises(LegacyFormatError, match=r"^a principal is empty, write it as `User:name`$"):
+        kip_11_principal_of("")
+
+
+def test_what_could_never_be_a_statement_is_told_why() -> None:
+    with pytest.raises(LegacyFormatError, match=r"^permission type `ANY` neither allows nor denies$"):
+        Acl.of(ALICE, AclPermissionType.ANY, "*", READ)
+    with pytest.raises(LegacyFormatError, match=r"^a prefix is empty, use the name `\*` for all$"):
+        Resource(TOPIC, "", PatternType.PREFIXED)
+    with pytest.raises(UnsupportedChangeError, match=r"^the resource to add ACLs to has no name$"):
+        SimpleAclAuthorizer(MemoryAclStore()).add_acls({ACL}, Resource(TOPIC, ""))
