@@ -17,9 +17,14 @@ SOAK_EXAMPLES = 2000
 MUTATION_EXAMPLES = 40
 """For each of a thousand faults (`make mutation`), always the same; half a second must do."""
 
-hypothesis.settings.register_profile("soak", max_examples=SOAK_EXAMPLES, deadline=None)
+# how long an example takes says something about the machine, nothing about the code
 hypothesis.settings.register_profile(
-    "mutation", max_examples=MUTATION_EXAMPLES, deadline=None, derandomize=True, database=None
+    "tests", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("tests")
+hypothesis.settings.register_profile("soak", max_examples=SOAK_EXAMPLES)
+hypothesis.settings.register_profile(
+    "mutation", max_examples=MUTATION_EXAMPLES, derandomize=True, database=None
 )
 
 

@@ -26,7 +26,7 @@ CHECKS_MIN = int(os.environ.get("KUSTOS_CHECKS") or 200_000)
 PROCESSES = int(os.environ.get("KUSTOS_PROCESSES") or 0) or None
 SHARES_MIN = {
     "ALLOWED": 0.1,
-    "DENIED": 0.2,
+    "DENIED": 0.15,
     "DefaultDeny": 0.2,
     "DefaultAllow": 0.01,
     "SuperUser": 0.001,
@@ -45,7 +45,7 @@ SHARES_MIN = {
     "new ACL: IMPOSSIBLE": 0.0003,
 }
 """Of all questions: what a run must have had at least of each kind of answer, or it shows too little."""
-STYLE_SHARE_MIN = 0.03
+STYLE_SHARE_MIN = 0.01
 LOW_SHAPE = Shape(acl_count=60, question_count=150, low_names=True)
 STUCK_MILLIS = 300
 """Enough for worlds so small; a scan that loops is told from a slow one by the specification."""
