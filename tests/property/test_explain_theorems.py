@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kustos.acl import AclBinding, AclPermissionType, AclValueError
-from kustos.analysis.explain import explain
+from kustos.analysis.explain import explain, is_allow
 from kustos.analysis.regions import Probe
 from kustos.analysis.rules import Rules
 from kustos.authorizer import AuthorizerError
@@ -111,9 +111,7 @@ def test_what_is_overruled_would_have_decided_otherwise(world: tuple[list[AclBin
         assert alone.decision.allowed is not found.decision.allowed
         for by in overruled.by:
             assert not explain([overruled.binding, by], probe, Rules()).decision.allowed
-    opposed = [
-        a for a in found.matching if a.entry.permission_type.name[:4] != found.decision.result.name[:4]
-    ]
+    opposed = [acl for acl in found.matching if is_allow(acl) is not found.decision.allowed]
     assert [overruled.binding for overruled in found.overruled] == opposed
 
 

@@ -53,7 +53,7 @@ def test_a_deny_speaks_if_and_only_if_no_other_deny_says_all_of_it(acls: list[Ac
     denies = [acl for acl in acls if acl.entry.permission_type is AclPermissionType.DENY]
     everything = [
         replace(ALL_TO_EVERYONE, pattern=replace(ALL_TO_EVERYONE.pattern, resource_type=kind))
-        for kind in TYPES
+        for kind in (*TYPES, ResourceType.CLUSTER)
     ]
     for acl, does in zip(acls, speaks, strict=True):
         if acl in denies:

@@ -87,8 +87,8 @@ def _name_findings(number: int, binding: AclBinding) -> Iterator[Finding]:
         yield Finding("KUS206", number, "the resource has no name", "give a name, or `*` for every resource")
         return
     if kind is ResourceType.CLUSTER:
-        if name != CLUSTER_NAME or not is_literal:
-            speaks = CLUSTER_NAME.startswith(name) if not is_literal else name in {WILDCARD, CLUSTER_NAME}
+        if name != CLUSTER_NAME:
+            speaks = name == WILDCARD if is_literal else CLUSTER_NAME.startswith(name)
             so = "Kafka refuses to make it, though it would match" if speaks else "it never matches"
             yield Finding("KUS202", number, f"no cluster is called `{name}`: {so}", "write `kafka-cluster`")
         return
