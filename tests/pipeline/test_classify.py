@@ -130,6 +130,11 @@ def test_kafkas_probe_for_any_resource_has_no_name(spark: SparkSession) -> None:
     }
 
 
+def test_what_a_custom_authorizer_decided_is_read(spark: SparkSession) -> None:
+    events = lines_of(spark, kafka_line(rule="CustomAuthorizer")).transform(classify.classify)
+    assert [(row["reason"], row["rule"]["kind"]) for row in events.collect()] == [(None, "CustomAuthorizer")]
+
+
 def test_real_lines_of_a_broker_are_all_read_but_the_forged_ones(spark: SparkSession) -> None:
     lines = (DATA / "kafka-authorizer.log").read_text().splitlines()
     classified = lines_of(spark, *lines).transform(classify.classify).collect()

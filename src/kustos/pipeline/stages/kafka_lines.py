@@ -30,7 +30,7 @@ LINE_PATTERN: Final = (
     rf"operation = ({_ENUM}) from host = ([0-9A-Za-z.:%_\-]+) "
     rf"on resource = ([A-Za-z]+):({_ENUM}):(.*) "
     r"for request = ([A-Za-z_0-9]+) with resourceRefCount = (\d{1,9}) "
-    r"based on rule (?:(SuperUser|DefaultAllow|DefaultDeny)|(MatchingAcl)\(acl=StandardAcl\["
+    r"based on rule (?:(SuperUser|DefaultAllow|DefaultDeny|CustomAuthorizer)|(MatchingAcl)\(acl=StandardAcl\["
     rf"resourceType=({_ENUM}), resourceName=(.*), patternType=({_ENUM}), principal=(.*), "
     rf"host=(.*), operation=({_ENUM}), permissionType=({_ENUM})\]\)) \(kafka\.authorizer\.logger\)$"
 )
