@@ -47,6 +47,8 @@ SHARES_MIN = {
 """Of all questions: what a run must have had at least of each kind of answer, or it shows too little."""
 STYLE_SHARE_MIN = 0.01
 LOW_SHAPE = Shape(acl_count=60, question_count=150, low_names=True)
+SAID_MIN = 500
+LOW_WORLDS_MAX = 60
 STUCK_MILLIS = 300
 """Enough for worlds so small; a scan that loops is told from a slow one by the specification."""
 
@@ -117,19 +119,19 @@ def test_names_below_the_asterisk_are_decided_as_specified(seed: int) -> None:
 
 def test_names_below_the_asterisk_are_decided_as_kafka_does_where_it_can(seed: int) -> None:
     """It throws for some names and loops on others; whatever it does say is what we say."""
-    said = failed = 0
-    for number in range(8):
+    said = number = 0
+    # a world ends where Kafka loops, so how many it takes is a matter of chance
+    while said < SAID_MIN and number < LOW_WORLDS_MAX:
         steps = list(WorldMaker(seed * WORLDS_PER_SEED + number, LOW_SHAPE).steps())
         with Oracle(256, f"-Dstuck.millis={STUCK_MILLIS}") as oracle:
             theirs = answers_of_kafka(steps, oracle)
         ours = answers_of_kustos(steps)
         for index, (mine, their) in enumerate(zip(ours, theirs, strict=False)):
             is_failure = their in {STUCK, "ERROR\tStringIndexOutOfBoundsException"}
-            failed += is_failure
             said += not is_failure
             assert is_failure or mine == their, f"world low-{seed}-{number}, question {index}"
-    assert said > 100
-    assert failed > 0
+        number += 1
+    assert said >= SAID_MIN
 
 
 def test_kafka_itself_fails_on_names_below_the_asterisk() -> None:
