@@ -30,8 +30,8 @@ MUTANTS = [
     Mutant(
         "a DENY implies",
         "cells",
-        "operation: written_mask(operation) << _DENY_SHIFT",
-        "operation: _allow_mask(operation) << _DENY_SHIFT",
+        "operation: written_mask(operation) << DENY_SHIFT",
+        "operation: _allow_mask(operation) << DENY_SHIFT",
     ),
     Mutant("ALL is an operation like others", "cells", "return EVERY_ALLOW if operation is", "return 4 if operation is"),
     Mutant("hosts are ignored", "cells", "return mask if entry.host == WILDCARD else mask | HOSTED", "return mask"),

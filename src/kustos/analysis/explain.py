@@ -28,7 +28,7 @@ from kustos.analysis.regions import Probe
 from kustos.analysis.rules import ACLS_ALONE, Rules
 from kustos.authorizer import Decision, RuleKind, StandardAuthorizer
 from kustos.authorizer.cells import DECIDES, binding_mask
-from kustos.authorizer.index import visit_order
+from kustos.authorizer.joints import visit_order
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ Theory of operation.
    third layer, all patterns of the type, tells), it is everything.
 7. CLUSTER has one name, `kafka-cluster`: nobody can ask about another.
 8. `walk` visits every class of a *zone* of names once, for several sets at a time, a stack of enclosing
-   prefixes in hand; a class costs what its own rows cost. `name_sets` folds the classes of one value into
+   prefixes in hand; a class costs what its own rows cost. `turns_of` folds the classes of one value into
    a set of names in its one form, while walking.
 9. A decision can only differ between two sets where a changed entry's pattern speaks of the name, or
    where the rules changed: `diff` walks only there. And a principal can only differ from everyone else
@@ -34,16 +34,14 @@ from kustos.acl import CLUSTER_NAME, EVERY_PRINCIPAL, WILDCARD, AclBinding, Reso
 from kustos.analysis.by_host import ByHost, constant, summed
 from kustos.analysis.errors import AnalysisError
 from kustos.analysis.layers import COVERED, Layer, Row
-from kustos.analysis.name_sets import EVERY_NAME, NameSet, Site, Zone
+from kustos.analysis.name_sets import EVERY_NAME, Site, Zone
 from kustos.analysis.rules import ACLS_ALONE, Rules
-from kustos.authorizer.cells import DENIES, EVERY_ALLOW
+from kustos.authorizer.cells import DENY_SHIFT, EVERY_ALLOW
 
 RESOURCE_TYPES: Final = tuple(
     kind for kind in ResourceType if kind not in {ResourceType.UNKNOWN, ResourceType.ANY}
 )
 """The types that a question can be about."""
-
-DENY_SHIFT: Final = min(DENIES.values()).bit_length() - 1
 
 EVERYTHING: Final = constant(EVERY_ALLOW)
 NOTHING: Final = constant(0)
@@ -194,11 +192,6 @@ def turns_of(classes: Iterable[Class], key_of: Callable[[Values], Key | None]) -
                 if turned is not None:
                     turns.setdefault(turned, []).append(site)
     return turns
-
-
-def name_sets(classes: Iterable[Class], key_of: Callable[[Values], Key | None]) -> dict[Key, NameSet]:
-    """Return, for each key but None, the names whose decisions have it."""
-    return {key: NameSet(tuple(sorted(turns))) for key, turns in turns_of(classes, key_of).items()}
 
 
 class AclSet:

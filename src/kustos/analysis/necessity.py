@@ -14,16 +14,13 @@ below them; for everyone else the sites of `User:*`; with default-allow every si
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from kustos.acl import CLUSTER_NAME, EVERY_PRINCIPAL, WILDCARD, AclBinding, PatternType, ResourceType
 from kustos.analysis.by_host import host_pattern
 from kustos.analysis.entry_books import ROOT, WHOLE, Book, Entry, entries_by_host
 from kustos.analysis.name_sets import Site
 from kustos.analysis.rules import ACLS_ALONE, Rules
-from kustos.authorizer.cells import DENIES, EVERY_ALLOW, binding_mask
-
-_DENY_SHIFT: Final = min(DENIES.values()).bit_length() - 1
+from kustos.authorizer.cells import DENY_SHIFT, EVERY_ALLOW, binding_mask
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +64,7 @@ class _Weighing:
     def _enter(self, number: int, binding: AclBinding) -> None:
         resource_type, principal = binding.pattern.resource_type, binding.entry.principal
         mask, host = binding_mask(binding), host_pattern(binding.entry.host)
-        allows, denies = mask & EVERY_ALLOW, mask >> _DENY_SHIFT & EVERY_ALLOW
+        allows, denies = mask & EVERY_ALLOW, mask >> DENY_SHIFT & EVERY_ALLOW
         entry = Entry(number, allows, denies, host.pieces, host.zoned)
         self._coverage.setdefault(resource_type, Book()).add(binding, entry)
         if (allows or denies) and not host.speaks_of_nobody and ":" in principal:

@@ -40,6 +40,3 @@ class PrincipalSet:
     def to_json(self) -> dict[str, Any]:
         """Return `{"in": [...]}` or `{"except": [...]}`."""
         return {"except" if self.is_everyone_but else "in": list(self.names)}
-
-
-EVERYONE: Final = PrincipalSet((), is_everyone_but=True)

@@ -6,20 +6,19 @@ one resource type. A row holds one bit an operation; it is the sum of a node's m
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from itertools import chain
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from kustos.acl import AclBinding, ResourceType
+from kustos.acl import ResourceType
 from kustos.authorizer.bulk_names import NameClasses
-from kustos.authorizer.cells import EVERY_ALLOW, HOSTED, binding_mask, bindings_at
+from kustos.authorizer.cells import DENY_SHIFT, EVERY_ALLOW, HOSTED, PatternCell, binding_mask
 from kustos.authorizer.index import AclIndex, Node
 from kustos.authorizer.standard import StandardAuthorizer
 
 Bits = npt.NDArray[np.uint16]
-
-DENY_SHIFT: Final = EVERY_ALLOW.bit_length()
 
 TABLE_BYTES_MAX: Final = 1 << 28
 """Bytes of rows kept at once; askers beyond that are asked about one by one."""
@@ -28,19 +27,12 @@ EVERYBODY_MAX: Final = 256
 """Kinds of hosts, times resource types, for which what is said of `User:*` is kept."""
 
 
-class _Cell(Protocol):
-    """What is read of a cell."""
-
-    @property
-    def bindings(self) -> tuple[AclBinding, ...]: ...
-
-
-def _at(cell: _Cell, own_mask: int, host: str) -> int:
+def _at(cell: PatternCell, host: str) -> int:
     """Return the bits of a cell's own bindings that speak of a host."""
-    if not own_mask & HOSTED:
-        return own_mask
+    if not cell.own_mask & HOSTED:
+        return cell.own_mask
     bits = 0
-    for binding in bindings_at(cell.bindings, host):
+    for binding in cell.bindings_at(host):
         bits |= binding_mask(binding) & ~HOSTED
     return bits
 
@@ -52,12 +44,10 @@ def nodes_by_principal(index: AclIndex) -> Mapping[str, Mapping[ResourceType, No
 
 def hosts_of(node: Node) -> Iterator[str]:
     """Yield every host that a node names; none if it does not matter from where one asks."""
-    hosted: list[_Cell] = [cell for cell in node.literals.values() if cell.mask & HOSTED]
-    hosted += [prefix for prefix in node.prefixes.by_name.values() if prefix.own_mask & HOSTED]
-    if node.wildcard is not None and node.wildcard.mask & HOSTED:
-        hosted.append(node.wildcard)
-    for cell in hosted:
-        yield from (binding.entry.host for binding in cell.bindings)
+    wildcards = () if node.wildcard is None else (node.wildcard,)
+    for cell in chain(node.literals.values(), node.prefixes.by_name.values(), wildcards):
+        if cell.own_mask & HOSTED:
+            yield from (binding.entry.host for binding in cell.bindings)
 
 
 _Said = tuple[Any, Any, Any]
@@ -68,18 +58,18 @@ def _said(node: Node, host: str, names: NameClasses) -> list[_Said]:
     """Return what a node says to a host."""
     said: list[_Said] = []
     if node.wildcard is not None:
-        mask = _at(node.wildcard, node.wildcard.mask, host)
+        mask = _at(node.wildcard, host)
         said.append((names.in_wildcard, mask & EVERY_ALLOW, mask >> DENY_SHIFT))
     for name, prefix in node.prefixes.by_name.items():
         if name in names.ranges:
-            mask = _at(prefix, prefix.own_mask, host)
+            mask = _at(prefix, host)
             said.append((slice(*names.ranges[name]), mask & EVERY_ALLOW, mask >> DENY_SHIFT))
     known = names.literals
     literals = [(known[name], cell) for name, cell in node.literals.items() if name in known]
     if literals:
         masks = np.array([cell.mask for _, cell in literals], np.uint32)
         for hosted in np.flatnonzero(masks & HOSTED).tolist():
-            masks[hosted] = _at(literals[hosted][1], HOSTED, host)
+            masks[hosted] = _at(literals[hosted][1], host)
         allows, denies = masks.astype(np.uint16) & EVERY_ALLOW, (masks >> DENY_SHIFT).astype(np.uint16)
         said.append(([number for number, _ in literals], allows, denies))
     return said

@@ -13,7 +13,7 @@ Source: `StandardAuthorizerData.findResult` of Kafka 4.4.0.
 from bisect import bisect_left
 from typing import Final
 
-from kustos.acl import WILDCARD, AclBinding, AclOperation, AclPermissionType, PatternType, host_matches
+from kustos.acl import WILDCARD, AclBinding, AclOperation, AclPermissionType, PatternType
 from kustos.authorizer.errors import DuplicateAclError
 from kustos.authorizer.host_views import HostViews
 from kustos.authorizer.spi import AuthorizationResult, Decision, Rule, RuleKind
@@ -21,16 +21,18 @@ from kustos.authorizer.spi import AuthorizationResult, Decision, Rule, RuleKind
 _OPERATIONS: Final[list[AclOperation]] = [
     operation for operation in AclOperation if operation not in {AclOperation.UNKNOWN, AclOperation.ANY}
 ]
-_DENY_SHIFT: Final = len(_OPERATIONS)
-EVERY_ALLOW: Final = (1 << _DENY_SHIFT) - 1
-HOSTED: Final = 1 << 2 * _DENY_SHIFT
+DENY_SHIFT: Final = len(_OPERATIONS)
+"""By how many bits those that deny lie above those that allow."""
+
+EVERY_ALLOW: Final = (1 << DENY_SHIFT) - 1
+HOSTED: Final = 1 << 2 * DENY_SHIFT
 
 ALLOWS: Final[dict[AclOperation, int]] = {
     operation: 1 << position for position, operation in enumerate(_OPERATIONS)
 }
 """Which bit of a mask says that an operation is allowed; an operation without one cannot be asked about."""
 
-DENIES: Final[dict[AclOperation, int]] = {operation: bit << _DENY_SHIFT for operation, bit in ALLOWS.items()}
+DENIES: Final[dict[AclOperation, int]] = {operation: bit << DENY_SHIFT for operation, bit in ALLOWS.items()}
 """Which bit of a mask says that an operation is denied."""
 
 DECIDES: Final[dict[AclOperation, int]] = {
@@ -61,7 +63,7 @@ def _allow_mask(operation: AclOperation) -> int:
 
 
 _ALLOW_MASKS: Final = {operation: _allow_mask(operation) for operation in AclOperation}
-_DENY_MASKS: Final = {operation: written_mask(operation) << _DENY_SHIFT for operation in AclOperation}
+_DENY_MASKS: Final = {operation: written_mask(operation) << DENY_SHIFT for operation in AclOperation}
 
 
 def binding_mask(binding: AclBinding) -> int:
@@ -104,11 +106,6 @@ def decision_of(binding: AclBinding) -> Decision:
     allows = binding.entry.permission_type is AclPermissionType.ALLOW
     result = AuthorizationResult.ALLOWED if allows else AuthorizationResult.DENIED
     return Decision(result, Rule(RuleKind.MATCHING_ACL, binding))
-
-
-def bindings_at(bindings: tuple[AclBinding, ...], host: str) -> tuple[AclBinding, ...]:
-    """Return those bindings that speak of a client host."""
-    return tuple([binding for binding in bindings if host_matches(binding.entry.host, host)])
 
 
 class Cell:

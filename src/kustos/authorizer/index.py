@@ -17,11 +17,9 @@ from kustos.acl import EVERY_PRINCIPAL, WILDCARD, AclBinding, AclOperation, Patt
 from kustos.authorizer.cells import HOSTED, NOTHING, Cell, PatternCell
 from kustos.authorizer.coverage import Coverage
 from kustos.authorizer.errors import InvalidAclError
-from kustos.authorizer.joints import joined, visit_order
+from kustos.authorizer.joints import joined
 from kustos.authorizer.prefixes import PrefixCell, PrefixTable
 from kustos.authorizer.spi import Decision
-
-__all__ = ["AclIndex", "Node", "visit_order"]
 
 
 class Node:

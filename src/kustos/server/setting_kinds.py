@@ -51,11 +51,6 @@ class Setting(Generic[T]):
     per_mechanism: bool = False
     """Whether `<mechanism>.` in small letters may stand before it, after the listener."""
 
-    @property
-    def is_kafkas(self) -> bool:
-        """Whether Kafka has a setting of this name and meaning."""
-        return not self.name.startswith("kustos.")
-
 
 def whole_number(lowest: int, highest: int, unit: str = "") -> Kind[int]:
     """Return the kind of whole numbers within these bounds, both of which belong."""
