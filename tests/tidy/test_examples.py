@@ -29,3 +29,8 @@ def test_the_front_door_opens_on_every_name_it_lists() -> None:
     assert {name: getattr(kustos, name).__name__ for name in kustos.__all__ if name != "__version__"} == {
         name: name for name in kustos.__all__ if name != "__version__"
     }
+
+
+def test_a_program_that_decides_loads_no_message_codecs() -> None:
+    program = "import sys, kustos.authorizer; sys.exit('kio' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

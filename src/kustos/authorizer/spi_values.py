@@ -2,12 +2,20 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Final, Self
-
-from kio.schema.errors import ErrorCode
+from typing import TYPE_CHECKING, Final, Self
 
 from kustos.acl import AclBinding
 from kustos.authorizer.spi import AuthorizerError
+
+if TYPE_CHECKING:
+    from kio.schema.errors import ErrorCode
+
+
+def error_codes() -> "type[ErrorCode]":
+    """Return Kafka's error codes, loaded with the first error: kio takes longer than this whole room."""
+    from kio.schema.errors import ErrorCode
+
+    return ErrorCode
 
 
 class KafkaApiError(AuthorizerError):
@@ -17,17 +25,18 @@ class KafkaApiError(AuthorizerError):
     so that what nobody foresaw is told to nobody. Raises ValueError for NONE.
     """
 
-    def __init__(self, code: ErrorCode, message: str | None = None) -> None:
-        if code is ErrorCode.none:
+    def __init__(self, code: "ErrorCode", message: str | None = None) -> None:
+        codes = error_codes()
+        if code is codes.none:
             raise ValueError("`none` is no error, name the code that clients shall see")
         super().__init__(message or code.name)
         self.code: Final = code
-        self.message: Final = None if code is ErrorCode.unknown_server_error else message
+        self.message: Final = None if code is codes.unknown_server_error else message
 
     @classmethod
     def of(cls, error: BaseException) -> "KafkaApiError":
         """Return what clients are told of any error: itself, or UNKNOWN_SERVER_ERROR."""
-        return error if isinstance(error, KafkaApiError) else cls(ErrorCode.unknown_server_error)
+        return error if isinstance(error, KafkaApiError) else cls(error_codes().unknown_server_error)
 
 
 @dataclass(frozen=True, slots=True)

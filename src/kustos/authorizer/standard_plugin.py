@@ -9,8 +9,6 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Final, Protocol, TypeVar
 
-from kio.schema.errors import ErrorCode
-
 from kustos.acl import AclBinding, AclBindingFilter, AclOperation, ResourceType
 from kustos.authorizer.metrics import AuthorizerMetrics
 from kustos.authorizer.plugin import Authorizer
@@ -21,6 +19,7 @@ from kustos.authorizer.spi_values import (
     AuthorizerServerInfo,
     Endpoint,
     KafkaApiError,
+    error_codes,
 )
 from kustos.authorizer.standard import StandardAuthorizer, parse_super_users
 
@@ -159,7 +158,9 @@ class StandardAuthorizerPlugin(Authorizer):
 
     def _mutator_or_raise(self) -> AclMutator:
         if self.mutator is None:
-            raise KafkaApiError(ErrorCode.not_controller, "The current node is not the active controller.")
+            raise KafkaApiError(
+                error_codes().not_controller, "The current node is not the active controller."
+            )
         return self.mutator
 
     def acls(self, acl_filter: AclBindingFilter) -> Iterable[AclBinding]:
@@ -175,13 +176,13 @@ class StandardAuthorizerPlugin(Authorizer):
         """Tell those who still wait for the ACLs that they will not come."""
         if not self._loaded.done():
             closed = "The authorizer was closed before the initial load could complete."
-            self._loaded.set_exception(KafkaApiError(ErrorCode.request_timed_out, closed))
+            self._loaded.set_exception(KafkaApiError(error_codes().request_timed_out, closed))
 
 
 def _counted(results: Sequence[Result], items: Sequence[object]) -> list[Result]:
     if len(results) != len(items):
         raise KafkaApiError(
-            ErrorCode.unknown_server_error,
+            error_codes().unknown_server_error,
             f"Invalid size of result set from controller. Expected {len(items)}; got {len(results)}",
         )
     return list(results)
