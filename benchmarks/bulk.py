@@ -16,7 +16,6 @@ import time
 from collections.abc import Callable
 from itertools import accumulate
 from pathlib import Path
-from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
@@ -99,11 +98,7 @@ CASES: dict[str, tuple[Callable[[int], pa.Table], float, bool]] = {
 
 
 def loaded() -> StandardAuthorizer:
-    authorizer = StandardAuthorizer()
-    bindings = zipf(random.Random(2026), ACLS).bindings
-    authorizer.load_snapshot((UUID(int=number), binding) for number, binding in enumerate(bindings))
-    authorizer.complete_initial_load()
-    return authorizer
+    return StandardAuthorizer.of(zipf(random.Random(2026), ACLS).bindings)
 
 
 def check(authorizer: StandardAuthorizer, table: pa.Table, answers: pa.Table) -> None:

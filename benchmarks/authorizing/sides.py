@@ -83,9 +83,7 @@ class Ours:
     def __init__(self, load: Load) -> None:
         self._questions = load.questions
         self._bindings = load.bindings
-        self.authorizer = StandardAuthorizer()
-        self.authorizer.load_snapshot((UUID(int=n), binding) for n, binding in enumerate(load.bindings))
-        self.authorizer.complete_initial_load()
+        self.authorizer = StandardAuthorizer.of(load.bindings)
         self._one_of: dict[str, tuple[UUID, AclBinding]] = {}
 
     def cold(self) -> Timed:

@@ -1,7 +1,6 @@
 """Kafka's audit log: our line and level are those that its own authorizer prints."""
 
 from collections.abc import Iterator
-from uuid import UUID
 
 import pytest
 from kio.schema.index import api_key_map
@@ -55,10 +54,9 @@ def oracle() -> Iterator[Oracle]:
 
 @pytest.fixture(scope="module")
 def authorizer() -> StandardAuthorizer:
-    made = StandardAuthorizer(super_users=frozenset({"User:root"}), allow_everyone_if_no_acl_found=True)
-    made.load_snapshot((UUID(int=number), binding) for number, binding in enumerate(BINDINGS))
-    made.complete_initial_load()
-    return made
+    return StandardAuthorizer.of(
+        BINDINGS, super_users=frozenset({"User:root"}), allow_everyone_if_no_acl_found=True
+    )
 
 
 Question = tuple[AuthorizableRequestContext, Action]

@@ -6,7 +6,6 @@ address at, before and after each end of a range, each principal and one whom no
 
 from collections.abc import Iterable, Iterator
 from itertools import product
-from uuid import UUID
 
 from hypothesis import strategies as st
 
@@ -107,14 +106,11 @@ probes = cluster_probes | st.builds(
 
 
 def authorizer_of(acls: Iterable[AclBinding], rules: Rules) -> StandardAuthorizer:
-    authorizer = StandardAuthorizer(
+    return StandardAuthorizer.of(
+        dict.fromkeys(acls),
         super_users=rules.super_users,
         allow_everyone_if_no_acl_found=rules.allow_everyone_if_no_acl_found,
     )
-    unique = dict.fromkeys(acls)
-    authorizer.load_snapshot((UUID(int=number), acl) for number, acl in enumerate(unique))
-    authorizer.complete_initial_load()
-    return authorizer
 
 
 def ask(authorizer: StandardAuthorizer, probe: Probe) -> bool:

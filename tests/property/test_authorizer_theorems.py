@@ -49,12 +49,9 @@ Question = tuple[str, str, AclOperation, ResourceType, str]
 
 
 def authorizer_of(acls: Sequence[AclBinding], *, default_allow: bool = False) -> StandardAuthorizer:
-    authorizer = StandardAuthorizer(
-        super_users=frozenset({"User:root"}), allow_everyone_if_no_acl_found=default_allow
+    return StandardAuthorizer.of(
+        acls, super_users=frozenset({"User:root"}), allow_everyone_if_no_acl_found=default_allow
     )
-    authorizer.load_snapshot((UUID(int=number), acl) for number, acl in enumerate(acls))
-    authorizer.complete_initial_load()
-    return authorizer
 
 
 def ask(authorizer: StandardAuthorizer, question: Question) -> Decision:

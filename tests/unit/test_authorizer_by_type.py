@@ -113,9 +113,7 @@ def test_the_default_decides_as_specified(number: int) -> None:
 )
 def test_both_ways_decide_as_specified(bindings: list[AclBinding], expected: bool) -> None:
     assert answers(SpecAuthorizer(bindings)) == (expected, expected)
-    authorizer = StandardAuthorizer()
-    authorizer.load_snapshot((UUID(int=number), binding) for number, binding in enumerate(bindings))
-    authorizer.complete_initial_load()
+    authorizer = StandardAuthorizer.of(bindings)
     assert authorizer.authorize_by_resource_type(CONTEXT, READ, TOPIC).allowed is expected
 
 

@@ -11,7 +11,6 @@ the default then is to allow (`allow.everyone.if.no.acl.found`, where no ACL at 
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from uuid import UUID
 
 from kustos.acl import (
     EVERY_PRINCIPAL,
@@ -129,11 +128,11 @@ def names(pattern: ResourcePattern, probe: Probe) -> bool:
 
 
 def _decide(naming: Iterable[AclBinding], probe: Probe, rules: Rules) -> Decision:
-    authorizer = StandardAuthorizer(
-        super_users=rules.super_users, allow_everyone_if_no_acl_found=rules.allow_everyone_if_no_acl_found
+    authorizer = StandardAuthorizer.of(
+        naming,
+        super_users=rules.super_users,
+        allow_everyone_if_no_acl_found=rules.allow_everyone_if_no_acl_found,
     )
-    authorizer.load_snapshot((UUID(int=number), binding) for number, binding in enumerate(naming))
-    authorizer.complete_initial_load()
     session = authorizer.session(KafkaPrincipal.parse(probe.principal), probe.host)
     return session.decide(probe.operation, probe.resource_type, probe.name)
 

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final
-from uuid import UUID
 
 from kustos.acl import EVERY_PRINCIPAL, AclBinding, KafkaPrincipal
 from kustos.analysis.by_host import ByHost, combined
@@ -146,17 +145,13 @@ def _example(acls: AclSet, statement: Statement, region: Region) -> CounterExamp
     is_named = (
         acls.coverage(resource_type).speaks_of(site) if acls.rules.allow_everyone_if_no_acl_found else True
     )
-    authorizer = StandardAuthorizer(
-        super_users=acls.rules.super_users, allow_everyone_if_no_acl_found=not is_named
-    )
     # nobody else's ACLs have a say, but to take the default away
     speaking = (*acls.of(resource_type, probe.principal), *acls.of(resource_type, EVERY_PRINCIPAL))
-    authorizer.load_snapshot(
-        (UUID(int=number), binding)
-        for number, binding in enumerate(speaking)
-        if Layer.of([binding]).speaks_of(site)
+    authorizer = StandardAuthorizer.of(
+        (binding for binding in speaking if Layer.of([binding]).speaks_of(site)),
+        super_users=acls.rules.super_users,
+        allow_everyone_if_no_acl_found=not is_named,
     )
-    authorizer.complete_initial_load()
     session = authorizer.session(KafkaPrincipal.parse(probe.principal), probe.host)
     decision = session.decide(probe.operation, resource_type, probe.name)
     assert decision.allowed is (statement.kind is StatementKind.NEVER), (

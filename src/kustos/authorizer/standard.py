@@ -12,7 +12,7 @@ authorizer in the tests states them as plainly as possible):
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
+from typing import Final, Self
 from uuid import UUID
 
 from kustos.acl import (
@@ -81,6 +81,23 @@ class StandardAuthorizer:
         # ids as integers: a UUID weighs twice as much and hashes in Python
         self._bindings = no_bindings()
         self._sessions: dict[tuple[str, str, str], AuthorizerSession] = {}
+
+    @classmethod
+    def of(
+        cls,
+        bindings: Iterable[AclBinding],
+        *,
+        super_users: frozenset[str] = frozenset(),
+        allow_everyone_if_no_acl_found: bool = False,
+    ) -> Self:
+        """Return an authorizer that holds these ACLs, their ids counted from 0, and answers at once.
+
+        Raises what `load_snapshot` raises.
+        """
+        made = cls(super_users=super_users, allow_everyone_if_no_acl_found=allow_everyone_if_no_acl_found)
+        made.load_snapshot((UUID(int=number), binding) for number, binding in enumerate(bindings))
+        made.complete_initial_load()
+        return made
 
     def reconfigure(self, *, super_users: frozenset[str], allow_everyone_if_no_acl_found: bool) -> None:
         """Put other super users and another default in force at once; the ACLs stay."""

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
-from uuid import UUID
 
 from kustos.authorizer import Decision, StandardAuthorizer
 from kustos.authorizer.questions import Fault, Questioner
@@ -60,9 +59,9 @@ def load_authorizer(
 ) -> StandardAuthorizer:
     """Return an authorizer with the ACLs of a file; raise what reading raises, with nothing decided."""
     bindings = read_acl_file(acls, form).bindings
-    authorizer = StandardAuthorizer(super_users=super_users, allow_everyone_if_no_acl_found=allow_everyone)
-    authorizer.load_snapshot((UUID(int=number), binding) for number, binding in enumerate(bindings))
-    authorizer.complete_initial_load()
+    authorizer = StandardAuthorizer.of(
+        bindings, super_users=super_users, allow_everyone_if_no_acl_found=allow_everyone
+    )
     # what was loaded stays to the end: the collector need not look at it again and again
     gc.freeze()
     gc.set_threshold(COLLECTED_AFTER)

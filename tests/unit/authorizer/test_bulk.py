@@ -35,10 +35,7 @@ def binding(principal: str = "User:alice", host: str = "*", name: str = "orders"
 
 
 def authorizer_of(*bindings: AclBinding) -> StandardAuthorizer:
-    authorizer = StandardAuthorizer(super_users=frozenset({"User:root"}))
-    authorizer.load_snapshot((UUID(int=number), acl) for number, acl in enumerate(bindings))
-    authorizer.complete_initial_load()
-    return authorizer
+    return StandardAuthorizer.of(bindings, super_users=frozenset({"User:root"}))
 
 
 def table_of(*rows: tuple[str | None, ...], times: int = ROWS) -> pa.Table:

@@ -1,7 +1,5 @@
 """Legacy ACLs and today's bindings: the same meaning on both sides, or a refusal."""
 
-from uuid import UUID
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -111,8 +109,6 @@ def test_converted_acls_decide_as_they_did(
 ) -> None:
     legacy = SimpleAclAuthorizer(MemoryAclStore(tree))
     legacy.configure({"allow.everyone.if.no.acl.found": everyone})
-    today = StandardAuthorizer(allow_everyone_if_no_acl_found=everyone)
-    today.load_snapshot((UUID(int=number), each) for number, each in enumerate(all_bindings_of(tree)))
-    today.complete_initial_load()
+    today = StandardAuthorizer.of(all_bindings_of(tree), allow_everyone_if_no_acl_found=everyone)
     asked = legacy.authorize(Session(principal, host), operation, Resource(ResourceType.TOPIC, name))
     assert asked is today.session(principal, host).decide(operation, ResourceType.TOPIC, name).allowed
