@@ -146,12 +146,9 @@ def renew_token(
     image: MetadataImage, asked: TokenRenewal, rules: TokenRules, find: TokenFinder, now_ms: int
 ) -> ControlResult[TokenChangeResult]:
     """Return the record of a token that lives on; it may also come to live shorter."""
-    secret = _usable(image, asked.caller, rules)
-    if isinstance(secret, ApiError):
-        return _unchanged(secret)
-    token = find(image, asked.hmac)
-    if token is None:
-        return _unchanged(ApiError(ErrorCode.delegation_token_not_found))
+    token = _named(image, asked, rules, find)
+    if isinstance(token, ApiError):
+        return _unchanged(token)
     if is_expired(token, now_ms):
         return _unchanged(ApiError(ErrorCode.delegation_token_expired))
     if not _may_change(token, asked.caller):
@@ -163,12 +160,9 @@ def expire_token(
     image: MetadataImage, asked: TokenExpiry, rules: TokenRules, find: TokenFinder, now_ms: int
 ) -> ControlResult[TokenChangeResult]:
     """Return the record of a token that ends; at once also where it has expired already."""
-    secret = _usable(image, asked.caller, rules)
-    if isinstance(secret, ApiError):
-        return _unchanged(secret)
-    token = find(image, asked.hmac)
-    if token is None:
-        return _unchanged(ApiError(ErrorCode.delegation_token_not_found))
+    token = _named(image, asked, rules, find)
+    if isinstance(token, ApiError):
+        return _unchanged(token)
     if not _may_change(token, asked.caller):
         return _unchanged(ApiError(ErrorCode.delegation_token_owner_mismatch))
     if asked.period_ms < 0:
@@ -224,6 +218,16 @@ def _usable(image: MetadataImage, caller: KafkaPrincipal, rules: TokenRules) -> 
     if image.metadata_version < DELEGATION_TOKEN_LEVEL:
         return ApiError(ErrorCode.unsupported_version)
     return rules.secret
+
+
+def _named(
+    image: MetadataImage, asked: TokenRenewal | TokenExpiry, rules: TokenRules, find: TokenFinder
+) -> DelegationTokenRecord | ApiError:
+    """Return the token that a change is about, or why there is none to change."""
+    secret = _usable(image, asked.caller, rules)
+    if isinstance(secret, ApiError):
+        return secret
+    return find(image, asked.hmac) or ApiError(ErrorCode.delegation_token_not_found)
 
 
 def _may_change(token: DelegationTokenRecord, caller: KafkaPrincipal) -> bool:
