@@ -3,9 +3,10 @@
 from typing import Any
 
 from kustos.acl import AclBinding
+from kustos.acl.forms import texts_of
 from kustos.analysis.explain import Explanation, NearMiss
 from kustos.authorizer import RuleKind
-from kustos.cli.acls.rendering import binding_document, resource_text
+from kustos.cli.acls.rendering import resource_text
 from kustos.cli.output import OutputFormat, print_json, print_lines, print_table
 
 
@@ -104,20 +105,20 @@ def explanation_document(explanation: Explanation) -> dict[str, Any]:
         "result": explanation.decision.result.value,
         "rule": {
             "kind": rule.kind.value,
-            "acl": binding_document(rule.binding) if rule.binding is not None else None,
+            "acl": texts_of(rule.binding) if rule.binding is not None else None,
         },
-        "matching": [binding_document(binding) for binding in explanation.matching],
-        "overruled": [binding_document(each.binding) for each in explanation.overruled],
-        "overruled_by": [binding_document(binding) for binding in by],
+        "matching": [texts_of(binding) for binding in explanation.matching],
+        "overruled": [texts_of(each.binding) for each in explanation.overruled],
+        "overruled_by": [texts_of(binding) for binding in by],
         "unmatched": [
-            {"differs_in": _differences(miss), "acl": binding_document(miss.binding)}
+            {"differs_in": _differences(miss), "acl": texts_of(miss.binding)}
             for miss in explanation.near_misses
         ],
         "change": None
         if change is None
         else {
             "edits": change.size,
-            "remove": [binding_document(binding) for binding in change.remove],
-            "add": binding_document(change.add) if change.add is not None else None,
+            "remove": [texts_of(binding) for binding in change.remove],
+            "add": texts_of(change.add) if change.add is not None else None,
         },
     }

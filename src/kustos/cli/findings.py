@@ -9,10 +9,10 @@ from typing import Any
 from urllib.parse import quote
 
 from kustos.acl import ResourceType
+from kustos.acl.forms import texts_of
 from kustos.analysis.lint import Finding, Listing, Severity, sarif_of
 from kustos.analysis.lint.findings import acl_text
 from kustos.cli.acl_sources import STANDARD_INPUT, AclListing, read_text
-from kustos.cli.acls.rendering import binding_document
 from kustos.cli.output import OutputFormat, counted, print_json, print_lines, print_paragraph
 from kustos.runtime import FileSystemStorage
 
@@ -64,11 +64,11 @@ def _document(found: Sequence[Finding], listing: AclListing) -> dict[str, Any]:
             {
                 **finding.to_json(),
                 "line": listing.located[finding.number].line or None,
-                "acl": binding_document(listing.located[finding.number].binding),
+                "acl": texts_of(listing.located[finding.number].binding),
                 "related": [
                     {
                         "line": listing.located[number].line or None,
-                        "acl": binding_document(listing.located[number].binding),
+                        "acl": texts_of(listing.located[number].binding),
                     }
                     for number in finding.related
                 ],

@@ -1,8 +1,9 @@
 """How the result of `minimize` looks."""
 
 from kustos.acl import AclBinding
+from kustos.acl.forms import texts_of
 from kustos.analysis import Minimized
-from kustos.cli.acls.rendering import binding_document, resource_text
+from kustos.cli.acls.rendering import resource_text
 from kustos.cli.output import OutputFormat, counted, print_json, print_lines, print_table
 
 
@@ -13,8 +14,8 @@ def print_minimized(found: Minimized, given: int, target: str | None, output: Ou
             {
                 "given": given,
                 "left": len(found.bindings),
-                "removed": [binding_document(binding) for binding in found.removed],
-                "added": [binding_document(binding) for binding in found.added],
+                "removed": [texts_of(binding) for binding in found.removed],
+                "added": [texts_of(binding) for binding in found.added],
                 "target": target,
             }
         )

@@ -32,8 +32,14 @@ _Enum = TypeVar("_Enum", AclOperation, AclPermissionType, PatternType, ResourceT
 
 def fields_of(binding: AclBinding) -> dict[str, str]:
     """Return the seven texts of an ACL; raise `AclFormatError` for one that could not be read back."""
+    entry = binding.entry
+    check_texts(None, binding.pattern.name, entry.principal, entry.host)
+    return texts_of(binding)
+
+
+def texts_of(binding: AclBinding) -> dict[str, str]:
+    """Return the seven texts of an ACL as they are, also of one that no file could hold."""
     pattern, entry = binding.pattern, binding.entry
-    check_texts(None, pattern.name, entry.principal, entry.host)
     return {
         "resource_type": pattern.resource_type.name,
         "resource_name": pattern.name,

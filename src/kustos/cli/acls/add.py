@@ -59,8 +59,9 @@ def add(
     An ACL that exists already is left as it is. The same arguments as kafka-acls make the same ACLs.
     """
     from kustos.acl import PatternType
+    from kustos.acl.forms import texts_of
     from kustos.cli.acls.mapping import EntryArguments, ResourceArguments, bindings_to_add
-    from kustos.cli.acls.rendering import binding_document, print_bindings
+    from kustos.cli.acls.rendering import print_bindings
     from kustos.cli.failures import failure_of_items
     from kustos.cli.output import print_json
     from kustos.cli.session import ask_cluster
@@ -91,7 +92,7 @@ def add(
     )
     added = [binding for binding, error in zip(bindings, outcomes, strict=True) if error is None]
     if output is OutputFormat.JSON:
-        print_json({"added": [binding_document(binding) for binding in added]})
+        print_json({"added": [texts_of(binding) for binding in added]})
     elif added:
         print_bindings(added)
     failure = failure_of_items("adding ACLs", outcomes)

@@ -51,8 +51,9 @@ def list_acls(
     `--resource-pattern-type match` for all that govern it, wildcards and prefixes too.
     """
     from kustos.acl import AclBinding, KafkaPrincipal, PatternType
+    from kustos.acl.forms import texts_of
     from kustos.cli.acls.mapping import ResourceArguments, filters_to_list, sorted_bindings
-    from kustos.cli.acls.rendering import binding_document, print_bindings
+    from kustos.cli.acls.rendering import print_bindings
     from kustos.cli.output import print_json
     from kustos.cli.session import ask_cluster
     from kustos.client.admin import AdminClient
@@ -75,6 +76,6 @@ def list_acls(
     found = ask_cluster(bootstrap_server, command_config, describe, "listing ACLs")
     bindings = sorted_bindings(b for b in found if not principals or b.entry.principal in principals)
     if output is OutputFormat.JSON:
-        print_json({"acls": [binding_document(binding) for binding in bindings]})
+        print_json({"acls": [texts_of(binding) for binding in bindings]})
     else:
         print_bindings(bindings)

@@ -66,8 +66,9 @@ def remove(
     principal, where that tool removes every ACL of the resource.
     """
     from kustos.acl import PatternType
+    from kustos.acl.forms import texts_of
     from kustos.cli.acls.mapping import EntryArguments, ResourceArguments, filters_to_remove, sorted_bindings
-    from kustos.cli.acls.rendering import binding_document, filter_text, print_bindings
+    from kustos.cli.acls.rendering import filter_text, print_bindings
     from kustos.cli.confirm import confirm
     from kustos.cli.failures import failure_of_items
     from kustos.cli.output import print_json
@@ -101,7 +102,7 @@ def remove(
     )
     removed = sorted_bindings(binding for outcome in outcomes for binding in outcome.deleted)
     if output is OutputFormat.JSON:
-        print_json({"removed": [binding_document(binding) for binding in removed]})
+        print_json({"removed": [texts_of(binding) for binding in removed]})
     else:
         print_bindings(removed, empty="no ACL matched, nothing was removed")
     failure = failure_of_items("removing ACLs", [outcome.error for outcome in outcomes])

@@ -1,24 +1,9 @@
 """How ACLs look: to people as a table by resource, to programs as flat objects."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from kustos.acl import CLUSTER_NAME, AclBinding, AclBindingFilter, ResourceType
 from kustos.cli.output import print_lines, print_table
-
-
-def binding_document(binding: AclBinding) -> dict[str, Any]:
-    """Return a binding with Kafka's field names and enum names; `storage format --acls` reads it too."""
-    pattern, entry = binding.pattern, binding.entry
-    return {
-        "resource_type": pattern.resource_type.name,
-        "resource_name": pattern.name,
-        "pattern_type": pattern.pattern_type.name,
-        "principal": entry.principal,
-        "host": entry.host,
-        "operation": entry.operation.name,
-        "permission_type": entry.permission_type.name,
-    }
 
 
 def resource_text(binding: AclBinding) -> str:

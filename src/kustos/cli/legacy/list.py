@@ -1,7 +1,7 @@
 """`kustos legacy list`."""
 
-from kustos.cli.legacy.options import AclFile, Cluster, Group, Topic
-from kustos.cli.options import Output
+from kustos.cli.legacy.options import AclFile
+from kustos.cli.options import Cluster, Group, Output, Topic
 from kustos.cli.output import OutputFormat
 
 EXAMPLES = """

@@ -13,9 +13,6 @@ AclFile = Annotated[
         show_default=False,
     ),
 ]
-Topic = Annotated[list[str] | None, typer.Option("--topic", metavar="NAME", help="A topic, or * for all.")]
-Group = Annotated[list[str] | None, typer.Option("--group", metavar="NAME", help="A group, or * for all.")]
-Cluster = Annotated[bool, typer.Option("--cluster", help="The cluster itself.")]
 Operations = Annotated[
     list[str] | None,
     typer.Option("--operations", "--action", metavar="A,B", help="READ, WRITE, EDIT, DESCRIBE, ... [ALL]"),

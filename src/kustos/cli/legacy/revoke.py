@@ -6,16 +6,13 @@ import typer
 
 from kustos.cli.legacy.options import (
     AclFile,
-    Cluster,
     Consumer,
     DenyHosts,
     DenyPrincipals,
-    Group,
     Operations,
     Producer,
-    Topic,
 )
-from kustos.cli.options import Output
+from kustos.cli.options import Cluster, Group, Output, Topic
 from kustos.cli.output import OutputFormat
 
 RevokePrincipals = Annotated[
