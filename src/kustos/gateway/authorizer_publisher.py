@@ -11,6 +11,7 @@ from typing import Final, TypeVar
 import structlog
 
 from kustos.authorizer import AuthorizerError, StandardAuthorizerPlugin
+from kustos.authorizer.loading import collector_at_rest
 from kustos.authorizer.replacing import dismantle, prepared, put_in_force
 from kustos.metadata.errors import MetadataError
 from kustos.metadata.image import AclAdded, AclRemoved, MetadataDelta, MetadataImage
@@ -71,16 +72,12 @@ def _short_turns() -> Iterator[None]:
 @contextmanager
 def _undisturbed() -> Iterator[None]:
     """Keep the garbage collector away from what grows, and afterwards from what stays."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        with _short_turns():
+    with collector_at_rest(), _short_turns():
+        try:
             yield
-    finally:
-        # the collector would look at millions of objects in one breath, and find no garbage
-        gc.freeze()
-        if was_enabled:
-            gc.enable()
+        finally:
+            # before it wakes: it would look at millions of objects in one breath, and find no garbage
+            gc.freeze()
 
 
 class AuthorizerPublisher:
