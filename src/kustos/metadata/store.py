@@ -18,6 +18,8 @@ from kustos.metadata.control import (
     AclCreateResult,
     AclDeleteResult,
     ControlResult,
+    Copy,
+    CopyResult,
     ScramAlterResult,
     ScramDeletion,
     ScramUpsertion,
@@ -60,11 +62,27 @@ class AlterScram:
 
 
 @dataclass(frozen=True, slots=True)
+class CopySecrets:
+    """Keep credentials and delegation tokens as another cluster kept them."""
+
+    copies: tuple[Copy, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class SweepTokens:
     """Take expired delegation tokens away; the one result says whether there may be more."""
 
 
-StoreRequest = CreateAcls | DeleteAcls | AlterScram | TokenCreation | TokenRenewal | TokenExpiry | SweepTokens
+StoreRequest = (
+    CreateAcls
+    | DeleteAcls
+    | AlterScram
+    | CopySecrets
+    | TokenCreation
+    | TokenRenewal
+    | TokenExpiry
+    | SweepTokens
+)
 
 
 class PublishFailedError(MetadataError):
@@ -170,6 +188,10 @@ class MetadataStore:
         """Delete and set SCRAM credentials; return one result per user."""
         return self._one(AlterScram(tuple(deletions), tuple(upsertions)))
 
+    def copy_secrets(self, copies: Sequence[Copy]) -> list[CopyResult]:
+        """Keep credentials and tokens as another cluster kept them; return one result per copy, in order."""
+        return self._one(CopySecrets(tuple(copies)))
+
     def _one(self, request: StoreRequest) -> list[Any]:
         return list(self.append_many((request,))[0])
 
@@ -226,6 +248,8 @@ class MetadataStore:
                 return control.delete_acls(image, filters)
             case AlterScram(deletions, upsertions):
                 return control.alter_scram(image, deletions, upsertions)
+            case CopySecrets(copies):
+                return control.copy_secrets(image, copies)
             case SweepTokens():
                 return control.sweep_tokens(image, self._clock.wall_ms())
             case _:

@@ -11,6 +11,7 @@ from kustos.metadata.control.acls import (
     new_acl_error,
     texts_error,
 )
+from kustos.metadata.control.copies import Copy, CopyResult, ScramCopy, copy_error, copy_secrets
 from kustos.metadata.control.delegation_tokens import (
     MAX_RECORDS_PER_SWEEP,
     TokenChangeResult,
@@ -47,7 +48,10 @@ __all__ = [
     "AclDeleteResult",
     "ApiError",
     "ControlResult",
+    "Copy",
+    "CopyResult",
     "ScramAlterResult",
+    "ScramCopy",
     "ScramCredentialInfo",
     "ScramDeletion",
     "ScramDescribeResult",
@@ -62,6 +66,8 @@ __all__ = [
     "alter_scram",
     "codes_error",
     "concerns",
+    "copy_error",
+    "copy_secrets",
     "create_acls",
     "create_token",
     "delete_acls",
