@@ -4,6 +4,8 @@ from kustos.metadata.image.changes import (
     AclAdded,
     AclRemoved,
     Change,
+    ConfigRemoved,
+    ConfigSet,
     DelegationTokenRemoved,
     DelegationTokenSet,
     FeatureLevelSet,
@@ -12,7 +14,14 @@ from kustos.metadata.image.changes import (
     ScramCredentialRemoved,
     ScramCredentialSet,
 )
-from kustos.metadata.image.image import EMPTY_IMAGE, MetadataImage, ScramKey, acl_record, scram_record
+from kustos.metadata.image.image import (
+    EMPTY_IMAGE,
+    ConfigKey,
+    MetadataImage,
+    ScramKey,
+    acl_record,
+    scram_record,
+)
 from kustos.metadata.image.levels import records_at
 from kustos.metadata.image.replay import ImageBuilder, binding_of, image_of
 
@@ -21,6 +30,9 @@ __all__ = [
     "AclAdded",
     "AclRemoved",
     "Change",
+    "ConfigKey",
+    "ConfigRemoved",
+    "ConfigSet",
     "DelegationTokenRemoved",
     "DelegationTokenSet",
     "FeatureLevelSet",

@@ -65,6 +65,25 @@ class DelegationTokenRemoved:
     token_id: str
 
 
+@dataclass(frozen=True, slots=True)
+class ConfigSet:
+    """A dynamic setting made, replaced or written again."""
+
+    resource_type: int
+    resource_name: str
+    name: str
+    value: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigRemoved:
+    """A dynamic setting that is there no more."""
+
+    resource_type: int
+    resource_name: str
+    name: str
+
+
 Change = (
     AclAdded
     | AclRemoved
@@ -73,6 +92,8 @@ Change = (
     | FeatureLevelSet
     | DelegationTokenSet
     | DelegationTokenRemoved
+    | ConfigSet
+    | ConfigRemoved
 )
 
 

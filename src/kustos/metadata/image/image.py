@@ -10,6 +10,7 @@ from kustos.metadata.features import METADATA_VERSION_FEATURE, MINIMUM_LEVEL
 from kustos.metadata.image.maps import FrozenMap
 from kustos.metadata.records import (
     AccessControlEntryRecord,
+    ConfigRecord,
     DelegationTokenRecord,
     FeatureLevelRecord,
     MetadataRecord,
@@ -19,6 +20,9 @@ from kustos.metadata.scram import ScramCredential
 
 ScramKey = tuple[str, int]
 """User name and mechanism code (a `ScramMechanism`, or a number that nobody knows)."""
+
+ConfigKey = tuple[int, str, str]
+"""Code of the resource's type, its name, and the name of the setting."""
 
 _NOTHING: Final[FrozenMap[Any, Any]] = FrozenMap()
 
@@ -39,11 +43,20 @@ class MetadataImage:
         default_factory=lambda: _NOTHING, repr=False
     )
     delegation_tokens: Mapping[str, DelegationTokenRecord] = field(default_factory=lambda: _NOTHING)
+    configs: Mapping[ConfigKey, str] = field(default_factory=lambda: _NOTHING, repr=False)
 
     @property
     def metadata_version(self) -> int:
         """The level of metadata.version; without a record it is the lowest that Kafka 4 supports."""
         return self.features.get(METADATA_VERSION_FEATURE, MINIMUM_LEVEL)
+
+    def configs_of(self, resource_type: int, resource_name: str) -> dict[str, str]:
+        """Return the dynamic settings of one resource."""
+        return {
+            name: value
+            for (kind, resource, name), value in self.configs.items()
+            if kind == resource_type and resource == resource_name
+        }
 
     def records(self) -> Iterator[MetadataRecord]:
         """Yield the records of a snapshot of this image: replayed on an empty one they give it back."""
@@ -55,6 +68,8 @@ class MetadataImage:
         for acl_id, binding in self.acls.items():
             yield acl_record(acl_id, binding)
         yield from self.delegation_tokens.values()
+        for (resource_type, resource_name, name), value in self.configs.items():
+            yield ConfigRecord(resource_type, resource_name, name, value)
 
     def same_state(self, other: "MetadataImage") -> bool:
         """Return whether both mean the same, at whatever offsets."""
@@ -63,6 +78,7 @@ class MetadataImage:
             and self.acls == other.acls
             and self.scram_credentials == other.scram_credentials
             and self.delegation_tokens == other.delegation_tokens
+            and self.configs == other.configs
         )
 
 

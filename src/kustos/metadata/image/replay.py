@@ -23,6 +23,8 @@ from kustos.metadata.image.changes import (
     AclAdded,
     AclRemoved,
     Change,
+    ConfigRemoved,
+    ConfigSet,
     DelegationTokenRemoved,
     DelegationTokenSet,
     FeatureLevelSet,
@@ -35,6 +37,7 @@ from kustos.metadata.records import (
     AbortTransactionRecord,
     AccessControlEntryRecord,
     BeginTransactionRecord,
+    ConfigRecord,
     DelegationTokenRecord,
     EndTransactionRecord,
     FeatureLevelRecord,
@@ -172,8 +175,17 @@ class ImageBuilder:
             raise ReplayError(f"the delegation token `{record.token_id}` is removed, but there is none")
         return DelegationTokenRemoved(record.token_id)
 
+    def _set_config(self, record: ConfigRecord) -> Change:
+        key = (record.resource_type, record.resource_name, record.name)
+        if record.value is None:
+            # also one that is not there: controllers write it to make brokers look again (KAFKA-14136)
+            self._map("configs").pop(key)
+            return ConfigRemoved(*key)
+        self._map("configs")[key] = record.value
+        return ConfigSet(*key, record.value)
 
-_MAPS: Final = ("features", "acls", "acl_ids", "scram_credentials", "delegation_tokens")
+
+_MAPS: Final = ("features", "acls", "acl_ids", "scram_credentials", "delegation_tokens", "configs")
 
 _APPLY: Final[dict[type[Any], Callable[[ImageBuilder, Any], Change]]] = {
     AccessControlEntryRecord: ImageBuilder._add_acl,
@@ -183,6 +195,7 @@ _APPLY: Final[dict[type[Any], Callable[[ImageBuilder, Any], Change]]] = {
     FeatureLevelRecord: ImageBuilder._set_feature,
     DelegationTokenRecord: ImageBuilder._set_token,
     RemoveDelegationTokenRecord: ImageBuilder._remove_token,
+    ConfigRecord: ImageBuilder._set_config,
 }
 
 

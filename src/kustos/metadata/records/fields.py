@@ -51,20 +51,23 @@ class FieldReader:
 
     def bytes_(self) -> bytes:
         """Return a compact byte string."""
-        size = self.uvarint() - 1
-        if size < 0:
+        data = self._nullable_bytes()
+        if data is None:
             raise RecordError("a metadata record has null in a field that cannot be null")
-        return self.take(size)
+        return data
+
+    def _nullable_bytes(self) -> bytes | None:
+        size = self.uvarint() - 1
+        return None if size < 0 else self.take(size)
 
     def string(self) -> str:
         """Return a compact string."""
-        data = self.bytes_()
-        if len(data) > MAX_STRING_SIZE_BYTES:
-            raise RecordError(f"a string in a metadata record has {len(data)} bytes, 32767 are allowed")
-        try:
-            return data.decode()
-        except UnicodeDecodeError:
-            raise RecordError("a string in a metadata record is not UTF-8") from None
+        return _text(self.bytes_())
+
+    def nullable_string(self) -> str | None:
+        """Return a compact string or None."""
+        data = self._nullable_bytes()
+        return None if data is None else _text(data)
 
     def uuid(self) -> UUID:
         """Return a UUID."""
@@ -90,6 +93,20 @@ class FieldReader:
         """Raise `RecordError` if bytes are left over."""
         if self._position != len(self._data):
             raise RecordError(f"a metadata record has {len(self._data) - self._position} bytes too many")
+
+
+def _text(data: bytes) -> str:
+    if len(data) > MAX_STRING_SIZE_BYTES:
+        raise RecordError(f"a string in a metadata record has {len(data)} bytes, 32767 are allowed")
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        raise RecordError("a string in a metadata record is not UTF-8") from None
+
+
+def nullable_string_field(value: str | None) -> bytes:
+    """Return a compact string, or the null that stands for none."""
+    return uvarint(0) if value is None else string_field(value)
 
 
 def bytes_field(value: bytes) -> bytes:

@@ -14,6 +14,7 @@ from kustos.metadata.records.values import (
     AbortTransactionRecord,
     AccessControlEntryRecord,
     BeginTransactionRecord,
+    ConfigRecord,
     DelegationTokenRecord,
     EndTransactionRecord,
     FeatureLevelRecord,
@@ -36,7 +37,6 @@ OPAQUE_VERSIONS: Final[dict[int, int]] = {
     1: 0,  # UnregisterBroker
     2: 0,  # Topic
     3: 2,  # Partition
-    4: 0,  # Config
     5: 2,  # PartitionChange
     7: 0,  # FenceBroker
     8: 0,  # UnfenceBroker
@@ -53,6 +53,7 @@ OPAQUE_VERSIONS: Final[dict[int, int]] = {
 
 _UUID: Final = "uuid"
 _STRING: Final = "string"
+_NULLABLE_STRING: Final = "nullable string"
 _STRINGS: Final = "strings"
 _BYTES: Final = "bytes"
 _INT8: Final = "int8"
@@ -75,6 +76,7 @@ def _kind(record_type: type[Any], **forms: str) -> tuple[int, _Kind]:
 
 _KINDS: Final[dict[int, _Kind]] = dict(
     (
+        _kind(ConfigRecord, resource_type=_INT8, resource_name=_STRING, name=_STRING, value=_NULLABLE_STRING),
         _kind(
             DelegationTokenRecord,
             owner=_STRING,
@@ -129,6 +131,8 @@ def encode_record(record: MetadataRecord) -> bytes:
             out += fields.number_field(_NUMBERS[form], value)
         elif form == _STRING:
             out += fields.string_field(value)
+        elif form == _NULLABLE_STRING:
+            out += fields.nullable_string_field(value)
         elif form == _BYTES:
             out += fields.bytes_field(value)
         elif form == _UUID:
@@ -175,6 +179,8 @@ def _read(reader: FieldReader, form: str) -> Any:
         return reader.number(_NUMBERS[form])
     if form == _STRING:
         return reader.string()
+    if form == _NULLABLE_STRING:
+        return reader.nullable_string()
     if form == _BYTES:
         return reader.bytes_()
     if form == _UUID:

@@ -10,6 +10,17 @@ from uuid import UUID
 
 
 @dataclass(frozen=True, slots=True)
+class ConfigRecord:
+    """A dynamic setting of a resource; null takes it away. Values may be secrets and never show."""
+
+    api_key: ClassVar[int] = 4
+    resource_type: int
+    resource_name: str
+    name: str
+    value: str | None = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class DelegationTokenRecord:
     """A token made, or renewed when its id exists. Its HMAC is never stored. Times in ms."""
 
@@ -125,7 +136,8 @@ class OpaqueRecord:
 
 
 MetadataRecord = (
-    DelegationTokenRecord
+    ConfigRecord
+    | DelegationTokenRecord
     | UserScramCredentialRecord
     | FeatureLevelRecord
     | AccessControlEntryRecord
