@@ -11,6 +11,7 @@ from kustos.cli import (
     explain,
     legacy,
     lint,
+    metadata,
     minimize,
     pipeline_mount,
     serve,
@@ -50,6 +51,7 @@ register(app, "lint", lint.lint, lint.EXAMPLES)
 register(app, "verify", verify.verify, verify.EXAMPLES)
 register(app, "minimize", minimize.minimize, minimize.EXAMPLES)
 app.add_typer(storage.app, name="storage")
+app.add_typer(metadata.app, name="metadata")
 app.add_typer(legacy.app, name="legacy")
 register(app, "serve", serve.serve, serve.EXAMPLES)
 register(

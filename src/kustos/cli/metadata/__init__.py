@@ -1,0 +1,9 @@
+"""`kustos metadata`: look into metadata logs, ours or a real Kafka's, and back in time."""
+
+import typer
+
+from kustos.cli.commands import register
+from kustos.cli.metadata import dump
+
+app = typer.Typer(help="Look into metadata logs, and back in time.", no_args_is_help=True)
+register(app, "dump", dump.dump, dump.EXAMPLES)

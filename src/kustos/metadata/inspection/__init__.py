@@ -1,0 +1,1 @@
+"""Looking into the files of a metadata log, ours or a real Kafka's, without changing them."""

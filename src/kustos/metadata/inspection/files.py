@@ -1,0 +1,79 @@
+"""Which files of a metadata log an argument means: one segment, one snapshot, or all of a directory's."""
+
+from dataclasses import dataclass
+from enum import Enum, unique
+from pathlib import Path
+
+from kustos.metadata.errors import DirectoryError, MetadataError
+from kustos.metadata.log import METADATA_PARTITION, SnapshotId, layout
+from kustos.runtime import Storage
+
+
+@unique
+class FileKind(Enum):
+    """What a file's name says that it is."""
+
+    SEGMENT = ".log"
+    SNAPSHOT = ".checkpoint"
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataFile:
+    """A segment or a snapshot."""
+
+    path: Path
+    kind: FileKind
+
+    @property
+    def base_offset(self) -> int | None:
+        """Where a segment begins, by its name; None for another name or a snapshot."""
+        return layout.segment_base_offset(self.path.name)
+
+    @property
+    def snapshot_id(self) -> SnapshotId | None:
+        """What a snapshot contains, by its name; None for another name or a segment."""
+        return SnapshotId.of(self.path.name)
+
+    def read(self, storage: Storage) -> bytes:
+        """Return the contents; raise `MetadataError` if they cannot be had."""
+        try:
+            return storage.read(self.path)
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+            raise MetadataError(f"`{self.path}` cannot be read: {reason}") from error
+
+
+def metadata_directory(path: Path, storage: Storage) -> Path:
+    """Return the directory that holds the partition, given itself or the partition.
+
+    Raises `DirectoryError` for a path that is neither.
+    """
+    directory = path.parent if path.resolve().name == METADATA_PARTITION else path
+    if not storage.exists(directory / METADATA_PARTITION):
+        raise DirectoryError(
+            f"`{path}` is no segment (`.log`), no snapshot (`.checkpoint`), and no metadata directory: it "
+            f"has no `{METADATA_PARTITION}`"
+        )
+    return directory
+
+
+def files_of(path: Path, storage: Storage) -> list[MetadataFile]:
+    """Return the one file that a path names, or all of a directory: snapshots, then segments, by offset.
+
+    Raises `DirectoryError` for an empty or foreign directory, and for a file that is neither by its name.
+    """
+    for kind in FileKind:
+        if path.suffix == kind.value:
+            return [MetadataFile(path, kind)]
+    directory = metadata_directory(path, storage)
+    partition = directory / METADATA_PARTITION
+    names = storage.names(partition)
+    found = [MetadataFile(partition / name, FileKind.SNAPSHOT) for name in names if SnapshotId.of(name)]
+    found += [
+        MetadataFile(partition / name, FileKind.SEGMENT)
+        for name in names
+        if layout.segment_base_offset(name) is not None
+    ]
+    if not found:
+        raise DirectoryError(f"`{partition}` holds neither a segment nor a snapshot")
+    return found

@@ -1,0 +1,27 @@
+"""Moments as people write them: UTC unless a zone is named, to the millisecond."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MS: Final = timedelta(milliseconds=1)
+
+
+def moment_text(time_ms: int) -> str:
+    """Return a time as `2026-11-03T09:30:00.250Z`; one that no calendar holds as its number and ` ms`."""
+    try:
+        moment = _EPOCH + timedelta(milliseconds=time_ms)
+    except OverflowError:
+        return f"{time_ms} ms"
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond // 1000:03d}Z"
+
+
+def moment_ms(text: str) -> int:
+    """Return the milliseconds since the epoch of an ISO 8601 date or time; without a zone it is UTC.
+
+    A date alone is its first moment. Digits finer than a millisecond are cut. Raises `ValueError`.
+    """
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return (moment - _EPOCH) // _MS

@@ -1,0 +1,233 @@
+"""Records as people and programs may see them: Kafka's names of kinds and fields, and no secrets.
+
+The names are those of `kafka-dump-log --cluster-metadata-decoder`. Unlike there, what would let somebody
+log in is never shown: salts, stored keys and server keys of SCRAM credentials, and values of dynamic
+settings of brokers, some of which are passwords. (The HMAC of a delegation token is in no record.) Kinds
+that are kept unread are shown by name and size, kinds and versions that nobody here knows by number and
+size.
+"""
+
+import json
+from dataclasses import dataclass, fields
+from typing import Any, Final
+from uuid import UUID
+
+from kustos.acl import AclOperation, AclPermissionType, PatternType, ResourceType
+from kustos.metadata.errors import RecordError
+from kustos.metadata.ids import uuid_text
+from kustos.metadata.records import (
+    AbortTransactionRecord,
+    AccessControlEntryRecord,
+    BeginTransactionRecord,
+    ConfigRecord,
+    ControlRecord,
+    DelegationTokenRecord,
+    EndTransactionRecord,
+    FeatureLevelRecord,
+    KRaftVersion,
+    LeaderChange,
+    MetadataRecord,
+    NoOpRecord,
+    OpaqueRecord,
+    RemoveAccessControlEntryRecord,
+    RemoveDelegationTokenRecord,
+    RemoveUserScramCredentialRecord,
+    SnapshotFooter,
+    SnapshotHeader,
+    UserScramCredentialRecord,
+    Voter,
+    Voters,
+    decode_record,
+)
+from kustos.metadata.scram import ScramMechanism
+from kustos.wire.errors import MalformedMessageError
+from kustos.wire.primitives import read_uvarint
+
+REDACTED: Final = "(redacted)"
+"""Stands where a secret is."""
+
+KIND_NAMES: Final[dict[int, str]] = {
+    0: "REGISTER_BROKER_RECORD",
+    1: "UNREGISTER_BROKER_RECORD",
+    2: "TOPIC_RECORD",
+    3: "PARTITION_RECORD",
+    ConfigRecord.api_key: "CONFIG_RECORD",
+    5: "PARTITION_CHANGE_RECORD",
+    7: "FENCE_BROKER_RECORD",
+    8: "UNFENCE_BROKER_RECORD",
+    9: "REMOVE_TOPIC_RECORD",
+    DelegationTokenRecord.api_key: "DELEGATION_TOKEN_RECORD",
+    UserScramCredentialRecord.api_key: "USER_SCRAM_CREDENTIAL_RECORD",
+    FeatureLevelRecord.api_key: "FEATURE_LEVEL_RECORD",
+    14: "CLIENT_QUOTA_RECORD",
+    15: "PRODUCER_IDS_RECORD",
+    17: "BROKER_REGISTRATION_CHANGE_RECORD",
+    AccessControlEntryRecord.api_key: "ACCESS_CONTROL_ENTRY_RECORD",
+    RemoveAccessControlEntryRecord.api_key: "REMOVE_ACCESS_CONTROL_ENTRY_RECORD",
+    NoOpRecord.api_key: "NO_OP_RECORD",
+    21: "ZK_MIGRATION_STATE_RECORD",
+    RemoveUserScramCredentialRecord.api_key: "REMOVE_USER_SCRAM_CREDENTIAL_RECORD",
+    BeginTransactionRecord.api_key: "BEGIN_TRANSACTION_RECORD",
+    EndTransactionRecord.api_key: "END_TRANSACTION_RECORD",
+    AbortTransactionRecord.api_key: "ABORT_TRANSACTION_RECORD",
+    RemoveDelegationTokenRecord.api_key: "REMOVE_DELEGATION_TOKEN_RECORD",
+    27: "REGISTER_CONTROLLER_RECORD",
+    28: "CLEAR_ELR_RECORD",
+    29: "UNREGISTER_CONTROLLER_RECORD",
+}
+"""Number to name, as Kafka's enum of kinds (`MetadataRecordType`) has them."""
+
+CONTROL_NAMES: Final[dict[int, str]] = {
+    LeaderChange.type: "LEADER_CHANGE",
+    SnapshotHeader.type: "SNAPSHOT_HEADER",
+    SnapshotFooter.type: "SNAPSHOT_FOOTER",
+    KRaftVersion.type: "KRAFT_VERSION",
+    Voters.type: "KRAFT_VOTERS",
+}
+
+_OTHER_NAMES: Final = {
+    "kraft_version": "kRaftVersion",
+    "last_contained_log_timestamp_ms": "lastContainedLogTimestamp",
+}
+
+_ENUMS: Final[dict[str, Any]] = {
+    "resourceType": ResourceType,
+    "patternType": PatternType,
+    "operation": AclOperation,
+    "permissionType": AclPermissionType,
+    "mechanism": ScramMechanism,
+}
+"""Fields whose numbers have names; a number that nobody knows stays one."""
+
+_CONFIG_RESOURCES: Final[dict[int, str]] = {
+    2: "TOPIC",
+    4: "BROKER",
+    8: "BROKER_LOGGER",
+    16: "CLIENT_METRICS",
+    32: "GROUP",
+}
+"""What a setting can be of (`ConfigResource.Type`): numbers of their own."""
+
+_BROKER_CONFIG: Final = 4
+_OPEN_SETTINGS: Final = frozenset({"super.users"})
+"""Settings of brokers that are no secret and concern access."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShownRecord:
+    """A record ready to be shown. `value` is None where it is not known, `version` there and of controls.
+
+    `note` says why there is no value, None where there is one.
+    """
+
+    kind: str
+    version: int | None
+    value: dict[str, Any] | None
+    note: str | None = None
+
+
+def shown_value(data: bytes | None) -> ShownRecord:
+    """Return what may be shown of a record's value; bytes that make no sense are shown as such."""
+    if data is None:
+        return ShownRecord("(no value)", None, None, "a record without a value")
+    try:
+        record = decode_record(data)
+    except RecordError as error:
+        return _shown_unread(data, str(error))
+    return shown_record(record)
+
+
+def shown_record(record: MetadataRecord) -> ShownRecord:
+    """Return what may be shown of a record."""
+    name = kind_name(record.api_key)
+    if isinstance(record, OpaqueRecord):
+        return ShownRecord(name, record.version, None, "kept, but not read here")
+    value = _document(record)
+    if isinstance(record, ConfigRecord):
+        value["value"] = _setting(record)
+    return ShownRecord(name, 0, value)
+
+
+def shown_control(control: ControlRecord) -> ShownRecord:
+    """Return what a control record says; all of it may be shown."""
+    name = CONTROL_NAMES.get(control.type, f"control kind {control.type}")
+    match control:
+        case LeaderChange(leader_id, voters, granting):
+            value = {
+                "leaderId": leader_id,
+                "voters": [{"voterId": each} for each in voters],
+                "grantingVoters": [{"voterId": each} for each in granting],
+            }
+        case SnapshotHeader() | SnapshotFooter() | KRaftVersion():
+            value = _document(control)
+        case Voters(voters):
+            value = {"voters": [_voter(each) for each in voters]}
+        case _:
+            return ShownRecord(name, None, None, "passed over by readers")
+    return ShownRecord(name, None, value)
+
+
+def kind_name(api_key: int) -> str:
+    """Return Kafka's name of a kind of record, `kind 99` for a number without one."""
+    return KIND_NAMES.get(api_key, f"kind {api_key}")
+
+
+def field_text(kind: str, name: str, value: Any) -> str:
+    """Return a field of a shown value in words: `TOPIC` for the code 2 of a `resourceType`."""
+    if name == "resourceType" and kind == KIND_NAMES[ConfigRecord.api_key]:
+        return _CONFIG_RESOURCES.get(value, str(value))
+    if name in _ENUMS and isinstance(value, int):
+        meant = _ENUMS[name].from_code(value)
+        return str(value) if not meant else meant.name
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _shown_unread(data: bytes, why: str) -> ShownRecord:
+    position, numbers = 0, []
+    try:
+        for _ in range(3):
+            number, position = read_uvarint(data, position)
+            numbers.append(number)
+    except MalformedMessageError:
+        return ShownRecord("(malformed)", None, None, why)
+    _, api_key, version = numbers
+    return ShownRecord(kind_name(api_key), version, None, why)
+
+
+def _document(record: Any) -> dict[str, Any]:
+    values = ((each.name, getattr(record, each.name)) for each in fields(record))
+    return {_field_name(name): _field_value(value) for name, value in values if value is not None}
+
+
+def _setting(record: ConfigRecord) -> str | None:
+    is_open = record.resource_type != _BROKER_CONFIG or record.name in _OPEN_SETTINGS
+    return record.value if is_open or record.value is None else REDACTED
+
+
+def _field_name(name: str) -> str:
+    """Return the name in Kafka's schema of a field of ours."""
+    if name in _OTHER_NAMES:
+        return _OTHER_NAMES[name]
+    first, *others = name.removesuffix("_ms").split("_")
+    return first + "".join(map(str.capitalize, others))
+
+
+def _field_value(value: Any) -> Any:
+    if isinstance(value, bytes):
+        # the only bytes in any record that is read here are those of a credential
+        return REDACTED
+    if isinstance(value, UUID):
+        return uuid_text(value)
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _voter(voter: Voter) -> dict[str, Any]:
+    return {
+        "voterId": voter.voter_id,
+        "voterDirectoryId": uuid_text(voter.directory_id),
+        "endpoints": [{"name": each.name, "host": each.host, "port": each.port} for each in voter.endpoints],
+        "kRaftVersionFeature": {
+            "minSupportedVersion": voter.min_kraft_version,
+            "maxSupportedVersion": voter.max_kraft_version,
+        },
+    }

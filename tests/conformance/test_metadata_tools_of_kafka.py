@@ -1,0 +1,157 @@
+"""What `kustos metadata` tells of a real broker's log, beside what Kafka's own tools tell of it."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    NewTopic,
+    ResourcePatternType,
+    ResourceType,
+)
+
+from kustos.cli.failures import ExitCode
+from kustos.cli.run import run
+from kustos.metadata.inspection.shown import REDACTED
+from testkit.kafka import STANDARD_AUTHORIZER, KafkaNode, KafkaTools, NodeSettings
+from testkit.waiting import wait_until
+
+SETTINGS = NodeSettings(
+    users={"alice": "alice-secret"},
+    authorizer=STANDARD_AUTHORIZER,
+    super_users=("User:ANONYMOUS",),
+    properties={"metadata.log.max.record.bytes.between.snapshots": "2000"},
+)
+SECRET_FIELDS = frozenset({"salt", "storedKey", "serverKey"})
+
+BROKER_CONFIG = 4
+"""Settings of brokers may be secrets; ACLs have no field `value`."""
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The directory of a broker that made and took away much, and was stopped."""
+    with KafkaNode(tmp_path_factory.mktemp("kafka"), SETTINGS) as node:
+        change_much(AdminClient({"bootstrap.servers": node.bootstrap}))
+        wait_until(
+            lambda: sorted((node.log_dir / "__cluster_metadata-0").glob("*[1-9]*-*.checkpoint")),
+            timeout_s=60,
+            what="the broker wrote a snapshot",
+        )
+        node.stop()
+        yield node.log_dir
+
+
+def change_much(admin: AdminClient) -> None:
+    for made in admin.create_topics([NewTopic(f"t{n}", 2, 1) for n in range(2)]).values():
+        made.result(30)
+    anything: Any = None
+    for number in range(30):
+        acl = AclBinding(
+            ResourceType.TOPIC, f"näme-{number}", ResourcePatternType.LITERAL, f"User:u{number}", "*",
+            AclOperation.READ, AclPermissionType.ALLOW,
+        )  # fmt: skip
+        for future in admin.create_acls([acl]).values():
+            future.result(30)
+        if number % 3 == 0:
+            asked = AclBindingFilter(
+                ResourceType.TOPIC, f"näme-{number}", ResourcePatternType.LITERAL, anything, anything,
+                AclOperation.ANY, AclPermissionType.ANY,
+            )  # fmt: skip
+            for gone in admin.delete_acls([asked]).values():
+                gone.result(30)
+
+
+def files(directory: Path) -> list[Path]:
+    partition = directory / "__cluster_metadata-0"
+    return sorted(path for path in partition.iterdir() if path.suffix in {".log", ".checkpoint"})
+
+
+def ours(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[Any]:
+    capsys.readouterr()
+    assert run(["metadata", *arguments]) == ExitCode.OK
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+CONTROLS = {
+    "LEADER_CHANGE": "LeaderChange",
+    "SNAPSHOT_HEADER": "SnapshotHeader",
+    "SNAPSHOT_FOOTER": "SnapshotFooter",
+    "KRAFT_VERSION": "KRaftVersion",
+    "KRAFT_VOTERS": "KRaftVoters",
+}
+BATCH = re.compile(r"baseOffset: (\d+) .* partitionLeaderEpoch: (\d+) ")
+RECORD = re.compile(
+    r"\| offset: (\d+) CreateTime: (\d+) keySize: -?\d+ valueSize: (\d+) .*?headerKeys: \[\] "
+    r"(?:payload: )?(?:(\w+):? )?(\{.*\})?"
+)
+
+
+def theirs(text: str) -> Iterator[tuple[int, int, int, str, int | None, dict[str, Any]]]:
+    """Yield offset, epoch, size, kind, version and fields of what `DumpLogSegments` printed."""
+    epoch = -1
+    for line in text.splitlines():
+        if batch := BATCH.match(line):
+            epoch = int(batch[2])
+        elif record := RECORD.match(line):
+            assert record[5], line
+            said = json.loads(record[5])
+            offset, size = int(record[1]), int(record[3])
+            if record[4]:
+                said.pop("version")
+                yield offset, epoch, size, record[4], None, said
+            else:
+                yield offset, epoch, size, said["type"], said["version"], said["data"]
+
+
+def test_the_dump_says_what_kafkas_dump_says_but_for_secrets(
+    directory: Path, kafka_tools: KafkaTools, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kinds = set()
+    for file in files(directory):
+        arguments = ("--cluster-metadata-decoder", "--files", str(file))
+        expected = list(theirs(kafka_tools.run("DumpLogSegments", *arguments).require()))
+        found = ours(capsys, "dump", str(file), "--json")
+        assert len(found) == len(expected) > 0
+        for record, (offset, epoch, size, kind, version, fields) in zip(found, expected, strict=True):
+            assert (record["offset"], record["epoch"], record["size_bytes"]) == (offset, epoch, size)
+            assert CONTROLS.get(record["type"], record["type"]) == kind
+            assert version is None or record["version"] == version
+            kinds.add(kind)
+            if record["value"] is not None:
+                secrets = SECRET_FIELDS | (
+                    {"value"} if fields.get("resourceType") == BROKER_CONFIG else set()
+                )
+                hidden = dict.fromkeys(fields.keys() & secrets, REDACTED)
+                assert without_directories(record["value"]) == without_directories({**fields, **hidden})
+    assert {
+        "FEATURE_LEVEL_RECORD",
+        "USER_SCRAM_CREDENTIAL_RECORD",
+        "ACCESS_CONTROL_ENTRY_RECORD",
+        "REMOVE_ACCESS_CONTROL_ENTRY_RECORD",
+        "TOPIC_RECORD",
+        "PARTITION_RECORD",
+        "REGISTER_BROKER_RECORD",
+        "LeaderChange",
+        "SnapshotHeader",
+        "SnapshotFooter",
+    } <= kinds
+
+
+def without_directories(fields: dict[str, Any]) -> dict[str, Any]:
+    """Of the voters in a leader's change only the ids are kept here."""
+    voters = {"voters", "grantingVoters"}
+    if "leaderId" not in fields:
+        return fields
+    return {
+        name: [each["voterId"] for each in value] if name in voters else value
+        for name, value in fields.items()
+    }
