@@ -40,9 +40,18 @@ LATEST_LEVEL: Final = max(METADATA_VERSION_NAMES)
 DEFAULT_LEVEL: Final = 30
 """4.3-IV0: what the newest published Kafka tools still read."""
 
+METADATA_CHANGING_LEVELS: Final = frozenset({7, 8, 11, 13, 14, 15, 17, 23, 30, 32, 33})
+"""Those that brought new records, or fields of records, that a lower level cannot hold."""
+
 SCRAM_LEVEL: Final = 11
 DELEGATION_TOKEN_LEVEL: Final = 14
 CIDR_ACL_LEVEL: Final = 32
+
+
+def changes_metadata(level: int, other: int) -> bool:
+    """Return whether going from the higher of two levels to the lower may lose records."""
+    low, high = sorted((level, other))
+    return any(low < each <= high for each in METADATA_CHANGING_LEVELS)
 
 
 def metadata_version_name(level: int) -> str:

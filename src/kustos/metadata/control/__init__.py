@@ -11,6 +11,19 @@ from kustos.metadata.control.acls import (
     new_acl_error,
     texts_error,
 )
+from kustos.metadata.control.configs import (
+    ConfigAlteration,
+    ConfigAlterResult,
+    ConfigChange,
+    ConfigOperation,
+    ConfigResourceType,
+    ConfigRules,
+    ResourceChanges,
+    alter_configs,
+    dynamic_values,
+    java_int,
+    resource_error,
+)
 from kustos.metadata.control.copies import Copy, CopyResult, ScramCopy, copy_error, copy_secrets
 from kustos.metadata.control.delegation_tokens import (
     MAX_RECORDS_PER_SWEEP,
@@ -29,6 +42,14 @@ from kustos.metadata.control.delegation_tokens import (
     renew_token,
     sweep_tokens,
 )
+from kustos.metadata.control.features import (
+    SUPPORTED_FEATURES,
+    FeaturesResult,
+    FeatureUpdate,
+    FeatureUpdates,
+    UpgradeType,
+    update_features,
+)
 from kustos.metadata.control.hosts import host_error
 from kustos.metadata.control.results import MAX_RECORDS_PER_USER_OPERATION, ApiError, ControlResult
 from kustos.metadata.control.scram import (
@@ -44,12 +65,23 @@ from kustos.metadata.control.scram import (
 __all__ = [
     "MAX_RECORDS_PER_SWEEP",
     "MAX_RECORDS_PER_USER_OPERATION",
+    "SUPPORTED_FEATURES",
     "AclCreateResult",
     "AclDeleteResult",
     "ApiError",
+    "ConfigAlterResult",
+    "ConfigAlteration",
+    "ConfigChange",
+    "ConfigOperation",
+    "ConfigResourceType",
+    "ConfigRules",
     "ControlResult",
     "Copy",
     "CopyResult",
+    "FeatureUpdate",
+    "FeatureUpdates",
+    "FeaturesResult",
+    "ResourceChanges",
     "ScramAlterResult",
     "ScramCopy",
     "ScramCredentialInfo",
@@ -63,6 +95,8 @@ __all__ = [
     "TokenExpiry",
     "TokenRenewal",
     "TokenRules",
+    "UpgradeType",
+    "alter_configs",
     "alter_scram",
     "codes_error",
     "concerns",
@@ -74,12 +108,16 @@ __all__ = [
     "describe_acls",
     "describe_scram",
     "describe_tokens",
+    "dynamic_values",
     "expire_token",
     "filter_error",
     "host_error",
     "is_expired",
+    "java_int",
     "new_acl_error",
     "renew_token",
+    "resource_error",
     "sweep_tokens",
     "texts_error",
+    "update_features",
 ]
