@@ -1,0 +1,42 @@
+"""Following Kafka's own metadata quorum: the observer's machine, without IO (KIP-595, KIP-630, KIP-853)."""
+
+from kustos.metadata.quorum.answers import FETCH_VERSIONS
+from kustos.metadata.quorum.applying import CommittedImage
+from kustos.metadata.quorum.follower import MAX_WAIT_MS, FollowerMachine
+from kustos.metadata.quorum.phases import Phase
+from kustos.metadata.quorum.values import (
+    Address,
+    Appended,
+    CaughtUp,
+    Committed,
+    CommittedLostError,
+    Effect,
+    FetchedBatch,
+    ForeignAnswerError,
+    Question,
+    QuorumError,
+    SnapshotFetched,
+    Truncated,
+    WrongClusterError,
+)
+
+__all__ = [
+    "FETCH_VERSIONS",
+    "MAX_WAIT_MS",
+    "Address",
+    "Appended",
+    "CaughtUp",
+    "Committed",
+    "CommittedImage",
+    "CommittedLostError",
+    "Effect",
+    "FetchedBatch",
+    "FollowerMachine",
+    "ForeignAnswerError",
+    "Phase",
+    "Question",
+    "QuorumError",
+    "SnapshotFetched",
+    "Truncated",
+    "WrongClusterError",
+]

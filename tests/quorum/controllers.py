@@ -1,0 +1,133 @@
+"""A real quorum of Kafka's controllers with one broker, for those who follow it."""
+
+import socket
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from testkit.kafka import STANDARD_AUTHORIZER, KafkaNode, NodeSettings
+from testkit.kafka.listeners import INTERNAL_PASSWORD, INTERNAL_USER, PLAIN_MODULE, SCRAM_MODULE
+from testkit.kafka.node import random_id
+from testkit.ports import LOOPBACK
+from testkit.processes import Server
+
+START_TIMEOUT_S = 60.0
+
+CONTROLLER_HEAP = "256m"
+
+OWN_LOGIN = f'username="{INTERNAL_USER}" password="{INTERNAL_PASSWORD}"'
+
+
+class Controller(KafkaNode):
+    """A node that is a controller and nothing else; `host` is where it listens."""
+
+    host = LOOPBACK
+    extra: Mapping[str, str] = {}
+    namespace: str | None = None
+
+    @property
+    def controller_address(self) -> str:
+        return f"{self.host}:{self.controller_port}"
+
+    def configuration(self) -> dict[str, str]:
+        keys = super().configuration()
+        del keys["inter.broker.listener.name"]
+        listener = f"CONTROLLER://{self.controller_address}"
+        return (
+            keys
+            | {"process.roles": "controller", "listeners": listener, "advertised.listeners": listener}
+            | dict(self.extra)
+        )
+
+    def wait_ready(self, brokers: frozenset[int] | None = None) -> None:
+        server: Server | None = self.server
+        assert server is not None
+        server.wait_ready(self._accepts, timeout_s=START_TIMEOUT_S)
+
+    def _accepts(self) -> bool:
+        with socket.socket() as probe:
+            probe.settimeout(1)
+            return probe.connect_ex((self.host, self.controller_port)) == 0
+
+
+class Quorum:
+    """`count` controllers and a broker; SASL between them unless there is no authorizer."""
+
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        count: int = 3,
+        authorizer: bool = True,
+        broker: bool = True,
+        properties: Mapping[str, str] | None = None,
+        users: Mapping[str, str] | None = None,
+    ) -> None:
+        settings = NodeSettings(
+            authorizer=STANDARD_AUTHORIZER if authorizer else None,
+            super_users=("User:admin",),
+            users=users or {},
+            heap=CONTROLLER_HEAP,
+            properties=dict(properties or {}),
+        )
+        self.cluster_id = random_id()
+        self.sasl = authorizer
+        self.controllers = tuple(
+            Controller(
+                directory / f"controller-{number}", settings, node_id=number, cluster_id=self.cluster_id
+            )
+            for number in range(1, count + 1)
+        )
+        self.broker = (
+            KafkaNode(
+                directory / "broker", settings, node_id=101, cluster_id=self.cluster_id, controller=False
+            )
+            if broker
+            else None
+        )
+        self.nodes: tuple[KafkaNode, ...] = self.controllers + (() if self.broker is None else (self.broker,))
+        for node in self.nodes:
+            node.voters = self.controllers
+
+    @property
+    def bootstrap(self) -> str:
+        """Where the controllers listen."""
+        return ",".join(node.controller_address for node in self.controllers)
+
+    def client_properties(self, mechanism: str = "PLAIN") -> dict[str, str]:
+        """How an observer logs in."""
+        if not self.sasl:
+            return {"security.protocol": "PLAINTEXT"}
+        module = PLAIN_MODULE if mechanism == "PLAIN" else SCRAM_MODULE
+        return {
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": mechanism,
+            "sasl.jaas.config": f"{module} required {OWN_LOGIN};",
+        }
+
+    def start(self) -> Self:
+        with ThreadPoolExecutor(max_workers=2) as formatters:
+            list(formatters.map(lambda node: node.format(), self.nodes))
+        try:
+            for node in self.nodes:
+                node.launch()
+            for node in self.nodes:
+                node.wait_ready()
+        except BaseException:
+            self.kill()
+            raise
+        return self
+
+    def kill(self) -> None:
+        for node in self.nodes:
+            node.kill()
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.kill()

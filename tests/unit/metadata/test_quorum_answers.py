@@ -1,0 +1,159 @@
+"""What real controllers of Kafka 4.3.1 answered, byte by byte, and what is made of it."""
+
+import pytest
+
+from kustos.metadata.log import SnapshotId
+from kustos.metadata.quorum import (
+    Address,
+    CommittedImage,
+    FollowerMachine,
+    ForeignAnswerError,
+    SnapshotFetched,
+)
+from kustos.metadata.quorum.answers import (
+    SNAPSHOT_MAX_BYTES,
+    Answer,
+    EpochEnd,
+    Event,
+    read_batches,
+    read_fetch,
+    read_fetch_snapshot,
+)
+from kustos.wire import Message, response_codec
+from kustos.wire.api_keys import ApiKey
+from tests.quorum.golden import golden
+
+GOLDEN = golden()
+LEADER = read_fetch(response_codec(1, 18).decode(GOLDEN["fenced v18"][2]).message).leader
+
+
+def message(name: str) -> Message:
+    api, version, body = GOLDEN[name]
+    return response_codec(api, version).decode(body).message
+
+
+def answer(name: str) -> Answer:
+    read = read_fetch if GOLDEN[name][0] == ApiKey.FETCH else read_fetch_snapshot
+    return read(message(name))
+
+
+@pytest.mark.parametrize("name", ["fenced v17", "fenced v18", "not leader"])
+def test_a_refusal_names_the_leader_and_its_epoch(name: str) -> None:
+    read = answer(name)
+    assert (read.event, read.epoch) == (Event.LEADER, 1)
+    assert isinstance(read.leader, Address)
+
+
+@pytest.mark.parametrize(
+    ("name", "event"),
+    [
+        ("unknown epoch", Event.NO_LEADER),
+        ("wrong cluster", Event.FOREIGN),
+        ("wrong position", Event.AGAIN),
+        ("no such snapshot", Event.AGAIN),
+        ("snapshot fenced", Event.AGAIN),
+        ("snapshot of no leader", Event.AGAIN),
+    ],
+)
+def test_errors_are_told_apart(name: str, event: Event) -> None:
+    assert answer(name).event is event
+
+
+def test_a_diverging_epoch_says_where_the_logs_agree() -> None:
+    read = answer("diverging")
+    assert (read.event, read.diverging) == (Event.DIVERGED, EpochEnd(1, read.high_watermark))
+
+
+def test_records_are_whole_batches_with_their_bytes() -> None:
+    read = answer("records")
+    records = message("records").responses[0].partitions[0].records
+    assert b"".join(each.data for each in read.batches) == records
+    assert read.batches[0].batch.base_offset == 0
+    # the last one was not committed yet
+    assert read.batches[-1].batch.base_offset == read.high_watermark
+
+
+def test_a_last_batch_that_was_cut_off_is_left_for_the_next_time() -> None:
+    records = message("records").responses[0].partitions[0].records
+    whole = read_batches(records)
+    last_size = len(whole[-1].data)
+    for size in range(1, last_size):
+        assert read_batches(records[:-size]) == whole[:-1]
+    with pytest.raises(ForeignAnswerError):
+        read_batches(whole[0].data[:-1])
+
+
+def test_a_real_snapshot_is_copied_and_becomes_an_image() -> None:
+    machine = FollowerMachine(None)
+    assert LEADER is not None
+    machine.receive(message("fenced v18"), LEADER)
+    machine.receive(message("snapshot named"), LEADER)
+    assert machine.asks_for_snapshot
+    [fetched] = machine.receive(message("whole snapshot"), LEADER)
+    assert isinstance(fetched, SnapshotFetched)
+    image = CommittedImage().replace(fetched)
+    assert image.metadata_version == 30
+    assert (image.offset, image.epoch) == (fetched.snapshot_id.end_offset - 1, 1)
+    assert machine.applied_end == fetched.snapshot_id.end_offset
+
+
+def changed(**partition: object) -> Message:
+    told = message("records")
+    element = told.responses[0].partitions[0]
+    topic = told.responses[0].replace(partitions=[element.replace(**partition)])
+    return told.replace(responses=[topic])
+
+
+def foreign_answers() -> dict[str, Message]:
+    codec = response_codec(ApiKey.FETCH, 18)
+    told = message("records")
+    topic = told.responses[0]
+    end, of_snapshot = codec.struct("EpochEndOffset"), codec.struct("SnapshotId")
+    return {
+        "no topic": told.replace(responses=[]),
+        "two topics": told.replace(responses=[topic, topic]),
+        "another topic": told.replace(responses=[topic.replace(topic_id=bytes(15) + b"\x02")]),
+        "no partition": told.replace(responses=[topic.replace(partitions=[])]),
+        "another partition": changed(partition_index=1),
+        "a high watermark that cannot be": changed(high_watermark=-2),
+        "a diverging epoch without an end": changed(diverging_epoch=end(epoch=3, end_offset=-1)),
+        "a snapshot without an epoch": changed(snapshot_id=of_snapshot(end_offset=3, epoch=-1)),
+        "damaged records": changed(records=topic.partitions[0].records[:80] + b"\x00" * 40),
+    }
+
+
+@pytest.mark.parametrize("what", foreign_answers())
+def test_an_answer_to_a_fetch_of_a_wrong_form_is_refused(what: str) -> None:
+    with pytest.raises(ForeignAnswerError):
+        read_fetch(foreign_answers()[what])
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"unaligned_records": b""},
+        {"position": -1},
+        {"position": 1},
+        {"size": 0},
+        {"size": SNAPSHOT_MAX_BYTES + 1},
+        {"index": 1},
+    ],
+)
+def test_a_chunk_of_a_wrong_form_is_refused(fields: dict[str, object]) -> None:
+    told = message("whole snapshot")
+    partition = told.topics[0].partitions[0].replace(**fields)
+    with pytest.raises(ForeignAnswerError):
+        read_fetch_snapshot(told.replace(topics=[told.topics[0].replace(partitions=[partition])]))
+
+
+def test_a_chunk_of_another_snapshot_is_refused() -> None:
+    machine = FollowerMachine(None)
+    assert LEADER is not None
+    machine.receive(message("fenced v18"), LEADER)
+    machine.receive(message("snapshot named"), LEADER)
+    told = message("whole snapshot")
+    partition = told.topics[0].partitions[0]
+    other = partition.replace(snapshot_id=partition.snapshot_id.replace(end_offset=7))
+    with pytest.raises(ForeignAnswerError, match="asked for"):
+        machine.receive(told.replace(topics=[told.topics[0].replace(partitions=[other])]), LEADER)
+    assert machine.base == SnapshotId(0, 0)
