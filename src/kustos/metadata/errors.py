@@ -21,6 +21,10 @@ class LogDamagedError(LogError):
     """Bytes that were once whole are damaged; the text gives the file, the offset and the remedy."""
 
 
+class BatchTooLargeError(LogError):
+    """The records of one request exceed what a batch of the log may hold; nothing was written."""
+
+
 class LogFailedError(LogError):
     """A write was not known to reach the disk; nothing is acknowledged until the process restarts."""
 

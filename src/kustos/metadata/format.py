@@ -100,7 +100,8 @@ def format_directory(
         names = [name for name in storage.names(partition) if name != BOOTSTRAP_SNAPSHOT.file_name]
         if any(SnapshotId.of(n) or layout.segment_base_offset(n) is not None for n in names):
             raise DirectoryError(f"`{partition}` holds a log already; choose another directory or remove it")
-        snapshot = encode_snapshot(records, epoch=0, timestamp_ms=clock.wall_ms())
+        now_ms = clock.wall_ms()
+        snapshot = encode_snapshot(records, epoch=0, timestamp_ms=now_ms, last_contained_timestamp_ms=now_ms)
         storage.write(partition / BOOTSTRAP_SNAPSHOT.file_name, snapshot, PRIVATE_FILE_MODE)
         storage.write(partition / layout.PARTITION_METADATA, layout.encode_partition_metadata())
         secret = entropy.token_bytes(DECOY_SECRET_SIZE_BYTES)

@@ -3,13 +3,17 @@
 from collections.abc import Iterable
 from pathlib import Path
 
+import structlog
+
 from kustos.metadata.errors import LogDamagedError, MetadataError, RecordError, ReplayError
 from kustos.metadata.features import METADATA_VERSION_FEATURE
 from kustos.metadata.image import ImageBuilder, MetadataImage
-from kustos.metadata.log import LogReader
-from kustos.metadata.records import MetadataRecord, decode_record
+from kustos.metadata.log import LogReader, SnapshotId
+from kustos.metadata.records import MetadataRecord, OpaqueRecord, decode_record
 from kustos.runtime import FileSystemStorage, Storage
 from kustos.wire.record_batch import RecordBatch
+
+_log = structlog.get_logger("kustos.metadata")
 
 
 def records_of(batch: RecordBatch) -> list[MetadataRecord]:
@@ -25,27 +29,66 @@ def _decode(value: bytes | None) -> MetadataRecord:
     return decode_record(value)
 
 
-def replay_batches(builder: ImageBuilder, batches: Iterable[RecordBatch], where: Path) -> None:
-    """Replay batches in order; raise `LogDamagedError` naming the offset of one that cannot be."""
+def replay_batches(builder: ImageBuilder, batches: Iterable[RecordBatch], where: Path) -> int:
+    """Replay batches in order; return how many of their records are of kinds that are kept unread.
+
+    Raises `LogDamagedError` naming the offset of a batch that cannot be replayed.
+    """
+    opaque_records = 0
     for batch in batches:
         try:
-            builder.replay_all(records_of(batch))
+            records = records_of(batch)
+            builder.replay_all(records)
         except (RecordError, ReplayError) as error:
             raise LogDamagedError(
                 f"the batch at offset {batch.base_offset} of the log in `{where}` cannot be applied: {error}"
             ) from error
+        opaque_records += sum(isinstance(record, OpaqueRecord) for record in records)
+    return opaque_records
 
 
 def load(directory: Path, storage: Storage) -> tuple[LogReader, ImageBuilder]:
-    """Return the reader, at its end, and the state that it read; nothing is changed on disk."""
-    reader = LogReader(directory, storage)
-    builder = ImageBuilder()
-    replay_batches(builder, reader.snapshot(), directory)
-    replay_batches(builder, reader.batches(), directory)
+    """Return the reader, at its end, and the state that it read; nothing is changed on disk.
+
+    A snapshot that is damaged is passed over, with a warning, if an older one and the whole log after it
+    add up to the same state; else `LogDamagedError` is raised.
+    """
+    passing_over: frozenset[SnapshotId] = frozenset()
+    first_damage: LogDamagedError | None = None
+    while True:
+        reader = LogReader(directory, storage, passing_over=passing_over)
+        if first_damage is not None and reader.snapshot_id is None:
+            raise first_damage
+        builder = ImageBuilder()
+        try:
+            _replay_snapshot(builder, reader, directory)
+        except LogDamagedError as error:
+            first_damage = first_damage or error
+            if reader.snapshot_id is None:
+                raise
+            passing_over |= {reader.snapshot_id}
+            continue
+        try:
+            reader.opaque_records += replay_batches(builder, reader.batches(), directory)
+        except LogDamagedError as error:
+            raise first_damage or error from error
+        break
+    if first_damage is not None:
+        _log.error(
+            "an older snapshot and the log after it stand in for a damaged one", reason=str(first_damage)
+        )
     if METADATA_VERSION_FEATURE not in builder.view().features:
         # nothing was ever written but the beginning of epochs, perhaps by a start that crashed
-        replay_batches(builder, reader.legacy_bootstrap(), directory)
+        reader.opaque_records += replay_batches(builder, reader.legacy_bootstrap(), directory)
     return reader, builder
+
+
+def _replay_snapshot(builder: ImageBuilder, reader: LogReader, directory: Path) -> None:
+    reader.opaque_records += replay_batches(builder, reader.snapshot(), directory)
+    if builder.in_transaction:
+        raise LogDamagedError(
+            f"the newest snapshot in `{directory}` ends amid a metadata transaction; restore it from a copy"
+        )
 
 
 def require_beginning(image: MetadataImage, directory: Path) -> None:

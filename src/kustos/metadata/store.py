@@ -6,7 +6,6 @@ frozen and swapped whole.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -17,9 +16,11 @@ from kustos.metadata import control
 from kustos.metadata.control import (
     AclCreateResult,
     AclDeleteResult,
+    ConfigAlteration,
     ControlResult,
     Copy,
     CopyResult,
+    FeatureUpdates,
     ScramAlterResult,
     ScramDeletion,
     ScramUpsertion,
@@ -28,61 +29,46 @@ from kustos.metadata.control import (
     TokenRenewal,
     TokenRules,
 )
-from kustos.metadata.errors import DirectoryError, MetadataError
+from kustos.metadata.errors import BatchTooLargeError, DirectoryError, MetadataError
+from kustos.metadata.features import METADATA_VERSION_NAMES
 from kustos.metadata.image import ImageBuilder, MetadataDelta, MetadataImage, MetadataPublisher
 from kustos.metadata.loader import load, require_beginning
-from kustos.metadata.log import LOCK_FILE, META_PROPERTIES, LogReader, LogWriter, MetaProperties
+from kustos.metadata.log import (
+    DEFAULT_POLICY,
+    LOCK_FILE,
+    META_PROPERTIES,
+    LogPolicy,
+    LogReader,
+    LogWriter,
+    MetaProperties,
+)
+from kustos.metadata.log.writer import encode_values
 from kustos.metadata.records import AbortTransactionRecord
+from kustos.metadata.requests import (
+    AlterScram,
+    CopySecrets,
+    CreateAcls,
+    DeleteAcls,
+    StoreRequest,
+    SweepTokens,
+    refused,
+)
+from kustos.metadata.snapshots import SnapshotJob, SnapshotKeeper
 from kustos.metadata.tokens import TokenIndex
 from kustos.runtime import Clock, Entropy, FileSystemStorage, Storage, StorageLock, SystemClock, SystemEntropy
 
+__all__ = [
+    "AlterScram",
+    "CopySecrets",
+    "CreateAcls",
+    "DeleteAcls",
+    "MetadataStore",
+    "PublishFailedError",
+    "StoreRequest",
+    "SweepTokens",
+]
+
 _log = structlog.get_logger("kustos.metadata")
-
-
-@dataclass(frozen=True, slots=True)
-class CreateAcls:
-    """Make these ACLs."""
-
-    bindings: tuple[AclBinding, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class DeleteAcls:
-    """Take away what these filters match."""
-
-    filters: tuple[AclBindingFilter, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class AlterScram:
-    """Delete and set SCRAM credentials."""
-
-    deletions: tuple[ScramDeletion, ...] = ()
-    upsertions: tuple[ScramUpsertion, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class CopySecrets:
-    """Keep credentials and delegation tokens as another cluster kept them."""
-
-    copies: tuple[Copy, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class SweepTokens:
-    """Take expired delegation tokens away; the one result says whether there may be more."""
-
-
-StoreRequest = (
-    CreateAcls
-    | DeleteAcls
-    | AlterScram
-    | CopySecrets
-    | TokenCreation
-    | TokenRenewal
-    | TokenExpiry
-    | SweepTokens
-)
 
 
 class PublishFailedError(MetadataError):
@@ -97,6 +83,7 @@ class MetadataStore:
         properties: MetaProperties,
         image: MetadataImage,
         log: LogWriter,
+        keeper: SnapshotKeeper,
         lock: StorageLock,
         clock: Clock,
         entropy: Entropy,
@@ -106,6 +93,7 @@ class MetadataStore:
         self.token_rules = token_rules
         self._image = image
         self._writer = log
+        self._keeper = keeper
         self._lock = lock
         self._clock = clock
         self._entropy = entropy
@@ -123,12 +111,16 @@ class MetadataStore:
         clock: Clock | None = None,
         entropy: Entropy | None = None,
         token_rules: TokenRules | None = None,
+        policy: LogPolicy = DEFAULT_POLICY,
+        node_id: int | None = None,
+        cluster_id: str | None = None,
     ) -> Self:
         """Return the store of a formatted directory, recovered and locked.
 
-        Raises `DirectoryError` if it is not formatted, `StorageLockedError` if another writer has it,
-        `LogDamagedError` (file, offset, remedy) for damage that is no torn tail, `LogFailedError` if the
-        disk does not take the first write.
+        Raises `DirectoryError` if it is not formatted, belongs to another node or cluster than the one
+        named, or needs a newer kustos; `StorageLockedError` if another writer has it; `LogDamagedError`
+        (file, offset, remedy) for damage that is no torn tail; `LogFailedError` if the disk does not take
+        the first write, another OSError if it cannot be read.
         """
         storage, clock, entropy = (
             storage or FileSystemStorage(),
@@ -142,14 +134,17 @@ class MetadataStore:
                 "`metadata.log.dir`"
             )
         properties = MetaProperties.decode(storage.read(properties_path), properties_path)
+        _require_ours(directory, properties, node_id, cluster_id)
         lock = storage.lock(directory / LOCK_FILE)
         try:
             reader, builder = load(directory, storage)
             require_beginning(builder.view(), directory)
-            log = LogWriter(directory, storage, clock, reader)
+            _require_known_level(directory, builder.view())
+            log = LogWriter(directory, storage, clock, reader, policy)
             try:
                 log.begin_epoch(properties.node_id)
                 image = _settle(reader, builder, log)
+                keeper = SnapshotKeeper(directory, storage, clock, policy, reader)
             except BaseException:
                 log.close()
                 raise
@@ -157,7 +152,7 @@ class MetadataStore:
             lock.release()
             raise
         _log.info("opened the metadata log", path=str(directory), offset=log.last_offset, epoch=log.epoch)
-        return cls(properties, image, log, lock, clock, entropy, token_rules or TokenRules())
+        return cls(properties, image, log, keeper, lock, clock, entropy, token_rules or TokenRules())
 
     @property
     def image(self) -> MetadataImage:
@@ -211,20 +206,27 @@ class MetadataStore:
         batches, deltas = [], []
         for request in requests:
             outcome = self._decide(builder.view(), request)
+            try:
+                values = encode_values(outcome.records)
+            except BatchTooLargeError as error:
+                answers.append(refused(outcome.results, error))
+                continue
             answers.append(outcome.results)
-            if outcome.records:
+            if values:
                 changes = builder.replay_all(outcome.records)
                 # the requests after this one find its token
                 self._tokens.apply(changes)
                 deltas.append(changes)
-                batches.append(outcome.records)
+                batches.append(values)
         if batches:
+            written_before = self._writer.written_bytes
             try:
-                last_offsets = self._writer.append(batches)
+                last_offsets = self._writer.append_values(batches)
             except BaseException:
                 # what was not written was neither made nor removed
                 self._tokens.load(self._image)
                 raise
+            self._keeper.appended(self._writer.written_bytes - written_before)
             epoch = self._writer.epoch
             self._image = builder.build(last_offsets[-1], epoch)
             self._publish(
@@ -235,25 +237,55 @@ class MetadataStore:
             )
         return answers
 
+    @property
+    def snapshot_is_due(self) -> bool:
+        """Whether `begin_snapshot` would return one; from any thread."""
+        return self._keeper.is_due
+
+    def begin_snapshot(self) -> SnapshotJob | None:
+        """Return the snapshot to be taken now, if one is due; its `write` may run on any thread.
+
+        `end_snapshot` must follow, with what `write` raised if it did. There is one at a time.
+        """
+        return self._keeper.begin(self._image, self._writer)
+
+    def end_snapshot(self, job: SnapshotJob, failure: BaseException | None = None) -> None:
+        """Note what became of a snapshot, and delete what it lets go."""
+        self._keeper.end(job, failure)
+        self.clean()
+
+    def clean(self) -> None:
+        """Delete old snapshots and segments as the policy says; a disk that refuses is told in the log."""
+        try:
+            self._keeper.clean()
+        except OSError as error:
+            _log.error("old files of the metadata log could not be deleted", reason=str(error))
+
     def close(self) -> None:
         """Let go of the files and the lock."""
         self._writer.close()
         self._lock.release()
 
     def _decide(self, image: MetadataImage, request: StoreRequest) -> ControlResult[Any]:
+        decided: ControlResult[Any]
         match request:
             case CreateAcls(bindings):
-                return control.create_acls(image, bindings, self._entropy)
+                decided = control.create_acls(image, bindings, self._entropy)
             case DeleteAcls(filters):
-                return control.delete_acls(image, filters)
+                decided = control.delete_acls(image, filters)
             case AlterScram(deletions, upsertions):
-                return control.alter_scram(image, deletions, upsertions)
+                decided = control.alter_scram(image, deletions, upsertions)
             case CopySecrets(copies):
-                return control.copy_secrets(image, copies)
+                decided = control.copy_secrets(image, copies)
             case SweepTokens():
-                return control.sweep_tokens(image, self._clock.wall_ms())
+                decided = control.sweep_tokens(image, self._clock.wall_ms())
+            case ConfigAlteration():
+                decided = control.alter_configs(request)
+            case FeatureUpdates():
+                decided = control.update_features(image, request)
             case _:
-                return self._decide_token(image, request)
+                decided = self._decide_token(image, request)
+        return decided
 
     def _decide_token(
         self, image: MetadataImage, request: TokenCreation | TokenRenewal | TokenExpiry
@@ -279,6 +311,30 @@ class MetadataStore:
                         "in the log but not in force everywhere, restart this node"
                     )
                     raise self._publish_failure from error
+
+
+def _require_ours(
+    directory: Path, properties: MetaProperties, node_id: int | None, cluster_id: str | None
+) -> None:
+    if node_id is not None and properties.node_id != node_id:
+        raise DirectoryError(
+            f"`{directory}` belongs to node {properties.node_id}, but `node.id` is {node_id}; name the "
+            "node's own directory in `metadata.log.dir`"
+        )
+    if cluster_id is not None and properties.cluster_id != cluster_id:
+        raise DirectoryError(
+            f"`{directory}` belongs to cluster `{properties.cluster_id}`, not to `{cluster_id}`; name a "
+            "directory of this cluster"
+        )
+
+
+def _require_known_level(directory: Path, image: MetadataImage) -> None:
+    if image.metadata_version not in METADATA_VERSION_NAMES:
+        raise DirectoryError(
+            f"the log in `{directory}` has metadata.version level {image.metadata_version}, only "
+            f"levels from {min(METADATA_VERSION_NAMES)} to {max(METADATA_VERSION_NAMES)} are known here; "
+            "use a newer kustos"
+        )
 
 
 def _settle(reader: LogReader, builder: ImageBuilder, log: LogWriter) -> MetadataImage:

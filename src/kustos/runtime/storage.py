@@ -5,8 +5,10 @@ counts as durable is spelled out here once: file contents after `sync`, a file's
 `sync_directory` of its folder.
 """
 
+import contextlib
 import fcntl
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Protocol, Self
@@ -14,6 +16,8 @@ from typing import Final, Protocol, Self
 PRIVATE_FILE_MODE: Final = 0o600
 """For what holds secrets, and keys of passwords are such: the log and its snapshots too."""
 DEFAULT_FILE_MODE: Final = 0o644
+PART_SUFFIX: Final = ".part"
+"""Of a file that is still being written; Kafka knows the snapshots so named as unfinished, too."""
 
 
 class StorageLockedError(OSError):
@@ -64,6 +68,18 @@ class Storage(Protocol):
     def write(self, path: Path, data: bytes, mode: int = DEFAULT_FILE_MODE) -> None:
         """Put a file there with this content, durably and at once: readers see all of it or the old one."""
 
+    def write_pieces(self, path: Path, pieces: Iterable[bytes], mode: int = DEFAULT_FILE_MODE) -> None:
+        """Put a file there as `write` does, its content piece by piece.
+
+        Whatever `pieces` raises is passed on; then, as after any failure, nothing is put there.
+        """
+
+    def remove(self, path: Path) -> None:
+        """Take a file away, durably; one that is not there is fine."""
+
+    def size_bytes(self, path: Path) -> int:
+        """Return the size of a file."""
+
     def lock(self, path: Path) -> StorageLock:
         """Hold an exclusive lock on this file, created if need be; raise `StorageLockedError`."""
 
@@ -103,16 +119,39 @@ class FileSystemStorage:
 
     def write(self, path: Path, data: bytes, mode: int = DEFAULT_FILE_MODE) -> None:
         """Put a file there with this content, durably and at once: readers see all of it or the old one."""
+        self.write_pieces(path, (data,), mode)
+
+    def write_pieces(self, path: Path, pieces: Iterable[bytes], mode: int = DEFAULT_FILE_MODE) -> None:
+        """Put a file there as `write` does, its content piece by piece.
+
+        Whatever `pieces` raises is passed on; then, as after any failure, nothing is put there.
+        """
         # the new file has its final mode from birth: a secret is never readable, not even for a moment
-        temporary = path.with_name(path.name + ".tmp")
-        temporary.unlink(missing_ok=True)
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
+        part = path.with_name(path.name + PART_SUFFIX)
+        part.unlink(missing_ok=True)
+        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                for piece in pieces:
+                    file.write(piece)
+                file.flush()
+                os.fsync(file.fileno())
+            part.replace(path)
+        except BaseException:
+            # what fills the disk makes room again
+            with contextlib.suppress(OSError):
+                part.unlink(missing_ok=True)
+            raise
         _sync_directory(path.parent)
+
+    def remove(self, path: Path) -> None:
+        """Take a file away, durably; one that is not there is fine."""
+        path.unlink(missing_ok=True)
+        _sync_directory(path.parent)
+
+    def size_bytes(self, path: Path) -> int:
+        """Return the size of a file."""
+        return path.stat().st_size
 
     def lock(self, path: Path) -> StorageLock:
         """Hold an exclusive lock on this file, created if need be; raise `StorageLockedError`.

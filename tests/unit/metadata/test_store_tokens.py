@@ -107,7 +107,7 @@ def test_what_could_not_be_written_neither_made_nor_ended_a_token(
         raise RecordError("a record does not fit")
 
     with monkeypatch.context() as patched:
-        patched.setattr(store._writer, "append", unfit)
+        patched.setattr(store._writer, "append_values", unfit)
         with pytest.raises(RecordError):
             store.append_many([TokenExpiry(BOB, hmac, -1), TokenCreation(ALICE, ALICE)])
     ((result,),) = store.append_many([TokenRenewal(BOB, hmac, 50)])

@@ -8,6 +8,7 @@ from kustos.metadata.log.layout import (
     MetaProperties,
     SnapshotId,
 )
+from kustos.metadata.log.policy import DEFAULT_POLICY, MAX_BATCH_SIZE_BYTES, LogPolicy
 from kustos.metadata.log.reader import LogReader, TornTail
 from kustos.metadata.log.segment import SegmentReader
 from kustos.metadata.log.snapshot import encode_snapshot, snapshot_batches
@@ -15,9 +16,12 @@ from kustos.metadata.log.writer import LogWriter
 
 __all__ = [
     "BOOTSTRAP_SNAPSHOT",
+    "DEFAULT_POLICY",
     "LOCK_FILE",
+    "MAX_BATCH_SIZE_BYTES",
     "METADATA_PARTITION",
     "META_PROPERTIES",
+    "LogPolicy",
     "LogReader",
     "LogWriter",
     "MetaProperties",

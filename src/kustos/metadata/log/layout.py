@@ -20,8 +20,13 @@ LOCK_FILE: Final = ".lock"
 LEADER_EPOCH_CHECKPOINT: Final = "leader-epoch-checkpoint"
 QUORUM_STATE: Final = "quorum-state"
 PARTITION_METADATA: Final = "partition.metadata"
+ACTIVE_SEGMENT: Final = "kustos.active-segment"
+"""Which segment was begun last: without it nobody would miss that one. Kafka ignores the file."""
+
 LEGACY_BOOTSTRAP: Final = "bootstrap.checkpoint"
 """Before Kafka 4.4 a formatted directory kept its first records here; a controller copied them once."""
+
+SNAPSHOT_SUFFIX: Final = ".checkpoint"
 
 METADATA_TOPIC_ID: Final = UUID(int=1)
 
@@ -111,6 +116,32 @@ def encode_epochs(epochs: tuple[tuple[int, int], ...]) -> bytes:
     """Return a leader-epoch-checkpoint: pairs of (epoch, its first offset)."""
     lines = ["0", str(len(epochs)), *(f"{epoch} {offset}" for epoch, offset in epochs), ""]
     return "\n".join(lines).encode()
+
+
+def decode_epochs(data: bytes, path: Path) -> tuple[tuple[int, int], ...]:
+    """Return the pairs of a leader-epoch-checkpoint; raise `LogDamagedError` if it is none."""
+    try:
+        version, count, *lines = data.decode("ascii").splitlines()
+        epochs = tuple((int(epoch), int(offset)) for epoch, offset in (line.split(" ") for line in lines))
+        is_whole = version == "0" and int(count) == len(epochs)
+    except ValueError:
+        is_whole, epochs = False, ()
+    if not is_whole:
+        raise LogDamagedError(f"`{path}` is no leader-epoch checkpoint; restore it from a copy")
+    return epochs
+
+
+def encode_active_segment(base_offset: int) -> bytes:
+    """Return the file that names the segment begun last."""
+    return f"{base_offset}\n".encode()
+
+
+def decode_active_segment(data: bytes, path: Path) -> int:
+    """Return the base offset that the file names; raise `LogDamagedError` if it names none."""
+    text = data.decode("latin-1").strip()
+    if not (text.isascii() and text.isdigit()):
+        raise LogDamagedError(f"`{path}` names no segment; restore the directory from a copy")
+    return int(text)
 
 
 def encode_partition_metadata() -> bytes:

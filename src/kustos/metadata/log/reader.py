@@ -3,14 +3,19 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
-from kustos.metadata.errors import LogDamagedError
+from kustos.metadata.errors import LogDamagedError, RecordError
 from kustos.metadata.log import layout
 from kustos.metadata.log.layout import SnapshotId
 from kustos.metadata.log.segment import UNKNOWN_EPOCH, SegmentReader, begins_epoch
 from kustos.metadata.log.snapshot import snapshot_batches
+from kustos.metadata.records import ControlRecord, KRaftVersion, Voters, controls_of
 from kustos.runtime import Storage
 from kustos.wire.record_batch import RecordBatch
+
+KRAFT_VERSION_MAX: Final = 1
+"""The highest level of kraft.version that Kafka 4.4 knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,46 +28,91 @@ class TornTail:
     next_offset: int
 
 
+@dataclass(slots=True)
+class ActiveSegment:
+    """What a writer must know of the segment that it continues."""
+
+    base_offset: int
+    size_bytes: int = 0
+    first_timestamp_ms: int | None = None
+    """Of its first batch; None while it has none."""
+
+
 class LogReader:
     """Reads once, in order: first `snapshot()` to its end, then `batches()` to its end.
 
-    Afterwards `next_offset`, `epoch`, `epochs`, `segment` and `torn` tell where a writer goes on.
-    Nothing is changed. Raises `LogDamagedError` for anything but a torn tail.
+    Afterwards `next_offset`, `epoch`, `epochs`, `active`, `quorum_controls` and `torn` tell where a writer
+    goes on. Nothing is changed. Raises `LogDamagedError` for anything but a torn tail.
+
+    `passing_over` are snapshots that cannot be read: the next older one is taken instead, which gives the
+    same state if the log after it is whole.
     """
 
-    def __init__(self, directory: Path, storage: Storage) -> None:
+    def __init__(
+        self, directory: Path, storage: Storage, *, passing_over: frozenset[SnapshotId] = frozenset()
+    ) -> None:
         self._storage = storage
         self._partition = directory / layout.METADATA_PARTITION
         names = storage.names(self._partition)
         self.segments = tuple(
             sorted(base for name in names if (base := layout.segment_base_offset(name)) is not None)
         )
-        self.snapshot_id = max(
-            (id_ for name in names if (id_ := SnapshotId.of(name)) is not None), default=None
-        )
+        found = sorted(id_ for name in names if (id_ := SnapshotId.of(name)) is not None)
+        self.passed_over = passing_over
+        self.snapshots = tuple(id_ for id_ in found if id_ not in passing_over)
+        self.snapshot_id = self.snapshots[-1] if self.snapshots else None
+        self._reached_offset = found[-1].end_offset if found else 0
         self.next_offset = 0 if self.snapshot_id is None else self.snapshot_id.end_offset
         self.epoch = 0 if self.snapshot_id is None else self.snapshot_id.epoch
         self.epochs: list[tuple[int, int]] = []
+        self._kraft_version: KRaftVersion | None = None
+        self._voters: Voters | None = None
+        self.active = ActiveSegment(self.segments[-1] if self.segments else self.next_offset)
+        self.last_timestamp_ms = 0
+        self.unsnapshotted_bytes = 0
+        """Of data batches after the snapshot."""
+        self.opaque_records = 0
+        """Records of kinds that are kept unread, counted by whoever decodes them."""
         self.torn: TornTail | None = None
         self.bootstrapped = False
         self._legacy_bootstrap = directory / layout.LEGACY_BOOTSTRAP
-        if not self.segments and self.next_offset == 0 and layout.QUORUM_STATE in names:
+        self._require_segments(names)
+
+    def _require_segments(self, names: list[str]) -> None:
+        """Raise `LogDamagedError` if the directory tells of a last segment that is not there."""
+        if not self.segments and layout.QUORUM_STATE in names:
             raise LogDamagedError(
                 f"`{self._partition}` was written to, but its log is missing; "
                 "restore the directory from a copy"
             )
+        if layout.ACTIVE_SEGMENT in names:
+            path = self._partition / layout.ACTIVE_SEGMENT
+            last = layout.decode_active_segment(self._storage.read(path), path)
+            if last > max(self.segments, default=-1):
+                raise LogDamagedError(
+                    f"`{self._partition}` lacks its last segment, `{layout.segment_name(last)}`; "
+                    "restore the directory from a copy"
+                )
 
     @property
     def segment(self) -> Path:
         """The segment that a writer appends to."""
-        base_offset = self.segments[-1] if self.segments else self.next_offset
-        return self._partition / layout.segment_name(base_offset)
+        return self._partition / layout.segment_name(self.active.base_offset)
+
+    @property
+    def quorum_controls(self) -> tuple[ControlRecord, ...]:
+        """What a snapshot must go on saying of the quorum, after its header (KIP-853)."""
+        return tuple(each for each in (self._kraft_version, self._voters) if each is not None)
 
     def snapshot(self) -> Iterator[RecordBatch]:
         """Yield the batches of the newest snapshot, if there is one."""
         if self.snapshot_id is not None:
             path = self._partition / self.snapshot_id.file_name
-            yield from snapshot_batches(self._storage.read(path), str(path))
+            for batch in snapshot_batches(self._storage.read(path), str(path)):
+                if batch.is_control:
+                    self._note_controls(batch, path)
+                self.last_timestamp_ms = max(self.last_timestamp_ms, batch.max_timestamp_ms)
+                yield batch
 
     def legacy_bootstrap(self) -> Iterator[RecordBatch]:
         """Yield the batches of an old bootstrap file; asked for only where the log says nothing yet.
@@ -75,32 +125,53 @@ class LogReader:
             self.bootstrapped = True
 
     def batches(self) -> Iterator[RecordBatch]:
-        """Yield the batches of the log that the snapshot does not contain."""
+        """Yield the batches of the log that the snapshot does not contain.
+
+        Segments that lie wholly below its end are not read: nothing of the state comes from them.
+        """
         start = self.next_offset
-        if not self.segments:
-            return
-        if self.segments[0] > start:
+        if self.segments:
+            if self.segments[0] > start:
+                raise self._lacking(start, self.segments[0])
+            needed = [base for base in self.segments if base > start]
+            first = max(base for base in self.segments if base <= start)
+            yield from self._read((first, *needed), start)
+        if self.next_offset < self._reached_offset:
             raise LogDamagedError(
-                f"`{self._partition}` lacks the offsets from {start} to {self.segments[0] - 1}: no snapshot "
-                "and no segment holds them; restore the directory from a copy"
+                f"`{self._partition}` has a snapshot up to offset {self._reached_offset - 1}, but "
+                + ("its log is missing" if not self.segments else f"its log ends at {self.next_offset - 1}")
+                + "; restore the directory from a copy, or, if that snapshot can be read, remove the "
+                "segments, which it contains whole"
             )
-        offset = self.segments[0]
-        epoch = 0 if offset == 0 else UNKNOWN_EPOCH
-        for base_offset in self.segments:
-            if base_offset != offset:
-                raise LogDamagedError(
-                    f"`{self._partition}` lacks the offsets from {offset} to {base_offset - 1}; "
-                    "restore the directory from a copy"
-                )
+
+    def _read(self, segments: tuple[int, ...], start: int) -> Iterator[RecordBatch]:
+        offset, epoch = segments[0], 0 if segments[0] == 0 else UNKNOWN_EPOCH
+        for base_offset in segments:
+            if base_offset > offset:
+                raise self._lacking(offset, base_offset)
             path = self._partition / layout.segment_name(base_offset)
-            data = self._storage.read(path)
-            is_last = base_offset == self.segments[-1]
-            reader = SegmentReader(data, str(path), offset, epoch, is_last=is_last)
+            if base_offset < offset:
+                raise LogDamagedError(
+                    f"`{path}` begins at offset {base_offset}, but the segment before it reaches "
+                    f"{offset - 1}: they overlap, and only one can be true; restore the directory from a copy"
+                )
+            is_last = base_offset == segments[-1]
+            reader = SegmentReader(self._storage.read(path), str(path), offset, epoch, is_last=is_last)
+            self.active = ActiveSegment(base_offset)
+            position = 0
             for batch in reader:
-                self._note_epoch(batch)
+                self._note(batch, path)
+                size_bytes, position = reader.position - position, reader.position
                 if batch.last_offset >= start:
+                    if batch.base_offset < start:
+                        raise LogDamagedError(
+                            f"`{path}` has a batch from offset {batch.base_offset} to {batch.last_offset}, "
+                            f"amid which the snapshot ends ({start - 1}); restore the directory from a copy"
+                        )
+                    self.unsnapshotted_bytes += 0 if batch.is_control else size_bytes
                     yield batch
             offset, epoch = reader.next_offset, reader.epoch
+            self.active.size_bytes = reader.position
             if reader.torn_size_bytes:
                 self.torn = TornTail(path, reader.position, reader.torn_size_bytes, offset)
         if offset < start:
@@ -111,7 +182,37 @@ class LogReader:
             )
         self.next_offset, self.epoch = offset, max(epoch, self.epoch)
 
-    def _note_epoch(self, batch: RecordBatch) -> None:
+    def _lacking(self, first: int, after: int) -> LogDamagedError:
+        return LogDamagedError(
+            f"`{self._partition}` lacks the offsets from {first} to {after - 1}: no snapshot "
+            "and no segment holds them; restore the directory from a copy"
+        )
+
+    def _note(self, batch: RecordBatch, path: Path) -> None:
+        if self.active.first_timestamp_ms is None:
+            self.active.first_timestamp_ms = batch.max_timestamp_ms
+        self.last_timestamp_ms = max(self.last_timestamp_ms, batch.max_timestamp_ms)
         epoch = batch.partition_leader_epoch
         if not self.epochs or (epoch > self.epochs[-1][0] and begins_epoch(batch)):
             self.epochs.append((epoch, batch.base_offset))
+        if batch.is_control:
+            self._note_controls(batch, path)
+
+    def _note_controls(self, batch: RecordBatch, path: Path) -> None:
+        try:
+            controls = controls_of(batch)
+        except RecordError as error:
+            raise LogDamagedError(
+                f"`{path}` has a control batch at offset {batch.base_offset} that says nothing sane: {error}"
+                "; restore the directory from a copy"
+            ) from error
+        for control in controls:
+            if isinstance(control, KRaftVersion) and control.kraft_version > KRAFT_VERSION_MAX:
+                raise LogDamagedError(
+                    f"`{path}` sets kraft.version to {control.kraft_version}, only levels up to "
+                    f"{KRAFT_VERSION_MAX} are known here; a newer Kafka wrote it, use a newer kustos"
+                )
+            if isinstance(control, KRaftVersion):
+                self._kraft_version = control
+            elif isinstance(control, Voters):
+                self._voters = control

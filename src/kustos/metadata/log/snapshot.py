@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from kustos.metadata.errors import LogDamagedError, RecordError
+from kustos.metadata.log.policy import MAX_BATCH_SIZE_BYTES
 from kustos.metadata.records import (
     ControlRecord,
     MetadataRecord,
@@ -17,10 +18,22 @@ from kustos.metadata.records import (
     controls_of,
     encode_record,
 )
-from kustos.wire.record_batch import CorruptBatchError, RecordBatch, batch_of, read_batch
+from kustos.wire.record_batch import (
+    HEADER_SIZE_BYTES,
+    CorruptBatchError,
+    RecordBatch,
+    batch_of,
+    read_batch,
+)
 
 MAX_RECORDS_PER_BATCH: Final = 1024
 """As Kafka's snapshot writer: a reader never holds more than this many records at once."""
+
+RECORD_OVERHEAD_MAX_BYTES: Final = 32
+"""What a batch adds to a record's value at most: attributes, two deltas and three sizes."""
+
+RECORDS_MAX_BYTES: Final = MAX_BATCH_SIZE_BYTES - HEADER_SIZE_BYTES
+"""Long names make large records: no batch may be larger than Kafka's readers take."""
 
 
 def encode_snapshot(
@@ -32,24 +45,60 @@ def encode_snapshot(
     controls: tuple[ControlRecord, ...] = (),
 ) -> bytes:
     """Return a whole snapshot file; `controls` follow the header in its batch."""
+    return b"".join(
+        snapshot_pieces(
+            records,
+            epoch=epoch,
+            timestamp_ms=timestamp_ms,
+            last_contained_timestamp_ms=last_contained_timestamp_ms,
+            controls=controls,
+        )
+    )
+
+
+def snapshot_pieces(
+    records: Iterable[MetadataRecord],
+    *,
+    epoch: int,
+    timestamp_ms: int,
+    last_contained_timestamp_ms: int = 0,
+    controls: tuple[ControlRecord, ...] = (),
+) -> Iterator[bytes]:
+    """Yield a snapshot file batch by batch, so that no more than one of them is held at once."""
     header = control_batch(0, epoch, timestamp_ms, (SnapshotHeader(last_contained_timestamp_ms), *controls))
-    out, offset = bytearray(header.encode()), header.last_offset + 1
+    yield header.encode()
+    offset = header.last_offset + 1
     pending: list[bytes] = []
-
-    def flush() -> None:
-        nonlocal offset
-        if pending:
-            out.extend(batch_of(offset, epoch, timestamp_ms, pending).encode())
-            offset += len(pending)
-            pending.clear()
-
+    pending_size_bytes = 0
     for record in records:
-        pending.append(encode_record(record))
-        if len(pending) == MAX_RECORDS_PER_BATCH:
-            flush()
-    flush()
-    out += control_batch(offset, epoch, timestamp_ms, (SnapshotFooter(),)).encode()
-    return bytes(out)
+        value = encode_record(record)
+        size_bytes = len(value) + RECORD_OVERHEAD_MAX_BYTES
+        if len(pending) == MAX_RECORDS_PER_BATCH or pending_size_bytes + size_bytes > RECORDS_MAX_BYTES:
+            yield batch_of(offset, epoch, timestamp_ms, pending).encode()
+            offset += len(pending)
+            pending, pending_size_bytes = [], 0
+        pending.append(value)
+        pending_size_bytes += size_bytes
+    if pending:
+        yield batch_of(offset, epoch, timestamp_ms, pending).encode()
+        offset += len(pending)
+    yield control_batch(offset, epoch, timestamp_ms, (SnapshotFooter(),)).encode()
+
+
+def last_contained_timestamp_ms(data: bytes, name: str) -> int:
+    """Return the time of the last record that a snapshot contains, by its header.
+
+    `data` may be the beginning of the file only. Raises `LogDamagedError` if no header is there.
+    """
+    try:
+        batch, _ = read_batch(data)
+        controls = controls_of(batch) if batch.is_control else []
+    except (CorruptBatchError, RecordError) as error:
+        raise _damaged(name, f"at byte 0: {error}") from error
+    for control in controls:
+        if isinstance(control, SnapshotHeader):
+            return control.last_contained_log_timestamp_ms
+    raise _damaged(name, "it does not begin with a header")
 
 
 def snapshot_batches(data: bytes, name: str) -> Iterator[RecordBatch]:

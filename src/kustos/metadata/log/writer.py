@@ -1,18 +1,43 @@
 """The one writer of the log: appends whole batches, and answers only when they are on the disk."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Final
 
 import structlog
 
-from kustos.metadata.errors import LogDamagedError, LogFailedError
+from kustos.metadata.errors import BatchTooLargeError, LogDamagedError, LogFailedError
 from kustos.metadata.log import layout
-from kustos.metadata.log.reader import LogReader
+from kustos.metadata.log.policy import DEFAULT_POLICY, MAX_BATCH_SIZE_BYTES, LogPolicy
+from kustos.metadata.log.reader import ActiveSegment, LogReader
 from kustos.metadata.records import LeaderChange, MetadataRecord, control_batch, encode_record
 from kustos.runtime import Clock, Storage
-from kustos.wire.record_batch import batch_of
+from kustos.wire.record_batch import HEADER_SIZE_BYTES, RecordBatch, batch_of
+
+Values = tuple[bytes, ...]
+"""The encoded records of one batch."""
+
+_RECORD_OVERHEAD_MAX_BYTES: Final = 32
+"""What a batch adds to a record's value at most: attributes, two deltas and three sizes."""
 
 _log = structlog.get_logger("kustos.metadata.log")
+
+
+def encode_values(records: Iterable[MetadataRecord]) -> Values:
+    """Return the records of one batch as bytes.
+
+    Raises `RecordError` if one cannot be expressed, `BatchTooLargeError` if they do not fit a batch.
+    """
+    values = tuple(map(encode_record, records))
+    size_bytes = HEADER_SIZE_BYTES + sum(map(len, values)) + _RECORD_OVERHEAD_MAX_BYTES * len(values)
+    if size_bytes > MAX_BATCH_SIZE_BYTES:
+        size_bytes = len(batch_of(0, 0, 0, values).encode())
+    if size_bytes > MAX_BATCH_SIZE_BYTES:
+        raise BatchTooLargeError(
+            f"The total record(s) size of {size_bytes} exceeds the maximum allowed batch size of "
+            f"{MAX_BATCH_SIZE_BYTES}"
+        )
+    return values
 
 
 class LogWriter:
@@ -23,14 +48,26 @@ class LogWriter:
     until the process starts anew and reads back what the disk really holds.
     """
 
-    def __init__(self, directory: Path, storage: Storage, clock: Clock, reader: LogReader) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        storage: Storage,
+        clock: Clock,
+        reader: LogReader,
+        policy: LogPolicy = DEFAULT_POLICY,
+    ) -> None:
         self._partition = directory / layout.METADATA_PARTITION
         self._storage = storage
         self._clock = clock
+        self._policy = policy
         self._epochs = list(reader.epochs)
         self._failure: BaseException | None = None
         self.next_offset = reader.next_offset
         self.epoch = reader.epoch
+        self.last_timestamp_ms = reader.last_timestamp_ms
+        self.written_bytes = 0
+        """Since it was opened."""
+        self._active = reader.active
         self._file = storage.open_append(reader.segment)
         if reader.torn is not None:
             torn = reader.torn
@@ -49,6 +86,11 @@ class LogWriter:
         """The offset of the last record that is durable; -1 before the first."""
         return self.next_offset - 1
 
+    @property
+    def active_base_offset(self) -> int:
+        """Where the segment begins that is written to; it is never deleted."""
+        return self._active.base_offset
+
     def begin_epoch(self, node_id: int) -> None:
         """Begin a new epoch as its only voter and leader, as each start of a controller does."""
         state_path = self._partition / layout.QUORUM_STATE
@@ -60,50 +102,114 @@ class LogWriter:
                     f"the metadata log in `{self._partition}` ends in epoch {self.epoch}, but "
                     f"`{state_path.name}` knows only {voted}; restore the directory from a copy"
                 )
+        self._require_epochs()
         epoch = max(self.epoch, voted) + 1
         # the epoch is claimed before it is used: after a crash in between, the next one is higher still
         self._storage.write(state_path, layout.encode_quorum_state(node_id, epoch))
         leader_change = LeaderChange(node_id, (node_id,), (node_id,))
-        batch = control_batch(self.next_offset, epoch, self._clock.wall_ms(), (leader_change,))
-        self._append_bytes(batch.encode())
-        self._epochs.append((epoch, self.next_offset))
-        self.next_offset, self.epoch = batch.last_offset + 1, epoch
+        self._append(
+            [control_batch(self.next_offset, epoch, self._clock.wall_ms(), (leader_change,))],
+        )
+        self._epochs.append((epoch, self.last_offset))
+        self.epoch = epoch
         self._storage.write(
             self._partition / layout.LEADER_EPOCH_CHECKPOINT, layout.encode_epochs(tuple(self._epochs))
         )
 
-    def append(self, batches: Sequence[Sequence[MetadataRecord]]) -> list[int]:
-        """Append each group of records as one batch, all in one write, and wait for the disk.
+    def _require_epochs(self) -> None:
+        """Raise `LogDamagedError` if the log ends before an epoch that is known to have begun in it."""
+        path = self._partition / layout.LEADER_EPOCH_CHECKPOINT
+        if not self._storage.exists(path):
+            return
+        epochs = layout.decode_epochs(self._storage.read(path), path)
+        if epochs and (epochs[-1][1] >= self.next_offset or epochs[-1][0] > self.epoch):
+            raise LogDamagedError(
+                f"the metadata log in `{self._partition}` ends at offset {self.last_offset} in epoch "
+                f"{self.epoch}, but `{path.name}` knows of epoch {epochs[-1][0]} from offset {epochs[-1][1]} "
+                "on: its end is missing; restore the directory from a copy"
+            )
 
-        Returns the last offset of each batch. Groups must not be empty. Raises `RecordError` before
-        anything is written if a record cannot be expressed, `LogFailedError` if it is not known to be
-        durable.
+    def append(self, batches: Sequence[Sequence[MetadataRecord]]) -> list[int]:
+        """Append each group of records as one batch, and wait for the disk; see `append_values`.
+
+        Raises `RecordError` or `BatchTooLargeError` before anything is written.
+        """
+        return self.append_values([encode_values(records) for records in batches])
+
+    def append_values(self, groups: Sequence[Values]) -> list[int]:
+        """Append each group of encoded records as one batch, in one write, and wait for the disk.
+
+        Returns the last offset of each batch. Groups must not be empty, and each as `encode_values` made
+        it. Raises `LogFailedError` if they are not known to be durable.
         """
         offset, timestamp_ms = self.next_offset, self._clock.wall_ms()
-        data, last_offsets = bytearray(), []
-        for records in batches:
-            data += batch_of(offset, self.epoch, timestamp_ms, map(encode_record, records)).encode()
-            offset += len(records)
-            last_offsets.append(offset - 1)
-        self._append_bytes(bytes(data))
-        self.next_offset = offset
-        return last_offsets
+        batches = []
+        for values in groups:
+            batches.append(batch_of(offset, self.epoch, timestamp_ms, values))
+            offset += len(values)
+        self._append(batches)
+        return [batch.last_offset for batch in batches]
 
     def close(self) -> None:
         """Let go of the segment; everything acknowledged is on the disk already."""
         self._file.close()
 
-    def _append_bytes(self, data: bytes) -> None:
+    def _append(self, batches: Sequence[RecordBatch]) -> None:
         self.require_working()
         try:
-            self._file.append(data)
-            self._file.sync()
+            self._write(batches)
         except BaseException as error:
             # also after an interrupt nobody knows how much of it is in the file
             self._failure = error
             if not isinstance(error, OSError):
                 raise
         self.require_working()
+        self.next_offset = batches[-1].last_offset + 1
+        self.last_timestamp_ms = max(self.last_timestamp_ms, batches[-1].max_timestamp_ms)
+
+    def _write(self, batches: Sequence[RecordBatch]) -> None:
+        data = bytearray()
+        for batch in batches:
+            encoded = batch.encode()
+            if self._must_roll(len(data) + len(encoded), batch.max_timestamp_ms):
+                # a segment is begun only when the one before it is durable whole: only the last can be torn
+                self._flush(data)
+                data = bytearray()
+                self._roll(batch.base_offset)
+            if self._active.first_timestamp_ms is None:
+                self._active.first_timestamp_ms = batch.max_timestamp_ms
+            data += encoded
+        self._flush(data)
+
+    def _must_roll(self, growth_bytes: int, timestamp_ms: int) -> bool:
+        first_ms = self._active.first_timestamp_ms
+        if first_ms is None:
+            return False
+        return (
+            self._active.size_bytes + growth_bytes > self._policy.segment_bytes
+            or timestamp_ms - first_ms > self._policy.segment_ms
+        )
+
+    def _flush(self, data: bytearray) -> None:
+        if data:
+            self._file.append(bytes(data))
+            self._file.sync()
+            self._active.size_bytes += len(data)
+            self.written_bytes += len(data)
+
+    def _roll(self, base_offset: int) -> None:
+        name = layout.segment_name(base_offset)
+        file = self._storage.open_append(self._partition / name)
+        try:
+            self._storage.write(
+                self._partition / layout.ACTIVE_SEGMENT, layout.encode_active_segment(base_offset)
+            )
+        except BaseException:
+            file.close()
+            raise
+        self._file.close()
+        self._file, self._active = file, ActiveSegment(base_offset)
+        _log.info("began a new segment of the metadata log", path=str(self._partition / name))
 
     def require_working(self) -> None:
         """Raise `LogFailedError` if a write failed before."""

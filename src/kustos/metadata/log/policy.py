@@ -1,0 +1,32 @@
+"""When the log begins a new file, when it takes a snapshot, and what it keeps (Kafka's own settings)."""
+
+from dataclasses import dataclass
+from typing import Final
+
+MAX_BATCH_SIZE_BYTES: Final = 8 * 1024 * 1024
+"""`KafkaRaftClient.MAX_BATCH_SIZE_BYTES`: no controller writes, and no follower fetches, a larger batch."""
+
+MIN_SEGMENT_SIZE_BYTES: Final = MAX_BATCH_SIZE_BYTES
+"""Kafka's least `metadata.log.segment.bytes`: the largest batch fits."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogPolicy:
+    """The limits of a metadata log; the defaults are Kafka's (`MetadataLogConfig`).
+
+    A segment is closed before it would grow beyond `segment_bytes`, or when the batch to come is
+    `segment_ms` younger than its first one. A snapshot is due after `snapshot_record_bytes` of records,
+    or `snapshot_interval_ms` after the last one (0: never by time). What older snapshots hold is deleted
+    when all files together exceed `retention_bytes`, or when it is older than `retention_ms`; a negative
+    one sets no such limit. The newest snapshot and everything after it always stay.
+    """
+
+    segment_bytes: int = 1024 * 1024 * 1024
+    segment_ms: int = 7 * 24 * 60 * 60 * 1000
+    snapshot_record_bytes: int = 20 * 1024 * 1024
+    snapshot_interval_ms: int = 60 * 60 * 1000
+    retention_bytes: int = 100 * 1024 * 1024
+    retention_ms: int = 7 * 24 * 60 * 60 * 1000
+
+
+DEFAULT_POLICY: Final = LogPolicy()

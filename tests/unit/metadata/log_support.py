@@ -1,0 +1,73 @@
+"""Small logs of many files, for the tests of segments and snapshots."""
+
+from pathlib import Path
+
+from kustos.acl import (
+    AccessControlEntry,
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    ResourcePattern,
+    ResourceType,
+)
+from kustos.metadata.format import format_directory
+from kustos.metadata.log import LogPolicy
+from kustos.metadata.store import MetadataStore
+
+SMALL_SEGMENTS = LogPolicy(segment_bytes=400)
+"""Three requests of one ACL each fill a segment."""
+
+
+class HandClock:
+    """A clock that stands still until its hands are turned."""
+
+    def __init__(self, now_ms: int = 1_700_000_000_000) -> None:
+        self.now_ms = now_ms
+
+    def wall_ms(self) -> int:
+        return self.now_ms
+
+    def monotonic_ms(self) -> int:
+        return self.now_ms
+
+
+def acl(name: str) -> AclBinding:
+    entry = AccessControlEntry("User:a", "*", AclOperation.READ, AclPermissionType.ALLOW)
+    return AclBinding(ResourcePattern(ResourceType.TOPIC, name), entry)
+
+
+def partition(directory: Path) -> Path:
+    return directory / "__cluster_metadata-0"
+
+
+def segments(directory: Path) -> list[int]:
+    """Base offsets, in order."""
+    return sorted(int(path.stem) for path in partition(directory).glob("*.log"))
+
+
+def segment(directory: Path, base_offset: int) -> Path:
+    return partition(directory) / f"{base_offset:020d}.log"
+
+
+def snapshots(directory: Path) -> list[str]:
+    return sorted(path.stem for path in partition(directory).glob("*.checkpoint"))
+
+
+def take_snapshot(store: MetadataStore) -> bool:
+    """Take one if it is due, on this thread."""
+    job = store.begin_snapshot()
+    if job is None:
+        return False
+    job.write()
+    store.end_snapshot(job)
+    return True
+
+
+def many_segments(directory: Path, requests: int = 12) -> Path:
+    """A closed directory with one ACL a request, in several segments."""
+    format_directory(directory, acls=[acl("first")])
+    store = MetadataStore.open(directory, policy=SMALL_SEGMENTS)
+    for number in range(requests):
+        store.create_acls([acl(f"t{number}")])
+    store.close()
+    return directory
