@@ -155,3 +155,13 @@ def without_directories(fields: dict[str, Any]) -> dict[str, Any]:
         name: [each["voterId"] for each in value] if name in voters else value
         for name, value in fields.items()
     }
+
+
+def test_a_directory_of_kafka_is_whole_and_its_snapshots_say_what_its_log_says(
+    directory: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    capsys.readouterr()
+    assert run(["metadata", "verify", str(directory), "-o", "json"]) == ExitCode.OK
+    document = json.loads(capsys.readouterr().out)
+    assert document["whole"] is True
+    assert document["compared_snapshots"] >= 1

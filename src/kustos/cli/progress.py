@@ -1,7 +1,7 @@
 """A sign of life on a terminal's standard error for work that takes longer than a moment."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Timer
 from typing import Final
@@ -13,20 +13,27 @@ PATIENCE_SECONDS: Final = 1.0
 @contextmanager
 def progress(doing: str) -> Iterator[None]:
     """Show what is being done and for how long, once it takes long; gone when the work ends."""
-    if not sys.stderr.isatty():
+    with counting_progress(doing, None):
         yield
+
+
+@contextmanager
+def counting_progress(doing: str, total: int | None) -> Iterator[Callable[[int], None]]:
+    """Show how much of a total is done, likewise; what is yielded is told of each part that is done."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = TextColumn("{task.description}"), BarColumn(20), TimeElapsedColumn()
     display = Progress(*columns, console=Console(stderr=True), transient=True)
-    display.add_task(doing, total=None)
+    task = display.add_task(doing, total=total)
     timer = Timer(PATIENCE_SECONDS, display.start)
     timer.daemon = True
     timer.start()
     try:
-        yield
+        yield lambda done: display.advance(task, done)
     finally:
         timer.cancel()
         timer.join()

@@ -3,7 +3,8 @@
 import typer
 
 from kustos.cli.commands import register
-from kustos.cli.metadata import dump
+from kustos.cli.metadata import dump, verify
 
 app = typer.Typer(help="Look into metadata logs, and back in time.", no_args_is_help=True)
 register(app, "dump", dump.dump, dump.EXAMPLES)
+register(app, "verify", verify.verify, verify.EXAMPLES)

@@ -4,9 +4,13 @@ from dataclasses import dataclass
 from enum import Enum, unique
 from pathlib import Path
 
-from kustos.metadata.errors import DirectoryError, MetadataError
+from kustos.metadata.errors import DirectoryError, MetadataError, RecordError
+from kustos.metadata.features import METADATA_VERSION_FEATURE
+from kustos.metadata.loader import records_of
 from kustos.metadata.log import METADATA_PARTITION, SnapshotId, layout
+from kustos.metadata.records import BeginTransactionRecord, FeatureLevelRecord, NoOpRecord
 from kustos.runtime import Storage
+from kustos.wire.record_batch import CorruptBatchError, read_batch
 
 
 @unique
@@ -41,6 +45,25 @@ class MetadataFile:
         except OSError as error:
             reason = (error.strerror or str(error)).lower()
             raise MetadataError(f"`{self.path}` cannot be read: {reason}") from error
+
+
+def begins_itself(data: bytes) -> bool:
+    """Return whether a segment from offset 0 is a log's whole beginning: sets metadata.version first of all.
+
+    Kafka copied what a format put beside the log into it, up to 4.3. Where that is not so, a snapshot
+    stands before offset 0, and without it the state at offset 0 is not known.
+    """
+    position = 0
+    while position < len(data):
+        try:
+            batch, position = read_batch(data, position)
+            records = records_of(batch)
+        except (CorruptBatchError, RecordError):
+            return False
+        for record in records:
+            if not isinstance(record, BeginTransactionRecord | NoOpRecord):
+                return isinstance(record, FeatureLevelRecord) and record.name == METADATA_VERSION_FEATURE
+    return False
 
 
 def metadata_directory(path: Path, storage: Storage) -> Path:
