@@ -5,10 +5,13 @@ Requests that come while an fsync runs share the next one (group commit).
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from kustos.metadata.store import MetadataStore, StoreRequest
+
+Result = TypeVar("Result")
 
 BATCH_REQUESTS_MAX: Final = 256
 """Requests that share one fsync; more wait for the next, so that none waits for ever."""
@@ -51,6 +54,15 @@ class MetadataWriter:
         if self._task is None or self._task.done():
             self._task = loop.create_task(self._drain())
         return await answer
+
+    async def run(self, work: Callable[[], Result]) -> Result:
+        """Return what `work` returns, done on the writer's thread between two writes.
+
+        Raise what it raises, or `WriterClosedError`.
+        """
+        if self._closed:
+            raise WriterClosedError("the metadata writer has ended")
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
     async def _drain(self) -> None:
         loop = asyncio.get_running_loop()

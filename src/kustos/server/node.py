@@ -23,6 +23,7 @@ from kustos.gateway.local import MetadataApis
 from kustos.gateway.metrics import GatewayMetrics
 from kustos.gateway.observer import GatewayObserver
 from kustos.gateway.purgatory import ALTER_ACLS, DelayedFuturePurgatory
+from kustos.gateway.snapshot_taker import SnapshotTaker
 from kustos.gateway.token_sweeper import TokenSweeper
 from kustos.gateway.writer import MetadataWriter
 from kustos.metadata.format import read_decoy_secret
@@ -55,6 +56,7 @@ class Node:
         self.writer: Final = MetadataWriter(self.store)
         rules = settings.token_rules
         self.token_sweeper: Final = TokenSweeper(self.writer, rules.expiry_check_interval_ms)
+        self.snapshot_taker: Final = SnapshotTaker(self.writer)
         self.tokens: Final = token_lookup(rules.secret, lambda: self.store.image, SystemEntropy())
         self.authorization: Final = authorization_of(settings, store, self.writer)
         self.purgatory: Final = DelayedFuturePurgatory(ALTER_ACLS, settings.connections_max_idle_ms)
@@ -86,7 +88,12 @@ class Node:
         Raise `MetadataError` or `AuditSinkError` where one of them cannot be used.
         """
         warm_codecs()
-        store = MetadataStore.open(settings.metadata_directory, token_rules=settings.token_rules)
+        store = MetadataStore.open(
+            settings.metadata_directory,
+            token_rules=settings.token_rules,
+            policy=settings.log_policy,
+            node_id=settings.node_id,
+        )
         try:
             events = AuditEvents.of_node(settings.node_id, SystemEntropy())
             sinks = await open_audit_sinks(settings.audit, settings.upstream, events)
@@ -210,6 +217,7 @@ class Node:
             ready = start(authorizer, server_info(self.settings, str(self.store.properties.cluster_id)))
         self.authorization.load()
         self.token_sweeper.start()
+        self.snapshot_taker.start()
         await self.gateway.start(ready)
         LOG.info(
             "kustos is up",
@@ -227,6 +235,7 @@ class Node:
                 stack.push_async_callback(close, self.authorization.authorizer)
             stack.push_async_callback(self.purgatory.close)
             stack.push_async_callback(self.token_sweeper.stop)
+            stack.push_async_callback(self.snapshot_taker.stop)
             stack.push_async_callback(self.audit.close)
             if self.http is not None:
                 stack.push_async_callback(self.http.stop)

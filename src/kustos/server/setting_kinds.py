@@ -11,6 +11,7 @@ from kustos.client.errors import SettingsError
 T = TypeVar("T")
 Section = Literal[
     "Node",
+    "Metadata log",
     "Listeners",
     "SASL",
     "Delegation tokens",

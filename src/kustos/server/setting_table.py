@@ -6,6 +6,7 @@ Names and defaults are Kafka's wherever Kafka has the setting; `kustos.*` is wha
 from typing import Any, Final
 
 from kustos.client.addresses import NodeAddress
+from kustos.server.log_setting_table import LOG_SETTINGS
 from kustos.server.setting_kinds import (
     ANY_TEXT,
     BIND_ADDRESS,
@@ -382,5 +383,5 @@ HTTP_LISTENER: Final[Setting[NodeAddress]] = Setting(
 
 SETTINGS: Final[tuple[Setting[Any], ...]] = tuple(
     value for value in tuple(globals().values()) if isinstance(value, Setting)
-)
+) + LOG_SETTINGS
 BY_NAME: Final = {setting.name: setting for setting in SETTINGS}

@@ -19,6 +19,7 @@ from kustos.client.properties import read_properties
 from kustos.client.settings import ClientSettings
 from kustos.gateway.audit_settings import AuditSettings
 from kustos.metadata.control import TokenRules
+from kustos.metadata.log import LogPolicy
 from kustos.metadata.tokens import TokenSecret
 from kustos.server import setting_table as table
 from kustos.server.authorizers import find_authorizer
@@ -26,6 +27,7 @@ from kustos.server.given import GivenSettings
 from kustos.server.listener_settings import ListenerSettings, check_ports
 from kustos.server.setting_kinds import Setting
 from kustos.server.settings_of_listeners import listener_settings
+from kustos.server.settings_of_log import log_policy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +36,7 @@ class KustosSettings:
 
     node_id: int
     metadata_directory: Path
+    log_policy: LogPolicy
     listeners: tuple[ListenerSettings, ...]
     super_users: frozenset[str]
     allow_everyone_if_no_acl_found: bool
@@ -91,6 +94,7 @@ def settings_from(properties: Mapping[str, str], environment: Mapping[str, str])
     return KustosSettings(
         node_id=given.require(table.NODE_ID),
         metadata_directory=_metadata_directory(given),
+        log_policy=log_policy(given),
         listeners=listeners,
         super_users=_super_users(given),
         allow_everyone_if_no_acl_found=given.require(table.ALLOW_EVERYONE),

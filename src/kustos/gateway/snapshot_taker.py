@@ -1,0 +1,72 @@
+"""Takes snapshots of the metadata while the node serves: off the event loop and off the writer's thread."""
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final
+
+import structlog
+
+from kustos.gateway.writer import MetadataWriter, WriterClosedError
+from kustos.metadata.snapshots import SnapshotJob
+
+LOG: Final = structlog.get_logger("kustos.gateway")
+
+LOOK_EVERY_MS: Final = 1000
+"""How often it is asked whether one is due. What is written in a second is little beside what is due."""
+
+CLEAN_EVERY_MS: Final = 60_000
+"""How often old files are looked for where no snapshot is taken; Kafka's own period."""
+
+
+class SnapshotTaker:
+    """Looks now and then whether a snapshot is due, and writes it on a thread of its own."""
+
+    def __init__(self, writer: MetadataWriter, look_every_ms: int = LOOK_EVERY_MS) -> None:
+        self._writer: Final = writer
+        self._look_every_ms: Final = look_every_ms
+        self._thread: Final = ThreadPoolExecutor(1, "kustos-metadata-snapshot")
+        self._task: asyncio.Task[None] | None = None
+        self._job: SnapshotJob | None = None
+
+    def start(self) -> None:
+        """Begin, with the first look after one interval."""
+        self._task = asyncio.get_running_loop().create_task(self._run())
+
+    async def stop(self) -> None:
+        """End it; a snapshot that is being written is given up, the log has all that it would hold."""
+        if self._job is not None:
+            self._job.cancel()
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        await asyncio.get_running_loop().run_in_executor(None, self._thread.shutdown)
+
+    async def take(self) -> bool:
+        """Take a snapshot if one is due; return whether one was written."""
+        if not self._writer.store.snapshot_is_due:
+            return False
+        store, loop = self._writer.store, asyncio.get_running_loop()
+        self._job = job = await self._writer.run(store.begin_snapshot)
+        if job is None:
+            return False
+        failure: BaseException | None = None
+        try:
+            await loop.run_in_executor(self._thread, job.write)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the log goes on and the store is told
+            failure = error
+        finally:
+            self._job = None
+        await self._writer.run(lambda: store.end_snapshot(job, failure))
+        return failure is None
+
+    async def _run(self) -> None:
+        since_clean_ms = 0
+        while True:
+            await asyncio.sleep(self._look_every_ms / 1000)
+            since_clean_ms += self._look_every_ms
+            try:
+                if not await self.take() and since_clean_ms >= CLEAN_EVERY_MS:
+                    since_clean_ms = 0
+                    await self._writer.run(self._writer.store.clean)
+            except WriterClosedError:
+                return
