@@ -12,6 +12,7 @@ from kustos.cli import (
     legacy,
     lint,
     metadata,
+    migrate,
     minimize,
     pipeline_mount,
     serve,
@@ -53,6 +54,7 @@ register(app, "minimize", minimize.minimize, minimize.EXAMPLES)
 app.add_typer(storage.app, name="storage")
 app.add_typer(metadata.app, name="metadata")
 app.add_typer(legacy.app, name="legacy")
+app.add_typer(migrate.app, name="migrate")
 register(app, "serve", serve.serve, serve.EXAMPLES)
 register(
     app,

@@ -71,6 +71,17 @@ def read_acls(text: str, where: str = "the document") -> frozenset[Acl]:
 
 def acls_of(document: Any, where: str) -> frozenset[Acl]:
     """Return the ACLs of a parsed document; raise `LegacyFormatError` that names `where`."""
+    found: set[Acl] = set()
+    for number, entry in enumerate(entries_of(document, where), start=1):
+        try:
+            found.update(acls_of_entry(entry))
+        except LegacyFormatError as error:
+            raise LegacyFormatError(f"ACL {number} of {where}: {error}") from None
+    return frozenset(found)
+
+
+def entries_of(document: Any, where: str) -> list[Any]:
+    """Return the entries of a parsed document, not yet looked at; raise `LegacyFormatError`."""
     if not isinstance(document, dict) or document.keys() != {"version", "acls"}:
         raise LegacyFormatError(f"{where} is not an object with `version` and `acls`")
     version = document["version"]
@@ -79,16 +90,11 @@ def acls_of(document: Any, where: str) -> frozenset[Acl]:
     entries = document["acls"]
     if not isinstance(entries, list):
         raise LegacyFormatError(f"`acls` of {where} is not a list")
-    found: set[Acl] = set()
-    for number, entry in enumerate(entries, start=1):
-        try:
-            found.update(_entry(entry))
-        except LegacyFormatError as error:
-            raise LegacyFormatError(f"ACL {number} of {where}: {error}") from None
-    return frozenset(found)
+    return entries
 
 
-def _entry(entry: Any) -> Iterator[Acl]:
+def acls_of_entry(entry: Any) -> Iterator[Acl]:
+    """Yield the ACLs of one entry, several where it names several principals; raise `LegacyFormatError`."""
     if not isinstance(entry, dict):
         raise LegacyFormatError("an ACL is an object")
     keys = frozenset(entry)

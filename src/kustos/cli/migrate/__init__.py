@@ -1,0 +1,9 @@
+"""`kustos migrate`: take over ACLs and users from another system, plan first."""
+
+import typer
+
+from kustos.cli.commands import register
+from kustos.cli.migrate import zookeeper
+
+app = typer.Typer(help="Take over ACLs and users: from ZooKeeper.", no_args_is_help=True)
+register(app, "zookeeper", zookeeper.zookeeper, zookeeper.EXAMPLES)

@@ -1,0 +1,65 @@
+"""How every migration goes: plan against the target as it is, show, and carry out if asked to."""
+
+from dataclasses import dataclass
+
+from kustos.cli.failures import CommandError, ExitCode
+from kustos.cli.migrate.plan import Plan, make_plan
+from kustos.cli.migrate.rendering import print_plan
+from kustos.cli.migrate.source import Source
+from kustos.cli.migrate.targets import Target, TargetOptions
+from kustos.cli.output import OutputFormat
+from kustos.runtime import SystemClock
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Migration:
+    """Where to, and what may be done there."""
+
+    target: TargetOptions
+    apply: bool
+    skip_refused: bool
+    replace_users: bool
+
+    def __post_init__(self) -> None:
+        """Raise a usage error for arguments that mean nothing, before anything is read."""
+        self.target.check()
+
+    def run(self, source: Source, output: OutputFormat) -> int:
+        """Plan, show, perhaps carry out; return the exit code.
+
+        A directory is planned for again under its lock, so that what is carried out is what is shown; it
+        is not opened for writing where there is nothing to do. What is refused stops everything unless
+        it may be skipped: it could be a Deny.
+        """
+        plan = self._plan(source)
+        applies = self.apply and self._may_be_carried_out(plan)
+        if applies and not plan.is_empty:
+            plan = self._carried_out(source)
+            applies = self._may_be_carried_out(plan)
+        print_plan(plan, output, applied=applies)
+        if self.apply and not applies:
+            raise CommandError(
+                ExitCode.NO,
+                "REFUSED",
+                f"the plan refuses {len(plan.refused)} of what was found, so nothing was changed; mend that "
+                "at the source, or leave it out with `--skip-refused`",
+            )
+        return ExitCode.OK if plan.is_complete else ExitCode.NO
+
+    def _plan(self, source: Source) -> Plan:
+        with self.target.opened(writing=False) as target:
+            return self._plan_for(source, target)
+
+    def _carried_out(self, source: Source) -> Plan:
+        with self.target.opened(writing=True) as target:
+            plan = self._plan_for(source, target)
+            if self._may_be_carried_out(plan):
+                target.carry_out(plan)
+        return plan
+
+    def _may_be_carried_out(self, plan: Plan) -> bool:
+        return self.skip_refused or not plan.refused
+
+    def _plan_for(self, source: Source, target: Target) -> Plan:
+        now_ms = SystemClock().wall_ms()
+        return make_plan(source, target.state(), now_ms=now_ms, replace_users=self.replace_users)

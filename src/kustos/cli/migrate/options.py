@@ -1,0 +1,49 @@
+"""The options of migrations: where to, and how much of it."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+TargetDirectory = Annotated[
+    Path | None,
+    typer.Option(
+        "--metadata-dir",
+        metavar="DIR",
+        help="Into this directory, which `kustos storage format` made and no node has open.",
+        show_default=False,
+    ),
+]
+Apply = Annotated[
+    bool, typer.Option("--apply", help="Carry the plan out. Without it nothing is changed anywhere.")
+]
+SkipRefused = Annotated[
+    bool,
+    typer.Option("--skip-refused", help="With --apply: leave out what the plan refuses, and do the rest."),
+]
+ReplaceUsers = Annotated[
+    bool,
+    typer.Option("--replace-users", help="Overwrite users whose password differs in the directory."),
+]
+AclsOnly = Annotated[bool, typer.Option("--acls-only", help="Leave users out, do not even read them.")]
+ZookeeperConfig = Annotated[
+    Path | None,
+    typer.Option(
+        "--zookeeper-config",
+        metavar="FILE",
+        help="Properties: kustos.zookeeper.sasl.jaas.config or kustos.zookeeper.digest to log in, "
+        "zookeeper.ssl.* (PEM), zookeeper.connection.timeout.ms.",
+    ),
+]
+Connect = Annotated[
+    str,
+    typer.Argument(
+        metavar="CONNECT",
+        help="As zookeeper.connect of the brokers: HOST:PORT[,HOST:PORT][/CHROOT].",
+        show_default=False,
+    ),
+]
+KipEleven = Annotated[
+    bool,
+    typer.Option("--kip-11", help="Take /kafka-acls too where /kafka-acl has ACLs, which Kafka reads alone."),
+]

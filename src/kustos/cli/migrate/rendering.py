@@ -1,0 +1,156 @@
+"""How a plan looks: counts and tables for people, all of it as one document for programs."""
+
+from collections.abc import Callable, Sequence
+from itertools import islice
+from typing import Any, Final, TypeVar
+
+from kustos.acl.forms.fields import texts_of
+from kustos.cli.acls.rendering import print_bindings
+from kustos.cli.migrate.plan import Plan
+from kustos.cli.migrate.source import NewPassword, Refusal
+from kustos.cli.output import OutputFormat, counted, print_json, print_lines, print_paragraph, print_table
+from kustos.metadata.scram import ScramMechanism
+
+SHOWN_MAX: Final = 20
+"""Rows of each table; nobody reads more of them before deciding, and the document has all."""
+
+_Item = TypeVar("_Item")
+
+
+def print_plan(plan: Plan, output: OutputFormat, *, applied: bool) -> None:
+    """Print the plan; `applied` says whether it was carried out."""
+    if output is OutputFormat.JSON:
+        print_json(document_of(plan, applied=applied))
+        return
+    print_lines(f"from  {plan.source}", f"to    {plan.target}", "")
+    made = "#made" if applied else "#to make"
+    print_table(("what", "#found", "#already there", made, "#not taken"), _counts(plan))
+    if plan.acls_only_there:
+        print_lines(
+            "", f"{counted(plan.acls_only_there, 'ACL')} of the target are not in the source, and stay"
+        )
+    _print_refused(plan.refused)
+    _print_new_passwords(plan.new_passwords)
+    _print_some(
+        "not for this command",
+        ("where", "what", "#count"),
+        plan.left,
+        lambda each: (each.where, each.what, f"{each.count:,}"),
+    )
+    if not applied:
+        _print_to_make(plan)
+    print_lines("", *_conclusion(plan, applied=applied))
+
+
+def _counts(plan: Plan) -> list[tuple[str, ...]]:
+    of_users = sum(each.is_user for each in plan.refused)
+    rows = (
+        ("ACLs", plan.acls_present, len(plan.acls), len(plan.refused) - of_users),
+        (
+            "SCRAM credentials",
+            plan.credentials_present,
+            len(plan.credentials),
+            len(plan.new_passwords) + of_users,
+        ),
+        ("delegation tokens", plan.tokens_present, len(plan.tokens), 0),
+    )
+    return [(name, *(f"{count:,}" for count in (sum(counts), *counts))) for name, *counts in rows]
+
+
+def _print_to_make(plan: Plan) -> None:
+    _print_some(
+        "users to make",
+        ("user", "mechanism", "#iterations"),
+        plan.credentials,
+        lambda each: (each.user, _mechanism(each.mechanism), str(each.credential.iterations)),
+    )
+    if plan.acls:
+        print_lines("", "ACLs to make")
+        print_bindings(plan.acls[:SHOWN_MAX])
+        _print_rest(len(plan.acls))
+
+
+def _print_refused(refused: Sequence[Refusal]) -> None:
+    if refused:
+        print_lines("", "refused")
+    for each in refused[:SHOWN_MAX]:
+        print_paragraph(f"{each.where}: {each.what}", indent="    ", first="  ")
+        print_paragraph(each.reason, indent="      ")
+    _print_rest(len(refused))
+
+
+def _print_new_passwords(users: Sequence[NewPassword]) -> None:
+    for reason in dict.fromkeys(each.reason for each in users):
+        print_lines("")
+        print_paragraph(f"need a new password, as by `kustos users add`: {reason}", indent="  ", first="")
+        of_reason = [each for each in users if each.reason == reason]
+        rows = ((each.user, _mechanism(each.mechanism), str(each.iterations)) for each in of_reason)
+        print_table(("user", "mechanism", "#iterations"), islice(rows, SHOWN_MAX))
+        _print_rest(len(of_reason))
+
+
+def _print_some(
+    title: str, columns: Sequence[str], items: Sequence[_Item], row: Callable[[_Item], Sequence[str]]
+) -> None:
+    if items:
+        print_lines("", title)
+        print_table(columns, map(row, items[:SHOWN_MAX]))
+        _print_rest(len(items))
+
+
+def _print_rest(count: int) -> None:
+    if count > SHOWN_MAX:
+        print_lines(f"and {count - SHOWN_MAX:,} more, which `-o json` lists")
+
+
+def _conclusion(plan: Plan, *, applied: bool) -> list[str]:
+    if applied and not plan.is_empty:
+        return ["done"]
+    if plan.is_empty:
+        return ["nothing to make: all that can be taken over is there"]
+    if plan.refused:
+        return ["nothing was changed; `--apply --skip-refused` makes all but what is refused"]
+    return ["nothing was changed; `--apply` makes it so"]
+
+
+def _mechanism(code: int) -> str:
+    known = ScramMechanism.from_code(code)
+    return known.mechanism_name if known else str(code)
+
+
+def document_of(plan: Plan, *, applied: bool) -> dict[str, Any]:
+    """Return the plan as JSON, without any secret."""
+    return {
+        "source": plan.source,
+        "target": plan.target,
+        "applied": applied,
+        "complete": plan.is_complete,
+        "acls": {
+            "present": plan.acls_present,
+            "only_in_target": plan.acls_only_there,
+            "make": [texts_of(binding) for binding in plan.acls],
+        },
+        "users": {
+            "present": plan.credentials_present,
+            "make": [
+                {
+                    "user": each.user,
+                    "mechanism": _mechanism(each.mechanism),
+                    "iterations": each.credential.iterations,
+                }
+                for each in plan.credentials
+            ],
+            "need_password": [
+                {
+                    "user": each.user,
+                    "mechanism": _mechanism(each.mechanism),
+                    "iterations": each.iterations,
+                    "reason": each.reason,
+                }
+                for each in plan.new_passwords
+            ],
+        },
+        "tokens": {"present": plan.tokens_present, "make": [token.token_id for token in plan.tokens]},
+        "refused": [{"where": each.where, "what": each.what, "reason": each.reason} for each in plan.refused],
+        "left": [{"where": each.where, "what": each.what, "count": each.count} for each in plan.left],
+    }

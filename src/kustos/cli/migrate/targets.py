@@ -1,0 +1,188 @@
+"""Where a migration goes: a formatted metadata directory, or a running cluster by its admin API."""
+
+import logging
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+
+from kustos.cli.failures import CommandError, ExitCode, failure_of_items, usage_error
+from kustos.cli.migrate.plan import Plan, TargetState
+from kustos.cli.progress import progress
+from kustos.metadata.control import Copy
+from kustos.metadata.features import LATEST_LEVEL
+
+if TYPE_CHECKING:
+    from kustos.metadata.image import MetadataImage
+    from kustos.metadata.store import MetadataStore
+
+BATCH_ITEMS: Final = 5_000
+"""What goes into a directory at once: below the 10,000 that one request may hold, some MB of records."""
+
+_Item = TypeVar("_Item")
+
+
+class Target(Protocol):
+    """Says what it holds, and takes what a plan says."""
+
+    def state(self) -> TargetState:
+        """Return what it holds now."""
+
+    def carry_out(self, plan: Plan) -> None:
+        """Make all of the plan, denials first; raise `CommandError` if some of it was refused after all."""
+
+
+@dataclass(frozen=True, slots=True)
+class TargetOptions:
+    """What `--metadata-dir`, `--bootstrap-server` and `--command-config` said."""
+
+    metadata_dir: Path | None
+    bootstrap_server: str | None
+    command_config: Path | None
+    with_users: bool = True
+
+    def check(self) -> None:
+        """Raise a usage error for no target, or two."""
+        if (self.metadata_dir is None) == (self.bootstrap_server is None):
+            raise usage_error("say where to: `--metadata-dir` or `--bootstrap-server`, one of them")
+
+    @contextmanager
+    def opened(self, *, writing: bool) -> Iterator[Target]:
+        """Open the target, a directory with its lock if `writing`; raise what opening raises."""
+        if self.bootstrap_server is not None:
+            yield ClusterTarget(self.bootstrap_server, self.command_config, self.with_users)
+        elif self.metadata_dir is not None and writing:
+            with _told_of_trouble_only():
+                store = _opened(self.metadata_dir)
+                try:
+                    yield DirectoryTarget(self.metadata_dir, store)
+                finally:
+                    store.close()
+        elif self.metadata_dir is not None:
+            yield DirectoryTarget(self.metadata_dir)
+
+
+@contextmanager
+def _told_of_trouble_only() -> Iterator[None]:
+    """Keep a node's log off standard output, which is for the answer; warnings go to standard error."""
+    import structlog
+
+    before = structlog.get_config()
+    structlog.configure(
+        wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        cache_logger_on_first_use=False,
+    )
+    try:
+        yield
+    finally:
+        structlog.configure(**before)
+
+
+def _opened(directory: Path) -> "MetadataStore":
+    from kustos.metadata.store import MetadataStore
+    from kustos.runtime.storage import StorageLockedError
+
+    try:
+        with progress(f"opening {directory}"):
+            return MetadataStore.open(directory)
+    except StorageLockedError as error:
+        raise CommandError(
+            ExitCode.FAILED,
+            "LOCKED",
+            f"{error}; stop it, or migrate into the running node with `--bootstrap-server`",
+        ) from error
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoryTarget:
+    """A directory that `storage format` made; without a store it is only looked at, and not locked."""
+
+    directory: Path
+    store: "MetadataStore | None" = None
+
+    def state(self) -> TargetState:
+        """Return the directory's state: ACLs, credentials with their keys, tokens."""
+        image = self._image()
+        return TargetState(
+            name=str(self.directory),
+            metadata_version=image.metadata_version,
+            acls=image.acl_ids.keys(),
+            iterations={key: each.iterations for key, each in image.scram_credentials.items()},
+            credentials=image.scram_credentials,
+            tokens=image.delegation_tokens,
+        )
+
+    def _image(self) -> "MetadataImage":
+        if self.store is not None:
+            return self.store.image
+        from kustos.metadata.format import describe_directory
+
+        with progress(f"reading {self.directory}"):
+            return describe_directory(self.directory).image
+
+    def carry_out(self, plan: Plan) -> None:
+        """Write the plan into the log, batch by batch, each of them durable before the next."""
+        store = self.store
+        if store is None:
+            raise usage_error("the directory was not opened for writing")
+        with progress(f"writing to {self.directory}"):
+            outcomes = [each.error for batch in batches(plan.acls) for each in store.create_acls(batch)]
+            copies: tuple[Copy, ...] = (*plan.credentials, *plan.tokens)
+            for secrets in batches(copies):
+                outcomes += [each.error for each in store.copy_secrets(secrets)]
+        first = next((error for error in outcomes if error is not None), None)
+        if first is not None:
+            raise CommandError(
+                ExitCode.FAILED, first.code.name.upper(), f"a change was refused: {first.message}"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterTarget:
+    """A running cluster, of Kafka or of kustos."""
+
+    bootstrap_server: str
+    command_config: Path | None
+    with_users: bool
+
+    def state(self) -> TargetState:
+        """Return what the cluster says: all ACLs, and users without their keys.
+
+        Which metadata.version it has is for itself to judge.
+        """
+        from kustos.cli.migrate.kafka_source import scram_iterations
+        from kustos.cli.session import ask_cluster
+        from kustos.client.admin import AdminClient
+
+        async def ask(admin: AdminClient) -> TargetState:
+            return TargetState(
+                name=f"the cluster at {self.bootstrap_server}",
+                metadata_version=LATEST_LEVEL,
+                acls=frozenset(await admin.describe_acls()),
+                iterations=await scram_iterations(admin) if self.with_users else {},
+            )
+
+        return ask_cluster(self.bootstrap_server, self.command_config, ask, "reading ACLs and users")
+
+    def carry_out(self, plan: Plan) -> None:
+        """Ask the cluster to make the ACLs; users cannot be asked for."""
+        from kustos.cli.session import ask_cluster
+
+        acls = plan.acls
+        if not acls:
+            return
+        outcomes = ask_cluster(
+            self.bootstrap_server, self.command_config, lambda admin: admin.create_acls(acls), "adding ACLs"
+        )
+        failure = failure_of_items("adding ACLs", outcomes)
+        if failure is not None:
+            raise failure
+
+
+def batches(items: Sequence[_Item]) -> Iterator[Sequence[_Item]]:
+    """Yield the items in order, as many at once as one request takes."""
+    for start in range(0, len(items), BATCH_ITEMS):
+        yield items[start : start + BATCH_ITEMS]

@@ -1,0 +1,193 @@
+"""Reads a ZooKeeper and cannot do anything else: no request that would change a node leaves the process.
+
+A session is all that the server ever notes of us. Reads are sent many at a time, since each takes a
+round trip.
+"""
+
+import logging
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+from kustos.cli.failures import CommandError, ExitCode, usage_error
+from kustos.cli.migrate.zookeeper_settings import ZookeeperSettings
+from kustos.cli.migrate.zookeeper_tree import COUNTED, READ_ROOTS, Tree
+
+try:
+    from kazoo.client import KazooClient
+    from kazoo.exceptions import (
+        AuthFailedError,
+        ConnectionClosedError,
+        KazooException,
+        NoAuthError,
+        NoNodeError,
+    )
+    from kazoo.handlers.threading import KazooTimeoutError
+    from kazoo.protocol.serialization import Close, Exists, GetChildren, GetChildren2, GetData
+except ImportError as error:
+    raise usage_error(
+        f"reading a ZooKeeper needs `{error.name}`, install it with `pip install kustos[zookeeper]`"
+    ) from error
+
+NODES_MAX: Final = 1_000_000
+"""More nodes than a Kafka that ZooKeeper could still carry ever had; bounds time and memory."""
+
+TREE_BYTES_MAX: Final = 512 << 20
+"""Of all that is kept of the nodes; one of them may hold 1 MiB."""
+
+DEPTH_MAX: Final = 16
+"""Names below a root; Kafka uses four."""
+
+REQUESTS_AT_ONCE: Final = 256
+"""Reads on the way: hides the round trip, and never fills the server's queue."""
+
+_READS: Final = (Exists, GetData, GetChildren, GetChildren2, Close)
+
+
+class WriteRefusedError(RuntimeError):
+    """Somebody tried to send what is no read; nothing was sent."""
+
+
+class ReadOnlyClient(KazooClient):  # type: ignore[misc]
+    """A client through which only reads pass, by a list of what may rather than of what may not."""
+
+    def _call(self, request: Any, async_object: Any) -> Any:
+        if type(request) not in _READS:
+            raise WriteRefusedError(f"`{type(request).__name__}` is no read, and is not sent")
+        return super()._call(request, async_object)
+
+
+def read_zookeeper(settings: ZookeeperSettings, *, acls_only: bool = False) -> Tree:
+    """Return what Kafka keeps of ACLs and users, as it is while it is read.
+
+    Raises `CommandError`: unreachable, not authorized to read a node, not a Kafka's, or too large.
+    """
+    with _connected(settings) as client:
+        found = client.get_children("/") if client.exists("/") else []
+        if not {"brokers", "config", "kafka-acl", "kafka-acls"} & set(found):
+            raise CommandError(
+                ExitCode.FAILED,
+                "NO_KAFKA",
+                f"there is no Kafka in {settings.name}, give the chroot of its `zookeeper.connect`",
+            )
+        roots = [root for root in READ_ROOTS if not (acls_only and root.startswith("/config"))]
+        nodes = _Walk(client).nodes(roots)
+        counts = {} if acls_only else {path: len(_children(client, path)) for path in COUNTED}
+    return Tree(nodes, counts)
+
+
+@contextmanager
+def _connected(settings: ZookeeperSettings) -> Iterator[ReadOnlyClient]:
+    """Yield a connected client; whatever goes wrong with it becomes a `CommandError`."""
+    client = _client(settings)
+    try:
+        with warnings.catch_warnings():
+            # of a chroot that is not there, which is told in an error
+            warnings.simplefilter("ignore")
+            client.start(timeout=settings.connection_timeout_ms / 1000)
+        yield client
+    except (KazooTimeoutError, ConnectionClosedError) as error:
+        raise CommandError(
+            ExitCode.UNREACHABLE, "CANNOT_CONNECT", f"{settings.name} does not answer: {error}".rstrip(": ")
+        ) from error
+    except AuthFailedError as error:
+        raise CommandError(
+            ExitCode.UNREACHABLE,
+            "AUTHENTICATION_FAILED",
+            f"{settings.name} refused the login of `--zookeeper-config`",
+        ) from error
+    except NoAuthError as error:
+        raise CommandError(
+            ExitCode.NOT_AUTHORIZED,
+            "NO_AUTH",
+            f"{settings.name} does not let this client read all of ACLs and users; log in with "
+            "`--zookeeper-config`, or leave users out with `--acls-only`",
+        ) from error
+    except KazooException as error:
+        raise CommandError(
+            ExitCode.FAILED, "ZOOKEEPER", f"{settings.name} answered `{type(error).__name__}`"
+        ) from error
+    finally:
+        client.stop()
+        client.close()
+
+
+def _client(settings: ZookeeperSettings) -> ReadOnlyClient:
+    sasl = None
+    if settings.sasl_username is not None:
+        sasl = {
+            "mechanism": "DIGEST-MD5",
+            "username": settings.sasl_username,
+            "password": settings.sasl_password,
+        }
+    # the library tells of each attempt; what matters is told once, in an error
+    quiet = logging.Logger("kustos.zookeeper", logging.CRITICAL)
+    return ReadOnlyClient(
+        hosts=settings.hosts + settings.chroot,
+        timeout=settings.session_timeout_ms / 1000,
+        auth_data=[("digest", settings.digest)] if settings.digest else None,
+        sasl_options=sasl,
+        read_only=True,
+        logger=quiet,
+        use_ssl=settings.is_tls,
+        ca=str(settings.truststore) if settings.truststore else None,
+        certfile=str(settings.keystore) if settings.keystore else None,
+        keyfile=str(settings.keystore) if settings.keystore else None,
+        keyfile_password=settings.keystore_password,
+        check_hostname=settings.is_tls and settings.checks_host_name,
+    )
+
+
+class _Walk:
+    """Reads whole subtrees, level by level, within the limits."""
+
+    def __init__(self, client: ReadOnlyClient) -> None:
+        self._client: Final = client
+        self._nodes: Final[dict[str, bytes]] = {}
+        self._size_bytes = 0
+
+    def nodes(self, roots: Iterable[str]) -> dict[str, bytes]:
+        """Return path -> data of the roots and all below; one that goes while we read was never there."""
+        level = list(roots)
+        for _ in range(DEPTH_MAX + 1):
+            level = [child for paths in _windows(level) for child in self._read(paths)]
+            if not level:
+                return self._nodes
+        raise _too_large(f"it nests deeper than {DEPTH_MAX} names at `{level[0]}`")
+
+    def _read(self, paths: list[str]) -> list[str]:
+        answers = [
+            (path, self._client.get_async(path), self._client.get_children_async(path)) for path in paths
+        ]
+        below: list[str] = []
+        for path, data_answer, children_answer in answers:
+            try:
+                data, _ = data_answer.get()
+                names = children_answer.get()
+            except NoNodeError:
+                continue
+            self._nodes[path] = data or b""
+            self._size_bytes += len(path) + len(data or b"")
+            below += [f"{path}/{name}" for name in names]
+        if len(self._nodes) + len(below) > NODES_MAX:
+            raise _too_large(f"it has more than {NODES_MAX} nodes of ACLs and users")
+        if self._size_bytes > TREE_BYTES_MAX:
+            raise _too_large(f"its ACLs and users hold more than {TREE_BYTES_MAX} bytes")
+        return below
+
+
+def _windows(paths: list[str]) -> Iterator[list[str]]:
+    for start in range(0, len(paths), REQUESTS_AT_ONCE):
+        yield paths[start : start + REQUESTS_AT_ONCE]
+
+
+def _children(client: ReadOnlyClient, path: str) -> list[str]:
+    try:
+        return list(client.get_children(path))
+    except (NoNodeError, NoAuthError):
+        return []
+
+
+def _too_large(what: str) -> CommandError:
+    return CommandError(ExitCode.FAILED, "TOO_LARGE", f"the ZooKeeper is not read whole: {what}")

@@ -1,0 +1,226 @@
+"""`kustos migrate zookeeper` from a real ZooKeeper that Kafka 2.8.2's own classes wrote."""
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kustos.cli.failures import ExitCode
+from kustos.metadata.format import format_directory
+from kustos.metadata.loader import read_image
+from kustos.metadata.scram import ScramMechanism, credential_from_salted_password, salted_password
+from kustos.metadata.store import MetadataStore
+from tests.conformance.migration_support import (
+    HOSTS,
+    Migrate,
+    binding,
+    decisions,
+    random_binding,
+    random_question,
+)
+from tests.conformance.zookeeper_probe import SASL_PASSWORD, SASL_USER, ZooKeeperProbe, running
+
+SEED = 504
+WORLDS = 16
+QUESTIONS = 120
+CREATE_SESSION, CLOSE_SESSION = -10, -11
+
+ALICE_READS = binding("TOPIC", "orders", "LITERAL", "User:alice", "*", "READ", "ALLOW")
+NOBODY_WRITES = binding("TOPIC", "or", "PREFIXED", "User:*", "*", "WRITE", "DENY")
+A_RANGE = binding("TOPIC", "orders", "LITERAL", "User:alice", "10.0.0.0/8", "WRITE", "ALLOW")
+
+
+@pytest.fixture(scope="module")
+def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperProbe]:
+    with running(tmp_path_factory.mktemp("zookeeper")) as probe:
+        yield probe
+
+
+@pytest.fixture
+def migrate(capsys: pytest.CaptureFixture[str]) -> Migrate:
+    return Migrate(capsys)
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    format_directory(tmp_path / "meta")
+    return tmp_path / "meta"
+
+
+def files(directory: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in directory.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("everyone", [False, True])
+def test_after_a_migration_decisions_are_those_of_kafkas_own_authorizer(
+    zookeeper: ZooKeeperProbe, migrate: Migrate, tmp_path: Path, everyone: bool
+) -> None:
+    chance = random.Random(SEED + everyone)
+    # a resource whose only ACL is one that nobody matches counts as one with ACLs, until that is left out
+    hosts = ("*", "*", "*", *HOSTS, "::1", *(() if everyone else ("10.0.0.0/8",)))
+    allowed = 0
+    for number in range(WORLDS // 2):
+        chroot = f"/world-{everyone}-{number}"
+        made = [random_binding(chance, hosts) for _ in range(chance.randint(1, 25))]
+        zookeeper.open(chroot, everyone=everyone)
+        assert all(zookeeper.create(made))
+        target = tmp_path / f"meta-{number}"
+        format_directory(target)
+        arguments = ("zookeeper", zookeeper.connect(chroot), "--metadata-dir", target)
+        outcome = migrate(*arguments, "--apply", "--skip-refused")
+        ranges = {each for each in made if "/" in each.entry.host}
+        assert outcome.exit_code == (ExitCode.NO if ranges else ExitCode.OK), outcome
+        assert len(outcome.plan["refused"]) == len(ranges)
+        migrated = set(read_image(target).acls.values())
+        assert migrated == set(made) - ranges
+        questions = [random_question(chance) for _ in range(QUESTIONS)]
+        theirs = [zookeeper.ask(*question) for question in questions]
+        assert decisions(migrated, questions, everyone=everyone) == theirs
+        allowed += theirs.count(True)
+    assert min(allowed, WORLDS // 2 * QUESTIONS - allowed) > 100
+
+
+def test_nothing_is_written_to_zookeeper_and_a_second_run_plans_nothing(
+    zookeeper: ZooKeeperProbe, migrate: Migrate, directory: Path
+) -> None:
+    zookeeper.open("/twice")
+    zookeeper.create([ALICE_READS, NOBODY_WRITES])
+    zookeeper.add_scram("alice", "SCRAM-SHA-256=[iterations=8192,password=alice-secret]")
+    tree, zxid, untouched = zookeeper.tree(), zookeeper.zxid(), files(directory)
+    arguments = ("zookeeper", zookeeper.connect("/twice"), "--metadata-dir", directory)
+    dry = migrate(*arguments)
+    assert (dry.exit_code, dry.stderr, files(directory)) == (ExitCode.OK, "", untouched)
+    assert [acl["permission_type"] for acl in dry.plan["acls"]["make"]] == ["DENY", "ALLOW"]
+    assert dry.plan["users"]["make"] == [{"user": "alice", "mechanism": "SCRAM-SHA-256", "iterations": 8192}]
+    done = migrate(*arguments, "--apply")
+    assert (done.exit_code, done.stderr) == (ExitCode.OK, "")
+    assert done.plan == dry.plan | {"applied": True}
+    made = files(directory)
+    assert made != untouched
+    again = migrate(*arguments, "--apply")
+    assert again.exit_code == ExitCode.OK
+    assert (again.plan["acls"]["make"], again.plan["users"]["make"]) == ([], [])
+    assert (again.plan["acls"]["present"], again.plan["users"]["present"]) == (2, 1)
+    assert files(directory) == made
+    assert zookeeper.tree() == tree
+    assert set(zookeeper.transactions(zxid)) == {CREATE_SESSION, CLOSE_SESSION}
+
+
+def test_users_come_with_the_keys_that_kafkas_tool_made(
+    zookeeper: ZooKeeperProbe, migrate: Migrate, directory: Path
+) -> None:
+    zookeeper.open("/users")
+    names = {"al/ice": "pass-1%", "zoë €*+ %2f": "pass-ü", "bob": "pass-b"}
+    for name, password in names.items():
+        both = [f"{each.mechanism_name}=[iterations=4097,password={password}]" for each in ScramMechanism]
+        zookeeper.add_scram(name, *both, "producer_byte_rate=10")
+    zookeeper.configure(
+        "--alter", "--entity-type", "users", "--entity-default", "--add-config", "request_percentage=50"
+    )
+    zookeeper.configure(
+        "--alter", "--entity-type", "users", "--entity-name", "bob", "--entity-type", "clients",
+        "--entity-name", "c", "--add-config", "consumer_byte_rate=10",
+    )  # fmt: skip
+    outcome = migrate("zookeeper", zookeeper.connect("/users"), "--metadata-dir", directory, "--apply")
+    assert outcome.exit_code == ExitCode.OK, outcome
+    counts = {each["what"]: each["count"] for each in outcome.plan["left"]}
+    assert counts == {
+        "settings `producer_byte_rate`": 3,
+        "settings `consumer_byte_rate`": 1,
+        "settings `request_percentage`": 1,
+    }
+    kept = read_image(directory).scram_credentials
+    assert set(kept) == {(name, int(mechanism)) for name in names for mechanism in ScramMechanism}
+    for (user, code), credential in kept.items():
+        mechanism = ScramMechanism(code)
+        salted = salted_password(mechanism, names[user].encode(), credential.salt, 4097)
+        assert credential == credential_from_salted_password(mechanism, salted, credential.salt, 4097)
+        assert names[user] not in outcome.stdout
+
+
+def test_what_is_refused_stops_everything_unless_it_may_be_left_out(
+    zookeeper: ZooKeeperProbe, migrate: Migrate, directory: Path
+) -> None:
+    zookeeper.open("/refused")
+    zookeeper.create([ALICE_READS, A_RANGE])
+    untouched = files(directory)
+    arguments = ("zookeeper", zookeeper.connect("/refused"), "--metadata-dir", directory, "--apply")
+    stopped = migrate(*arguments)
+    assert (stopped.exit_code, stopped.error_code) == (ExitCode.NO, "REFUSED")
+    assert (stopped.plan["applied"], files(directory)) == (False, untouched)
+    [refused] = stopped.plan["refused"]
+    assert refused["where"] == "/kafka-acl/Topic/orders"
+    assert "10.0.0.0/8" in refused["what"]
+    left_out = migrate(*arguments, "--skip-refused")
+    assert (left_out.exit_code, left_out.plan["applied"]) == (ExitCode.NO, True)
+    assert set(read_image(directory).acls.values()) == {ALICE_READS}
+
+
+def test_the_tree_of_the_draft_counts_where_no_release_left_another(
+    zookeeper: ZooKeeperProbe, migrate: Migrate, directory: Path
+) -> None:
+    zookeeper.open("/draft")
+    entry = (
+        '{"principals":["user:alice","bob"],"permissionType":"ALLOW",'
+        '"operations":["READ","WRITE"],"hosts":["host1","host2"]}'
+    )
+    zookeeper.node("/kafka-acls/orders", f'{{"version":1,"acls":[{entry}]}}')
+    arguments = ("zookeeper", zookeeper.connect("/draft"), "--metadata-dir", directory)
+    plan = migrate(*arguments).plan
+    assert len(plan["acls"]["make"]) == 8
+    zookeeper.create([ALICE_READS])
+    assert len(migrate(*arguments).plan["acls"]["make"]) == 1
+    assert [each["where"] for each in migrate(*arguments).plan["left"]] == ["/kafka-acls"]
+    assert len(migrate(*arguments, "--kip-11").plan["acls"]["make"]) == 9
+
+
+def test_a_log_in_is_needed_where_zookeeper_asks_for_one(
+    zookeeper: ZooKeeperProbe, migrate: Migrate, directory: Path, tmp_path: Path
+) -> None:
+    module = "org.apache.zookeeper.server.auth.DigestLoginModule"
+    config = tmp_path / "zookeeper.properties"
+    sasl = f'kustos.zookeeper.sasl.jaas.config={module} required username="{SASL_USER}" password="%s";\n'
+    secret = '{"version":1,"config":{"consumer_byte_rate":"1"}}'
+    # of `reader:reader-secret`, as ZooKeeper's DigestAuthenticationProvider makes it
+    digest = "reader:r3momIr/NzOJDioepMt66iA7KrM="
+    for scheme, reader, login in (
+        ("sasl", SASL_USER, sasl % SASL_PASSWORD),
+        ("digest", digest, "kustos.zookeeper.digest=reader:reader-secret\n"),
+    ):
+        chroot = f"/guarded-{scheme}"
+        zookeeper.open(chroot)
+        zookeeper.create([ALICE_READS])
+        zookeeper.node("/config/users/alice", secret, scheme, reader)
+        arguments = ("zookeeper", zookeeper.connect(chroot), "--metadata-dir", directory)
+        refused = migrate(*arguments)
+        assert (refused.exit_code, refused.error_code) == (ExitCode.NOT_AUTHORIZED, "NO_AUTH")
+        assert migrate(*arguments, "--acls-only").exit_code == ExitCode.OK
+        config.write_text(login)
+        assert migrate(*arguments, "--zookeeper-config", config).plan["left"] != []
+    config.write_text(sasl % "wrong-secret")
+    wrong = migrate(*arguments, "--zookeeper-config", config)
+    assert (wrong.exit_code, wrong.error_code) == (ExitCode.UNREACHABLE, "AUTHENTICATION_FAILED")
+    assert "wrong-secret" not in wrong.stderr
+
+
+def test_a_directory_that_is_in_use_is_left_alone(
+    zookeeper: ZooKeeperProbe, migrate: Migrate, directory: Path
+) -> None:
+    zookeeper.open("/locked")
+    zookeeper.create([ALICE_READS])
+    store = MetadataStore.open(directory)
+    try:
+        arguments = ("zookeeper", zookeeper.connect("/locked"), "--metadata-dir", directory)
+        outcome = migrate(*arguments, "--apply")
+        assert (outcome.exit_code, outcome.error_code) == (ExitCode.FAILED, "LOCKED")
+        assert store.image.acls == {}
+    finally:
+        store.close()
+
+
+def test_a_wrong_chroot_is_no_empty_kafka(
+    zookeeper: ZooKeeperProbe, migrate: Migrate, directory: Path
+) -> None:
+    outcome = migrate("zookeeper", zookeeper.connect("/nowhere"), "--metadata-dir", directory)
+    assert (outcome.exit_code, outcome.error_code) == (ExitCode.FAILED, "NO_KAFKA")
