@@ -1,5 +1,6 @@
 """What `kustos metadata` tells of a real broker's log, beside what Kafka's own tools tell of it."""
 
+import itertools
 import json
 import re
 from collections.abc import Iterator
@@ -165,3 +166,49 @@ def test_a_directory_of_kafka_is_whole_and_its_snapshots_say_what_its_log_says(
     document = json.loads(capsys.readouterr().out)
     assert document["whole"] is True
     assert document["compared_snapshots"] >= 1
+
+
+STANDARD_ACL = re.compile(
+    r"StandardAcl\[resourceType=(\w+), resourceName=(.*), patternType=(\w+), principal=(.*), host=(.*), "
+    r"operation=(\w+), permissionType=(\w+)\]"
+)
+
+
+def test_the_shell_knows_what_kafkas_shell_knows(
+    directory: Path, kafka_tools: KafkaTools, capsys: pytest.CaptureFixture[str]
+) -> None:
+    snapshot = [path for path in files(directory) if path.suffix == ".checkpoint"][-1]
+
+    def tree_of_kafka() -> list[str] | None:
+        # it may answer before its loader has published what it read
+        said = kafka_tools.run("MetadataShell", "--snapshot", str(snapshot), "tree", "/image").require()
+        lines = [line.strip() for line in said.splitlines()]
+        return lines if any(map(STANDARD_ACL.match, lines)) else None
+
+    lines = wait_until(tree_of_kafka, timeout_s=60, what="Kafka's shell shows the snapshot") or []
+    fields = ("resource_type", "resource_name", "pattern_type", "principal", "host", "operation")
+    theirs = {
+        line.rstrip(":"): dict(zip((*fields, "permission_type"), acl.groups(), strict=True))
+        for line, following in itertools.pairwise(lines)
+        if (acl := STANDARD_ACL.match(following))
+    }
+    found = shown(capsys, snapshot, "grep", ".", "/acl/id")
+    ours = {
+        path.removeprefix("/acl/id/"): json.loads(document)
+        for path, _, document in (line.partition(": ") for line in found)
+    }
+    assert ours == theirs
+    assert len(ours) >= 5
+    for mechanism in shown(capsys, snapshot, "ls", "/scram"):
+        assert mechanism.rstrip("/") + ":" in lines
+        users = shown(capsys, snapshot, "ls", f"/scram/{mechanism}")
+        at = lines.index(mechanism.rstrip("/") + ":")
+        assert users == [line.rstrip(":") for line in lines[at + 1 : at + 1 + 2 * len(users) : 2]]
+    version = json.loads("\n".join(shown(capsys, snapshot, "cat", "/features/metadata.version")))
+    assert f"Optional[{version['metadata_version']}]" in lines
+
+
+def shown(capsys: pytest.CaptureFixture[str], snapshot: Path, *words: str) -> list[str]:
+    capsys.readouterr()
+    assert run(["metadata", "shell", "--snapshot", str(snapshot), *words]) == ExitCode.OK
+    return capsys.readouterr().out.splitlines()

@@ -17,7 +17,7 @@ from kustos.metadata.features import CIDR_ACL_LEVEL, DEFAULT_LEVEL, METADATA_VER
 from kustos.metadata.ids import new_uuid
 from kustos.metadata.image import ImageBuilder, MetadataImage, acl_record
 from kustos.metadata.loader import read_image, replay_batches, require_beginning
-from kustos.metadata.log import METADATA_PARTITION, encode_snapshot, layout
+from kustos.metadata.log import METADATA_PARTITION, SnapshotId, encode_snapshot, layout
 from kustos.metadata.log.segment import SegmentReader
 from kustos.metadata.log.snapshot import snapshot_batches
 from kustos.metadata.records import FeatureLevelRecord, MetadataRecord
@@ -35,7 +35,7 @@ def read_acl_files(path: Path, storage: Storage | None = None) -> list[AclBindin
     """
     storage = storage or FileSystemStorage()
     if path.suffix in {SNAPSHOT_SUFFIX, SEGMENT_SUFFIX}:
-        image = _read_file(path, storage)
+        image = read_metadata_file(path, storage)
     else:
         directory = path.parent if path.resolve().name == METADATA_PARTITION else path
         if not storage.exists(directory / METADATA_PARTITION):
@@ -45,7 +45,11 @@ def read_acl_files(path: Path, storage: Storage | None = None) -> list[AclBindin
     return list(image.acls.values())
 
 
-def _read_file(path: Path, storage: Storage) -> MetadataImage:
+def read_metadata_file(path: Path, storage: Storage) -> MetadataImage:
+    """Return what a snapshot says, or the first segment of a log that holds its own beginning.
+
+    Raises `MetadataError`.
+    """
     try:
         data = storage.read(path)
     except OSError as error:
@@ -53,13 +57,13 @@ def _read_file(path: Path, storage: Storage) -> MetadataImage:
     builder = ImageBuilder()
     if path.suffix == SNAPSHOT_SUFFIX:
         replay_batches(builder, snapshot_batches(data, str(path)), path)
-    else:
-        if layout.segment_base_offset(path.name) not in {None, 0}:
-            raise MetadataError(
-                f"`{path}` is not the beginning of its log; name the directory, or a snapshot"
-            )
-        replay_batches(builder, SegmentReader(data, str(path), 0, 0, is_last=True), path)
-    return builder.build(0, 0)
+        id_ = SnapshotId.of(path.name) or SnapshotId(0, 0)
+        return builder.build(id_.end_offset - 1, id_.epoch)
+    if layout.segment_base_offset(path.name) not in {None, 0}:
+        raise MetadataError(f"`{path}` is not the beginning of its log; name the directory, or a snapshot")
+    reader = SegmentReader(data, str(path), 0, 0, is_last=True)
+    replay_batches(builder, reader, path)
+    return builder.build(reader.next_offset - 1, reader.epoch)
 
 
 def encode_acl_snapshot(

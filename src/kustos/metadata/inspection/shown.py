@@ -144,7 +144,7 @@ def shown_record(record: MetadataRecord) -> ShownRecord:
         return ShownRecord(name, record.version, None, "kept, but not read here")
     value = _document(record)
     if isinstance(record, ConfigRecord):
-        value["value"] = _setting(record)
+        value["value"] = shown_setting(record.resource_type, record.name, record.value)
     return ShownRecord(name, 0, value)
 
 
@@ -175,7 +175,7 @@ def kind_name(api_key: int) -> str:
 def field_text(kind: str, name: str, value: Any) -> str:
     """Return a field of a shown value in words: `TOPIC` for the code 2 of a `resourceType`."""
     if name == "resourceType" and kind == KIND_NAMES[ConfigRecord.api_key]:
-        return _CONFIG_RESOURCES.get(value, str(value))
+        return config_resource_name(value)
     if name in _ENUMS and isinstance(value, int):
         meant = _ENUMS[name].from_code(value)
         return str(value) if not meant else meant.name
@@ -199,9 +199,15 @@ def _document(record: Any) -> dict[str, Any]:
     return {_field_name(name): _field_value(value) for name, value in values if value is not None}
 
 
-def _setting(record: ConfigRecord) -> str | None:
-    is_open = record.resource_type != _BROKER_CONFIG or record.name in _OPEN_SETTINGS
-    return record.value if is_open or record.value is None else REDACTED
+def shown_setting(resource_type: int, name: str, value: str | None) -> str | None:
+    """Return the value of a dynamic setting if anybody may see it; None is none."""
+    is_open = resource_type != _BROKER_CONFIG or name in _OPEN_SETTINGS
+    return value if is_open or value is None else REDACTED
+
+
+def config_resource_name(resource_type: int) -> str:
+    """Return what a dynamic setting is of, such as `TOPIC`; a number that nobody knows as such."""
+    return _CONFIG_RESOURCES.get(resource_type, str(resource_type))
 
 
 def _field_name(name: str) -> str:
