@@ -19,13 +19,17 @@ CONTROLLER_HEAP = "256m"
 
 OWN_LOGIN = f'username="{INTERNAL_USER}" password="{INTERNAL_PASSWORD}"'
 
+SCRAM_FOR_CONTROLLERS = {
+    "listener.name.controller.sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256",
+    "listener.name.controller.scram-sha-256.sasl.jaas.config": f"{SCRAM_MODULE} required;",
+}
+"""Properties by which followers may log in by SCRAM."""
+
 
 class Controller(KafkaNode):
     """A node that is a controller and nothing else; `host` is where it listens."""
 
     host = LOOPBACK
-    extra: Mapping[str, str] = {}
-    namespace: str | None = None
 
     @property
     def controller_address(self) -> str:
@@ -35,11 +39,7 @@ class Controller(KafkaNode):
         keys = super().configuration()
         del keys["inter.broker.listener.name"]
         listener = f"CONTROLLER://{self.controller_address}"
-        return (
-            keys
-            | {"process.roles": "controller", "listeners": listener, "advertised.listeners": listener}
-            | dict(self.extra)
-        )
+        return keys | {"process.roles": "controller", "listeners": listener, "advertised.listeners": listener}
 
     def wait_ready(self, brokers: frozenset[int] | None = None) -> None:
         server: Server | None = self.server

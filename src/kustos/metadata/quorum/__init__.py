@@ -4,6 +4,7 @@ from kustos.metadata.quorum.answers import FETCH_VERSIONS
 from kustos.metadata.quorum.applying import CommittedImage
 from kustos.metadata.quorum.follower import MAX_WAIT_MS, FollowerMachine
 from kustos.metadata.quorum.phases import Phase
+from kustos.metadata.quorum.store import FollowedStore
 from kustos.metadata.quorum.values import (
     Address,
     Appended,
@@ -31,6 +32,7 @@ __all__ = [
     "CommittedLostError",
     "Effect",
     "FetchedBatch",
+    "FollowedStore",
     "FollowerMachine",
     "ForeignAnswerError",
     "Phase",

@@ -22,6 +22,11 @@ class CommittedImage:
         self.image: MetadataImage = EMPTY_IMAGE
         self._builder = ImageBuilder()
 
+    @property
+    def in_transaction(self) -> bool:
+        """Whether records are held back until a metadata transaction ends."""
+        return self._builder.in_transaction
+
     def apply(self, committed: Committed) -> MetadataDelta:
         """Apply committed batches; return what they changed, one delta for all of them.
 

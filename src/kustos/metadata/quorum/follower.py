@@ -112,6 +112,13 @@ class FollowerMachine:
         )
         return Question(ApiKey.FETCH, self.leader, message)
 
+    def watermark_question(self, fetch_version: int) -> Message:
+        """Return a Fetch that the leader answers at once, and so with its high watermark of that moment."""
+        codec = request_codec(ApiKey.FETCH, fetch_version)
+        return fetch_request(
+            codec, self.cluster_id, self.epoch, self.end_offset, self.last_epoch, UNKNOWN, max_wait_ms=0
+        )
+
     @property
     def asks_for_snapshot(self) -> bool:
         """Whether the next question is a FetchSnapshot."""

@@ -1,0 +1,200 @@
+"""Changes on their way to the active controller, in the name of who asked for them (KIP-590).
+
+A request goes into an Envelope with its requester's principal and address, to the leader of the quorum;
+the controller decides again, for that principal. It is sent again while the controller moves, cannot be
+reached or is not ready, as Kafka's brokers do, until its time is over: what was sent twice may have been
+done at the first time already, which for all these requests means the same state, and for a deletion an
+answer that finds nothing more to delete. The answer is given back once this node has applied whatever
+was committed by then.
+"""
+
+import asyncio
+import ipaddress
+from dataclasses import dataclass
+from typing import Final
+
+import structlog
+from kio.schema.errors import ErrorCode
+
+from kustos.acl import KafkaPrincipal
+from kustos.authorizer import AuthorizableRequestContext
+from kustos.client.connection import KafkaConnection
+from kustos.client.errors import ClientError, ProtocolViolationError, error_name
+from kustos.client.quorum import RETRY_FIRST_MS, QuorumConnection, QuorumFollower
+from kustos.metadata.quorum import FETCH_VERSIONS, Address, FollowedStore, ForeignAnswerError
+from kustos.metadata.quorum.answers import read_fetch
+from kustos.wire import (
+    MalformedMessageError,
+    Message,
+    read_response_header,
+    request_codec,
+    request_frame,
+    response_codec,
+    response_header_is_flexible,
+)
+from kustos.wire.api_keys import ApiKey, api_name
+from kustos.wire.primitives import uvarint
+
+LOG: Final = structlog.get_logger("kustos.client")
+
+FRAME_LENGTH_BYTES: Final = 4
+
+PRINCIPAL_VERSION: Final = (0).to_bytes(2, "big")
+
+FORWARDED_AT_ONCE: Final = 256
+"""Changes under way; more wait their turn, so that a slow controller costs bounded memory."""
+
+MOVED: Final = frozenset(
+    {
+        ErrorCode.not_controller.value,
+        # what a controller says whose authorizer has not its ACLs yet, as of anything it did not foresee
+        ErrorCode.unknown_server_error.value,
+        ErrorCode.request_timed_out.value,
+    }
+)
+"""Errors of an Envelope after which the same request may well succeed."""
+
+
+class QuorumUnavailableError(Exception):
+    """A change could not be made, or is not known to have been made, within its time."""
+
+
+class ForwardingRefusedError(Exception):
+    """The controller does not take requests from this node in the name of others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Forwarded:
+    """A request to be made: its version's message, and who asks."""
+
+    api_key: int
+    api_version: int
+    message: Message
+    context: AuthorizableRequestContext
+
+
+def principal_bytes(principal: KafkaPrincipal) -> bytes:
+    """Return a principal as Kafka's `DefaultKafkaPrincipalBuilder` writes it."""
+    parts = bytearray(PRINCIPAL_VERSION)
+    for text in (principal.principal_type, principal.name):
+        encoded = text.encode()
+        parts += uvarint(len(encoded) + 1) + encoded
+    return bytes(parts + bytes((principal.token_authenticated, 0)))
+
+
+def envelope_of(forwarded: Forwarded) -> Message:
+    """Return the Envelope of a request; raise ValueError for a host that is no address."""
+    codec = request_codec(forwarded.api_key, forwarded.api_version)
+    context = forwarded.context
+    frame = request_frame(
+        codec,
+        forwarded.api_key,
+        context.correlation_id,
+        context.client_id,
+        codec.encode(forwarded.message),
+    )
+    return request_codec(ApiKey.ENVELOPE, 0).new(
+        request_data=frame[FRAME_LENGTH_BYTES:],
+        request_principal=principal_bytes(context.principal),
+        # Java writes a zone behind a link-local address, which is no part of its bytes
+        client_host_address=ipaddress.ip_address(context.host.partition("%")[0]).packed,
+    )
+
+
+def answer_in(envelope: Message, forwarded: Forwarded) -> Message:
+    """Return the answer that an Response of Envelope holds; raise `ProtocolViolationError`."""
+    data = envelope.response_data
+    if data is None:
+        raise ProtocolViolationError("an envelope came back empty")
+    codec = response_codec(forwarded.api_key, forwarded.api_version)
+    try:
+        correlation_id, body_at = read_response_header(
+            data, response_header_is_flexible(forwarded.api_key, codec)
+        )
+        message = codec.decode(data, body_at).message
+    except MalformedMessageError as error:
+        raise ProtocolViolationError(f"an envelope came back with what cannot be read: {error}") from error
+    if correlation_id != forwarded.context.correlation_id:
+        raise ProtocolViolationError("an envelope came back with the answer to another request")
+    return message
+
+
+class ControllerForwarder:
+    """Has changes made by the active controller, each within `timeout_ms`."""
+
+    def __init__(
+        self,
+        store: FollowedStore,
+        follower: QuorumFollower,
+        connection: QuorumConnection,
+        timeout_ms: int,
+    ) -> None:
+        self._store: Final = store
+        self._follower: Final = follower
+        self._connection: Final = connection
+        self._timeout_ms: Final = timeout_ms
+        self._slots: Final = asyncio.Semaphore(FORWARDED_AT_ONCE)
+        self._connecting: Final = asyncio.Lock()
+
+    async def forward(self, forwarded: Forwarded) -> Message:
+        """Return the controller's answer when what it changed is applied here.
+
+        Raise `QuorumUnavailableError` when the time is over, `ForwardingRefusedError` where this node may
+        not forward.
+        """
+        reason = "the controllers do not answer"
+        try:
+            async with asyncio.timeout(self._timeout_ms / 1000), self._slots:
+                envelope = envelope_of(forwarded)
+                answer = None
+                while True:
+                    try:
+                        if answer is None:
+                            answer = await self._answer(envelope, forwarded)
+                        await self._catch_up()
+                    except (ClientError, ForeignAnswerError) as error:
+                        reason = str(error)
+                    else:
+                        return answer
+                    await asyncio.sleep(RETRY_FIRST_MS / 1000)
+        except TimeoutError:
+            LOG.warning("a change was not made", api=api_name(forwarded.api_key), reason=reason)
+            raise QuorumUnavailableError(
+                f"the metadata quorum did not carry this out within {self._timeout_ms} ms, it may or may not "
+                f"be done later: {reason}"
+            ) from None
+
+    async def _answer(self, envelope: Message, forwarded: Forwarded) -> Message:
+        connection, address = await self._leader()
+        answer = await connection.send(ApiKey.ENVELOPE, 0, envelope)
+        if answer.error_code == ErrorCode.cluster_authorization_failed.value:
+            raise ForwardingRefusedError(
+                f"the controller `{address}` does not let this node forward requests; it needs "
+                "CLUSTER_ACTION on the cluster there"
+            )
+        if answer.error_code in MOVED:
+            raise ClientError(f"`{address}` answered {error_name(answer.error_code)}")
+        if answer.error_code:
+            raise ForwardingRefusedError(f"`{address}` answered {error_name(answer.error_code)}")
+        return answer_in(answer, forwarded)
+
+    async def _catch_up(self) -> None:
+        """Return when all that is committed by now is applied here."""
+        connection, address = await self._leader()
+        version = connection.choose_version(ApiKey.FETCH, FETCH_VERSIONS[1], FETCH_VERSIONS[0])
+        question = self._store.machine.watermark_question(version)
+        told = read_fetch(await connection.send(ApiKey.FETCH, version, question))
+        if told.error or told.high_watermark < 0:
+            raise ClientError(f"`{address}` does not tell a high watermark")
+        await self._follower.applied(told.high_watermark)
+
+    async def _leader(self) -> tuple[KafkaConnection, Address]:
+        leader = self._store.machine.leader
+        if leader is None:
+            raise ClientError("no leader of the metadata quorum is known")
+        async with self._connecting:
+            return await self._connection.to(leader)
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        self._connection.drop()

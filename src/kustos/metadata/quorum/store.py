@@ -1,0 +1,165 @@
+"""The metadata of a quorum as this node holds it: what is committed, its publishers, the copy on disk.
+
+It stands where the embedded store stands for everybody who reads. Nothing here waits but for the disk:
+`perform` is called on one thread, with what the follower machine found, in order. Nothing is published
+before the node has once caught up with the high watermark, so no decision rests on half a log.
+"""
+
+from pathlib import Path
+from typing import Final
+
+import structlog
+
+from kustos.metadata.control import TokenRules
+from kustos.metadata.errors import DirectoryError, MetadataError
+from kustos.metadata.image import EMPTY_IMAGE, MetadataImage, MetadataPublisher
+from kustos.metadata.log import LOCK_FILE, META_PROPERTIES, MetaProperties
+from kustos.metadata.quorum.applying import CommittedImage
+from kustos.metadata.quorum.copy import LocalCopy
+from kustos.metadata.quorum.follower import FollowerMachine
+from kustos.metadata.quorum.values import (
+    Appended,
+    CaughtUp,
+    Committed,
+    Effect,
+    SnapshotFetched,
+    Truncated,
+)
+from kustos.runtime import Clock, Storage, StorageLock
+
+LOG: Final = structlog.get_logger("kustos.metadata")
+
+
+class FollowedStore:
+    """The committed state. Build it with `open`; `machine` is what a driver asks and tells."""
+
+    def __init__(
+        self,
+        properties: MetaProperties,
+        copy: LocalCopy,
+        lock: StorageLock,
+        clock: Clock,
+        token_rules: TokenRules,
+    ) -> None:
+        self.properties: Final = properties
+        self.token_rules: Final = token_rules
+        self.has_caught_up = False
+        self._copy: Final = copy
+        self._lock: Final = lock
+        self._clock: Final = clock
+        self._publishers: Final[list[MetadataPublisher]] = []
+        self._committed = CommittedImage()
+        self.machine = FollowerMachine(properties.cluster_id)
+        self._take_over()
+
+    def _take_over(self) -> None:
+        """Begin where an earlier run ended."""
+        copy = self._copy
+        snapshot, kept, copy.snapshot, copy.kept = copy.snapshot, copy.kept, None, ()
+        try:
+            if snapshot is not None:
+                self._committed.replace(snapshot)
+        except MetadataError as error:
+            LOG.warning("the local copy of the metadata is thrown away and fetched anew", reason=str(error))
+            self.begin_anew()
+            return
+        base = None if snapshot is None else snapshot.snapshot_id
+        self.machine = FollowerMachine(self.properties.cluster_id, base, kept)
+
+    @classmethod
+    def open(
+        cls, directory: Path, storage: Storage, clock: Clock, token_rules: TokenRules | None = None
+    ) -> "FollowedStore":
+        """Return the store of a formatted directory, with what an earlier run left in it.
+
+        Raise `DirectoryError` if it is not formatted or holds a log of its own, `StorageLockedError` if
+        another process has it.
+        """
+        path = directory / META_PROPERTIES
+        if not storage.exists(path):
+            raise DirectoryError(
+                f"`{directory}` is not formatted; run `kustos storage format` on it with the id of the "
+                "cluster, or correct `metadata.log.dir`"
+            )
+        properties = MetaProperties.decode(storage.read(path), path)
+        lock = storage.lock(directory / LOCK_FILE)
+        try:
+            copy = LocalCopy.open(directory, storage)
+            return cls(properties, copy, lock, clock, token_rules or TokenRules())
+        except BaseException:
+            lock.release()
+            raise
+
+    @property
+    def image(self) -> MetadataImage:
+        """What is committed, as far as it was published; nothing before the node has caught up."""
+        return self._committed.image if self.has_caught_up else EMPTY_IMAGE
+
+    @property
+    def last_offset(self) -> int:
+        """The last offset that was applied; -1 before the node has caught up."""
+        return self.image.offset
+
+    def add_publisher(self, publisher: MetadataPublisher) -> None:
+        """Hand the publisher the image, now or once the node has caught up, and every delta after it.
+
+        Not while `perform` runs.
+        """
+        if self.has_caught_up:
+            publisher.publish_snapshot(self.image)
+        self._publishers.append(publisher)
+
+    def perform(self, effects: tuple[Effect, ...]) -> None:
+        """Do these, in order; raise `MetadataError` where the log cannot be applied: nothing follows then.
+
+        When it returns, every publisher has what was committed.
+        """
+        for effect in effects:
+            match effect:
+                case Appended(batches):
+                    self._copy.append(batches)
+                case Truncated(end_offset):
+                    self._copy.truncate(end_offset)
+                case Committed():
+                    self._apply(effect)
+                case SnapshotFetched():
+                    self._replace(effect)
+                case CaughtUp():
+                    self._begin_publishing()
+
+    def _apply(self, committed: Committed) -> None:
+        delta = self._committed.apply(committed)
+        self._copy.settle(committed.end_offset)
+        if self.has_caught_up:
+            for publisher in self._publishers:
+                publisher.publish_delta(delta)
+        if self._copy.wants_snapshot and not self._committed.in_transaction:
+            self._copy.replace_by(self._committed.image, self._clock.wall_ms())
+
+    def _replace(self, fetched: SnapshotFetched) -> None:
+        image = self._committed.replace(fetched)
+        LOG.info("took over a snapshot of the quorum", offset=image.offset, epoch=image.epoch)
+        self._copy.replace(fetched)
+        if self.has_caught_up:
+            for publisher in self._publishers:
+                publisher.publish_snapshot(image)
+
+    def _begin_publishing(self) -> None:
+        if self.has_caught_up:
+            return
+        self.has_caught_up = True
+        image = self._committed.image
+        LOG.info("caught up with the quorum", offset=image.offset, epoch=image.epoch, acls=len(image.acls))
+        for publisher in self._publishers:
+            publisher.publish_snapshot(image)
+
+    def begin_anew(self) -> None:
+        """Forget what an earlier run left; only before anything was published."""
+        self._copy.reset()
+        self._committed = CommittedImage()
+        self.machine = FollowerMachine(self.properties.cluster_id)
+
+    def close(self) -> None:
+        """Let go of the file and the lock."""
+        self._copy.close()
+        self._lock.release()

@@ -1,0 +1,290 @@
+"""What a node keeps of its quorum: in memory, on disk, over restarts, and what it publishes when."""
+
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+from structlog.testing import capture_logs
+
+from kustos.acl import (
+    AccessControlEntry,
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    PatternType,
+    ResourcePattern,
+    ResourceType,
+)
+from kustos.metadata.errors import DirectoryError, RecordError, ReplayError
+from kustos.metadata.format import format_directory
+from kustos.metadata.image import EMPTY_IMAGE, AclAdded, MetadataDelta, MetadataImage, acl_record, image_of
+from kustos.metadata.log import METADATA_PARTITION, SnapshotId, encode_snapshot
+from kustos.metadata.quorum import (
+    Appended,
+    CaughtUp,
+    Committed,
+    FetchedBatch,
+    FollowedStore,
+    SnapshotFetched,
+    Truncated,
+    copy,
+)
+from kustos.metadata.quorum.values import Effect
+from kustos.metadata.records import FeatureLevelRecord, MetadataRecord, OpaqueRecord, encode_record
+from kustos.runtime import FileSystemStorage, StorageLockedError, SystemClock
+from kustos.wire.record_batch import batch_of
+
+
+class Publisher:
+    def __init__(self) -> None:
+        self.heard: list[MetadataImage | MetadataDelta] = []
+
+    def publish_snapshot(self, image: MetadataImage) -> None:
+        self.heard.append(image)
+
+    def publish_delta(self, delta: MetadataDelta) -> None:
+        self.heard.append(delta)
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    format_directory(tmp_path / "metadata", cluster_id="5L6g3nShT-eMCtK--X86sw")
+    return tmp_path / "metadata"
+
+
+def opened(directory: Path) -> FollowedStore:
+    return FollowedStore.open(directory, FileSystemStorage(), SystemClock())
+
+
+def acl(number: int) -> AclBinding:
+    pattern = ResourcePattern(ResourceType.TOPIC, f"topic-{number}", PatternType.LITERAL)
+    entry = AccessControlEntry("User:ann", "*", AclOperation.READ, AclPermissionType.DENY)
+    return AclBinding(pattern, entry)
+
+
+def record(number: int) -> MetadataRecord:
+    return acl_record(UUID(int=number), acl(number))
+
+
+def fetched(base_offset: int, *records: MetadataRecord, epoch: int = 1) -> FetchedBatch:
+    batch = batch_of(base_offset, epoch, 0, map(encode_record, records))
+    return FetchedBatch(batch, batch.encode())
+
+
+def committed(*batches: FetchedBatch) -> Committed:
+    last = batches[-1].batch
+    first = batches[0].batch.base_offset
+    return Committed(
+        tuple(each.batch for each in batches), first, last.last_offset + 1, last.partition_leader_epoch
+    )
+
+
+def snapshot(end_offset: int, *records: MetadataRecord, epoch: int = 1) -> SnapshotFetched:
+    data = encode_snapshot(records, epoch=epoch, timestamp_ms=0)
+    return SnapshotFetched(SnapshotId(end_offset, epoch), data)
+
+
+def files(directory: Path) -> list[str]:
+    names = [path.name for path in (directory / METADATA_PARTITION).iterdir()]
+    return sorted(name for name in names if name.endswith((".log", ".checkpoint")))
+
+
+def test_nothing_is_published_before_the_node_has_caught_up(directory: Path) -> None:
+    store, publisher = opened(directory), Publisher()
+    store.add_publisher(publisher)
+    first, second = fetched(0, record(1)), fetched(1, record(2))
+    store.perform((Appended((first, second)), committed(first)))
+    assert publisher.heard == []
+    assert (store.image, store.last_offset) == (EMPTY_IMAGE, -1)
+    store.perform((committed(second), CaughtUp(2)))
+    [image] = publisher.heard
+    assert isinstance(image, MetadataImage)
+    assert set(image.acls.values()) == {acl(1), acl(2)}
+    third = fetched(2, record(3))
+    store.perform((Appended((third,)), committed(third), CaughtUp(3)))
+    assert publisher.heard[1:] == [MetadataDelta(2, 1, (AclAdded(UUID(int=3), acl(3)),))]
+    assert store.last_offset == 2
+    store.close()
+
+
+def test_a_publisher_that_comes_later_is_handed_the_image(directory: Path) -> None:
+    store, publisher = opened(directory), Publisher()
+    first = fetched(0, record(1))
+    store.perform((Appended((first,)), committed(first), CaughtUp(1)))
+    store.add_publisher(publisher)
+    assert publisher.heard == [store.image]
+    store.close()
+
+
+def test_a_snapshot_takes_the_place_of_everything(directory: Path) -> None:
+    store, publisher = opened(directory), Publisher()
+    store.add_publisher(publisher)
+    first = fetched(0, record(1))
+    store.perform((Appended((first,)), committed(first), CaughtUp(1)))
+    store.perform((snapshot(50, record(7)),))
+    image = publisher.heard[-1]
+    assert isinstance(image, MetadataImage)
+    assert (dict(image.acls), image.offset) == ({UUID(int=7): acl(7)}, 49)
+    assert files(directory) == ["00000000000000000050-0000000001.checkpoint", "00000000000000000050.log"]
+    store.close()
+
+
+def test_records_below_what_was_applied_are_not_applied_again(directory: Path) -> None:
+    store = opened(directory)
+    store.perform((snapshot(2, record(1), record(2)),))
+    straddling = fetched(1, record(2), record(3))
+    store.perform((Committed((straddling.batch,), 2, 3, 1), CaughtUp(3)))
+    assert len(store.image.acls) == 3
+    store.close()
+
+
+def test_what_cannot_be_applied_is_an_error(directory: Path) -> None:
+    store = opened(directory)
+    twice = (fetched(0, record(1)), fetched(1, record(1)))
+    with pytest.raises(ReplayError):
+        store.perform((committed(*twice),))
+    store.close()
+
+
+def test_records_of_a_kind_that_nobody_knows_end_it(directory: Path) -> None:
+    store = opened(directory)
+    unknown = fetched(0, OpaqueRecord(99, 0, b""))
+    with pytest.raises(RecordError, match="newer Kafka"):
+        store.perform((committed(unknown),))
+    store.close()
+
+
+def restarted(directory: Path, *effects: Effect) -> FollowedStore:
+    store = opened(directory)
+    store.perform(effects)
+    store.close()
+    return opened(directory)
+
+
+def test_a_restart_goes_on_where_it_ended_and_believes_nothing_yet(directory: Path) -> None:
+    batches = (fetched(50, record(8)), fetched(51, record(9)))
+    store = restarted(directory, snapshot(50, record(7)), Appended(batches), committed(batches[0]))
+    machine = store.machine
+    assert (machine.base, machine.end_offset, machine.applied_end) == (SnapshotId(50, 1), 52, 50)
+    assert (machine.high_watermark, machine.epoch) == (-1, 0)
+    assert store.image is EMPTY_IMAGE
+    store.close()
+
+
+def test_what_was_cut_is_cut_on_disk(directory: Path) -> None:
+    batches = (fetched(0, record(1)), fetched(1, record(2)), fetched(2, record(3)))
+    store = restarted(directory, Appended(batches), committed(batches[0]), Truncated(1))
+    assert store.machine.end_offset == 1
+    store.close()
+
+
+def test_a_write_that_was_not_finished_is_cut_and_fetched_again(directory: Path) -> None:
+    batches = (fetched(0, record(1)), fetched(1, record(2)))
+    restarted(directory, Appended(batches)).close()
+    path = directory / METADATA_PARTITION / "00000000000000000000.log"
+    path.write_bytes(path.read_bytes()[:-3])
+    store = opened(directory)
+    assert store.machine.end_offset == 1
+    store.perform((Appended((batches[1],)),))
+    store.close()
+    assert path.read_bytes() == batches[0].data + batches[1].data
+
+
+def damage(directory: Path, name: str, at: int) -> None:
+    path = directory / METADATA_PARTITION / name
+    data = bytearray(path.read_bytes())
+    data[at] ^= 0xFF
+    path.write_bytes(bytes(data))
+
+
+@pytest.mark.parametrize(
+    ("name", "at"),
+    [
+        ("00000000000000000050.log", 70),
+        ("00000000000000000050.log", 7),
+        ("00000000000000000050-0000000001.checkpoint", 80),
+    ],
+)
+def test_a_damaged_copy_is_thrown_away_with_a_word(directory: Path, name: str, at: int) -> None:
+    batches = (fetched(50, record(8)), fetched(51, record(9)))
+    restarted(directory, snapshot(50, record(7)), Appended(batches)).close()
+    damage(directory, name, at)
+    with capture_logs() as logs:
+        store = opened(directory)
+    assert [each["event"] for each in logs] == [
+        "the local copy of the metadata is thrown away and fetched anew"
+    ]
+    assert (store.machine.end_offset, store.machine.base) == (0, SnapshotId(0, 0))
+    assert files(directory) == ["00000000000000000000.log"]
+    store.close()
+
+
+def test_a_snapshot_that_contradicts_itself_is_thrown_away(directory: Path) -> None:
+    store = opened(directory)
+    store._copy.replace(snapshot(50, record(7), record(7)))
+    store.close()
+    with capture_logs() as logs:
+        store = opened(directory)
+    assert "thrown away" in logs[0]["event"]
+    assert store.machine.end_offset == 0
+    store.close()
+
+
+def test_a_long_log_becomes_a_snapshot(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(copy, "LOG_MAX_BYTES", 500)
+    store = opened(directory)
+    level = fetched(0, FeatureLevelRecord("metadata.version", 30))
+    batches = [level, *(fetched(number, record(number)) for number in range(1, 20))]
+    for each in batches:
+        store.perform((Appended((each,)), committed(each), CaughtUp(each.batch.last_offset + 1)))
+    image = store.image
+    names = files(directory)
+    assert len(names) == 2
+    assert (
+        sum(path.stat().st_size for path in (directory / METADATA_PARTITION).iterdir())
+        < sum(len(each.data) for each in batches) + 1_000
+    )
+    store.close()
+    store = opened(directory)
+    machine = store.machine
+    assert machine.base.end_offset > 0
+    rest = tuple(each.batch for each in batches if each.batch.base_offset >= machine.base.end_offset)
+    if rest:
+        store.perform((Committed(rest, machine.applied_end, 20, 1),))
+    store.perform((CaughtUp(20),))
+    assert store.image.same_state(image)
+    assert image_of(image.records()).same_state(store.image)
+    store.close()
+
+
+def test_a_disk_that_fails_costs_the_copy_only(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = opened(directory)
+
+    def fails(*_: object) -> None:
+        raise OSError(28, "no space left on device")
+
+    monkeypatch.setattr(type(store._copy._file), "append", fails)
+    first = fetched(0, record(1))
+    with capture_logs() as logs:
+        store.perform((Appended((first,)), committed(first), CaughtUp(1)))
+    assert "cannot be written" in logs[0]["event"]
+    assert len(store.image.acls) == 1
+    store.close()
+
+
+def test_a_log_of_the_nodes_own_is_never_overwritten(directory: Path) -> None:
+    (directory / METADATA_PARTITION / "quorum-state").write_text("{}")
+    with pytest.raises(DirectoryError, match="wrote itself"):
+        opened(directory)
+
+
+def test_an_unformatted_directory_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DirectoryError, match="kustos storage format"):
+        opened(tmp_path)
+
+
+def test_two_nodes_cannot_share_a_directory(directory: Path) -> None:
+    store = opened(directory)
+    with pytest.raises(StorageLockedError):
+        opened(directory)
+    store.close()
