@@ -35,6 +35,15 @@ MetadataDirectory = Annotated[
     Path | None,
     typer.Option("--metadata-dir", metavar="DIR", help="Read ACLs here: the directory of a metadata log."),
 ]
+At = Annotated[
+    str | None,
+    typer.Option(
+        "--at",
+        metavar="OFFSET|TIME",
+        help="As it was then, with --metadata-dir: an offset, or a time as 2026-11-03T09:30 (UTC).",
+        show_default=False,
+    ),
+]
 SuperUsers = Annotated[
     str,
     typer.Option("--super-users", metavar="LIST", help="The cluster's super.users, with semicolons."),

@@ -45,11 +45,12 @@ class AclListing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AclSource:
-    """What the options `--acls`, `--form`, `--metadata-dir` and `--bootstrap-server` said."""
+    """What the options `--acls`, `--form`, `--metadata-dir`, `--at` and `--bootstrap-server` said."""
 
     acls: str | None = None
     form: AclFormName | None = None
     metadata_dir: Path | None = None
+    at: str | None = None
     bootstrap_server: str | None = None
     command_config: Path | None = None
 
@@ -60,10 +61,12 @@ class AclSource:
             raise usage_error(
                 "say where the ACLs are: `--acls`, `--metadata-dir` or `--bootstrap-server`, one of them"
             )
+        if self.at is not None and self.metadata_dir is None:
+            raise usage_error("`--at` looks back in a metadata log: give `--metadata-dir` too")
         if self.acls is not None:
             return read_acl_file(self.acls, self.form)
         if self.metadata_dir is not None:
-            return _read_metadata(self.metadata_dir)
+            return _read_metadata(self.metadata_dir, self.at)
         return _read_cluster(self.bootstrap_server or "", self.command_config, asked)
 
 
@@ -78,8 +81,17 @@ def rules_of(super_users: str, allow_everyone_if_no_acl_found: bool) -> "Rules":
     )
 
 
-def read_location(text: str, form: AclFormName | None, command_config: Path | None) -> AclListing:
-    """Return the ACLs of a file, of a directory, of `-`, or of the cluster at `kafka://host:port`."""
+def read_location(
+    text: str, form: AclFormName | None, command_config: Path | None, at: str | None = None
+) -> AclListing:
+    """Return the ACLs of a file, of a directory, of `-`, or of the cluster at `kafka://host:port`.
+
+    With `at` it must be a directory, whose ACLs are those of that moment.
+    """
+    if at is not None:
+        if not Path(text).is_dir():
+            raise usage_error(f"`--at` looks back in a metadata log, but `{text}` is no directory")
+        return _read_metadata(Path(text), at)
     if text.startswith(CLUSTER_SCHEME):
         return _read_cluster(text.removeprefix(CLUSTER_SCHEME), command_config, EVERY_BINDING)
     return read_acl_file(text, form)
@@ -135,12 +147,29 @@ def read_text(name: str) -> str:
         raise usage_error(f"{called}, line {line}: this is no text in UTF-8") from None
 
 
-def _read_metadata(path: Path) -> AclListing:
+def _read_metadata(path: Path, at: str | None = None) -> AclListing:
     from kustos.metadata.acl_files import read_acl_files
 
+    if at is not None:
+        return _read_metadata_at(path, at)
     with progress(f"reading {path}"):
         bindings = read_acl_files(path)
     return _listing(str(path), bindings)
+
+
+def _read_metadata_at(path: Path, at: str) -> AclListing:
+    """Return the ACLs of a moment, and say on standard error which that is."""
+    from kustos.metadata.inspection.timeline import Moment, Timeline
+    from kustos.runtime import FileSystemStorage
+
+    try:
+        moment = Moment.parse(at.strip())
+    except ValueError as error:
+        raise usage_error(str(error)) from None
+    with progress(f"reading {path}"):
+        state = Timeline(path, FileSystemStorage()).state_at(moment)
+    sys.stderr.write(f"as of {state.text}\n")
+    return _listing(f"{path} at {at}", list(state.image.acls.values()))
 
 
 def _read_cluster(servers: str, command_config: Path | None, asked: AclBindingFilter) -> AclListing:

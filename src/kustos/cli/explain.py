@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from kustos.cli.acl_options import AclsFile, AllowEveryone, Form, MetadataDirectory, SuperUsers
+from kustos.cli.acl_options import AclsFile, AllowEveryone, At, Form, MetadataDirectory, SuperUsers
 from kustos.cli.one_resource import (
     OneCluster,
     OneDelegationToken,
@@ -24,6 +24,8 @@ kustos explain --acls acls.yaml --principal User:alice \\
     --operation Write --topic orders --exit-code
 kustos explain --metadata-dir /var/lib/kustos/metadata \\
     --principal User:alice --host 10.0.0.7 --operation Write --topic orders
+kustos explain --metadata-dir /var/lib/kustos/metadata --at 2026-11-03 \\
+    --principal User:alice --operation Write --topic orders
 """
 
 Principal = Annotated[
@@ -52,6 +54,7 @@ def explain(
     form: Form = None,
     bootstrap_server: OptionalBootstrapServer = None,
     metadata_dir: MetadataDirectory = None,
+    at: At = None,
     super_users: SuperUsers = "",
     allow_everyone_if_no_acl_found: AllowEveryone = False,
     exit_code: ExitCodeFlag = False,
@@ -95,6 +98,7 @@ def explain(
         acls=acls,
         form=form,
         metadata_dir=metadata_dir,
+        at=at,
         bootstrap_server=bootstrap_server,
         command_config=command_config,
     )

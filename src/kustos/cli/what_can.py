@@ -7,6 +7,7 @@ import typer
 from kustos.cli.acl_options import (
     AclsFile,
     AllowEveryone,
+    At,
     Form,
     MetadataDirectory,
     RegionsMax,
@@ -19,6 +20,7 @@ EXAMPLES = """
 kustos what-can User:alice --acls acls.yaml
 kustos what-can 'User:*' --bootstrap-server broker:9092
 kustos what-can User:alice --metadata-dir /var/lib/kafka/metadata -o json
+kustos what-can User:alice --metadata-dir /var/lib/kafka/metadata --at 1234
 """
 
 Principal = Annotated[
@@ -33,6 +35,7 @@ def what_can(
     form: Form = None,
     bootstrap_server: OptionalBootstrapServer = None,
     metadata_dir: MetadataDirectory = None,
+    at: At = None,
     super_users: SuperUsers = "",
     allow_everyone_if_no_acl_found: AllowEveryone = False,
     regions_max: RegionsMax = 1000,
@@ -54,6 +57,7 @@ def what_can(
         acls=acls,
         form=form,
         metadata_dir=metadata_dir,
+        at=at,
         bootstrap_server=bootstrap_server,
         command_config=command_config,
     )

@@ -8,6 +8,7 @@ import typer
 from kustos.cli.acl_options import (
     AclsFile,
     AllowEveryone,
+    At,
     Form,
     MetadataDirectory,
     RegionsMax,
@@ -31,6 +32,8 @@ kustos who-can --bootstrap-server broker:9092 --operation Read \\
     --topic pii- --resource-pattern-type prefixed
 kustos who-can --metadata-dir /var/lib/kafka/metadata --operation Alter \\
     --cluster -o json
+kustos who-can --metadata-dir /var/lib/kafka/metadata \\
+    --at 2026-11-03T18:00 --operation Read --topic payments
 """
 
 
@@ -66,6 +69,7 @@ def who_can(
     form: Form = None,
     bootstrap_server: OptionalBootstrapServer = None,
     metadata_dir: MetadataDirectory = None,
+    at: At = None,
     super_users: SuperUsers = "",
     allow_everyone_if_no_acl_found: AllowEveryone = False,
     regions_max: RegionsMax = 1000,
@@ -99,6 +103,7 @@ def who_can(
         acls=acls,
         form=form,
         metadata_dir=metadata_dir,
+        at=at,
         bootstrap_server=bootstrap_server,
         command_config=command_config,
     )

@@ -1,22 +1,27 @@
 """`kustos acls list`."""
 
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kustos.cli.acl_options import At, MetadataDirectory
 from kustos.cli.acls.options import PatternTypeName, PatternTypeOption
 from kustos.cli.options import (
-    BootstrapServer,
     Cluster,
     CommandConfig,
     DelegationToken,
     Group,
+    OptionalBootstrapServer,
     Output,
     Topic,
     TransactionalId,
     UserPrincipal,
 )
 from kustos.cli.output import OutputFormat
+
+if TYPE_CHECKING:
+    from kustos.acl import AclBinding, AclBindingFilter
 
 Principal = Annotated[
     list[str] | None,
@@ -29,11 +34,14 @@ kustos acls list --bootstrap-server broker:9092 --topic orders \\
     --resource-pattern-type match
 kustos acls list --bootstrap-server broker:9092 \\
     --principal User:alice -o json
+kustos acls list --metadata-dir /var/lib/kustos/metadata --at 2026-11-03
 """
 
 
 def list_acls(
-    bootstrap_server: BootstrapServer,
+    bootstrap_server: OptionalBootstrapServer = None,
+    metadata_dir: MetadataDirectory = None,
+    at: At = None,
     topic: Topic = None,
     group: Group = None,
     cluster: Cluster = False,
@@ -48,15 +56,15 @@ def list_acls(
     """List ACLs, all or those of some resources or principals.
 
     As in kafka-acls, a name asks for the literal ACLs of that name; ask with
-    `--resource-pattern-type match` for all that govern it, wildcards and prefixes too.
+    `--resource-pattern-type match` for all that govern it, wildcards and prefixes too. They are those of
+    a running cluster, or of a metadata directory, there also as they were earlier.
     """
-    from kustos.acl import AclBinding, KafkaPrincipal, PatternType
+    from kustos.acl import KafkaPrincipal, PatternType
     from kustos.acl.forms import texts_of
+    from kustos.cli.acl_sources import AclSource
     from kustos.cli.acls.mapping import ResourceArguments, filters_to_list, sorted_bindings
     from kustos.cli.acls.rendering import print_bindings
     from kustos.cli.output import print_json
-    from kustos.cli.session import ask_cluster
-    from kustos.client.admin import AdminClient
 
     resources = ResourceArguments(
         topics=topic or (),
@@ -69,13 +77,31 @@ def list_acls(
     )
     principals = {str(KafkaPrincipal.parse(text.strip())) for text in principal or ()}
     filters = filters_to_list(resources)
-
-    async def describe(admin: AdminClient) -> list[AclBinding]:
-        return [binding for asked in filters for binding in await admin.describe_acls(asked)]
-
-    found = ask_cluster(bootstrap_server, command_config, describe, "listing ACLs")
+    if metadata_dir is None and at is None:
+        found = _of_cluster(bootstrap_server, command_config, filters)
+    else:
+        source = AclSource(metadata_dir=metadata_dir, at=at, bootstrap_server=bootstrap_server)
+        found = [b for b in source.load().bindings if any(asked.matches(b) for asked in filters)]
     bindings = sorted_bindings(b for b in found if not principals or b.entry.principal in principals)
     if output is OutputFormat.JSON:
         print_json({"acls": [texts_of(binding) for binding in bindings]})
     else:
         print_bindings(bindings)
+
+
+def _of_cluster(
+    bootstrap_server: str | None, command_config: Path | None, filters: "list[AclBindingFilter]"
+) -> "list[AclBinding]":
+    from kustos.cli.failures import usage_error
+    from kustos.cli.session import ask_cluster
+    from kustos.client.admin import AdminClient
+
+    if bootstrap_server is None:
+        raise usage_error(
+            "say where the ACLs are: `--bootstrap-server` or `--metadata-dir`; see `kustos acls list --help`"
+        )
+
+    async def describe(admin: AdminClient) -> "list[AclBinding]":
+        return [binding for asked in filters for binding in await admin.describe_acls(asked)]
+
+    return ask_cluster(bootstrap_server, command_config, describe, "listing ACLs")

@@ -1,0 +1,236 @@
+"""A metadata directory as a line of time: its state at any offset or moment that its files still hold.
+
+The line begins at each snapshot, and at offset 0 of a log that holds its own beginning; from there the log
+leads on. Batches carry the time at which they were appended, by the clock of whoever appended them. A
+batch counts whole or not at all, as it did when it was new.
+
+Where a clock went back, the state at a moment is that before the first batch that is later than it.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Self
+
+from kustos.metadata.errors import LogDamagedError, MetadataError, RecordError, ReplayError
+from kustos.metadata.image import Change, ImageBuilder, MetadataImage
+from kustos.metadata.inspection.files import (
+    FileKind,
+    MetadataFile,
+    begins_itself,
+    files_of,
+    metadata_directory,
+)
+from kustos.metadata.inspection.moments import moment_ms, moment_text
+from kustos.metadata.loader import records_of, replay_batches
+from kustos.metadata.log import SegmentReader, SnapshotId
+from kustos.metadata.log.segment import UNKNOWN_EPOCH
+from kustos.metadata.log.snapshot import snapshot_batches
+from kustos.metadata.records import SnapshotHeader, controls_of
+from kustos.runtime import Storage
+from kustos.wire.record_batch import RecordBatch
+
+
+class OutOfReachError(MetadataError):
+    """The files do not hold what is asked for: it is older or newer than they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """What people ask for: an offset, or a time. Exactly one is given."""
+
+    text: str
+    offset: int | None = None
+    time_ms: int | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Return the moment that a text names: digits are an offset, else ISO 8601; raise `ValueError`."""
+        if text.isascii() and text.isdigit():
+            return cls(text, offset=int(text))
+        try:
+            return cls(text, time_ms=moment_ms(text))
+        except (ValueError, OverflowError):
+            raise ValueError(
+                f"`{text}` is neither an offset nor a time: write `1234`, `2026-11-03`, "
+                "`2026-11-03T09:30` (UTC) or `2026-11-03T09:30+01:00`"
+            ) from None
+
+    def includes(self, batch: RecordBatch) -> bool:
+        """Return whether a batch was there at this moment."""
+        if self.offset is not None:
+            return batch.last_offset <= self.offset
+        return self.time_ms is not None and batch.max_timestamp_ms <= self.time_ms
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """A place from which the line can be followed: the state below `offset`, reached at `time_ms`.
+
+    `snapshot` is None for a log that holds its own beginning.
+    """
+
+    offset: int
+    time_ms: int
+    snapshot: MetadataFile | None
+
+    @property
+    def is_first(self) -> bool:
+        """Whether nothing was ever before it."""
+        return self.offset == 0
+
+    def is_within(self, moment: Moment) -> bool:
+        """Return whether it was there at a moment."""
+        if moment.offset is not None:
+            return self.offset <= moment.offset + 1
+        return moment.time_ms is not None and self.time_ms <= moment.time_ms
+
+
+@dataclass(frozen=True, slots=True)
+class StateAt:
+    """The state at a moment, and the last change of the log before it: `image.offset`, at `time_ms`."""
+
+    image: MetadataImage
+    time_ms: int
+
+    @property
+    def text(self) -> str:
+        """Where it stands, in words."""
+        return f"offset {self.image.offset}, appended {moment_text(self.time_ms)}"
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedChange:
+    """A change, the record that made it, and the batch in which it came into force."""
+
+    offset: int
+    time_ms: int
+    batch_base_offset: int
+    change: Change
+
+
+class Timeline:
+    """The line of one directory, as its files were when it was made. Nothing is changed or locked."""
+
+    def __init__(self, path: Path, storage: Storage) -> None:
+        """Look at the files; raise `MetadataError` for a directory without a beginning."""
+        self.path: Final = path
+        self._storage: Final = storage
+        files = files_of(metadata_directory(path, storage), storage)
+        self._segments: Final = [file for file in files if file.kind is FileKind.SEGMENT]
+        log_start = self._segments[0].base_offset or 0 if self._segments else None
+        self.beginnings: Final = list(self._find_beginnings(files, log_start))
+        """Oldest first."""
+        if not self.beginnings:
+            raise LogDamagedError(
+                f"`{path}` holds no state to begin with: the snapshot before its log is missing; "
+                "restore the directory from a copy"
+            )
+
+    def _find_beginnings(self, files: list[MetadataFile], log_start: int | None) -> Iterator[Beginning]:
+        snapshots = [file for file in files if file.kind is FileKind.SNAPSHOT]
+        first = self._segments[0].read(self._storage) if log_start == 0 else b""
+        if first and begins_itself(first):
+            for batch in SegmentReader(first, str(self._segments[0].path), 0, 0, is_last=True):
+                yield Beginning(0, batch.max_timestamp_ms, None)
+                break
+        for file in snapshots:
+            end_offset = (file.snapshot_id or SnapshotId(0, 0)).end_offset
+            if log_start is None or end_offset >= log_start:
+                yield Beginning(end_offset, self._time_of(file), file)
+
+    def _time_of(self, file: MetadataFile) -> int:
+        """Return when the last record in a snapshot was appended, else when the snapshot was written."""
+        for batch in snapshot_batches(file.read(self._storage), str(file.path)):
+            header = next(each for each in controls_of(batch) if isinstance(each, SnapshotHeader))
+            return header.last_contained_log_timestamp_ms or batch.base_timestamp_ms
+        raise LogDamagedError(f"the snapshot `{file.path}` is damaged: it is empty; restore it from a copy")
+
+    def state_at(self, moment: Moment) -> StateAt:
+        """Return the state at a moment; raise `OutOfReachError` if the files do not hold it."""
+        within = [each for each in self.beginnings if each.is_within(moment)]
+        if not within:
+            raise OutOfReachError(self._too_old(moment))
+        beginning = within[-1]
+        builder = self._builder_of(beginning)
+        offset, epoch, time_ms = beginning.offset - 1, 0, beginning.time_ms
+        if beginning.snapshot is not None and beginning.snapshot.snapshot_id is not None:
+            epoch = beginning.snapshot.snapshot_id.epoch
+        goes_on = False
+        for batch in self._batches(beginning.offset):
+            if not moment.includes(batch):
+                goes_on = True
+                break
+            replay_batches(builder, (batch,), self.path)
+            offset, epoch, time_ms = batch.last_offset, batch.partition_leader_epoch, batch.max_timestamp_ms
+        if moment.offset is not None and moment.offset > offset and not goes_on:
+            raise OutOfReachError(
+                f"`{self.path}` ends at offset {offset}, appended {moment_text(time_ms)}; there is no offset "
+                f"{moment.offset} yet"
+            )
+        return StateAt(builder.build(offset, epoch), time_ms)
+
+    def oldest(self) -> StateAt:
+        """Return the oldest state that the files hold."""
+        beginning = self.beginnings[0]
+        epoch = 0
+        if beginning.snapshot is not None and beginning.snapshot.snapshot_id is not None:
+            epoch = beginning.snapshot.snapshot_id.epoch
+        return StateAt(self._builder_of(beginning).build(beginning.offset - 1, epoch), beginning.time_ms)
+
+    def changes(self) -> Iterator[LoggedChange]:
+        """Yield every change after the oldest state, in log order; raise `LogDamagedError` at damage."""
+        beginning = self.beginnings[0]
+        builder = self._builder_of(beginning)
+        for batch in self._batches(beginning.offset):
+            try:
+                for number, record in enumerate(records_of(batch)):
+                    for change in builder.replay(record):
+                        yield LoggedChange(
+                            batch.base_offset + number, batch.max_timestamp_ms, batch.base_offset, change
+                        )
+            except (RecordError, ReplayError) as error:
+                raise LogDamagedError(
+                    f"the batch at offset {batch.base_offset} of the log in `{self.path}` cannot be applied: "
+                    f"{error}"
+                ) from error
+
+    def _builder_of(self, beginning: Beginning) -> ImageBuilder:
+        builder = ImageBuilder()
+        file = beginning.snapshot
+        if file is not None:
+            replay_batches(builder, snapshot_batches(file.read(self._storage), str(file.path)), file.path)
+        return builder
+
+    def _batches(self, start: int) -> Iterator[RecordBatch]:
+        """Yield the batches of the log from an offset on; raise `LogDamagedError` where one is missing."""
+        following = [*(file.base_offset or 0 for file in self._segments[1:]), None]
+        offset, epoch = None, UNKNOWN_EPOCH
+        for file, end in zip(self._segments, following, strict=True):
+            if end is not None and end <= start:
+                continue
+            base_offset = file.base_offset or 0
+            if offset not in {None, base_offset}:
+                raise LogDamagedError(
+                    f"`{self.path}` lacks the offsets from {offset} to {base_offset - 1}; restore the "
+                    "directory from a copy"
+                )
+            epoch = 0 if base_offset == 0 else epoch
+            data = file.read(self._storage)
+            reader = SegmentReader(data, str(file.path), base_offset, epoch, is_last=end is None)
+            for batch in reader:
+                if batch.base_offset >= start:
+                    yield batch
+            offset, epoch = reader.next_offset, reader.epoch
+
+    def _too_old(self, moment: Moment) -> str:
+        oldest = self.beginnings[0]
+        since = f"{moment_text(oldest.time_ms)}"
+        if oldest.is_first:
+            return f"`{self.path}` begins at {since}: there was nothing yet at `{moment.text}`"
+        name = oldest.snapshot.path.name if oldest.snapshot is not None else ""
+        return (
+            f"`{self.path}` reaches back only to offset {oldest.offset - 1}, appended {since}, the end of "
+            f"the snapshot `{name}`: what was at `{moment.text}` is in no file any more; ask for a later "
+            "moment, or look into an older copy of the directory"
+        )
