@@ -12,8 +12,9 @@ PROCESSES ?=
 ROOMS ?=
 SAMPLE ?=
 MINUTES ?= 120
+POINTS ?=
 
-.PHONY: help setup demo test check bench docs differential fuzz mutation soak lock clean
+.PHONY: help setup demo test check bench docs differential fuzz mutation simulation soak lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z%-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 22
@@ -52,6 +53,9 @@ fuzz: setup ## search, guided by coverage, for worlds that kustos decides otherw
 
 mutation: setup ## break the authorizer line by line and ask the tests; ROOMS=acl SAMPLE=n faults a module SEED=s
 	@$(BIN)/python scripts/mutation.py $(ROOMS) $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(SEED),--seed $(SEED))
+
+simulation: setup ## crash the metadata log on a simulated disk; POINTS=n SEED=s; adds to soak/simulations.md
+	@$(BIN)/python -m tests.simulation $(if $(POINTS),--points $(POINTS)) $(if $(SEED),--seed $(SEED))
 
 soak: setup ## compare and test properties for long; CHECKS=n MINUTES=m SEED=s; adds to soak/results.md
 	@$(BIN)/python scripts/soak.py $(if $(CHECKS),--checks $(CHECKS)) --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))

@@ -74,6 +74,13 @@ class Storage(Protocol):
         Whatever `pieces` raises is passed on; then, as after any failure, nothing is put there.
         """
 
+    def rewrite(self, path: Path, position: int) -> None:
+        """Write what a file holds from `position` on once more, and return once it is on the disk.
+
+        After an fsync that failed, the kernel may show bytes that it will never write: what was read is
+        durable only when it was written again.
+        """
+
     def remove(self, path: Path) -> None:
         """Take a file away, durably; one that is not there is fine."""
 
@@ -143,6 +150,20 @@ class FileSystemStorage:
                 part.unlink(missing_ok=True)
             raise
         _sync_directory(path.parent)
+
+    def rewrite(self, path: Path, position: int) -> None:
+        """Write what a file holds from `position` on once more, and return once it is on the disk.
+
+        After an fsync that failed, the kernel may show bytes that it will never write: what was read is
+        durable only when it was written again.
+        """
+        with path.open("r+b") as file:
+            file.seek(position)
+            data = file.read()
+            file.seek(position)
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
 
     def remove(self, path: Path) -> None:
         """Take a file away, durably; one that is not there is fine."""

@@ -61,14 +61,14 @@ class _Items(ItemsView[K, V]):
     _mapping: _Bucketed[K, V]
 
     def __iter__(self) -> Iterator[tuple[K, V]]:
-        return chain.from_iterable(bucket.items() for bucket in self._mapping._buckets)
+        return chain.from_iterable(map(dict.items, filter(None, self._mapping._buckets)))
 
 
 class _Values(ValuesView[V]):
     _mapping: _Bucketed[Any, V]
 
     def __iter__(self) -> Iterator[V]:
-        return chain.from_iterable(bucket.values() for bucket in self._mapping._buckets)
+        return chain.from_iterable(map(dict.values, filter(None, self._mapping._buckets)))
 
 
 class FrozenMap(_Bucketed[K, V]):

@@ -17,6 +17,9 @@ from kustos.wire.record_batch import HEADER_SIZE_BYTES, RecordBatch, batch_of
 Values = tuple[bytes, ...]
 """The encoded records of one batch."""
 
+UNSYNCED_MAX_BYTES: Final = 2 * MAX_BATCH_SIZE_BYTES
+"""No write between two fsyncs is larger: so far back may lie what an fsync that failed did not save."""
+
 _RECORD_OVERHEAD_MAX_BYTES: Final = 32
 """What a batch adds to a record's value at most: attributes, two deltas and three sizes."""
 
@@ -80,6 +83,9 @@ class LogWriter:
             )
             self._file.truncate(torn.whole_size_bytes)
             self._file.sync()
+        if self._active.size_bytes:
+            # what an earlier writer failed to sync may be there to be read, and gone after a power cut
+            storage.rewrite(reader.segment, max(0, self._active.size_bytes - UNSYNCED_MAX_BYTES))
 
     @property
     def last_offset(self) -> int:
@@ -176,6 +182,9 @@ class LogWriter:
                 self._flush(data)
                 data = bytearray()
                 self._roll(batch.base_offset)
+            elif len(data) + len(encoded) > UNSYNCED_MAX_BYTES:
+                self._flush(data)
+                data = bytearray()
             if self._active.first_timestamp_ms is None:
                 self._active.first_timestamp_ms = batch.max_timestamp_ms
             data += encoded
