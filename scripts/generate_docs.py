@@ -18,6 +18,7 @@ from kustos.authorizer import AuthorizerMetrics
 from kustos.authorizer.audit_fields import AUDIT_FIELDS, AUDIT_SCHEMA_VERSION
 from kustos.gateway.metrics import GatewayMetrics
 from kustos.gateway.purgatory import ALTER_ACLS, DelayedFuturePurgatory
+from kustos.protocol.admin_table import ADMIN_ROWS
 from kustos.protocol.api_versions import LOCAL_APIS, common_versions
 from kustos.protocol.exchange import Check
 from kustos.protocol.steps import ClusterOperations, Gate, Hide, Operations, Row, Step, Strip
@@ -28,7 +29,7 @@ REFERENCE: Final = Path(__file__).resolve().parent.parent / "docs" / "reference"
 WIDE: Final = "---\nhide:\n  - toc\n---"
 """The place of the table of contents is the table's, on a page that has one table and no sections."""
 
-GUARD: Final = ("kustos.protocol.table", "kustos.protocol.escapes.")
+GUARD: Final = ("kustos.protocol.table", "kustos.protocol.admin_table", "kustos.protocol.escapes.")
 
 
 def table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> list[str]:
@@ -128,6 +129,11 @@ ESCAPES: Final = {
     "describe_tokens": "another's tokens are left out unless one of the two is allowed; one's own are shown, "
     "over a connection that knows who asks",
     "consumer_group_describe": "the groups are refused, also where a member has a hidden topic",
+    "alter_configs": "the resources are refused, the others go on",
+    "describe_configs": "the resources are refused, the others go on",
+    "describe_controllers": "the request is refused; the bits of authorized operations are those of "
+    "the client",
+    "envelope": "the Envelope is refused, and nothing in it is read",
     "describe_topic_partitions": "topics are refused where named, left out where all were asked for",
 }
 """What the handlers that are no table come to, in words; each must be here."""
@@ -141,25 +147,30 @@ def denied(row: Row) -> str:
     return "; ".join(each for each in told if each) or "answered to everybody"
 
 
-def authorization() -> str:
-    """Return the page of the authorization table."""
-    rows = []
-    for row in sorted(ROWS, key=lambda each: each.api_key):
+def rows_of(rows: Sequence[Row], answered_by: Callable[[Row], str]) -> list[tuple[str, ...]]:
+    """Return what the page says of each row of an authorization table."""
+    shown: list[tuple[str, ...]] = []
+    for row in sorted(rows, key=lambda each: each.api_key):
         lowest, highest = common_versions(row, None) or (0, -1)
-        where = "kustos" if row.api_key in LOCAL_APIS else "upstream"
-        rows.append(
+        shown.append(
             (
                 f"{api_name(row.api_key)} ({row.api_key})",
                 f"{lowest}-{highest}",
-                where,
+                answered_by(row),
                 needs(row),
                 denied(row),
             )
         )
+    return shown
+
+
+def authorization() -> str:
+    """Return the page of the authorization tables."""
+    head = ("API (key)", "Versions", "Answered by", "Asks about", "What is not allowed")
     return page(
         WIDE,
         "# Authorization of each API",
-        "<!-- made from the table in `kustos.protocol.table`; do not edit -->",
+        "<!-- made from `kustos.protocol.table` and `kustos.protocol.admin_table`; do not edit -->",
         "What the guard does with each API of Kafka's protocol. An API that is not here is not offered to "
         "clients, and a request for it closes the connection.",
         "- **Versions**: what kustos understands. Offered is what upstream has of it; the APIs that kustos "
@@ -169,7 +180,12 @@ def authorization() -> str:
         "`GROUP_AUTHORIZATION_FAILED`, `CLUSTER_AUTHORIZATION_FAILED`, "
         "`TRANSACTIONAL_ID_AUTHORIZATION_FAILED`; or `UNKNOWN_TOPIC_ID`, where the code would tell that an "
         "id exists.",
-        table(("API (key)", "Versions", "Answered by", "Asks about", "What is not allowed"), rows),
+        "## Listeners for clients",
+        table(head, rows_of(ROWS, lambda row: "kustos" if row.api_key in LOCAL_APIS else "upstream")),
+        "## Admin listeners",
+        "Those of `controller.listener.names`. A request in an Envelope is refused by the same rows, for "
+        "whom the Envelope names; the Envelope itself takes only what Kafka lets be forwarded.",
+        table(head, rows_of(ADMIN_ROWS, lambda _: "kustos")),
     )
 
 

@@ -18,9 +18,11 @@ from kustos.authorizer import AuthorizableRequestContext, AuthorizerError
 from kustos.client.errors import ClientError
 from kustos.gateway.cluster import Versions, covers
 from kustos.gateway.link import UpstreamLink, as_transport
-from kustos.gateway.peer import java_host_address
+from kustos.gateway.peer import java_host_address, java_host_of
 from kustos.gateway.session import ClientSession
-from kustos.protocol import Guard, Opened
+from kustos.gateway.session_parts import NoUpstream
+from kustos.protocol import Decider, Guard, Opened, Unwrap
+from kustos.protocol.exchange import UndecidedDecider
 from kustos.wire import FrameReader, MalformedMessageError
 
 if TYPE_CHECKING:
@@ -185,28 +187,55 @@ class ClientConnection(asyncio.Protocol):
         except AuthorizerError as error:
             self._close(str(error))
             return
-        cluster = port.cluster
         self._offered = port.offered()
-        guard = Guard(decider, port.ports, self._offered, cluster.auto_creates_topics, asker=port.asker)
         self._session = ClientSession(
-            guard,
-            cluster,
+            self._guard(decider),
+            port.cluster,
             port.local,
             port.observer,
-            self._context_of(principal),
+            self._context_of(principal, self._host),
             self._write,
             self._close,
             self._read_more,
             self,
             settings.max_in_flight_requests,
+            self._unwrap,
         )
         self._session.client_reads = self._reads
-        self._connecting = self._loop.create_task(self._connect())
+        if port.leads_upstream:
+            self._connecting = self._loop.create_task(self._connect())
+        else:
+            self._session.link = NoUpstream()
         if leftover:
             self._take_bytes(leftover)
 
-    def _context_of(self, principal: KafkaPrincipal) -> Callable[[Opened], AuthorizableRequestContext]:
-        port, host = self._port, self._host
+    def _guard(self, decider: Decider) -> Guard:
+        port = self._port
+        return Guard(
+            decider,
+            port.ports,
+            self._offered,
+            port.cluster.auto_creates_topics,
+            asker=port.asker,
+            table=port.table,
+        )
+
+    def _unwrap(self, envelope: Unwrap) -> tuple[Opened, AuthorizableRequestContext]:
+        """Return the request of an Envelope, to be decided for its maker; raise `RefuseRequestError`."""
+        host = java_host_of(envelope.address)
+        decider: Decider
+        try:
+            decider = self._port.decider(envelope.principal, host)
+        except AuthorizerError as error:
+            # such as `User:*`: nobody can be it, so whatever it asks for fails in the answer to it
+            decider = UndecidedDecider(error)
+        opened = self._guard(decider).open_forwarded(envelope.frame)
+        return opened, self._context_of(envelope.principal, host)(opened)
+
+    def _context_of(
+        self, principal: KafkaPrincipal, host: str
+    ) -> Callable[[Opened], AuthorizableRequestContext]:
+        port = self._port
 
         def context(opened: Opened) -> AuthorizableRequestContext:
             header = opened.exchange.header

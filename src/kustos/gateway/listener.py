@@ -16,7 +16,8 @@ from kustos.gateway.addresses import BrokerPorts, NoPortForBrokerError
 from kustos.gateway.client import ClientConnection, ConnectionSettings
 from kustos.gateway.cluster import Broker, UpstreamCluster, UpstreamUnavailableError
 from kustos.gateway.session_parts import LocalApis, Observer
-from kustos.protocol import Asker, Decider
+from kustos.protocol import TABLE, Asker, Decider
+from kustos.protocol.steps import Row
 
 LOG: Final = structlog.get_logger("kustos.gateway")
 
@@ -47,6 +48,15 @@ class ListenerMetrics(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AdminParts:
+    """What sets the admin listener apart: its own table, and answers from this node alone."""
+
+    local: LocalApis
+    table: Mapping[int, Row]
+    offered: Callable[[], Mapping[int, tuple[int, int]]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ListenerPlan:
     """One listener of the settings, and what its connections need."""
 
@@ -58,6 +68,8 @@ class ListenerPlan:
     connection: ConnectionSettings
     sasl_machine: Callable[[], SaslServerMachine | None]
     """Makes the machine of a new connection; None where nobody need say who they are."""
+    admin: AdminParts | None = None
+    """None: the listener leads upstream."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,12 +100,15 @@ class Port:
         self.settings: Final = plan.connection
         self.ports: Final = gateway.addresses_of(plan)
         self.cluster: Final = gateway.parts.cluster
-        self.local: Final = gateway.parts.local
+        admin = plan.admin
+        self.leads_upstream: Final = admin is None
+        self.table: Final = TABLE if admin is None else admin.table
+        self.local: Final = gateway.parts.local if admin is None else admin.local
         self.observer: Final = gateway.parts.observer
         self.metrics: Final = gateway.parts.metrics
         self.decider: Final = gateway.parts.decider
         self.asker: Final = gateway.parts.asker
-        self.offered: Final = gateway.parts.offered
+        self.offered: Final = gateway.parts.offered if admin is None else admin.offered
         self.sasl_machine: Final = plan.sasl_machine
         self.server: asyncio.Server | None = None
         self._turn = 0
@@ -178,13 +193,15 @@ class Gateway:
 
         Raise `UpstreamUnavailableError`, `NoPortForBrokerError`, OSError, or what ends one of `ready`.
         """
-        await self.parts.cluster.refresh()
-        self.parts.cluster.on_brokers = lambda _: self._spawn(self._bind_brokers())
-        self._spawn(self._keep_fresh())
-        self._spawn(self._end_idle())
         waits = ready or {}
-        opening = [asyncio.ensure_future(self._open(plan, waits.get(plan.name))) for plan in self._plans]
+        self._spawn(self._end_idle())
+        opening = [self._opening(plan, waits) for plan in self._plans if plan.admin is not None]
         try:
+            # who asks a node about itself need not wait for upstream
+            await self.parts.cluster.refresh()
+            self.parts.cluster.on_brokers = lambda _: self._spawn(self._bind_brokers())
+            self._spawn(self._keep_fresh())
+            opening += [self._opening(plan, waits) for plan in self._plans if plan.admin is None]
             await asyncio.gather(*opening)
         finally:
             for each in opening:
@@ -192,11 +209,15 @@ class Gateway:
             await asyncio.gather(*opening, return_exceptions=True)
         self.is_open = True
 
+    def _opening(self, plan: ListenerPlan, ready: Mapping[str, Awaitable[None]]) -> asyncio.Future[None]:
+        return asyncio.ensure_future(self._open(plan, ready.get(plan.name)))
+
     async def _open(self, plan: ListenerPlan, ready: Awaitable[None] | None) -> None:
         if ready is not None:
             await ready
-        self._open_plans.append(plan)
-        await self._bind_brokers()
+        if plan.admin is None:
+            self._open_plans.append(plan)
+            await self._bind_brokers()
         port = Port(self, plan, None)
         await port.bind(plan.port)
         self._ports[plan.name, None] = port

@@ -21,7 +21,7 @@ from kustos.gateway.metrics_watched import (
     WatchedTimes,
 )
 from kustos.gateway.purgatory import DelayedFuturePurgatory
-from kustos.protocol import TABLE, Decided
+from kustos.protocol import ADMIN_TABLE, TABLE, Decided
 from kustos.wire.api_keys import api_name
 
 OTHER: Final = "other"
@@ -191,7 +191,9 @@ class GatewayMetrics:
         return metrics
 
     def _bind_api(self, api_key: int) -> ApiMetrics:
-        name, kept = (api_name(api_key), api_key) if api_key in TABLE else (OTHER, -1)
+        name, kept = (
+            (api_name(api_key), api_key) if api_key in TABLE or api_key in ADMIN_TABLE else (OTHER, -1)
+        )
         metrics = self._by_api.get(kept)
         if metrics is None:
             split = self._splits.setdefault(name, TimeSplit())

@@ -18,3 +18,8 @@ def java_host_address(peer: Any) -> str:
     groups = ":".join(f"{int(group, 16):x}" for group in parsed.exploded.split(":"))
     scope_id = peer[3] if len(peer) > 3 else 0
     return f"{groups}%{scope_id}" if scope_id else groups
+
+
+def java_host_of(address: bytes) -> str:
+    """Return the same text for a raw address of 4 or 16 bytes; raise ValueError for any other."""
+    return java_host_address((str(ipaddress.ip_address(address)),))

@@ -18,8 +18,8 @@ import structlog
 from kustos.authorizer import AuthorizableRequestContext
 from kustos.gateway.addresses import NoPortForBrokerError
 from kustos.gateway.cluster import UpstreamCluster, UpstreamUnavailableError
-from kustos.gateway.link import Awaited, UpstreamLink
-from kustos.gateway.session_parts import Gatekeeper, LocalApis, Observer
+from kustos.gateway.link import Awaited
+from kustos.gateway.session_parts import Gatekeeper, LocalApis, Observer, Unwrapping, Upstream
 from kustos.protocol import (
     Answer,
     Ask,
@@ -34,7 +34,9 @@ from kustos.protocol import (
     Reply,
     ResolveTopicIds,
     Serve,
+    Unwrap,
 )
+from kustos.protocol.steps import RefuseRequestError
 from kustos.wire import (
     Message,
     WireError,
@@ -48,6 +50,9 @@ AUDIT_RETRY_S: Final = 0.01
 
 UNDER_WAY_MAX_BYTES: Final = 16 * 1024 * 1024
 """Requests under way beside which no other is begun: each is kept until it is answered, and may be large."""
+
+LENGTH_BYTES: Final = 4
+"""Before each frame; an answer inside an Envelope has none."""
 
 INTERNAL_ERROR: Final = "an internal error, see the log above"
 
@@ -71,6 +76,8 @@ class Slot:
     result: Any = None
     """What is to be sent into the handler when it goes on."""
     context: AuthorizableRequestContext | None = field(default=None)
+    envelope: Opened | None = None
+    """The Envelope that the request came in, if it did; the answer goes back in one."""
 
 
 class ClientSession:
@@ -92,8 +99,9 @@ class ClientSession:
         read_more: Callable[[bool], None],
         gatekeeper: Gatekeeper,
         max_in_flight: int,
+        unwrap: Unwrapping | None = None,
     ) -> None:
-        self.link: UpstreamLink | None = None
+        self.link: Upstream | None = None
         self.client_reads = True
         self._guard: Final = guard
         self._cluster: Final = cluster
@@ -105,6 +113,7 @@ class ClientSession:
         self._read_more: Final = read_more
         self._gatekeeper: Final = gatekeeper
         self._max_in_flight: Final = max_in_flight
+        self._unwrap: Final = unwrap
         self._frames: deque[bytes] = deque()
         self._slots: deque[Slot] = deque()
         self._bytes_under_way = 0
@@ -323,12 +332,32 @@ class ClientSession:
                 else:
                     self._hand_over(frame, None)
                     self._finish(slot, b"")
+            case Unwrap():
+                self._open_forwarded(slot, opened, outcome)
             case Hangup(reason, relayed_first):
                 if relayed_first is not None:
                     self._hand_over(opened.upstream_frame(relayed_first), None)
                 self._fail(reason)
 
+    def _open_forwarded(self, slot: Slot, envelope: Opened, outcome: Unwrap) -> None:
+        """Go on with the request that an Envelope held, as whoever made it."""
+        if self._unwrap is None or slot.envelope is not None:
+            self._fail("an Envelope came where none is opened")
+            return
+        try:
+            opened, slot.context = self._unwrap(outcome)
+        except RefuseRequestError as refusal:
+            exchange = envelope.exchange
+            refused = envelope.row.refusal.refuse(exchange.response_codec, exchange.request, refusal.code)
+            self._finish(slot, envelope.client_frame(refused))
+            return
+        slot.envelope, slot.opened, opened.exchange.context = envelope, opened, slot.context
+        self._advance(slot, None)
+
     def _finish(self, slot: Slot, answer: bytes) -> None:
+        if slot.envelope is not None:
+            root = slot.envelope.exchange.response_codec.root
+            answer = slot.envelope.client_frame(root(response_data=answer[LENGTH_BYTES:]))
         slot.answer = answer
         slot.is_done = True
         seconds = self._loop.time() - slot.started_s

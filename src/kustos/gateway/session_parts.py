@@ -1,10 +1,12 @@
 """What a session needs of others: who answers here, who sees re-authentications, who is told."""
 
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, Protocol
 
 from kustos.authorizer import AuthorizableRequestContext
-from kustos.protocol import Decided, Opened
+from kustos.gateway.cluster import UpstreamUnavailableError
+from kustos.gateway.link import Awaited
+from kustos.protocol import Decided, Opened, Unwrap
 from kustos.wire import Message
 
 
@@ -15,6 +17,10 @@ class LocalApis(Protocol):
         """Return the answer to an authorized request, or a coroutine that comes to it."""
 
 
+Unwrapping = Callable[[Unwrap], tuple[Opened, AuthorizableRequestContext]]
+"""Opens the request in an Envelope and says who made it; raises `RefuseRequestError`."""
+
+
 class Gatekeeper(Protocol):
     """Who sees the frames that are not requests: those of a re-authentication (KIP-368)."""
 
@@ -23,6 +29,45 @@ class Gatekeeper(Protocol):
 
     def take(self, frame: bytes) -> bool:
         """Return whether the frame was dealt with."""
+
+
+class Upstream(Protocol):
+    """Where a session's requests go that kustos does not answer itself."""
+
+    @property
+    def is_writable(self) -> bool:
+        """Whether what is decided now can be handed over at once."""
+
+    def send(self, frame: bytes, awaited: Awaited | None) -> None:
+        """Send a whole frame; `awaited` None for a request that gets no answer."""
+
+    def pause_reading(self) -> None:
+        """Take no more answers for now."""
+
+    def resume_reading(self) -> None:
+        """Take answers again."""
+
+    def close(self) -> None:
+        """Let go of it."""
+
+
+class NoUpstream:
+    """Nowhere: a listener whose every request is answered here. Always ready, and nothing passes."""
+
+    is_writable = True
+
+    def send(self, _frame: bytes, _awaited: Awaited | None) -> None:
+        """Raise `UpstreamUnavailableError`; a row that forwards has no place on such a listener."""
+        raise UpstreamUnavailableError("nothing is sent upstream from this listener")
+
+    def pause_reading(self) -> None:
+        """There is nothing to read."""
+
+    def resume_reading(self) -> None:
+        """There is nothing to read."""
+
+    def close(self) -> None:
+        """There is nothing to close."""
 
 
 class Observer(Protocol):

@@ -1,5 +1,6 @@
 """The guard, no IO: the authorization table, its one interpreter, fetch-session bookkeeping."""
 
+from kustos.protocol.admin_table import ADMIN_TABLE
 from kustos.protocol.effects import (
     Answer,
     Ask,
@@ -12,12 +13,14 @@ from kustos.protocol.effects import (
     Reply,
     ResolveTopicIds,
     Serve,
+    Unwrap,
 )
 from kustos.protocol.exchange import Addresses, Asker, Check, Decided, Decider, Exchange
 from kustos.protocol.guard import Guard, Opened, RefusedFrameError
 from kustos.protocol.table import TABLE, refusal_body
 
 __all__ = [
+    "ADMIN_TABLE",
     "TABLE",
     "Addresses",
     "Answer",
@@ -39,5 +42,6 @@ __all__ = [
     "Reply",
     "ResolveTopicIds",
     "Serve",
+    "Unwrap",
     "refusal_body",
 ]

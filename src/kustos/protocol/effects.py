@@ -7,9 +7,10 @@ was decided by belongs to one version of the ACLs.
 """
 
 from collections.abc import Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar
 
+from kustos.acl import KafkaPrincipal
 from kustos.wire import Message
 
 
@@ -84,7 +85,18 @@ class Hangup:
     """A request without an answer (acks=0) to send upstream before closing."""
 
 
-Outcome: TypeAlias = Relay | Reply | Hangup
+@dataclass(frozen=True, slots=True)
+class Unwrap:
+    """Answer, for whoever made it, the request that an Envelope held (KIP-590)."""
+
+    principal: KafkaPrincipal
+    frame: bytes = field(repr=False)
+    """A whole request without its length: header and body."""
+    address: bytes = field(repr=False)
+    """Where it came from: 4 or 16 bytes."""
+
+
+Outcome: TypeAlias = Relay | Reply | Hangup | Unwrap
 T = TypeVar("T")
 Asking: TypeAlias = Generator[Effect, Any, T]
 """A part of a handler that needs effects to come to its result."""

@@ -20,6 +20,21 @@ class Decider(Protocol):
         """Return whether it is allowed on some resource of the type; raise `AuthorizerError`."""
 
 
+@dataclass(frozen=True, slots=True)
+class UndecidedDecider:
+    """Decides nothing: there is no answer for this principal, whatever it asks."""
+
+    error: AuthorizerError
+
+    def decide(self, _operation: AclOperation, _resource_type: ResourceType, _name: str) -> Decision:
+        """Raise the error."""
+        raise self.error
+
+    def decide_by_resource_type(self, _operation: AclOperation, _resource_type: ResourceType) -> Decision:
+        """Raise the error."""
+        raise self.error
+
+
 class Asker(Protocol):
     """An authorizer that is told all that is known of a request and of each action (KIP-504).
 
@@ -86,6 +101,8 @@ class Exchange:
     """Who decides in place of `decider`, if anybody."""
     context: AuthorizableRequestContext | None = None
     """What is known of the request, once it is on its way."""
+    is_forwarded: bool = False
+    """Whether it came in an Envelope."""
 
     @property
     def version(self) -> int:

@@ -16,17 +16,20 @@ from kustos.protocol.api_versions import (
     invalid_request_response,
     unsupported_version_response,
 )
+from kustos.protocol.codes import INVALID_REQUEST, UNSUPPORTED_VERSION
 from kustos.protocol.effects import Handler, Reply
+from kustos.protocol.envelopes import FORWARDABLE
 from kustos.protocol.exchange import Addresses, Asker, Decider, Exchange
 from kustos.protocol.fetch_sessions import FetchSessions
 from kustos.protocol.interpreter import handle
-from kustos.protocol.steps import Row
+from kustos.protocol.steps import RefuseRequestError, Row
 from kustos.protocol.table import TABLE
 from kustos.wire import (
     MalformedMessageError,
     Message,
     MessageCodec,
     UnsupportedMessageError,
+    codec_versions,
     peek_api,
     read_request_header,
     request_codec,
@@ -105,6 +108,7 @@ class Guard:
     auto_creates_topics: bool = True
     fetch_sessions: FetchSessions = field(default_factory=FetchSessions)
     asker: Asker | None = None
+    table: Mapping[int, Row] = field(default_factory=lambda: TABLE)
 
     def open(self, frame: bytes) -> Opened | bytes:
         """Return the request that a frame holds, or the frame that answers it at once.
@@ -113,7 +117,7 @@ class Guard:
         """
         try:
             api_key, api_version, _ = peek_api(frame)
-            row = TABLE.get(api_key)
+            row = self.table.get(api_key)
             versions = self.offered.get(api_key)
             if row is None or versions is None:
                 raise RefusedFrameError(f"the API {api_name(api_key)} is not offered here")
@@ -121,15 +125,41 @@ class Guard:
                 if api_key == ApiKey.API_VERSIONS:
                     return self._unsupported_api_versions(frame)
                 raise RefusedFrameError(f"{api_name(api_key)} v{api_version} is not offered here")
-            codec = request_codec(api_key, api_version)
-            header = read_request_header(frame, codec.flexible)
-            if api_key != ApiKey.PRODUCE and len(frame) > FRAME_WITHOUT_RECORDS_BYTES_MAX:
-                raise RefusedFrameError(f"{api_name(api_key)} of {len(frame)} bytes is too large")
-            request, end, had_unknown_tags = codec.read(frame, header.body_offset, ITEMS_PER_REQUEST_MAX)
-            if row.unparsable(request):
-                raise RefusedFrameError(f"{api_name(api_key)} has elements of type UNKNOWN")
+            return self._opened(frame, row)
         except (MalformedMessageError, UnsupportedMessageError) as error:
             raise RefusedFrameError(str(error)) from None
+
+    def open_forwarded(self, frame: bytes) -> Opened:
+        """Return the request that an Envelope held; raise `RefuseRequestError` with the Envelope's code.
+
+        What cannot be read at all is UNSUPPORTED_VERSION, as in Kafka, which keeps INVALID_REQUEST for what
+        may not be forwarded. An Envelope in an Envelope is among that.
+        """
+        try:
+            api_key, api_version, _ = peek_api(frame)
+            # the header comes first: whether it can be read depends on the API, known or not
+            read_request_header(frame, request_codec(api_key, _nearest(api_key, api_version)).flexible)
+            row = self.table.get(api_key)
+            if row is None or api_key not in FORWARDABLE:
+                raise RefuseRequestError(INVALID_REQUEST)
+            lowest, highest = self.offered.get(api_key, (0, -1))
+            if not lowest <= api_version <= highest:
+                raise RefuseRequestError(UNSUPPORTED_VERSION)
+            opened = self._opened(frame, row)
+        except (MalformedMessageError, UnsupportedMessageError, RefusedFrameError):
+            raise RefuseRequestError(UNSUPPORTED_VERSION) from None
+        opened.exchange.is_forwarded = True
+        return opened
+
+    def _opened(self, frame: bytes, row: Row) -> Opened:
+        api_key, api_version, _ = peek_api(frame)
+        codec = request_codec(api_key, api_version)
+        header = read_request_header(frame, codec.flexible)
+        if api_key != ApiKey.PRODUCE and len(frame) > FRAME_WITHOUT_RECORDS_BYTES_MAX:
+            raise RefusedFrameError(f"{api_name(api_key)} of {len(frame)} bytes is too large")
+        request, end, had_unknown_tags = codec.read(frame, header.body_offset, ITEMS_PER_REQUEST_MAX)
+        if row.unparsable(request):
+            raise RefusedFrameError(f"{api_name(api_key)} has elements of type UNKNOWN")
         exchange = Exchange(
             header,
             codec,
@@ -164,3 +194,8 @@ class Guard:
 def _reply_at_once(reply: Reply) -> Handler:
     yield from ()
     return reply
+
+
+def _nearest(api_key: int, api_version: int) -> int:
+    lowest, highest = codec_versions(api_key) or (0, -1)
+    return max(lowest, min(highest, api_version))

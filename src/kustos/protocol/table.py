@@ -5,7 +5,7 @@ same: nothing is forwarded unchecked. Derived from `KafkaApis` and `ControllerAp
 held against a real broker of 4.3.1 by the conformance tests.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -340,9 +340,11 @@ ROWS: Final[tuple[Row, ...]] = (
 TABLE: Final[dict[int, Row]] = {int(row.api_key): row for row in ROWS}
 
 
-def refusal_body(api_key: int, api_version: int, request: Message, code: int) -> bytes | None:
+def refusal_body(
+    api_key: int, api_version: int, request: Message, code: int, table: Mapping[int, Row] = TABLE
+) -> bytes | None:
     """Return the encoded body that refuses a whole request, None for an API without a row."""
-    row = TABLE.get(api_key)
+    row = table.get(api_key)
     if row is None:
         return None
     codec = response_codec(api_key, api_version)

@@ -9,6 +9,7 @@ from typing import Final, Protocol
 
 from kustos.acl import AclOperation, KafkaPrincipal, ResourceType
 from kustos.authorizer import (
+    AclMutator,
     AuthorizationResult,
     Authorizer,
     AuthorizerMetrics,
@@ -21,6 +22,7 @@ from kustos.authorizer.audit import NO_OFFSET
 from kustos.gateway.authorizer_publisher import AuthorizerPublisher
 from kustos.gateway.custom import CustomAsker, NobodyDecides, discard
 from kustos.gateway.local import WriterMutator
+from kustos.gateway.staleness import StalenessGate
 from kustos.gateway.writer import MetadataWriter
 from kustos.metadata.store import MetadataStore
 from kustos.protocol import Asker, Decider
@@ -89,20 +91,32 @@ class StandardAuthorization:
 
     asker: None = None
 
-    def __init__(self, store: MetadataStore, writer: MetadataWriter) -> None:
+    def __init__(
+        self,
+        store: MetadataStore,
+        writer: MetadataWriter,
+        mutator: AclMutator | None = None,
+        gate: StalenessGate | None = None,
+    ) -> None:
         loop = asyncio.get_running_loop()
         self.metrics: Final = AuthorizerMetrics()
         self.authorizer: Final = StandardAuthorizerPlugin(
-            loop.create_future, mutator=WriterMutator(writer), metrics=self.metrics
+            loop.create_future, mutator=mutator or WriterMutator(writer), metrics=self.metrics
         )
         self._store: Final = store
         self.publisher: Final = AuthorizerPublisher(self.authorizer, loop)
-        self.decider = self.authorizer.standard.session
+        self._gate: Final = gate
 
     @property
     def is_ready(self) -> bool:
         """Whether the ACLs are loaded and in step with the log."""
-        return self.authorizer.standard.is_ready
+        return self.authorizer.standard.is_ready and (self._gate is None or self._gate.is_open)
+
+    def decider(self, principal: KafkaPrincipal, host: str) -> Decider:
+        """Return the decider of one connection."""
+        if self._gate is None:
+            return self.authorizer.standard.session(principal, host)
+        return self._gate.guarded(self.authorizer.standard, principal, host)
 
     @property
     def acl_offset(self) -> int:
@@ -129,13 +143,22 @@ class CustomAuthorization:
         """It loads what it needs by itself."""
 
 
-def authorization_of(settings: KustosSettings, store: MetadataStore, writer: MetadataWriter) -> Authorization:
-    """Return who decides by these settings, configured; raise `AuthorizerStartError`."""
+def authorization_of(
+    settings: KustosSettings,
+    store: MetadataStore,
+    writer: MetadataWriter,
+    mutator: AclMutator | None = None,
+    gate: StalenessGate | None = None,
+) -> Authorization:
+    """Return who decides by these settings, configured; raise `AuthorizerStartError`.
+
+    `mutator`: who changes ACLs in place of the writer; `gate`: what closes when the metadata is too old.
+    """
     if not settings.authorization_enabled:
         return NoAuthorization()
     made: StandardAuthorization | CustomAuthorization
     if settings.make_authorizer is None:
-        made = StandardAuthorization(store, writer)
+        made = StandardAuthorization(store, writer, mutator, gate)
     else:
         try:
             made = CustomAuthorization(settings.make_authorizer())

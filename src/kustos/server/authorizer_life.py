@@ -104,7 +104,11 @@ def server_info(settings: KustosSettings, cluster_id: str) -> AuthorizerServerIn
         cluster_resource=ClusterResource(cluster_id),
         broker_id=settings.node_id,
         endpoints=endpoints,
-        inter_broker_endpoint=endpoints[0],
+        inter_broker_endpoint=next(
+            endpoint
+            for endpoint, each in zip(endpoints, settings.listeners, strict=True)
+            if not each.is_controller
+        ),
         early_start_listeners=settings.early_start_listeners,
     )
 

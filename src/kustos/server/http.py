@@ -30,18 +30,27 @@ STOP_TIMEOUT_S: Final = 2
 """How long stopping waits for answers under way."""
 
 Readiness = Callable[[], Mapping[str, bool]]
+Details = Callable[[], Mapping[str, object]]
 
 
 class HttpEndpoint:
     """Serves on `listener` between `start` and `stop`; port 0 takes any free one.
 
-    `readiness` names what must be ready, such as `{"acls": True, "upstream": False}`, at each call.
+    `readiness` names what must be ready, such as `{"acls": True, "upstream": False}`, at each call;
+    `details` are shown beside it and change nothing.
     """
 
-    def __init__(self, listener: NodeAddress, metrics: GatewayMetrics, readiness: Readiness) -> None:
+    def __init__(
+        self,
+        listener: NodeAddress,
+        metrics: GatewayMetrics,
+        readiness: Readiness,
+        details: Details = lambda: {},
+    ) -> None:
         self._listener: Final = listener
         self._metrics: Final = metrics
         self._readiness: Final = readiness
+        self._details: Final = details
         self._server: uvicorn.Server | None = None
         self._socket: socket.socket | None = None
         self._loop: asyncio.Task[None] | None = None
@@ -101,7 +110,8 @@ class HttpEndpoint:
     async def _show_readiness(self, _: Request) -> Response:
         parts = dict(self._readiness())
         is_ready = all(parts.values())
-        return JSONResponse({"ready": is_ready, "parts": parts}, status_code=200 if is_ready else 503)
+        told = {"ready": is_ready, "parts": parts, **self._details()}
+        return JSONResponse(told, status_code=200 if is_ready else 503)
 
 
 async def _show_health(_: Request) -> Response:

@@ -40,6 +40,8 @@ class ListenerSettings:
     broker_port_start: int
     advertised_broker_port_start: int
     broker_port_count: int
+    is_controller: bool = False
+    """Whether it answers about this node itself; it has no ports of brokers."""
     sasl: SaslListenerSettings | None = None
 
     @property
@@ -116,6 +118,8 @@ def check_ports(listeners: tuple[ListenerSettings, ...], http: NodeAddress | Non
         start_key = f"listener.name.{listener.name.lower()}.kustos.broker.port.start"
         what = f"the port of listener `{listener.name}`"
         taken.append((listener.bind.host, own, what, "listeners"))
+        if listener.is_controller:
+            continue
         what = f"the broker ports {brokers.start}..{brokers.stop - 1} of listener `{listener.name}`"
         taken.append((listener.bind.host, brokers, what, start_key))
         advertised_end = listener.advertised_broker_port_start + listener.broker_port_count

@@ -1,8 +1,13 @@
-"""The node's own log: one line an event on standard error, for people on a terminal, else JSON."""
+"""The node's own log: one line an event on standard error, for people on a terminal, else JSON.
+
+Every logger of kustos has a name and may have a level of its own, else that of the next one above it
+(`kustos.metadata` for `kustos.metadata.log`), at last that of `root`. Levels have Kafka's names.
+"""
 
 import logging
 import sys
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 import structlog
 
@@ -11,13 +16,98 @@ TRACEBACKS: Final = structlog.processors.ExceptionRenderer(
 )
 """Tracebacks as data, without the values of local variables: these hold what clients sent, tokens too."""
 
+ROOT: Final = "root"
+
+LOGGERS: Final = (
+    "kustos",
+    "kustos.audit",
+    "kustos.gateway",
+    "kustos.metadata",
+    "kustos.metadata.log",
+    "kustos.server",
+)
+"""Every logger that there is, and what stands above them."""
+
+LEVELS: Final[dict[str, int]] = {
+    "TRACE": 5,
+    "DEBUG": logging.DEBUG,
+    "INFO": logging.INFO,
+    "WARN": logging.WARNING,
+    "ERROR": logging.ERROR,
+    "FATAL": logging.CRITICAL,
+}
+"""Kafka's names of levels, and how loud an event must be to be written there. Nothing here is at TRACE."""
+
+EVENT_LEVELS: Final[dict[str, int]] = {
+    "debug": logging.DEBUG,
+    "info": logging.INFO,
+    "warning": logging.WARNING,
+    "warn": logging.WARNING,
+    "error": logging.ERROR,
+    "exception": logging.ERROR,
+    "critical": logging.CRITICAL,
+    "fatal": logging.CRITICAL,
+}
+
+
+class LogLevels:
+    """The levels of this process; an implementation of the `Loggers` of the admin listener."""
+
+    def __init__(self) -> None:
+        self._own: dict[str, str] = {ROOT: "INFO"}
+
+    def levels(self) -> Mapping[str, str]:
+        """Return every logger with the level that it has by itself or by one above it."""
+        return {name: self.level_of(name) for name in (ROOT, *LOGGERS)}
+
+    def level_of(self, name: str) -> str:
+        """Return the level in force for a logger; one that nobody knows has that of `root`."""
+        while name not in self._own:
+            name = name.rpartition(".")[0] or ROOT
+        return self._own[name]
+
+    def set_level(self, name: str, level: str) -> None:
+        """Give a logger a level of its own; raise KeyError for one that Kafka has no name for."""
+        if level not in LEVELS:
+            raise KeyError(level)
+        self._own[name] = level
+
+    def unset_level(self, name: str) -> None:
+        """Let a logger have the level of the one above it; `root` keeps its own."""
+        if name != ROOT:
+            self._own.pop(name, None)
+
+    def passes(self, name: str, method: str) -> bool:
+        """Return whether an event logged by this method is written."""
+        return EVENT_LEVELS.get(method, logging.CRITICAL) >= LEVELS[self.level_of(name)]
+
+
+LOG_LEVELS: Final = LogLevels()
+"""Those of this process."""
+
+
+class _NamedLogger(structlog.PrintLogger):
+    """Prints, and knows its name."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(sys.stderr)
+        self.name = name
+
+
+def _drop_quiet(logger: Any, method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
+    if not LOG_LEVELS.passes(getattr(logger, "name", ROOT), method):
+        raise structlog.DropEvent
+    return event
+
 
 def configure_logs(level: int = logging.INFO, *, as_json: bool | None = None) -> None:
     """Set the log up for this process. `as_json` None: JSON unless a person looks on.
 
-    Kafka's appenders have the same fields: time, level, what happened, and the values beside it.
+    Kafka's appenders have the same fields: time, level, what happened, and the values beside it. `level` is
+    that of `root`.
     """
     machine = not sys.stderr.isatty() if as_json is None else as_json
+    LOG_LEVELS.set_level(ROOT, next(name for name, number in LEVELS.items() if number >= level))
     renderers: list[structlog.typing.Processor] = (
         [TRACEBACKS, structlog.processors.JSONRenderer()]
         if machine
@@ -25,12 +115,13 @@ def configure_logs(level: int = logging.INFO, *, as_json: bool | None = None) ->
     )
     structlog.configure(
         processors=[
+            _drop_quiet,
             structlog.contextvars.merge_contextvars,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             *renderers,
         ],
-        wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        wrapper_class=structlog.make_filtering_bound_logger(logging.DEBUG),
+        logger_factory=lambda *names: _NamedLogger(names[0] if names else ROOT),
         cache_logger_on_first_use=False,
     )

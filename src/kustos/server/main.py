@@ -70,7 +70,9 @@ async def _run_until_told(settings: KustosSettings, properties: Path) -> None:
         loop.add_signal_handler(each, stopped.set)
 
     def reload_on_signal(node: Node) -> None:
-        reloader = Reloader(settings, lambda: load_settings(properties), node.authorization.authorizer)
+        reloader = Reloader(
+            settings, lambda: load_settings(properties), node.authorization.authorizer, node.admin
+        )
         loop.add_signal_handler(signal.SIGHUP, reloader.reload)
 
     # one that comes before there is anything to reload must not end the process

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
+from functools import partial
 from typing import Final, Self
 
 import structlog
@@ -28,9 +29,10 @@ from kustos.gateway.token_sweeper import TokenSweeper
 from kustos.gateway.writer import MetadataWriter
 from kustos.metadata.format import read_decoy_secret
 from kustos.metadata.store import MetadataStore
-from kustos.protocol import refusal_body
+from kustos.protocol import ADMIN_TABLE, refusal_body
 from kustos.protocol.api_versions import api_versions_response, offered_versions
 from kustos.runtime import SystemClock, SystemEntropy
+from kustos.server.admin import AdminSide
 from kustos.server.authorization import StandardAuthorization, authorization_of
 from kustos.server.authorizer_life import close, server_info, start
 from kustos.server.http import HttpEndpoint
@@ -72,6 +74,10 @@ class Node:
         self.cluster: Final = UpstreamCluster(
             [(address.host, address.port) for address in upstream.bootstrap_servers], self._connect
         )
+        self.local: Final = MetadataApis(
+            self.writer, self.cluster, self.offered, AclApis(self.authorization.authorizer, self.purgatory)
+        )
+        self.admin: Final = AdminSide(settings, self.writer, self.authorization, self.local)
         self.gateway: Final = Gateway(
             [self._plan(listener) for listener in settings.listeners],
             self._parts(),
@@ -123,12 +129,7 @@ class Node:
         settings = self.settings
         return GatewayParts(
             cluster=self.cluster,
-            local=MetadataApis(
-                self.writer,
-                self.cluster,
-                self.offered,
-                AclApis(self.authorization.authorizer, self.purgatory),
-            ),
+            local=self.local,
             observer=GatewayObserver(self.audit, self.metrics, lambda: self.authorization.acl_offset),
             metrics=self.metrics,
             decider=self.authorization.decider,
@@ -170,6 +171,7 @@ class Node:
             ),
             connection=connection,
             sasl_machine=self._sasl_machines(listener),
+            admin=self.admin.parts if listener.is_controller else None,
         )
 
     def _sasl_machines(self, listener: ListenerSettings) -> Callable[[], SaslServerMachine | None]:
@@ -186,7 +188,10 @@ class Node:
             self.tokens,
         )
         clock = SystemClock()
-        return lambda: SaslServerMachine(sasl.server, factories, self._api_versions_body, clock, refusal_body)
+        versions, refusal = self._api_versions_body, refusal_body
+        if listener.is_controller:
+            versions, refusal = self.admin.api_versions_body, partial(refusal_body, table=ADMIN_TABLE)
+        return lambda: SaslServerMachine(sasl.server, factories, versions, clock, refusal)
 
     def _api_versions_body(self, version: int) -> bytes:
         message = api_versions_response(version, self.offered(), self.cluster.features)
@@ -215,6 +220,7 @@ class Node:
         ready = None
         if authorizer is not None:
             ready = start(authorizer, server_info(self.settings, str(self.store.properties.cluster_id)))
+        self.admin.load()
         self.authorization.load()
         self.token_sweeper.start()
         self.snapshot_taker.start()

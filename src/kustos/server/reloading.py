@@ -4,7 +4,7 @@ That is what the authorizer says may change; for StandardAuthorizer `super.users
 `allow.everyone.if.no.acl.found`. Anything wrong leaves everything as it was, with one error in the log.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Final
 
@@ -12,13 +12,14 @@ import structlog
 
 from kustos.authorizer import Authorizer
 from kustos.client.errors import SettingsError
+from kustos.server.admin import AdminSide
 from kustos.server.authorizer_life import ReconfigurationError, changed_keys, reconfigure
 from kustos.server.settings import KustosSettings
 
 LOG: Final = structlog.get_logger("kustos.server")
 
 _OF_THE_AUTHORIZER: Final = frozenset(
-    {"authorizer_configs", "super_users", "allow_everyone_if_no_acl_found", "warnings"}
+    {"authorizer_configs", "super_users", "allow_everyone_if_no_acl_found", "config_entries", "warnings"}
 )
 
 
@@ -26,8 +27,13 @@ class Reloader:
     """Keeps what is in force. `read` reads the properties file; it raises `SettingsError`."""
 
     def __init__(
-        self, settings: KustosSettings, read: Callable[[], KustosSettings], authorizer: Authorizer | None
+        self,
+        settings: KustosSettings,
+        read: Callable[[], KustosSettings],
+        authorizer: Authorizer | None,
+        admin: AdminSide | None = None,
     ) -> None:
+        self._admin: Final = admin
         self._settings: Final = settings
         self._read: Final = read
         self._authorizer: Final = authorizer
@@ -39,12 +45,14 @@ class Reloader:
             settings = self._read()
             configs, waiting = self._configs, frozenset[str]()
             if self._authorizer is not None:
-                configs, waiting = reconfigure(self._authorizer, self._configs, settings.authorizer_configs)
+                configs, waiting = self._reconfigure(self._authorizer, settings)
         except (SettingsError, ReconfigurationError) as error:
             LOG.error("the settings were not reloaded, the old ones stay in force", reason=str(error))
             return
         changed = changed_keys(self._configs, configs)
         self._configs = configs
+        if self._admin is not None:
+            self._admin.reloaded(configs, settings.config_entries)
         others = [
             field.name
             for field in fields(settings)
@@ -54,3 +62,13 @@ class Reloader:
         if waiting or others:
             LOG.warning("some settings change only with a restart", keys=sorted(waiting), of=others)
         LOG.info("the settings were reloaded", changed=sorted(changed))
+
+    def _reconfigure(
+        self, authorizer: Authorizer, settings: KustosSettings
+    ) -> tuple[Mapping[str, str], frozenset[str]]:
+        """Put the file's settings in force as far as the log does not say otherwise."""
+        over = {} if self._admin is None else self._admin.dynamic_values()
+        old, new = self._configs, settings.authorizer_configs
+        configs, waiting = reconfigure(authorizer, {**old, **over}, {**new, **over})
+        given = {key: value for key, value in configs.items() if key not in over}
+        return given | {key: new[key] for key in over if key in new}, waiting

@@ -12,6 +12,7 @@ T = TypeVar("T")
 Section = Literal[
     "Node",
     "Metadata log",
+    "Quorum",
     "Listeners",
     "SASL",
     "Delegation tokens",

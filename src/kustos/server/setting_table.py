@@ -75,18 +75,19 @@ SECURITY_PROTOCOL_MAP: Final = Setting(
 EARLY_START_LISTENERS: Final[Setting[tuple[str, ...]]] = Setting(
     "early.start.listeners",
     list_of(),
-    (),
+    None,
     "Listeners",
     "Listeners that do not wait until the authorizer has its ACLs: there it must decide from the start. "
-    "Every other listener is bound when the authorizer says that it can decide for it.",
+    "Every other listener is bound when the authorizer says that it can decide for it. Without it, those of "
+    "`controller.listener.names`.",
 )
 CONTROLLER_LISTENER_NAMES: Final[Setting[tuple[str, ...]]] = Setting(
     "controller.listener.names",
     list_of(),
     (),
     "Listeners",
-    "Listeners of Kafka's controllers, which are not served here: only so that `early.start.listeners` may "
-    "name them.",
+    "The admin listeners: those of `listeners` that answer about this node itself, as Kafka's controllers do "
+    "(features, quorum, its own settings, and requests in an Envelope), and lead nowhere upstream.",
 )
 BROKER_PORT_START: Final = Setting(
     "kustos.broker.port.start",
@@ -381,7 +382,7 @@ HTTP_LISTENER: Final[Setting[NodeAddress]] = Setting(
     "who they are, so it belongs on an address that only operators reach.",
 )
 
-SETTINGS: Final[tuple[Setting[Any], ...]] = tuple(
-    value for value in tuple(globals().values()) if isinstance(value, Setting)
-) + LOG_SETTINGS
+SETTINGS: Final[tuple[Setting[Any], ...]] = (
+    tuple(value for value in tuple(globals().values()) if isinstance(value, Setting)) + LOG_SETTINGS
+)
 BY_NAME: Final = {setting.name: setting for setting in SETTINGS}

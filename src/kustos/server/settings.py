@@ -17,12 +17,14 @@ from kustos.client.addresses import NodeAddress
 from kustos.client.errors import SettingsError
 from kustos.client.properties import read_properties
 from kustos.client.settings import ClientSettings
+from kustos.gateway.admin.configs import ConfigEntry
 from kustos.gateway.audit_settings import AuditSettings
 from kustos.metadata.control import TokenRules
 from kustos.metadata.log import LogPolicy
 from kustos.metadata.tokens import TokenSecret
 from kustos.server import setting_table as table
 from kustos.server.authorizers import find_authorizer
+from kustos.server.config_entries import config_entries
 from kustos.server.given import GivenSettings
 from kustos.server.listener_settings import ListenerSettings, check_ports
 from kustos.server.setting_kinds import Setting
@@ -57,6 +59,8 @@ class KustosSettings:
     upstream_metadata_max_age_ms: int
     token_rules: TokenRules
     """Its secret shows in no text."""
+    config_entries: tuple[ConfigEntry, ...] = field(repr=False)
+    """All settings, as they are shown to whoever asks the node for them."""
     audit: AuditSettings
     http: NodeAddress | None
     warnings: tuple[str, ...]
@@ -111,6 +115,7 @@ def settings_from(properties: Mapping[str, str], environment: Mapping[str, str])
         upstream=_upstream(given),
         upstream_metadata_max_age_ms=given.require(table.UPSTREAM_METADATA_MAX_AGE_MS),
         token_rules=_token_rules(given),
+        config_entries=config_entries(properties, given),
         audit=audit,
         http=http,
         warnings=tuple(given.warnings),
@@ -164,8 +169,11 @@ def _authorizer_configs(given: GivenSettings, *, is_foreign: bool) -> Mapping[st
 
 
 def _early_start_listeners(given: GivenSettings, listeners: tuple[ListenerSettings, ...]) -> frozenset[str]:
-    early: tuple[str, ...] = given.require(table.EARLY_START_LISTENERS)
-    controllers: tuple[str, ...] = given.require(table.CONTROLLER_LISTENER_NAMES)
+    controllers = given.require(table.CONTROLLER_LISTENER_NAMES)
+    early: tuple[str, ...] | None = given.get(table.EARLY_START_LISTENERS)
+    if early is None:
+        # as in Kafka: by them an operator comes in who has to put right what keeps the ACLs away
+        return frozenset(name.upper() for name in controllers)
     known = {listener.name for listener in listeners}.union(controllers)
     for name in early:
         if name not in known:

@@ -42,14 +42,33 @@ def listener_settings(given: GivenSettings) -> tuple[ListenerSettings, ...]:
         given.get(table.SECURITY_PROTOCOL_MAP) or "", table.SECURITY_PROTOCOL_MAP.name
     )
     _warn(given, bound)
+    controllers = {name.upper() for name in given.require(table.CONTROLLER_LISTENER_NAMES)}
+    if controllers >= bound.keys():
+        raise SettingsError(
+            f"`{table.CONTROLLER_LISTENER_NAMES.name}` names every listener of `{table.LISTENERS.name}`, add "
+            "one for clients"
+        )
     return tuple(
-        _listener(given, name, address, advertised.get(name), protocol_of(name, protocols))
+        _listener(
+            given,
+            name,
+            address,
+            advertised.get(name),
+            protocol_of(name, protocols),
+            is_controller=name in controllers,
+        )
         for name, address in bound.items()
     )
 
 
 def _listener(
-    given: GivenSettings, name: str, bind: NodeAddress, advertised: NodeAddress | None, protocol: str
+    given: GivenSettings,
+    name: str,
+    bind: NodeAddress,
+    advertised: NodeAddress | None,
+    protocol: str,
+    *,
+    is_controller: bool,
 ) -> ListenerSettings:
     advertised = advertised or bind
     if advertised.host in WILDCARD_HOSTS:
@@ -70,7 +89,8 @@ def _listener(
         broker_port_start=start,
         # what forwards the listener's port under another number forwards the brokers' ports alike
         advertised_broker_port_start=start + advertised.port - bind.port,
-        broker_port_count=given.require(table.BROKER_PORT_COUNT),
+        broker_port_count=0 if is_controller else given.require(table.BROKER_PORT_COUNT),
+        is_controller=is_controller,
         sasl=_sasl(given, name) if protocol.startswith("SASL") else None,
     )
 

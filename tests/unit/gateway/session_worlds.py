@@ -211,7 +211,7 @@ class World:
 
     @property
     def link(self) -> UpstreamLink:
-        assert self.session.link is not None
+        assert isinstance(self.session.link, UpstreamLink)
         return self.session.link
 
     def answer_one(self) -> bool:

@@ -9,7 +9,6 @@ matter of ACLs; `kustos.metadata.control` decides it.
 from collections.abc import Callable
 
 from kustos.acl import ANONYMOUS, AclOperation, KafkaPrincipal, ResourceType
-from kustos.authorizer import AuthorizableRequestContext
 from kustos.protocol.codes import (
     DELEGATION_TOKEN_AUTHORIZATION_FAILED,
     DELEGATION_TOKEN_REQUEST_NOT_ALLOWED,
@@ -35,11 +34,19 @@ DESCRIBE_TOKEN = Check(AclOperation.DESCRIBE, ResourceType.DELEGATION_TOKEN)
 DESCRIBE_OF = Check(AclOperation.DESCRIBE_TOKENS, ResourceType.USER)
 
 
-def may_ask(context: AuthorizableRequestContext) -> bool:
-    """Return whether tokens may be spoken of on this connection at all."""
-    if context.principal.token_authenticated or context.security_protocol == "PLAINTEXT":
+def may_ask(exchange: Exchange) -> bool:
+    """Return whether tokens may be spoken of on this connection at all.
+
+    Of a forwarded request the connection says nothing: whoever forwards it vouches for the requester.
+    """
+    context = exchange.known_context()
+    if context.principal.token_authenticated:
         return False
-    return not (context.security_protocol == "SSL" and context.principal == ANONYMOUS)
+    if exchange.is_forwarded:
+        return True
+    return context.security_protocol != "PLAINTEXT" and not (
+        context.security_protocol == "SSL" and context.principal == ANONYMOUS
+    )
 
 
 def create_token(exchange: Exchange, _row: Row) -> Handler:
@@ -50,7 +57,7 @@ def create_token(exchange: Exchange, _row: Row) -> Handler:
     except NoPrincipalError:
         raise RefuseRequestError(UNKNOWN_SERVER_ERROR) from None
     code = None
-    if not may_ask(context):
+    if not may_ask(exchange):
         code = DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
     elif asked.owner != asked.requester and not exchange.allows(CREATE_FOR, str(asked.owner)):
         code = DELEGATION_TOKEN_AUTHORIZATION_FAILED
@@ -63,7 +70,7 @@ def create_token(exchange: Exchange, _row: Row) -> Handler:
 
 def change_token(exchange: Exchange, _row: Row) -> Handler:
     """Serve a renewal or an end of a token where tokens may be spoken of."""
-    if not may_ask(exchange.known_context()):
+    if not may_ask(exchange):
         root = exchange.response_codec.root
         return Reply(root(error_code=DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, expiry_timestamp=NO_TIME))
     return Reply((yield Serve(exchange.request)))
@@ -72,7 +79,7 @@ def change_token(exchange: Exchange, _row: Row) -> Handler:
 def describe_tokens(exchange: Exchange, _row: Row) -> Handler:
     """Show of the tokens asked for those that concern the asker, or that he may see."""
     context = exchange.known_context()
-    if may_ask(context):
+    if may_ask(exchange):
         found: Message = yield Serve(exchange.request)
     else:
         found = undescribed_tokens(DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)

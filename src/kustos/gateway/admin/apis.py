@@ -1,0 +1,132 @@
+"""The requests of the admin listener, answered from this node alone; the guard has authorized them."""
+
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any, Final
+
+import structlog
+from kio.schema.errors import ErrorCode
+
+from kustos.gateway.admin.configs import ConfigBook
+from kustos.gateway.admin.loggers import Loggers, alter_levels
+from kustos.gateway.session_parts import LocalApis
+from kustos.gateway.writer import MetadataWriter, WriterBusyError, WriterClosedError
+from kustos.metadata.control import (
+    ApiError,
+    ConfigAlteration,
+    ConfigResourceType,
+    ConfigRules,
+    FeatureUpdates,
+)
+from kustos.metadata.errors import MetadataError
+from kustos.metadata.features import CONTROLLER_REGISTRATION_LEVEL
+from kustos.metadata.store import StoreRequest
+from kustos.protocol import Opened, RefusedFrameError, node_messages
+from kustos.protocol.admin_table import ADMIN_OFFERED
+from kustos.protocol.api_versions import api_versions_response
+from kustos.protocol.codes import MESSAGES, UNKNOWN_TOPIC_OR_PARTITION
+from kustos.runtime import Clock
+from kustos.wire import Message
+from kustos.wire.api_keys import ApiKey
+
+LOG: Final = structlog.get_logger("kustos.gateway")
+
+
+@dataclass(frozen=True, slots=True)
+class AdminNode:
+    """The node as its admin listener speaks of it."""
+
+    cluster_id: str
+    voter: node_messages.Voter
+
+
+@dataclass(frozen=True, slots=True)
+class AdminApis:
+    """Serves the APIs of the admin table; those of every listener are `common`'s."""
+
+    node: AdminNode
+    writer: MetadataWriter
+    common: LocalApis
+    configs: ConfigBook
+    rules: ConfigRules
+    loggers: Loggers
+    clock: Clock
+
+    def serve(self, opened: Opened) -> Message | Coroutine[Any, Any, Message]:
+        """Return the answer, or a coroutine that comes to it."""
+        exchange = opened.exchange
+        made, request = exchange.response_codec.root, exchange.request
+        api_key = opened.row.api_key
+        if api_key == ApiKey.API_VERSIONS:
+            return self.api_versions(exchange.version)
+        if api_key == ApiKey.DESCRIBE_CLUSTER:
+            return self._cluster(made, exchange.known_context().listener_name)
+        own: dict[int, Callable[[type[Message], Message], Message | Coroutine[Any, Any, Message]]] = {
+            ApiKey.DESCRIBE_QUORUM: self._quorum,
+            ApiKey.UPDATE_FEATURES: self._update_features,
+            ApiKey.DESCRIBE_CONFIGS: self._configs,
+            ApiKey.INCREMENTAL_ALTER_CONFIGS: self._alter_configs,
+        }
+        return own[api_key](made, request) if api_key in own else self.common.serve(opened)
+
+    def api_versions(self, version: int) -> Message:
+        """Return the answer to ApiVersions, with the features of this node's own log."""
+        image = self.writer.store.image
+        features = node_messages.features_message(
+            {name: image.features[name] for name in image.features}, image.offset
+        )
+        return api_versions_response(version, ADMIN_OFFERED, features)
+
+    def _cluster(self, made: type[Message], listener: str) -> Message:
+        if self.writer.store.image.metadata_version < CONTROLLER_REGISTRATION_LEVEL:
+            text = "Direct-to-controller communication is not supported with the current MetadataVersion."
+            return made(error_code=ErrorCode.unsupported_version.value, error_message=text)
+        return node_messages.described_controllers(made, self.node.cluster_id, self.node.voter, listener)
+
+    def _quorum(self, made: type[Message], request: Message) -> Message:
+        if not node_messages.asks_for_metadata(request):
+            code = UNKNOWN_TOPIC_OR_PARTITION
+            return node_messages.undescribed_quorum(made, request, code, MESSAGES[code])
+        image = self.writer.store.image
+        state = node_messages.QuorumState(image.epoch, image.offset + 1, self.clock.wall_ms())
+        return node_messages.described_quorum(made, self.node.voter, state)
+
+    def _configs(self, made: type[Message], request: Message) -> Message:
+        found = [self.configs.describe(resource) for resource in request.resources]
+        return node_messages.described_configs(made, request, found)
+
+    async def _update_features(self, made: type[Message], request: Message) -> Message:
+        updates = FeatureUpdates(
+            self.node.voter.node_id,
+            node_messages.updates_of(request),
+            validate_only=request.get("validate_only", False),
+        )
+        (result,) = await self._results(updates)
+        if result.error is None and not updates.validate_only and updates.updates:
+            levels = {update.feature: update.level for update in updates.updates}
+            LOG.info("features were updated", levels=levels)
+        return node_messages.updated_features(made, request, result.error)
+
+    async def _alter_configs(self, made: type[Message], request: Message) -> Message:
+        validate_only = request.validate_only
+        answers: list[tuple[int, str, ApiError | None]] = []
+        changes = []
+        for resource in request.resources:
+            if resource.resource_type == ConfigResourceType.BROKER_LOGGER:
+                node_id = self.node.voter.node_id
+                error = alter_levels(self.loggers, node_id, resource, validate_only=validate_only)
+                answers.append((resource.resource_type, resource.resource_name, error))
+            else:
+                changes.append(node_messages.changes_of(resource))
+        if changes:
+            alteration = ConfigAlteration(tuple(changes), self.rules, validate_only)
+            results = await self._results(alteration)
+            answers += ((each.resource_type, each.resource_name, each.error) for each in results)
+        return node_messages.altered_configs(made, answers)
+
+    async def _results(self, change: StoreRequest) -> tuple[Any, ...]:
+        """Return the results of a change when it is durable; end the client where that cannot be."""
+        try:
+            return await self.writer.submit(change)
+        except (MetadataError, WriterBusyError, WriterClosedError) as error:
+            raise RefusedFrameError(f"the metadata was not changed: {error}") from error

@@ -1,0 +1,158 @@
+"""The settings of this node as DescribeConfigs shows them (`ConfigHelper` of Kafka 4.3.1).
+
+A setting has its value from the first that gives it one: the log for this node, the log for all nodes, the
+file, the default. Whatever may be a secret is named and never shown: passwords, what a reference in the file
+stands for, and every setting whose kind nobody knows.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum, unique
+from typing import Final
+
+from kio.schema.errors import ErrorCode
+
+from kustos.gateway.admin.loggers import Loggers
+from kustos.metadata.control import ApiError, ConfigResourceType, java_int
+from kustos.metadata.image import MetadataImage
+from kustos.protocol.node_messages import DescribedConfig, Synonym
+from kustos.wire import Message
+
+
+@unique
+class ConfigSource(IntEnum):
+    """Where a value comes from (`DescribeConfigsResponse.ConfigSource`)."""
+
+    DYNAMIC_BROKER_CONFIG = 2
+    DYNAMIC_DEFAULT_BROKER_CONFIG = 3
+    STATIC_BROKER_CONFIG = 4
+    DEFAULT_CONFIG = 5
+    DYNAMIC_BROKER_LOGGER_CONFIG = 6
+
+
+@unique
+class ConfigType(IntEnum):
+    """What a value looks like (`DescribeConfigsResponse.ConfigType`)."""
+
+    UNKNOWN = 0
+    BOOLEAN = 1
+    STRING = 2
+    INT = 3
+    LONG = 5
+    LIST = 7
+    PASSWORD = 9
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigEntry:
+    """A setting: its default and what the file says, each None where there is none."""
+
+    name: str
+    config_type: ConfigType = ConfigType.UNKNOWN
+    default: str | None = None
+    given: str | None = field(default=None, repr=False)
+    documentation: str | None = None
+    is_sensitive: bool = True
+
+
+class ConfigBook:
+    """Every setting that there is, with those of the log put over them. `dynamic`: what can be changed."""
+
+    def __init__(
+        self,
+        node_id: int,
+        entries: Iterable[ConfigEntry],
+        dynamic: frozenset[str],
+        image: Callable[[], MetadataImage],
+        loggers: Loggers,
+    ) -> None:
+        self._node_id: Final = node_id
+        self._entries: Final = {entry.name: entry for entry in entries}
+        self._dynamic: Final = dynamic
+        self._image: Final = image
+        self._loggers: Final = loggers
+
+    def restate(self, entries: Iterable[ConfigEntry]) -> None:
+        """Take note of what the file says of these settings now."""
+        self._entries.update((entry.name, entry) for entry in entries)
+
+    def describe(self, resource: Message) -> list[DescribedConfig] | ApiError:
+        """Return the settings of a resource that are asked for, or why there are none."""
+        kind, name = ConfigResourceType.from_code(resource.resource_type), resource.resource_name
+        match kind:
+            case ConfigResourceType.BROKER:
+                found = self._of_broker(name)
+            case ConfigResourceType.BROKER_LOGGER:
+                found = self._of_loggers(name)
+            case ConfigResourceType.TOPIC:
+                # this node has none, whatever upstream has
+                found = ApiError(ErrorCode.unknown_topic_or_partition)
+            case _:
+                found = _invalid(f"Unsupported resource type: {kind.name}")
+        if isinstance(found, ApiError) or not resource.configuration_keys:
+            return found
+        keys = frozenset(resource.configuration_keys)
+        return [config for config in found if config.name in keys]
+
+    def _of_broker(self, name: str) -> list[DescribedConfig] | ApiError:
+        image = self._image()
+        everywhere = image.configs_of(ConfigResourceType.BROKER, "")
+        if name == "":
+            return [self._described(each, {}, everywhere, of_node=False) for each in sorted(everywhere)]
+        error = self._name_error(name, " or empty string,")
+        if error is not None:
+            return error
+        own = image.configs_of(ConfigResourceType.BROKER, str(self._node_id))
+        names = sorted({*self._entries, *everywhere, *own})
+        return [self._described(each, own, everywhere, of_node=True) for each in names]
+
+    def _of_loggers(self, name: str) -> list[DescribedConfig] | ApiError:
+        error = _invalid("Broker id must not be empty") if name == "" else self._name_error(name, "")
+        if error is not None:
+            return error
+        source = ConfigSource.DYNAMIC_BROKER_LOGGER_CONFIG
+        return [
+            DescribedConfig(logger, level, source, ConfigType.UNKNOWN)
+            for logger, level in sorted(self._loggers.levels().items())
+        ]
+
+    def _name_error(self, name: str, also: str) -> ApiError | None:
+        number = java_int(name)
+        if number is None:
+            return _invalid(f"Broker id must be an integer, but it is: {name}")
+        if number != self._node_id:
+            return _invalid(f"Unexpected broker id, expected {self._node_id}{also} but received {name}")
+        return None
+
+    def _described(
+        self, name: str, own: Mapping[str, str], everywhere: Mapping[str, str], *, of_node: bool
+    ) -> DescribedConfig:
+        entry = self._entries.get(name, ConfigEntry(name))
+        ranks = [
+            (own.get(name), ConfigSource.DYNAMIC_BROKER_CONFIG),
+            (everywhere.get(name), ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG),
+        ]
+        if of_node:
+            ranks += [
+                (entry.given, ConfigSource.STATIC_BROKER_CONFIG),
+                (entry.default, ConfigSource.DEFAULT_CONFIG),
+            ]
+        synonyms = tuple(
+            Synonym(name, None if entry.is_sensitive else value, source)
+            for value, source in ranks
+            if value is not None
+        )
+        return DescribedConfig(
+            name=name,
+            value=synonyms[0].value if synonyms else None,
+            source=synonyms[0].source if synonyms else ConfigSource.DEFAULT_CONFIG,
+            config_type=entry.config_type,
+            is_sensitive=entry.is_sensitive,
+            read_only=name not in self._dynamic,
+            synonyms=synonyms,
+            documentation=entry.documentation,
+        )
+
+
+def _invalid(message: str) -> ApiError:
+    return ApiError(ErrorCode.invalid_request, message)

@@ -1,0 +1,76 @@
+"""The authorization of every API of the admin listener, as data.
+
+The listener is of the controllers' kind: what Kafka's controllers answer about themselves, kustos answers
+there about its own node. What it shares with the other listeners has the same rows. An API without a row
+is not offered, alone or in an Envelope. Derived from `ControllerApis` of Kafka 4.3.1.
+"""
+
+from dataclasses import replace
+from typing import Final
+
+from kustos.acl import AclOperation, ResourceType
+from kustos.protocol.api_versions import common_versions
+from kustos.protocol.escapes.cluster import describe_controllers
+from kustos.protocol.escapes.configs import alter_configs, describe_configs
+from kustos.protocol.escapes.envelope import envelope
+from kustos.protocol.exchange import Check
+from kustos.protocol.shapes import Items, Refusal
+from kustos.protocol.steps import ClusterOperations, Gate, Row, ServeLocally
+from kustos.protocol.table import TABLE, TOP_WITH_MESSAGE, cluster
+from kustos.wire.api_keys import ApiKey
+
+ALTER_CLUSTER: Final = Check(AclOperation.ALTER, ResourceType.CLUSTER)
+DESCRIBE_CLUSTER: Final = Check(AclOperation.DESCRIBE, ResourceType.CLUSTER)
+
+ALTERED_CONFIGS: Final = Items(
+    "resources",
+    "responses",
+    (("resource_type", "resource_type"), ("resource_name", "resource_name")),
+    message_field="error_message",
+)
+
+SHARED: Final = (
+    ApiKey.SASL_HANDSHAKE,
+    ApiKey.API_VERSIONS,
+    ApiKey.DESCRIBE_ACLS,
+    ApiKey.CREATE_ACLS,
+    ApiKey.DELETE_ACLS,
+    ApiKey.SASL_AUTHENTICATE,
+    ApiKey.CREATE_DELEGATION_TOKEN,
+    ApiKey.RENEW_DELEGATION_TOKEN,
+    ApiKey.EXPIRE_DELEGATION_TOKEN,
+    ApiKey.DESCRIBE_DELEGATION_TOKEN,
+    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS,
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
+)
+"""Rows of every listener: kustos answers these itself everywhere."""
+
+ADMIN_ROWS: Final[tuple[Row, ...]] = (
+    *(TABLE[api_key] for api_key in SHARED),
+    replace(TABLE[ApiKey.DESCRIBE_CONFIGS], escape=describe_configs),
+    Row(
+        ApiKey.INCREMENTAL_ALTER_CONFIGS,
+        Refusal(top_field=None, items=ALTERED_CONFIGS),
+        escape=alter_configs,
+    ),
+    Row(ApiKey.DESCRIBE_QUORUM, TOP_WITH_MESSAGE, (Gate(DESCRIBE_CLUSTER, cluster), ServeLocally())),
+    Row(ApiKey.UPDATE_FEATURES, TOP_WITH_MESSAGE, (Gate(ALTER_CLUSTER, cluster), ServeLocally())),
+    Row(ApiKey.ENVELOPE, Refusal(extra={"response_data": None}), escape=envelope),
+    Row(
+        ApiKey.DESCRIBE_CLUSTER,
+        TOP_WITH_MESSAGE,
+        (ClusterOperations("cluster_authorized_operations", "include_cluster_authorized_operations"),),
+        escape=describe_controllers,
+    ),
+)
+
+ADMIN_TABLE: Final[dict[int, Row]] = {
+    int(row.api_key): row for row in sorted(ADMIN_ROWS, key=lambda row: row.api_key)
+}
+
+ADMIN_OFFERED: Final[dict[int, tuple[int, int]]] = {
+    api_key: versions
+    for api_key, row in ADMIN_TABLE.items()
+    if (versions := common_versions(row, None)) is not None
+}
+"""API key → (lowest, highest version) that a client may use on the admin listener."""

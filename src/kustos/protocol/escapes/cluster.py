@@ -1,0 +1,44 @@
+"""DescribeCluster where controllers listen: it needs ALTER, and answers only who asked for controllers."""
+
+from typing import Final
+
+from kio.schema.errors import ErrorCode
+
+from kustos.acl import AclOperation
+from kustos.protocol.codes import CLUSTER_AUTHORIZATION_FAILED, INVALID_REQUEST
+from kustos.protocol.effects import Handler, Reply, Serve
+from kustos.protocol.exchange import Exchange
+from kustos.protocol.interpreter import annotate_cluster
+from kustos.protocol.steps import ClusterOperations, RefuseRequestError, Row
+from kustos.wire import Message
+
+BROKERS: Final = 1
+CONTROLLERS: Final = 2
+ENDPOINT_TYPE_SINCE: Final = 1
+"""Version 0 has neither the field nor the errors about it (KIP-919)."""
+
+
+def describe_controllers(exchange: Exchange, row: Row) -> Handler:
+    """Serve who may ALTER the cluster and asks for controllers."""
+    if not exchange.allows_cluster(AclOperation.ALTER):
+        raise RefuseRequestError(CLUSTER_AUTHORIZATION_FAILED)
+    asked = exchange.request.get("endpoint_type", BROKERS)
+    if asked not in {BROKERS, CONTROLLERS}:
+        return Reply(
+            _refused(exchange, ErrorCode.unsupported_endpoint_type, f"Unsupported endpoint type {asked}")
+        )
+    if asked != CONTROLLERS:
+        text = (
+            "The request was sent to an endpoint of type CONTROLLER, but we wanted an endpoint of type BROKER"
+        )
+        return Reply(_refused(exchange, ErrorCode.mismatched_endpoint_type, text))
+    answer: Message = yield Serve(exchange.request)
+    for step in row.steps:
+        if isinstance(step, ClusterOperations):
+            annotate_cluster(exchange, step, answer)
+    return Reply(answer)
+
+
+def _refused(exchange: Exchange, error: ErrorCode, message: str) -> Message:
+    code = error.value if exchange.version >= ENDPOINT_TYPE_SINCE else INVALID_REQUEST
+    return exchange.response_codec.root(error_code=code, error_message=message)

@@ -1,0 +1,250 @@
+"""What a node says of itself, between messages and values: features, quorum, cluster, settings."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from kustos.metadata.control import (
+    SUPPORTED_FEATURES,
+    ApiError,
+    ConfigChange,
+    ConfigOperation,
+    FeatureUpdate,
+    ResourceChanges,
+    UpgradeType,
+)
+from kustos.protocol.admin import error_fields
+from kustos.wire import Message, response_codec
+from kustos.wire.api_keys import ApiKey
+
+METADATA_TOPIC = "__cluster_metadata"
+FEATURES_VERSION = 4
+"""The version of ApiVersions in which features are put together; answers take from it what they have."""
+
+UPDATE_FAILED = "The update failed for all features since the following feature had an error: "
+CONTROLLERS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Voter:
+    """The one voter of this node's own log: itself, with the listeners that controllers have."""
+
+    node_id: int
+    directory_id: bytes
+    """16 bytes, zeros where there is none."""
+    listeners: tuple[tuple[str, str, int], ...]
+    """Name, host and port."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuorumState:
+    """Where the log stands: `end_offset` is the next one, and all before it is committed."""
+
+    epoch: int
+    end_offset: int
+    now_ms: int
+
+
+def features_message(finalized: Mapping[str, int], epoch: int) -> Message:
+    """Return an ApiVersions answer that holds the features of this node and nothing else."""
+    root = response_codec(ApiKey.API_VERSIONS, FEATURES_VERSION).root
+    supported, final = root.ELEMENTS["supported_features"], root.ELEMENTS["finalized_features"]
+    return root(
+        supported_features=[
+            supported(name=name, min_version=lowest, max_version=highest)
+            for name, (lowest, highest) in SUPPORTED_FEATURES.items()
+        ],
+        finalized_features_epoch=epoch,
+        finalized_features=[
+            final(name=name, min_version_level=level, max_version_level=level)
+            for name, level in finalized.items()
+        ],
+    )
+
+
+def updates_of(request: Message) -> tuple[FeatureUpdate, ...]:
+    """Return what UpdateFeatures asks for. In version 0 everything is an upgrade: so Kafka takes it."""
+    return tuple(
+        FeatureUpdate(
+            update.feature,
+            update.max_version_level,
+            UpgradeType.from_code(update.get("upgrade_type", UpgradeType.UPGRADE)),
+        )
+        for update in request.feature_updates
+    )
+
+
+def updated_features(made: type[Message], request: Message, error: ApiError | None) -> Message:
+    """Return the answer to UpdateFeatures; before version 2 each feature is named where all went well."""
+    if error is not None:
+        return made(error_code=error.code.value, error_message=f"{UPDATE_FAILED}{error.message}")
+    if "results" not in made.FIELDS:
+        return made(error_message=None)
+    result = made.ELEMENTS["results"]
+    results = [
+        result(feature=update.feature, error_code=0, error_message=None) for update in request.feature_updates
+    ]
+    return made(error_message=None, results=results)
+
+
+def asks_for_metadata(request: Message) -> bool:
+    """Return whether DescribeQuorum is about the one partition of the metadata log and nothing else."""
+    asked = [
+        (topic.topic_name, [each.partition_index for each in topic.partitions]) for topic in request.topics
+    ]
+    return asked == [(METADATA_TOPIC, [0])]
+
+
+def described_quorum(made: type[Message], voter: Voter, state: QuorumState) -> Message:
+    """Return the answer to DescribeQuorum: a leader that follows nobody and is followed by nobody."""
+    topic = made.ELEMENTS["topics"]
+    partition = topic.ELEMENTS["partitions"]
+    replica = partition.ELEMENTS["current_voters"]
+    fields = {
+        "replica_id": voter.node_id,
+        "replica_directory_id": voter.directory_id,
+        "log_end_offset": state.end_offset,
+        "last_fetch_timestamp": state.now_ms,
+        "last_caught_up_timestamp": state.now_ms,
+    }
+    described = partition(
+        partition_index=0,
+        leader_id=voter.node_id,
+        leader_epoch=state.epoch,
+        high_watermark=state.end_offset,
+        current_voters=[replica(**_known(replica, fields))],
+        observers=[],
+        **_known(partition, {"error_message": ""}),
+    )
+    values: dict[str, object] = {"topics": [topic(topic_name=METADATA_TOPIC, partitions=[described])]}
+    if "nodes" in made.FIELDS:
+        node = made.ELEMENTS["nodes"]
+        listener = node.ELEMENTS["listeners"]
+        listeners = [listener(name=name, host=host, port=port) for name, host, port in voter.listeners]
+        values["nodes"] = [node(node_id=voter.node_id, listeners=listeners)]
+    return made(**values, **_known(made, {"error_message": ""}))
+
+
+def undescribed_quorum(made: type[Message], request: Message, code: int, message: str) -> Message:
+    """Return the answer to DescribeQuorum about partitions that this node does not lead."""
+    topic = made.ELEMENTS["topics"]
+    partition = topic.ELEMENTS["partitions"]
+    errors = {"error_code": code} | _known(partition, {"error_message": message})
+    return made(
+        topics=[
+            topic(
+                topic_name=asked.topic_name,
+                partitions=[
+                    partition(partition_index=each.partition_index, **errors) for each in asked.partitions
+                ],
+            )
+            for asked in request.topics
+        ],
+        **_known(made, {"error_message": ""}),
+    )
+
+
+def _known(made: type[Message], values: Mapping[str, object]) -> dict[str, object]:
+    return {name: value for name, value in values.items() if name in made.FIELDS}
+
+
+def described_controllers(made: type[Message], cluster_id: str, voter: Voter, listener: str) -> Message:
+    """Return the answer to DescribeCluster where controllers listen: this node, as that listener has it."""
+    node = made.ELEMENTS["brokers"]
+    return made(
+        cluster_id=cluster_id,
+        controller_id=voter.node_id,
+        brokers=[
+            node(broker_id=voter.node_id, host=host, port=port, rack=None)
+            for name, host, port in voter.listeners
+            if name == listener
+        ],
+        **_known(made, {"endpoint_type": CONTROLLERS, "error_message": None}),
+    )
+
+
+def changes_of(resource: Message) -> ResourceChanges:
+    """Return what an item of IncrementalAlterConfigs asks for; its operations are known ones."""
+    return ResourceChanges(
+        resource.resource_type,
+        resource.resource_name,
+        tuple(
+            ConfigChange(each.name, ConfigOperation(each.config_operation), each.value)
+            for each in resource.configs
+        ),
+    )
+
+
+def altered_configs(made: type[Message], results: Iterable[tuple[int, str, ApiError | None]]) -> Message:
+    """Return the answer to IncrementalAlterConfigs: type, name and error of each resource."""
+    response = made.ELEMENTS["responses"]
+    return made(
+        responses=[
+            response(resource_type=kind, resource_name=name, **error_fields(error))
+            for kind, name, error in results
+        ]
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Synonym:
+    """Where a setting has a value; null stands for one that is not shown."""
+
+    name: str
+    value: str | None
+    source: int
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedConfig:
+    """A setting as it is shown. `synonyms`: its values by their rank; the first is in force."""
+
+    name: str
+    value: str | None
+    source: int
+    config_type: int
+    is_sensitive: bool = False
+    read_only: bool = False
+    synonyms: tuple[Synonym, ...] = ()
+    documentation: str | None = None
+
+
+def described_configs(
+    made: type[Message],
+    request: Message,
+    found: Sequence[Sequence[DescribedConfig] | ApiError],
+) -> Message:
+    """Return the answer to DescribeConfigs; `found` are the settings of each resource, or its error."""
+    result = made.ELEMENTS["results"]
+    return made(
+        results=[
+            result(
+                resource_type=asked.resource_type,
+                resource_name=asked.resource_name,
+                **error_fields(each if isinstance(each, ApiError) else None),
+                configs=[]
+                if isinstance(each, ApiError)
+                else [_config(result.ELEMENTS["configs"], request, config) for config in each],
+            )
+            for asked, each in zip(request.resources, found, strict=True)
+        ]
+    )
+
+
+def _config(made: type[Message], request: Message, config: DescribedConfig) -> Message:
+    synonym = made.ELEMENTS["synonyms"]
+    shown = config.synonyms if request.include_synonyms else ()
+    return made(
+        name=config.name,
+        value=config.value,
+        read_only=config.read_only,
+        config_source=config.source,
+        is_sensitive=config.is_sensitive,
+        synonyms=[synonym(name=each.name, value=each.value, source=each.source) for each in shown],
+        **_known(
+            made,
+            {
+                "config_type": config.config_type,
+                "documentation": config.documentation if request.get("include_documentation") else None,
+            },
+        ),
+    )

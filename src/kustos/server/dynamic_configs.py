@@ -1,0 +1,113 @@
+"""Settings of the log, put in force at once: over those of the file, on every change, after each start."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Final
+
+import structlog
+
+from kustos.authorizer import Authorizer, parse_super_users
+from kustos.authorizer.standard_plugin import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG
+from kustos.metadata.control import ConfigResourceType, dynamic_values
+from kustos.metadata.image import ConfigRemoved, ConfigSet, MetadataDelta, MetadataImage
+from kustos.server.authorizer_life import ReconfigurationError, reconfigure
+
+LOG: Final = structlog.get_logger("kustos.server")
+
+AUTHORIZER_CONFIGS: Final = (SUPER_USERS_CONFIG, ALLOW_EVERYONE_CONFIG)
+
+
+def check_boolean(text: str) -> None:
+    """Raise ValueError for what Kafka does not read as a boolean."""
+    if text.strip().lower() not in {"true", "false"}:
+        raise ValueError("Expected value to be either true or false")
+
+
+CHECKS: Final = {SUPER_USERS_CONFIG: parse_super_users, ALLOW_EVERYONE_CONFIG: check_boolean}
+"""What a value must be to be written to the log."""
+
+
+class DynamicConfigs:
+    """A `MetadataPublisher` that keeps the authorizer's settings in step with the log.
+
+    It is called on the writer's thread and hands what changed to the event loop, where the authorizer lives;
+    the answer to the request that made the change comes there after it, so what was acknowledged is in force.
+    A value of the log that the authorizer refuses leaves the old ones in force, with an error in the log.
+    """
+
+    def __init__(
+        self,
+        authorizer: Authorizer,
+        given: Mapping[str, str],
+        node_id: int,
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        self._authorizer: Final = authorizer
+        self._node_id: Final = node_id
+        self._loop: Final = loop
+        self._layers: dict[str, dict[str, str]] = {"": {}, str(node_id): {}}
+        self._given = given
+        self._in_force = given
+        self.values: Mapping[str, str] = {}
+        """What the log says, as far as it is in force; of the event loop."""
+
+    def publish_snapshot(self, image: MetadataImage) -> None:
+        """Put in force what an image says."""
+        self._layers = {
+            name: {
+                key: value
+                for key, value in image.configs_of(ConfigResourceType.BROKER, name).items()
+                if key in AUTHORIZER_CONFIGS
+            }
+            for name in self._layers
+        }
+        values = dynamic_values(image, self._node_id, AUTHORIZER_CONFIGS)
+        if self._on_loop():
+            self._apply(values)
+        else:
+            self._loop.call_soon_threadsafe(self._apply, values)
+
+    def publish_delta(self, delta: MetadataDelta) -> None:
+        """Put in force what a change says."""
+        concerned = False
+        for change in delta.changes:
+            if not isinstance(change, ConfigSet | ConfigRemoved) or not self._concerns(change):
+                continue
+            layer = self._layers[change.resource_name]
+            if isinstance(change, ConfigSet):
+                layer[change.name] = change.value
+            else:
+                layer.pop(change.name, None)
+            concerned = True
+        if concerned:
+            values = self._layers[""] | self._layers[str(self._node_id)]
+            self._loop.call_soon_threadsafe(self._apply, values)
+
+    def restate(self, given: Mapping[str, str]) -> None:
+        """Take note of what the file says now; it is in force already as far as the log allows."""
+        self._given = given
+        self._in_force = {**given, **self.values}
+
+    def _concerns(self, change: ConfigSet | ConfigRemoved) -> bool:
+        return (
+            change.resource_type == ConfigResourceType.BROKER
+            and change.resource_name in self._layers
+            and change.name in AUTHORIZER_CONFIGS
+        )
+
+    def _on_loop(self) -> bool:
+        try:
+            return asyncio.get_running_loop() is self._loop
+        except RuntimeError:
+            return False
+
+    def _apply(self, values: Mapping[str, str]) -> None:
+        wanted = {**self._given, **values}
+        try:
+            self._in_force, _ = reconfigure(self._authorizer, self._in_force, wanted)
+        except ReconfigurationError as error:
+            LOG.error("settings of the log are not in force, the old ones stay", reason=str(error))
+            return
+        if self.values != values:
+            self.values = values
+            LOG.info("settings of the log are in force", keys=sorted(values))

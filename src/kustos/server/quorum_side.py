@@ -1,0 +1,203 @@
+"""Cluster mode, put together: the followed store, the gate, the way of changes, and when listeners open."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any, Final, NoReturn, cast
+
+import structlog
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from kustos.client.quorum import QuorumConnection, QuorumFollower
+from kustos.client.quorum_forwarding import ControllerForwarder
+from kustos.gateway.acl_apis import AclApis
+from kustos.gateway.cluster import UpstreamCluster
+from kustos.gateway.quorum_apis import QuorumApis, QuorumMutator
+from kustos.gateway.staleness import StalenessGate
+from kustos.gateway.writer import MetadataWriter
+from kustos.metadata.errors import MetadataError
+from kustos.metadata.image import EMPTY_IMAGE, MetadataImage
+from kustos.metadata.quorum import FollowedStore
+from kustos.metadata.store import MetadataStore, StoreRequest
+from kustos.runtime import FileSystemStorage, SystemClock, SystemEntropy
+from kustos.server.settings import KustosSettings
+from kustos.server.settings_of_quorum import KEPT, QuorumSettings
+
+LOG: Final = structlog.get_logger("kustos.server")
+
+
+class QuorumWriter(MetadataWriter):
+    """Stands where the embedded log's writer stands, for those who read; it writes nothing."""
+
+    def __init__(self, side: "QuorumSide") -> None:
+        # the store is read alike in both modes: its image, its offset, whose it is, who follows it
+        super().__init__(cast("MetadataStore", side.store))
+        self._side: Final = side
+
+    async def submit(self, _request: StoreRequest) -> NoReturn:
+        """Raise `MetadataError`: changes go to the controllers."""
+        raise MetadataError(f"this node has no log of its own to change: {KEPT}")
+
+    async def close(self) -> None:
+        """End following."""
+        await self._side.stop()
+        await super().close()
+
+
+class QuorumSide:
+    """What a node does in cluster mode. Made inside the event loop by `open`."""
+
+    def __init__(self, settings: KustosSettings, quorum: QuorumSettings, store: FollowedStore) -> None:
+        entropy = SystemEntropy()
+        self.store: Final = store
+        self.gate: Final = StalenessGate(quorum.max_staleness_ms, asyncio.get_running_loop())
+        self.follower: Final = QuorumFollower(store, quorum.client, entropy, self._caught_up)
+        self.forwarder: Final = ControllerForwarder(
+            store,
+            self.follower,
+            QuorumConnection(quorum.client, entropy),
+            quorum.change_timeout_ms,
+            self._is_in_force,
+        )
+        self.mutator: Final = QuorumMutator(self.forwarder)
+        self.writer: Final = QuorumWriter(self)
+        self._early: Final = settings.early_start_listeners
+        self._listeners: Final = tuple(listener.name for listener in settings.listeners)
+        self._begun: Final[asyncio.Future[None]] = asyncio.get_running_loop().create_future()
+        self._acl_offset: Callable[[], int | None] = lambda: None
+        self._task: asyncio.Task[None] | None = None
+        self._has_stopped = False
+
+    @classmethod
+    def open(cls, settings: KustosSettings, quorum: QuorumSettings) -> "QuorumSide":
+        """Return it with what an earlier run left on disk; raise `MetadataError` or OSError."""
+        store = FollowedStore.open(
+            settings.metadata_directory, FileSystemStorage(), SystemClock(), settings.token_rules
+        )
+        return cls(settings, quorum, store)
+
+    def image(self) -> MetadataImage:
+        """Return the committed metadata, nothing of it where it is too old."""
+        return self.store.image if self.gate.is_open else EMPTY_IMAGE
+
+    def apis(
+        self,
+        cluster: UpstreamCluster,
+        offered: Callable[[], Mapping[int, tuple[int, int]]],
+        acls: AclApis,
+    ) -> QuorumApis:
+        """Return what answers the requests that are not upstream's."""
+        return QuorumApis(self.image, self.store.token_rules, self.forwarder, cluster, offered, acls)
+
+    def start(
+        self, ready: Mapping[str, Awaitable[None]] | None, acl_offset: Callable[[], int | None]
+    ) -> dict[str, Awaitable[None]]:
+        """Begin to follow; return what each listener has to wait for: the high watermark, but early ones.
+
+        `acl_offset`: up to which offset ACLs are in force; None: they come from elsewhere.
+        """
+        self._acl_offset = acl_offset
+        self._task = asyncio.get_running_loop().create_task(self._follow())
+        waits = dict(ready or {})
+        for name in self._listeners:
+            if name not in self._early:
+                waits[name] = asyncio.ensure_future(_both(self._begun, waits.get(name)))
+        return waits
+
+    async def _follow(self) -> None:
+        try:
+            await self.follower.run()
+        except Exception as error:
+            # the boundary where a log that cannot be followed, or a bug of ours, must deny
+            self.gate.fail()
+            known = isinstance(error, MetadataError)
+            LOG.critical(
+                "the quorum cannot be followed any more, everything but super users is denied",
+                reason=f"{error}" if known else f"{type(error).__name__}: {error}",
+                exc_info=None if known else error,
+            )
+            if not self._begun.done():
+                self._begun.set_exception(
+                    error if known else MetadataError(f"the quorum cannot be followed: {error}")
+                )
+                # nobody may be left to be told
+                self._begun.exception()
+
+    def _is_in_force(self) -> bool:
+        """Whether the authorizer has all that was applied."""
+        offset = self._acl_offset()
+        return offset is None or offset >= self.store.last_offset
+
+    def _caught_up(self, asked_s: float) -> None:
+        # many ACLs are prepared aside: until they are in force, decisions rest on the old ones
+        if self._is_in_force():
+            self.gate.fresh(asked_s)
+            if not self._begun.done():
+                self._begun.set_result(None)
+
+    def readiness(self) -> dict[str, bool]:
+        """Return whether the metadata is young enough to decide by."""
+        return {"quorum": self.gate.is_open}
+
+    def details(self) -> dict[str, object]:
+        """Return how old the metadata may be, and whom it comes from."""
+        leader = self.store.machine.leader
+        return {
+            "metadata_staleness_ms": self.gate.staleness_ms,
+            "quorum_leader": None if leader is None else str(leader),
+            "quorum_epoch": self.store.machine.epoch,
+        }
+
+    async def stop(self) -> None:
+        """End following and close what is open; twice is harmless."""
+        if self._has_stopped:
+            return
+        self._has_stopped = True
+        self.gate.stop()
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        self.forwarder.close()
+        await self.follower.close()
+
+
+async def _both(first: Awaitable[None], second: Awaitable[None] | None) -> None:
+    await asyncio.shield(asyncio.ensure_future(first))
+    if second is not None:
+        await second
+
+
+class WatchedQuorum(Collector):
+    """How the quorum is followed."""
+
+    def __init__(self, side: QuorumSide) -> None:
+        self._side: Final = side
+
+    def collect(self) -> Iterable[Metric]:
+        """Yield the figures of this moment."""
+        side = self._side
+        staleness_ms = side.gate.staleness_ms
+        figures: tuple[tuple[str, str, Any], ...] = (
+            (
+                "kustos_metadata_staleness_seconds",
+                "How old the metadata may be at most; -1 before it was first current.",
+                -1 if staleness_ms is None else staleness_ms / 1000,
+            ),
+            (
+                "kustos_metadata_stale",
+                "Whether it is too old to decide by, so that everything is denied.",
+                int(not side.gate.is_open),
+            ),
+            (
+                "kafka_server_raft_metrics_current_epoch",
+                "The epoch of the quorum's leader.",
+                side.store.machine.epoch,
+            ),
+            (
+                "kafka_server_raft_metrics_high_watermark",
+                "Up to which offset the metadata log is known to be committed.",
+                side.store.machine.high_watermark,
+            ),
+        )
+        for name, meaning, figure in figures:
+            yield GaugeMetricFamily(name, meaning, figure)
