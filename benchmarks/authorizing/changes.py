@@ -22,6 +22,8 @@ WEIGHED: Final = 1_000_000 // SHRINK
 CHANGES: Final = 1_000
 CHANGE_ROUNDS: Final = 21
 WARM_UP_ROUNDS: Final = 5
+DECISIONS_BETWEEN: Final = 20
+"""Decisions before each single change, as many on either side."""
 FRESH_NUMBER_MIN: Final = 1 << 64
 """Above the ids of every load."""
 
@@ -128,9 +130,13 @@ def fresh_acls(load: Load) -> list[AclBinding]:
     return list(distinct)
 
 
+def numbered_acls(fresh: list[AclBinding]) -> list[tuple[UUID, AclBinding]]:
+    return [(UUID(int=FRESH_NUMBER_MIN + number), binding) for number, binding in enumerate(fresh)]
+
+
 def our_changes(ours: Ours, fresh: list[AclBinding]) -> tuple[list[int], list[int]]:
     """Return the nanoseconds of adding all of these and of removing them, for each round."""
-    numbered = [(UUID(int=FRESH_NUMBER_MIN + number), binding) for number, binding in enumerate(fresh)]
+    numbered = numbered_acls(fresh)
     ours.warm()
     adds: list[int] = []
     removes: list[int] = []
@@ -140,29 +146,61 @@ def our_changes(ours: Ours, fresh: list[AclBinding]) -> tuple[list[int], list[in
     return adds[WARM_UP_ROUNDS:], removes[WARM_UP_ROUNDS:]
 
 
+def our_single_changes(ours: Ours, fresh: list[AclBinding]) -> tuple[list[int], list[int]]:
+    """Return the nanoseconds of each addition and of each removal, with decisions between any two."""
+    decide = ours.deciding(DECISIONS_BETWEEN)
+    clock = time.perf_counter_ns
+    adds: list[int] = []
+    removes: list[int] = []
+    for acl_id, binding in numbered_acls(fresh):
+        decide()
+        start = clock()
+        ours.authorizer.add_acl(acl_id, binding)
+        adds.append(clock() - start)
+    for acl_id, _ in numbered_acls(fresh):
+        decide()
+        start = clock()
+        ours.authorizer.remove_acl(acl_id)
+        removes.append(clock() - start)
+    return adds, removes
+
+
 def one_change(floors: dict[str, float]) -> list[Figure]:
-    """Add and remove one ACL among 100,000, while sessions know thousands of answers."""
+    """Add and remove one ACL among 100,000, while sessions decide: each change comes after decisions.
+
+    `...-burst` is the same without decisions, a thousand changes on end again and again: what a change
+    touches is then at hand on both sides.
+    """
     load: Load = zipf(random.Random(1))
     progress(f"add and remove: {load.size} ACLs")
     ours = Ours(load)
     fresh = fresh_acls(load)
-    adds, removes = our_changes(ours, fresh)
+    bursts = our_changes(ours, fresh)
+    singles = our_single_changes(ours, fresh)
     with Theirs(load.size) as theirs:
-        theirs.ask(*load.lines(), "load\t0\t0")
-        changed = kept_lines(enumerate(fresh, load.size))
-        [reply] = theirs.ask(*changed, f"change\t{CHANGE_ROUNDS}\t{WARM_UP_MS}")
-    count, *their = [int(field) for field in reply.split("\t")]
-    sides = {"add-100k": (adds, their[::2]), "remove-100k": (removes, their[1::2])}
+        theirs.keep(load)
+        theirs.ask(*kept_lines(enumerate(fresh, load.size)))
+        [reply] = theirs.ask(f"singly\t{DECISIONS_BETWEEN}\t{WARM_UP_MS}")
+        count, *their_singles = [int(field) for field in reply.split("\t")]
+        theirs.ask(*kept_lines(enumerate(fresh, load.size)))
+        [reply] = theirs.ask(f"change\t{CHANGE_ROUNDS}\t{WARM_UP_MS}")
+        count, *their_bursts = [int(field) for field in reply.split("\t")]
+    sides = {
+        "add-100k": (singles[0], their_singles[:count], 1),
+        "remove-100k": (singles[1], their_singles[count:], 1),
+        "add-100k-burst": (bursts[0], their_bursts[::2], count),
+        "remove-100k-burst": (bursts[1], their_bursts[1::2], count),
+    }
     figures = [
         Figure(
             name=name,
             unit="ns/change",
-            ours=median_per_item(mine, CHANGES),
-            theirs=median_per_item(theirs_too, count),
+            ours=median_per_item(mine, changes),
+            theirs=median_per_item(their, changes),
             size=load.size,
-            floor=floors[name],
+            floor=floors.get(name),
         )
-        for name, (mine, theirs_too) in sides.items()
+        for name, (mine, their, changes) in sides.items()
     ]
     for figure in figures:
         progress(figure.sentence())

@@ -4,6 +4,7 @@ Names, principals, hosts and the question are those of `AuthorizerBenchmark` (jm
 its random denials are a fixed pattern here, the same for both sides.
 """
 
+import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -20,6 +21,10 @@ DENIED = [0, 20, 50]
 STEM = "foo-bar35_resource-"
 ASKER = "User:test-user"
 READ = AclOperation.READ
+PREFIX_HOSTS = 1_000
+"""Hosts that the prefix of all names speaks of, `hostPreCount` there."""
+OTHERS = 2_000
+"""Resources asked about beside Kafka's one: of a single question nothing would be cold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +74,7 @@ class GridAcls:
             if denying:
                 yield Group(pattern, "*", tuple(denying))
         stem = ResourcePattern(ResourceType.TOPIC, STEM, PREFIXED)
-        yield from self._hosts(stem, [f"127.0.0.{number}" for number in range(10)])
+        yield from self._hosts(stem, [f"127.0.0.{number}" for number in range(PREFIX_HOSTS)])
         # as in Kafka's, these are no addresses, and 127.0.0.2 is not among them
         every = ResourcePattern(ResourceType.TOPIC, "*", LITERAL)
         yield from self._hosts(every, [f"127.0.0{number}" for number in range(self.resources // 10)])
@@ -103,9 +108,10 @@ class GridLoad(Load):
 
 
 def grid(resources: int, acls: int, denied: int) -> GridLoad:
-    """Return one point: its question is Kafka's, WRITE on resource 95, and on those that begin so."""
+    """Return one point: its question is Kafka's, WRITE on resource 95, and on others."""
     made = GridAcls(resources, acls, denied)
-    numbers = [95, *range(950, 960), *range(9500, 9600)]
+    others = random.Random(resources).sample(range(resources), min(OTHERS, resources))
+    numbers = dict.fromkeys([95, *others])
     questions = [
         Ask(ASKER, "127.0.0.1", AclOperation.WRITE, ResourceType.TOPIC, f"{STEM}{number}")
         for number in numbers

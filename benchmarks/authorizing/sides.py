@@ -5,6 +5,7 @@ settled, gets its arguments ready-made and builds no audit line.
 """
 
 from collections.abc import Callable
+from itertools import cycle, islice
 from types import TracebackType
 from typing import Self
 from uuid import UUID
@@ -116,6 +117,17 @@ class Ours:
             for q in self._questions
         ]
         return self._run(lambda: [authorize(context, actions)[0] for context, actions in calls])
+
+    def deciding(self, count: int) -> Callable[[], None]:
+        """Return what asks open sessions the next so many questions, and begins anew after the last."""
+        sessions = self._open()
+        plan = cycle([(sessions[q.principal, q.host], q) for q in self._questions])
+
+        def decide() -> None:
+            for session, asked in islice(plan, count):
+                session.decide(asked.operation, asked.resource_type, asked.name or "")
+
+        return decide
 
     def by_type(self) -> Timed:
         """Ask by resource type after each asker's ACLs changed: nothing that was known holds."""

@@ -13,7 +13,18 @@ from types import ModuleType
 
 from kustos.authorizer import StandardAuthorizer
 
-MODULES = ("host_views", "cells", "prefixes", "joints", "coverage", "index", "by_type", "session", "standard")
+MODULES = (
+    "host_views",
+    "cells",
+    "prefixes",
+    "joints",
+    "coverage",
+    "index",
+    "views",
+    "by_type",
+    "session",
+    "standard",
+)
 """In the order in which they import each other."""
 
 
@@ -48,8 +59,13 @@ MUTANTS = [
     Mutant("shorter prefixes are ignored", "prefixes", "else self._own_mask | self.parent.mask", "else self._own_mask"),
     Mutant("made decisions outlive their ACL", "cells", "self.sole = self._decisions = None", "pass"),
     Mutant("entries are in the order of arrival", "cells", "held.insert(position, binding)", "held.append(binding)"),
-    Mutant("a prefix is a literal, by name", "index", "not name.startswith(prefix.name)", "name != prefix.name"),
-    Mutant("only the nearest prefix is tried, by name", "index", "                prefix = prefix.parent", "                prefix = None"),
+    Mutant("a prefix is a literal, by name", "views", "not name.startswith(prefix.name)", "name != prefix.name"),
+    Mutant("only the nearest prefix is tried, by name", "views", "                prefix = prefix.parent", "                prefix = None"),
+    Mutant("a prefix is a literal, where only prefixes are", "session", "not name.startswith(prefix.name)", "name != prefix.name"),
+    Mutant("only the nearest prefix is tried, where only prefixes are", "session", "                    prefix = prefix.parent", "                    prefix = None"),
+    Mutant("a literal never learns of a longer prefix", "prefixes", "        self.by_name[name] = fresh\n        self.stamp += 1\n", "        self.by_name[name] = fresh\n"),
+    Mutant("a literal keeps a prefix that is gone", "prefixes", "            del self.by_name[name]\n            self.stamp += 1\n", "            del self.by_name[name]\n"),
+    Mutant("what prefixes say of a literal is ignored", "views", "Joint((exact, longest), exact.mask | longest.mask)", "exact"),
     Mutant("a new entry is not seen", "cells", "        self._grow(binding_mask(binding))\n", ""),
     Mutant("the only binding speaks for all", "prefixes", "return self.parent is None and super()._is_single()", "return super()._is_single()"),
     Mutant("a prefix is a literal", "prefixes", "not name.startswith(cell.name)", "name != cell.name"),
@@ -66,8 +82,8 @@ MUTANTS = [
         "self._relink(position, cell, cell, cell.parent)",
         "pass",
     ),
-    Mutant("`*` is ignored", "index", "        wildcard: Cell | None = self.wildcard\n", "        wildcard: Cell | None = None\n"),
-    Mutant("`*` stands for every name", "index", "if wildcard is not None and name[:1] == WILDCARD:", "if False:"),
+    Mutant("`*` is ignored", "views", "self._wildcard = None if wildcard is NOTHING else wildcard", "self._wildcard = None"),
+    Mutant("`*` stands for every name", "views", "if name[:1] == WILDCARD:", "if False:"),
     Mutant("`User:*` is ignored", "index", "        self._nodes[EVERY_PRINCIPAL] = self.every\n", ""),
     Mutant("ALLOW comes first", "session", "return cell.decide(denied if cell.mask & denied else allowed)", "return cell.decide(allowed if cell.mask & allowed else denied)"),
     Mutant("the last DENY of several cells is named", "joints", "if bit <= EVERY_ALLOW else self._cells:", "if bit else self._cells:"),
@@ -98,8 +114,8 @@ MUTANTS = [
     Mutant("the index is looked at once", "session", "if resource_type is not self._type or self._version != self._authorizer.version:", "if resource_type is not self._type or self._version < 0:"),
     Mutant("decisions are kept for any type", "session", "view = self._views.get(resource_type)", "view = next(iter(self._views.values()), None)"),
     Mutant("super users are nobody", "session", "self._is_super_user = str(self.principal) in authorizer.super_users", "self._is_super_user = False"),
-    Mutant("by default all is allowed", "session", "if cell is NOTHING and not covers(resource_type, name) else cell", "if cell is NOTHING else cell"),
-    Mutant("nothing is allowed by default", "session", "if cell is NOTHING and not covers(resource_type, name) else cell", "if False else cell"),
+    Mutant("by default all is allowed", "views", "if cell is NOTHING and not index.covers(kind, name) else cell", "if cell is NOTHING else cell"),
+    Mutant("nothing is allowed by default", "views", "if cell is NOTHING and not index.covers(kind, name) else cell", "if False else cell"),
     Mutant("removing does not count as a change", "standard", '            raise UnknownAclIdError(f"no ACL has the id `{acl_id}`")\n        self.version += 1\n', '            raise UnknownAclIdError(f"no ACL has the id `{acl_id}`")\n'),
     Mutant("a snapshot changes nothing", "standard", "        self._bindings = bindings\n        self.version += 1\n", "        self._bindings = bindings\n"),
 ]  # fmt: skip

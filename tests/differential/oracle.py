@@ -19,7 +19,7 @@ CACHE = ROOT / ".cache" / "oracle"
 MAIN = "kustos.oracle.Oracle"
 STUCK = "STUCK"
 REPLYING_VERBS = frozenset(
-    {"ask", "any", "acls", "new", "fault", "audit", "cidr", "time", "load", "change", "heap"}
+    {"ask", "any", "acls", "new", "fault", "audit", "cidr", "time", "load", "change", "singly", "heap"}
 )
 
 

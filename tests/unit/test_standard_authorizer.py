@@ -283,7 +283,7 @@ def test_memories_keep_their_limits() -> None:
     for index in range(SESSION_NAMES_MAX + 10):
         assert session.decide(READ, TOPIC, f"name-{index}").allowed
     assert session.decide(READ, TOPIC, "n" * (KEPT_NAME_CHARACTERS_MAX + 1)).allowed
-    kept, _ = session._views[TOPIC]
+    kept, *_ = session._views[TOPIC]
     assert 0 < len(kept) <= SESSION_NAMES_MAX
     assert max(len(name) for name in kept) <= KEPT_NAME_CHARACTERS_MAX
     for index in range(max(KEPT_SESSIONS_MAX, HOST_VIEWS_MAX) + 10):

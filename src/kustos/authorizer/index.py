@@ -10,15 +10,13 @@ Who reads the index as a whole walks `AclIndex.nodes` and `every`, and of each n
 hosts have the word) and `bindings`.
 """
 
-from bisect import bisect_right
 from collections.abc import Iterable
 
 from kustos.acl import EVERY_PRINCIPAL, WILDCARD, AclBinding, AclOperation, PatternType, ResourceType
-from kustos.authorizer.cells import HOSTED, NOTHING, Cell, PatternCell
+from kustos.authorizer.cells import PatternCell
 from kustos.authorizer.coverage import Coverage
 from kustos.authorizer.errors import InvalidAclError
-from kustos.authorizer.joints import joined
-from kustos.authorizer.prefixes import PrefixCell, PrefixTable
+from kustos.authorizer.prefixes import LiteralCell, PrefixTable
 from kustos.authorizer.spi import Decision
 
 
@@ -29,14 +27,11 @@ class Node:
     `decide_by_type`.
     """
 
-    __slots__ = ("_cells", "_names", "by_type", "literals", "prefixes", "stamp", "wildcard")
+    __slots__ = ("by_type", "literals", "prefixes", "stamp", "wildcard")
 
     def __init__(self) -> None:
-        self.literals: dict[str, PatternCell] = {}
+        self.literals: dict[str, LiteralCell] = {}
         self.prefixes = PrefixTable()
-        # the table's own lists, one step nearer
-        self._cells = self.prefixes.cells
-        self._names = self.prefixes.names
         self.wildcard: PatternCell | None = None
         self.stamp = 0
         self.by_type: dict[tuple[AclOperation, str], tuple[tuple[int, int], Decision | None]] | None = None
@@ -64,7 +59,7 @@ class Node:
         elif name == WILDCARD:
             self.wildcard = PatternCell(binding)
         else:
-            self.literals[name] = PatternCell(binding)
+            self.literals[name] = LiteralCell(binding)
 
     def remove(self, binding: AclBinding) -> None:
         """Give up a binding that is there."""
@@ -82,28 +77,6 @@ class Node:
             self.wildcard = None
         else:
             del self.literals[name]
-
-    def find(self, name: str, host: str) -> Cell:
-        """Return a cell of all that is said of a name to a client host, `NOTHING` if it is nothing."""
-        literal: Cell | None = self.literals.get(name)
-        prefix: PrefixCell | None = None
-        if self._cells:
-            # `longest`, written out: these are the hottest lines of all
-            prefix = self._cells[bisect_right(self._names, name)]
-            while prefix is not None and not name.startswith(prefix.name):
-                prefix = prefix.parent
-        elif self.prefixes.by_name:
-            prefix = self.prefixes.longest(name)
-        wildcard: Cell | None = self.wildcard
-        if wildcard is not None and name[:1] == WILDCARD:
-            # Kafka's scan for `*` skips literals that are a true prefix of the name
-            literal = wildcard if name == WILDCARD else literal
-            wildcard = None
-        if wildcard is None and (literal is None or prefix is None):
-            only = literal or prefix or NOTHING
-            return only.at(host) if only.mask & HOSTED else only
-        said = [cell for cell in (literal, prefix, wildcard) if cell is not None]
-        return joined(said, host)
 
 
 class AclIndex:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from kustos.acl import WILDCARD, AclBinding, PatternType
-from kustos.authorizer.cells import EVERY_ALLOW, HOSTED, NOTHING, Cell, EntryOrder, entry_order
+from kustos.authorizer.cells import EVERY_ALLOW, Cell, EntryOrder, entry_order
 from kustos.authorizer.spi import Decision
 
 
@@ -15,13 +15,11 @@ class Joint(Cell):
 
     __slots__ = ("_cells",)
 
-    def __init__(self, cells: Sequence[Cell]) -> None:
-        self.mask = 0
+    def __init__(self, cells: Sequence[Cell], mask: int) -> None:
+        self.mask = mask
         self.sole = None
         self._decisions = None
         self._cells = cells
-        for cell in cells:
-            self.mask |= cell.mask
 
     def decide(self, bit: int) -> Decision:
         """Return the decision behind a bit that is set in the mask."""
@@ -29,16 +27,6 @@ class Joint(Cell):
             if cell.mask & bit:
                 return cell.sole or cell.decide(bit)
         return super().decide(bit)
-
-
-def joined(cells: Sequence[Cell], host: str) -> Cell:
-    """Return a cell of what is left of these for a client host."""
-    left: list[Cell] = []
-    for cell in cells:
-        view = cell.at(host) if cell.mask & HOSTED else cell
-        if view is not NOTHING:
-            left.append(view)
-    return Joint(left) if len(left) > 1 else left[0] if left else NOTHING
 
 
 class Pair(Cell):

@@ -70,6 +70,21 @@ class PrefixCell(PatternCell):
         return view or NOTHING
 
 
+class LiteralCell(PatternCell):
+    """A cell of a LITERAL pattern that remembers the longest prefix of its name.
+
+    `prefix` holds for as long as `stamp` is that of the node's prefix table: a search is dear, and prefixes
+    come and go far less often than questions.
+    """
+
+    __slots__ = ("prefix", "stamp")
+
+    def __init__(self, binding: AclBinding) -> None:
+        super().__init__(binding)
+        self.prefix: PrefixCell | None = None
+        self.stamp = -1
+
+
 class PrefixView(Cell):
     """What is left of a prefix and all shorter ones for one client host."""
 
@@ -95,14 +110,22 @@ class PrefixTable:
     `names` are sorted, and `cells[i]` is the cell of `names[i - 1]`: so `cells[bisect_right(names, name)]`
     is where a search begins, None if every name is greater. Links are made at the first search, so that
     bulk loading sorts only once; until then both lists are empty. They are the same lists for ever.
+    `stamp` changes whenever the longest prefix of a name may be another one.
     """
 
-    __slots__ = ("by_name", "cells", "names")
+    __slots__ = ("by_name", "cells", "names", "stamp")
 
     def __init__(self) -> None:
         self.by_name: dict[str, PrefixCell] = {}
         self.names: list[str] = []
         self.cells: list[PrefixCell | None] = []
+        self.stamp = 0
+
+    def linked(self) -> tuple[list[str], list[PrefixCell | None]]:
+        """Return `names` and `cells`, ready to be searched; no names where there is no prefix."""
+        if self.by_name and not self.cells:
+            self.link()
+        return self.names, self.cells
 
     def longest(self, name: str) -> PrefixCell | None:
         """Return the cell of the longest prefix of a name."""
@@ -131,6 +154,7 @@ class PrefixTable:
             fresh.inherit()
             self._relink(position, fresh, fresh.parent, fresh)
         self.by_name[name] = fresh
+        self.stamp += 1
 
     def remove(self, binding: AclBinding) -> None:
         """Give up a binding that is there."""
@@ -139,6 +163,7 @@ class PrefixTable:
         is_empty = cell.remove(binding)
         if is_empty:
             del self.by_name[name]
+            self.stamp += 1
         if not self.cells:
             return
         position = bisect_left(self.names, name)

@@ -6,15 +6,14 @@ the version that gave them. Every question compares versions first, so no answer
 last change applied.
 """
 
-from collections.abc import Callable
-from functools import partial
+from bisect import bisect_right
 from typing import TYPE_CHECKING, Final, cast
 
 from kustos.acl import EVERY_PRINCIPAL, AclOperation, KafkaPrincipal, ResourceType
 from kustos.authorizer.by_type import PROBED_NAME, decide_by_type
 from kustos.authorizer.cells import ALLOWS, DECIDES, DENIES, EVERY_ALLOW, HOSTED, NOTHING, Cell
 from kustos.authorizer.index import Node
-from kustos.authorizer.joints import Pair
+from kustos.authorizer.prefixes import PrefixCell
 from kustos.authorizer.spi import (
     AuthorizationResult,
     AuthorizerNotReadyError,
@@ -23,6 +22,7 @@ from kustos.authorizer.spi import (
     Rule,
     RuleKind,
 )
+from kustos.authorizer.views import Find, find_in_both, find_or_everything
 
 if TYPE_CHECKING:
     from kustos.authorizer.standard import StandardAuthorizer
@@ -43,17 +43,14 @@ KEPT_NAME_CHARACTERS_MAX: Final = 255
 _RESOURCE_TYPES: Final = frozenset(ResourceType) - {ResourceType.UNKNOWN, ResourceType.ANY}
 
 
-View = tuple[dict[str, Cell], Callable[[str, str], Cell] | None]
-"""The cells of names, and how those are found that are not there; None if nothing is said of them."""
+Prefixes = tuple[list[str], list[PrefixCell | None]]
+"""What `PrefixTable.linked` returns."""
 
+NO_PREFIXES: Final[Prefixes] = ([], [])
 
-def find_in_both(own: Node | None, every: Node | None, name: str, host: str) -> Cell:
-    """Return a cell of what is said of a name to a principal on a host and to everybody there."""
-    mine = NOTHING if own is None else own.find(name, host)
-    theirs = NOTHING if every is None else every.find(name, host)
-    if mine is NOTHING or theirs is NOTHING:
-        return theirs if mine is NOTHING else mine
-    return Pair(mine, theirs, name)
+View = tuple[dict[str, Cell], Find | None, Prefixes]
+"""The cells of names, and where those are found that are not there: by a search of these prefixes if there
+are any, else by the function; None if nothing is said of them."""
 
 
 class AuthorizerSession:
@@ -68,6 +65,8 @@ class AuthorizerSession:
         "_find",
         "_is_super_user",
         "_known",
+        "_names",
+        "_prefixes",
         "_principal_text",
         "_type",
         "_version",
@@ -93,7 +92,8 @@ class AuthorizerSession:
         # the view of the type asked about last
         self._type: ResourceType | None = None
         self._known: dict[str, Cell] = {}
-        self._find: Callable[[str, str], Cell] | None = None
+        self._find: Find | None = None
+        self._names, self._prefixes = NO_PREFIXES
 
     def decide(self, operation: AclOperation, resource_type: ResourceType, name: str) -> Decision:
         """Return the decision on one named resource.
@@ -109,9 +109,17 @@ class AuthorizerSession:
         known = self._known
         cell = known.get(name)
         if cell is None:
-            if self._find is None:
+            names = self._names
+            if names:
+                # `longest`, written out: a call would take longer than the search
+                prefix = self._prefixes[bisect_right(names, name)]
+                while prefix is not None and not name.startswith(prefix.name):
+                    prefix = prefix.parent
+                cell = prefix or NOTHING
+            elif self._find is None:
                 return self._default
-            cell = self._find(name, self.host)
+            else:
+                cell = self._find(name)
             if len(known) >= SESSION_NAMES_MAX:
                 known.clear()
             if len(name) <= KEPT_NAME_CHARACTERS_MAX:
@@ -149,28 +157,28 @@ class AuthorizerSession:
         view = self._views.get(resource_type)
         if view is None:
             view = self._views[resource_type] = self._view(resource_type)
-        self._known, self._find = view
+        self._known, self._find, (self._names, self._prefixes) = view
         self._type = resource_type
 
     def _view(self, resource_type: ResourceType) -> View:
         own, every = self._nodes(resource_type)
-        covers = self._authorizer.index.covers
         if not self._is_super_user and self._authorizer.allow_everyone_if_no_acl_found:
-
-            def find(name: str, host: str) -> Cell:
-                cell = find_in_both(own, every, name, host)
-                return EVERYTHING if cell is NOTHING and not covers(resource_type, name) else cell
-
-            return {}, find
-        if own is not None and every is not None:
-            return {}, partial(find_in_both, own, every)
+            find = find_in_both(own, every, self.host)
+            return (
+                {},
+                find_or_everything(find, self._authorizer.index, resource_type, EVERYTHING),
+                NO_PREFIXES,
+            )
         only = own or every
         if only is None:
-            return {}, None
-        if only.has_only_literals:
-            # the index itself is as fast as a memory would be; it is only read
-            return cast("dict[str, Cell]", only.literals), None
-        return {}, only.find
+            return {}, None, NO_PREFIXES
+        if (own is None or every is None) and only.wildcard is None:
+            if not only.prefixes.by_name:
+                # the index itself is as fast as a memory would be; it is only read
+                return cast("dict[str, Cell]", only.literals), None, NO_PREFIXES
+            if not only.literals:
+                return {}, None, only.prefixes.linked()
+        return {}, find_in_both(own, every, self.host), NO_PREFIXES
 
     def _nodes(self, resource_type: ResourceType) -> tuple[Node | None, Node | None]:
         """Return what is said of the principal itself and what is said of everybody."""

@@ -44,6 +44,7 @@ import org.apache.kafka.server.authorizer.internals.CidrUtils;
  *          principal...: keep for each principal, numbers rising           no reply
  * load     rounds warmUpMillis                                             count, nanoseconds per round
  * change   rounds warmUpMillis                       count, nanoseconds to add and to remove, per round
+ * singly   decisions warmUpMillis                count, nanoseconds of each addition, then of each removal
  * heap                                               bytes in use after garbage collection
  * </pre>
  *
@@ -137,6 +138,8 @@ public final class Oracle {
                 return timing.load(subject, Integer.parseInt(fields[1]), Long.parseLong(fields[2]));
             case "change":
                 return timing.change(subject, Integer.parseInt(fields[1]), Long.parseLong(fields[2]));
+            case "singly":
+                return timing.changeSingly(subject, Integer.parseInt(fields[1]), Long.parseLong(fields[2]));
             case "heap":
                 return Timing.heap();
             case "time":

@@ -78,6 +78,37 @@ final class Timing {
         return nanos.toString();
     }
 
+    /**
+     * Adds the kept ACLs and removes them again, each after so many decisions on the kept questions, as a
+     * node does; returns nanoseconds of the wall, first of each addition and then of each removal.
+     */
+    String changeSingly(Subject subject, int decisions, long warmUpMillis) {
+        Map<Uuid, StandardAcl> changes = acls;
+        if (!fresh.isEmpty()) questions = build();
+        Subject.listen(false);
+        change(subject, 0, warmUpMillis);
+        StringBuilder nanos = new StringBuilder(Integer.toString(changes.size()));
+        int[] next = {0};
+        changes.forEach((id, acl) -> {
+            next[0] = decide(subject, next[0], decisions);
+            nanos.append(timed(System::nanoTime, 1, -1, () -> subject.authorizer.addAcl(id, acl)));
+        });
+        changes.keySet().forEach(id -> {
+            next[0] = decide(subject, next[0], decisions);
+            nanos.append(timed(System::nanoTime, 1, -1, () -> subject.authorizer.removeAcl(id)));
+        });
+        Subject.listen(true);
+        return nanos.toString();
+    }
+
+    private int decide(Subject subject, int first, int decisions) {
+        for (int i = 0; i < decisions; i++) {
+            Question question = questions[(first + i) % questions.length];
+            subject.authorizer.authorize(question.context, question.actions);
+        }
+        return (first + decisions) % questions.length;
+    }
+
     /** Returns the bytes of heap in use after collections. */
     static String heap() {
         for (int left = COLLECTIONS; left > 0; left--) System.gc();

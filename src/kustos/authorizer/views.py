@@ -1,0 +1,103 @@
+"""What one client host sees of the index: cells found by name, hosts already looked up.
+
+A view is made by a session for one version of the index and goes with it, so what does not depend on the
+name is settled once, when the view is made: above all what `*` says to the host.
+"""
+
+from bisect import bisect_right
+from collections.abc import Callable
+
+from kustos.acl import WILDCARD, ResourceType
+from kustos.authorizer.cells import HOSTED, NOTHING, Cell
+from kustos.authorizer.index import AclIndex, Node
+from kustos.authorizer.joints import Joint, Pair
+from kustos.authorizer.prefixes import LiteralCell, PrefixCell
+
+Find = Callable[[str], Cell]
+"""Returns a cell of all that is said of a name to one host, with no mask where it is nothing."""
+
+
+class NodeView:
+    """A node as one client host sees it."""
+
+    __slots__ = ("_cells", "_host", "_literals", "_names", "_stamp", "_wildcard")
+
+    def __init__(self, node: Node, host: str) -> None:
+        self._host = host
+        self._literals = node.literals
+        self._names, self._cells = node.prefixes.linked()
+        self._stamp = node.prefixes.stamp
+        wildcard = NOTHING if node.wildcard is None else node.wildcard.at(host)
+        self._wildcard = None if wildcard is NOTHING else wildcard
+
+    def find(self, name: str) -> Cell:
+        """Return a cell of all that is said of a name to the host, `NOTHING` if it is nothing."""
+        literal = self._literals.get(name)
+        if literal is not None and literal.stamp == self._stamp:
+            prefix = literal.prefix
+        else:
+            prefix = self._longest(name, literal)
+        host = self._host
+        if self._wildcard is not None:
+            return self._find_with_wildcard(name, literal, prefix, self._wildcard)
+        if literal is None or prefix is None:
+            only = literal or prefix or NOTHING
+            return only.at(host) if only.mask & HOSTED else only
+        longest = prefix.at(host) if prefix.mask & HOSTED else prefix
+        exact = literal.at(host) if literal.mask & HOSTED else literal
+        return exact if longest is NOTHING else Joint((exact, longest), exact.mask | longest.mask)
+
+    def _longest(self, name: str, literal: LiteralCell | None) -> PrefixCell | None:
+        prefix: PrefixCell | None = None
+        if self._names:
+            prefix = self._cells[bisect_right(self._names, name)]
+            while prefix is not None and not name.startswith(prefix.name):
+                prefix = prefix.parent
+        if literal is not None:
+            literal.prefix = prefix
+            literal.stamp = self._stamp
+        return prefix
+
+    def _find_with_wildcard(
+        self, name: str, literal: Cell | None, prefix: Cell | None, wildcard: Cell
+    ) -> Cell:
+        said: list[Cell | None] = [literal, prefix, wildcard]
+        if name[:1] == WILDCARD:
+            # Kafka's scan for `*` skips literals that are a true prefix of the name
+            said = [wildcard if name == WILDCARD else literal, prefix]
+        views = [view for cell in said if cell is not None and (view := cell.at(self._host)) is not NOTHING]
+        mask = 0
+        for view in views:
+            mask |= view.mask
+        return Joint(views, mask) if views else NOTHING
+
+
+def find_in_both(own: Node | None, every: Node | None, host: str) -> Find | None:
+    """Return how cells are found of what is said to a principal on a host and to everybody there.
+
+    None where nothing is said of any name.
+    """
+    finds = [NodeView(node, host).find for node in (own, every) if node is not None]
+    if not finds:
+        return None
+    if len(finds) == 1:
+        return finds[0]
+    find_own, find_every = finds
+
+    def find(name: str) -> Cell:
+        mine, theirs = find_own(name), find_every(name)
+        if mine is NOTHING or theirs is NOTHING:
+            return theirs if mine is NOTHING else mine
+        return Pair(mine, theirs, name)
+
+    return find
+
+
+def find_or_everything(find: Find | None, index: AclIndex, kind: ResourceType, everything: Cell) -> Find:
+    """Return how cells are found where a name that no ACL, whosever, speaks of has another answer."""
+
+    def find_covered(name: str) -> Cell:
+        cell = NOTHING if find is None else find(name)
+        return everything if cell is NOTHING and not index.covers(kind, name) else cell
+
+    return find_covered
