@@ -1,5 +1,6 @@
 """`kustos migrate zookeeper` from a real ZooKeeper that Kafka 2.8.2's own classes wrote."""
 
+import asyncio
 import random
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,10 +8,17 @@ from pathlib import Path
 import pytest
 
 from kustos.cli.failures import ExitCode
+from kustos.cli.migrate import zookeeper_reading
+from kustos.client.admin import AdminClient, ClusterDescription
+from kustos.client.errors import AuthenticationFailedError
+from kustos.client.settings import ClientSettings
 from kustos.metadata.format import format_directory
 from kustos.metadata.loader import read_image
 from kustos.metadata.scram import ScramMechanism, credential_from_salted_password, salted_password
 from kustos.metadata.store import MetadataStore
+from testkit.kafka import KafkaNode
+from testkit.kustos import KustosNode, KustosSettings
+from tests.conformance.cli_support import login
 from tests.conformance.migration_support import (
     HOSTS,
     Migrate,
@@ -139,6 +147,55 @@ def test_users_come_with_the_keys_that_kafkas_tool_made(
         assert names[user] not in outcome.stdout
 
 
+def test_migrated_users_log_in_with_the_passwords_that_they_have(
+    zookeeper: ZooKeeperProbe, migrate: Migrate, kafka: KafkaNode, tmp_path: Path
+) -> None:
+    zookeeper.open("/logins")
+    node = KustosNode(tmp_path / "node", kafka.bootstrap, KustosSettings())
+    format_directory(node.metadata_directory)
+    for mechanism in ScramMechanism:
+        user = f"z,o=e {mechanism.value}"
+        zookeeper.add_scram(user, f"{mechanism.mechanism_name}=[password=pass-{mechanism.value}]")
+    zookeeper.create([binding("CLUSTER", "kafka-cluster", "LITERAL", "User:*", "*", "DESCRIBE", "ALLOW")])
+    arguments = ("zookeeper", zookeeper.connect("/logins"), "--metadata-dir", node.metadata_directory)
+    assert migrate(*arguments, "--apply").exit_code == ExitCode.OK
+    with node:
+        for mechanism in ScramMechanism:
+            user, password = f"z,o=e {mechanism.value}", f"pass-{mechanism.value}"
+            found = cluster_of(node, user, password, mechanism)
+            assert found.cluster_id == kafka.cluster_id
+            with pytest.raises(AuthenticationFailedError):
+                cluster_of(node, user, "wrong", mechanism)
+
+
+def cluster_of(node: KustosNode, user: str, password: str, mechanism: ScramMechanism) -> ClusterDescription:
+    properties = login(user, password, mechanism.mechanism_name)
+    settings = ClientSettings.from_properties(node.bootstrap, properties)
+
+    async def ask() -> ClusterDescription:
+        async with AdminClient(settings) as client:
+            return await client.describe_cluster()
+
+    return asyncio.run(ask())
+
+
+def test_trees_without_bounds_are_not_read(
+    zookeeper: ZooKeeperProbe, migrate: Migrate, directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    zookeeper.open("/large")
+    arguments = ("zookeeper", zookeeper.connect("/large"), "--metadata-dir", directory)
+    assert migrate(*arguments).exit_code == ExitCode.OK
+    for limit, value in (("NODES_MAX", 5), ("TREE_BYTES_MAX", 5)):
+        with monkeypatch.context() as patched:
+            patched.setattr(zookeeper_reading, limit, value)
+            outcome = migrate(*arguments)
+            assert (outcome.exit_code, outcome.error_code) == (ExitCode.FAILED, "TOO_LARGE")
+    zookeeper.node("/config/users" + "/a" * 17, "")
+    outcome = migrate(*arguments)
+    assert (outcome.exit_code, outcome.error_code) == (ExitCode.FAILED, "TOO_LARGE")
+    assert migrate(*arguments, "--acls-only").exit_code == ExitCode.OK
+
+
 def test_what_is_refused_stops_everything_unless_it_may_be_left_out(
     zookeeper: ZooKeeperProbe, migrate: Migrate, directory: Path
 ) -> None:
@@ -184,7 +241,7 @@ def test_a_log_in_is_needed_where_zookeeper_asks_for_one(
     secret = '{"version":1,"config":{"consumer_byte_rate":"1"}}'
     # of `reader:reader-secret`, as ZooKeeper's DigestAuthenticationProvider makes it
     digest = "reader:r3momIr/NzOJDioepMt66iA7KrM="
-    for scheme, reader, login in (
+    for scheme, reader, text in (
         ("sasl", SASL_USER, sasl % SASL_PASSWORD),
         ("digest", digest, "kustos.zookeeper.digest=reader:reader-secret\n"),
     ):
@@ -196,7 +253,7 @@ def test_a_log_in_is_needed_where_zookeeper_asks_for_one(
         refused = migrate(*arguments)
         assert (refused.exit_code, refused.error_code) == (ExitCode.NOT_AUTHORIZED, "NO_AUTH")
         assert migrate(*arguments, "--acls-only").exit_code == ExitCode.OK
-        config.write_text(login)
+        config.write_text(text)
         assert migrate(*arguments, "--zookeeper-config", config).plan["left"] != []
     config.write_text(sasl % "wrong-secret")
     wrong = migrate(*arguments, "--zookeeper-config", config)

@@ -58,6 +58,7 @@ DOCUMENTS: Final[dict[str, str]] = {
     "diff": "same changes cut acls",
     "lint": "source acls counts findings",
     "verify": "holds statements",
+    "migrate kafka": "source target applied complete acls users tokens refused left",
     "migrate zookeeper": "source target applied complete acls users tokens refused left",
     "minimize": "given left removed added target",
 }

@@ -23,6 +23,7 @@ from kustos.client.errors import (
 )
 from kustos.client.sasl import connect
 from kustos.client.settings import ClientSettings
+from kustos.metadata.records import DelegationTokenRecord
 from kustos.metadata.scram import ScramMechanism, salted_password
 from kustos.runtime import Entropy, SystemEntropy, random_text
 from kustos.wire import Message, MessageCodec
@@ -168,6 +169,14 @@ class AdminClient:
         ]
         return sorted(found, key=lambda user: user.name)
 
+    async def describe_delegation_tokens(self) -> list[DelegationTokenRecord]:
+        """Return the tokens that we may see, without their HMACs; refused over PLAINTEXT."""
+        answer = await self._ask(
+            ApiKey.DESCRIBE_DELEGATION_TOKEN, lambda codec: codec.new(owners=None), floor=3
+        )
+        raise_for(answer.error_code)
+        return [_token(described) for described in answer.tokens]
+
     async def alter_user_scram_credentials(
         self, upsertions: Sequence[ScramUpsertion] = (), deletions: Sequence[ScramDeletion] = ()
     ) -> dict[str, KafkaError | None]:
@@ -235,6 +244,18 @@ class AdminClient:
             except CannotConnectError as failure:
                 failures.append(failure)
         raise CannotConnectError("; ".join(map(str, failures))) from failures[-1]
+
+
+def _token(described: Message) -> DelegationTokenRecord:
+    return DelegationTokenRecord(
+        owner=f"{described.principal_type}:{described.principal_name}",
+        requester=f"{described.token_requester_principal_type}:{described.token_requester_principal_name}",
+        renewers=tuple(f"{each.principal_type}:{each.principal_name}" for each in described.renewers),
+        issue_timestamp_ms=described.issue_timestamp,
+        max_timestamp_ms=described.max_timestamp,
+        expiration_timestamp_ms=described.expiry_timestamp,
+        token_id=described.token_id,
+    )
 
 
 def _batches(items: Sequence[_Item]) -> list[Sequence[_Item]]:

@@ -3,7 +3,8 @@
 import typer
 
 from kustos.cli.commands import register
-from kustos.cli.migrate import zookeeper
+from kustos.cli.migrate import kafka, zookeeper
 
-app = typer.Typer(help="Take over ACLs and users: from ZooKeeper.", no_args_is_help=True)
+app = typer.Typer(help="Take over ACLs and users: from Kafka, from ZooKeeper.", no_args_is_help=True)
 register(app, "zookeeper", zookeeper.zookeeper, zookeeper.EXAMPLES)
+register(app, "kafka", kafka.kafka, kafka.EXAMPLES)

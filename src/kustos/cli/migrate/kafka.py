@@ -1,0 +1,97 @@
+"""`kustos migrate kafka`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kustos.cli.migrate.options import AclsOnly, Apply, ReplaceUsers, SkipRefused, TargetDirectory
+from kustos.cli.options import CommandConfig, OptionalBootstrapServer, Output
+from kustos.cli.output import OutputFormat
+
+if TYPE_CHECKING:
+    from kustos.cli.migrate.source import Source
+
+EXAMPLES = """
+kustos migrate kafka old:9092 --source-config old.properties \\
+    --snapshot 00000000000000012345-0000000007.checkpoint \\
+    --metadata-dir /var/lib/kustos/metadata
+kustos migrate kafka old:9092 --source-config old.properties --apply \\
+    --bootstrap-server new:9092 --command-config new.properties
+kustos migrate kafka --snapshot /var/lib/kafka/metadata --apply \\
+    --metadata-dir /var/lib/kustos/metadata
+"""
+
+SourceServers = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[HOST:PORT]",
+        help="The cluster to take over from; may be left out with --snapshot.",
+        show_default=False,
+    ),
+]
+SourceConfig = Annotated[
+    Path | None,
+    typer.Option(
+        "--source-config",
+        metavar="FILE",
+        help="Client properties for that cluster, as --command-config has them for the target.",
+    ),
+]
+Snapshot = Annotated[
+    Path | None,
+    typer.Option(
+        "--snapshot",
+        metavar="FILE",
+        help="Its own metadata: a .checkpoint or the directory. Only there are the keys of users.",
+    ),
+]
+
+
+def kafka(
+    source: SourceServers = None,
+    source_config: SourceConfig = None,
+    snapshot: Snapshot = None,
+    metadata_dir: TargetDirectory = None,
+    bootstrap_server: OptionalBootstrapServer = None,
+    command_config: CommandConfig = None,
+    apply: Apply = False,
+    skip_refused: SkipRefused = False,
+    replace_users: ReplaceUsers = False,
+    acls_only: AclsOnly = False,
+    output: Output = OutputFormat.TABLE,
+) -> int:
+    """Take over the ACLs, users and tokens of a Kafka.
+
+    Shows a plan; --apply carries it out. Nothing is changed at the source, nothing is removed from
+    the target, and a second run finds nothing to do.
+
+    Exit code 5 says that something was found that is not taken over: refused by name, or a user who
+    needs a new password, since no API tells the keys.
+    """
+    from kustos.cli.migrate.migration import Migration
+    from kustos.cli.migrate.targets import TargetOptions
+
+    migration = Migration(
+        target=TargetOptions(metadata_dir, bootstrap_server, command_config, with_users=not acls_only),
+        apply=apply,
+        skip_refused=skip_refused,
+        replace_users=replace_users,
+    )
+    return migration.run(_source(source, source_config, snapshot, acls_only=acls_only), output)
+
+
+def _source(servers: str | None, config: Path | None, snapshot: Path | None, *, acls_only: bool) -> "Source":
+    from kustos.cli.failures import usage_error
+    from kustos.cli.migrate.kafka_source import ask, read_snapshot, source_of, source_of_snapshot
+    from kustos.cli.session import ask_cluster
+
+    image = read_snapshot(snapshot) if snapshot is not None else None
+    if servers is None:
+        if image is None:
+            raise usage_error("say where from: the cluster as `host:port`, its `--snapshot`, or both")
+        return source_of_snapshot(str(snapshot), image, acls_only=acls_only)
+    told = ask_cluster(
+        servers, config, lambda admin: ask(admin, acls_only=acls_only), "reading ACLs and users"
+    )
+    return source_of(f"the cluster at {servers}", told, image if not acls_only else None)

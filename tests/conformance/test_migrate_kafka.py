@@ -1,0 +1,265 @@
+"""`kustos migrate kafka` from a real cluster into a directory that a node then serves, and into live ones."""
+
+import asyncio
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaException, TopicCollection
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+
+from kustos.acl import AclBinding
+from kustos.cli.failures import ExitCode
+from kustos.cli.run import run
+from kustos.client.admin import AdminClient as OwnAdminClient
+from kustos.client.settings import ClientSettings
+from kustos.metadata.format import ScramUser, format_directory
+from kustos.metadata.loader import read_image
+from kustos.metadata.scram import ScramMechanism, scram_credential
+from kustos.metadata.tokens import TokenSecret
+from kustos.wire import request_codec
+from kustos.wire.api_keys import ApiKey
+from testkit.kafka import SASL_PLAINTEXT, STANDARD_AUTHORIZER, KafkaNode, NodeSettings
+from testkit.kafka.tools import write_properties
+from testkit.kustos import KustosNode, KustosSettings
+from testkit.waiting import wait_until
+from tests.conformance.cli_support import login
+from tests.conformance.equality.sides import Side
+from tests.conformance.equality.stories import message_of
+from tests.conformance.migration_support import NAMES, OPERATIONS, Migrate, binding, random_binding
+
+SEED = 430
+USERS = {"admin": "admin-secret", "alice": "alice-secret", "bob": "bob-secret"}
+KEY = "a secret of some length"
+TOPICS = [name for name in NAMES if name.isascii() and name != "!"]
+WAIT_S = 30.0
+MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-512")
+
+
+@pytest.fixture(scope="module")
+def made() -> list[AclBinding]:
+    chance = random.Random(SEED)
+    hosts = ("*", "*", "*", "127.0.0.1", "10.0.0.1")
+    found = {random_binding(chance, hosts) for _ in range(80)}
+    found |= {
+        binding("TOPIC", chance.choice(TOPICS), "LITERAL", user, chance.choice(hosts), operation, "ALLOW")
+        for user in ("User:alice", "User:bob")
+        for operation in OPERATIONS
+        if chance.random() < 0.7
+    }
+    return sorted(found, key=str)
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory, made: list[AclBinding]) -> Iterator[KafkaNode]:
+    settings = NodeSettings(
+        listeners=(SASL_PLAINTEXT,),
+        users=USERS,
+        authorizer=STANDARD_AUTHORIZER,
+        super_users=("User:admin",),
+        properties={"delegation.token.secret.key": KEY},
+    )
+    with KafkaNode(tmp_path_factory.mktemp("kafka"), settings) as node:
+        client = admin(node.bootstrap)
+        for future in client.create_topics([NewTopic(name, 1, 1) for name in TOPICS]).values():
+            future.result(WAIT_S)
+        assert asyncio.run(created(node.bootstrap, made)) == [None] * len(made)
+        yield node
+
+
+@pytest.fixture
+def migrate(capsys: pytest.CaptureFixture[str]) -> Migrate:
+    return Migrate(capsys)
+
+
+@pytest.fixture(scope="module")
+def config(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("config") / "admin.properties"
+    write_properties(file, login("admin", USERS["admin"]))
+    return file
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    format_directory(tmp_path / "node" / "metadata")
+    return tmp_path / "node" / "metadata"
+
+
+def admin(bootstrap: str, user: str = "admin", mechanism: str = "SCRAM-SHA-256") -> AdminClient:
+    return AdminClient(
+        {
+            "bootstrap.servers": bootstrap,
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": mechanism,
+            "sasl.username": user,
+            "sasl.password": USERS[user],
+        }
+    )
+
+
+async def created(bootstrap: str, bindings: list[AclBinding]) -> list[Any]:
+    settings = ClientSettings.from_properties(bootstrap, login("admin", USERS["admin"]))
+    async with OwnAdminClient(settings) as client:
+        return list(await client.create_acls(bindings))
+
+
+async def acls(bootstrap: str) -> set[AclBinding]:
+    settings = ClientSettings.from_properties(bootstrap, login("admin", USERS["admin"]))
+    async with OwnAdminClient(settings) as client:
+        return set(await client.describe_acls())
+
+
+async def tokens(bootstrap: str) -> set[str]:
+    settings = ClientSettings.from_properties(bootstrap, login("admin", USERS["admin"]))
+    async with OwnAdminClient(settings) as client:
+        return {token.token_id for token in await client.describe_delegation_tokens()}
+
+
+def allowed(bootstrap: str, user: str, mechanism: str) -> dict[str, set[str] | None]:
+    """Topic -> all that the user may do there, as decided by whoever answers; None: not even see it."""
+    client = admin(bootstrap, user, mechanism)
+    asked = client.describe_topics(TopicCollection(TOPICS), include_authorized_operations=True)
+    found: dict[str, set[str] | None] = {}
+    for name, future in asked.items():
+        try:
+            found[name] = {operation.name for operation in future.result(WAIT_S).authorized_operations}
+        except KafkaException as error:
+            if error.args[0].name() != "TOPIC_AUTHORIZATION_FAILED":
+                raise
+            found[name] = None
+    return found
+
+
+def guard(directory: Path, upstream: KafkaNode) -> KustosNode:
+    module = "org.apache.kafka.common.security.scram.ScramLoginModule"
+    properties = {
+        "kustos.upstream.security.protocol": "SASL_PLAINTEXT",
+        "kustos.upstream.sasl.mechanism": "SCRAM-SHA-256",
+        "kustos.upstream.sasl.jaas.config": f'{module} required username="admin" '
+        f'password="{USERS["admin"]}";',
+        "delegation.token.secret.key": KEY,
+    }
+    return KustosNode(directory, upstream.bootstrap, KustosSettings(properties=properties))
+
+
+def test_without_a_snapshot_users_need_new_passwords_and_acls_come(
+    broker: KafkaNode, migrate: Migrate, config: Path, directory: Path, made: list[AclBinding]
+) -> None:
+    arguments = ("kafka", broker.bootstrap, "--source-config", config, "--metadata-dir", directory)
+    dry = migrate(*arguments)
+    needed = {(each["user"], each["mechanism"]) for each in dry.plan["users"]["need_password"]}
+    assert needed == {(user, mechanism) for user in USERS for mechanism in MECHANISMS}
+    assert (dry.exit_code, read_image(directory).acls) == (ExitCode.NO, {})
+    assert migrate(*arguments, "--apply").exit_code == ExitCode.NO
+    image = read_image(directory)
+    assert set(image.acls.values()) == set(made)
+    assert image.scram_credentials == {}
+    again = migrate(*arguments, "--acls-only")
+    assert (again.exit_code, again.plan["acls"]["make"], again.plan["users"]["need_password"]) == (0, [], [])
+
+
+def test_with_a_snapshot_everything_comes_and_a_node_then_decides_as_the_broker_does(
+    broker: KafkaNode, migrate: Migrate, config: Path, directory: Path, made: list[AclBinding]
+) -> None:
+    token = token_of_alice(broker)
+    snapshot = broker.log_dir
+    wait_until(
+        lambda: (
+            token in read_image(snapshot).delegation_tokens and token in asyncio.run(tokens(broker.bootstrap))
+        ),
+        timeout_s=WAIT_S,
+        what="the token is kept, and the broker knows it",
+    )
+    arguments = ("kafka", broker.bootstrap, "--source-config", config, "--snapshot", snapshot)
+    target = ("--metadata-dir", directory, "--apply")
+    done = migrate(*arguments, *target)
+    assert (done.exit_code, done.plan["complete"], done.stderr) == (ExitCode.OK, True, "")
+    assert done.plan["tokens"]["make"] == [token]
+    again = migrate(*arguments, *target)
+    assert (again.exit_code, again.plan["acls"]["make"], again.plan["users"]["make"]) == (0, [], [])
+    assert again.plan["tokens"] == {"present": 1, "make": []}
+    with guard(directory.parent, broker) as node:
+        answers: set[str] = set()
+        for user in ("alice", "bob"):
+            for mechanism in MECHANISMS:
+                theirs = allowed(broker.bootstrap, user, mechanism)
+                assert allowed(node.bootstrap, user, mechanism) == theirs
+                answers |= set(map(str, theirs.values()))
+        assert len(answers) > 4, "few answers say little"
+        assert asyncio.run(cluster_id(node.bootstrap, token_login(token)))
+        assert asyncio.run(acls(node.bootstrap)) == set(made)
+
+
+def token_of_alice(broker: KafkaNode) -> str:
+    fields: dict[str, Any] = {
+        "owner_principal_type": None,
+        "owner_principal_name": None,
+        "renewers": [],
+        "max_lifetime": -1,
+    }
+    codec = request_codec(ApiKey.CREATE_DELEGATION_TOKEN, 3)
+    with Side("Kafka", broker.bootstrap, USERS) as side:
+        message = message_of(codec.root, fields, lambda value: value)
+        answer = side.ask("alice", ApiKey.CREATE_DELEGATION_TOKEN, codec, message)
+    assert answer is not None
+    token_id: str = answer.token_id
+    return token_id
+
+
+def token_login(token_id: str) -> dict[str, str]:
+    password = TokenSecret(KEY.encode()).password(token_id)
+    properties = login(token_id, password)
+    jaas = properties["sasl.jaas.config"].replace(";", ' tokenauth="true";')
+    return properties | {"sasl.jaas.config": jaas}
+
+
+async def cluster_id(bootstrap: str, properties: dict[str, str]) -> str | None:
+    async with OwnAdminClient(ClientSettings.from_properties(bootstrap, properties)) as client:
+        return (await client.describe_cluster()).cluster_id
+
+
+def test_acls_go_into_live_clusters_and_users_there_need_new_passwords(
+    broker: KafkaNode, migrate: Migrate, config: Path, directory: Path, tmp_path: Path
+) -> None:
+    assert (
+        migrate("kafka", "--snapshot", broker.log_dir, "--metadata-dir", directory, "--apply").exit_code == 0
+    )
+    other = tmp_path / "other"
+    carol = scram_credential(ScramMechanism.SCRAM_SHA_256, "carol-secret", b"salt", 4096)
+    fresh = [
+        binding("TOPIC", "fresh", "LITERAL", "User:carol", "*", "READ", "ALLOW"),
+        binding("TOPIC", "fre", "PREFIXED", "User:carol", "*", "WRITE", "DENY"),
+    ]
+    user = ScramUser("carol", ScramMechanism.SCRAM_SHA_256, carol)
+    format_directory(other, acls=fresh, scram_users=[user])
+    password = tmp_path / "password"
+    password.write_text("another-secret")
+    with guard(directory.parent, broker) as node:
+        for bootstrap in (broker.bootstrap, node.bootstrap):
+            before = asyncio.run(acls(bootstrap))
+            live = ("--bootstrap-server", bootstrap, "--command-config", config)
+            done = migrate("kafka", "--snapshot", other, *live, "--apply")
+            assert (done.exit_code, done.stderr) == (ExitCode.NO, "")
+            [needed] = done.plan["users"]["need_password"]
+            assert (needed["user"], needed["mechanism"]) == ("carol", "SCRAM-SHA-256")
+            assert asyncio.run(acls(bootstrap)) == before | set(fresh)
+            assert run(["users", "add", "carol", *map(str, live), "--password-file", str(password)]) == 0
+            again = migrate("kafka", "--snapshot", other, *live, "--apply")
+            assert (again.exit_code, again.plan["complete"]) == (ExitCode.OK, True)
+            assert again.plan["acls"] == {"present": 2, "only_in_target": len(before), "make": []}
+
+
+def test_a_cluster_that_refuses_says_so(
+    broker: KafkaNode, migrate: Migrate, directory: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "bob.properties"
+    write_properties(file, login("bob", USERS["bob"]))
+    outcome = migrate("kafka", broker.bootstrap, "--source-config", file, "--metadata-dir", directory)
+    assert (outcome.exit_code, outcome.error_code) == (
+        ExitCode.NOT_AUTHORIZED,
+        "CLUSTER_AUTHORIZATION_FAILED",
+    )
+    nowhere = migrate("kafka", "--metadata-dir", directory)
+    assert (nowhere.exit_code, nowhere.error_code) == (ExitCode.USAGE, "USAGE")
