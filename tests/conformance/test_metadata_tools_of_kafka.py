@@ -212,3 +212,29 @@ def shown(capsys: pytest.CaptureFixture[str], snapshot: Path, *words: str) -> li
     capsys.readouterr()
     assert run(["metadata", "shell", "--snapshot", str(snapshot), *words]) == ExitCode.OK
     return capsys.readouterr().out.splitlines()
+
+
+def test_the_history_of_kafkas_log_is_what_was_done(
+    directory: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    capsys.readouterr()
+    assert run(["metadata", "history", str(directory), "-o", "json"]) == ExitCode.OK
+    document = json.loads(capsys.readouterr().out)
+    assert document["since"]["first"] is True
+    done = [(each["change"], each["resource_name"]) for each in document["changes"]]
+    expected = []
+    for number in range(30):
+        expected.append(("CREATED", f"näme-{number}"))
+        if number % 3 == 0:
+            expected.append(("DELETED", f"näme-{number}"))
+    assert done == expected
+    for at in (0, 1, 15, 39):
+        when = document["changes"][at]
+        same_ms = max(
+            n for n, each in enumerate(document["changes"]) if each["timestamp"] == when["timestamp"]
+        )
+        for moment, last in ((str(when["offset"]), at), (when["timestamp"], same_ms)):
+            there = sum(1 if change == "CREATED" else -1 for change, _ in expected[: last + 1])
+            arguments = ["acls", "list", "--metadata-dir", str(directory), "--at", moment, "-o", "json"]
+            assert run(arguments) == ExitCode.OK
+            assert len(json.loads(capsys.readouterr().out)["acls"]) == there

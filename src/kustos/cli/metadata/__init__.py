@@ -3,9 +3,10 @@
 import typer
 
 from kustos.cli.commands import register
-from kustos.cli.metadata import dump, shell, verify
+from kustos.cli.metadata import dump, history, shell, verify
 
 app = typer.Typer(help="Look into metadata logs, and back in time.", no_args_is_help=True)
 register(app, "dump", dump.dump, dump.EXAMPLES)
 register(app, "verify", verify.verify, verify.EXAMPLES)
 register(app, "shell", shell.shell, shell.EXAMPLES, context_settings={"allow_interspersed_args": False})
+register(app, "history", history.history, history.EXAMPLES)

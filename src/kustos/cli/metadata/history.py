@@ -1,0 +1,229 @@
+"""`kustos metadata history`."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from kustos.cli.acls.options import PatternTypeName
+from kustos.cli.options import (
+    Cluster,
+    DelegationToken,
+    Group,
+    Output,
+    Topic,
+    TransactionalId,
+    UserPrincipal,
+)
+from kustos.cli.output import OutputFormat
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from kustos.acl import AclBinding, AclBindingFilter
+    from kustos.metadata.inspection.requesters import AdminEvent, Requesters
+    from kustos.metadata.inspection.timeline import Timeline
+
+EXAMPLES = """
+kustos metadata history /var/lib/kustos/metadata --topic payments
+kustos metadata history /var/lib/kustos/metadata \\
+    --principal User:alice --audit /var/log/kustos/audit
+kustos metadata history /var/lib/kafka/metadata --topic payments -o json
+"""
+
+Directory = Annotated[Path, typer.Argument(metavar="DIR", help="The directory of a metadata log.")]
+Principal = Annotated[
+    list[str] | None,
+    typer.Option("--principal", metavar="TYPE:NAME", help="Only the ACLs of this principal."),
+]
+MatchOption = Annotated[
+    PatternTypeName,
+    typer.Option("--resource-pattern-type", help="How names are meant, as in `kustos acls list`."),
+]
+Audit = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--audit", metavar="PATH", help="JSON lines of kustos' audit, or their directory: who asked for it."
+    ),
+]
+
+
+def history(
+    directory: Directory,
+    topic: Topic = None,
+    group: Group = None,
+    cluster: Cluster = False,
+    transactional_id: TransactionalId = None,
+    delegation_token: DelegationToken = None,
+    user_principal: UserPrincipal = None,
+    resource_pattern_type: MatchOption = PatternTypeName.MATCH,
+    principal: Principal = None,
+    audit: Audit = None,
+    output: Output = OutputFormat.TABLE,
+) -> None:
+    """Tell when ACLs came and went, and who asked for it.
+
+    Shows every creation and deletion of a matching ACL that the log still holds, with offset and time,
+    after those that were there at its beginning. A name asks for all ACLs that govern it, wildcards and
+    prefixes too. With --audit the requests that may have made a change are named: allowed ones of its
+    kind, from the moments before it.
+    """
+    from kustos.acl import KafkaPrincipal, PatternType
+    from kustos.cli.acls.mapping import ResourceArguments, filters_to_list
+    from kustos.cli.progress import progress
+    from kustos.metadata.inspection.requesters import Requesters
+    from kustos.metadata.inspection.timeline import Timeline
+    from kustos.runtime import FileSystemStorage
+
+    resources = ResourceArguments(
+        topics=topic or (),
+        groups=group or (),
+        cluster=cluster,
+        transactional_ids=transactional_id or (),
+        delegation_tokens=delegation_token or (),
+        user_principals=user_principal or (),
+        pattern_type=PatternType.LITERAL if cluster else PatternType.from_text(resource_pattern_type.value),
+    )
+    principals = {str(KafkaPrincipal.parse(text.strip())) for text in principal or ()}
+    filters = filters_to_list(resources)
+    with progress(f"reading {directory}"):
+        requesters = Requesters(_audit_events(audit)) if audit else None
+        timeline = Timeline(directory, FileSystemStorage())
+        events = list(_events(timeline, filters, principals, requesters))
+    if output is OutputFormat.JSON:
+        _print_json(timeline, events)
+    else:
+        _print(timeline, events, with_audit=requesters is not None)
+
+
+def _events(
+    timeline: "Timeline",
+    filters: "list[AclBindingFilter]",
+    principals: set[str],
+    requesters: "Requesters | None",
+) -> Iterator[dict[str, Any]]:
+    from kustos.metadata.image import AclAdded, AclRemoved
+
+    def is_asked(binding: "AclBinding") -> bool:
+        named = not principals or binding.entry.principal in principals
+        return named and any(asked.matches(binding) for asked in filters)
+
+    oldest = timeline.oldest()
+    for acl_id, binding in oldest.image.acls.items():
+        if is_asked(binding):
+            yield _event("PRESENT", oldest.image.offset, oldest.time_ms, acl_id, binding, [])
+    for each in timeline.changes():
+        change = each.change
+        if not isinstance(change, AclAdded | AclRemoved):
+            continue
+        asked_by = requesters.of(each) if requesters is not None else []
+        if is_asked(change.binding):
+            name = "CREATED" if isinstance(change, AclAdded) else "DELETED"
+            yield _event(name, each.offset, each.time_ms, change.id, change.binding, asked_by)
+
+
+def _event(
+    change: str,
+    offset: int,
+    time_ms: int,
+    acl_id: "UUID",
+    binding: "AclBinding",
+    asked_by: "list[AdminEvent]",
+) -> dict[str, Any]:
+    from kustos.acl.forms import texts_of
+    from kustos.metadata.ids import uuid_text
+    from kustos.metadata.inspection.moments import moment_text
+
+    return {
+        "change": change,
+        "offset": offset,
+        "timestamp": moment_text(time_ms),
+        "id": uuid_text(acl_id),
+        **texts_of(binding),
+        "requesters": [
+            {
+                "principal": event.principal,
+                "host": event.host,
+                "client_id": event.client_id,
+                "timestamp": moment_text(event.time_ms),
+                "acl_offset": event.acl_offset,
+            }
+            for event in asked_by
+        ],
+    }
+
+
+def _print_json(timeline: "Timeline", events: list[dict[str, Any]]) -> None:
+    from kustos.cli.output import print_json
+    from kustos.metadata.inspection.moments import moment_text
+
+    beginning = timeline.beginnings[0]
+    print_json(
+        {
+            "since": {
+                "offset": beginning.offset - 1,
+                "timestamp": moment_text(beginning.time_ms),
+                "first": beginning.is_first,
+            },
+            "changes": events,
+        }
+    )
+
+
+_WORDS: Final = {"PRESENT": "there", "CREATED": "created", "DELETED": "deleted"}
+
+
+def _print(timeline: "Timeline", events: list[dict[str, Any]], *, with_audit: bool) -> None:
+    from kustos.cli.output import print_paragraph
+    from kustos.metadata.inspection.moments import moment_text
+
+    beginning = timeline.beginnings[0]
+    since = moment_text(beginning.time_ms)
+    if beginning.is_first:
+        print_paragraph(f"the log is whole since its beginning at {since}")
+    else:
+        print_paragraph(
+            f"the log reaches back to offset {beginning.offset - 1}, {since}; when that which was there "
+            "then was created is in no file any more"
+        )
+    if not events:
+        print_paragraph("no matching ACL was there since")
+    for event in events:
+        prefix = " (prefix)" if event["pattern_type"] == "PREFIXED" else ""
+        print_paragraph(
+            f"{_WORDS[event['change']]} {event['permission_type']} {event['operation']} to "
+            f"{event['principal']} from {event['host']} on {event['resource_type']} "
+            f"{event['resource_name']}{prefix}",
+            first=f"{event['timestamp']}  offset {event['offset']}  ",
+            indent="    ",
+        )
+        if with_audit and event["change"] != "PRESENT":
+            print_paragraph(_asked_by(event["requesters"]), first="    ", indent="      ")
+
+
+def _asked_by(requesters: list[dict[str, Any]]) -> str:
+    if not requesters:
+        return "asked by nobody whom the audit files name"
+    names = list(dict.fromkeys(f"{each['principal']} from {each['host']}" for each in requesters))
+    return ("asked by " if len(names) == 1 else "asked by one of ") + ", ".join(names)
+
+
+def _audit_events(paths: list[Path]) -> "Iterator[AdminEvent]":
+    from kustos.cli.failures import usage_error
+    from kustos.metadata.inspection.requesters import AuditTrailError, admin_events
+
+    for path in paths:
+        files = sorted(path.glob("*audit-*.jsonl")) if path.is_dir() else [path]
+        if not files:
+            raise usage_error(f"`{path}` holds no audit files (`audit-*.jsonl`)")
+        for file in files:
+            try:
+                with file.open(encoding="utf-8", errors="replace") as lines:
+                    yield from admin_events(lines)
+            except OSError as error:
+                raise usage_error(
+                    f"cannot read `{file}`: {(error.strerror or str(error)).lower()}"
+                ) from error
+            except AuditTrailError as error:
+                raise usage_error(f"`{file}`: {error}") from error

@@ -1,0 +1,215 @@
+"""`kustos metadata history`: when ACLs came and went, and who may have asked."""
+
+import json
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from kustos.acl import AclOperation, KafkaPrincipal, ResourceType
+from kustos.authorizer import (
+    Action,
+    AuthorizableRequestContext,
+    AuthorizationResult,
+    Decision,
+    Rule,
+    RuleKind,
+)
+from kustos.cli.failures import ExitCode
+from kustos.cli.run import run
+from kustos.gateway.audit_entries import AuditEntry, AuditEvents
+from kustos.metadata.inspection.requesters import AdminEvent, AuditTrailError, admin_events
+from kustos.metadata.records import AccessControlEntryRecord
+from kustos.protocol.exchange import Decided
+from kustos.wire.api_keys import ApiKey
+from tests.unit.metadata.inspection_support import (
+    BATCHES,
+    T0_MS,
+    acl,
+    directory_with,
+    log_bytes,
+    snapshot_bytes,
+)
+
+
+def event(api: str, principal: str, time_ms: int, acl_offset: int, decision: str = "ALLOWED") -> str:
+    return json.dumps(
+        {
+            "schema_version": 1,
+            "time_ms": time_ms,
+            "principal_type": "User",
+            "principal_name": principal,
+            "host": "10.0.0.9",
+            "api_name": api,
+            "client_id": None,
+            "decision": decision,
+            "acl_offset": acl_offset,
+        }
+    )
+
+
+def told(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
+    capsys.readouterr()
+    assert run(["metadata", "history", *arguments, "-o", "json"]) == ExitCode.OK
+    return json.loads(capsys.readouterr().out)
+
+
+def changes(document: Any) -> list[tuple[str, int, str]]:
+    return [(each["change"], each["offset"], each["resource_name"]) for each in document["changes"]]
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    return directory_with(tmp_path, log_0=log_bytes())
+
+
+def test_every_creation_and_deletion_is_told_in_order(
+    directory: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    document = told(capsys, str(directory))
+    assert document["since"] == {"offset": -1, "timestamp": "2023-11-14T22:13:20.000Z", "first": True}
+    assert changes(document) == [
+        ("CREATED", 3, "t1"),
+        ("CREATED", 4, "t2"),
+        ("CREATED", 5, "t3"),
+        ("DELETED", 7, "t2"),
+        ("CREATED", 10, "t4"),
+    ]
+    assert document["changes"][3] == {
+        "change": "DELETED",
+        "offset": 7,
+        "timestamp": "2023-11-14T22:13:23.000Z",
+        "id": "AAAAAAAAAAAAAAAAAAAAAg",
+        "resource_type": "TOPIC",
+        "resource_name": "t2",
+        "pattern_type": "LITERAL",
+        "principal": "User:alice",
+        "host": "*",
+        "operation": "READ",
+        "permission_type": "ALLOW",
+        "requesters": [],
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "names"),
+    [
+        (["--topic", "t2"], ["t2", "t2"]),
+        (["--principal", "User:bob"], ["t4"]),
+        (["--topic", "t2", "--topic", "t4", "--principal", "User:bob"], ["t4"]),
+        (["--group", "t2"], []),
+        (["--topic", "t", "--resource-pattern-type", "literal"], []),
+        (["--cluster"], []),
+    ],
+)
+def test_only_matching_acls_are_told(
+    arguments: list[str], names: list[str], directory: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    document = told(capsys, str(directory), *arguments)
+    assert [each["resource_name"] for each in document["changes"]] == names
+
+
+def test_a_name_asks_for_all_that_governs_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    wide = AccessControlEntryRecord(UUID(int=70), 2, "*", 3, "User:w", "*", 3, 3)
+    prefix = AccessControlEntryRecord(UUID(int=71), 2, "pay", 4, "User:p", "*", 3, 3)
+    directory = directory_with(tmp_path, log_0=log_bytes((*BATCHES, (wide, prefix))))
+    document = told(capsys, str(directory), "--topic", "payments")
+    assert [each["principal"] for each in document["changes"]] == ["User:w", "User:p"]
+
+
+def test_what_was_there_at_the_beginning_comes_first(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    snapshot = snapshot_bytes(acl(1), acl(2), last_contained_ms=T0_MS - 5000)
+    tail = log_bytes(((acl(5),),), base_offset=11, epoch=2)
+    directory = directory_with(tmp_path, log_11=tail, snapshot_11_1=snapshot)
+    document = told(capsys, str(directory))
+    assert document["since"] == {"offset": 10, "timestamp": "2023-11-14T22:13:15.000Z", "first": False}
+    assert changes(document) == [("PRESENT", 10, "t1"), ("PRESENT", 10, "t2"), ("CREATED", 12, "t5")]
+    assert run(["metadata", "history", str(directory), "--topic", "t1"]) == ExitCode.OK
+    said = " ".join(capsys.readouterr().out.split())
+    assert "reaches back to offset 10" in said
+    assert "there ALLOW READ to User:alice from * on TOPIC t1" in said
+
+
+def test_who_asked_is_found_in_the_audit_trail(
+    directory: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trail = tmp_path / "audit"
+    trail.mkdir()
+    lines = [
+        event("CreateAcls", "ann", T0_MS + 990, 0),  # t1, offsets 1 to 3
+        event("Fetch", "eve", T0_MS + 1990, 3),
+        event("CreateAcls", "eve", T0_MS + 1990, 3, "DENIED"),
+        event("DeleteAcls", "eve", T0_MS + 1990, 3),
+        event("CreateAcls", "ben", T0_MS + 1995, 3),  # t2 and t3, offsets 4 to 6
+        event("CreateAcls", "eve", T0_MS + 1996, 6),  # too late: the log had reached t3 already
+        event("DeleteAcls", "cid", T0_MS + 2999, 6),
+    ]
+    (trail / "audit-20231114T221320Z-000001.jsonl").write_text("\n".join(lines) + "\n")
+    (trail / "_audit-20231114T221320Z-000002.jsonl").write_text('{"api_name":"CreateAcls","dec')
+    document = told(capsys, str(directory), "--audit", str(trail))
+    asked = {each["offset"]: [who["principal"] for who in each["requesters"]] for each in document["changes"]}
+    assert asked[3] == ["User:ann"]
+    assert asked[4] == asked[5] == ["User:ben"], "ann's request has made t1 already"
+    assert asked[7] == ["User:cid", "User:eve"], "both may have: neither is ruled out"
+    assert asked[10] == ["User:eve"]
+    assert run(["metadata", "history", str(directory), "--topic", "t1", "--audit", str(trail)]) == ExitCode.OK
+    assert "asked by User:ann from 10.0.0.9\n" in capsys.readouterr().out
+    nobody = tmp_path / "other.jsonl"
+    nobody.write_text(event("CreateAcls", "ann", T0_MS - 60_000, 0) + "\n")
+    assert run(["metadata", "history", str(directory), "--audit", str(nobody)]) == ExitCode.OK
+    assert "asked by nobody whom the audit files name" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("api_key", "creates"), [(ApiKey.CREATE_ACLS, True), (ApiKey.DELETE_ACLS, False)])
+def test_an_audit_event_as_kustos_writes_it_is_read(api_key: ApiKey, creates: bool) -> None:
+    context = AuthorizableRequestContext(
+        KafkaPrincipal.parse("User:ann:b"), "10.0.0.9", request_type=api_key, client_id="tool"
+    )
+    decided = Decided(
+        Action(ResourceType.CLUSTER, "kafka-cluster", AclOperation.ALTER),
+        Decision(AuthorizationResult.ALLOWED, Rule(RuleKind.SUPER_USER)),
+        listing=False,
+        name="kafka-cluster",
+    )
+    entry = AuditEntry(7, T0_MS, context, (decided,), 41)
+    (line,) = AuditEvents(1, 99).json_lines(entry)
+    assert list(admin_events([line + "\n"])) == [
+        AdminEvent(T0_MS, 41, creates, "User:ann:b", "10.0.0.9", "tool")
+    ]
+
+
+@pytest.mark.parametrize(
+    "line", ['{"api_name":"CreateAcls"}\n', "CreateAcls\n", '["DeleteAcls"]\n', '{"api_name":"DeleteAcls",\n']
+)
+def test_a_line_that_is_no_event_is_refused(
+    line: str, directory: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(AuditTrailError, match="line 2"):
+        list(admin_events(["{}\n", line]))
+    (tmp_path / "a.jsonl").write_text(line)
+    arguments = ["metadata", "history", str(directory), "--audit", str(tmp_path / "a.jsonl")]
+    assert run(arguments) == ExitCode.USAGE
+    assert "line 1 is no audit event" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["nothing.jsonl", "."])
+def test_audit_files_that_are_not_there_are_told(
+    name: str, directory: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["metadata", "history", str(directory), "--audit", str(tmp_path / name)]) == ExitCode.USAGE
+    assert str(tmp_path / name).rstrip(".").rstrip("/") in capsys.readouterr().err
+
+
+def test_people_read_one_change_after_the_other(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["metadata", "history", str(directory), "--topic", "t2"]) == ExitCode.OK
+    said = " ".join(capsys.readouterr().out.split())
+    assert said == (
+        "the log is whole since its beginning at 2023-11-14T22:13:20.000Z "
+        "2023-11-14T22:13:22.000Z offset 4 created ALLOW READ to User:alice from * on TOPIC t2 "
+        "2023-11-14T22:13:23.000Z offset 7 deleted ALLOW READ to User:alice from * on TOPIC t2"
+    )
+    assert run(["metadata", "history", str(directory), "--topic", "x"]) == ExitCode.OK
+    assert "no matching ACL was there since" in capsys.readouterr().out
