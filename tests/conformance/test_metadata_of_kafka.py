@@ -43,6 +43,8 @@ SETTINGS = NodeSettings(
     properties={
         # a snapshot after a few records, and the log goes on after it
         "metadata.log.max.record.bytes.between.snapshots": "2000",
+        # and it is in several files
+        "internal.metadata.log.segment.bytes": "9000",
     },
 )
 
@@ -198,6 +200,7 @@ def test_every_batch_and_record_of_a_real_log_round_trips_byte_for_byte(
                 count += 1
     assert {2, 3, 11, 12, 18, 19} <= kinds, "topics, partitions, users, features, ACLs made and deleted"
     assert count > 150
+    assert len(list(partition.glob("*.log"))) > 1
     assert any(isinstance(decode_record(v), OpaqueRecord) for v in (b"\x01\x02\x00rest",))
 
 
