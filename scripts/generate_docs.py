@@ -17,6 +17,7 @@ from kustos.auth.sasl_table import SASL_SERVER_TRANSITIONS
 from kustos.authorizer import AuthorizerMetrics
 from kustos.authorizer.audit_fields import AUDIT_FIELDS, AUDIT_SCHEMA_VERSION
 from kustos.gateway.metrics import GatewayMetrics
+from kustos.gateway.metrics_quorum import QuorumFigures, WatchedQuorum
 from kustos.gateway.purgatory import ALTER_ACLS, DelayedFuturePurgatory
 from kustos.protocol.admin_table import ADMIN_ROWS
 from kustos.protocol.api_versions import LOCAL_APIS, common_versions
@@ -234,6 +235,7 @@ def metrics() -> str:
     gateway.watch(acl_count=lambda: 0, metadata_offset=lambda: 0, audit=NoAudit())  # type: ignore[arg-type]
     gateway.watch_authorizer(lambda: 0, AuthorizerMetrics())
     gateway.watch_purgatory(DelayedFuturePurgatory(ALTER_ACLS, 0))
+    gateway.registry.register(WatchedQuorum(lambda: QuorumFigures(None, True, 0, -1)))
     gateway.answered(ApiKey.METADATA, 0.0)
     families: list[Metric] = list(gateway.registry.collect())
     labels_of: dict[str, tuple[str, ...]] = {

@@ -17,6 +17,9 @@ START_TIMEOUT_S = 60.0
 
 CONTROLLER_HEAP = "256m"
 
+BROKER_ID = 5
+"""Within the ports that a kustos node keeps for brokers, and above those of the controllers."""
+
 OWN_LOGIN = f'username="{INTERNAL_USER}" password="{INTERNAL_PASSWORD}"'
 
 SCRAM_FOR_CONTROLLERS = {
@@ -67,7 +70,7 @@ class Quorum:
     ) -> None:
         settings = NodeSettings(
             authorizer=STANDARD_AUTHORIZER if authorizer else None,
-            super_users=("User:admin",),
+            super_users=("User:admin", "User:ANONYMOUS"),
             users=users or {},
             heap=CONTROLLER_HEAP,
             properties=dict(properties or {}),
@@ -82,7 +85,11 @@ class Quorum:
         )
         self.broker = (
             KafkaNode(
-                directory / "broker", settings, node_id=101, cluster_id=self.cluster_id, controller=False
+                directory / "broker",
+                settings,
+                node_id=BROKER_ID,
+                cluster_id=self.cluster_id,
+                controller=False,
             )
             if broker
             else None

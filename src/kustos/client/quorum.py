@@ -15,7 +15,7 @@ import structlog
 
 from kustos.client.addresses import NodeAddress
 from kustos.client.connection import KafkaConnection
-from kustos.client.errors import ClientError
+from kustos.client.errors import ClientError, error_name
 from kustos.client.sasl import connect
 from kustos.client.settings import ClientSettings
 from kustos.metadata.quorum import (
@@ -98,7 +98,6 @@ class QuorumFollower:
 
     async def run(self) -> None:
         """Follow for ever; raise `QuorumError`, or another `MetadataError`, where that cannot go on."""
-        machine = self._store.machine
         while True:
             try:
                 await self._turn()
@@ -112,9 +111,9 @@ class QuorumFollower:
                 LOG.warning("what an earlier run left is thrown away and fetched anew", reason=str(error))
                 self._store.begin_anew()
             machine = self._store.machine
-            if machine.last_error:
-                self._tell(f"a controller answered with error {machine.last_error}")
             if machine.setbacks > FREE_SETBACKS:
+                if machine.last_error:
+                    self._tell(f"a controller answered {error_name(machine.last_error)}")
                 await asyncio.sleep(self._wait_ms(machine.setbacks - FREE_SETBACKS) / 1000)
 
     async def _turn(self) -> None:

@@ -10,8 +10,9 @@ was committed by then.
 
 import asyncio
 import ipaddress
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import structlog
 from kio.schema.errors import ErrorCode
@@ -43,6 +44,9 @@ PRINCIPAL_VERSION: Final = (0).to_bytes(2, "big")
 
 FORWARDED_AT_ONCE: Final = 256
 """Changes under way; more wait their turn, so that a slow controller costs bounded memory."""
+
+LOOK_EVERY_S: Final = 0.2
+"""How often it is looked whether the controller that owes an answer still leads."""
 
 MOVED: Final = frozenset(
     {
@@ -128,11 +132,13 @@ class ControllerForwarder:
         follower: QuorumFollower,
         connection: QuorumConnection,
         timeout_ms: int,
+        is_in_force: Callable[[], bool] = lambda: True,
     ) -> None:
         self._store: Final = store
         self._follower: Final = follower
         self._connection: Final = connection
         self._timeout_ms: Final = timeout_ms
+        self._is_in_force: Final = is_in_force
         self._slots: Final = asyncio.Semaphore(FORWARDED_AT_ONCE)
         self._connecting: Final = asyncio.Lock()
 
@@ -166,7 +172,9 @@ class ControllerForwarder:
 
     async def _answer(self, envelope: Message, forwarded: Forwarded) -> Message:
         connection, address = await self._leader()
-        answer = await connection.send(ApiKey.ENVELOPE, 0, envelope)
+        answer = await self._unless_moved(
+            connection.send(ApiKey.ENVELOPE, 0, envelope, timeout_ms=self._timeout_ms), address
+        )
         if answer.error_code == ErrorCode.cluster_authorization_failed.value:
             raise ForwardingRefusedError(
                 f"the controller `{address}` does not let this node forward requests; it needs "
@@ -178,6 +186,20 @@ class ControllerForwarder:
             raise ForwardingRefusedError(f"`{address}` answered {error_name(answer.error_code)}")
         return answer_in(answer, forwarded)
 
+    async def _unless_moved(self, answering: Coroutine[Any, Any, Message], address: Address) -> Message:
+        """Return the answer; raise `ClientError` once another one leads: a frozen one never answers."""
+        task = asyncio.ensure_future(answering)
+        try:
+            while not task.done():
+                await asyncio.wait((task,), timeout=LOOK_EVERY_S)
+                if self._store.machine.leader not in {None, address}:
+                    break
+            if task.done():
+                return task.result()
+        finally:
+            task.cancel()
+        raise ClientError(f"`{address}` leads the quorum no more")
+
     async def _catch_up(self) -> None:
         """Return when all that is committed by now is applied here."""
         connection, address = await self._leader()
@@ -187,6 +209,9 @@ class ControllerForwarder:
         if told.error or told.high_watermark < 0:
             raise ClientError(f"`{address}` does not tell a high watermark")
         await self._follower.applied(told.high_watermark)
+        if not self._is_in_force():
+            # a large set of ACLs is on its way into the authorizer
+            raise ClientError("what was changed is not in force here yet")
 
     async def _leader(self) -> tuple[KafkaConnection, Address]:
         leader = self._store.machine.leader

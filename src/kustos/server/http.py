@@ -45,7 +45,7 @@ class HttpEndpoint:
         listener: NodeAddress,
         metrics: GatewayMetrics,
         readiness: Readiness,
-        details: Details = lambda: {},
+        details: Details = dict,
     ) -> None:
         self._listener: Final = listener
         self._metrics: Final = metrics

@@ -22,12 +22,14 @@ from kustos.gateway.cluster import UpstreamCluster
 from kustos.gateway.listener import Gateway, GatewayParts, ListenerPlan
 from kustos.gateway.local import MetadataApis
 from kustos.gateway.metrics import GatewayMetrics
+from kustos.gateway.metrics_quorum import WatchedQuorum
 from kustos.gateway.observer import GatewayObserver
 from kustos.gateway.purgatory import ALTER_ACLS, DelayedFuturePurgatory
 from kustos.gateway.snapshot_taker import SnapshotTaker
 from kustos.gateway.token_sweeper import TokenSweeper
 from kustos.gateway.writer import MetadataWriter
 from kustos.metadata.format import read_decoy_secret
+from kustos.metadata.image import MetadataImage
 from kustos.metadata.store import MetadataStore
 from kustos.protocol import ADMIN_TABLE, refusal_body
 from kustos.protocol.api_versions import api_versions_response, offered_versions
@@ -37,6 +39,7 @@ from kustos.server.authorization import StandardAuthorization, authorization_of
 from kustos.server.authorizer_life import close, server_info, start
 from kustos.server.http import HttpEndpoint
 from kustos.server.listener_settings import ListenerSettings
+from kustos.server.quorum_side import QuorumSide
 from kustos.server.sasl import PLAIN, mechanism_factories
 from kustos.server.settings import KustosSettings
 from kustos.server.tokens import token_lookup
@@ -50,17 +53,22 @@ LOG: Final = structlog.get_logger("kustos.server")
 class Node:
     """A running node. Made inside the event loop by `open`; `start` serves, `stop` ends in good order."""
 
-    def __init__(self, settings: KustosSettings, store: MetadataStore, audit: AuditLog) -> None:
+    def __init__(
+        self, settings: KustosSettings, writer: MetadataWriter, audit: AuditLog, quorum: QuorumSide | None
+    ) -> None:
         self.settings: Final = settings
-        self.store: Final = store
+        self.store: Final = writer.store
         self.audit: Final = audit
         self.metrics: Final = GatewayMetrics()
-        self.writer: Final = MetadataWriter(self.store)
+        self.writer: Final = writer
+        self.quorum: Final = quorum
         rules = settings.token_rules
         self.token_sweeper: Final = TokenSweeper(self.writer, rules.expiry_check_interval_ms)
         self.snapshot_taker: Final = SnapshotTaker(self.writer)
-        self.tokens: Final = token_lookup(rules.secret, lambda: self.store.image, SystemEntropy())
-        self.authorization: Final = authorization_of(settings, store, self.writer)
+        self.tokens: Final = token_lookup(rules.secret, self.image, SystemEntropy())
+        self.authorization: Final = authorization_of(
+            settings, self.store, self.writer, *(() if quorum is None else (quorum.mutator, quorum.gate))
+        )
         self.purgatory: Final = DelayedFuturePurgatory(ALTER_ACLS, settings.connections_max_idle_ms)
         self.metrics.watch(
             acl_count=self.acl_count,
@@ -74,8 +82,11 @@ class Node:
         self.cluster: Final = UpstreamCluster(
             [(address.host, address.port) for address in upstream.bootstrap_servers], self._connect
         )
-        self.local: Final = MetadataApis(
-            self.writer, self.cluster, self.offered, AclApis(self.authorization.authorizer, self.purgatory)
+        acls = AclApis(self.authorization.authorizer, self.purgatory)
+        self.local: Final = (
+            MetadataApis(self.writer, self.cluster, self.offered, acls)
+            if quorum is None
+            else quorum.apis(self.cluster, self.offered, acls)
         )
         self.admin: Final = AdminSide(settings, self.writer, self.authorization, self.local)
         self.gateway: Final = Gateway(
@@ -84,8 +95,14 @@ class Node:
             refresh_s=settings.upstream_metadata_max_age_ms / 1000,
         )
         self.http = (
-            None if settings.http is None else HttpEndpoint(settings.http, self.metrics, self.readiness)
+            None
+            if settings.http is None
+            else HttpEndpoint(
+                settings.http, self.metrics, self.readiness, dict if quorum is None else quorum.details
+            )
         )
+        if quorum is not None:
+            self.metrics.registry.register(WatchedQuorum(quorum.figures))
 
     @classmethod
     async def open(cls, settings: KustosSettings) -> Self:
@@ -94,17 +111,13 @@ class Node:
         Raise `MetadataError` or `AuditSinkError` where one of them cannot be used.
         """
         warm_codecs()
-        store = MetadataStore.open(
-            settings.metadata_directory,
-            token_rules=settings.token_rules,
-            policy=settings.log_policy,
-            node_id=settings.node_id,
-        )
+        quorum = None if settings.quorum is None else QuorumSide.open(settings, settings.quorum)
+        writer = _embedded(settings) if quorum is None else quorum.writer
         try:
             events = AuditEvents.of_node(settings.node_id, SystemEntropy())
             sinks = await open_audit_sinks(settings.audit, settings.upstream, events)
         except BaseException:
-            store.close()
+            await writer.close()
             raise
         audit = AuditLog(
             sinks,
@@ -112,11 +125,15 @@ class Node:
             blocks_when_full=settings.audit.blocks_when_full,
         )
         try:
-            return cls(settings, store, audit)
+            return cls(settings, writer, audit, quorum)
         except BaseException:
-            store.close()
+            await writer.close()
             await audit.close()
             raise
+
+    def image(self) -> MetadataImage:
+        """Return the metadata by which logins are decided now."""
+        return self.store.image if self.quorum is None else self.quorum.image()
 
     async def _connect(self, host: str, port: int) -> KafkaConnection:
         return await connect(NodeAddress(host, port), self.settings.upstream)
@@ -182,7 +199,7 @@ class Node:
         factories: Mapping[str, MechanismFactory] = mechanism_factories(
             sasl.enabled_mechanisms,
             {} if plain is None else plain.options,
-            lambda: self.store.image,
+            self.image,
             ScramDecoys(read_decoy_secret(self.settings.metadata_directory)),
             SystemEntropy(),
             self.tokens,
@@ -204,6 +221,7 @@ class Node:
             "upstream": bool(self.cluster.brokers) and self.cluster.is_reachable,
             "listeners": self.gateway.is_open,
             "audit": self.audit.is_ready,
+            **({} if self.quorum is None else self.quorum.readiness()),
         }
 
     async def start(self) -> None:
@@ -220,11 +238,15 @@ class Node:
         ready = None
         if authorizer is not None:
             ready = start(authorizer, server_info(self.settings, str(self.store.properties.cluster_id)))
-        self.admin.load()
         self.authorization.load()
-        self.token_sweeper.start()
-        self.snapshot_taker.start()
-        await self.gateway.start(ready)
+        if self.quorum is None:
+            self.admin.load()
+            self.token_sweeper.start()
+            self.snapshot_taker.start()
+            await self.gateway.start(ready)
+        else:
+            # settings, expiry of tokens and snapshots are the controllers' own business
+            await self.gateway.start(self.quorum.start(ready, self._acl_offset))
         LOG.info(
             "kustos is up",
             node_id=self.settings.node_id,
@@ -232,6 +254,10 @@ class Node:
             offset=self.store.last_offset,
             listeners=[f"{each.name}://{each.bind}" for each in self.settings.listeners],
         )
+
+    def _acl_offset(self) -> int | None:
+        is_standard = isinstance(self.authorization, StandardAuthorization)
+        return self.authorization.acl_offset if is_standard else None
 
     async def stop(self) -> None:
         """End the connections, then write down and close what is open, each whatever became of the others."""
@@ -246,6 +272,18 @@ class Node:
             if self.http is not None:
                 stack.push_async_callback(self.http.stop)
             stack.push_async_callback(self.gateway.stop)
+
+
+def _embedded(settings: KustosSettings) -> MetadataWriter:
+    """Return the writer of this node's own log, recovered and locked."""
+    return MetadataWriter(
+        MetadataStore.open(
+            settings.metadata_directory,
+            token_rules=settings.token_rules,
+            policy=settings.log_policy,
+            node_id=settings.node_id,
+        )
+    )
 
 
 async def run_until(

@@ -1,17 +1,16 @@
 """Cluster mode, put together: the followed store, the gate, the way of changes, and when listeners open."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Any, Final, NoReturn, cast
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final, NoReturn, cast
 
 import structlog
-from prometheus_client.core import GaugeMetricFamily, Metric
-from prometheus_client.registry import Collector
 
 from kustos.client.quorum import QuorumConnection, QuorumFollower
 from kustos.client.quorum_forwarding import ControllerForwarder
 from kustos.gateway.acl_apis import AclApis
 from kustos.gateway.cluster import UpstreamCluster
+from kustos.gateway.metrics_quorum import QuorumFigures
 from kustos.gateway.quorum_apis import QuorumApis, QuorumMutator
 from kustos.gateway.staleness import StalenessGate
 from kustos.gateway.writer import MetadataWriter
@@ -148,6 +147,13 @@ class QuorumSide:
             "quorum_epoch": self.store.machine.epoch,
         }
 
+    def figures(self) -> QuorumFigures:
+        """Return how the quorum is followed at this moment."""
+        machine = self.store.machine
+        return QuorumFigures(
+            self.gate.staleness_ms, not self.gate.is_open, machine.epoch, machine.high_watermark
+        )
+
     async def stop(self) -> None:
         """End following and close what is open; twice is harmless."""
         if self._has_stopped:
@@ -165,39 +171,3 @@ async def _both(first: Awaitable[None], second: Awaitable[None] | None) -> None:
     await asyncio.shield(asyncio.ensure_future(first))
     if second is not None:
         await second
-
-
-class WatchedQuorum(Collector):
-    """How the quorum is followed."""
-
-    def __init__(self, side: QuorumSide) -> None:
-        self._side: Final = side
-
-    def collect(self) -> Iterable[Metric]:
-        """Yield the figures of this moment."""
-        side = self._side
-        staleness_ms = side.gate.staleness_ms
-        figures: tuple[tuple[str, str, Any], ...] = (
-            (
-                "kustos_metadata_staleness_seconds",
-                "How old the metadata may be at most; -1 before it was first current.",
-                -1 if staleness_ms is None else staleness_ms / 1000,
-            ),
-            (
-                "kustos_metadata_stale",
-                "Whether it is too old to decide by, so that everything is denied.",
-                int(not side.gate.is_open),
-            ),
-            (
-                "kafka_server_raft_metrics_current_epoch",
-                "The epoch of the quorum's leader.",
-                side.store.machine.epoch,
-            ),
-            (
-                "kafka_server_raft_metrics_high_watermark",
-                "Up to which offset the metadata log is known to be committed.",
-                side.store.machine.high_watermark,
-            ),
-        )
-        for name, meaning, figure in figures:
-            yield GaugeMetricFamily(name, meaning, figure)

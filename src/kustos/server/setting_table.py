@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from kustos.client.addresses import NodeAddress
 from kustos.server.log_setting_table import LOG_SETTINGS
+from kustos.server.quorum_setting_table import QUORUM_SETTINGS
 from kustos.server.setting_kinds import (
     ANY_TEXT,
     BIND_ADDRESS,
@@ -383,6 +384,8 @@ HTTP_LISTENER: Final[Setting[NodeAddress]] = Setting(
 )
 
 SETTINGS: Final[tuple[Setting[Any], ...]] = (
-    tuple(value for value in tuple(globals().values()) if isinstance(value, Setting)) + LOG_SETTINGS
+    *(value for value in tuple(globals().values()) if isinstance(value, Setting)),
+    *LOG_SETTINGS,
+    *QUORUM_SETTINGS,
 )
 BY_NAME: Final = {setting.name: setting for setting in SETTINGS}

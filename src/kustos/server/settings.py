@@ -30,6 +30,7 @@ from kustos.server.listener_settings import ListenerSettings, check_ports
 from kustos.server.setting_kinds import Setting
 from kustos.server.settings_of_listeners import listener_settings
 from kustos.server.settings_of_log import log_policy
+from kustos.server.settings_of_quorum import QuorumSettings, quorum_settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +40,8 @@ class KustosSettings:
     node_id: int
     metadata_directory: Path
     log_policy: LogPolicy
+    quorum: QuorumSettings | None
+    """Whom the metadata comes from; None: it is this node's own."""
     listeners: tuple[ListenerSettings, ...]
     super_users: frozenset[str]
     allow_everyone_if_no_acl_found: bool
@@ -99,6 +102,7 @@ def settings_from(properties: Mapping[str, str], environment: Mapping[str, str])
         node_id=given.require(table.NODE_ID),
         metadata_directory=_metadata_directory(given),
         log_policy=log_policy(given),
+        quorum=quorum_settings(given, listeners),
         listeners=listeners,
         super_users=_super_users(given),
         allow_everyone_if_no_acl_found=given.require(table.ALLOW_EVERYONE),

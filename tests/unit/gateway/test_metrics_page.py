@@ -8,6 +8,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from kustos.authorizer import AuthorizerMetrics
 from kustos.gateway.audit_log import AuditLog
 from kustos.gateway.metrics import GatewayMetrics
+from kustos.gateway.metrics_quorum import QuorumFigures, WatchedQuorum
 from kustos.gateway.purgatory import ALTER_ACLS, DelayedFuturePurgatory
 from tests.unit.gateway.audit_worlds import decided, willing
 
@@ -20,6 +21,7 @@ async def test_the_page_shows_every_metric_with_its_labels() -> None:
     metrics.watch(acl_count=lambda: 0, metadata_offset=lambda: 0, audit=audit)
     metrics.watch_authorizer(lambda: 0, AuthorizerMetrics())
     metrics.watch_purgatory(DelayedFuturePurgatory(ALTER_ACLS, 0))
+    metrics.registry.register(WatchedQuorum(lambda: QuorumFigures(7, False, 1, 2)))
     metrics.decided(3, [decided("a")])
     metrics.answered(3, 0.1, 0.1)
     for succeeded in (True, False):

@@ -1,0 +1,175 @@
+"""The requests that kustos answers in cluster mode: read from the image, changed by the controllers.
+
+The guard has authorized them. What is asked of StandardAuthorizer's ACLs goes by its `AclMutator`, the
+other changes go on as they came, in the client's version; both in the name of who asked.
+"""
+
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+from kio.schema.errors import ErrorCode
+
+from kustos.acl import AclBinding, AclBindingFilter
+from kustos.authorizer import (
+    AclBindingDeleteResult,
+    AclCreateResult,
+    AclDeleteResult,
+    AuthorizableRequestContext,
+    KafkaApiError,
+)
+from kustos.client import acl_messages
+from kustos.client.quorum_forwarding import (
+    ControllerForwarder,
+    Forwarded,
+    ForwardingRefusedError,
+    QuorumUnavailableError,
+)
+from kustos.gateway.acl_apis import AclApis
+from kustos.gateway.cluster import UpstreamCluster
+from kustos.metadata.control import TokenRules, describe_scram, describe_tokens
+from kustos.metadata.image import MetadataImage
+from kustos.protocol import Opened, RefusedFrameError, admin, refusal_body, token_messages
+from kustos.protocol.api_versions import api_versions_response
+from kustos.wire import Message, request_codec
+from kustos.wire.api_keys import ApiKey
+
+ACL_VERSION: Final = 3
+"""Of CreateAcls and DeleteAcls; every controller that is followed speaks it."""
+
+FORWARDED: Final = frozenset(
+    {
+        ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
+        ApiKey.CREATE_DELEGATION_TOKEN,
+        ApiKey.RENEW_DELEGATION_TOKEN,
+        ApiKey.EXPIRE_DELEGATION_TOKEN,
+    }
+)
+
+R = TypeVar("R", AclCreateResult, AclDeleteResult)
+
+
+def unavailable(error: QuorumUnavailableError | ForwardingRefusedError) -> KafkaApiError:
+    """Return what clients are told of a change that was not made."""
+    code = (
+        ErrorCode.request_timed_out
+        if isinstance(error, QuorumUnavailableError)
+        else ErrorCode.cluster_authorization_failed
+    )
+    return KafkaApiError(code, str(error))
+
+
+@dataclass(frozen=True, slots=True)
+class QuorumMutator:
+    """An `AclMutator` whose changes the active controller makes."""
+
+    forwarder: ControllerForwarder
+
+    async def create_acls(
+        self, context: AuthorizableRequestContext, bindings: Sequence[AclBinding]
+    ) -> list[AclCreateResult]:
+        """Return one result for each ACL when those that are fine are in force here."""
+        codec = request_codec(ApiKey.CREATE_ACLS, ACL_VERSION)
+        creation = codec.struct("AclCreation")
+        items = [creation(**acl_messages.creation_fields(binding)) for binding in bindings]
+        message = codec.new(creations=items)
+        answer = await self._changed(ApiKey.CREATE_ACLS, message, context)
+        return _each(answer.results, bindings, lambda item: AclCreateResult(_error(item)))
+
+    async def delete_acls(
+        self, context: AuthorizableRequestContext, filters: Sequence[AclBindingFilter]
+    ) -> list[AclDeleteResult]:
+        """Return one result for each filter when what it matched is out of force here."""
+        codec = request_codec(ApiKey.DELETE_ACLS, ACL_VERSION)
+        deletion = codec.struct("DeleteAclsFilter")
+        items = [deletion(**acl_messages.filter_fields(each)) for each in filters]
+        answer = await self._changed(ApiKey.DELETE_ACLS, codec.new(filters=items), context)
+        return _each(answer.filter_results, filters, _deletion)
+
+    async def _changed(self, api_key: int, message: Message, context: AuthorizableRequestContext) -> Message:
+        try:
+            return await self.forwarder.forward(Forwarded(api_key, ACL_VERSION, message, context))
+        except (QuorumUnavailableError, ForwardingRefusedError) as error:
+            raise unavailable(error) from error
+
+
+def _each(items: Sequence[Message], asked: Sequence[object], read: Callable[[Message], R]) -> list[R]:
+    if len(items) != len(asked):
+        raise KafkaApiError(ErrorCode.unknown_server_error)
+    return [read(item) for item in items]
+
+
+def _error(item: Message) -> KafkaApiError | None:
+    if not item.error_code:
+        return None
+    try:
+        code = ErrorCode(item.error_code)
+    except ValueError:
+        code = ErrorCode.unknown_server_error
+    return KafkaApiError(code, item.error_message)
+
+
+def _deletion(result: Message) -> AclDeleteResult:
+    error = _error(result)
+    if error is not None:
+        return AclDeleteResult(exception=error)
+    return AclDeleteResult(
+        tuple(
+            AclBindingDeleteResult(acl_messages.matching_binding(each), _error(each))
+            for each in result.matching_acls
+        )
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class QuorumApis:
+    """Serves ApiVersions, the ACL, the SCRAM and the token APIs from a followed quorum."""
+
+    image: Callable[[], MetadataImage]
+    token_rules: TokenRules
+    forwarder: ControllerForwarder
+    cluster: UpstreamCluster
+    offered: Callable[[], Mapping[int, tuple[int, int]]]
+    acls: AclApis
+
+    def serve(self, opened: Opened) -> Message | Coroutine[Any, Any, Message]:
+        """Return the answer, or a coroutine that comes to it; raise `RefusedFrameError` for a bug of ours."""
+        made = opened.exchange.response_codec.root
+        request = opened.exchange.request
+        match opened.row.api_key:
+            case ApiKey.API_VERSIONS:
+                version = opened.exchange.version
+                return api_versions_response(version, self.offered(), self.cluster.features)
+            case ApiKey.DESCRIBE_ACLS:
+                return self.acls.describe(made, request)
+            case ApiKey.CREATE_ACLS | ApiKey.DELETE_ACLS:
+                change = self.acls.create if opened.row.api_key == ApiKey.CREATE_ACLS else self.acls.delete
+                return change(made, request, opened.exchange.known_context())
+            case ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS:
+                users = [user.name for user in request.users or ()]
+                return admin.described_scram(made, describe_scram(self.image(), users))
+            case ApiKey.DESCRIBE_DELEGATION_TOKEN:
+                return self._described_tokens(request)
+            case api_key if api_key in FORWARDED:
+                return self._forwarded(opened)
+        raise RefusedFrameError(f"API {opened.row.api_key} is not served here")
+
+    def _described_tokens(self, request: Message) -> Message:
+        secret = self.token_rules.secret
+        if secret is None:
+            return token_messages.undescribed_tokens(ErrorCode.delegation_token_auth_disabled.value)
+        found = describe_tokens(self.image(), secret, token_messages.owners_of(request))
+        return token_messages.described_tokens(found)
+
+    async def _forwarded(self, opened: Opened) -> Message:
+        exchange = opened.exchange
+        header = exchange.header
+        asked = Forwarded(header.api_key, header.api_version, exchange.request, exchange.known_context())
+        try:
+            return await self.forwarder.forward(asked)
+        except (QuorumUnavailableError, ForwardingRefusedError) as error:
+            code = unavailable(error).code.value
+            body = refusal_body(header.api_key, header.api_version, exchange.request, code)
+            if body is None:
+                raise RefusedFrameError(str(error)) from error
+            return exchange.response_codec.decode(body).message
