@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from kustos.authorizer.loading import collector_at_rest
 from kustos.cli.failures import CommandError, ExitCode
 from kustos.cli.migrate.plan import Plan, make_plan
 from kustos.cli.migrate.rendering import print_plan
@@ -31,6 +32,10 @@ class Migration:
         is not opened for writing where there is nothing to do. What is refused stops everything unless
         it may be skipped: it could be a Deny.
         """
+        with collector_at_rest():
+            return self._run(source, output)
+
+    def _run(self, source: Source, output: OutputFormat) -> int:
         plan = self._plan(source)
         applies = self.apply and self._may_be_carried_out(plan)
         if applies and not plan.is_empty:

@@ -22,6 +22,7 @@ from kustos.authorizer.legacy import (
     resource_of,
 )
 from kustos.authorizer.legacy.documents import acls_of_entry, entries_of, parse_json
+from kustos.authorizer.loading import collector_at_rest
 from kustos.cli.migrate.scram_text import ScramTextError, credential_of, user_of
 from kustos.cli.migrate.source import Left, Refusal, Source
 from kustos.metadata.image import ScramKey
@@ -68,6 +69,11 @@ def read_tree(name: str, tree: Tree, *, with_kip_11: bool = False) -> Source:
     ACLs of `/kafka-acls` count only where releases left none, since a Kafka that wrote `/kafka-acl` never
     read them, or `with_kip_11`.
     """
+    with collector_at_rest():
+        return _read_tree(name, tree, with_kip_11=with_kip_11)
+
+
+def _read_tree(name: str, tree: Tree, *, with_kip_11: bool) -> Source:
     reading = _Reading()
     released = [path for root in (LITERAL_ROOT, EXTENDED_ROOT) for path in _below(tree, root)]
     for path in released:
