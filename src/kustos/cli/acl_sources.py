@@ -17,6 +17,7 @@ from kustos.cli.progress import progress
 
 if TYPE_CHECKING:
     from kustos.analysis.rules import Rules
+    from kustos.metadata.inspection.timeline import StateAt
 
 FILE_BYTES_MAX: Final = 512 << 20
 """Longest file read: over a million ACLs in the wordiest form."""
@@ -158,7 +159,14 @@ def _read_metadata(path: Path, at: str | None = None) -> AclListing:
 
 
 def _read_metadata_at(path: Path, at: str) -> AclListing:
-    """Return the ACLs of a moment, and say on standard error which that is."""
+    return _listing(f"{path} at {at}", list(state_at(path, at).image.acls.values()))
+
+
+def state_at(path: Path, at: str) -> "StateAt":
+    """Return the state of a metadata directory at a moment, and say on standard error which that is.
+
+    Raises a usage error for a text that names no moment, and what `Timeline` raises.
+    """
     from kustos.metadata.inspection.timeline import Moment, Timeline
     from kustos.runtime import FileSystemStorage
 
@@ -169,7 +177,7 @@ def _read_metadata_at(path: Path, at: str) -> AclListing:
     with progress(f"reading {path}"):
         state = Timeline(path, FileSystemStorage()).state_at(moment)
     sys.stderr.write(f"as of {state.text}\n")
-    return _listing(f"{path} at {at}", list(state.image.acls.values()))
+    return state
 
 
 def _read_cluster(servers: str, command_config: Path | None, asked: AclBindingFilter) -> AclListing:

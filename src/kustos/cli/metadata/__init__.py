@@ -3,10 +3,12 @@
 import typer
 
 from kustos.cli.commands import register
-from kustos.cli.metadata import dump, history, shell, verify
+from kustos.cli.metadata import dump, export, history, import_, shell, verify
 
 app = typer.Typer(help="Look into metadata logs, and back in time.", no_args_is_help=True)
 register(app, "dump", dump.dump, dump.EXAMPLES)
 register(app, "verify", verify.verify, verify.EXAMPLES)
 register(app, "shell", shell.shell, shell.EXAMPLES, context_settings={"allow_interspersed_args": False})
 register(app, "history", history.history, history.EXAMPLES)
+register(app, "export", export.export, export.EXAMPLES)
+register(app, "import", import_.import_metadata, import_.EXAMPLES)

@@ -1,0 +1,111 @@
+"""`kustos metadata export`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from kustos.metadata.image import MetadataImage
+
+EXAMPLES = """
+kustos metadata export /var/lib/kustos/metadata -o cluster.jsonl
+kustos metadata export /var/lib/kafka/metadata -o full.jsonl \\
+    --with-credentials
+kustos metadata export /var/lib/kustos/metadata --at 2026-11-03 -o -
+"""
+
+Source = Annotated[
+    Path, typer.Argument(metavar="SOURCE", help="The directory of a metadata log, or a snapshot.")
+]
+Target = Annotated[
+    str, typer.Option("--to", "-o", metavar="FILE", help="The file to write, `-` for standard output.")
+]
+WithCredentials = Annotated[
+    bool,
+    typer.Option(
+        "--with-credentials",
+        help="Write SCRAM keys and settings of brokers too; only you can read the file.",
+    ),
+]
+Force = Annotated[bool, typer.Option("--force", help="Replace a file that exists.")]
+At = Annotated[
+    str | None,
+    typer.Option(
+        "--at",
+        metavar="OFFSET|TIME",
+        help="As it was then, of a directory: an offset, or a time as 2026-11-03T09:30 (UTC).",
+    ),
+]
+
+
+def export(
+    source: Source,
+    to: Target,
+    with_credentials: WithCredentials = False,
+    at: At = None,
+    force: Force = False,
+) -> None:
+    """Write all metadata that concerns security to a file.
+
+    One JSON object a line: features, ACLs with their ids, delegation tokens (without HMAC), settings.
+    What lets somebody log in is left out, but with --with-credentials: then SCRAM credentials with their
+    keys and settings of brokers are written too, and the file can be read by its owner alone.
+    `kustos metadata import` takes the file in.
+    """
+    import sys
+
+    from kustos.cli.acl_sources import STANDARD_INPUT
+    from kustos.cli.failures import usage_error
+    from kustos.cli.output import counted
+    from kustos.cli.progress import progress
+    from kustos.metadata.portable.lines import export_lines, left_out
+    from kustos.runtime import FileSystemStorage
+    from kustos.runtime.storage import DEFAULT_FILE_MODE, PRIVATE_FILE_MODE
+
+    if to == STANDARD_INPUT and with_credentials:
+        raise usage_error("credentials are written only to a file that nobody else can read: name one")
+    if to != STANDARD_INPUT and Path(to).exists() and not force:
+        raise usage_error(f"`{to}` exists already, choose another file or give `--force`")
+    with progress(f"reading {source}"):
+        image = _image(source, at)
+        lines = list(export_lines(image, with_credentials=with_credentials))
+    if to == STANDARD_INPUT:
+        sys.stdout.writelines(lines)
+        sys.stdout.flush()
+    else:
+        mode = PRIVATE_FILE_MODE if with_credentials else DEFAULT_FILE_MODE
+        FileSystemStorage().write(Path(to), "".join(lines).encode(), mode)
+    hidden = 0 if with_credentials else left_out(image)
+    without = f"; {counted(hidden, 'secret')} left out, see `--with-credentials`" if hidden else ""
+    sys.stderr.write(f"exported the state at offset {image.offset}: {summary(image)}{without}\n")
+
+
+def summary(image: "MetadataImage") -> str:
+    """Return what an image holds, in numbers."""
+    from kustos.cli.output import counted
+
+    return ", ".join(
+        (
+            counted(len(image.acls), "ACL"),
+            counted(len(image.scram_credentials), "SCRAM credential"),
+            counted(len(image.delegation_tokens), "delegation token"),
+            counted(len(image.features), "feature"),
+            counted(len(image.configs), "setting"),
+        )
+    )
+
+
+def _image(source: Path, at: str | None) -> "MetadataImage":
+    from kustos.cli.acl_sources import METADATA_SUFFIXES, state_at
+    from kustos.cli.failures import usage_error
+    from kustos.metadata.inspection.sources import DirectorySource, FileSource
+    from kustos.runtime import FileSystemStorage
+
+    is_file = source.suffix in METADATA_SUFFIXES
+    if at is None:
+        kind = FileSource if is_file else DirectorySource
+        return kind(source, FileSystemStorage()).image()
+    if is_file:
+        raise usage_error("`--at` looks back in a metadata log: name its directory")
+    return state_at(source, at).image

@@ -1,0 +1,46 @@
+"""`kustos metadata import`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+EXAMPLES = """
+kustos metadata import cluster.jsonl /var/lib/kustos/metadata
+kustos metadata import - /var/lib/kustos/metadata < cluster.jsonl
+"""
+
+Source = Annotated[
+    str,
+    typer.Argument(metavar="FILE", help="What `kustos metadata export` wrote, `-` for standard input."),
+]
+Directory = Annotated[
+    Path, typer.Argument(metavar="DIR", help="A directory that `kustos storage format` has just made.")
+]
+
+
+def import_metadata(source: Source, directory: Directory) -> None:
+    """Take a file of metadata into a new directory.
+
+    The directory is one that `kustos storage format` has made and no node has started on. What it was
+    formatted with stays; features get the levels of the file. Every line is checked before anything is
+    written: the first that is malformed, or that Kafka would refuse, is named, and the directory stays as
+    it was.
+    """
+    from kustos.cli.acl_sources import called_name, read_text
+    from kustos.cli.failures import usage_error
+    from kustos.cli.metadata.export import summary
+    from kustos.cli.output import print_lines
+    from kustos.cli.progress import progress
+    from kustos.metadata.portable import PortableError, read_export, take_in
+    from kustos.runtime import FileSystemStorage, SystemClock
+
+    called = called_name(source)
+    with progress(f"reading {called}"):
+        try:
+            text = read_text(source).removesuffix("\n")
+            found = read_export(text.split("\n") if text else (), called)
+            image = take_in(directory, found, FileSystemStorage(), SystemClock())
+        except PortableError as error:
+            raise usage_error(str(error)) from error
+    print_lines(f"`{directory}` now holds {summary(image)}")
