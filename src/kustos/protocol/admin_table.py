@@ -26,7 +26,8 @@ ALTERED_CONFIGS: Final = Items(
     "resources",
     "responses",
     (("resource_type", "resource_type"), ("resource_name", "resource_name")),
-    message_field="error_message",
+    # the only code that refuses all of a request is that of a fault, which clients are told without words
+    extra={"error_message": None},
 )
 
 SHARED: Final = (

@@ -22,6 +22,8 @@ FEATURES_VERSION = 4
 
 UPDATE_FAILED = "The update failed for all features since the following feature had an error: "
 CONTROLLERS = 2
+NO_ERROR = "NONE"
+"""What Kafka says of a feature that was updated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,8 @@ def updated_features(made: type[Message], request: Message, error: ApiError | No
         return made(error_message=None)
     result = made.ELEMENTS["results"]
     results = [
-        result(feature=update.feature, error_code=0, error_message=None) for update in request.feature_updates
+        result(feature=update.feature, error_code=0, error_message=NO_ERROR)
+        for update in request.feature_updates
     ]
     return made(error_message=None, results=results)
 
@@ -220,7 +223,8 @@ def described_configs(
             result(
                 resource_type=asked.resource_type,
                 resource_name=asked.resource_name,
-                **error_fields(each if isinstance(each, ApiError) else None),
+                error_code=each.code.value if isinstance(each, ApiError) else 0,
+                error_message=(each.message or "") if isinstance(each, ApiError) else "",
                 configs=[]
                 if isinstance(each, ApiError)
                 else [_config(result.ELEMENTS["configs"], request, config) for config in each],

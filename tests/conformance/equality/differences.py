@@ -135,6 +135,6 @@ DIFFERENCES = (
 )
 
 
-def excused(of: str, run: Run, asked: Asked) -> list[Difference]:
-    """Return the differences that cover a request of a run."""
-    return [each for each in DIFFERENCES if each.of == of and each.where(run, asked)]
+def excused(table: tuple[Difference, ...], of: str, run: Run, asked: Asked) -> list[Difference]:
+    """Return the differences of a table that cover a request of a run."""
+    return [each for each in table if each.of == of and each.where(run, asked)]

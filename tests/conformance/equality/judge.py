@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from testkit.kustos import KustosNode
 from tests.conformance.equality import audit, normal
-from tests.conformance.equality.differences import ANSWER, AUDIT, excused
+from tests.conformance.equality.differences import ANSWER, AUDIT, DIFFERENCES, Difference, excused
 from tests.conformance.equality.stories import Run, Story
 from tests.conformance.equality.theatre import Asked, Theatre
 
@@ -20,6 +20,7 @@ class Played:
 
     asked: dict[int, list[tuple[Run, list[Asked]]]]
     used: Counter[str]
+    table: tuple[Difference, ...] = DIFFERENCES
 
     def differences(self, number: int) -> Iterator[str]:
         """Yield what differs in a story without being excused."""
@@ -32,7 +33,7 @@ class Played:
         """Return where the answers differ."""
         reference, kustos = normal.canonical(asked.reference), normal.canonical(asked.kustos)
         found = normal.differences(reference, kustos)
-        for each in excused(ANSWER, run, asked) if found else ():
+        for each in excused(self.table, ANSWER, run, asked) if found else ():
             self.used[each.name + ANSWER] += 1
             if each.expected is None:
                 return []
@@ -45,13 +46,18 @@ class Played:
         extra = asked.kustos_audit - asked.reference_audit
         found = [f"only Kafka logs {tuple(item)} x{count}" for item, count in missing.items()]
         found += [f"only kustos logs {tuple(item)} x{count}" for item, count in extra.items()]
-        for each in excused(AUDIT, run, asked) if found else ():
+        for each in excused(self.table, AUDIT, run, asked) if found else ():
             self.used[each.name + AUDIT] += 1
             return []
         return found
 
 
-def play_all(stage: Theatre, node: KustosNode, stories: Sequence[Story]) -> Played:
+def play_all(
+    stage: Theatre,
+    node: KustosNode,
+    stories: Sequence[Story],
+    table: tuple[Difference, ...] = DIFFERENCES,
+) -> Played:
     """Play all stories to both sides, and stop kustos, so that its audit log is whole."""
     asked = {number: [(run, stage.play(run)) for run in story.runs()] for number, story in enumerate(stories)}
     node.stop()
@@ -62,4 +68,4 @@ def play_all(stage: Theatre, node: KustosNode, stories: Sequence[Story]) -> Play
         for _, steps in runs:
             for each in steps:
                 each.kustos_audit = events[each.client_id]
-    return Played(asked, Counter())
+    return Played(asked, Counter(), table)

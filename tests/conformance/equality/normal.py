@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from kustos.wire import ZERO_UUID, Message
@@ -19,6 +19,7 @@ class Normalizer:
     """Gives the answers of one side their common form."""
 
     side: Side
+    rules: Mapping[str, Callable[[Any], Any]] = field(default_factory=lambda: RULES)
 
     def normal(self, message: Message | None, topic_names: Mapping[bytes, str]) -> Any:
         """Return an answer as plain containers with common names; None is a closed connection."""
@@ -35,7 +36,7 @@ class Normalizer:
         return value
 
     def _field(self, name: str, value: Any, names: Mapping[bytes, str], is_acl: bool) -> Any:
-        rule = None if name == "host" and is_acl else RULES.get(name)
+        rule = None if name == "host" and is_acl else self.rules.get(name)
         if rule is not None:
             return rule(value)
         if name in {"topic_id", "replica_directory_id"}:

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kustos.protocol.table import TABLE
-from kustos.wire import Message, codec_versions, request_codec
+from kustos.protocol import ADMIN_TABLE, TABLE
+from kustos.wire import Message, codec_versions, request_codec, request_frame
 from kustos.wire.api_keys import ApiKey, api_name
 
 
@@ -45,6 +45,22 @@ class Said:
             else:
                 value = getattr(value, part)
         return value
+
+
+@dataclass(frozen=True, slots=True)
+class Wrapped:
+    """A request inside an Envelope, as bytes without their length."""
+
+    api: ApiKey
+    version: int
+    fields: Mapping[str, Any]
+    correlation_id: int = 4711
+
+    def frame(self, client_id: str, fill: Callable[[Any], Any]) -> bytes:
+        """Return header and body."""
+        codec = request_codec(self.api, self.version)
+        body = codec.encode(message_of(codec.root, self.fields, fill))
+        return request_frame(codec, self.api, self.correlation_id, client_id, body)[4:]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +140,8 @@ def offered(api: ApiKey) -> tuple[int, int]:
     known = codec_versions(api)
     if known is None:
         raise ValueError(f"no codec for API {api}")
-    limit = TABLE[api].versions or known
+    row = TABLE.get(api) or ADMIN_TABLE[api]
+    limit = row.versions or known
     return max(known[0], limit[0]), min(known[1], limit[1])
 
 

@@ -1,21 +1,27 @@
 """Both sides, started with the same world in them, and a story played to both."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from kustos.wire import Message, request_codec
+from kustos.wire import (
+    Message,
+    read_response_header,
+    request_codec,
+    response_codec,
+    response_header_is_flexible,
+)
 from kustos.wire.api_keys import ApiKey, api_name
 from testkit.kafka import SASL_PLAINTEXT, STANDARD_AUTHORIZER, KafkaNode, NodeSettings
 from testkit.kustos import KustosNode, KustosSettings
 from testkit.waiting import DeadlineExceededError, wait_until
 from tests.conformance.equality import audit, cases_tokens, normal, world
 from tests.conformance.equality.sides import GrowingLog, Side
-from tests.conformance.equality.stories import Run, Said, Step, TopicId, message_of
+from tests.conformance.equality.stories import Run, Said, Step, TopicId, Wrapped, message_of
 
 SETTLES_WITHIN_S = 10.0
 """A broker applies what its controller has committed within milliseconds."""
@@ -46,6 +52,7 @@ class Theatre:
         self.kustos = kustos
         self.log = log
         self.number = 0
+        self.rules: Mapping[str, Callable[[Any], Any]] = normal.RULES
 
     @property
     def sides(self) -> tuple[Side, Side]:
@@ -105,6 +112,8 @@ class Theatre:
             def fill(value: Any, side: Side = side) -> Any:
                 if isinstance(value, TopicId):
                     return value.on(side.topic_ids)
+                if isinstance(value, Wrapped):
+                    return value.frame(client_id, fill)
                 if isinstance(value, Said):
                     return fill(value.among(answers[side.name]))
                 return value.replace("{run}", run.tag) if isinstance(value, str) else value
@@ -117,10 +126,12 @@ class Theatre:
                 continue
             answer = side.answer(user, step.api, version)
             answers[side.name].append(answer)
-            said.append(normal.Normalizer(side).normal(answer, self.names(side, step.api, answer)))
+            names = self.names(side, step.api, answer)
+            said.append(normal.Normalizer(side, self.rules).normal(_unwrapped(step, answer), names))
         lines = audit.of_lines(self.log.new_lines())
         # its controller authorizes topics that are made by being asked for once more, a moment later
-        lines = [line for line in lines if line.request == api_name(step.api)]
+        about = {api_name(each) for each in (step.api, *(inner.api for inner in _wrapped(step)))}
+        lines = [line for line in lines if line.request in about]
         return Asked(step, said[0], said[1], Counter(lines), client_id)
 
     def silence(self, side: Side, user: str) -> str:
@@ -144,12 +155,12 @@ class Theatre:
     def prepare(self) -> None:
         """Make the topics, the records and the ACLs of the world, on both sides."""
         for side in self.sides:
-            self._must(side, ApiKey.CREATE_ACLS, 3, {"creations": world.creations()})
+            self.must(side, ApiKey.CREATE_ACLS, 3, {"creations": world.creations()})
             made = [
                 {"name": name, "num_partitions": count, "replication_factor": 1}
                 for name, count in world.TOPICS.items()
             ]
-            self._must(side, ApiKey.CREATE_TOPICS, 5, {"topics": made, "timeout": 10_000})
+            self.must(side, ApiKey.CREATE_TOPICS, 5, {"topics": made, "timeout": 10_000})
         for side in self.sides:
             # a coordinator's own topic comes to be when it is first looked for
             self._eventually(side, ApiKey.FIND_COORDINATOR, 3, {"key": "g-first", "key_type": 0})
@@ -170,7 +181,7 @@ class Theatre:
         """Return when a side knows its topics and ACLs."""
 
         def has_acls() -> bool:
-            answer = self._must(side, ApiKey.DESCRIBE_ACLS, 3, world.EVERY_ACL)
+            answer = self.must(side, ApiKey.DESCRIBE_ACLS, 3, world.EVERY_ACL)
             return sum(len(resource.acls) for resource in answer.resources) == len(world.ACLS)
 
         def has_topics() -> bool:
@@ -179,7 +190,8 @@ class Theatre:
         wait_until(has_topics, timeout_s=SETTLES_WITHIN_S, what=f"topics at {side.name}")
         wait_until(has_acls, timeout_s=SETTLES_WITHIN_S, what=f"ACLs at {side.name}")
 
-    def _must(self, side: Side, api: ApiKey, version: int, fields: Mapping[str, Any]) -> Message:
+    def must(self, side: Side, api: ApiKey, version: int, fields: Mapping[str, Any]) -> Message:
+        """Return the answer to a request of the super user; raise ConnectionError where there is none."""
         codec = request_codec(api, version)
         message = message_of(codec.root, fields, lambda value: value)
         answer = side.ask(world.SUPER, api, codec, message)
@@ -189,10 +201,27 @@ class Theatre:
 
     def _eventually(self, side: Side, api: ApiKey, version: int, fields: Mapping[str, Any]) -> None:
         def done() -> bool:
-            answer = self._must(side, api, version, fields).to_dict()
+            answer = self.must(side, api, version, fields).to_dict()
             return not set(_codes(answer)) - {0}
 
         wait_until(done, timeout_s=SETTLES_WITHIN_S, what=f"{api.name} at {side.name}")
+
+
+def _wrapped(step: Step) -> list[Wrapped]:
+    """Return the request that a step has in an Envelope, if it does."""
+    return [value for value in step.fields.values() if isinstance(value, Wrapped)]
+
+
+def _unwrapped(step: Step, answer: Message | None) -> Message | None:
+    """Return an answer with what is in an Envelope read, too."""
+    for inner in _wrapped(step):
+        if answer is not None and answer.response_data is not None:
+            codec = response_codec(inner.api, inner.version)
+            flexible = response_header_is_flexible(inner.api, codec)
+            correlation_id, body_at = read_response_header(answer.response_data, flexible)
+            assert correlation_id == inner.correlation_id
+            answer.response_data = codec.decode(answer.response_data, body_at).message
+    return answer
 
 
 def _codes(value: Any) -> Iterator[int]:

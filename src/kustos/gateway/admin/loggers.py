@@ -9,6 +9,7 @@ from typing import Final, Protocol
 from kio.schema.errors import ErrorCode
 
 from kustos.metadata.control import ApiError, java_int
+from kustos.protocol.codes import MESSAGES, UNKNOWN_SERVER_ERROR
 from kustos.wire import Message
 
 ROOT_LOGGER: Final = "root"
@@ -66,8 +67,8 @@ def _change_error(change: Message, known: Mapping[str, str]) -> ApiError | None:
             f"{_OF_LISTS[operation]} operation is not allowed for the BROKER_LOGGER resource"
         )
     if operation not in {SET, DELETE}:
-        # the switch over an operation that is none fails, and tells clients nothing
-        return ApiError(ErrorCode.unknown_server_error)
+        # in Kafka the switch over an operation that is none fails
+        return ApiError(ErrorCode.unknown_server_error, MESSAGES[UNKNOWN_SERVER_ERROR])
     if name not in known:
         return ApiError(ErrorCode.invalid_config, f"Logger {name} does not exist!")
     if operation == SET and change.value not in LOG_LEVELS:

@@ -1,0 +1,69 @@
+"""Where the admin listener answers otherwise than Kafka's controller, on purpose, and why.
+
+`docs/explanation/differences-from-kafka.md` says the same to a reader.
+"""
+
+from typing import Any
+
+from kustos.metadata.features import LATEST_LEVEL, METADATA_VERSION_FEATURE, MINIMUM_LEVEL
+from kustos.protocol.admin_table import ADMIN_OFFERED
+from kustos.wire.api_keys import ApiKey
+from tests.conformance.equality import differences
+from tests.conformance.equality.differences import ANSWER, Difference
+
+REFERENCE_LEVEL = 30
+"""4.3-IV0, the highest that Kafka 4.3.1 has in production."""
+
+
+def offered_of(answer: dict[str, Any]) -> dict[str, Any]:
+    """Return what kustos offers of what the controller does, and what it has besides."""
+    versions = [
+        {"api_key": key, "min_version": lowest, "max_version": highest}
+        for key, (lowest, highest) in ADMIN_OFFERED.items()
+    ]
+    features = {
+        name: [item for item in answer[name] if item["name"] == METADATA_VERSION_FEATURE]
+        for name in ("supported_features", "finalized_features")
+        if name in answer
+    }
+    for supported in features.get("supported_features", ()):
+        supported["max_version"] = LATEST_LEVEL
+    return answer | {"api_keys": versions} | features
+
+
+def with_our_levels(answer: dict[str, Any]) -> dict[str, Any]:
+    """Return a refusal that names the highest metadata.version of kustos."""
+    theirs, ours = f"{MINIMUM_LEVEL}-{REFERENCE_LEVEL}", f"{MINIMUM_LEVEL}-{LATEST_LEVEL}"
+    return answer | {"error_message": answer["error_message"].replace(theirs, ours)}
+
+
+DIFFERENCES: tuple[Difference, ...] = (
+    *[each for each in differences.DIFFERENCES if each.name == "Hosts in ACLs"],
+    Difference(
+        name="What the admin listener offers",
+        of=ANSWER,
+        where=lambda _, asked: asked.step.api == ApiKey.API_VERSIONS and asked.reference["error_code"] == 0,
+        expected=offered_of,
+    ),
+    Difference(
+        name="Levels of metadata.version",
+        of=ANSWER,
+        where=lambda _, asked: (
+            asked.step.api == ApiKey.UPDATE_FEATURES
+            and "only supports versions" in (asked.reference["error_message"] or "")
+        ),
+        expected=with_our_levels,
+    ),
+    Difference(
+        name="Words for a fault",
+        of=ANSWER,
+        where=lambda run, _: run.story.title == "principal: everybody",
+    ),
+    Difference(
+        name="Times of a token that was not made",
+        of=ANSWER,
+        where=lambda run, _: (
+            run.story.api == ApiKey.CREATE_DELEGATION_TOKEN and run.story.title.endswith("a group as renewer")
+        ),
+    ),
+)
