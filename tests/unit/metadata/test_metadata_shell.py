@@ -237,7 +237,7 @@ def test_the_first_segment_of_kafka_is_enough(tmp_path: Path, capsys: pytest.Cap
 @pytest.mark.parametrize("arguments", [[], ["-d", "a", "-s", "b"]])
 def test_one_source_is_asked_for(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["metadata", "shell", *arguments]) == ExitCode.USAGE
-    assert "`--directory` or `--snapshot`" in capsys.readouterr().err
+    assert "`--directory`, `--snapshot` or `--bootstrap-controller`" in capsys.readouterr().err
 
 
 def test_a_terminal_has_a_prompt_completion_and_history(

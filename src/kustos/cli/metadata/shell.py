@@ -5,13 +5,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kustos.cli.options import CommandConfig
+
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from kustos.metadata.inspection.shell import MetadataShell
     from kustos.metadata.inspection.sources import ImageSource
 
 EXAMPLES = """
 kustos metadata shell --directory /var/lib/kustos/metadata
 kustos metadata shell --directory /var/lib/kafka tree /acl/by-principal
+kustos metadata shell --bootstrap-controller controller:9093 \\
+    --command-config admin.properties
 kustos metadata shell \\
     --snapshot 00000000000000000057-0000000001.checkpoint cat '/acl/id/*'
 """
@@ -23,18 +29,31 @@ Snapshot = Annotated[
     Path | None,
     typer.Option("--snapshot", "-s", metavar="FILE", help="A snapshot, or a whole log in one segment."),
 ]
+Controllers = Annotated[
+    str | None,
+    typer.Option(
+        "--bootstrap-controller", metavar="HOST:PORT[,...]", help="The controllers of a running quorum."
+    ),
+]
 Words = Annotated[
     list[str] | None, typer.Argument(metavar="[COMMAND...]", help="Run this one command, then end.")
 ]
 
 
-def shell(words: Words = None, directory: Directory = None, snapshot: Snapshot = None) -> int:
+def shell(
+    words: Words = None,
+    directory: Directory = None,
+    snapshot: Snapshot = None,
+    bootstrap_controller: Controllers = None,
+    command_config: CommandConfig = None,
+) -> int:
     """Walk through ACLs, users, tokens and features.
 
-    Shows what a metadata log or snapshot, of kustos or of Kafka, adds up to, as a tree like that of a
-    file system. Without a command it is interactive; `help` there shows the commands, and Tab completes
-    names. If standard input is no terminal, each of its lines is a command. Nothing is changed, and no
-    secret is shown. The state is that of the beginning of the shell.
+    Shows what a metadata log or snapshot, of kustos or of Kafka, adds up to, or what a running quorum
+    holds, as a tree like that of a file system. Without a command it is interactive; `help` there shows
+    the commands, and Tab completes names. If standard input is no terminal, each of its lines is a
+    command. Nothing is changed, and no secret is shown. Files are read once; a quorum is asked before
+    each command, and wants CLUSTER_ACTION.
     """
     import sys
 
@@ -44,35 +63,68 @@ def shell(words: Words = None, directory: Directory = None, snapshot: Snapshot =
     from kustos.metadata.inspection.shell import MetadataShell
     from kustos.metadata.inspection.tree import tree_of
 
-    source = _source(directory, snapshot)
-    with progress(f"reading {source.name}"):
-        image = source.image()
-    walking = MetadataShell(tree_of(image, __version__))
-    if words:
-        return ExitCode.OK if _run(walking, words) else ExitCode.FAILED
-    if not sys.stdin.isatty():
+    with _source(directory, snapshot, bootstrap_controller, command_config) as source:
+        with progress(f"reading {source.name}"):
+            walking = MetadataShell(tree_of(source.image(), __version__))
+
+        def run_next(line: str) -> bool:
+            if bootstrap_controller is not None and not _look_again(walking, source):
+                return False
+            return _run(walking, line)
+
+        if words:
+            return ExitCode.OK if _run(walking, words) else ExitCode.FAILED
+        if sys.stdin.isatty():
+            from kustos.cli.metadata.terminal import converse
+
+            converse(walking, source.name, run_next)
+            return ExitCode.OK
         is_fine = True
         for line in sys.stdin:
-            is_fine = _run(walking, line) and is_fine
+            is_fine = run_next(line) and is_fine
             if walking.has_ended:
                 break
         return ExitCode.OK if is_fine else ExitCode.FAILED
-    from kustos.cli.metadata.terminal import converse
-
-    converse(walking, source.name, lambda line: _run(walking, line))
-    return ExitCode.OK
 
 
-def _source(directory: Path | None, snapshot: Path | None) -> "ImageSource":
+def _source(
+    directory: Path | None, snapshot: Path | None, controllers: str | None, command_config: Path | None
+) -> "AbstractContextManager[ImageSource]":
+    from contextlib import nullcontext
+
     from kustos.cli.failures import usage_error
     from kustos.metadata.inspection.sources import DirectorySource, FileSource
     from kustos.runtime import FileSystemStorage
 
-    if directory is not None and snapshot is None:
-        return DirectorySource(directory, FileSystemStorage())
-    if snapshot is not None and directory is None:
-        return FileSource(snapshot, FileSystemStorage())
-    raise usage_error("say what to look at: `--directory` or `--snapshot`, one of them")
+    if [directory, snapshot, controllers].count(None) != 2:
+        raise usage_error(
+            "say what to look at: `--directory`, `--snapshot` or `--bootstrap-controller`, one of them"
+        )
+    if controllers is not None:
+        from kustos.cli.metadata.quorum_source import QuorumSource
+
+        return QuorumSource(controllers, command_config)
+    if directory is not None:
+        return nullcontext(DirectorySource(directory, FileSystemStorage()))
+    return nullcontext(FileSource(snapshot or Path(), FileSystemStorage()))
+
+
+def _look_again(walking: "MetadataShell", source: "ImageSource") -> bool:
+    """Walk what the source holds now; say why if it cannot be asked, and return whether it could."""
+    from kustos import __version__
+    from kustos.cli.failures import failure_of
+    from kustos.cli.output import OutputFormat, print_error
+    from kustos.client.errors import ClientError
+    from kustos.metadata.errors import MetadataError
+    from kustos.metadata.inspection.tree import tree_of
+
+    try:
+        walking.look_at(tree_of(source.image(), __version__))
+    except (ClientError, MetadataError) as error:
+        failure = failure_of(error)
+        print_error("UNREACHABLE", str(error) if failure is None else failure.message, OutputFormat.TABLE)
+        return False
+    return True
 
 
 def _run(walking: "MetadataShell", line: str | list[str]) -> bool:

@@ -44,7 +44,7 @@ class MetadataShell:
     """Walks one tree; remembers where it stands and whether it was told to end."""
 
     def __init__(self, root: Folder) -> None:
-        self._root: Final = root
+        self._root = root
         self._here: tuple[str, ...] = ()
         self.has_ended = False
 
@@ -52,6 +52,10 @@ class MetadataShell:
     def path(self) -> str:
         """Where the shell stands."""
         return "/" + "/".join(self._here)
+
+    def look_at(self, root: Folder) -> None:
+        """Walk another tree from now on, standing where one stood."""
+        self._root = root
 
     def run_line(self, line: str) -> Iterator[str]:
         """Yield what a command line says; a blank one and one that begins with `#` say nothing.

@@ -1,7 +1,7 @@
 """Where an image to be looked at comes from: a directory or a snapshot now, others by the same protocol."""
 
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
 
 from kustos.metadata.acl_files import read_metadata_file
 from kustos.metadata.image import MetadataImage
@@ -13,8 +13,9 @@ from kustos.runtime import Storage
 class ImageSource(Protocol):
     """Something that has an image: files, or a quorum that is followed."""
 
-    name: str
-    """What people call it."""
+    @property
+    def name(self) -> str:
+        """What people call it."""
 
     def image(self) -> MetadataImage:
         """Return the newest image that is known; raise `MetadataError`, or what a connection raises."""
@@ -24,9 +25,9 @@ class DirectorySource:
     """A metadata directory, given itself or its partition; in use or not, read without a lock."""
 
     def __init__(self, path: Path, storage: Storage) -> None:
-        self.name = str(path)
-        self._path = path
-        self._storage = storage
+        self.name: Final = str(path)
+        self._path: Final = path
+        self._storage: Final = storage
 
     def image(self) -> MetadataImage:
         """Return the state that its files add up to now."""
@@ -39,9 +40,9 @@ class FileSource:
     """A snapshot, or the first segment of a log that holds its own beginning."""
 
     def __init__(self, path: Path, storage: Storage) -> None:
-        self.name = str(path)
-        self._path = path
-        self._storage = storage
+        self.name: Final = str(path)
+        self._path: Final = path
+        self._storage: Final = storage
 
     def image(self) -> MetadataImage:
         """Return what the file says."""
