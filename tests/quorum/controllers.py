@@ -67,6 +67,7 @@ class Quorum:
         broker: bool = True,
         properties: Mapping[str, str] | None = None,
         users: Mapping[str, str] | None = None,
+        host: str = LOOPBACK,
     ) -> None:
         settings = NodeSettings(
             authorizer=STANDARD_AUTHORIZER if authorizer else None,
@@ -95,6 +96,8 @@ class Quorum:
             else None
         )
         self.nodes: tuple[KafkaNode, ...] = self.controllers + (() if self.broker is None else (self.broker,))
+        for controller in self.controllers:
+            controller.host = host
         for node in self.nodes:
             node.voters = self.controllers
 

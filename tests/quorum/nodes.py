@@ -1,9 +1,22 @@
 """kustos nodes in cluster mode, and what is asked of them."""
 
+import json
+import urllib.error
+import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
-from kustos.acl import EVERY_BINDING, AclBinding
+from kustos.acl import (
+    EVERY_BINDING,
+    AccessControlEntry,
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    PatternType,
+    ResourcePattern,
+    ResourceType,
+)
 from kustos.client import ClientSettings, KafkaConnection, NodeAddress, connect, parse_address
 from kustos.client.acl_messages import creation_fields, described_bindings, filter_fields
 from kustos.metadata.format import format_directory
@@ -11,9 +24,10 @@ from kustos.wire import Message
 from kustos.wire.api_keys import ApiKey
 from testkit.kafka import KafkaNode
 from testkit.kustos import KustosNode, KustosSettings
+from testkit.ports import LOOPBACK
 from tests.quorum.controllers import Quorum
 
-PASSWORDS = {"admin": "admin-secret", "ann": "ann-secret", "broker": "broker-secret"}
+PASSWORDS = {"admin": "admin-secret", "ann": "ann-secret", "carol": "carol-secret", "broker": "broker-secret"}
 
 DENIED = 29
 UNKNOWN_TOPIC = 3
@@ -40,8 +54,8 @@ def kraft_node(directory: Path, quorum: Quorum, properties: Mapping[str, str] | 
     return node
 
 
-async def logged_in(node: KustosNode, user: str) -> KafkaConnection:
-    """Return a connection of this user."""
+def login(node: KustosNode, user: str) -> ClientSettings:
+    """Return the settings by which this user comes to a node."""
     properties = {
         "security.protocol": "SASL_PLAINTEXT",
         "sasl.mechanism": "PLAIN",
@@ -50,9 +64,12 @@ async def logged_in(node: KustosNode, user: str) -> KafkaConnection:
             f'username="{user}" password="{PASSWORDS[user]}";'
         ),
     }
-    return await connect(
-        parse_address(node.bootstrap), ClientSettings.from_properties(node.bootstrap, properties)
-    )
+    return ClientSettings.from_properties(node.bootstrap, properties)
+
+
+async def logged_in(node: KustosNode, user: str) -> KafkaConnection:
+    """Return a connection of this user."""
+    return await connect(parse_address(node.bootstrap), login(node, user))
 
 
 async def create_acls(
@@ -95,3 +112,30 @@ async def acls_of_broker(broker: KafkaNode) -> set[AclBinding]:
     settings = ClientSettings.from_properties(broker.bootstrap, {})
     async with await connect(NodeAddress(address.host, address.port), settings) as connection:
         return await acls_of(connection)
+
+
+def allow(topic: str) -> AclBinding:
+    """Return the ACL by which ann may see a topic."""
+    return ann(topic, AclPermissionType.ALLOW)
+
+
+def ann(topic: str, permission: AclPermissionType) -> AclBinding:
+    """Return what is said of ann and a topic."""
+    pattern = ResourcePattern(ResourceType.TOPIC, topic, PatternType.LITERAL)
+    return AclBinding(pattern, AccessControlEntry("User:ann", "*", AclOperation.DESCRIBE, permission))
+
+
+def readiness(node: KustosNode) -> dict[str, Any]:
+    """Return what `/ready` says, ready or not."""
+    try:
+        with urllib.request.urlopen(f"http://{LOOPBACK}:{node.http_port}/ready", timeout=5) as answer:
+            told: dict[str, Any] = json.load(answer)
+    except urllib.error.HTTPError as error:
+        told = json.load(error)
+    return told
+
+
+def leader_of(node: KustosNode) -> tuple[str | None, int]:
+    """Return the address of the controller that a node follows, and its epoch."""
+    told = readiness(node)
+    return told["quorum_leader"], told["quorum_epoch"]

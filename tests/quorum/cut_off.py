@@ -1,0 +1,141 @@
+"""A node that is cut off from its quorum, in a network namespace of its own; prints what it saw as JSON.
+
+`unshare --net python -m tests.quorum.cut_off DIRECTORY`: the loopback of the new namespace holds everything,
+the controller at an address of its own. A route that swallows what is sent there is the cut: connections that
+exist hear nothing more, new ones cannot be made. With the last process the namespace is gone.
+"""
+
+import asyncio
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from kustos.client import ClientSettings, parse_address
+from kustos.client.errors import AuthenticationFailedError, ConnectionClosedError
+from kustos.client.sasl import connect
+from testkit.kustos import KustosNode
+from testkit.waiting import wait_until
+from tests.quorum.controllers import Quorum
+from tests.quorum.nodes import (
+    UNKNOWN_TOPIC,
+    allow,
+    create_acls,
+    kraft_node,
+    logged_in,
+    readiness,
+    topic_error,
+)
+
+CONTROLLER_HOST = "127.77.0.2"
+STALENESS_MS = 3_000
+CHANGE_TIMEOUT_MS = 1_500
+WAIT_S = 60.0
+
+
+def ip(*words: str) -> None:
+    subprocess.run(["ip", *words], check=True)
+
+
+def cut() -> None:
+    ip("route", "replace", "blackhole", CONTROLLER_HOST, "table", "local")
+
+
+def mend() -> None:
+    ip("route", "del", "blackhole", CONTROLLER_HOST, "table", "local")
+
+
+def seen(node: KustosNode, topic: str) -> int:
+    """Return what ann is told of a topic; the code of a closed connection is -1000."""
+
+    async def run() -> int:
+        try:
+            async with await logged_in(node, "ann") as connection:
+                return await topic_error(connection, topic)
+        except ConnectionClosedError:
+            return -1000
+
+    return asyncio.run(run())
+
+
+def created(node: KustosNode, topic: str) -> tuple[int, str | None]:
+    async def run() -> tuple[int, str | None]:
+        async with await logged_in(node, "admin") as connection:
+            result = (await create_acls(connection, allow(topic))).results[0]
+            return int(result.error_code), result.error_message
+
+    return asyncio.run(run())
+
+
+def can_log_in_by_scram(node: KustosNode) -> bool:
+    properties = {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "SCRAM-SHA-256",
+        "sasl.jaas.config": (
+            "org.apache.kafka.common.security.scram.ScramLoginModule required "
+            'username="dora" password="dora-secret";'
+        ),
+    }
+
+    async def run() -> bool:
+        settings = ClientSettings.from_properties(node.bootstrap, properties)
+        try:
+            async with await connect(parse_address(node.bootstrap), settings):
+                return True
+        except AuthenticationFailedError:
+            return False
+
+    return asyncio.run(run())
+
+
+def story(quorum: Quorum, node: KustosNode) -> dict[str, Any]:
+    """Cut and mend; return what was seen."""
+    told: dict[str, Any] = {}
+    told["created before"] = created(node, "kept")
+    told["scram before"] = can_log_in_by_scram(node)
+    cut()
+    begun_s = time.monotonic()
+    wait_until(
+        lambda: readiness(node)["metadata_staleness_ms"] > 1_000, timeout_s=WAIT_S, what="a second passes"
+    )
+    told["seen while young"] = seen(node, "kept")
+    told["ready while young"] = readiness(node)["parts"]["quorum"]
+    told["created while cut"] = created(node, "lost")
+    wait_until(lambda: not readiness(node)["parts"]["quorum"], timeout_s=WAIT_S, what="it is too old")
+    told["closed after s"] = time.monotonic() - begun_s
+    told["staleness at closing"] = readiness(node)["metadata_staleness_ms"]
+    told["seen when old"] = seen(node, "kept")
+    told["seen by super user when old"] = created(node, "lost")[0]
+    told["scram when old"] = can_log_in_by_scram(node)
+    told["metric"] = "kustos_metadata_stale 1.0" in node.metrics()
+    mend()
+    wait_until(lambda: readiness(node)["parts"]["quorum"], timeout_s=WAIT_S, what="it is current again")
+    told["seen when mended"] = seen(node, "kept")
+    told["scram when mended"] = can_log_in_by_scram(node)
+    told["created when mended"] = created(node, "new")
+    told["seen of the new"] = seen(node, "new") == UNKNOWN_TOPIC
+    told["log"] = [
+        json.loads(line)["event"]
+        for line in (node.directory / "kustos.log").read_text().splitlines()
+        if "metadata" in line or "quorum" in line
+    ]
+    return told
+
+
+def main(directory: Path) -> None:
+    """Run it all."""
+    ip("link", "set", "lo", "up")
+    with Quorum(directory, count=1, users={"dora": "dora-secret"}, host=CONTROLLER_HOST) as quorum:
+        old = {
+            "kustos.metadata.max.staleness.ms": str(STALENESS_MS),
+            "kustos.quorum.change.timeout.ms": str(CHANGE_TIMEOUT_MS),
+            "controller.quorum.request.timeout.ms": "1000",
+        }
+        with kraft_node(directory / "kustos", quorum, old) as node:
+            print(json.dumps(story(quorum, node)))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
