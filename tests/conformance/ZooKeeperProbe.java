@@ -38,13 +38,14 @@ import org.apache.zookeeper.data.ACL;
 import org.apache.zookeeper.data.Id;
 import org.apache.zookeeper.data.Stat;
 import org.apache.zookeeper.server.NIOServerCnxnFactory;
+import org.apache.zookeeper.server.ServerCnxnFactory;
 import org.apache.zookeeper.server.ZooKeeperServer;
 import org.apache.zookeeper.server.persistence.FileTxnLog;
 import org.apache.zookeeper.server.persistence.TxnLog.TxnIterator;
 
 /**
  * A ZooKeeper on a port, written by Kafka 2.8's own AclAuthorizer and ConfigCommand, until its input ends.
- * The first line is the port. A line is a verb and fields in Base64; the answer is one line, `error ...`
+ * The first line is the port, and that of TLS. A line is a verb and fields in Base64; the answer is one line, `error ...`
  * for an exception. `open` names a chroot, which all after it speak of.
  */
 public class ZooKeeperProbe {
@@ -189,8 +190,11 @@ public class ZooKeeperProbe {
         factory.configure(new InetSocketAddress("127.0.0.1", 0), 100);
         ZooKeeperServer server = new ZooKeeperServer(folder, folder, 2000);
         factory.startup(server);
+        ServerCnxnFactory secure = ServerCnxnFactory.createFactory();
+        secure.configure(new InetSocketAddress("127.0.0.1", 0), 100, true);
+        secure.startup(server, false);
         ZooKeeperProbe probe = new ZooKeeperProbe(folder, "127.0.0.1:" + factory.getLocalPort(), server);
-        out.println(factory.getLocalPort());
+        out.println(factory.getLocalPort() + " " + secure.getLocalPort());
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.US_ASCII));
         for (String line; (line = in.readLine()) != null; ) {
             String[] words = line.split(" ");

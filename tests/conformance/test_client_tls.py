@@ -1,15 +1,13 @@
 """The client over TLS against a real broker: PEM stores, host names, client certificates."""
 
 import asyncio
-import subprocess
-from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 
 from kustos.client import CannotConnectError, ClientSettings, SettingsError, connect
 from kustos.client.admin import AdminClient
 from testkit.kafka import KafkaNode, Listener, NodeSettings
+from tests.conformance.tls_stores import Stores, make_stores
 from tests.conftest import NodeFactory
 
 KEY_PASSWORD = "key-secret"
@@ -17,45 +15,9 @@ MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 SESSION_MS = 600_000
 
 
-@dataclass(frozen=True, slots=True)
-class Stores:
-    """PEM files: who is trusted, and key with certificate of the broker (for 127.0.0.1) and of a client."""
-
-    authority: Path
-    broker: Path
-    client: Path
-
-
-def openssl(*arguments: str) -> None:
-    subprocess.run(["openssl", *arguments], check=True, capture_output=True, stdin=subprocess.DEVNULL)
-
-
-def issue(directory: Path, authority: Path, name: str, password: str | None = None) -> Path:
-    """Return a file of a private key and a certificate that the authority signed."""
-    key, request, certificate = (directory / f"{name}.{kind}" for kind in ("key", "csr", "crt"))
-    names = directory / f"{name}.ext"
-    names.write_text("subjectAltName=IP:127.0.0.1\n")
-    openssl("genpkey", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048", "-out", str(key))
-    openssl("req", "-new", "-key", str(key), "-subj", f"/CN={name}", "-out", str(request))
-    signed = ["x509", "-req", "-in", str(request), "-CA", str(authority), "-CAkey", f"{authority}.key"]
-    openssl(*signed, "-CAcreateserial", "-days", "1", "-extfile", str(names), "-out", str(certificate))
-    if password is not None:
-        plain, key = key, directory / f"{name}.locked"
-        cipher = ["-topk8", "-v2", "aes-256-cbc", "-passout", f"pass:{password}"]
-        openssl("pkcs8", "-in", str(plain), *cipher, "-out", str(key))
-    store = directory / f"{name}.pem"
-    store.write_text(key.read_text() + certificate.read_text())
-    return store
-
-
 @pytest.fixture(scope="module")
 def stores(tmp_path_factory: pytest.TempPathFactory) -> Stores:
-    directory = tmp_path_factory.mktemp("tls")
-    authority = directory / "ca.pem"
-    made = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=authority"]
-    openssl(*made, "-keyout", f"{authority}.key", "-out", str(authority))
-    broker = issue(directory, authority, "broker")
-    return Stores(authority, broker, issue(directory, authority, "client", KEY_PASSWORD))
+    return make_stores(tmp_path_factory.mktemp("tls"), KEY_PASSWORD)
 
 
 @pytest.fixture(scope="module")

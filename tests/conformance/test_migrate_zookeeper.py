@@ -27,11 +27,13 @@ from tests.conformance.migration_support import (
     random_binding,
     random_question,
 )
+from tests.conformance.tls_stores import Stores, make_stores
 from tests.conformance.zookeeper_probe import SASL_PASSWORD, SASL_USER, ZooKeeperProbe, running
 
 SEED = 504
 WORLDS = 16
 QUESTIONS = 120
+KEY_PASSWORD = "key-secret"
 CREATE_SESSION, CLOSE_SESSION = -10, -11
 
 ALICE_READS = binding("TOPIC", "orders", "LITERAL", "User:alice", "*", "READ", "ALLOW")
@@ -40,8 +42,13 @@ A_RANGE = binding("TOPIC", "orders", "LITERAL", "User:alice", "10.0.0.0/8", "WRI
 
 
 @pytest.fixture(scope="module")
-def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperProbe]:
-    with running(tmp_path_factory.mktemp("zookeeper")) as probe:
+def stores(tmp_path_factory: pytest.TempPathFactory) -> Stores:
+    return make_stores(tmp_path_factory.mktemp("tls"), KEY_PASSWORD)
+
+
+@pytest.fixture(scope="module")
+def zookeeper(tmp_path_factory: pytest.TempPathFactory, stores: Stores) -> Iterator[ZooKeeperProbe]:
+    with running(tmp_path_factory.mktemp("zookeeper"), stores) as probe:
         yield probe
 
 
@@ -255,10 +262,36 @@ def test_a_log_in_is_needed_where_zookeeper_asks_for_one(
         assert migrate(*arguments, "--acls-only").exit_code == ExitCode.OK
         config.write_text(text)
         assert migrate(*arguments, "--zookeeper-config", config).plan["left"] != []
-    config.write_text(sasl % "wrong-secret")
+    config.write_text(sasl % "wrong-secret" + "zookeeper.connection.timeout.ms=3000\n")
     wrong = migrate(*arguments, "--zookeeper-config", config)
     assert (wrong.exit_code, wrong.error_code) == (ExitCode.UNREACHABLE, "AUTHENTICATION_FAILED")
     assert "wrong-secret" not in wrong.stderr
+
+
+def test_over_tls_both_sides_show_their_certificates(
+    zookeeper: ZooKeeperProbe, migrate: Migrate, directory: Path, tmp_path: Path, stores: Stores
+) -> None:
+    zookeeper.open("/tls")
+    zookeeper.create([ALICE_READS])
+    config = tmp_path / "zookeeper.properties"
+    trust = (
+        "zookeeper.ssl.client.enable=true\nzookeeper.connection.timeout.ms=2000\n"
+        "zookeeper.ssl.truststore.type=PEM\nzookeeper.ssl.truststore.location={}\n"
+    )
+    own = (
+        f"zookeeper.ssl.keystore.type=PEM\nzookeeper.ssl.keystore.location={stores.client}\n"
+        f"zookeeper.ssl.keystore.password={KEY_PASSWORD}\n"
+    )
+    connect = f"127.0.0.1:{zookeeper.tls_port}/tls"
+    arguments = ("zookeeper", connect, "--metadata-dir", directory, "--zookeeper-config", config)
+    config.write_text(trust.format(stores.authority) + own)
+    outcome = migrate(*arguments)
+    assert (outcome.exit_code, len(outcome.plan["acls"]["make"])) == (ExitCode.OK, 1)
+    for broken in (trust.format(stores.authority), trust.format(stores.client) + own):
+        config.write_text(broken)
+        refused = migrate(*arguments)
+        assert (refused.exit_code, refused.error_code) == (ExitCode.UNREACHABLE, "CANNOT_CONNECT")
+        assert KEY_PASSWORD not in refused.stderr
 
 
 def test_a_directory_that_is_in_use_is_left_alone(

@@ -10,6 +10,7 @@ from testkit.jars import LEGACY_KAFKA
 from testkit.kafka import java
 from testkit.processes import spawn
 from tests.conformance.legacy_probe import decoded, each_of, encoded
+from tests.conformance.tls_stores import Stores
 
 SASL_USER, SASL_PASSWORD = "migrator", "migrator-secret"
 
@@ -19,7 +20,7 @@ class ZooKeeperProbe:
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self._process = process
-        self.port = int(self._line())
+        self.port, self.tls_port = map(int, self._line().split())
 
     def _line(self) -> str:
         assert self._process.stdout is not None
@@ -79,7 +80,7 @@ class ZooKeeperProbe:
 
 
 @contextmanager
-def running(folder: Path) -> Iterator[ZooKeeperProbe]:
+def running(folder: Path, stores: Stores) -> Iterator[ZooKeeperProbe]:
     """Start one and end it."""
     folder.mkdir(parents=True, exist_ok=True)
     jaas = folder / "jaas.conf"
@@ -91,6 +92,10 @@ def running(folder: Path) -> Iterator[ZooKeeperProbe]:
         f"-Djava.security.auth.login.config={jaas}",
         "-Dzookeeper.authProvider.1=org.apache.zookeeper.server.auth.SASLAuthenticationProvider",
         "-Dzookeeper.sasl.client=false",
+        "-Dzookeeper.authProvider.x509=org.apache.zookeeper.server.auth.X509AuthenticationProvider",
+        "-Dzookeeper.serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory",
+        f"-Dzookeeper.ssl.keyStore.location={stores.broker}", "-Dzookeeper.ssl.keyStore.type=PEM",
+        f"-Dzookeeper.ssl.trustStore.location={stores.authority}", "-Dzookeeper.ssl.trustStore.type=PEM",
         "-cp", LEGACY_KAFKA.classpath,
         str(Path(__file__).with_name("ZooKeeperProbe.java")), str(folder / "data"),
     ]  # fmt: skip

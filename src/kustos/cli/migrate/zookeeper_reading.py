@@ -19,12 +19,15 @@ try:
     from kazoo.exceptions import (
         AuthFailedError,
         ConnectionClosedError,
+        ConnectionLoss,
         KazooException,
         NoAuthError,
         NoNodeError,
+        SessionExpiredError,
     )
     from kazoo.handlers.threading import KazooTimeoutError
     from kazoo.protocol.serialization import Close, Exists, GetChildren, GetChildren2, GetData
+    from kazoo.protocol.states import KeeperState
 except ImportError as error:
     raise usage_error(
         f"reading a ZooKeeper needs `{error.name}`, install it with `pip install kustos[zookeeper]`"
@@ -51,6 +54,14 @@ class WriteRefusedError(RuntimeError):
 
 class ReadOnlyClient(KazooClient):  # type: ignore[misc]
     """A client through which only reads pass, by a list of what may rather than of what may not."""
+
+    login_refused = False
+    """Whether the server refused who we said we are."""
+
+    def _session_callback(self, state: Any) -> None:
+        if state == KeeperState.AUTH_FAILED:
+            self.login_refused = True
+        super()._session_callback(state)
 
     def _call(self, request: Any, async_object: Any) -> Any:
         if type(request) not in _READS:
@@ -87,30 +98,29 @@ def _connected(settings: ZookeeperSettings) -> Iterator[ReadOnlyClient]:
             warnings.simplefilter("ignore")
             client.start(timeout=settings.connection_timeout_ms / 1000)
         yield client
-    except (KazooTimeoutError, ConnectionClosedError) as error:
-        raise CommandError(
-            ExitCode.UNREACHABLE, "CANNOT_CONNECT", f"{settings.name} does not answer: {error}".rstrip(": ")
-        ) from error
-    except AuthFailedError as error:
-        raise CommandError(
-            ExitCode.UNREACHABLE,
-            "AUTHENTICATION_FAILED",
-            f"{settings.name} refused the login of `--zookeeper-config`",
-        ) from error
-    except NoAuthError as error:
-        raise CommandError(
+    except (KazooTimeoutError, KazooException) as error:
+        raise _failure_of(error, client, settings) from error
+    finally:
+        client.stop()
+        client.close()
+
+
+def _failure_of(error: Exception, client: ReadOnlyClient, settings: ZookeeperSettings) -> CommandError:
+    # a refused login closes the connection too, and what is seen of it first is chance
+    if client.login_refused or isinstance(error, AuthFailedError):
+        code, text = "AUTHENTICATION_FAILED", "refused the login of `--zookeeper-config`"
+        return CommandError(ExitCode.UNREACHABLE, code, f"{settings.name} {text}")
+    if isinstance(error, NoAuthError):
+        return CommandError(
             ExitCode.NOT_AUTHORIZED,
             "NO_AUTH",
             f"{settings.name} does not let this client read all of ACLs and users; log in with "
             "`--zookeeper-config`, or leave users out with `--acls-only`",
-        ) from error
-    except KazooException as error:
-        raise CommandError(
-            ExitCode.FAILED, "ZOOKEEPER", f"{settings.name} answered `{type(error).__name__}`"
-        ) from error
-    finally:
-        client.stop()
-        client.close()
+        )
+    if isinstance(error, KazooTimeoutError | ConnectionClosedError | ConnectionLoss | SessionExpiredError):
+        text = f"{settings.name} does not answer, or no longer: {error}".rstrip(": ")
+        return CommandError(ExitCode.UNREACHABLE, "CANNOT_CONNECT", text)
+    return CommandError(ExitCode.FAILED, "ZOOKEEPER", f"{settings.name} answered `{type(error).__name__}`")
 
 
 def _client(settings: ZookeeperSettings) -> ReadOnlyClient:
