@@ -20,6 +20,7 @@ from kustos.acl import (
 from kustos.metadata.features import DEFAULT_LEVEL
 from kustos.metadata.format import format_directory
 from kustos.protocol.envelopes import principal_bytes
+from kustos.server.logs import LOG_LEVELS, LOGGERS
 from kustos.server.node import Node
 from kustos.server.settings import settings_from
 from kustos.wire import (
@@ -173,3 +174,6 @@ async def house(
             talker.caller.close()
         await node.stop()
         broker.stop()
+        for logger in LOGGERS:
+            # levels are those of the process, which other tests share
+            LOG_LEVELS.unset_level(logger)
