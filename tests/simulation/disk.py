@@ -201,6 +201,9 @@ class SimulatedDisk:
             raise FileNotFoundError(errno.ENOENT, "no such file", str(path))
         return bytes(self.names_seen[path].seen)
 
+    def read_start(self, path: Path, size_bytes: int) -> bytes:
+        return self.read(path)[:size_bytes]
+
     def size_bytes(self, path: Path) -> int:
         return len(self.read(path))
 

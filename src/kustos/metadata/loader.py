@@ -5,10 +5,13 @@ from pathlib import Path
 
 import structlog
 
+from kustos.authorizer.loading import collector_at_rest
+from kustos.metadata.bulk_acls import BulkAcls
 from kustos.metadata.errors import LogDamagedError, MetadataError, RecordError, ReplayError
 from kustos.metadata.features import METADATA_VERSION_FEATURE
 from kustos.metadata.image import ImageBuilder, MetadataImage
 from kustos.metadata.log import LogReader, SnapshotId
+from kustos.metadata.log.snapshot import decoded
 from kustos.metadata.records import MetadataRecord, OpaqueRecord, decode_record
 from kustos.runtime import FileSystemStorage, Storage
 from kustos.wire.record_batch import RecordBatch
@@ -53,6 +56,11 @@ def load(directory: Path, storage: Storage) -> tuple[LogReader, ImageBuilder]:
     A snapshot that is damaged is passed over, with a warning, if an older one and the whole log after it
     add up to the same state; else `LogDamagedError` is raised.
     """
+    with collector_at_rest():
+        return _load(directory, storage)
+
+
+def _load(directory: Path, storage: Storage) -> tuple[LogReader, ImageBuilder]:
     passing_over: frozenset[SnapshotId] = frozenset()
     first_damage: LogDamagedError | None = None
     while True:
@@ -84,7 +92,18 @@ def load(directory: Path, storage: Storage) -> tuple[LogReader, ImageBuilder]:
 
 
 def _replay_snapshot(builder: ImageBuilder, reader: LogReader, directory: Path) -> None:
-    reader.opaque_records += replay_batches(builder, reader.snapshot(), directory)
+    bulk, name = BulkAcls(), str(reader.snapshot_path)
+    for raw in reader.raw_snapshot():
+        acls = None if raw.is_control or builder.in_transaction else bulk.read(raw)
+        if acls is None:
+            reader.opaque_records += replay_batches(builder, (decoded(raw, name),), directory)
+            continue
+        try:
+            builder.add_acls(acls)
+        except ReplayError as error:
+            raise LogDamagedError(
+                f"the batch at offset {raw.base_offset} of the snapshot `{name}` cannot be applied: {error}"
+            ) from error
     if builder.in_transaction:
         raise LogDamagedError(
             f"the newest snapshot in `{directory}` ends amid a metadata transaction; restore it from a copy"

@@ -18,7 +18,11 @@ from kustos.metadata.log.layout import SnapshotId
 from kustos.metadata.log.policy import LogPolicy
 from kustos.metadata.log.reader import LogReader
 from kustos.metadata.log.retention import KeptSnapshot, superfluous
-from kustos.metadata.log.snapshot import last_contained_timestamp_ms, snapshot_batches, snapshot_pieces
+from kustos.metadata.log.snapshot import (
+    last_contained_timestamp_ms,
+    raw_snapshot_batches,
+    snapshot_pieces,
+)
 from kustos.metadata.log.writer import LogWriter
 from kustos.metadata.records import ControlRecord
 from kustos.runtime import Clock, Storage
@@ -26,6 +30,9 @@ from kustos.runtime.storage import PART_SUFFIX, PRIVATE_FILE_MODE
 
 RETRY_MS: Final = 60_000
 """After a snapshot that failed: a full disk is not filled again each second."""
+
+HEADER_BATCH_MAX_BYTES: Final = 256 * 1024
+"""The first batch of a snapshot: its header, and with KIP-853 the voters and where they listen."""
 
 _log = structlog.get_logger("kustos.metadata")
 
@@ -68,7 +75,7 @@ class SnapshotJob:
         """
         self._storage.write_pieces(self.path, self._pieces(), PRIVATE_FILE_MODE)
         # older files are deleted on the strength of this one: it must read back as it was written
-        for _ in snapshot_batches(self._storage.read(self.path), str(self.path)):
+        for _ in raw_snapshot_batches(self._storage.read(self.path), str(self.path)):
             self._require_wanted()
 
     def _pieces(self) -> Iterator[bytes]:
@@ -122,14 +129,15 @@ class SnapshotKeeper:
                 self._storage.remove(self._partition / name)
         for id_ in ids:
             path = self._partition / id_.file_name
-            data = self._storage.read(path)
             try:
-                timestamp_ms = last_contained_timestamp_ms(data, str(path))
+                timestamp_ms = last_contained_timestamp_ms(
+                    self._storage.read_start(path, HEADER_BATCH_MAX_BYTES), str(path)
+                )
             except LogDamagedError as error:
                 self._is_intact = False
                 _log.error("an old snapshot is damaged", reason=str(error))
             else:
-                self._kept.append(KeptSnapshot(id_, len(data), timestamp_ms))
+                self._kept.append(KeptSnapshot(id_, self._storage.size_bytes(path), timestamp_ms))
 
     def appended(self, size_bytes: int) -> None:
         """Note that the log grew by so much."""

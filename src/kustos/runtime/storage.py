@@ -59,6 +59,9 @@ class Storage(Protocol):
     def read(self, path: Path) -> bytes:
         """Return a file's whole contents."""
 
+    def read_start(self, path: Path, size_bytes: int) -> bytes:
+        """Return the first bytes of a file, so many at most."""
+
     def make_directory(self, path: Path) -> None:
         """Create a directory and its parents, durably; one that exists is fine."""
 
@@ -107,6 +110,11 @@ class FileSystemStorage:
     def read(self, path: Path) -> bytes:
         """Return a file's whole contents."""
         return path.read_bytes()
+
+    def read_start(self, path: Path, size_bytes: int) -> bytes:
+        """Return the first bytes of a file, so many at most."""
+        with path.open("rb") as file:
+            return file.read(size_bytes)
 
     def make_directory(self, path: Path) -> None:
         """Create a directory and its parents, durably; one that exists is fine."""

@@ -116,11 +116,70 @@ def batch_of(
     )
 
 
+@dataclass(frozen=True, slots=True)
+class RawBatch:
+    """A whole batch, its checksum verified, whose records are still bytes: `buffer[records_start:end]`."""
+
+    buffer: bytes
+    records_start: int
+    end: int
+    count: int
+    base_offset: int
+    partition_leader_epoch: int
+    attributes: int
+    last_offset_delta: int
+    base_timestamp_ms: int
+    max_timestamp_ms: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+
+    @property
+    def is_control(self) -> bool:
+        """Whether its records are the log's own, not the users'."""
+        return self.attributes & CONTROL_BIT != 0
+
+    @property
+    def last_offset(self) -> int:
+        """The offset of its last record."""
+        return self.base_offset + self.last_offset_delta
+
+    def decode(self) -> RecordBatch:
+        """Return the batch with its records; raise `CorruptBatchError` if they do not fill it exactly."""
+        records, cursor = [], self.records_start
+        for _ in range(self.count):
+            record, cursor = _read_record(self.buffer, cursor, self.end)
+            records.append(record)
+        if cursor != self.end:
+            raise CorruptBatchError("the record batch is longer than its records")
+        return RecordBatch(
+            self.base_offset,
+            self.partition_leader_epoch,
+            tuple(records),
+            self.attributes,
+            self.last_offset_delta,
+            self.base_timestamp_ms,
+            self.max_timestamp_ms,
+            self.producer_id,
+            self.producer_epoch,
+            self.base_sequence,
+        )
+
+
 def read_batch(buffer: bytes, position: int = 0) -> tuple[RecordBatch, int]:
     """Return (the batch that begins at `position`, the position after it), its checksum verified.
 
     Raises `CorruptBatchError` for bytes that end too soon, another magic, a wrong checksum, a
     compressed batch, or records that do not fill the batch exactly.
+    """
+    raw = read_raw_batch(buffer, position)
+    return raw.decode(), raw.end
+
+
+def read_raw_batch(buffer: bytes, position: int = 0) -> RawBatch:
+    """Return the batch that begins at `position` without reading its records, its checksum verified.
+
+    Raises `CorruptBatchError` as `read_batch` does, but for the records.
     """
     end = batch_end(buffer, position)
     (base_offset, _, epoch, magic, crc, attributes, last_offset_delta, base_timestamp_ms, max_timestamp_ms,
@@ -133,16 +192,13 @@ def read_batch(buffer: bytes, position: int = 0) -> tuple[RecordBatch, int]:
         raise CorruptBatchError("the record batch is compressed, a metadata log never is")
     if count < 0 or last_offset_delta < 0:
         raise CorruptBatchError("the record batch has a negative count")
-    records, cursor = [], position + HEADER_SIZE_BYTES
-    for _ in range(count):
-        record, cursor = _read_record(buffer, cursor, end)
-        records.append(record)
-    if cursor != end:
-        raise CorruptBatchError("the record batch is longer than its records")
-    batch = RecordBatch(
+    return RawBatch(
+        buffer,
+        position + HEADER_SIZE_BYTES,
+        end,
+        count,
         base_offset,
         epoch,
-        tuple(records),
         attributes,
         last_offset_delta,
         base_timestamp_ms,
@@ -151,7 +207,6 @@ def read_batch(buffer: bytes, position: int = 0) -> tuple[RecordBatch, int]:
         producer_epoch,
         base_sequence,
     )
-    return batch, end
 
 
 def batch_end(buffer: bytes, position: int) -> int:

@@ -102,6 +102,23 @@ class DraftMap(_Bucketed[K, V]):
         self._size += key not in bucket
         bucket[key] = value
 
+    def add_all(self, entries: Iterable[tuple[K, V]]) -> K | None:
+        """Add entries that must be new, many at once; return the first key that is not, None if all are.
+
+        After a key was returned the draft is not to be used further.
+        """
+        buckets, own = self._buckets, self._own
+        owned = self._owned
+        for key, value in entries:
+            index = hash(key) % BUCKETS
+            bucket = buckets[index] if index in owned else own(key)
+            count = len(bucket)
+            bucket[key] = value
+            if len(bucket) == count:
+                return key
+            self._size += 1
+        return None
+
     def pop(self, key: K) -> V | None:
         """Take an entry away and return its value, None without one."""
         if key not in self:

@@ -5,8 +5,9 @@ entries around a change (`kustos.metadata.image.maps`), and the image it started
 Records between Begin and End of a metadata transaction (KIP-868) are held back, and dropped by an Abort.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
+from uuid import UUID
 
 from kustos.acl import (
     AccessControlEntry,
@@ -82,6 +83,20 @@ class ImageBuilder:
     def replay_all(self, records: Iterable[MetadataRecord]) -> tuple[Change, ...]:
         """Apply records in order; return all that they changed."""
         return tuple(change for record in records for change in self.replay(record))
+
+    def add_acls(self, acls: Sequence[tuple[UUID, AclBinding]]) -> None:
+        """Apply the records of so many ACLs, as `replay` would one by one, but tell no changes.
+
+        Not within a transaction. Raises `ReplayError`.
+        """
+        if self._held is not None:
+            raise ReplayError("ACLs are added at once amid a metadata transaction")
+        twice = self._map("acls").add_all(acls)
+        if twice is not None:
+            raise ReplayError(f"the ACL id `{twice}` is made twice")
+        again = self._map("acl_ids").add_all((binding, acl_id) for acl_id, binding in acls)
+        if again is not None:
+            raise ReplayError(f"an ACL is made twice: {again.audit_text()}")
 
     def view(self) -> MetadataImage:
         """Return the state so far without a copy; it moves on with the builder."""

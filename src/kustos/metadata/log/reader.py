@@ -9,10 +9,10 @@ from kustos.metadata.errors import LogDamagedError, RecordError
 from kustos.metadata.log import layout
 from kustos.metadata.log.layout import SnapshotId
 from kustos.metadata.log.segment import UNKNOWN_EPOCH, SegmentReader, begins_epoch
-from kustos.metadata.log.snapshot import snapshot_batches
+from kustos.metadata.log.snapshot import decoded, raw_snapshot_batches, snapshot_batches
 from kustos.metadata.records import ControlRecord, KRaftVersion, Voters, controls_of
 from kustos.runtime import Storage
-from kustos.wire.record_batch import RecordBatch
+from kustos.wire.record_batch import RawBatch, RecordBatch
 
 KRAFT_VERSION_MAX: Final = 1
 """The highest level of kraft.version that Kafka 4.4 knows."""
@@ -106,13 +106,24 @@ class LogReader:
 
     def snapshot(self) -> Iterator[RecordBatch]:
         """Yield the batches of the newest snapshot, if there is one."""
-        if self.snapshot_id is not None:
-            path = self._partition / self.snapshot_id.file_name
-            for batch in snapshot_batches(self._storage.read(path), str(path)):
-                if batch.is_control:
-                    self._note_controls(batch, path)
-                self.last_timestamp_ms = max(self.last_timestamp_ms, batch.max_timestamp_ms)
-                yield batch
+        for raw in self.raw_snapshot():
+            yield decoded(raw, str(self.snapshot_path))
+
+    def raw_snapshot(self) -> Iterator[RawBatch]:
+        """Yield the batches of the newest snapshot, their records unread; in place of `snapshot`."""
+        if self.snapshot_id is None:
+            return
+        path = self.snapshot_path
+        for raw in raw_snapshot_batches(self._storage.read(path), str(path)):
+            if raw.is_control:
+                self._note_controls(decoded(raw, str(path)), path)
+            self.last_timestamp_ms = max(self.last_timestamp_ms, raw.max_timestamp_ms)
+            yield raw
+
+    @property
+    def snapshot_path(self) -> Path:
+        """The file of the newest snapshot, if there is one."""
+        return self._partition / ("" if self.snapshot_id is None else self.snapshot_id.file_name)
 
     def legacy_bootstrap(self) -> Iterator[RecordBatch]:
         """Yield the batches of an old bootstrap file; asked for only where the log says nothing yet.

@@ -21,9 +21,11 @@ from kustos.metadata.records import (
 from kustos.wire.record_batch import (
     HEADER_SIZE_BYTES,
     CorruptBatchError,
+    RawBatch,
     RecordBatch,
     batch_of,
     read_batch,
+    read_raw_batch,
 )
 
 MAX_RECORDS_PER_BATCH: Final = 1024
@@ -103,15 +105,32 @@ def last_contained_timestamp_ms(data: bytes, name: str) -> int:
 
 def snapshot_batches(data: bytes, name: str) -> Iterator[RecordBatch]:
     """Yield the batches of a snapshot; raise `LogDamagedError` unless it is whole, header to footer."""
+    for raw in raw_snapshot_batches(data, name):
+        yield decoded(raw, name)
+
+
+def decoded(raw: RawBatch, name: str) -> RecordBatch:
+    """Return a batch of a snapshot with its records; raise `LogDamagedError` if they do not fill it."""
+    try:
+        return raw.decode()
+    except CorruptBatchError as error:
+        raise _damaged(name, f"at byte {raw.records_start - HEADER_SIZE_BYTES}: {error}") from error
+
+
+def raw_snapshot_batches(data: bytes, name: str) -> Iterator[RawBatch]:
+    """Yield the batches of a snapshot as `snapshot_batches` does, without reading their records."""
     position, next_offset, finished, is_first = 0, 0, False, True
     while position < len(data):
         try:
-            batch, position = read_batch(data, position)
-            controls = controls_of(batch) if batch.is_control else []
+            batch = read_raw_batch(data, position)
+            controls = controls_of(batch.decode()) if batch.is_control else []
         except (CorruptBatchError, RecordError) as error:
             raise _damaged(name, f"at byte {position}: {error}") from error
+        position = batch.end
         if batch.base_offset != next_offset:
             raise _damaged(name, f"the batch for offset {next_offset} claims {batch.base_offset}")
+        if batch.count != batch.last_offset_delta + 1:
+            raise _damaged(name, f"the batch for offset {next_offset} lacks records")
         next_offset = batch.last_offset + 1
         if finished:
             raise _damaged(name, "something follows the footer")

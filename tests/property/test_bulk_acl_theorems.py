@@ -1,0 +1,110 @@
+"""Theorem: ACLs read in bulk are those read one by one, or none are."""
+
+import struct
+from uuid import UUID
+
+from crc32c import crc32c
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from kustos.acl import AclBinding
+from kustos.metadata.bulk_acls import BulkAcls
+from kustos.metadata.errors import RecordError, ReplayError
+from kustos.metadata.image import ImageBuilder, binding_of
+from kustos.metadata.loader import records_of
+from kustos.metadata.records import AccessControlEntryRecord, MetadataRecord, NoOpRecord, encode_record
+from kustos.wire.record_batch import CRC_COVERS_FROM, CorruptBatchError, RawBatch, batch_of, read_raw_batch
+
+texts = st.text(max_size=8) | st.sampled_from(["x" * 126, "x" * 127, "x" * 300, "ü" * 63, "ü" * 64])
+codes = st.sampled_from([0, 1, 2, 3, 4, 5, 7, 15, 16, -1])
+usual = st.sampled_from([2, 3])
+records = st.builds(
+    AccessControlEntryRecord,
+    st.uuids(),
+    usual | codes,
+    texts,
+    st.sampled_from([3, 4]) | codes,
+    texts,
+    texts,
+    usual | codes,
+    usual | codes,
+)
+batches = st.lists(records, min_size=1, max_size=6)
+
+
+def one_by_one(batch: RawBatch) -> list[tuple[UUID, AclBinding]] | None:
+    """What the general reader makes of it; None if it is refused, or holds anything else."""
+    try:
+        found = records_of(batch.decode())
+        return [(each.id, binding_of(each)) for each in found if isinstance(each, AccessControlEntryRecord)]
+    except (CorruptBatchError, RecordError, ReplayError):
+        return None
+
+
+def raw(values: list[MetadataRecord], epoch: int = 1) -> RawBatch:
+    return read_raw_batch(batch_of(0, epoch, 5, map(encode_record, values)).encode())
+
+
+@given(st.lists(batches, min_size=1, max_size=3))
+def test_acls_read_in_bulk_are_those_read_one_by_one(groups: list[list[AccessControlEntryRecord]]) -> None:
+    bulk = BulkAcls()
+    for group in groups:
+        batch = raw([*group])
+        found, expected = bulk.read(batch), one_by_one(batch)
+        assert found is None or found == expected
+        if found is not None:
+            assert [acl_id.bytes for acl_id, _ in found] == [each.id.bytes for each in group]
+            assert [hash(each) for each in found] == [hash(each) for each in expected or ()]
+        is_plain = all(
+            len(text.encode()) < 127
+            for each in group
+            for text in (each.resource_name, each.principal, each.host)
+        )
+        may_be_stored = all(
+            each.resource_type in range(2, 8)
+            and each.pattern_type in (3, 4)
+            and each.operation in range(2, 16)
+            and each.permission_type in (2, 3)
+            for each in group
+        )
+        assert (found is not None) or not (is_plain and may_be_stored), "the common case is read in bulk"
+
+
+@given(batches, st.lists(st.tuples(st.integers(0, 10_000), st.integers(0, 255)), min_size=1, max_size=4))
+@example([AccessControlEntryRecord(UUID(int=1), 2, "a", 3, "User:a", "*", 3, 3)], [(0, 0x80)])
+def test_forged_bytes_are_read_in_bulk_as_one_by_one_or_not_at_all(
+    group: list[AccessControlEntryRecord], forged: list[tuple[int, int]]
+) -> None:
+    data = bytearray(batch_of(0, 1, 5, map(encode_record, group)).encode())
+    for at, value in forged:
+        data[61 + at % (len(data) - 61)] = value
+    # whoever forges a batch also forges its checksum
+    struct.pack_into(">I", data, 17, crc32c(bytes(data[CRC_COVERS_FROM:])))
+    batch = read_raw_batch(bytes(data))
+    found = BulkAcls().read(batch)
+    assert found is None or found == one_by_one(batch)
+
+
+def test_what_else_is_in_a_batch_leaves_it_to_the_general_reader() -> None:
+    acl = AccessControlEntryRecord(UUID(int=1), 2, "a", 3, "User:a", "*", 3, 3)
+    assert BulkAcls().read(raw([acl])) is not None
+    assert BulkAcls().read(raw([acl, NoOpRecord()])) is None
+    assert BulkAcls().read(raw([NoOpRecord()])) is None
+
+
+@given(batches)
+def test_adding_acls_at_once_is_replaying_their_records(group: list[AccessControlEntryRecord]) -> None:
+    singly, at_once = ImageBuilder(), ImageBuilder()
+    acls = one_by_one(raw([*group]))
+    if acls is None:
+        return
+    try:
+        singly.replay_all(group)
+    except ReplayError:
+        try:
+            at_once.add_acls(acls)
+        except ReplayError:
+            return
+        raise AssertionError("an ACL was made twice") from None
+    at_once.add_acls(acls)
+    assert at_once.build(0, 0) == singly.build(0, 0)
