@@ -106,6 +106,8 @@ def test_a_user_without_keys_needs_a_password_until_the_target_has_one() -> None
     bob = NewPassword("bob", SHA_512, 4096, "no keys")
     found = source(closed=(bob,))
     assert make_plan(found, state(), now_ms=NOW_MS).new_passwords == (bob,)
+    [sent] = make_plan(found, state(is_live=True), now_ms=NOW_MS).new_passwords
+    assert "takes passwords" in sent.reason
     for is_live in (True, False):
         done = make_plan(found, state(credentials={("bob", SHA_512): ONE}, is_live=is_live), now_ms=NOW_MS)
         assert (done.new_passwords, done.credentials_present) == ((), 1)

@@ -22,9 +22,10 @@ if TYPE_CHECKING:
 
 NO_KEYS: Final = "the cluster tells nobody its keys; `--snapshot` reads them from a file of its own"
 NOT_IN_SNAPSHOT: Final = "set after the snapshot was written, take a newer one"
-UNCONFIRMED: Final = "delegation tokens of the snapshot, which the cluster does not tell of"
+SNAPSHOT: Final = "the snapshot"
+UNCONFIRMED: Final = "delegation tokens that the cluster does not tell of"
 TOKENS_OFF: Final = "DELEGATION_TOKEN_AUTH_DISABLED"
-GONE: Final = "users of the snapshot whom the cluster has no more"
+GONE: Final = "users whom the cluster has no more"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +102,9 @@ def source_of(name: str, told: Told, snapshot: MetadataImage | None) -> Source:
             closed.append(NewPassword(*key, iterations, NOT_IN_SNAPSHOT if snapshot is not None else NO_KEYS))
     hidden = snapshot.delegation_tokens.keys() - told.tokens.keys() if snapshot is not None else ()
     gone = {user for user, _ in kept} - {user for user, _ in told.iterations}
-    left = [Left(name, UNCONFIRMED, len(hidden)), Left(name, GONE, len(gone))]
+    left = [Left(SNAPSHOT, UNCONFIRMED, len(hidden)), Left(SNAPSHOT, GONE, len(gone))]
     if told.tokens_refusal not in {None, TOKENS_OFF}:
-        left.append(Left(name, f"question for delegation tokens, answered `{told.tokens_refusal}`", 1))
+        left.append(Left("the cluster", f"delegation tokens, answer {told.tokens_refusal}", 1))
     return Source(
         name=name,
         acls=dict.fromkeys(told.acls, name),

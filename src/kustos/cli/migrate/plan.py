@@ -106,7 +106,11 @@ def _with_credentials(plan: Plan, source: Source, target: TargetState, *, replac
         _fate(ScramCopy(user, mechanism, credential), target, replace_users=replace_users)
         for (user, mechanism), credential in sorted(source.credentials.items(), key=lambda item: item[0])
     ]
-    fates += [None if (user.user, user.mechanism) in target.iterations else user for user in source.closed]
+    closed = source.closed
+    if target.credentials is None:
+        # no file of keys would help here
+        closed = tuple(replace(user, reason=CANNOT_SEND) for user in closed)
+    fates += [None if (user.user, user.mechanism) in target.iterations else user for user in closed]
     return replace(
         plan,
         credentials=tuple(fate for fate in fates if isinstance(fate, ScramCopy)),
@@ -137,8 +141,8 @@ def _with_tokens(plan: Plan, source: Source, target: TargetState, now_ms: int) -
     missing = [token for token_id, token in source.tokens.items() if token_id not in target.tokens]
     alive = [token for token in missing if token.expiration_timestamp_ms > now_ms]
     left = [
-        Left(source.name, "delegation tokens that have expired", len(missing) - len(alive)),
-        Left(source.name, "delegation tokens, which no API of Kafka's takes", len(alive)),
+        Left("the source", "delegation tokens that have expired", len(missing) - len(alive)),
+        Left("the source", "delegation tokens, which no API takes", len(alive)),
     ]
     takes = target.credentials is not None
     return replace(

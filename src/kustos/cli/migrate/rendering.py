@@ -54,7 +54,11 @@ def _counts(plan: Plan) -> list[tuple[str, ...]]:
         ),
         ("delegation tokens", plan.tokens_present, len(plan.tokens), 0),
     )
-    return [(name, *(f"{count:,}" for count in (sum(counts), *counts))) for name, *counts in rows]
+    return [
+        (name, *(f"{count:,}" for count in (sum(counts), *counts)))
+        for name, *counts in rows
+        if name == "ACLs" or any(counts)
+    ]
 
 
 def _print_to_make(plan: Plan) -> None:
