@@ -21,7 +21,9 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 
 from kustos.cli.failures import ExitCode
 from kustos.cli.run import run
+from kustos.metadata.format import format_directory
 from kustos.metadata.inspection.shown import REDACTED
+from kustos.metadata.loader import read_image
 from testkit.kafka import STANDARD_AUTHORIZER, KafkaNode, KafkaTools, NodeSettings
 from testkit.waiting import wait_until
 
@@ -238,3 +240,21 @@ def test_the_history_of_kafkas_log_is_what_was_done(
             arguments = ["acls", "list", "--metadata-dir", str(directory), "--at", moment, "-o", "json"]
             assert run(arguments) == ExitCode.OK
             assert len(json.loads(capsys.readouterr().out)["acls"]) == there
+
+
+def test_what_kafka_holds_is_carried_into_a_directory_of_ours(
+    directory: Path, tmp_path: Path, kafka_tools: KafkaTools, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, ours_now = tmp_path / "all.jsonl", tmp_path / "meta"
+    assert run(["metadata", "export", str(directory), "-o", str(file), "--with-credentials"]) == ExitCode.OK
+    format_directory(ours_now)
+    assert run(["metadata", "import", str(file), str(ours_now)]) == ExitCode.OK
+    carried = read_image(ours_now)
+    assert carried.same_state(read_image(directory))
+    assert ("alice", 1) in carried.scram_credentials
+    assert len(carried.acls) == 20
+    snapshot = files(ours_now)[0]
+    arguments = ("--cluster-metadata-decoder", "--files", str(snapshot))
+    text = kafka_tools.run("DumpLogSegments", *arguments).require()
+    assert text.count('"type":"ACCESS_CONTROL_ENTRY_RECORD"') == 20
+    assert "isvalid: false" not in text

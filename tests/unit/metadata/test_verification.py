@@ -14,7 +14,12 @@ from kustos.cli.run import run
 from kustos.metadata.image import image_of
 from kustos.metadata.inspection.verification import Verification, verify
 from kustos.metadata.log import METADATA_PARTITION
-from kustos.metadata.records import FeatureLevelRecord, MetadataRecord, RemoveAccessControlEntryRecord
+from kustos.metadata.records import (
+    BeginTransactionRecord,
+    FeatureLevelRecord,
+    MetadataRecord,
+    RemoveAccessControlEntryRecord,
+)
 from kustos.runtime import FileSystemStorage
 from kustos.wire.record_batch import batch_of
 from tests.unit.metadata.inspection_support import (
@@ -212,3 +217,20 @@ def test_a_file_by_itself_is_checked(tmp_path: Path, capsys: pytest.CaptureFixtu
         said: Any = " ".join(capsys.readouterr().out.split())
         assert f"`{path}`" in said
         assert said.endswith("1 place damaged")
+
+
+def test_what_would_keep_a_node_from_starting_is_found(tmp_path: Path) -> None:
+    directory = whole_directory(tmp_path / "cut")
+    (directory / METADATA_PARTITION / "kustos.active-segment").write_text("14\n")
+    (damage,) = verified(directory).damage
+    assert f"lacks its last segment, `{14:020d}.log`" in damage.message
+    empty = directory_with(tmp_path / "empty", log_0=log_bytes(()), snapshot_0_0=snapshot_bytes(epoch=0))
+    (damage,) = verified(empty).damage
+    assert "lacks its beginning: no record sets metadata.version" in damage.message
+
+
+def test_a_snapshot_amid_a_transaction_is_found(tmp_path: Path) -> None:
+    version = FeatureLevelRecord("metadata.version", 30)
+    snapshot = snapshot_bytes(version, BeginTransactionRecord("x"), acl(1), epoch=0)
+    damage = verified(directory_with(tmp_path, snapshot_0_0=snapshot)).damage
+    assert "ends amid a metadata transaction" in damage[0].message

@@ -20,8 +20,15 @@ from kustos.metadata.inspection.files import (
     files_of,
     metadata_directory,
 )
-from kustos.metadata.loader import records_of
-from kustos.metadata.log import META_PROPERTIES, METADATA_PARTITION, MetaProperties, SegmentReader, layout
+from kustos.metadata.loader import records_of, require_beginning
+from kustos.metadata.log import (
+    META_PROPERTIES,
+    METADATA_PARTITION,
+    LogReader,
+    MetaProperties,
+    SegmentReader,
+    layout,
+)
 from kustos.metadata.log.segment import UNKNOWN_EPOCH
 from kustos.metadata.log.snapshot import snapshot_batches
 from kustos.runtime import Storage
@@ -126,6 +133,17 @@ class _Checker:
                 "directory from a copy",
             )
         self._check_quorum_state(directory / METADATA_PARTITION / layout.QUORUM_STATE)
+        if len(self._found.damage) == damaged_before:
+            self._check_as_a_start_would(directory)
+
+    def _check_as_a_start_would(self, directory: Path) -> None:
+        """Report what keeps a node from starting though each file is whole by itself."""
+        try:
+            LogReader(directory, self._storage)
+            if self._builder is not None:
+                require_beginning(self._builder.view(), directory)
+        except LogError as error:
+            self._report(directory, None, str(error))
 
     def _begin(self, segments: list[MetadataFile], snapshots: list[MetadataFile]) -> None:
         """Find the state with which the log begins, and check the snapshots that no log leads up to."""
@@ -256,6 +274,14 @@ class _Checker:
             return None
         finally:
             self._advance(len(data))
+        if builder.in_transaction:
+            self._report(
+                file.path,
+                None,
+                f"the snapshot `{file.path}` ends amid a metadata transaction, which nothing can end any "
+                "more; restore it from a copy",
+            )
+            return None
         return builder
 
     def _check_properties(self, path: Path) -> None:
