@@ -93,6 +93,7 @@ def test_event_says_who_what_and_why() -> None:
         "api_version": 5,
         "client_id": None,
         "correlation_id": -7,
+        "forwarded_by": None,
         "resource_type": "TRANSACTIONAL_ID",
         "resource_name": 'tx-"1"-\n2',
         "operation": "WRITE",

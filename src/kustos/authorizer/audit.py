@@ -95,6 +95,7 @@ class AuditEvent:
     api_version: int
     client_id: str | None
     correlation_id: int
+    forwarded_by: str | None = None
     resource_type: str
     resource_name: str | None
     operation: str
@@ -140,6 +141,7 @@ class AuditEvent:
             api_version=context.request_version,
             client_id=context.client_id,
             correlation_id=context.correlation_id,
+            forwarded_by=None if context.forwarded_by is None else str(context.forwarded_by),
             resource_type=action.resource_type.name,
             resource_name=None if any_resource else action.resource_name,
             operation=action.operation.name,

@@ -38,6 +38,9 @@ AUDIT_FIELDS: Final[tuple[AuditField, ...]] = (
     AuditField("api_version", "int", False, "version of the request"),
     AuditField("client_id", "string", True, "client.id that the client claimed"),
     AuditField("correlation_id", "int", False, "the client's number for the request"),
+    AuditField(
+        "forwarded_by", "string", True, "principal that handed the request in for the other, by an Envelope"
+    ),
     AuditField("resource_type", "string", False, "TOPIC, GROUP, CLUSTER, ..."),
     AuditField("resource_name", "string", True, "name asked about; null asks for any of the type"),
     AuditField("operation", "string", False, "READ, WRITE, ..."),

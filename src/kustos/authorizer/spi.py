@@ -85,6 +85,8 @@ class AuthorizableRequestContext:
     request_type: int = -1
     request_version: int = -1
     correlation_id: int = 0
+    forwarded_by: KafkaPrincipal | None = None
+    """Who handed the request in for the principal, by an Envelope (KIP-590)."""
 
 
 class AuthorizerError(Exception):

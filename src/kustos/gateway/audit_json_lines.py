@@ -85,6 +85,7 @@ class JsonLines:
 def _context(context: AuthorizableRequestContext) -> str:
     principal = context.principal
     client_id = "null" if context.client_id is None else quoted(context.client_id)
+    forwarded_by = "null" if context.forwarded_by is None else quoted(str(context.forwarded_by))
     return (
         f'"listener_name":{quoted(context.listener_name)},'
         f'"security_protocol":{quoted(context.security_protocol)},'
@@ -92,5 +93,5 @@ def _context(context: AuthorizableRequestContext) -> str:
         f'"token_authenticated":{_TRUTH[principal.token_authenticated]},"host":{quoted(context.host)},'
         f'"api_key":{int(context.request_type)},"api_name":{quoted(api_name(context.request_type))},'
         f'"api_version":{context.request_version},"client_id":{client_id},'
-        f'"correlation_id":{context.correlation_id}'
+        f'"correlation_id":{context.correlation_id},"forwarded_by":{forwarded_by}'
     )

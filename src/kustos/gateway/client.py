@@ -64,6 +64,7 @@ class ClientConnection(asyncio.Protocol):
         self._machine: SaslServerMachine | None = None
         self._reader = FrameReader(port.settings.socket_request_max_bytes)
         self._host = ""
+        self._principal = ANONYMOUS
         self._offered: Versions = {}
         self._closed = False
         self._deaf = False
@@ -187,6 +188,7 @@ class ClientConnection(asyncio.Protocol):
         except AuthorizerError as error:
             self._close(str(error))
             return
+        self._principal = principal
         self._offered = port.offered()
         self._session = ClientSession(
             self._guard(decider),
@@ -230,10 +232,10 @@ class ClientConnection(asyncio.Protocol):
             # such as `User:*`: nobody can be it, so whatever it asks for fails in the answer to it
             decider = UndecidedDecider(error)
         opened = self._guard(decider).open_forwarded(envelope.frame)
-        return opened, self._context_of(envelope.principal, host)(opened)
+        return opened, self._context_of(envelope.principal, host, self._principal)(opened)
 
     def _context_of(
-        self, principal: KafkaPrincipal, host: str
+        self, principal: KafkaPrincipal, host: str, forwarded_by: KafkaPrincipal | None = None
     ) -> Callable[[Opened], AuthorizableRequestContext]:
         port = self._port
 
@@ -248,6 +250,7 @@ class ClientConnection(asyncio.Protocol):
                 header.api_key,
                 header.api_version,
                 header.correlation_id,
+                forwarded_by,
             )
 
         return context

@@ -1,0 +1,45 @@
+"""What is done on the admin listener is in the audit log: by whom, and who handed it in."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from kustos.protocol.envelopes import principal_bytes
+from kustos.wire.api_keys import ApiKey
+from tests.unit.server.admin_worlds import ALICE, OPS, frame_of, house
+
+ACL = {
+    "resource_type": 2,
+    "resource_name": "orders",
+    "resource_pattern_type": 3,
+    "principal": "User:bob",
+    "host": "*",
+    "operation": 3,
+    "permission_type": 3,
+}
+SEEN = ("api_name", "principal_name", "forwarded_by", "operation", "decision", "host", "correlation_id")
+
+
+async def events(directory: Path) -> list[dict[str, Any]]:
+    """Forward a request for one who may and for one who may not; return what was written down."""
+    audit = str(directory / "audit")
+    async with house(directory, kustos_audit_sinks="json", kustos_audit_json_dir=audit) as node:
+        forwarder = await node.talk("forwarder")
+        inner = frame_of(ApiKey.CREATE_ACLS, 3, 77, creations=[ACL])[4:]
+        await forwarder.forward(inner, principal_bytes(OPS), bytes((10, 0, 0, 7)))
+        await forwarder.forward(inner, principal_bytes(ALICE))
+    files = sorted((directory / "audit").glob("audit-*.jsonl"))
+    return [json.loads(line) for file in files for line in file.read_text().splitlines()]
+
+
+async def test_a_forwarded_request_names_both_who_made_it_and_who_handed_it_in(tmp_path: Path) -> None:
+    written = await events(tmp_path)
+    envelope = ("Envelope", "forwarder", None, "CLUSTER_ACTION", "ALLOWED", "127.0.0.1")
+    assert [tuple(event[name] for name in SEEN[:-1]) for event in written] == [
+        envelope,
+        ("CreateAcls", "ops", "User:forwarder", "ALTER", "ALLOWED", "10.0.0.7"),
+        envelope,
+        ("CreateAcls", "alice", "User:forwarder", "ALTER", "DENIED", "127.0.0.1"),
+    ]
+    assert [event["correlation_id"] for event in written if event["forwarded_by"]] == [77, 77]
+    assert {event["listener_name"] for event in written} == {"ADMIN"}
