@@ -15,6 +15,7 @@ from kustos.cli.failures import ExitCode
 from kustos.cli.run import run
 from kustos.client.admin import AdminClient as OwnAdminClient
 from kustos.client.settings import ClientSettings
+from kustos.metadata.features import CIDR_ACL_LEVEL
 from kustos.metadata.format import ScramUser, format_directory
 from kustos.metadata.loader import read_image
 from kustos.metadata.scram import ScramMechanism, scram_credential
@@ -251,11 +252,42 @@ def test_acls_go_into_live_clusters_and_users_there_need_new_passwords(
             assert again.plan["acls"] == {"present": 2, "only_in_target": len(before), "make": []}
 
 
+def test_where_a_denial_is_refused_no_allowance_is_sent(
+    broker: KafkaNode, migrate: Migrate, tmp_path: Path
+) -> None:
+    looks = binding("CLUSTER", "kafka-cluster", "LITERAL", "User:bob", "*", "DESCRIBE", "ALLOW")
+    assert asyncio.run(created(broker.bootstrap, [looks])) == [None]
+    other, file = tmp_path / "other", tmp_path / "bob.properties"
+    write_properties(file, login("bob", USERS["bob"]))
+    allow = binding("TOPIC", "t", "LITERAL", "User:x", "*", "READ", "ALLOW")
+    format_directory(other, acls=[allow, binding("TOPIC", "t", "LITERAL", "User:x", "*", "WRITE", "DENY")])
+    live = ("--bootstrap-server", broker.bootstrap, "--command-config", file)
+    outcome = migrate("kafka", "--snapshot", other, *live, "--apply")
+    assert outcome.exit_code == ExitCode.NOT_AUTHORIZED
+    assert outcome.error_code == "CLUSTER_AUTHORIZATION_FAILED"
+    assert outcome.plan["acls"]["make"] == []
+    assert ["not sent" in each["reason"] for each in outcome.plan["refused"]] == [False, True]
+    assert allow not in asyncio.run(acls(broker.bootstrap))
+
+
+def test_ranges_of_addresses_are_not_sent_to_a_kafka_that_takes_them_for_texts(
+    broker: KafkaNode, migrate: Migrate, config: Path, tmp_path: Path
+) -> None:
+    other = tmp_path / "other"
+    a_range = binding("TOPIC", "t", "LITERAL", "User:x", "10.0.0.0/8", "READ", "DENY")
+    format_directory(other, acls=[a_range], metadata_version=CIDR_ACL_LEVEL)
+    live = ("--bootstrap-server", broker.bootstrap, "--command-config", config)
+    outcome = migrate("kafka", "--snapshot", other, *live, "--apply")
+    assert (outcome.exit_code, outcome.error_code) == (ExitCode.NO, "REFUSED")
+    [refused] = outcome.plan["refused"]
+    assert "metadata version 4.4-IV1" in refused["reason"]
+
+
 def test_a_cluster_that_refuses_says_so(
     broker: KafkaNode, migrate: Migrate, directory: Path, tmp_path: Path
 ) -> None:
-    file = tmp_path / "bob.properties"
-    write_properties(file, login("bob", USERS["bob"]))
+    file = tmp_path / "alice.properties"
+    write_properties(file, login("alice", USERS["alice"]))
     outcome = migrate("kafka", broker.bootstrap, "--source-config", file, "--metadata-dir", directory)
     assert (outcome.exit_code, outcome.error_code) == (
         ExitCode.NOT_AUTHORIZED,

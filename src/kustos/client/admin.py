@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Self, TypeVar
 
+from kustos import __version__
 from kustos.acl import EVERY_BINDING, AclBinding, AclBindingFilter, AclValueError
 from kustos.client import acl_messages
 from kustos.client.addresses import NodeAddress
@@ -112,6 +113,13 @@ class AdminClient:
         raise_for(answer.get("error_code", 0))
         nodes = {node.node_id: NodeAddress(node.host, node.port) for node in answer.brokers}
         return ClusterDescription(answer.get("cluster_id"), answer.controller_id, nodes)
+
+    async def describe_finalized_features(self) -> dict[str, int]:
+        """Return the level of each feature, as `metadata.version`; none where the node tells of none."""
+        names = {"client_software_name": "kustos", "client_software_version": __version__}
+        answer = await self._ask(ApiKey.API_VERSIONS, lambda codec: codec.root.fit(**names))
+        raise_for(answer.error_code)
+        return {each.name: each.max_version_level for each in answer.get("finalized_features", ())}
 
     async def describe_acls(self, binding_filter: AclBindingFilter = EVERY_BINDING) -> list[AclBinding]:
         """Return every ACL that the filter asks for, in no set order."""

@@ -36,12 +36,19 @@ class Migration:
             return self._run(source, output)
 
     def _run(self, source: Source, output: OutputFormat) -> int:
-        plan = self._plan(source)
-        applies = self.apply and self._may_be_carried_out(plan)
+        with self.target.opened(writing=False) as target:
+            plan = self._plan_for(source, target)
+        applies, failure = self.apply and self._may_be_carried_out(plan), None
         if applies and not plan.is_empty:
-            plan = self._carried_out(source)
-            applies = self._may_be_carried_out(plan)
+            with self.target.opened(writing=True) as target:
+                plan = self._plan_for(source, target)
+                applies = self._may_be_carried_out(plan)
+                if applies:
+                    done = target.carry_out(plan)
+                    plan, failure = done.plan, done.failure
         print_plan(plan, output, applied=applies)
+        if failure is not None:
+            raise failure
         if self.apply and not applies:
             raise CommandError(
                 ExitCode.NO,
@@ -50,17 +57,6 @@ class Migration:
                 "at the source, or leave it out with `--skip-refused`",
             )
         return ExitCode.OK if plan.is_complete else ExitCode.NO
-
-    def _plan(self, source: Source) -> Plan:
-        with self.target.opened(writing=False) as target:
-            return self._plan_for(source, target)
-
-    def _carried_out(self, source: Source) -> Plan:
-        with self.target.opened(writing=True) as target:
-            plan = self._plan_for(source, target)
-            if self._may_be_carried_out(plan):
-                target.carry_out(plan)
-        return plan
 
     def _may_be_carried_out(self, plan: Plan) -> bool:
         return self.skip_refused or not plan.refused

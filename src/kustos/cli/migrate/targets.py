@@ -4,17 +4,22 @@ import logging
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
-from kustos.cli.failures import CommandError, ExitCode, failure_of_items, usage_error
+from kustos.acl import AclPermissionType
+from kustos.analysis.lint.findings import acl_text
+from kustos.cli.failures import CommandError, ExitCode, failure_of_items, kafka_error_text, usage_error
 from kustos.cli.migrate.plan import Plan, TargetState
+from kustos.cli.migrate.source import Refusal
 from kustos.cli.progress import progress
 from kustos.metadata.control import Copy
-from kustos.metadata.features import LATEST_LEVEL
+from kustos.metadata.features import METADATA_VERSION_FEATURE, MINIMUM_LEVEL
 
 if TYPE_CHECKING:
+    from kustos.client.admin import AdminClient
+    from kustos.client.errors import KafkaError
     from kustos.metadata.image import MetadataImage
     from kustos.metadata.store import MetadataStore
 
@@ -24,14 +29,22 @@ BATCH_ITEMS: Final = 5_000
 _Item = TypeVar("_Item")
 
 
+@dataclass(frozen=True, slots=True)
+class CarriedOut:
+    """What became of a plan: what was made, what the target refused after all, and the error for that."""
+
+    plan: Plan
+    failure: CommandError | None = None
+
+
 class Target(Protocol):
     """Says what it holds, and takes what a plan says."""
 
     def state(self) -> TargetState:
         """Return what it holds now."""
 
-    def carry_out(self, plan: Plan) -> None:
-        """Make all of the plan, denials first; raise `CommandError` if some of it was refused after all."""
+    def carry_out(self, plan: Plan) -> CarriedOut:
+        """Make all of the plan, denials first; return what was made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,21 +136,20 @@ class DirectoryTarget:
         with progress(f"reading {self.directory}"):
             return describe_directory(self.directory).image
 
-    def carry_out(self, plan: Plan) -> None:
+    def carry_out(self, plan: Plan) -> CarriedOut:
         """Write the plan into the log, batch by batch, each of them durable before the next."""
         store = self.store
         if store is None:
             raise usage_error("the directory was not opened for writing")
+        copies: tuple[Copy, ...] = (*plan.credentials, *plan.tokens)
         with progress(f"writing to {self.directory}"):
             outcomes = [each.error for batch in batches(plan.acls) for each in store.create_acls(batch)]
-            copies: tuple[Copy, ...] = (*plan.credentials, *plan.tokens)
-            for secrets in batches(copies):
-                outcomes += [each.error for each in store.copy_secrets(secrets)]
-        first = next((error for error in outcomes if error is not None), None)
-        if first is not None:
-            raise CommandError(
-                ExitCode.FAILED, first.code.name.upper(), f"a change was refused: {first.message}"
-            )
+            outcomes += [each.error for batch in batches(copies) for each in store.copy_secrets(batch)]
+        refused = next((error for error in outcomes if error is not None), None)
+        if refused is not None:
+            # it was planned under the same lock with the same checks
+            raise CommandError(ExitCode.FAILED, refused.code.name.upper(), f"refused: {refused.message}")
+        return CarriedOut(plan)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,37 +161,50 @@ class ClusterTarget:
     with_users: bool
 
     def state(self) -> TargetState:
-        """Return what the cluster says: all ACLs, and users without their keys.
+        """Return what the cluster says: its metadata.version, all ACLs, and users without their keys.
 
-        Which metadata.version it has is for itself to judge.
+        A Kafka before 4.4 takes a range of addresses for a text, which nobody matches: ranges need a
+        cluster that says that it knows them.
         """
         from kustos.cli.migrate.kafka_source import scram_iterations
         from kustos.cli.session import ask_cluster
-        from kustos.client.admin import AdminClient
 
-        async def ask(admin: AdminClient) -> TargetState:
+        async def ask(admin: "AdminClient") -> TargetState:
+            features = await admin.describe_finalized_features()
             return TargetState(
                 name=f"the cluster at {self.bootstrap_server}",
-                metadata_version=LATEST_LEVEL,
+                metadata_version=features.get(METADATA_VERSION_FEATURE, MINIMUM_LEVEL),
                 acls=frozenset(await admin.describe_acls()),
                 iterations=await scram_iterations(admin) if self.with_users else {},
             )
 
         return ask_cluster(self.bootstrap_server, self.command_config, ask, "reading ACLs and users")
 
-    def carry_out(self, plan: Plan) -> None:
+    def carry_out(self, plan: Plan) -> CarriedOut:
         """Ask the cluster to make the ACLs; users cannot be asked for."""
         from kustos.cli.session import ask_cluster
 
         acls = plan.acls
         if not acls:
-            return
-        outcomes = ask_cluster(
-            self.bootstrap_server, self.command_config, lambda admin: admin.create_acls(acls), "adding ACLs"
-        )
-        failure = failure_of_items("adding ACLs", outcomes)
-        if failure is not None:
-            raise failure
+            return CarriedOut(plan)
+        denials = [each for each in acls if each.entry.permission_type is AclPermissionType.DENY]
+
+        async def create(admin: "AdminClient") -> "list[KafkaError | None]":
+            outcomes = await admin.create_acls(denials)
+            # without its denials an ACL could open what nobody may
+            return outcomes if any(outcomes) else outcomes + await admin.create_acls(acls[len(denials) :])
+
+        outcomes = ask_cluster(self.bootstrap_server, self.command_config, create, "adding ACLs")
+        made = [binding for binding, error in zip(acls, outcomes, strict=False) if error is None]
+        reasons = {
+            binding: kafka_error_text(error)
+            for binding, error in zip(acls, outcomes, strict=False)
+            if error is not None
+        }
+        reasons |= dict.fromkeys(acls[len(outcomes) :], "it was not sent, since a denial was refused")
+        refused = [Refusal(self.bootstrap_server, acl_text(each), why) for each, why in reasons.items()]
+        done = replace(plan, acls=tuple(made), refused=(*plan.refused, *refused))
+        return CarriedOut(done, failure_of_items("adding ACLs", outcomes))
 
 
 def batches(items: Sequence[_Item]) -> Iterator[Sequence[_Item]]:
