@@ -21,6 +21,7 @@ ROOT: Final = "root"
 LOGGERS: Final = (
     "kustos",
     "kustos.audit",
+    "kustos.client",
     "kustos.gateway",
     "kustos.metadata",
     "kustos.metadata.log",
