@@ -54,7 +54,7 @@ class Following:
         self.fresh = asyncio.Event()
         self.follower = QuorumFollower(self.store, settings, entropy, self._caught_up)
         self.forwarder = ControllerForwarder(
-            self.store, self.follower, QuorumConnection(settings, entropy), timeout_ms
+            self.store, self.follower, QuorumConnection(settings, entropy), entropy, timeout_ms
         )
 
     def _caught_up(self, at_s: float) -> None:

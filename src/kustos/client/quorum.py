@@ -41,6 +41,16 @@ FREE_SETBACKS: Final = 1
 FETCH_SNAPSHOT_VERSION: Final = 1
 
 
+def retry_wait_ms(tries: int, entropy: Entropy) -> float:
+    """Return how long to wait after so many tries in vain: twice as long each time, up to a limit.
+
+    It is from half of that to all of it: many nodes that lost the same leader do not ask in step.
+    """
+    share = int.from_bytes(entropy.token_bytes(2)) / 65_535
+    limit: int = min(RETRY_MAX_MS, RETRY_FIRST_MS << min(tries, 16))
+    return limit * (0.5 + share / 2)
+
+
 class QuorumConnection:
     """A connection to one controller, made anew when another one is wanted or it is gone."""
 
@@ -110,11 +120,12 @@ class QuorumFollower:
                     raise
                 LOG.warning("what an earlier run left is thrown away and fetched anew", reason=str(error))
                 self._store.begin_anew()
+                await asyncio.sleep(RETRY_MAX_MS / 1000)
             machine = self._store.machine
             if machine.setbacks > FREE_SETBACKS:
                 if machine.last_error:
                     self._tell(f"a controller answered {error_name(machine.last_error)}")
-                await asyncio.sleep(self._wait_ms(machine.setbacks - FREE_SETBACKS) / 1000)
+                await asyncio.sleep(retry_wait_ms(machine.setbacks - FREE_SETBACKS, self._entropy) / 1000)
 
     async def _turn(self) -> None:
         """Ask once, and do what the answer asks for."""
@@ -164,12 +175,6 @@ class QuorumFollower:
         if reason != self._reason:
             LOG.warning("the quorum is not followed for now", reason=reason)
         self._reason = reason
-
-    def _wait_ms(self, setbacks: int) -> float:
-        # from half of it to all of it: many nodes that lost the same leader do not ask in step
-        share = int.from_bytes(self._entropy.token_bytes(2)) / 65_535
-        limit: int = min(RETRY_MAX_MS, RETRY_FIRST_MS << min(setbacks, 16))
-        return limit * (0.5 + share / 2)
 
     async def close(self) -> None:
         """Let go of connection and thread; `run` must have ended."""

@@ -10,6 +10,7 @@ was committed by then.
 
 import asyncio
 import ipaddress
+import itertools
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, Final
@@ -21,9 +22,10 @@ from kustos.acl import KafkaPrincipal
 from kustos.authorizer import AuthorizableRequestContext
 from kustos.client.connection import KafkaConnection
 from kustos.client.errors import ClientError, ProtocolViolationError, error_name
-from kustos.client.quorum import RETRY_FIRST_MS, QuorumConnection, QuorumFollower
+from kustos.client.quorum import QuorumConnection, QuorumFollower, retry_wait_ms
 from kustos.metadata.quorum import FETCH_VERSIONS, Address, FollowedStore, ForeignAnswerError
 from kustos.metadata.quorum.answers import read_fetch
+from kustos.runtime import Entropy
 from kustos.wire import (
     MalformedMessageError,
     Message,
@@ -51,7 +53,6 @@ LOOK_EVERY_S: Final = 0.2
 MOVED: Final = frozenset(
     {
         ErrorCode.not_controller.value,
-        # what a controller says whose authorizer has not its ACLs yet, as of anything it did not foresee
         ErrorCode.unknown_server_error.value,
         ErrorCode.request_timed_out.value,
     }
@@ -123,6 +124,24 @@ def answer_in(envelope: Message, forwarded: Forwarded) -> Message:
     return message
 
 
+@dataclass(slots=True)
+class _Course:
+    """How a request fares: why it is not done yet, and what a controller said that was not ready."""
+
+    reason: str = "the controllers do not answer"
+    unready: Message | None = None
+
+
+def is_unready(answer: Message) -> bool:
+    """Return whether all of it failed for a reason without a name.
+
+    This is how a controller answers whose authorizer does not have its ACLs yet (KIP-801).
+    """
+    items = [item.error_code for name in ("results", "filter_results") for item in answer.get(name) or ()]
+    codes = [answer.error_code] if "error_code" in answer.FIELDS else items
+    return bool(codes) and all(code == ErrorCode.unknown_server_error.value for code in codes)
+
+
 class ControllerForwarder:
     """Has changes made by the active controller, each within `timeout_ms`."""
 
@@ -131,12 +150,14 @@ class ControllerForwarder:
         store: FollowedStore,
         follower: QuorumFollower,
         connection: QuorumConnection,
+        entropy: Entropy,
         timeout_ms: int,
         is_in_force: Callable[[], bool] = lambda: True,
     ) -> None:
         self._store: Final = store
         self._follower: Final = follower
         self._connection: Final = connection
+        self._entropy: Final = entropy
         self._timeout_ms: Final = timeout_ms
         self._is_in_force: Final = is_in_force
         self._slots: Final = asyncio.Semaphore(FORWARDED_AT_ONCE)
@@ -148,27 +169,35 @@ class ControllerForwarder:
         Raise `QuorumUnavailableError` when the time is over, `ForwardingRefusedError` where this node may
         not forward.
         """
-        reason = "the controllers do not answer"
+        course = _Course()
         try:
             async with asyncio.timeout(self._timeout_ms / 1000), self._slots:
-                envelope = envelope_of(forwarded)
-                answer = None
-                while True:
-                    try:
-                        if answer is None:
-                            answer = await self._answer(envelope, forwarded)
-                        await self._catch_up()
-                    except (ClientError, ForeignAnswerError) as error:
-                        reason = str(error)
-                    else:
-                        return answer
-                    await asyncio.sleep(RETRY_FIRST_MS / 1000)
+                return await self._carried_out(forwarded, course)
         except TimeoutError:
-            LOG.warning("a change was not made", api=api_name(forwarded.api_key), reason=reason)
+            if course.unready is not None:
+                return course.unready
+            LOG.warning("a change was not made", api=api_name(forwarded.api_key), reason=course.reason)
             raise QuorumUnavailableError(
                 f"the metadata quorum did not carry this out within {self._timeout_ms} ms, it may or may not "
-                f"be done later: {reason}"
+                f"be done later: {course.reason}"
             ) from None
+
+    async def _carried_out(self, forwarded: Forwarded, course: "_Course") -> Message:
+        envelope = envelope_of(forwarded)
+        answer = None
+        for tries in itertools.count():
+            try:
+                if answer is None:
+                    answer = await self._answer(envelope, forwarded)
+                course.unready = answer if is_unready(answer) else None
+                if course.unready is None:
+                    await self._catch_up()
+                    return answer
+                answer = None
+            except (ClientError, ForeignAnswerError) as error:
+                course.reason = str(error)
+            await asyncio.sleep(retry_wait_ms(tries, self._entropy) / 1000)
+        raise QuorumUnavailableError(course.reason)
 
     async def _answer(self, envelope: Message, forwarded: Forwarded) -> Message:
         connection, address = await self._leader()

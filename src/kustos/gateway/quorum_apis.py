@@ -29,7 +29,7 @@ from kustos.gateway.acl_apis import AclApis
 from kustos.gateway.cluster import UpstreamCluster
 from kustos.metadata.control import TokenRules, describe_scram, describe_tokens
 from kustos.metadata.image import MetadataImage
-from kustos.protocol import Opened, RefusedFrameError, admin, refusal_body, token_messages
+from kustos.protocol import Opened, RefusedFrameError, admin, token_messages
 from kustos.protocol.api_versions import api_versions_response
 from kustos.wire import Message, request_codec
 from kustos.wire.api_keys import ApiKey
@@ -168,8 +168,20 @@ class QuorumApis:
         try:
             return await self.forwarder.forward(asked)
         except (QuorumUnavailableError, ForwardingRefusedError) as error:
-            code = unavailable(error).code.value
-            body = refusal_body(header.api_key, header.api_version, exchange.request, code)
-            if body is None:
-                raise RefusedFrameError(str(error)) from error
-            return exchange.response_codec.decode(body).message
+            return refused(opened, unavailable(error))
+
+
+def refused(opened: Opened, error: KafkaApiError) -> Message:
+    """Return the answer to a request of `FORWARDED` that was not carried out."""
+    exchange = opened.exchange
+    made, request = exchange.response_codec.root, exchange.request
+    match exchange.header.api_key:
+        case ApiKey.ALTER_USER_SCRAM_CREDENTIALS:
+            result = made.ELEMENTS["results"]
+            users = dict.fromkeys(item.name for item in (*request.deletions, *request.upsertions))
+            return made(results=[result(user=user, **admin.error_fields(error)) for user in users])
+        case ApiKey.CREATE_DELEGATION_TOKEN:
+            asked = token_messages.creation_of(request, exchange.known_context().principal)
+            return token_messages.refused_creation(made, asked, error.code.value)
+        case _:
+            return made(error_code=error.code.value, expiry_timestamp=token_messages.NO_TIME)

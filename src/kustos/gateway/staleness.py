@@ -7,6 +7,7 @@ pass a closed gate, as they pass an authorizer that is not ready: they are setti
 """
 
 import asyncio
+import math
 from typing import Final
 
 import structlog
@@ -25,13 +26,18 @@ class StalenessGate:
     """Open while the metadata is younger than `max_staleness_ms`. Made for one event loop."""
 
     def __init__(self, max_staleness_ms: int, loop: asyncio.AbstractEventLoop) -> None:
-        self.is_open = False
         self._max_s: Final = max_staleness_ms / 1000
         self._loop: Final = loop
         self._as_of_s: float | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._has_failed = False
         self._has_warned = False
+        self._open_until_s = -math.inf
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the metadata may be decided by; asked at each decision, for timers of a frozen node lag."""
+        return self._loop.time() < self._open_until_s
 
     @property
     def staleness_ms(self) -> int | None:
@@ -46,7 +52,8 @@ class StalenessGate:
         if self._has_failed:
             return
         self._as_of_s = as_of_s
-        if self._has_warned:
+        self._open_until_s = as_of_s + self._max_s
+        if self._has_warned and self.is_open:
             LOG.info("the metadata is current again")
             self._has_warned = False
         if self._timer is None:
@@ -55,7 +62,7 @@ class StalenessGate:
     def fail(self) -> None:
         """Close for good: what is known can never become current again."""
         self._has_failed = True
-        self.is_open = False
+        self._open_until_s = -math.inf
         self.stop()
 
     def stop(self) -> None:
@@ -70,7 +77,6 @@ class StalenessGate:
         if as_of_s is None:
             return
         age_s = self._age_s(as_of_s)
-        self.is_open = age_s < self._max_s
         if not self.is_open:
             self._has_warned = True
             LOG.error(

@@ -55,6 +55,7 @@ class QuorumSide:
             store,
             self.follower,
             QuorumConnection(quorum.client, entropy),
+            entropy,
             quorum.change_timeout_ms,
             self._is_in_force,
         )

@@ -1,0 +1,152 @@
+"""Requests answered in cluster mode where the quorum does not play along."""
+
+from typing import Any
+
+import pytest
+
+from kustos.acl import EVERY_BINDING, KafkaPrincipal
+from kustos.authorizer import AuthorizableRequestContext, KafkaApiError
+from kustos.client.quorum_forwarding import Forwarded, ForwardingRefusedError, QuorumUnavailableError
+from kustos.gateway.acl_apis import AclApis
+from kustos.gateway.purgatory import ALTER_ACLS, DelayedFuturePurgatory
+from kustos.gateway.quorum_apis import QuorumApis, QuorumMutator
+from kustos.metadata.control import TokenRules
+from kustos.metadata.image import EMPTY_IMAGE
+from kustos.protocol import Guard, Opened, RefusedFrameError
+from kustos.wire import Message, response_codec
+from tests.property.protocol_driver import OFFERED, GatewayAddresses
+from tests.unit.acl_worlds import acl
+from tests.unit.protocol_requests import connection, frame
+
+ALICE = KafkaPrincipal("User", "alice")
+CONTEXT = AuthorizableRequestContext(ALICE, "10.0.0.1", "L", "SASL_PLAINTEXT")
+AWAY = QuorumUnavailableError("the quorum is away")
+UNWILLING = ForwardingRefusedError("needs CLUSTER_ACTION")
+TIMED_OUT, NOT_AUTHORIZED = 7, 31
+
+
+class Forwarder:
+    """Answers what it was given, or raises it."""
+
+    def __init__(self, answer: Message | Exception) -> None:
+        self.answer = answer
+        self.asked: list[Forwarded] = []
+
+    async def forward(self, forwarded: Forwarded) -> Message:
+        self.asked.append(forwarded)
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+
+def opened(api_key: int, version: int, **fields: Any) -> Opened:
+    driver = connection()
+    made = Guard(driver.authorizer.session(ALICE, "10.0.0.1"), GatewayAddresses(), OFFERED).open(
+        frame(api_key, version, **fields)
+    )
+    assert isinstance(made, Opened)
+    made.exchange.context = CONTEXT
+    return made
+
+
+def apis(forwarder: Any) -> QuorumApis:
+    acls = AclApis(None, DelayedFuturePurgatory(ALTER_ACLS, 1_000))
+    cluster: Any = None
+    return QuorumApis(lambda: EMPTY_IMAGE, TokenRules(), forwarder, cluster, dict, acls)
+
+
+async def answer(served: Any) -> dict[str, Any]:
+    message = served if isinstance(served, Message) else await served
+    return dict(message.to_dict())
+
+
+DELETION = {"name": "ann", "mechanism": 1}
+
+
+@pytest.mark.parametrize(("error", "code"), [(AWAY, TIMED_OUT), (UNWILLING, NOT_AUTHORIZED)])
+async def test_scram_users_are_told_one_by_one_why_nothing_was_changed(error: Exception, code: int) -> None:
+    asked = opened(51, 0, deletions=[DELETION], upsertions=[])
+    told = await answer(apis(Forwarder(error)).serve(asked))
+    assert told["results"] == [{"user": "ann", "error_code": code, "error_message": str(error)}]
+    assert asked.exchange.response_codec.encode(await apis(Forwarder(error))._forwarded(asked))
+
+
+async def test_a_token_that_was_not_made_names_who_asked() -> None:
+    told = await answer(apis(Forwarder(AWAY)).serve(opened(38, 3, renewers=[], max_lifetime=-1)))
+    assert (told["error_code"], told["principal_name"]) == (TIMED_OUT, "alice")
+    assert told["token_requester_principal_name"] == "alice"
+
+
+@pytest.mark.parametrize(
+    ("api_key", "fields"),
+    [(39, {"hmac": b"h", "renew_period": 1}), (40, {"hmac": b"h", "expiry_time_period": 1})],
+)
+async def test_a_token_that_was_not_changed_says_so(api_key: int, fields: dict[str, Any]) -> None:
+    told = await answer(apis(Forwarder(AWAY)).serve(opened(api_key, 2, **fields)))
+    assert (told["error_code"], told["expiry_timestamp"]) == (TIMED_OUT, -1)
+
+
+async def test_what_goes_on_is_the_request_in_the_version_and_name_of_who_asked() -> None:
+    made = response_codec(39, 1).new(expiry_timestamp=5)
+    forwarder = Forwarder(made)
+    asked = opened(39, 1, hmac=b"h", renew_period=9)
+    assert await answer(apis(forwarder).serve(asked)) == made.to_dict()
+    assert forwarder.asked == [Forwarded(39, 1, asked.exchange.request, CONTEXT)]
+
+
+async def test_tokens_are_described_only_with_a_secret() -> None:
+    told = await answer(apis(Forwarder(AWAY)).serve(opened(41, 3, owners=None)))
+    assert told["error_code"] == 61
+
+
+def test_a_request_that_is_upstreams_is_refused() -> None:
+    with pytest.raises(RefusedFrameError):
+        apis(Forwarder(AWAY)).serve(opened(3, 12, topics=[]))
+
+
+@pytest.mark.parametrize(("error", "code"), [(AWAY, TIMED_OUT), (UNWILLING, NOT_AUTHORIZED)])
+async def test_acls_that_were_not_changed_say_why(error: Exception, code: int) -> None:
+    forwarder: Any = Forwarder(error)
+    mutator = QuorumMutator(forwarder)
+    for change in (mutator.create_acls(CONTEXT, []), mutator.delete_acls(CONTEXT, [])):
+        with pytest.raises(KafkaApiError) as raised:
+            await change
+        assert (raised.value.code, raised.value.message) == (code, str(error))
+
+
+async def test_results_of_acls_come_one_by_one() -> None:
+    codec = response_codec(30, 3)
+    result = codec.struct("AclCreationResult")
+    results = [result(error_code=0), result(error_code=42, error_message="no"), result(error_code=9999)]
+    forwarder: Any = Forwarder(codec.new(results=results))
+    bindings = [acl("ALLOW READ User:alice TOPIC t")] * 3
+    fine, bad, strange = await QuorumMutator(forwarder).create_acls(CONTEXT, bindings)
+    assert fine.exception is None
+    assert bad.exception is not None
+    assert (bad.exception.code, bad.exception.message) == (42, "no")
+    assert strange.exception is not None
+    assert strange.exception.code == -1
+    with pytest.raises(KafkaApiError):
+        await QuorumMutator(forwarder).create_acls(CONTEXT, bindings[:2])
+
+
+async def test_deletions_tell_what_is_gone() -> None:
+    codec = response_codec(31, 3)
+    result, matching = codec.struct("DeleteAclsFilterResult"), codec.struct("DeleteAclsMatchingAcl")
+    gone = matching(
+        resource_type=2,
+        resource_name="t",
+        pattern_type=3,
+        principal="User:alice",
+        host="*",
+        operation=3,
+        permission_type=3,
+    )
+    results = [result(matching_acls=[gone]), result(error_code=42, error_message="no")]
+    forwarder: Any = Forwarder(codec.new(filter_results=results))
+    first, second = await QuorumMutator(forwarder).delete_acls(CONTEXT, [EVERY_BINDING] * 2)
+    assert [each.acl_binding for each in first.acl_binding_delete_results] == [
+        acl("ALLOW READ User:alice TOPIC t")
+    ]
+    assert second.exception is not None
+    assert second.exception.code == 42

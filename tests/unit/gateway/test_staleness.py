@@ -1,0 +1,121 @@
+"""The gate that closes when the metadata is too old, on a clock that the test turns."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from kustos.acl import AclOperation, KafkaPrincipal, ResourceType
+from kustos.authorizer import AuthorizerNotReadyError
+from kustos.gateway.staleness import StalenessGate
+from tests.unit.acl_worlds import authorizer_of
+
+READ, TOPIC = AclOperation.READ, ResourceType.TOPIC
+ALICE, ROOT = KafkaPrincipal("User", "alice"), KafkaPrincipal("User", "root")
+
+
+class Loop:
+    """The two methods of an event loop that a gate uses."""
+
+    def __init__(self) -> None:
+        self.now_s = 100.0
+        self.timers: list[tuple[float, Any]] = []
+
+    def time(self) -> float:
+        return self.now_s
+
+    def call_at(self, when_s: float, callback: Any) -> "Loop":
+        self.timers.append((when_s, callback))
+        return self
+
+    def cancel(self) -> None:
+        self.timers.clear()
+
+    def pass_time(self, seconds: float) -> None:
+        end_s = self.now_s + seconds
+        while self.timers and min(self.timers)[0] <= end_s:
+            when_s, callback = self.timers.pop(0)
+            self.now_s = when_s
+            callback()
+        self.now_s = end_s
+
+
+def gate_on(loop: Loop, max_staleness_ms: int = 10_000) -> StalenessGate:
+    made: asyncio.AbstractEventLoop = loop  # type: ignore[assignment]
+    return StalenessGate(max_staleness_ms, made)
+
+
+def test_it_is_closed_until_something_was_current() -> None:
+    gate = gate_on(Loop())
+    assert not gate.is_open
+    assert gate.staleness_ms is None
+
+
+def test_it_is_open_while_the_metadata_is_young_and_counts_from_the_question() -> None:
+    loop = Loop()
+    gate = gate_on(loop)
+    gate.fresh(loop.now_s - 4)
+    assert gate.is_open
+    assert gate.staleness_ms == 4_000
+    loop.pass_time(5.99)
+    assert gate.is_open
+    loop.pass_time(0.01)
+    assert not gate.is_open
+
+
+def test_an_answer_that_is_older_than_allowed_opens_nothing() -> None:
+    loop = Loop()
+    gate = gate_on(loop)
+    gate.fresh(loop.now_s - 10)
+    assert not gate.is_open
+
+
+def test_it_says_that_the_quorum_is_away_then_that_it_denies_then_that_all_is_well() -> None:
+    loop = Loop()
+    gate = gate_on(loop)
+    with capture_logs() as logs:
+        for _ in range(5):
+            gate.fresh(loop.now_s)
+            loop.pass_time(4)
+        assert logs == []
+        loop.pass_time(1)
+        loop.pass_time(100)
+        gate.fresh(loop.now_s)
+    assert [each["log_level"] for each in logs] == ["warning", "error", "info"]
+    assert logs[0]["denied_at_ms"] == logs[1]["max_staleness_ms"] == 10_000
+    assert logs[1]["staleness_ms"] == 10_000
+    assert gate.is_open
+    loop.pass_time(200)
+    assert not gate.is_open
+
+
+def test_what_failed_is_closed_for_good() -> None:
+    loop = Loop()
+    gate = gate_on(loop)
+    gate.fresh(loop.now_s)
+    gate.fail()
+    gate.fresh(loop.now_s)
+    assert not gate.is_open
+    assert loop.timers == []
+
+
+def test_a_closed_gate_decides_for_super_users_only() -> None:
+    loop = Loop()
+    gate = gate_on(loop)
+    authorizer = authorizer_of("ALLOW READ User:alice TOPIC orders", super_users="User:root")
+    alice = gate.guarded(authorizer, ALICE, "10.0.0.1")
+    root = gate.guarded(authorizer, ROOT, "10.0.0.1")
+    for _ in range(2):
+        with pytest.raises(AuthorizerNotReadyError, match="too old"):
+            alice.decide(READ, TOPIC, "orders")
+        with pytest.raises(AuthorizerNotReadyError):
+            alice.decide_by_resource_type(READ, TOPIC)
+        assert root.decide(READ, TOPIC, "orders").allowed
+        assert root.decide_by_resource_type(READ, TOPIC).allowed
+        gate.fresh(loop.now_s)
+        assert alice.decide(READ, TOPIC, "orders").allowed
+        assert alice.decide_by_resource_type(READ, TOPIC).allowed
+        assert not alice.decide(READ, TOPIC, "others").allowed
+        # no timer has to fire: one that was frozen lags
+        loop.now_s += 10
