@@ -221,6 +221,44 @@ def test_what_is_refused_stops_everything_unless_it_may_be_left_out(
     assert set(read_image(directory).acls.values()) == {ALICE_READS}
 
 
+def test_a_name_with_a_slash_is_refused_for_kafka_has_none(
+    zookeeper: ZooKeeperProbe, migrate: Migrate, directory: Path
+) -> None:
+    zookeeper.open("/slash")
+    outer, inner = (
+        binding("GROUP", name, "LITERAL", "User:alice", "*", "READ", "ALLOW") for name in ("a", "a/b")
+    )
+    assert zookeeper.create([outer, inner]) == [True, False]
+    entry = '{"principal":"User:alice","permissionType":"Allow","operation":"Read","host":"*"}'
+    zookeeper.node("/kafka-acl/Group/a/b", f'{{"version":1,"acls":[{entry}]}}')
+    zookeeper.open("/slash")
+    assert zookeeper.ask("User:alice", "10.0.0.1", "READ", "GROUP", "a")
+    assert not zookeeper.ask("User:alice", "10.0.0.1", "READ", "GROUP", "a/b")
+    outcome = migrate("zookeeper", zookeeper.connect("/slash"), "--metadata-dir", directory)
+    assert [each["where"] for each in outcome.plan["refused"]] == ["/kafka-acl/Group/a/b"]
+    assert [each["resource_name"] for each in outcome.plan["acls"]["make"]] == ["a"]
+
+
+def test_what_kafka_skips_is_refused_by_name(
+    zookeeper: ZooKeeperProbe, migrate: Migrate, directory: Path
+) -> None:
+    zookeeper.open("/odd")
+    entry = '{"principal":"User:alice","permissionType":"Allow","operation":"%s","host":"*"}'
+    document = f'{{"version":1,"acls":[{entry % "Read"},{entry % "Fly"}]}}'
+    for path in ("/kafka-acl/Topic/a", "/kafka-acl/topic/b", "/kafka-acl/Flight/c"):
+        zookeeper.node(path, document)
+    zookeeper.open("/odd")
+    theirs = {line for line in zookeeper.acls() if " UNKNOWN " not in line}
+    assert theirs == {"TOPIC a LITERAL User:alice * READ ALLOW"}
+    plan = migrate("zookeeper", zookeeper.connect("/odd"), "--metadata-dir", directory).plan
+    assert [each["resource_name"] for each in plan["acls"]["make"]] == ["a"]
+    assert [(each["where"], each["what"]) for each in plan["refused"]] == [
+        ("/kafka-acl/Flight/c", "the node"),
+        ("/kafka-acl/Topic/a", "ACL 2"),
+        ("/kafka-acl/topic/b", "the node"),
+    ]
+
+
 def test_the_tree_of_the_draft_counts_where_no_release_left_another(
     zookeeper: ZooKeeperProbe, migrate: Migrate, directory: Path
 ) -> None:
