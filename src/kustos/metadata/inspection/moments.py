@@ -1,12 +1,17 @@
 """Moments as people write them: UTC unless a zone is named, to the millisecond."""
 
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Final
+
+TEXTS_MAX: Final = 1024
+"""Texts kept: the records of a batch, and of batches in a row, have one time."""
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MS: Final = timedelta(milliseconds=1)
 
 
+@lru_cache(maxsize=TEXTS_MAX)
 def moment_text(time_ms: int) -> str:
     """Return a time as `2026-11-03T09:30:00.250Z`; one that no calendar holds as its number and ` ms`."""
     try:

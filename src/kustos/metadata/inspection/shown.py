@@ -9,6 +9,7 @@ size.
 
 import json
 from dataclasses import dataclass, fields
+from functools import lru_cache
 from typing import Any, Final
 from uuid import UUID
 
@@ -42,6 +43,9 @@ from kustos.metadata.records import (
 from kustos.metadata.scram import ScramMechanism
 from kustos.wire.errors import MalformedMessageError
 from kustos.wire.primitives import read_uvarint
+
+FIELD_NAMES_MAX: Final = 128
+"""Names of fields that are kept in Kafka's spelling: more than all records here have."""
 
 REDACTED: Final = "(redacted)"
 """Stands where a secret is."""
@@ -210,6 +214,7 @@ def config_resource_name(resource_type: int) -> str:
     return _CONFIG_RESOURCES.get(resource_type, str(resource_type))
 
 
+@lru_cache(maxsize=FIELD_NAMES_MAX)
 def _field_name(name: str) -> str:
     """Return the name in Kafka's schema of a field of ours."""
     if name in _OTHER_NAMES:
