@@ -66,11 +66,11 @@ def test_a_path_names_a_resource(path: str, shown: str) -> None:
         ("/kafka-acl/Flight/a", "`Flight` is no resource type"),
         ("/kafka-acl/topic/a", "Kafka never reads it, such ACLs are at `/kafka-acl/Topic/a`"),
         ("/kafka-acl/CONSUMER_GROUP/a", "Kafka never reads it, such ACLs are at `/kafka-acl/Group/a`"),
-        ("/kafka-acl/Group/a/b", "no name of a resource has a `/`"),
+        ("/kafka-acl/Group/a/b", "Kafka lists one level of names"),
         ("/kafka-acl/Cluster/other", "cluster `other` is never asked about"),
         ("/kafka-acl-extended/match/Topic/a", "is no path of ACLs"),
-        ("/kafka-acl-extended/prefixed/Topic/a/b", "no name of a resource has a `/`"),
-        ("/kafka-acls/a/b", "no name of a resource has a `/`"),
+        ("/kafka-acl-extended/prefixed/Topic/a/b", "Kafka lists one level of names"),
+        ("/kafka-acls/a/b", "Kafka lists one level of names"),
     ],
 )
 def test_a_node_at_a_place_that_kafka_does_not_read_is_refused(path: str, reason: str) -> None:

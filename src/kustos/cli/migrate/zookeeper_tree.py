@@ -49,7 +49,10 @@ COUNTED: Final = {
 _DEPTHS: Final = {LITERAL_ROOT: 2, EXTENDED_ROOT: 3, KIP_11_ROOT: 1}
 """How many names stand behind a root where ACLs are kept."""
 
-_NESTED: Final = "Kafka never reads it, for no name of a resource has a `/` there"
+_NESTED: Final = (
+    "Kafka lists one level of names, so it was in force only until each broker started again; "
+    "decide, and add it by hand"
+)
 
 
 @dataclass(frozen=True, slots=True)
