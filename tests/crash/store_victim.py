@@ -1,10 +1,12 @@
 """A process that creates ACLs and says what is durable, until it is killed.
 
-Standard output: `W n` when request n is written but not yet synced, `A n` when it is acknowledged.
-Standard input: one line is awaited after each `W`, so that the killer decides where it dies.
+Standard output: `W n` when request n is written but not yet synced, `A n` when it is acknowledged, `P n`
+amid the snapshot after request n. Standard input: one line is awaited after each `W` and `P`, so that the
+killer decides where it dies. Segments and snapshots are small: they come and go all the time.
 """
 
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 from kustos.acl import (
@@ -16,12 +18,14 @@ from kustos.acl import (
     ResourcePattern,
     ResourceType,
 )
+from kustos.metadata.log import LogPolicy
 from kustos.metadata.store import MetadataStore
 from kustos.runtime import FileSystemStorage
-from kustos.runtime.storage import AppendFile
+from kustos.runtime.storage import DEFAULT_FILE_MODE, AppendFile
 from kustos.server.logs import configure_logs
 
 ACLS_PER_REQUEST = 5
+POLICY = LogPolicy(segment_bytes=2500, snapshot_record_bytes=2000, retention_bytes=20_000)
 
 
 def say(word: str, number: int) -> None:
@@ -61,30 +65,46 @@ class TellingFile:
 
 
 class TellingStorage(FileSystemStorage):
-    """The file system, with the log's file telling."""
+    """The file system, with the log's file and the snapshots telling."""
 
-    __slots__ = ("files",)
+    __slots__ = ("files", "number")
 
     def __init__(self) -> None:
         self.files: list[TellingFile] = []
+        self.number = -1
 
     def open_append(self, path: Path) -> AppendFile:
         file = TellingFile(super().open_append(path))
+        file.number = self.number
         self.files.append(file)
         return file
+
+    def write_pieces(self, path: Path, pieces: Iterable[bytes], mode: int = DEFAULT_FILE_MODE) -> None:
+        def telling() -> Iterable[bytes]:
+            for piece in pieces:
+                yield piece
+                say("P", self.number)
+                sys.stdin.readline()
+
+        is_snapshot = path.suffix == ".checkpoint"
+        super().write_pieces(path, telling() if is_snapshot else pieces, mode)
 
 
 def main() -> None:
     configure_logs()
     storage = TellingStorage()
-    store = MetadataStore.open(Path(sys.argv[1]), storage=storage)
+    store = MetadataStore.open(Path(sys.argv[1]), storage=storage, policy=POLICY)
     number = int(sys.argv[2])
     while True:
+        storage.number = number
         for file in storage.files:
             file.number = number
         results = store.create_acls(request(number))
         if all(result.error is None for result in results):
             say("A", number)
+        if (job := store.begin_snapshot()) is not None:
+            job.write()
+            store.end_snapshot(job)
         number += 1
 
 

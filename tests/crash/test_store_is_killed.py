@@ -12,17 +12,20 @@ from kustos.metadata.format import format_directory
 from kustos.metadata.loader import read_image
 from kustos.metadata.store import MetadataStore
 from testkit.processes import spawn
-from tests.crash.store_victim import ACLS_PER_REQUEST
+from tests.crash.store_victim import ACLS_PER_REQUEST, POLICY
+from tests.unit.metadata.log_support import segments
 
 KILLS = 20
 SEED = 20
+PLACES = ("fsync", "write", "snapshot", "write")
 
 
-def run_and_kill(directory: Path, first: int, requests: int, between: bool) -> tuple[set[int], int]:
-    """Let the victim acknowledge so many requests, then kill it amid the next one.
+def run_and_kill(directory: Path, first: int, requests: int, where: str) -> tuple[set[int], int]:
+    """Let the victim acknowledge so many requests, then kill it.
 
-    `between`: after the write and before the fsync; else right after the fsync was let go, so that the
-    kill meets fsync, publishing or the answer. Return what was acknowledged, and the request cut short.
+    `where`: "write" after the next write and before its fsync; "fsync" right after the fsync was let go, so
+    that the kill meets fsync, publishing or the answer; "snapshot" amid the next snapshot. Return what was
+    acknowledged, and the request cut short.
     """
     command = [sys.executable, "-m", "tests.crash.store_victim", str(directory), str(first)]
     victim = spawn(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -35,8 +38,9 @@ def run_and_kill(directory: Path, first: int, requests: int, between: bool) -> t
             if word == b"A":
                 acknowledged.add(int(number))
                 continue
-            if len(acknowledged) == requests:
-                if not between:
+            is_there = (word == b"P") if where == "snapshot" else (word == b"W")
+            if len(acknowledged) >= requests and is_there:
+                if where == "fsync":
                     victim.stdin.write(b"\n")
                     victim.stdin.flush()
                 return acknowledged, int(number)
@@ -66,14 +70,15 @@ def test_no_acknowledged_request_is_lost_and_none_is_half_applied(tmp_path: Path
     chance = random.Random(SEED)
     acknowledged: set[int] = set()
     unanswered: list[int] = []
-    asked = 0
+    asked = amid_snapshots = 0
     for kill in range(KILLS):
-        done, cut = run_and_kill(directory, asked, chance.randrange(8), between=kill % 4 != 0)
+        done, cut = run_and_kill(directory, asked, chance.randrange(8), PLACES[kill % len(PLACES)])
         acknowledged |= done
         if cut not in done:
             unanswered.append(cut)
+        amid_snapshots += PLACES[kill % len(PLACES)] == "snapshot"
         asked = max(cut, *done) + 1 if done else cut + 1
-        MetadataStore.open(directory).close()
+        MetadataStore.open(directory, policy=POLICY).close()
         counts: dict[int, int] = {}
         for binding in read_image(directory).acls.values():
             number = int(binding.pattern.name.partition("-")[0])
@@ -81,4 +86,6 @@ def test_no_acknowledged_request_is_lost_and_none_is_half_applied(tmp_path: Path
         assert set(counts.values()) <= {ACLS_PER_REQUEST}, "a request is half applied"
         assert acknowledged <= counts.keys(), "an acknowledged request is lost"
         assert counts.keys() <= acknowledged | set(unanswered), "there is what nobody asked for"
-    assert len(unanswered) >= 15
+    assert len(unanswered) >= 10
+    assert amid_snapshots == KILLS // len(PLACES)
+    assert min(segments(directory)) > 0, "old segments were deleted meanwhile"

@@ -98,7 +98,17 @@ class LogWriter:
         return self._active.base_offset
 
     def begin_epoch(self, node_id: int) -> None:
-        """Begin a new epoch as its only voter and leader, as each start of a controller does."""
+        """Begin a new epoch as its only voter and leader, as each start of a controller does.
+
+        Raises `LogDamagedError` if the log's end is missing, `LogFailedError` if the disk does not take it.
+        """
+        try:
+            self._begin_epoch(node_id)
+        except OSError as error:
+            self._failure = error
+        self.require_working()
+
+    def _begin_epoch(self, node_id: int) -> None:
         state_path = self._partition / layout.QUORUM_STATE
         voted = 0
         if self._storage.exists(state_path):

@@ -1,0 +1,159 @@
+"""Directories that are not ours, newer than we are, or cannot be used: a clear error, and nothing changed."""
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kustos.metadata.errors import DirectoryError, LogDamagedError, MetadataError
+from kustos.metadata.format import format_directory
+from kustos.metadata.loader import load
+from kustos.metadata.log import LogWriter
+from kustos.metadata.records import FeatureLevelRecord, KRaftVersion, control_batch
+from kustos.metadata.store import MetadataStore
+from kustos.runtime import FileSystemStorage, StorageLockedError, SystemClock
+from tests.unit.metadata.log_support import acl, partition, segment
+
+
+def contents(directory: Path) -> dict[str, str]:
+    """What every file holds; the lock's file is no data."""
+    return {
+        str(path.relative_to(directory)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(directory.rglob("*"))
+        if path.is_file() and path.name != ".lock"
+    }
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    format_directory(tmp_path / "log", cluster_id="AKVSuQ5WSpWpmdttEIhTSA", acls=[acl("first")])
+    store = MetadataStore.open(tmp_path / "log")
+    store.create_acls([acl("second")])
+    store.close()
+    return tmp_path / "log"
+
+
+def append(directory: Path, value: bytes) -> None:
+    """Append what this kustos would never write, as a newer one or a newer Kafka might."""
+    reader, _ = load(directory, FileSystemStorage())
+    writer = LogWriter(directory, FileSystemStorage(), SystemClock(), reader)
+    writer.append_values([(value,)])
+    writer.close()
+
+
+def newer_record_version(directory: Path) -> None:
+    append(directory, b"\x01\x12\x01" + bytes(20))
+
+
+def unknown_record(directory: Path) -> None:
+    append(directory, b"\x01\x7b\x00\x00")
+
+
+def newer_frame(directory: Path) -> None:
+    append(directory, b"\x02\x12\x00\x00")
+
+
+def unknown_level(directory: Path) -> None:
+    reader, _ = load(directory, FileSystemStorage())
+    writer = LogWriter(directory, FileSystemStorage(), SystemClock(), reader)
+    writer.append([[FeatureLevelRecord("metadata.version", 99)]])
+    writer.close()
+
+
+def unknown_kraft_version(directory: Path) -> None:
+    reader, _ = load(directory, FileSystemStorage())
+    list(reader.batches())
+    batch = control_batch(reader.next_offset, reader.epoch, 0, (KRaftVersion(2),))
+    with segment(directory, 0).open("ab") as file:
+        file.write(batch.encode())
+
+
+def newer_meta_properties(directory: Path) -> None:
+    path = directory / "meta.properties"
+    path.write_text(path.read_text().replace("version=1", "version=2"))
+
+
+def no_meta_properties(directory: Path) -> None:
+    (directory / "meta.properties").unlink()
+
+
+def meta_properties_of_nobody(directory: Path) -> None:
+    (directory / "meta.properties").write_text("version=1\n")
+
+
+def log_is_a_file(directory: Path) -> None:
+    for path in partition(directory).iterdir():
+        path.unlink()
+    partition(directory).rmdir()
+    partition(directory).write_text("no directory")
+
+
+def half_a_snapshot(directory: Path) -> None:
+    (path,) = partition(directory).glob("*.checkpoint")
+    path.write_bytes(path.read_bytes()[:100])
+
+
+def no_quorum_state(directory: Path) -> None:
+    (partition(directory) / "quorum-state").write_text("{}")
+
+
+def torn_epochs(directory: Path) -> None:
+    (partition(directory) / "leader-epoch-checkpoint").write_text("0\n2\n1 0\n")
+
+
+BAD: dict[Callable[[Path], None], tuple[type[MetadataError], str]] = {
+    newer_record_version: (LogDamagedError, "offset 2 .* kind 18 in version 1, .* newer Kafka"),
+    unknown_record: (LogDamagedError, "offset 2 .* kind 123 in version 0, .* newer Kafka"),
+    newer_frame: (LogDamagedError, "offset 2 .* frame version 2, only 1"),
+    unknown_level: (DirectoryError, "metadata.version level 99, only levels from 7 to 33 .* newer kustos"),
+    unknown_kraft_version: (LogDamagedError, "sets kraft.version to 2, .* newer kustos"),
+    newer_meta_properties: (DirectoryError, "version `2`, only 0 and 1 are known"),
+    no_meta_properties: (DirectoryError, "not formatted; run `kustos storage format`"),
+    meta_properties_of_nobody: (DirectoryError, "lacks `cluster.id`"),
+    log_is_a_file: (LogDamagedError, "lacks its beginning|is missing"),
+    half_a_snapshot: (LogDamagedError, "snapshot .* damaged: at byte 83"),
+    no_quorum_state: (LogDamagedError, "`.*quorum-state` is no quorum state"),
+    torn_epochs: (LogDamagedError, "`.*leader-epoch-checkpoint` is no leader-epoch checkpoint"),
+}
+
+
+@pytest.mark.parametrize("spoil", BAD, ids=lambda spoil: spoil.__name__)
+def test_a_directory_that_cannot_be_used_is_refused_and_left_alone(
+    directory: Path, spoil: Callable[[Path], None]
+) -> None:
+    kind, text = BAD[spoil]
+    spoil(directory)
+    before = contents(directory)
+    for _ in range(2):
+        with pytest.raises(kind, match=text):
+            MetadataStore.open(directory)
+    assert contents(directory) == before
+
+
+@pytest.mark.parametrize(
+    ("expected", "text"),
+    [
+        ({"node_id": 2}, "belongs to node 1, but `node.id` is 2"),
+        ({"cluster_id": "other"}, "belongs to cluster `AKVSuQ5WSpWpmdttEIhTSA`, not to `other`"),
+    ],
+)
+def test_a_directory_of_another_node_or_cluster_is_refused(
+    directory: Path, expected: dict[str, object], text: str
+) -> None:
+    before = contents(directory)
+    with pytest.raises(DirectoryError, match=text):
+        MetadataStore.open(directory, **expected)  # type: ignore[arg-type]
+    assert contents(directory) == before
+    MetadataStore.open(directory, node_id=1, cluster_id="AKVSuQ5WSpWpmdttEIhTSA").close()
+
+
+def test_a_second_writer_is_kept_out(directory: Path) -> None:
+    first = MetadataStore.open(directory)
+    before = contents(directory)
+    with pytest.raises(StorageLockedError, match="already open for writing"):
+        MetadataStore.open(directory)
+    assert contents(directory) == before
+    first.create_acls([acl("still-works")])
+    first.close()
+    MetadataStore.open(directory).close()
