@@ -33,7 +33,7 @@ async def broker() -> AsyncIterator[ScriptedBroker]:
 
 
 def settings(directory: Path, broker: ScriptedBroker, **more: str) -> KustosSettings:
-    format_directory(directory / "metadata")
+    format_directory(directory / "metadata", node_id=7)
     start = free_port_range(8)
     keys = {
         "node.id": "7",
