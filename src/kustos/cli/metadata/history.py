@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 EXAMPLES = """
 kustos metadata history /var/lib/kustos/metadata --topic payments
 kustos metadata history /var/lib/kustos/metadata \\
-    --principal User:alice --audit /var/log/kustos/audit
+    --principal User:alice --audit /var/lib/kustos/audit
 kustos metadata history /var/lib/kafka/metadata --topic payments -o json
 """
 

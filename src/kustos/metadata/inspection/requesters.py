@@ -31,6 +31,7 @@ class AuditTrailError(Exception):
 class AdminEvent:
     """A request to change ACLs that was allowed."""
 
+    event_id: str
     time_ms: int
     acl_offset: int
     creates: bool
@@ -62,6 +63,7 @@ def _admin_event(fields: dict[str, Any]) -> AdminEvent | None:
     if fields["api_name"] not in _MARKS or fields["decision"] != "ALLOWED":
         return None
     return AdminEvent(
+        str(fields["event_id"]),
         int(fields["time_ms"]),
         int(fields["acl_offset"]),
         fields["api_name"] == "CreateAcls",
@@ -75,7 +77,9 @@ class Requesters:
     """Finds who may have asked for changes, which must be handed in all and in log order."""
 
     def __init__(self, events: Iterable[AdminEvent]) -> None:
-        self._events: Final = sorted(events, key=lambda event: event.time_ms)
+        # a sink that failed in between may hold an event twice
+        once = {event.event_id: event for event in events}
+        self._events: Final = sorted(once.values(), key=lambda event: event.time_ms)
         self._times: Final = [event.time_ms for event in self._events]
         self._used: Final[set[int]] = set()
         self._batch = -1
