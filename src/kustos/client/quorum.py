@@ -38,6 +38,10 @@ RETRY_MAX_MS: Final = 1_000
 FREE_SETBACKS: Final = 1
 """Being sent to the leader, or losing one, is followed up at once; only then it is waited."""
 
+IDLE_TURN_MS: Final = 20
+"""A leader holds an answer without news back for half a second. One that does not is asked 50 times a second
+at most."""
+
 FETCH_SNAPSHOT_VERSION: Final = 1
 
 
@@ -151,6 +155,9 @@ class QuorumFollower:
                     LOG.info("following the quorum again", leader=str(address), epoch=machine.epoch)
                     self._reason = None
                 self._caught_up(asked_s)
+        if not is_copying and all(isinstance(each, CaughtUp) for each in effects):
+            spent_s = loop.time() - asked_s
+            await asyncio.sleep(max(0.0, IDLE_TURN_MS / 1000 - spent_s))
 
     def _reach(self, applied_end: int) -> None:
         self.applied_end = applied_end
