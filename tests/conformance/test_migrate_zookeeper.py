@@ -224,15 +224,21 @@ def test_what_is_refused_stops_everything_unless_it_may_be_left_out(
 def test_a_name_with_a_slash_is_refused_since_kafka_itself_forgets_it(
     zookeeper: ZooKeeperProbe, migrate: Migrate, directory: Path
 ) -> None:
+    outer, inner = (
+        binding("GROUP", name, "LITERAL", "User:alice", "*", "READ", "ALLOW") for name in ("a", "a/b")
+    )
+    question = ("User:alice", "10.0.0.1", "READ", "GROUP")
+    zookeeper.open("/slash-made")
+    # one by one: Kafka can only make the node of the second below that of the first
+    assert [zookeeper.create([each]) for each in (outer, inner)] == [[True], [True]]
+    assert zookeeper.ask(*question, "a/b")
+    # another world, where no notification of a change is left to be worked off
     zookeeper.open("/slash")
-    for name in ("a", "a/b"):
-        # one by one: Kafka can only make the node of the second below that of the first
-        made = binding("GROUP", name, "LITERAL", "User:alice", "*", "READ", "ALLOW")
-        assert zookeeper.create([made]) == [True]
-    question = ("User:alice", "10.0.0.1", "READ", "GROUP", "a/b")
-    assert zookeeper.ask(*question)
+    zookeeper.create([outer])
+    entry = '{"principal":"User:alice","permissionType":"Allow","operation":"Read","host":"*"}'
+    zookeeper.node("/kafka-acl/Group/a/b", f'{{"version":1,"acls":[{entry}]}}')
     zookeeper.open("/slash")
-    assert not zookeeper.ask(*question), "Kafka reads it after a start, and so should we"
+    assert [zookeeper.ask(*question, name) for name in ("a", "a/b")] == [True, False]
     outcome = migrate("zookeeper", zookeeper.connect("/slash"), "--metadata-dir", directory)
     assert [each["where"] for each in outcome.plan["refused"]] == ["/kafka-acl/Group/a/b"]
     assert [each["resource_name"] for each in outcome.plan["acls"]["make"]] == ["a"]

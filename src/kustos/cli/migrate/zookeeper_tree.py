@@ -50,8 +50,8 @@ _DEPTHS: Final = {LITERAL_ROOT: 2, EXTENDED_ROOT: 3, KIP_11_ROOT: 1}
 """How many names stand behind a root where ACLs are kept."""
 
 _NESTED: Final = (
-    "Kafka lists one level of names, so it was in force only until each broker started again; "
-    "decide, and add it by hand"
+    "Kafka lists one level of names when it starts, so it was in force until then at most; decide, "
+    "and add it by hand"
 )
 
 
