@@ -7,16 +7,20 @@ exist hear nothing more, new ones cannot be made. With the last process the name
 
 import asyncio
 import json
+import socket
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from kustos.client import ClientSettings, parse_address
 from kustos.client.errors import AuthenticationFailedError, ConnectionClosedError
 from kustos.client.sasl import connect
+from kustos.metadata.format import format_directory
 from testkit.kustos import KustosNode
+from testkit.ports import LOOPBACK
 from testkit.waiting import wait_until
 from tests.quorum.controllers import Quorum
 from tests.quorum.nodes import (
@@ -47,12 +51,12 @@ def mend() -> None:
     ip("route", "del", "blackhole", CONTROLLER_HOST, "table", "local")
 
 
-def seen(node: KustosNode, topic: str) -> int:
-    """Return what ann is told of a topic; the code of a closed connection is -1000."""
+def seen(node: KustosNode, topic: str, user: str = "ann") -> int:
+    """Return what a user is told of a topic; the code of a closed connection is -1000."""
 
     async def run() -> int:
         try:
-            async with await logged_in(node, "ann") as connection:
+            async with await logged_in(node, user) as connection:
                 return await topic_error(connection, topic)
         except ConnectionClosedError:
             return -1000
@@ -90,6 +94,29 @@ def can_log_in_by_scram(node: KustosNode) -> bool:
     return asyncio.run(run())
 
 
+class EarlyNode(KustosNode):
+    """A node that is up once it listens, whether it is ready or not."""
+
+    def is_ready(self) -> bool:
+        with socket.socket() as probe:
+            return probe.connect_ex((LOOPBACK, self.port)) == 0
+
+
+def early(quorum: Quorum, node: KustosNode) -> dict[str, Any]:
+    """Start a node whose listener does not wait for the quorum, which is away; return what it does."""
+    properties = dict(node.settings.properties) | {"early.start.listeners": "SASL_PLAINTEXT"}
+    other = EarlyNode(
+        node.directory.parent / "early", node.upstream, replace(node.settings, properties=properties)
+    )
+    format_directory(other.metadata_directory, cluster_id=quorum.cluster_id)
+    with other:
+        return {
+            "ready": readiness(other)["parts"],
+            "seen by admin": seen(other, "kept", "admin"),
+            "seen by ann": seen(other, "kept"),
+        }
+
+
 def story(quorum: Quorum, node: KustosNode) -> dict[str, Any]:
     """Cut and mend; return what was seen."""
     told: dict[str, Any] = {}
@@ -106,6 +133,7 @@ def story(quorum: Quorum, node: KustosNode) -> dict[str, Any]:
     wait_until(lambda: not readiness(node)["parts"]["quorum"], timeout_s=WAIT_S, what="it is too old")
     told["closed after s"] = time.monotonic() - begun_s
     told["staleness at closing"] = readiness(node)["metadata_staleness_ms"]
+    told["early"] = early(quorum, node)
     told["seen when old"] = seen(node, "kept")
     told["seen by super user when old"] = created(node, "lost")[0]
     told["scram when old"] = can_log_in_by_scram(node)

@@ -43,11 +43,16 @@ def kraft_properties(quorum: Quorum, mechanism: str = "PLAIN") -> dict[str, str]
     }
 
 
-def kraft_node(directory: Path, quorum: Quorum, properties: Mapping[str, str] | None = None) -> KustosNode:
+def kraft_node(
+    directory: Path,
+    quorum: Quorum,
+    properties: Mapping[str, str] | None = None,
+    mechanism: str = "PLAIN",
+) -> KustosNode:
     """Return a node that will follow this quorum, its directory formatted."""
     assert quorum.broker is not None
     settings = KustosSettings(
-        users=PASSWORDS, audit=False, properties=kraft_properties(quorum) | dict(properties or {})
+        users=PASSWORDS, audit=False, properties=kraft_properties(quorum, mechanism) | dict(properties or {})
     )
     node = KustosNode(directory, quorum.broker.bootstrap, settings)
     format_directory(node.metadata_directory, cluster_id=quorum.cluster_id)

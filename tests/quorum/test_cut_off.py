@@ -60,3 +60,10 @@ def test_it_comes_back_by_itself(told: dict[str, Any]) -> None:
     assert told["created when mended"] == [0, ""]
     assert told["seen of the new"]
     assert "the metadata is current again" in told["log"]
+
+
+def test_early_listeners_serve_super_users_before_the_quorum_is_there(told: dict[str, Any]) -> None:
+    early = told["early"]
+    assert early["seen by admin"] == UNKNOWN_TOPIC
+    assert early["seen by ann"] not in {UNKNOWN_TOPIC, 0}
+    assert (early["ready"]["quorum"], early["ready"]["metadata"]) == (False, False)

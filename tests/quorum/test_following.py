@@ -1,7 +1,7 @@
 """Following a real quorum of three controllers, inside this process."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -18,24 +18,11 @@ from kustos.metadata.quorum import FollowedStore, WrongClusterError
 from kustos.runtime import FileSystemStorage, SystemClock, SystemEntropy
 from kustos.wire import Message, request_codec
 from kustos.wire.api_keys import ApiKey
-from testkit.kafka.listeners import INTERNAL_PASSWORD, INTERNAL_USER
-from tests.quorum.controllers import SCRAM_FOR_CONTROLLERS, Quorum
+from tests.quorum.controllers import Quorum
 
 WAIT_S = 30.0
 ADMIN = AuthorizableRequestContext(KafkaPrincipal("User", "admin"), "127.0.0.1", correlation_id=77)
 NOBODY = replace(ADMIN, principal=KafkaPrincipal("User", "nobody"))
-
-SNAPSHOTS_OFTEN = {"metadata.log.max.record.bytes.between.snapshots": "2000"}
-
-
-@pytest.fixture(scope="module")
-def quorum(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Quorum]:
-    properties = SNAPSHOTS_OFTEN | SCRAM_FOR_CONTROLLERS
-    users = {INTERNAL_USER: INTERNAL_PASSWORD}
-    with Quorum(
-        tmp_path_factory.mktemp("quorum"), broker=False, properties=properties, users=users
-    ) as running:
-        yield running
 
 
 def settings_of(quorum: Quorum, mechanism: str = "PLAIN") -> ClientSettings:

@@ -6,9 +6,7 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-
-import pytest
+from dataclasses import replace
 
 from kustos.acl import EVERY_BINDING, AclBinding, AclPermissionType, ResourceType
 from kustos.client import AuthenticationFailedError, ClientSettings, parse_address
@@ -18,7 +16,6 @@ from kustos.metadata.scram import ScramMechanism
 from kustos.wire.api_keys import ApiKey
 from testkit.kustos import KustosNode
 from testkit.waiting import wait_until
-from tests.quorum.controllers import Quorum
 from tests.quorum.nodes import (
     DENIED,
     UNKNOWN_TOPIC,
@@ -27,47 +24,18 @@ from tests.quorum.nodes import (
     allow,
     ann,
     create_acls,
-    kraft_node,
     leader_of,
     logged_in,
     login,
     readiness,
     topic_error,
 )
-from tests.quorum.storm import active, everywhere, kill_amid, propagation
+from tests.quorum.storm import active, kill_amid, propagation
+from tests.quorum.world import WAIT_S, World
 
-WAIT_S = 60.0
 CLUSTER_AUTHORIZATION_FAILED = 31
-SECRET = {"delegation.token.secret.key": "of-the-tokens"}
 CREATIONS = 150
 TOKEN_NOT_FOUND = 62
-
-
-@dataclass
-class World:
-    quorum: Quorum
-    nodes: list[KustosNode]
-
-    def settled(self) -> None:
-        wait_until(
-            lambda: asyncio.run(everywhere(self.quorum, self.nodes)), timeout_s=WAIT_S, what="all are alike"
-        )
-
-
-@pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    directory = tmp_path_factory.mktemp("cluster")
-    # carol may do everything at kustos, and nothing at the controllers
-    more = SECRET | {"super.users": "User:admin;User:carol"}
-    with Quorum(directory, properties=SECRET) as quorum:
-        nodes = [kraft_node(directory / f"kustos-{number}", quorum, more) for number in range(3)]
-        try:
-            for node in nodes:
-                node.start()
-            yield World(quorum, nodes)
-        finally:
-            for node in nodes:
-                node.kill()
 
 
 @contextmanager

@@ -1,0 +1,25 @@
+"""What the tests of cluster mode share, as it takes long to start: controllers, a broker and nodes."""
+
+import asyncio
+from dataclasses import dataclass
+
+from testkit.kustos import KustosNode
+from testkit.waiting import wait_until
+from tests.quorum.controllers import Quorum
+from tests.quorum.storm import everywhere
+
+WAIT_S = 60.0
+
+
+@dataclass
+class World:
+    """Who follows whom."""
+
+    quorum: Quorum
+    nodes: list[KustosNode]
+
+    def settled(self) -> None:
+        """Return once nodes, broker and controllers hold the same ACLs."""
+        wait_until(
+            lambda: asyncio.run(everywhere(self.quorum, self.nodes)), timeout_s=WAIT_S, what="all are alike"
+        )
