@@ -9,6 +9,7 @@ Where a clock went back, the state at a moment is that before the first batch th
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import Final, Self
 
@@ -204,9 +205,9 @@ class Timeline:
 
     def _batches(self, start: int) -> Iterator[RecordBatch]:
         """Yield the batches of the log from an offset on; raise `LogDamagedError` where one is missing."""
-        following = [*(file.base_offset or 0 for file in self._segments[1:]), None]
+        following = [file.base_offset for file in self._segments[1:]]
         offset, epoch = None, UNKNOWN_EPOCH
-        for file, end in zip(self._segments, following, strict=True):
+        for file, end in zip_longest(self._segments, following):
             if end is not None and end <= start:
                 continue
             base_offset = file.base_offset or 0

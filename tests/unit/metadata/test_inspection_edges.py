@@ -1,0 +1,192 @@
+"""What the metadata tools do at the edges: rare records, rare files, and what does not fit together."""
+
+import io
+import json
+import sys
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+from kustos.cli.failures import ExitCode
+from kustos.cli.run import run
+from kustos.metadata.errors import DirectoryError
+from kustos.metadata.features import LATEST_LEVEL
+from kustos.metadata.format import format_directory
+from kustos.metadata.image import image_of
+from kustos.metadata.inspection.dump import DumpedBatch, dump_file
+from kustos.metadata.inspection.files import begins_itself, files_of
+from kustos.metadata.inspection.shell import MetadataShell
+from kustos.metadata.inspection.shown import shown_control
+from kustos.metadata.inspection.timeline import Moment, Timeline
+from kustos.metadata.inspection.tree import tree_of
+from kustos.metadata.inspection.verification import verify
+from kustos.metadata.log import METADATA_PARTITION, SnapshotId
+from kustos.metadata.portable import export_lines, read_export, take_in
+from kustos.metadata.records import (
+    BeginTransactionRecord,
+    ConfigRecord,
+    Endpoint,
+    FeatureLevelRecord,
+    KRaftVersion,
+    MetadataRecord,
+    NoOpRecord,
+    UnknownControl,
+    UserScramCredentialRecord,
+    Voter,
+    Voters,
+)
+from kustos.runtime import FileSystemStorage, SystemClock
+from kustos.wire.record_batch import CONTROL_BIT, Record, RecordBatch, batch_of
+from tests.unit.metadata.inspection_support import T0_MS, acl, directory_with, log_bytes, snapshot_bytes
+from tests.unit.test_cli_storage import ACL
+
+STORAGE = FileSystemStorage()
+VERSION = FeatureLevelRecord("metadata.version", 30)
+
+
+def test_control_records_are_shown_as_kafka_names_their_fields() -> None:
+    voters = Voters((Voter(1, UUID(int=5), (Endpoint("CONTROLLER", "h", 9093),), 0, 1),))
+    assert shown_control(voters).value == {
+        "voters": [
+            {
+                "voterId": 1,
+                "voterDirectoryId": "AAAAAAAAAAAAAAAAAAAABQ",
+                "endpoints": [{"name": "CONTROLLER", "host": "h", "port": 9093}],
+                "kRaftVersionFeature": {"minSupportedVersion": 0, "maxSupportedVersion": 1},
+            }
+        ]
+    }
+    assert (shown_control(voters).kind, shown_control(voters).version) == ("KRAFT_VOTERS", None)
+    assert shown_control(KRaftVersion(1)).value == {"kRaftVersion": 1}
+    unknown = shown_control(UnknownControl(77, b"secret"))
+    assert (unknown.kind, unknown.value) == ("control kind 77", None)
+
+
+def test_a_control_record_that_says_nothing_is_shown_as_malformed(tmp_path: Path) -> None:
+    odd = RecordBatch(0, 1, (Record(0, b"", key=b"\x00"),), attributes=CONTROL_BIT)
+    directory = directory_with(tmp_path, log_0=odd.encode())
+    (part,) = dump_file(files_of(directory, STORAGE)[0], STORAGE)
+    assert isinstance(part, DumpedBatch)
+    assert [record.shown.kind for record in part.records] == ["(malformed)"]
+
+
+def test_what_a_newer_kafka_may_add_is_named_by_number() -> None:
+    unknown: list[MetadataRecord] = [
+        UserScramCredentialRecord("a", 9, b"s", b"k", b"v", 1),
+        ConfigRecord(77, "r", "n", "v"),
+    ]
+    shell = MetadataShell(tree_of(image_of([VERSION, *unknown]), "1"))
+    assert list(shell.run_line("ls /scram")) == ["9/"]
+    assert list(shell.run_line("tree /configs")) == ["configs/", "  77/", "    r/", "      n: v"]
+    assert shell.path == "/"
+    lines = list(export_lines(image_of([VERSION, *unknown]), with_credentials=True))
+    assert json.loads(lines[2])["mechanism"] == 9
+    assert image_of([each.record for each in read_export(lines, "f").records]).same_state(
+        image_of([VERSION, *unknown])
+    )
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (b"", False),
+        (log_bytes(()), False),
+        (log_bytes(((VERSION,),)), True),
+        (log_bytes(((NoOpRecord(),), (BeginTransactionRecord(None), VERSION))), True),
+        (log_bytes(((acl(1),), (VERSION,))), False),
+        (log_bytes(((FeatureLevelRecord("group.version", 1), VERSION),)), False),
+        (log_bytes(()) + b"?" * 100, False),
+        (log_bytes(()) + batch_of(1, 1, T0_MS, [b"\x01\x63\x00"]).encode(), False),
+    ],
+)
+def test_a_log_begins_itself_if_it_sets_metadata_version_first(data: bytes, expected: bool) -> None:
+    assert begins_itself(data) is expected
+
+
+def test_a_partition_by_itself_is_a_directory(tmp_path: Path) -> None:
+    directory = directory_with(tmp_path, log_0=log_bytes(), snapshot_0_0=snapshot_bytes(VERSION, epoch=0))
+    found = files_of(directory / METADATA_PARTITION, STORAGE)
+    assert [file.path.suffix for file in found] == [".checkpoint", ".log"]
+    assert [file.base_offset for file in found] == [None, 0]
+    assert [file.snapshot_id for file in found] == [SnapshotId(0, 0), None]
+    (tmp_path / "empty" / METADATA_PARTITION).mkdir(parents=True)
+    with pytest.raises(DirectoryError, match="holds neither a segment nor a snapshot"):
+        files_of(tmp_path / "empty", STORAGE)
+
+
+def test_a_snapshot_whose_records_contradict_each_other_is_damage(tmp_path: Path) -> None:
+    directory = directory_with(tmp_path, snapshot_0_0=snapshot_bytes(VERSION, acl(1), acl(1), epoch=0))
+    (damage,) = verify([directory], STORAGE).damage
+    assert "cannot be applied: the ACL id" in damage.message
+    assert damage.path.suffix == ".checkpoint"
+
+
+def test_the_oldest_snapshot_ends_where_a_batch_ends(tmp_path: Path) -> None:
+    tail = log_bytes(((acl(1), acl(2)),), base_offset=5)
+    directory = directory_with(tmp_path, log_5=tail, snapshot_7_1=snapshot_bytes(VERSION))
+    damage = verify([directory], STORAGE).damage
+    assert "the oldest snapshot ends inside it, before offset 7" in damage[0].message
+    assert damage[0].offset == 6
+
+
+def test_a_bootstrap_file_of_older_kafkas_is_checked_too(tmp_path: Path) -> None:
+    directory = directory_with(tmp_path, log_0=log_bytes())
+    (directory / "bootstrap.checkpoint").write_bytes(b"?" * 100)
+    (damage,) = verify([directory], STORAGE).damage
+    assert damage.path == directory / "bootstrap.checkpoint"
+
+
+def test_a_directory_of_snapshots_alone_has_its_states(tmp_path: Path) -> None:
+    later = snapshot_bytes(VERSION, acl(1), last_contained_ms=T0_MS + 500)
+    directory = directory_with(
+        tmp_path, snapshot_3_1=snapshot_bytes(VERSION, last_contained_ms=T0_MS), snapshot_6_1=later
+    )
+    line = Timeline(directory, STORAGE)
+    assert [each.offset for each in line.beginnings] == [3, 6]
+    assert len(line.state_at(Moment.parse("5")).image.acls) == 1
+    assert len(line.state_at(Moment.parse("2")).image.acls) == 0
+    assert line.oldest().image.epoch == 1
+    assert list(line.changes()) == []
+
+
+def test_a_batch_that_cannot_be_applied_ends_the_history(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    directory = directory_with(tmp_path, log_0=log_bytes(((VERSION, acl(1)), (acl(1),))))
+    assert run(["metadata", "history", str(directory)]) == ExitCode.FAILED
+    assert "the batch at offset 3 of the log" in capsys.readouterr().err
+
+
+def test_an_earlier_state_is_exported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    directory = directory_with(tmp_path, log_0=log_bytes())
+    assert run(["metadata", "export", str(directory), "-o", "-", "--at", "3"]) == ExitCode.OK
+    said = capsys.readouterr()
+    head, *lines = [json.loads(line) for line in said.out.splitlines()]
+    assert (head["offset"], head["epoch"], head["lines"]) == (3, 1, len(lines))
+    assert sum(line["kind"] == "acl" for line in lines) == 1
+    assert said.err.startswith("as of offset 3")
+
+
+def test_what_the_directory_holds_must_fit_the_level_of_the_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    acls = tmp_path / "acls.jsonl"
+    acls.write_text(json.dumps({**ACL, "host": "10.0.0.0/8"}) + "\n")
+    arguments = ["storage", "format", "-t", "random", "-d", str(tmp_path / "meta"), "--acls", str(acls)]
+    assert run([*arguments, "--feature", "metadata.version=4.4-IV2"]) == ExitCode.OK
+    lines = "".join(export_lines(image_of([VERSION]), with_credentials=False))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(lines.encode())))
+    assert run(["metadata", "import", "-", str(tmp_path / "meta")]) == ExitCode.FAILED
+    assert "does not fit the metadata.version of the export" in capsys.readouterr().err
+
+
+def test_an_import_raises_the_level_before_it_looks_at_acls(tmp_path: Path) -> None:
+    wide = image_of([FeatureLevelRecord("metadata.version", LATEST_LEVEL), acl(1)])
+    lines = [line.replace('"*"', '"10.0.0.0/8"') for line in export_lines(wide, with_credentials=False)]
+    # the level may come last
+    lines = [lines[0], lines[2], lines[1]]
+    format_directory(tmp_path / "meta")
+    image = take_in(tmp_path / "meta", read_export(lines, "f"), STORAGE, SystemClock())
+    assert image.metadata_version == LATEST_LEVEL
+    assert [binding.entry.host for binding in image.acls.values()] == ["10.0.0.0/8"]
