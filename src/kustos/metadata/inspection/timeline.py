@@ -97,6 +97,8 @@ class StateAt:
     @property
     def text(self) -> str:
         """Where it stands, in words."""
+        if self.image.offset < 0:
+            return f"the beginning, {moment_text(self.time_ms)}"
         return f"offset {self.image.offset}, appended {moment_text(self.time_ms)}"
 
 
@@ -165,9 +167,9 @@ class Timeline:
             replay_batches(builder, (batch,), self.path)
             offset, epoch, time_ms = batch.last_offset, batch.partition_leader_epoch, batch.max_timestamp_ms
         if moment.offset is not None and moment.offset > offset and not goes_on:
+            state = StateAt(builder.build(offset, epoch), time_ms)
             raise OutOfReachError(
-                f"`{self.path}` ends at offset {offset}, appended {moment_text(time_ms)}; there is no offset "
-                f"{moment.offset} yet"
+                f"`{self.path}` ends at {state.text}; there is no offset {moment.offset} yet"
             )
         return StateAt(builder.build(offset, epoch), time_ms)
 
