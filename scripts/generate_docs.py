@@ -19,6 +19,7 @@ from kustos.authorizer.audit_fields import AUDIT_FIELDS, AUDIT_SCHEMA_VERSION
 from kustos.gateway.metrics import GatewayMetrics
 from kustos.gateway.metrics_quorum import QuorumFigures, WatchedQuorum
 from kustos.gateway.purgatory import ALTER_ACLS, DelayedFuturePurgatory
+from kustos.metadata.quorum.phases import NEXT, Phase
 from kustos.protocol.admin_table import ADMIN_ROWS
 from kustos.protocol.api_versions import LOCAL_APIS, common_versions
 from kustos.protocol.exchange import Check
@@ -208,6 +209,43 @@ def sasl() -> str:
     )
 
 
+DONE: Final = {
+    "_take": "keep the batches, apply what is committed",
+    "_cut_back": "cut the log to where both agree; if that was applied, end",
+    "_begin_copy": "ask for the snapshot",
+    "_take_chunk": "keep the chunk",
+    "_install": "put the snapshot in the place of everything",
+    "_turn_to_leader": "ask that one",
+    "_let_go": "ask another controller",
+    "_refuse_cluster": "end",
+}
+
+
+def quorum() -> str:
+    """Return the page of the follower's states."""
+    rows = [
+        (f"`{phase.name}`", event.value, DONE[action], f"`{following.name}`")
+        for (phase, event), (following, action) in NEXT.items()
+    ]
+    arrows = "\n".join(
+        f"    {phase.name} --> {following.name}: {event.value}"
+        for (phase, event), (following, _) in NEXT.items()
+        if phase is not following
+    )
+    return page(
+        WIDE,
+        "# The states of a follower",
+        "<!-- made from the table in `kustos.metadata.quorum.phases`; do not edit -->",
+        "In [cluster mode](../how-to/cluster-mode.md) a node asks one question at a time and is in one of "
+        "these states. An answer that has no row is no answer to what was asked: the connection is closed.",
+        table(("State", "What comes", "What is done", "Next state"), rows),
+        "## The same as a diagram",
+        "Without the arrows that lead back to where they begin.",
+        "```mermaid\nstateDiagram-v2\n"
+        f"    [*] --> {Phase.SEEKING.name}\n{arrows}\n    {Phase.ENDED.name} --> [*]\n```",
+    )
+
+
 class NoAudit:
     """Stands for the audit log of a node without sinks but one, so that its series have a name."""
 
@@ -292,6 +330,7 @@ PAGES: Final[Mapping[str, Callable[[], str]]] = {
     "audit-fields.md": audit_fields,
     "authorization.md": authorization,
     "sasl-states.md": sasl,
+    "quorum-states.md": quorum,
     "metrics.md": metrics,
     "lint.md": lint,
 }
