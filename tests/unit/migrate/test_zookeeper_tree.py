@@ -152,6 +152,16 @@ def test_the_draft_counts_only_where_no_release_has_acls() -> None:
         assert "orders" in [binding.pattern.name for binding in source_of(both, with_kip_11=True).acls]
 
 
+@pytest.mark.parametrize("kind", ["CONSUMER_GROUP", "GROUP", "group"])
+def test_types_by_the_names_of_previews_are_taken_when_asked_for(kind: str) -> None:
+    nodes = {f"/kafka-acl/{kind}/g": document(ENTRY), "/kafka-acl/Group/g": document(ENTRY)}
+    refused = source_of(nodes)
+    assert (len(refused.acls), len(refused.refused)) == (1, 1)
+    assert "`--kip-11`" in refused.refused[0].reason
+    taken = source_of({f"/kafka-acl/{kind}/g": document(ENTRY)}, with_kip_11=True)
+    assert (list(taken.acls), taken.refused) == (list(refused.acls), ())
+
+
 def test_users_are_named_by_their_decoded_names() -> None:
     names = {"al%2Fice": "al/ice", "zo%C3%AB": "zoë", "a%20b+c": "a b c", "%2a": "*", "plain": "plain"}
     source = source_of({f"/config/users/{node}": config(SCRAM_SHA_256=TEXT) for node in names})

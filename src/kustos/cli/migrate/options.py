@@ -45,5 +45,9 @@ Connect = Annotated[
 ]
 KipEleven = Annotated[
     bool,
-    typer.Option("--kip-11", help="Take /kafka-acls too where /kafka-acl has ACLs, which Kafka reads alone."),
+    typer.Option(
+        "--kip-11",
+        help="Take what only previews wrote too: /kafka-acls beside /kafka-acl, and types such as "
+        "CONSUMER_GROUP. No release reads them.",
+    ),
 ]

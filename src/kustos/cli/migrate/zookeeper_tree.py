@@ -67,14 +67,14 @@ def read_tree(name: str, tree: Tree, *, with_kip_11: bool = False) -> Source:
     """Return what the tree holds.
 
     ACLs of `/kafka-acls` count only where releases left none, since a Kafka that wrote `/kafka-acl` never
-    read them, or `with_kip_11`.
+    read them, or `with_kip_11`; so do types by the names of previews, such as `CONSUMER_GROUP`.
     """
     with collector_at_rest():
         return _read_tree(name, tree, with_kip_11=with_kip_11)
 
 
 def _read_tree(name: str, tree: Tree, *, with_kip_11: bool) -> Source:
-    reading = _Reading()
+    reading = _Reading(with_kip_11=with_kip_11)
     released = [path for root in (LITERAL_ROOT, EXTENDED_ROOT) for path in _below(tree, root)]
     for path in released:
         reading.node(path, tree.nodes[path])
@@ -104,7 +104,8 @@ def _below(tree: Tree, root: str) -> list[str]:
 class _Reading:
     """Collects, node by node."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, with_kip_11: bool) -> None:
+        self._with_kip_11 = with_kip_11
         self.acls: dict[AclBinding, str] = {}
         self.refused: list[Refusal] = []
         self.left: Counter[tuple[str, str]] = Counter()
@@ -125,7 +126,7 @@ class _Reading:
             self.refuse(path, "the node", _NESTED)
             return
         try:
-            resource = _resource_of(path, root)
+            resource = self._resource_of(path, root)
             entries = entries_of(parse_json(_text(data)), "the node")
         except LegacyFormatError as error:
             self.refuse(path, "the node", error)
@@ -136,6 +137,16 @@ class _Reading:
                     self._acl(path, resource, acl)
             except LegacyFormatError as error:
                 self.refuse(path, f"ACL {number}", error)
+
+    def _resource_of(self, path: str, root: str) -> Resource:
+        """Return what a path is about; previews wrote other names of types, which Kafka never reads."""
+        resource = resource_of(path)
+        if root != KIP_11_ROOT and path_of(resource) != path and not self._with_kip_11:
+            raise LegacyFormatError(
+                f"Kafka never reads it, such ACLs are at `{path_of(resource)}`; if this is the tree of a "
+                "preview, take it with `--kip-11`"
+            )
+        return resource
 
     def _acl(self, path: str, resource: Resource, acl: Acl) -> None:
         for single in acl.singles():
@@ -183,13 +194,6 @@ class _Reading:
                         path, what, f"user `{key[0]}` has {len(places)} nodes, which counts is chance"
                     )
         return self._credentials
-
-
-def _resource_of(path: str, root: str) -> Resource:
-    resource = resource_of(path)
-    if root != KIP_11_ROOT and path_of(resource) != path:
-        raise LegacyFormatError(f"Kafka never reads it, such ACLs are at `{path_of(resource)}`")
-    return resource
 
 
 def _text(data: bytes) -> str:
