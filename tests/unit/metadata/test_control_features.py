@@ -6,9 +6,21 @@ from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
 from kustos.metadata.control import FeatureUpdate, FeatureUpdates, UpgradeType, update_features
-from kustos.metadata.features import LATEST_LEVEL, MINIMUM_LEVEL, changes_metadata
-from kustos.metadata.image import image_of
-from kustos.metadata.records import FeatureLevelRecord, MetadataRecord
+from kustos.metadata.features import (
+    DELEGATION_TOKEN_LEVEL,
+    LATEST_LEVEL,
+    MINIMUM_LEVEL,
+    SCRAM_LEVEL,
+    changes_metadata,
+)
+from kustos.metadata.image import image_of, records_at
+from kustos.metadata.records import (
+    ConfigRecord,
+    DelegationTokenRecord,
+    FeatureLevelRecord,
+    MetadataRecord,
+    UserScramCredentialRecord,
+)
 
 UP, SAFE, UNSAFE = UpgradeType.UPGRADE, UpgradeType.SAFE_DOWNGRADE, UpgradeType.UNSAFE_DOWNGRADE
 LEVELS = st.integers(MINIMUM_LEVEL, LATEST_LEVEL)
@@ -123,3 +135,29 @@ def test_every_upgrade_is_taken(current: int, level: int) -> None:
 def test_what_is_lost_on_a_part_of_the_way_is_lost_on_the_whole(one: int, two: int, three: int) -> None:
     low, middle, high = sorted((one, two, three))
     assert changes_metadata(high, low) == (changes_metadata(high, middle) or changes_metadata(middle, low))
+
+
+@given(LEVELS, LEVELS, st.sampled_from([SAFE, UNSAFE]), st.booleans(), st.booleans())
+def test_what_stands_in_a_log_can_stand_in_it_after_every_downgrade(
+    current: int, level: int, upgrade_type: UpgradeType, has_users: bool, has_tokens: bool
+) -> None:
+    """Of an image whose records its level allows, a level that it may be lowered to holds all."""
+    written: list[MetadataRecord] = [
+        FeatureLevelRecord(MV, current),
+        ConfigRecord(4, "1", "super.users", "User:a"),
+    ]
+    if has_users and current >= SCRAM_LEVEL:
+        written.append(UserScramCredentialRecord("bob", 1, b"1", b"2", b"3", 4096))
+    if has_tokens and current >= DELEGATION_TOKEN_LEVEL:
+        written.append(DelegationTokenRecord("User:a", "User:a", (), 1, 3, 2, "token"))
+    image = image_of(written)
+    asked = FeatureUpdates(1, (FeatureUpdate(MV, level, upgrade_type),))
+    lost: list[str] = []
+    kept = image_of(records_at(image, level, lost.append))
+    if update_features(image, asked).records:
+        assert lost == []
+        assert (kept.scram_credentials, kept.delegation_tokens, kept.configs) == (
+            image.scram_credentials,
+            image.delegation_tokens,
+            image.configs,
+        )
