@@ -56,28 +56,29 @@ class Controller(KafkaNode):
 
 
 class Quorum:
-    """`count` controllers and a broker; SASL between them unless there is no authorizer."""
+    """`count` controllers and a broker, which speak this protocol with each other."""
 
     def __init__(
         self,
         directory: Path,
         *,
         count: int = 3,
-        authorizer: bool = True,
+        protocol: str = "SASL_PLAINTEXT",
         broker: bool = True,
         properties: Mapping[str, str] | None = None,
         users: Mapping[str, str] | None = None,
         host: str = LOOPBACK,
     ) -> None:
         settings = NodeSettings(
-            authorizer=STANDARD_AUTHORIZER if authorizer else None,
+            authorizer=STANDARD_AUTHORIZER,
+            internal_protocol=protocol,
             super_users=("User:admin", "User:ANONYMOUS"),
             users=users or {},
             heap=CONTROLLER_HEAP,
             properties=dict(properties or {}),
         )
         self.cluster_id = random_id()
-        self.sasl = authorizer
+        self.protocol = protocol
         self.controllers = tuple(
             Controller(
                 directory / f"controller-{number}", settings, node_id=number, cluster_id=self.cluster_id
@@ -108,7 +109,7 @@ class Quorum:
 
     def client_properties(self, mechanism: str = "PLAIN") -> dict[str, str]:
         """How an observer logs in."""
-        if not self.sasl:
+        if self.protocol == "PLAINTEXT":
             return {"security.protocol": "PLAINTEXT"}
         module = PLAIN_MODULE if mechanism == "PLAIN" else SCRAM_MODULE
         return {

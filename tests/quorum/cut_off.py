@@ -155,7 +155,9 @@ def story(quorum: Quorum, node: KustosNode) -> dict[str, Any]:
 def main(directory: Path) -> None:
     """Run it all."""
     ip("link", "set", "lo", "up")
-    with Quorum(directory, count=1, users={"dora": "dora-secret"}, host=CONTROLLER_HOST) as quorum:
+    users = {"dora": "dora-secret"}
+    quorum = Quorum(directory, count=1, protocol="PLAINTEXT", users=users, host=CONTROLLER_HOST)
+    with quorum:
         old = {
             "kustos.metadata.max.staleness.ms": str(STALENESS_MS),
             "kustos.quorum.change.timeout.ms": str(CHANGE_TIMEOUT_MS),

@@ -14,6 +14,7 @@ from kustos.client import ClientSettings, ConnectionLimits
 from kustos.client.quorum import QuorumConnection, QuorumFollower
 from kustos.client.quorum_forwarding import ControllerForwarder, Forwarded, QuorumUnavailableError
 from kustos.metadata.format import format_directory
+from kustos.metadata.log import METADATA_PARTITION
 from kustos.metadata.quorum import FollowedStore, WrongClusterError
 from kustos.runtime import FileSystemStorage, SystemClock, SystemEntropy
 from kustos.wire import Message, request_codec
@@ -131,6 +132,25 @@ async def test_a_log_that_was_trimmed_is_taken_over_by_its_snapshot(quorum: Quor
     async with following(directory, settings_of(quorum)) as node:
         assert node.store.image.same_state(image)
         assert node.store.machine.base.end_offset > 0
+
+
+async def test_the_copy_has_the_leaders_own_bytes(quorum: Quorum, directory: Path) -> None:
+    async with following(directory, settings_of(quorum)) as node:
+        await node.forwarder.forward(creation("in-bytes"))
+        leader = node.store.machine.leader
+    assert leader is not None
+    [controller] = [each for each in quorum.controllers if each.controller_port == leader.port]
+    kept = sorted((directory / METADATA_PARTITION).glob("*.log"))
+    assert len(kept) == 1
+    theirs = b"".join(
+        path.read_bytes() for path in sorted((controller.log_dir / METADATA_PARTITION).glob("*.log"))
+    )
+    ours = kept[0].read_bytes()
+    assert b"in-bytes" in ours
+    assert ours in theirs
+    for snapshot in (directory / METADATA_PARTITION).glob("*.checkpoint"):
+        original = controller.log_dir / METADATA_PARTITION / snapshot.name
+        assert not original.exists() or snapshot.read_bytes() == original.read_bytes()
 
 
 async def test_scram_logs_in_too(quorum: Quorum, directory: Path) -> None:
