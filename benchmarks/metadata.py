@@ -6,7 +6,8 @@ is on the disk (fsync). One client, then 32 at a time; rounds alternate.
 
 `recover-*`: a snapshot file, from its first byte to the first decision, each round in a process of its own;
 Java decodes the same file with Kafka's own classes into a delta, an image and `loadSnapshot`. Memory is the
-most that was resident.
+most that was resident. `…-processor` is the processor time of all threads, which says more than the wall
+where the machine is shared.
 """
 
 import asyncio
@@ -196,6 +197,13 @@ def _run(command: list[str]) -> str:
     return done.stdout
 
 
+PARTS: Final = (
+    ("", "ms", "milliseconds"),
+    ("-processor", "ms", "processor_ms"),
+    ("-memory", "MB", "peak_mb"),
+)
+
+
 def recoveries() -> list[Figure]:
     """Recover snapshots of several sizes on both sides in turn."""
     figures = []
@@ -208,7 +216,7 @@ def recoveries() -> list[Figure]:
                 pairs.append((their_recovery(Path(folder) / "log", size), our_recovery(Path(folder) / "log")))
                 progress(f"  recover {size} {number}/{RECOVERIES}: {pairs[-1][0]}, kustos {pairs[-1][1]}")
         shown = re.sub("000$", "k", re.sub("000000$", "m", str(size)))
-        for suffix, unit, field in (("", "ms", "milliseconds"), ("-memory", "MB", "peak_mb")):
+        for suffix, unit, field in PARTS:
             figures.append(
                 Figure(
                     name=f"recover-{shown}{suffix}",

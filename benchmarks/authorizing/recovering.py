@@ -19,6 +19,8 @@ class Recovered:
     loading_ms: float
     deciding_ms: float
     peak_mb: float
+    processor_ms: float
+    """Of all threads."""
 
     @property
     def milliseconds(self) -> float:
@@ -27,13 +29,13 @@ class Recovered:
 
     @classmethod
     def parse(cls, line: str) -> Self:
-        """Read what either side prints: a count, three times in nanoseconds, kilobytes."""
-        acls, decoding, loading, deciding, peak_kb = (int(field) for field in line.split())
-        return cls(acls, decoding / 1e6, loading / 1e6, deciding / 1e6, peak_kb / 1024)
+        """Read what either side prints: a count, three times in nanoseconds, kilobytes, processor time."""
+        acls, decoding, loading, deciding, peak_kb, processor = (int(field) for field in line.split())
+        return cls(acls, decoding / 1e6, loading / 1e6, deciding / 1e6, peak_kb / 1024, processor / 1e6)
 
     def __str__(self) -> str:
         parts = f"{self.decoding_ms:.0f} + {self.loading_ms:.0f} + {self.deciding_ms:.0f}"
-        return f"{parts} ms, {self.peak_mb:.0f} MB"
+        return f"{parts} ms, {self.processor_ms:.0f} ms of processor, {self.peak_mb:.0f} MB"
 
 
 def snapshot_file(directory: Path) -> Path:
@@ -47,6 +49,7 @@ def main() -> None:
     from kustos.metadata.loader import read_image
 
     clock = time.perf_counter_ns
+    before = time.process_time_ns()
     begun = clock()
     image = read_image(Path(sys.argv[1]))
     decoded = clock()
@@ -59,7 +62,8 @@ def main() -> None:
     decided = clock()
     status = Path("/proc/self/status").read_text(encoding="ascii")
     (peak_kb,) = (line.split()[1] for line in status.splitlines() if line.startswith("VmHWM"))
-    print(len(image.acls), decoded - begun, loaded - decoded, decided - loaded, peak_kb)
+    processor = time.process_time_ns() - before
+    print(len(image.acls), decoded - begun, loaded - decoded, decided - loaded, peak_kb, processor)
 
 
 if __name__ == "__main__":

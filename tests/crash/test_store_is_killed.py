@@ -1,4 +1,4 @@
-"""Twenty kills of a writer: nothing acknowledged is lost, nothing is half applied."""
+"""Sixteen kills of a writer: nothing acknowledged is lost, nothing is half applied."""
 
 import random
 import subprocess
@@ -15,7 +15,7 @@ from testkit.processes import spawn
 from tests.crash.store_victim import ACLS_PER_REQUEST, POLICY
 from tests.unit.metadata.log_support import segments
 
-KILLS = 20
+KILLS = 16
 SEED = 20
 PLACES = ("fsync", "write", "snapshot", "write")
 

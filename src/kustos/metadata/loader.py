@@ -1,7 +1,9 @@
 """From files to image: the newest snapshot and the log after it, replayed record by record."""
 
+import gc
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Final
 
 import structlog
 
@@ -15,6 +17,9 @@ from kustos.metadata.log.snapshot import decoded
 from kustos.metadata.records import MetadataRecord, OpaqueRecord, decode_record
 from kustos.runtime import FileSystemStorage, Storage
 from kustos.wire.record_batch import RecordBatch
+
+FREEZE_ACLS_MIN: Final = 100_000
+"""What so many ACLs consist of has no cycles and stays: the collector need not walk through it for ever."""
 
 _log = structlog.get_logger("kustos.metadata")
 
@@ -57,7 +62,10 @@ def load(directory: Path, storage: Storage) -> tuple[LogReader, ImageBuilder]:
     add up to the same state; else `LogDamagedError` is raised.
     """
     with collector_at_rest():
-        return _load(directory, storage)
+        loaded = _load(directory, storage)
+        if len(loaded[1].view().acls) >= FREEZE_ACLS_MIN:
+            gc.freeze()
+    return loaded
 
 
 def _load(directory: Path, storage: Storage) -> tuple[LogReader, ImageBuilder]:
