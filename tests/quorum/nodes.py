@@ -4,6 +4,7 @@ import json
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -90,11 +91,10 @@ async def create_acls(
     )
 
 
-async def acls_of(connection: KafkaConnection) -> set[AclBinding]:
-    """Return all ACLs that there are."""
-    answer = await connection.request(
-        ApiKey.DESCRIBE_ACLS, lambda codec: codec.new(**filter_fields(EVERY_BINDING))
-    )
+async def acls_of(connection: KafkaConnection, name: str | None = None) -> set[AclBinding]:
+    """Return all ACLs that there are, or those of resources of this name."""
+    asked = replace(EVERY_BINDING, pattern_filter=replace(EVERY_BINDING.pattern_filter, name=name))
+    answer = await connection.request(ApiKey.DESCRIBE_ACLS, lambda codec: codec.new(**filter_fields(asked)))
     assert answer.error_code == 0, answer
     return set(described_bindings(answer))
 
