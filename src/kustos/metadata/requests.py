@@ -74,9 +74,11 @@ StoreRequest = (
 def refused(results: tuple[Any, ...], reason: BatchTooLargeError) -> tuple[Any, ...]:
     """Return the results of a request of which nothing was done: all its items fail alike.
 
+    With UNKNOWN_SERVER_ERROR and no text, as Kafka 4.3 answers a request too large for its log.
+
     A sweep never gets here: its removals are few and short, so the error is raised again.
     """
-    error = ApiError(ErrorCode.record_list_too_large, str(reason))
+    error = ApiError(ErrorCode.unknown_server_error)
     return tuple(_refused(result, error, reason) for result in results)
 
 

@@ -209,6 +209,7 @@ class MetadataStore:
             try:
                 values = encode_values(outcome.records)
             except BatchTooLargeError as error:
+                _log.warning("refused a request that no batch of the log can hold", reason=str(error))
                 answers.append(refused(outcome.results, error))
                 continue
             answers.append(outcome.results)
