@@ -116,7 +116,8 @@ def test_a_request_larger_than_a_batch_fails_alone_and_nothing_of_it_is_written(
     huge = CreateAcls(tuple(acl(f"{number:05d}" * 6000) for number in range(300)))
     before, mixed, deletion = store.append_many([CreateAcls((acl("a"),)), huge, CreateAcls((acl("b"),))])
     assert [result.error for result in (*before, *deletion)] == [None, None]
-    assert {result.error.code for result in mixed} == {ErrorCode.unknown_server_error}, "as Kafka 4.3.1 answers it"
+    # as Kafka 4.3.1 answers it
+    assert {result.error.code for result in mixed} == {ErrorCode.unknown_server_error}
     assert len(mixed) == 300
     assert {binding.pattern.name for binding in store.image.acls.values()} == {"a", "b"}
     # the store goes on
