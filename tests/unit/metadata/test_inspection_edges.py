@@ -8,22 +8,25 @@ from uuid import UUID
 
 import pytest
 
+from kustos.acl.forms import LINE_CHARACTERS_MAX
 from kustos.cli.failures import ExitCode
 from kustos.cli.run import run
 from kustos.metadata.errors import DirectoryError
 from kustos.metadata.features import LATEST_LEVEL
 from kustos.metadata.format import format_directory
 from kustos.metadata.image import image_of
-from kustos.metadata.inspection.dump import DumpedBatch, dump_file
+from kustos.metadata.inspection.dump import DumpedBatch, TornBytes, dump_file
 from kustos.metadata.inspection.files import begins_itself, files_of
 from kustos.metadata.inspection.shell import MetadataShell
 from kustos.metadata.inspection.shown import shown_control
+from kustos.metadata.inspection.sources import DirectorySource, FileSource
 from kustos.metadata.inspection.timeline import Moment, Timeline
 from kustos.metadata.inspection.tree import tree_of
 from kustos.metadata.inspection.verification import verify
 from kustos.metadata.log import METADATA_PARTITION, SnapshotId
-from kustos.metadata.portable import export_lines, read_export, take_in
+from kustos.metadata.portable import PortableError, export_lines, read_export, take_in
 from kustos.metadata.records import (
+    AccessControlEntryRecord,
     BeginTransactionRecord,
     ConfigRecord,
     Endpoint,
@@ -190,3 +193,77 @@ def test_an_import_raises_the_level_before_it_looks_at_acls(tmp_path: Path) -> N
     image = take_in(tmp_path / "meta", read_export(lines, "f"), STORAGE, SystemClock())
     assert image.metadata_version == LATEST_LEVEL
     assert [binding.entry.host for binding in image.acls.values()] == ["10.0.0.0/8"]
+
+
+def test_damage_is_told_with_its_file_and_offset(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    second = bytearray(log_bytes(((acl(5),), (acl(6),)), base_offset=11, epoch=2))
+    second[len(log_bytes((), base_offset=11, epoch=2)) + 70] ^= 0xFF
+    directory = directory_with(tmp_path, log_0=log_bytes(), log_11=bytes(second))
+    segment = directory / METADATA_PARTITION / f"{11:020d}.log"
+    assert run(["metadata", "dump", str(segment)]) == ExitCode.FAILED
+    assert f"`{segment}` cannot be read from byte" in (said := capsys.readouterr().err)
+    assert "where offset 12 is due" in said
+    assert run(["acls", "list", "--metadata-dir", str(directory), "--at", "2030-01-01"]) == ExitCode.FAILED
+    assert f"`{segment}` is damaged at offset 12" in capsys.readouterr().err
+
+
+def test_an_unfinished_write_in_a_later_segment_is_no_damage(tmp_path: Path) -> None:
+    torn = log_bytes((), base_offset=11, epoch=2) + log_bytes(((acl(5),),), base_offset=11)[:80]
+    directory = directory_with(tmp_path, log_0=log_bytes(), log_11=torn)
+    found = verify([directory], STORAGE)
+    assert (found.damage, len(found.notes), found.last_offset) == ([], 1, 11)
+    assert Timeline(directory, STORAGE).state_at(Moment.parse("11")).image.offset == 11
+    parts = list(dump_file(files_of(directory, STORAGE)[1], STORAGE))
+    assert isinstance(parts[-1], TornBytes)
+    assert (parts[-1].position, parts[-1].size_bytes) == (len(torn) - 80, 80)
+
+
+def test_a_setting_that_differs_is_named_unless_it_is_a_topics(tmp_path: Path) -> None:
+    logged = (VERSION, ConfigRecord(4, "1", "a.b", "x"), ConfigRecord(2, "t", "c.d", "x"))
+    kept = (VERSION, ConfigRecord(4, "1", "a.b", "y"))
+    files = {"log_0": log_bytes((logged,)), "snapshot_4_1": snapshot_bytes(*kept)}
+    (damage,) = verify([directory_with(tmp_path, **files)], STORAGE).damage
+    assert "the setting `a.b` is another one in the log than in the snapshot" in damage.message
+    whole = {**files, "snapshot_4_1": snapshot_bytes(*logged[:2])}
+    assert verify([directory_with(tmp_path / "topic", **whole)], STORAGE).is_whole
+
+
+def test_names_of_all_scripts_are_shown_as_they_are() -> None:
+    odd = AccessControlEntryRecord(UUID(int=1), 2, "näme", 4, "User:ü", "*", 3, 3)
+    image = image_of([VERSION, FeatureLevelRecord("group.version", 1), odd])
+    shell = MetadataShell(tree_of(image, "1"))
+    assert '  "resource_name": "näme",' in list(shell.run_line("cat /acl/id/*"))
+    assert next(iter(shell.run_line("grep näme /acl/id"))).endswith('"permission_type": "ALLOW"}')
+    assert list(shell.run_line("tree /features"))[1:] == [
+        "  group.version: 1",
+        "  metadata.version: 30 (4.3-IV0)",
+    ]
+    assert list(shell.run_line("tree /acl/by-principal"))[2] == (
+        "    AAAAAAAAAAAAAAAAAAAAAQ: ALLOW READ to User:ü from * on TOPIC näme (prefix)"
+    )
+    assert list(shell.run_line("tree /provenance /local")) == [
+        "provenance: offset -1, epoch 0",
+        "local/",
+        "  version: 1",
+    ]
+
+
+def test_sources_are_called_by_their_paths(tmp_path: Path) -> None:
+    for source in (DirectorySource(tmp_path, STORAGE), FileSource(tmp_path, STORAGE)):
+        assert source.name == str(tmp_path)
+
+
+def test_a_line_has_a_limit() -> None:
+    with pytest.raises(PortableError) as caught:
+        read_export(["x" * (LINE_CHARACTERS_MAX + 1)], "f")
+    assert str(caught.value) == f"f, line 1: the line has more than {LINE_CHARACTERS_MAX} characters"
+
+
+def test_a_damaged_snapshot_is_told_with_its_file_and_remedy(tmp_path: Path) -> None:
+    data = snapshot_bytes(VERSION, acl(1))
+    directory = directory_with(tmp_path, log_0=log_bytes(), snapshot_4_1=data[:-10])
+    (damage,) = verify([directory], STORAGE).damage
+    path = directory / METADATA_PARTITION / f"{4:020d}-{1:010d}.checkpoint"
+    assert (damage.path, damage.offset) == (path, None)
+    assert damage.message.startswith(f"the snapshot `{path}` is damaged: at byte ")
+    assert damage.message.endswith("; restore it from a copy")
