@@ -98,10 +98,15 @@ class QuorumSide:
         """
         self._acl_offset = acl_offset
         self._task = asyncio.get_running_loop().create_task(self._follow())
-        waits = dict(ready or {})
+        promised = {name: asyncio.ensure_future(each) for name, each in (ready or {}).items()}
+        waits: dict[str, Awaitable[None]] = dict(promised)
         for name in self._listeners:
             if name not in self._early:
-                waits[name] = asyncio.ensure_future(_both(self._begun, waits.get(name)))
+                both = asyncio.ensure_future(_both(self._begun, promised.get(name)))
+                both.add_done_callback(_retrieved)
+                waits[name] = both
+        for each in promised.values():
+            each.add_done_callback(_retrieved)
         return waits
 
     async def _follow(self) -> None:
@@ -120,8 +125,7 @@ class QuorumSide:
                 self._begun.set_exception(
                     error if known else MetadataError(f"the quorum cannot be followed: {error}")
                 )
-                # nobody may be left to be told
-                self._begun.exception()
+                _retrieved(self._begun)
 
     def _is_in_force(self) -> bool:
         """Whether the authorizer has all that was applied."""
@@ -168,7 +172,11 @@ class QuorumSide:
         await self.follower.close()
 
 
-async def _both(first: Awaitable[None], second: Awaitable[None] | None) -> None:
-    await asyncio.shield(asyncio.ensure_future(first))
-    if second is not None:
-        await second
+async def _both(first: asyncio.Future[None], second: asyncio.Future[None] | None) -> None:
+    await asyncio.gather(*(asyncio.shield(each) for each in (first, second) if each is not None))
+
+
+def _retrieved(future: asyncio.Future[None]) -> None:
+    """Take note of an exception that nobody may be left to look at."""
+    if not future.cancelled():
+        future.exception()
