@@ -17,7 +17,7 @@ from kustos.cli.progress import progress
 
 if TYPE_CHECKING:
     from kustos.analysis.rules import Rules
-    from kustos.metadata.inspection.timeline import StateAt
+    from kustos.metadata.inspection.timeline import Moment, StateAt
 
 FILE_BYTES_MAX: Final = 512 << 20
 """Longest file read: over a million ACLs in the wordiest form."""
@@ -167,17 +167,24 @@ def state_at(path: Path, at: str) -> "StateAt":
 
     Raises a usage error for a text that names no moment, and what `Timeline` raises.
     """
-    from kustos.metadata.inspection.timeline import Moment, Timeline
+    from kustos.metadata.inspection.timeline import Timeline
     from kustos.runtime import FileSystemStorage
 
-    try:
-        moment = Moment.parse(at.strip())
-    except ValueError as error:
-        raise usage_error(str(error)) from None
+    moment = moment_of(at)
     with progress(f"reading {path}"):
         state = Timeline(path, FileSystemStorage()).state_at(moment)
     sys.stderr.write(f"as of {state.text}\n")
     return state
+
+
+def moment_of(at: str) -> "Moment":
+    """Return the moment that `--at` names; raise a usage error for none."""
+    from kustos.metadata.inspection.timeline import Moment
+
+    try:
+        return Moment.parse(at.strip())
+    except ValueError as error:
+        raise usage_error(str(error)) from None
 
 
 def _read_cluster(servers: str, command_config: Path | None, asked: AclBindingFilter) -> AclListing:

@@ -234,6 +234,18 @@ def test_the_first_segment_of_kafka_is_enough(tmp_path: Path, capsys: pytest.Cap
     assert json.loads(capsys.readouterr().out) == {"offset": sum(map(len, BATCHES)), "epoch": 1}
 
 
+def test_an_earlier_state_is_walked_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    directory = directory_with(tmp_path, log_0=log_bytes())
+    shell = ["metadata", "shell", "-d", str(directory)]
+    assert run([*shell, "--at", "6", "ls", "/acl/id"]) == ExitCode.OK
+    assert len(capsys.readouterr().out.split()) == 3
+    assert run([*shell, "--at", "2023-11-14T22:13:21Z", "cat", "/provenance"]) == ExitCode.OK
+    assert json.loads(capsys.readouterr().out)["offset"] == 3
+    assert run([*shell, "--at", "99", "ls"]) == ExitCode.FAILED
+    assert run([*shell, "--at", "soon", "ls"]) == ExitCode.USAGE
+    assert run(["metadata", "shell", "-s", "a.checkpoint", "--at", "6", "ls"]) == ExitCode.USAGE
+
+
 @pytest.mark.parametrize("arguments", [[], ["-d", "a", "-s", "b"]])
 def test_one_source_is_asked_for(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["metadata", "shell", *arguments]) == ExitCode.USAGE

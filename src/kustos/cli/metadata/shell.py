@@ -29,6 +29,14 @@ Snapshot = Annotated[
     Path | None,
     typer.Option("--snapshot", "-s", metavar="FILE", help="A snapshot, or a whole log in one segment."),
 ]
+At = Annotated[
+    str | None,
+    typer.Option(
+        "--at",
+        metavar="OFFSET|TIME",
+        help="The directory as it was then: an offset, or a time as 2026-11-03T09:30 (UTC).",
+    ),
+]
 Controllers = Annotated[
     str | None,
     typer.Option(
@@ -44,6 +52,7 @@ def shell(
     words: Words = None,
     directory: Directory = None,
     snapshot: Snapshot = None,
+    at: At = None,
     bootstrap_controller: Controllers = None,
     command_config: CommandConfig = None,
 ) -> int:
@@ -63,7 +72,7 @@ def shell(
     from kustos.metadata.inspection.shell import MetadataShell
     from kustos.metadata.inspection.tree import tree_of
 
-    with _source(directory, snapshot, bootstrap_controller, command_config) as source:
+    with _source(directory, snapshot, at, bootstrap_controller, command_config) as source:
         with progress(f"reading {source.name}"):
             walking = MetadataShell(tree_of(source.image(), __version__))
 
@@ -88,22 +97,32 @@ def shell(
 
 
 def _source(
-    directory: Path | None, snapshot: Path | None, controllers: str | None, command_config: Path | None
+    directory: Path | None,
+    snapshot: Path | None,
+    at: str | None,
+    controllers: str | None,
+    command_config: Path | None,
 ) -> "AbstractContextManager[ImageSource]":
     from contextlib import nullcontext
 
     from kustos.cli.failures import usage_error
-    from kustos.metadata.inspection.sources import DirectorySource, FileSource
+    from kustos.metadata.inspection.sources import DirectorySource, FileSource, PastSource
     from kustos.runtime import FileSystemStorage
 
     if [directory, snapshot, controllers].count(None) != 2:
         raise usage_error(
             "say what to look at: `--directory`, `--snapshot` or `--bootstrap-controller`, one of them"
         )
+    if at is not None and directory is None:
+        raise usage_error("`--at` looks back in a metadata log: give `--directory` too")
     if controllers is not None:
         from kustos.cli.metadata.quorum_source import QuorumSource
 
         return QuorumSource(controllers, command_config)
+    if at is not None and directory is not None:
+        from kustos.cli.acl_sources import moment_of
+
+        return nullcontext(PastSource(directory, moment_of(at), FileSystemStorage()))
     if directory is not None:
         return nullcontext(DirectorySource(directory, FileSystemStorage()))
     return nullcontext(FileSource(snapshot or Path(), FileSystemStorage()))

@@ -6,6 +6,7 @@ from typing import Final, Protocol
 from kustos.metadata.acl_files import read_metadata_file
 from kustos.metadata.image import MetadataImage
 from kustos.metadata.inspection.files import metadata_directory
+from kustos.metadata.inspection.timeline import Moment, Timeline
 from kustos.metadata.loader import read_image, require_beginning
 from kustos.runtime import Storage
 
@@ -34,6 +35,20 @@ class DirectorySource:
         image = read_image(metadata_directory(self._path, self._storage), self._storage)
         require_beginning(image, self._path)
         return image
+
+
+class PastSource:
+    """A metadata directory as it was at a moment."""
+
+    def __init__(self, path: Path, moment: Moment, storage: Storage) -> None:
+        self.name: Final = f"{path} at {moment.text}"
+        self._path: Final = path
+        self._moment: Final = moment
+        self._storage: Final = storage
+
+    def image(self) -> MetadataImage:
+        """Return the state of that moment; raise `OutOfReachError` if the files do not hold it."""
+        return Timeline(self._path, self._storage).state_at(self._moment).image
 
 
 class FileSource:
