@@ -26,6 +26,7 @@ from typing import Final
 from uuid import UUID
 
 from benchmarks.authorizing.changes import distinct_acls
+from benchmarks.authorizing.drawing import Panel, drawing
 from benchmarks.authorizing.recovering import Recovered, snapshot_file
 from benchmarks.figures import QUICK, Figure, emit, progress
 from kustos.metadata.image import acl_record
@@ -46,6 +47,7 @@ JAVA_HEAP_MB_MIN: Final = 256
 JAVA_HEAP_BYTES_PER_ACL: Final = 1000
 """What the million needs, and some room for the collector."""
 LIMIT_S: Final = 600
+ASSETS: Final = Path(__file__).parents[1] / "docs" / "assets"
 
 _NUMBERS: Final = itertools.count()
 
@@ -230,9 +232,32 @@ def recoveries() -> list[Figure]:
     return figures
 
 
+def write_growth(figures: list[Figure]) -> None:
+    """Draw how recovering grows with the number of ACLs."""
+
+    def curves(suffix: str) -> dict[str, list[tuple[float, float]]]:
+        chosen = [each for each in figures if re.fullmatch(rf"recover-\d+[km]{suffix}", each.name)]
+        return {
+            "kustos": [(float(each.size), each.ours) for each in chosen],
+            "Kafka": [(float(each.size), each.theirs) for each in chosen],
+        }
+
+    titles = {"": "to the first decision, ms", "-processor": "processor time, ms", "-memory": "memory, MB"}
+    panels = [Panel(title, curves(suffix)) for suffix, title in titles.items()]
+    version = ".".join(str(part) for part in sys.version_info[:2])
+    text = drawing(panels, f"ACLs in a snapshot; CPython {version}, Kafka 4.4.0's classes")
+    (ASSETS / "metadata-recovery.svg").write_text(text, encoding="utf-8")
+
+
 def main() -> None:
-    """Run the benchmark and print its figures."""
-    figures = [*creations(), *recoveries()]
+    """Run what was asked for (`create`, `recover`; both without a word) and print its figures."""
+    wanted = sys.argv[1:] or ["create", "recover"]
+    figures = creations() if "create" in wanted else []
+    if "recover" in wanted:
+        recovered = recoveries()
+        figures += recovered
+        if not QUICK:
+            write_growth(recovered)
     for figure in figures:
         progress(figure.sentence())
     emit(figures)

@@ -70,3 +70,5 @@ class SnapshotTaker:
                     await self._writer.run(self._writer.store.clean)
             except WriterClosedError:
                 return
+            except Exception as error:  # noqa: BLE001 - a log that is never cleaned ends in a full disk
+                LOG.error("no snapshot was taken", reason=f"{type(error).__name__}: {error}")

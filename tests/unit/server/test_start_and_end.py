@@ -78,6 +78,10 @@ def locked(settings: Settings, stack: ExitStack) -> None:
     stack.callback(MetadataStore.open(settings.directory / "metadata").close)
 
 
+def another_node(settings: Settings, _stack: ExitStack) -> None:
+    settings.values["node.id"] = "2"
+
+
 def port_taken(settings: Settings, stack: ExitStack) -> None:
     stack.enter_context(socket.create_server((LOOPBACK, settings.port)))
 
@@ -110,6 +114,7 @@ OURS = "tests.unit.server.authorizers."
 CASES: list[tuple[Callable[[Settings, ExitStack], None], int, tuple[str, ...]]] = [
     (not_formatted, 1, ("is not formatted", "kustos storage format")),
     (locked, 1, ("metadata",)),
+    (another_node, 1, ("belongs to node 1", "`node.id` is 2")),
     (port_taken, 1, ("in use",)),
     (no_audit_directory, 1, ("audit",)),
     (too_few_ports, 1, ("broker `1` has no port", "kustos.gateway.broker.port.count")),

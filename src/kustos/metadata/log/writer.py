@@ -72,6 +72,14 @@ class LogWriter:
         """Since it was opened."""
         self._active = reader.active
         self._file = storage.open_append(reader.segment)
+        try:
+            self._mend(reader)
+        except BaseException:
+            self._file.close()
+            raise
+
+    def _mend(self, reader: LogReader) -> None:
+        """Cut a torn tail, and save again what an fsync that failed may not have saved."""
         if reader.torn is not None:
             torn = reader.torn
             _log.warning(
@@ -85,7 +93,7 @@ class LogWriter:
             self._file.sync()
         if self._active.size_bytes:
             # what an earlier writer failed to sync may be there to be read, and gone after a power cut
-            storage.rewrite(reader.segment, max(0, self._active.size_bytes - UNSYNCED_MAX_BYTES))
+            self._storage.rewrite(reader.segment, max(0, self._active.size_bytes - UNSYNCED_MAX_BYTES))
 
     @property
     def last_offset(self) -> int:
@@ -163,7 +171,8 @@ class LogWriter:
         for values in groups:
             batches.append(batch_of(offset, self.epoch, timestamp_ms, values))
             offset += len(values)
-        self._append(batches)
+        if batches:
+            self._append(batches)
         return [batch.last_offset for batch in batches]
 
     def close(self) -> None:

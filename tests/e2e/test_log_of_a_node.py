@@ -1,0 +1,53 @@
+"""The log of a running node: snapshots are taken while it serves, old files go, a kill loses nothing."""
+
+import socket
+from pathlib import Path
+
+from benchmarks.metadata import create_acl, require_success
+from kustos.metadata.loader import load, read_image
+from kustos.runtime import FileSystemStorage
+from testkit.kafka import KafkaNode
+from testkit.kustos import KustosNode, KustosSettings
+from testkit.ports import LOOPBACK
+from testkit.waiting import wait_until
+
+SETTINGS = KustosSettings(
+    protocol="PLAINTEXT",
+    super_users=("ANONYMOUS",),
+    audit=False,
+    properties={"metadata.log.max.record.bytes.between.snapshots": "1", "metadata.max.retention.bytes": "0"},
+)
+
+
+def create(node: KustosNode, *numbers: int) -> None:
+    """Create ACLs over the wire; return when each is acknowledged."""
+    with socket.create_connection((LOOPBACK, node.port), timeout=30) as connection:
+        stream = connection.makefile("rb")
+        for number in numbers:
+            connection.sendall(create_acl(number))
+            require_success(stream.read(int.from_bytes(stream.read(4))))
+
+
+def newest_snapshot(node: KustosNode) -> int:
+    """The offset below which it contains everything."""
+    names = (node.metadata_directory / "__cluster_metadata-0").glob("*.checkpoint")
+    return max(int(name.name.split("-")[0]) for name in names)
+
+
+def test_a_node_takes_snapshots_and_a_kill_loses_nothing(kafka: KafkaNode, tmp_path: Path) -> None:
+    node = KustosNode(tmp_path / "node", kafka.bootstrap, SETTINGS).start()
+    try:
+        create(node, *range(10))
+        wait_until(lambda: newest_snapshot(node) > 10, timeout_s=60, what="a snapshot holds all ten")
+        create(node, *range(10, 15))
+        node.kill()
+        assert len(read_image(node.metadata_directory).acls) == 15
+        node.start()
+        create(node, 15)
+        wait_until(lambda: newest_snapshot(node) > 17, timeout_s=60, what="the node goes on after the kill")
+        assert node.stop() == 0
+    finally:
+        node.kill()
+    reader, builder = load(node.metadata_directory, FileSystemStorage())
+    assert len(reader.snapshots) == 1, "what it replaced is gone"
+    assert len(builder.view().acls) == 16
