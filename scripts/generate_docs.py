@@ -19,6 +19,7 @@ from kustos.authorizer.audit_fields import AUDIT_FIELDS, AUDIT_SCHEMA_VERSION
 from kustos.gateway.metrics import GatewayMetrics
 from kustos.gateway.metrics_quorum import QuorumFigures, WatchedQuorum
 from kustos.gateway.purgatory import ALTER_ACLS, DelayedFuturePurgatory
+from kustos.gateway.workers.figures import WatchedCrew
 from kustos.metadata.quorum.phases import NEXT, Phase
 from kustos.protocol.admin_table import ADMIN_ROWS
 from kustos.protocol.api_versions import LOCAL_APIS, common_versions
@@ -274,6 +275,7 @@ def metrics() -> str:
     gateway.watch_authorizer(lambda: 0, AuthorizerMetrics())
     gateway.watch_purgatory(DelayedFuturePurgatory(ALTER_ACLS, 0))
     gateway.registry.register(WatchedQuorum(lambda: QuorumFigures(None, True, 0, -1)))
+    gateway.registry.register(WatchedCrew(lambda: (0, 0, 0)))
     gateway.answered(ApiKey.METADATA, 0.0)
     families: list[Metric] = list(gateway.registry.collect())
     labels_of: dict[str, tuple[str, ...]] = {

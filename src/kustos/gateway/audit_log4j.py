@@ -6,6 +6,7 @@ would let it forge whole lines. The file is reopened when it was moved away, so 
 """
 
 import asyncio
+import fcntl
 import os
 import re
 import time
@@ -96,7 +97,12 @@ class KafkaLinesSink:
         if not data:
             return
         descriptor = self._current()
-        append_whole(descriptor, data, os.fstat(descriptor).st_size)
+        # workers of a node share the file: what one takes back must not be another's
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        try:
+            append_whole(descriptor, data, os.fstat(descriptor).st_size)
+        finally:
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
 
     def _lines(self, entry: AuditEntry) -> Iterator[str]:
         name = api_name(entry.context.request_type)

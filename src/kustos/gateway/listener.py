@@ -117,7 +117,11 @@ class Port:
         """Listen; raise OSError where the port cannot be had."""
         loop = asyncio.get_running_loop()
         self.server = await loop.create_server(
-            lambda: ClientConnection(self), self.plan.bind_host, port, backlog=BACKLOG
+            lambda: ClientConnection(self),
+            self.plan.bind_host,
+            port,
+            backlog=BACKLOG,
+            reuse_port=self._gateway.shares_ports,
         )
 
     def admit(self, connection: ClientConnection, host: str) -> str | None:
@@ -171,6 +175,9 @@ class _Addresses:
 
 class Gateway:
     """All listeners of a node. `start` binds them, `stop` ends every connection."""
+
+    shares_ports = False
+    """Whether other processes of the node listen on the same ports (SO_REUSEPORT)."""
 
     def __init__(self, plans: list[ListenerPlan], parts: GatewayParts, refresh_s: float = 30.0) -> None:
         self.parts: Final = parts
@@ -262,6 +269,8 @@ class Gateway:
 
     async def _end_idle(self) -> None:
         """Close the connections that nothing came from for `connections.max.idle.ms`."""
+        if not self._plans:
+            return
         limit_s = min(plan.connection.connections_max_idle_ms for plan in self._plans) / 1000
         while True:
             await asyncio.sleep(limit_s / IDLE_CHECKS)
@@ -306,6 +315,10 @@ class Gateway:
 
     async def stop(self) -> None:
         """Take no more connections and end those that there are."""
+        self.close()
+
+    def close(self) -> None:
+        """Do so at once; twice is harmless."""
         self.is_open = False
         self._stopped = True
         for task in self._tasks:

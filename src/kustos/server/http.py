@@ -104,11 +104,19 @@ class HttpEndpoint:
             ]
         )
 
+    async def metrics_text(self) -> bytes:
+        """Return the metrics of this moment, in Prometheus' text format."""
+        return self._metrics.text()
+
+    async def readiness(self) -> Mapping[str, bool]:
+        """Return what must be ready, and whether it is."""
+        return self._readiness()
+
     async def _show_metrics(self, _: Request) -> Response:
-        return Response(self._metrics.text(), headers={"content-type": CONTENT_TYPE_LATEST})
+        return Response(await self.metrics_text(), headers={"content-type": CONTENT_TYPE_LATEST})
 
     async def _show_readiness(self, _: Request) -> Response:
-        parts = dict(self._readiness())
+        parts = dict(await self.readiness())
         is_ready = all(parts.values())
         told = {"ready": is_ready, "parts": parts, **self._details()}
         return JSONResponse(told, status_code=200 if is_ready else 503)

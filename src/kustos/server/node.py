@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from functools import partial
-from typing import Final, Self
+from typing import Final, Protocol, Self
 
 import structlog
 
@@ -19,7 +19,7 @@ from kustos.gateway.audit_log import AuditLog
 from kustos.gateway.audit_sinks import open_audit_sinks
 from kustos.gateway.client import ConnectionSettings
 from kustos.gateway.cluster import UpstreamCluster
-from kustos.gateway.listener import Gateway, GatewayParts, ListenerPlan
+from kustos.gateway.listener import GatewayParts, ListenerPlan
 from kustos.gateway.local import MetadataApis
 from kustos.gateway.metrics import GatewayMetrics
 from kustos.gateway.metrics_quorum import WatchedQuorum
@@ -37,8 +37,8 @@ from kustos.runtime import SystemClock, SystemEntropy
 from kustos.server.admin import AdminSide
 from kustos.server.authorization import StandardAuthorization, authorization_of
 from kustos.server.authorizer_life import close, server_info, start
-from kustos.server.http import HttpEndpoint
 from kustos.server.listener_settings import ListenerSettings
+from kustos.server.part import WHOLE, NodePart
 from kustos.server.quorum_side import QuorumSide
 from kustos.server.sasl import PLAIN, mechanism_factories
 from kustos.server.settings import KustosSettings
@@ -54,9 +54,15 @@ class Node:
     """A running node. Made inside the event loop by `open`; `start` serves, `stop` ends in good order."""
 
     def __init__(
-        self, settings: KustosSettings, writer: MetadataWriter, audit: AuditLog, quorum: QuorumSide | None
+        self,
+        settings: KustosSettings,
+        writer: MetadataWriter,
+        audit: AuditLog,
+        quorum: QuorumSide | None,
+        part: NodePart = WHOLE,
     ) -> None:
         self.settings: Final = settings
+        self.part: Final = part
         self.store: Final = writer.store
         self.audit: Final = audit
         self.metrics: Final = GatewayMetrics()
@@ -89,15 +95,15 @@ class Node:
             else quorum.apis(self.cluster, self.offered, acls)
         )
         self.admin: Final = AdminSide(settings, self.writer, self.authorization, self.local)
-        self.gateway: Final = Gateway(
-            [self._plan(listener) for listener in settings.listeners],
+        self.gateway: Final = part.make_gateway(
+            [self._plan(listener) for listener in settings.listeners if part.serves(listener)],
             self._parts(),
-            refresh_s=settings.upstream_metadata_max_age_ms / 1000,
+            settings.upstream_metadata_max_age_ms / 1000,
         )
         self.http = (
             None
             if settings.http is None
-            else HttpEndpoint(
+            else part.make_http(
                 settings.http, self.metrics, self.readiness, dict if quorum is None else quorum.details
             )
         )
@@ -105,14 +111,18 @@ class Node:
             self.metrics.registry.register(WatchedQuorum(quorum.figures))
 
     @classmethod
-    async def open(cls, settings: KustosSettings) -> Self:
+    async def open(
+        cls, settings: KustosSettings, writer: MetadataWriter | None = None, part: NodePart = WHOLE
+    ) -> Self:
         """Return a node with its metadata loaded and its audit sinks tried.
 
-        Raise `MetadataError` or `AuditSinkError` where one of them cannot be used.
+        `writer`: who has the metadata open already, if anybody. Raise `MetadataError` or `AuditSinkError`
+        where one of them cannot be used.
         """
         warm_codecs()
         quorum = None if settings.quorum is None else QuorumSide.open(settings, settings.quorum)
-        writer = _embedded(settings) if quorum is None else quorum.writer
+        if writer is None:
+            writer = MetadataWriter(embedded_store(settings)) if quorum is None else quorum.writer
         try:
             events = AuditEvents.of_node(settings.node_id, SystemEntropy())
             sinks = await open_audit_sinks(settings.audit, settings.upstream, events)
@@ -125,7 +135,7 @@ class Node:
             blocks_when_full=settings.audit.blocks_when_full,
         )
         try:
-            return cls(settings, writer, audit, quorum)
+            return cls(settings, writer, audit, quorum, part)
         except BaseException:
             await writer.close()
             await audit.close()
@@ -241,9 +251,10 @@ class Node:
         self.authorization.load()
         if self.quorum is None:
             self.admin.load()
-            self.token_sweeper.start()
-            self.snapshot_taker.start()
-            await self.gateway.start(ready)
+            if self.part.owns_metadata:
+                self.token_sweeper.start()
+                self.snapshot_taker.start()
+            await self.gateway.start(self.part.waits(ready))
         else:
             # settings, expiry of tokens and snapshots are the controllers' own business
             await self.gateway.start(self.quorum.start(ready, self._acl_offset))
@@ -274,15 +285,13 @@ class Node:
             stack.push_async_callback(self.gateway.stop)
 
 
-def _embedded(settings: KustosSettings) -> MetadataWriter:
-    """Return the writer of this node's own log, recovered and locked."""
-    return MetadataWriter(
-        MetadataStore.open(
-            settings.metadata_directory,
-            token_rules=settings.token_rules,
-            policy=settings.log_policy,
-            node_id=settings.node_id,
-        )
+def embedded_store(settings: KustosSettings) -> MetadataStore:
+    """Return the store of this node's own log, recovered and locked; raise `MetadataError` or OSError."""
+    return MetadataStore.open(
+        settings.metadata_directory,
+        token_rules=settings.token_rules,
+        policy=settings.log_policy,
+        node_id=settings.node_id,
     )
 
 
@@ -294,9 +303,24 @@ async def run_until(
     `prepare` is given the node before it starts.
     """
     node = await Node.open(settings)
+    if prepare is not None:
+        prepare(node)
+    await run_node(node, stopped)
+
+
+class Runnable(Protocol):
+    """A node, or a part of one."""
+
+    async def start(self) -> None:
+        """Serve."""
+
+    async def stop(self) -> None:
+        """End; also what has not started, or only in part."""
+
+
+async def run_node(node: Runnable, stopped: asyncio.Event) -> None:
+    """Run what is open until the event is set, also while it starts; raise what keeps it from starting."""
     try:
-        if prepare is not None:
-            prepare(node)
         starting, told = asyncio.ensure_future(node.start()), asyncio.ensure_future(stopped.wait())
         try:
             await asyncio.wait((starting, told), return_when=asyncio.FIRST_COMPLETED)

@@ -39,8 +39,8 @@ class Reloader:
         self._authorizer: Final = authorizer
         self._configs = settings.authorizer_configs
 
-    def reload(self) -> None:
-        """Read the file again and put in force what may change; never raise."""
+    def reload(self) -> bool:
+        """Read the file again and put in force what may change; return whether that went well."""
         try:
             settings = self._read()
             configs, waiting = self._configs, frozenset[str]()
@@ -48,7 +48,7 @@ class Reloader:
                 configs, waiting = self._reconfigure(self._authorizer, settings)
         except (SettingsError, ReconfigurationError) as error:
             LOG.error("the settings were not reloaded, the old ones stay in force", reason=str(error))
-            return
+            return False
         changed = changed_keys(self._configs, configs)
         self._configs = configs
         if self._admin is not None:
@@ -62,6 +62,7 @@ class Reloader:
         if waiting or others:
             LOG.warning("some settings change only with a restart", keys=sorted(waiting), of=others)
         LOG.info("the settings were reloaded", changed=sorted(changed))
+        return True
 
     def _reconfigure(
         self, authorizer: Authorizer, settings: KustosSettings

@@ -21,6 +21,7 @@ Section = Literal[
     "Upstream",
     "Audit",
     "HTTP",
+    "Workers",
 ]
 
 INT32_MAX: Final = 2**31 - 1

@@ -21,6 +21,7 @@ from kustos.server.setting_kinds import (
     one_of,
     whole_number,
 )
+from kustos.server.worker_setting_table import WORKER_SETTINGS
 
 MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI")
 STANDARD_AUTHORIZER: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
@@ -387,5 +388,6 @@ SETTINGS: Final[tuple[Setting[Any], ...]] = (
     *(value for value in tuple(globals().values()) if isinstance(value, Setting)),
     *LOG_SETTINGS,
     *QUORUM_SETTINGS,
+    *WORKER_SETTINGS,
 )
 BY_NAME: Final = {setting.name: setting for setting in SETTINGS}

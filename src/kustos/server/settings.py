@@ -31,6 +31,7 @@ from kustos.server.setting_kinds import Setting
 from kustos.server.settings_of_listeners import listener_settings
 from kustos.server.settings_of_log import log_policy
 from kustos.server.settings_of_quorum import QuorumSettings, quorum_settings
+from kustos.server.settings_of_workers import WorkerSettings, worker_settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +43,7 @@ class KustosSettings:
     log_policy: LogPolicy
     quorum: QuorumSettings | None
     """Whom the metadata comes from; None: it is this node's own."""
+    workers: WorkerSettings
     listeners: tuple[ListenerSettings, ...]
     super_users: frozenset[str]
     allow_everyone_if_no_acl_found: bool
@@ -70,12 +72,17 @@ class KustosSettings:
     """What the operator should know, each one line; to be logged at the start."""
 
 
-def load_settings(path: Path, environment: Mapping[str, str] | None = None) -> KustosSettings:
+def load_settings(
+    path: Path,
+    environment: Mapping[str, str] | None = None,
+    given: Mapping[str, str] | None = None,
+) -> KustosSettings:
     """Return the settings of a properties file; raise `SettingsError` that says all that is wrong.
 
-    `environment`: what `${env:NAME}` looks into, by default this process's own.
+    `environment`: what `${env:NAME}` looks into, by default this process's own. `given`: what the file
+    says, where it was read already.
     """
-    properties = read_properties(path)
+    properties = read_properties(path) if given is None else given
     try:
         return settings_from(properties, os.environ if environment is None else environment)
     except SettingsError as error:
@@ -98,11 +105,14 @@ def settings_from(properties: Mapping[str, str], environment: Mapping[str, str])
     authorization_enabled = _authorization_enabled(given)
     make_authorizer = _make_authorizer(given) if authorization_enabled else None
     audit = _audit(given)
+    quorum = quorum_settings(given, listeners)
+    workers = worker_settings(given, is_quorum=quorum is not None, is_foreign=make_authorizer is not None)
     return KustosSettings(
         node_id=given.require(table.NODE_ID),
         metadata_directory=_metadata_directory(given),
         log_policy=log_policy(given),
-        quorum=quorum_settings(given, listeners),
+        quorum=quorum,
+        workers=workers,
         listeners=listeners,
         super_users=_super_users(given),
         allow_everyone_if_no_acl_found=given.require(table.ALLOW_EVERYONE),

@@ -1,0 +1,197 @@
+"""The changes that a worker asks for, their results, and what the log then says, as bytes.
+
+What only the writer process asks of itself (settings, features, sweeps, copies) has no form here.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from kio.schema.errors import ErrorCode
+
+from kustos.acl import (
+    AccessControlEntry,
+    AccessControlEntryFilter,
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    KafkaPrincipal,
+    PatternType,
+    ResourcePattern,
+    ResourcePatternFilter,
+    ResourceType,
+)
+from kustos.gateway.workers.forms import (
+    BYTES,
+    FLAG,
+    INT8,
+    INT16,
+    INT32,
+    INT64,
+    TEXT,
+    Form,
+    code_of,
+    one_of,
+    optional,
+    record,
+    tuple_of,
+)
+from kustos.metadata.control import (
+    AclCreateResult,
+    AclDeleteResult,
+    ApiError,
+    ScramAlterResult,
+    ScramDeletion,
+    ScramUpsertion,
+    TokenChangeResult,
+    TokenCreateResult,
+    TokenCreation,
+    TokenExpiry,
+    TokenRenewal,
+)
+from kustos.metadata.image import (
+    AclAdded,
+    AclRemoved,
+    Change,
+    ConfigRemoved,
+    ConfigSet,
+    DelegationTokenRemoved,
+    DelegationTokenSet,
+    FeatureLevelSet,
+    ScramCredentialRemoved,
+    ScramCredentialSet,
+    acl_record,
+    scram_record,
+)
+from kustos.metadata.records import (
+    ConfigRecord,
+    DelegationTokenRecord,
+    FeatureLevelRecord,
+    MetadataRecord,
+    RemoveAccessControlEntryRecord,
+    RemoveDelegationTokenRecord,
+    RemoveUserScramCredentialRecord,
+    encode_record,
+)
+from kustos.metadata.requests import AlterScram, CreateAcls, DeleteAcls
+
+_RESOURCE_TYPE: Final = code_of(ResourceType)
+_PATTERN_TYPE: Final = code_of(PatternType)
+_OPERATION: Final = code_of(AclOperation)
+_PERMISSION_TYPE: Final = code_of(AclPermissionType)
+
+_BINDING: Final = record(
+    AclBinding,
+    pattern=record(ResourcePattern, resource_type=_RESOURCE_TYPE, name=TEXT, pattern_type=_PATTERN_TYPE),
+    entry=record(
+        AccessControlEntry,
+        principal=TEXT,
+        host=TEXT,
+        operation=_OPERATION,
+        permission_type=_PERMISSION_TYPE,
+    ),
+)
+_FILTER: Final = record(
+    AclBindingFilter,
+    pattern_filter=record(
+        ResourcePatternFilter,
+        resource_type=_RESOURCE_TYPE,
+        name=optional(TEXT),
+        pattern_type=_PATTERN_TYPE,
+    ),
+    entry_filter=record(
+        AccessControlEntryFilter,
+        principal=optional(TEXT),
+        host=optional(TEXT),
+        operation=_OPERATION,
+        permission_type=_PERMISSION_TYPE,
+    ),
+)
+_PRINCIPAL: Final = record(KafkaPrincipal, principal_type=TEXT, name=TEXT, token_authenticated=FLAG)
+_TOKEN: Final = record(
+    DelegationTokenRecord,
+    owner=TEXT,
+    requester=TEXT,
+    renewers=tuple_of(TEXT),
+    issue_timestamp_ms=INT64,
+    max_timestamp_ms=INT64,
+    expiration_timestamp_ms=INT64,
+    token_id=TEXT,
+)
+_ERROR: Final = optional(record(ApiError, code=code_of(ErrorCode, INT16), message=optional(TEXT)))
+
+
+def _row(made: type[Any], **fields: Form[Any]) -> tuple[type[Any], Form[Any]]:
+    return made, record(made, **fields)
+
+
+_REQUESTS: Final = {
+    1: _row(CreateAcls, bindings=tuple_of(_BINDING)),
+    2: _row(DeleteAcls, filters=tuple_of(_FILTER)),
+    3: _row(
+        AlterScram,
+        deletions=tuple_of(record(ScramDeletion, user=TEXT, mechanism=INT8)),
+        upsertions=tuple_of(
+            record(
+                ScramUpsertion,
+                user=TEXT,
+                mechanism=INT8,
+                iterations=INT32,
+                salt=BYTES,
+                salted_password=BYTES,
+            )
+        ),
+    ),
+    4: _row(
+        TokenCreation,
+        requester=_PRINCIPAL,
+        owner=_PRINCIPAL,
+        renewers=tuple_of(_PRINCIPAL),
+        max_lifetime_ms=INT64,
+    ),
+    5: _row(TokenRenewal, caller=_PRINCIPAL, hmac=BYTES, period_ms=INT64),
+    6: _row(TokenExpiry, caller=_PRINCIPAL, hmac=BYTES, period_ms=INT64),
+}
+
+REQUEST: Final = one_of(_REQUESTS)
+ASKED_OF_THE_WRITER: Final = tuple(made for made, _ in _REQUESTS.values())
+"""The changes that a worker can ask for."""
+
+RESULTS: Final = tuple_of(
+    one_of(
+        {
+            1: _row(AclCreateResult, error=_ERROR),
+            2: _row(AclDeleteResult, deleted=tuple_of(_BINDING), error=_ERROR),
+            3: _row(ScramAlterResult, user=TEXT, error=_ERROR),
+            4: _row(
+                TokenCreateResult,
+                owner=_PRINCIPAL,
+                requester=_PRINCIPAL,
+                token=optional(_TOKEN),
+                hmac=BYTES,
+                error=_ERROR,
+            ),
+            5: _row(TokenChangeResult, expiry_timestamp_ms=INT64, error=_ERROR),
+        }
+    )
+)
+
+_RECORDS: Final[dict[type[Any], Callable[[Any], MetadataRecord]]] = {
+    AclAdded: lambda change: acl_record(change.id, change.binding),
+    AclRemoved: lambda change: RemoveAccessControlEntryRecord(change.id),
+    ScramCredentialSet: lambda change: scram_record(change.user, change.mechanism, change.credential),
+    ScramCredentialRemoved: lambda change: RemoveUserScramCredentialRecord(change.user, change.mechanism),
+    FeatureLevelSet: lambda change: FeatureLevelRecord(change.name, change.level),
+    DelegationTokenSet: lambda change: change.token,
+    DelegationTokenRemoved: lambda change: RemoveDelegationTokenRecord(change.token_id),
+    ConfigSet: lambda change: ConfigRecord(
+        change.resource_type, change.resource_name, change.name, change.value
+    ),
+    ConfigRemoved: lambda change: ConfigRecord(change.resource_type, change.resource_name, change.name, None),
+}
+"""The record that does what a change did."""
+
+
+def record_values(changes: Iterable[Change]) -> tuple[bytes, ...]:
+    """Return the values of the records that made these changes, in order."""
+    return tuple(encode_record(_RECORDS[type(change)](change)) for change in changes)

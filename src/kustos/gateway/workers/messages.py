@@ -1,0 +1,252 @@
+"""What the writer process and a worker say to each other: one table, and the bytes it makes.
+
+A frame is a length of four bytes, the code of the message, and its fields in the order of the table.
+
+| In order | Who | What |
+|---|---|---|
+| 1 | writer | `Welcome`, `Records` as often as needed, `Loaded`, then each `Delta` in the log's order |
+| 2 | worker | `Applied`: it decides by the log up to there; from then on changes wait for it |
+| 3 | writer | `Serve` |
+| 4 | worker | `Serving`: its listeners are open |
+
+Everything else may come at any time after that. A message that nobody knows, or that ends elsewhere than
+its table says, ends the channel.
+"""
+
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum, unique
+from typing import Any, Final
+from uuid import UUID
+
+from kustos.gateway.workers import forms
+from kustos.gateway.workers.changes import REQUEST, RESULTS
+from kustos.gateway.workers.errors import ChannelError
+from kustos.gateway.workers.forms import BYTES, FLAG, INT32, INT64, TEXT, UUID16, Cursor, Form
+
+FRAME_MAX_BYTES: Final = 64 * 1024 * 1024
+"""The longest message: some times the longest batch of the log (8 MiB), for results name what was deleted."""
+
+_LENGTH_SIZE: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Welcome:
+    """Whose worker it is, and its settings as the file had them when the node started."""
+
+    index: int
+    cluster_id: str
+    node_id: int
+    directory_id: UUID | None
+    properties: Mapping[str, str] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """Some records of the image to begin with, each a value of the metadata log."""
+
+    values: tuple[bytes, ...] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """The image is complete: it is that of this offset and epoch."""
+
+    offset: int
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """The records of one batch of the log, after which the image stands at `offset`."""
+
+    offset: int
+    epoch: int
+    values: tuple[bytes, ...] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Serve:
+    """Changes wait for you from now on: open the listeners."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The results of a change; it is durable, and in force in every worker."""
+
+    id: int
+    results: tuple[Any, ...] = field(repr=False)
+
+
+@unique
+class FailureKind(IntEnum):
+    """Why a change has no results."""
+
+    METADATA = 0
+    BUSY = 1
+    CLOSED = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A change that is not acknowledged."""
+
+    id: int
+    kind: FailureKind
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class TurnAway:
+    """This connection is one too many for the node: close it."""
+
+    id: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Say how you are, with your metrics if they are wanted."""
+
+    id: int
+    wants_metrics: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Reload:
+    """The properties file was read again, and says this."""
+
+    properties: Mapping[str, str] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Fence:
+    """You are late or broken: deny everything, close all connections, say so, and end."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """End in good order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """Every request that comes from now on is decided by the log up to this offset, or a later one."""
+
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """The listeners are open."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Make this change, and answer when it is in force everywhere."""
+
+    id: int
+    request: Any = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Arrived:
+    """A client connected, from this address."""
+
+    id: int
+    host: str
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """A connection is gone."""
+
+    id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """How the worker is: what must be ready and whether it is, and its metrics if they were wanted."""
+
+    id: int
+    parts: Mapping[str, bool]
+    metrics: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Fenced:
+    """Nothing is decided here any more, and all connections are closed."""
+
+
+_PROPERTIES: Final = forms.table_of(TEXT)
+_VALUES: Final = forms.tuple_of(BYTES)
+
+
+def _row(made: type[Any], **fields: Form[Any]) -> tuple[type[Any], Form[Any]]:
+    return made, forms.record(made, **fields)
+
+
+_OF_THE_WRITER: Final = {
+    1: _row(
+        Welcome,
+        index=INT32,
+        cluster_id=TEXT,
+        node_id=INT32,
+        directory_id=forms.optional(UUID16),
+        properties=_PROPERTIES,
+    ),
+    2: _row(Records, values=_VALUES),
+    3: _row(Loaded, offset=INT64, epoch=INT32),
+    4: _row(Delta, offset=INT64, epoch=INT32, values=_VALUES),
+    5: _row(Serve),
+    6: _row(Answer, id=INT64, results=RESULTS),
+    7: _row(Failed, id=INT64, kind=forms.code_of(FailureKind), text=TEXT),
+    8: _row(TurnAway, id=INT64, reason=TEXT),
+    9: _row(Look, id=INT64, wants_metrics=FLAG),
+    10: _row(Reload, properties=_PROPERTIES),
+    11: _row(Fence, reason=TEXT),
+    12: _row(Stop),
+}
+_OF_A_WORKER: Final = {
+    33: _row(Applied, offset=INT64),
+    34: _row(Serving),
+    35: _row(Change, id=INT64, request=REQUEST),
+    36: _row(Arrived, id=INT64, host=TEXT),
+    37: _row(Left, id=INT64),
+    38: _row(Seen, id=INT64, parts=forms.table_of(FLAG), metrics=BYTES),
+    39: _row(Fenced),
+}
+
+OF_THE_WRITER: Final = forms.one_of(_OF_THE_WRITER)
+OF_A_WORKER: Final = forms.one_of(_OF_A_WORKER)
+MESSAGES: Final = {made for table in (_OF_THE_WRITER, _OF_A_WORKER) for made, _ in table.values()}
+
+
+def encode(form: Form[Any], message: object) -> bytes:
+    """Return the whole frame of a message; raise `ChannelError` if it is too long or has no form."""
+    out = bytearray(_LENGTH_SIZE)
+    try:
+        form.write(out, message)
+    except (ValueError, struct.error) as error:
+        # a number that is too large, half a surrogate pair
+        raise ChannelError(f"a message has a field that cannot be sent ({type(error).__name__})") from None
+    size = len(out) - _LENGTH_SIZE
+    if size > FRAME_MAX_BYTES:
+        raise ChannelError(f"a message of {size} bytes is longer than {FRAME_MAX_BYTES}")
+    out[:_LENGTH_SIZE] = size.to_bytes(_LENGTH_SIZE, "big")
+    return bytes(out)
+
+
+def decode(form: Form[Any], frame: bytes) -> Any:
+    """Return the message of a frame without its length; raise `ChannelError` for what is none."""
+    cursor = Cursor(frame)
+    try:
+        message = form.read(cursor)
+    except ValueError as error:
+        # of an enum, of UTF-8, of a value that cannot be; its text may hold what clients sent
+        raise ChannelError(f"a message has a field that cannot be ({type(error).__name__})") from None
+    cursor.end()
+    return message

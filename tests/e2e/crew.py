@@ -1,0 +1,141 @@
+"""A node of several processes before a real broker, and what the kernel knows of its processes."""
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from kio.schema.create_acls.v3.request import AclCreation
+from kio.schema.delete_acls.v3.request import DeleteAclsFilter
+from kio.schema.metadata.v12.request import MetadataRequestTopic
+from kio.schema.types import TopicName
+from kio.static.primitive import i8
+
+from testkit.kustos import KustosNode
+from testkit.waiting import wait_until
+from tests.e2e.raw import RawClient
+from tests.e2e.scene import Scene
+from tests.e2e.world import settings
+from tests.tap.frames import code, read_response
+
+METADATA, CREATE_ACLS, DELETE_ACLS = 3, 30, 31
+TOPIC_AUTHORIZATION_FAILED = 29
+TOPIC, LITERAL, DESCRIBE, DENY, ANY = 2, 3, 8, 2, 1
+ESTABLISHED = "01"
+WAIT_S = 30.0
+WORKERS = 2
+TOPIC_NAME = "orders-eu"
+
+
+def crew_settings(**properties: str) -> dict[str, str]:
+    """Return the settings that make several processes of a node."""
+    return {"kustos.workers": str(WORKERS), **properties}
+
+
+@contextmanager
+def crew_scene(directory: Path, **properties: str) -> Iterator[Scene]:
+    """The common world, served by a crew."""
+    world = replace(settings(), properties=crew_settings(**properties))
+    with Scene(directory, world, topics=(TOPIC_NAME,), taps_clients=False) as scene:
+        yield scene
+
+
+def writer_pid(node: KustosNode) -> int:
+    """Return the process that was started."""
+    assert node.server is not None
+    return node.server.pid
+
+
+def worker_pids(node: KustosNode) -> list[int]:
+    """Return the processes that it started."""
+    pid = writer_pid(node)
+    return sorted(int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
+
+
+def is_alive(pid: int) -> bool:
+    """Return whether a process runs or is stopped, and is no zombie."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state not in {"Z", "X"}
+
+
+def connections_of(pid: int, port: int) -> int:
+    """Return how many clients of this port a process holds."""
+    inodes = set()
+    for link in Path(f"/proc/{pid}/fd").iterdir():
+        try:
+            target = str(link.readlink())
+        except FileNotFoundError:
+            continue
+        if target.startswith("socket:["):
+            inodes.add(target[8:-1])
+    rows = [line.split() for line in Path(f"/proc/{pid}/net/tcp").read_text().splitlines()[1:]]
+    local = f":{port:04X}"
+    return sum(row[1].endswith(local) and row[3] == ESTABLISHED and row[9] in inodes for row in rows)
+
+
+def log_in(scene: Scene, user: str) -> RawClient:
+    """Return a connection of a user, to whichever worker the kernel gives it."""
+    return RawClient(scene.bootstrap, f"{user}-client").log_in(user, scene.settings.users[user])
+
+
+def asked(client: RawClient) -> bytes:
+    """Return the frame that asks for the topic."""
+    topic = MetadataRequestTopic(topic_id=None, name=TopicName(TOPIC_NAME))
+    return client.request(
+        METADATA,
+        12,
+        topics=(topic,),
+        allow_auto_topic_creation=False,
+        include_topic_authorized_operations=False,
+    )
+
+
+def is_denied(clients: list[RawClient]) -> list[bool]:
+    """Ask on every connection at once; return for each whether the topic was denied."""
+    for client in clients:
+        client.send(asked(client))
+    answers = [read_response(client.receive(), METADATA, 12)[1] for client in clients]
+    return [code(answer.topics[0]) == TOPIC_AUTHORIZATION_FAILED for answer in answers]
+
+
+def deny(client: RawClient, principal: str = "User:alice") -> int:
+    """Have the topic denied; return the error code of the answer."""
+    creation = AclCreation(
+        resource_type=i8(TOPIC),
+        resource_name=TOPIC_NAME,
+        resource_pattern_type=i8(LITERAL),
+        principal=principal,
+        host="*",
+        operation=i8(DESCRIBE),
+        permission_type=i8(DENY),
+    )
+    return int(client.ask(CREATE_ACLS, 3, creations=(creation,)).results[0].error_code)
+
+
+def undo(client: RawClient, principal: str = "User:alice") -> int:
+    """Take that back; return the error code of the answer."""
+    each = DeleteAclsFilter(
+        resource_type_filter=i8(TOPIC),
+        resource_name_filter=TOPIC_NAME,
+        pattern_type_filter=i8(LITERAL),
+        principal_filter=principal,
+        host_filter=None,
+        operation=i8(ANY),
+        permission_type=i8(DENY),
+    )
+    return int(client.ask(DELETE_ACLS, 3, filters=(each,)).filter_results[0].error_code)
+
+
+def wait_ready(node: KustosNode) -> None:
+    """Return when the node says that all of it is ready."""
+    wait_until(node.is_ready, timeout_s=WAIT_S, what="the node is ready")
+
+
+def signalled(pid: int, number: signal.Signals) -> None:
+    """Send a signal to one process of ours."""
+    os.kill(pid, number)
