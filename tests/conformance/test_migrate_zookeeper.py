@@ -303,7 +303,7 @@ def test_a_log_in_is_needed_where_zookeeper_asks_for_one(
         refused = migrate(*arguments)
         assert (refused.exit_code, refused.error_code) == (ExitCode.NOT_AUTHORIZED, "NO_AUTH")
         assert migrate(*arguments, "--acls-only").exit_code == ExitCode.OK
-        config.write_text(text)
+        config.write_text(text + "zookeeper.connection.timeout.ms=60000\n")
         assert migrate(*arguments, "--zookeeper-config", config).plan["left"] != []
     config.write_text(sasl % "wrong-secret" + "zookeeper.connection.timeout.ms=3000\n")
     wrong = migrate(*arguments, "--zookeeper-config", config)
@@ -318,7 +318,7 @@ def test_over_tls_both_sides_show_their_certificates(
     zookeeper.create([ALICE_READS])
     config = tmp_path / "zookeeper.properties"
     trust = (
-        "zookeeper.ssl.client.enable=true\nzookeeper.connection.timeout.ms=2000\n"
+        "zookeeper.ssl.client.enable=true\n"
         "zookeeper.ssl.truststore.type=PEM\nzookeeper.ssl.truststore.location={}\n"
     )
     own = (
@@ -327,11 +327,11 @@ def test_over_tls_both_sides_show_their_certificates(
     )
     connect = f"127.0.0.1:{zookeeper.tls_port}/tls"
     arguments = ("zookeeper", connect, "--metadata-dir", directory, "--zookeeper-config", config)
-    config.write_text(trust.format(stores.authority) + own)
+    config.write_text(trust.format(stores.authority) + own + "zookeeper.connection.timeout.ms=60000\n")
     outcome = migrate(*arguments)
     assert (outcome.exit_code, len(outcome.plan["acls"]["make"])) == (ExitCode.OK, 1)
     for broken in (trust.format(stores.authority), trust.format(stores.client) + own):
-        config.write_text(broken)
+        config.write_text(broken + "zookeeper.connection.timeout.ms=2000\n")
         refused = migrate(*arguments)
         assert (refused.exit_code, refused.error_code) == (ExitCode.UNREACHABLE, "CANNOT_CONNECT")
         assert KEY_PASSWORD not in refused.stderr

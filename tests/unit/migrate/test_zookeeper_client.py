@@ -1,5 +1,7 @@
 """How a ZooKeeper is reached, and that no write ever leaves the client."""
 
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,7 +11,7 @@ from kazoo.client import KazooClient
 from kazoo.protocol.states import KeeperState
 
 from kustos.cli.failures import CommandError, ExitCode
-from kustos.cli.migrate.zookeeper_reading import ReadOnlyClient, WriteRefusedError
+from kustos.cli.migrate.zookeeper_reading import ReadOnlyClient, WriteRefusedError, client_of
 from kustos.cli.migrate.zookeeper_settings import ZookeeperSettings
 
 MODULE = "org.apache.zookeeper.server.auth.DigestLoginModule"
@@ -22,7 +24,6 @@ WRITES: dict[str, Callable[[Any], object]] = {
     "set_acls": lambda client: client.set_acls_async("/a", []),
     "reconfig": lambda client: client.reconfig_async("", "", "", 0),
     "transaction": lambda client: client.transaction().commit_async(),
-    "sync": lambda client: client.sync_async("/a"),
     "add_auth": lambda client: client.add_auth_async("digest", "a:b"),
 }
 
@@ -49,7 +50,23 @@ def test_whatever_is_no_read_is_not_sent(name: str) -> None:
     assert asking._queue, "the library would have sent it"
 
 
-@pytest.mark.parametrize("read", ["get_async", "get_children_async", "exists_async"])
+def test_a_server_that_has_lost_its_ensemble_is_not_asked() -> None:
+    settings = ZookeeperSettings.of("zk1/kafka", None)
+    client = client_of(settings)
+    assert (client.read_only, client.chroot) == (False, "/kafka")
+
+
+def test_without_kazoo_it_is_said_what_to_install() -> None:
+    program = (
+        "import sys; sys.modules['kazoo'] = None; from kustos.cli.run import run; "
+        "sys.exit(run(['migrate', 'zookeeper', 'zk1', '--metadata-dir', 'x']))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == ExitCode.USAGE
+    assert "`pip install kustos[zookeeper]`" in done.stderr
+
+
+@pytest.mark.parametrize("read", ["get_async", "get_children_async", "exists_async", "sync_async"])
 def test_reads_pass(read: str) -> None:
     client = ReadOnlyClient(hosts="127.0.0.1:1")
     client._state = KeeperState.CONNECTED

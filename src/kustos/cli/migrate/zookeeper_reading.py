@@ -26,7 +26,7 @@ try:
         SessionExpiredError,
     )
     from kazoo.handlers.threading import KazooTimeoutError
-    from kazoo.protocol.serialization import Close, Exists, GetChildren, GetChildren2, GetData
+    from kazoo.protocol.serialization import Close, Exists, GetChildren, GetChildren2, GetData, Sync
     from kazoo.protocol.states import KeeperState
 except ImportError as error:
     raise usage_error(
@@ -45,7 +45,8 @@ DEPTH_MAX: Final = 16
 REQUESTS_AT_ONCE: Final = 256
 """Reads on the way: hides the round trip, and never fills the server's queue."""
 
-_READS: Final = (Exists, GetData, GetChildren, GetChildren2, Close)
+_READS: Final = (Exists, GetData, GetChildren, GetChildren2, Sync, Close)
+"""Sync makes a follower catch up with its leader before it answers; it changes nothing."""
 
 
 class WriteRefusedError(RuntimeError):
@@ -75,6 +76,7 @@ def read_zookeeper(settings: ZookeeperSettings, *, acls_only: bool = False) -> T
     Raises `CommandError`: unreachable, not authorized to read a node, not a Kafka's, or too large.
     """
     with _connected(settings) as client:
+        client.sync("/")
         found = client.get_children("/") if client.exists("/") else []
         if not {"brokers", "config", "kafka-acl", "kafka-acls"} & set(found):
             raise CommandError(
@@ -91,7 +93,7 @@ def read_zookeeper(settings: ZookeeperSettings, *, acls_only: bool = False) -> T
 @contextmanager
 def _connected(settings: ZookeeperSettings) -> Iterator[ReadOnlyClient]:
     """Yield a connected client; whatever goes wrong with it becomes a `CommandError`."""
-    client = _client(settings)
+    client = client_of(settings)
     try:
         with warnings.catch_warnings():
             # of a chroot that is not there, which is told in an error
@@ -123,7 +125,8 @@ def _failure_of(error: Exception, client: ReadOnlyClient, settings: ZookeeperSet
     return CommandError(ExitCode.FAILED, "ZOOKEEPER", f"{settings.name} answered `{type(error).__name__}`")
 
 
-def _client(settings: ZookeeperSettings) -> ReadOnlyClient:
+def client_of(settings: ZookeeperSettings) -> ReadOnlyClient:
+    """Return a client that is not connected yet."""
     sasl = None
     if settings.sasl_username is not None:
         sasl = {
@@ -138,7 +141,8 @@ def _client(settings: ZookeeperSettings) -> ReadOnlyClient:
         timeout=settings.session_timeout_ms / 1000,
         auth_data=[("digest", settings.digest)] if settings.digest else None,
         sasl_options=sasl,
-        read_only=True,
+        # one that has lost its ensemble would tell of an old state, perhaps without a Deny
+        read_only=False,
         logger=quiet,
         use_ssl=settings.is_tls,
         ca=str(settings.truststore) if settings.truststore else None,
