@@ -11,7 +11,7 @@ import pytest
 from kustos.acl.forms import LINE_CHARACTERS_MAX
 from kustos.cli.failures import ExitCode
 from kustos.cli.run import run
-from kustos.metadata.errors import DirectoryError
+from kustos.metadata.errors import DirectoryError, LogDamagedError
 from kustos.metadata.features import LATEST_LEVEL
 from kustos.metadata.format import format_directory
 from kustos.metadata.image import image_of
@@ -41,7 +41,14 @@ from kustos.metadata.records import (
 )
 from kustos.runtime import FileSystemStorage, SystemClock
 from kustos.wire.record_batch import CONTROL_BIT, Record, RecordBatch, batch_of
-from tests.unit.metadata.inspection_support import T0_MS, acl, directory_with, log_bytes, snapshot_bytes
+from tests.unit.metadata.inspection_support import (
+    BATCHES,
+    T0_MS,
+    acl,
+    directory_with,
+    log_bytes,
+    snapshot_bytes,
+)
 from tests.unit.test_cli_storage import ACL
 
 STORAGE = FileSystemStorage()
@@ -267,3 +274,14 @@ def test_a_damaged_snapshot_is_told_with_its_file_and_remedy(tmp_path: Path) -> 
     assert (damage.path, damage.offset) == (path, None)
     assert damage.message.startswith(f"the snapshot `{path}` is damaged: at byte ")
     assert damage.message.endswith("; restore it from a copy")
+
+
+@pytest.mark.parametrize("position", [30, -100], ids=["its head", "its records"])
+def test_the_log_stands_in_for_a_damaged_snapshot(position: int, tmp_path: Path) -> None:
+    data = bytearray(snapshot_bytes(*image_of([r for b in BATCHES for r in b]).records()))
+    data[position] ^= 0xFF
+    directory = directory_with(tmp_path, log_0=log_bytes(), snapshot_11_1=bytes(data))
+    assert len(Timeline(directory, STORAGE).state_at(Moment.parse("10")).image.acls) == 3
+    alone = directory_with(tmp_path / "alone", snapshot_11_1=bytes(data))
+    with pytest.raises(LogDamagedError, match="is damaged: at byte"):
+        Timeline(alone, STORAGE).state_at(Moment.parse("10"))

@@ -122,13 +122,16 @@ class Timeline:
         files = files_of(metadata_directory(path, storage), storage)
         self._segments: Final = [file for file in files if file.kind is FileKind.SEGMENT]
         log_start = self._segments[0].base_offset or 0 if self._segments else None
+        self._damaged: Final[list[LogDamagedError]] = []
+        """Of snapshots that cannot be begun with: older ones and the log stand in for them."""
         self.beginnings: Final = list(self._find_beginnings(files, log_start))
         """Oldest first."""
         if not self.beginnings:
-            raise LogDamagedError(
+            missing = LogDamagedError(
                 f"`{path}` holds no state to begin with: the snapshot before its log is missing; "
                 "restore the directory from a copy"
             )
+            raise [*self._damaged, missing][0]
 
     def _find_beginnings(self, files: list[MetadataFile], log_start: int | None) -> Iterator[Beginning]:
         snapshots = [file for file in files if file.kind is FileKind.SNAPSHOT]
@@ -140,7 +143,10 @@ class Timeline:
         for file in snapshots:
             end_offset = (file.snapshot_id or SnapshotId(0, 0)).end_offset
             if log_start is None or end_offset >= log_start:
-                yield Beginning(end_offset, self._time_of(file), file)
+                try:
+                    yield Beginning(end_offset, self._time_of(file), file)
+                except LogDamagedError as error:
+                    self._damaged.append(error)
 
     def _time_of(self, file: MetadataFile) -> int:
         """Return when the last record in a snapshot was appended, else when the snapshot was written."""
@@ -154,8 +160,7 @@ class Timeline:
         within = [each for each in self.beginnings if each.is_within(moment)]
         if not within:
             raise OutOfReachError(self._too_old(moment))
-        beginning = within[-1]
-        builder = self._builder_of(beginning)
+        beginning, builder = self._begin(within)
         offset, epoch, time_ms = beginning.offset - 1, 0, beginning.time_ms
         if beginning.snapshot is not None and beginning.snapshot.snapshot_id is not None:
             epoch = beginning.snapshot.snapshot_id.epoch
@@ -197,6 +202,15 @@ class Timeline:
                     f"the batch at offset {batch.base_offset} of the log in `{self.path}` cannot be applied: "
                     f"{error}"
                 ) from error
+
+    def _begin(self, beginnings: list[Beginning]) -> tuple[Beginning, ImageBuilder]:
+        """Return the newest of these whose state can be read; raise `LogDamagedError` if none can."""
+        for beginning in reversed(beginnings):
+            try:
+                return beginning, self._builder_of(beginning)
+            except LogDamagedError as error:
+                self._damaged.append(error)
+        raise self._damaged[0]
 
     def _builder_of(self, beginning: Beginning) -> ImageBuilder:
         builder = ImageBuilder()
