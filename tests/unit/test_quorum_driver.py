@@ -10,8 +10,8 @@ import pytest
 from kio.schema.errors import ErrorCode
 from structlog.testing import capture_logs
 
-from kustos.client import ClientSettings, ConnectionLimits
-from kustos.client.quorum import IDLE_TURN_MS, QuorumFollower
+from kustos.client import ClientError, ClientSettings, ConnectionLimits
+from kustos.client.quorum import IDLE_TURN_MS, QuorumConnection, QuorumFollower
 from kustos.metadata.errors import ReplayError
 from kustos.metadata.format import format_directory
 from kustos.metadata.quorum import CommittedLostError, FollowedStore
@@ -19,6 +19,7 @@ from kustos.metadata.records import RemoveDelegationTokenRecord, encode_record
 from kustos.runtime import FileSystemStorage, SystemClock, SystemEntropy
 from kustos.wire import Message, response_codec
 from kustos.wire.record_batch import batch_of
+from testkit.ports import free_port
 from tests.quorum import fake
 from tests.quorum.fake import FakeController
 from tests.quorum.simulated import CLUSTER_ID, Cluster, Node
@@ -102,6 +103,25 @@ async def test_it_finds_the_leader_and_catches_up(directory: Path) -> None:
             await made.once()
             assert made.store.last_offset == quorum.truth[-1].last_offset
             assert made.store.machine.leader == leader.address
+
+
+async def test_bootstrap_servers_are_asked_in_turn(directory: Path) -> None:
+    quorum = cluster()
+    async with FakeController(quorum.nodes[0].fetch) as leader:
+        served(quorum.nodes[0], leader)
+        for gone in (0, 1):
+            servers = [f"127.0.0.1:{free_port()}", str(leader.address)]
+            if gone:
+                servers.reverse()
+            made = QuorumConnection(ClientSettings.from_properties(",".join(servers), {}), SystemEntropy())
+            reached = []
+            for _ in range(4):
+                try:
+                    reached.append((await made.to(None))[1])
+                except ClientError:
+                    reached.append(None)
+            assert sorted(map(str, reached)) == sorted([str(leader.address), "None"] * 2)
+            made.drop()
 
 
 async def test_a_snapshot_is_fetched_chunk_by_chunk(directory: Path) -> None:

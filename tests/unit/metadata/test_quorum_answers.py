@@ -11,15 +11,18 @@ from kustos.metadata.quorum import (
     SnapshotFetched,
 )
 from kustos.metadata.quorum.answers import (
+    FETCH_MAX_BYTES,
     SNAPSHOT_MAX_BYTES,
     Answer,
     EpochEnd,
     Event,
+    fetch_request,
+    fetch_snapshot_request,
     read_batches,
     read_fetch,
     read_fetch_snapshot,
 )
-from kustos.wire import Message, response_codec
+from kustos.wire import Message, request_codec, response_codec
 from kustos.wire.api_keys import ApiKey
 from tests.quorum.golden import golden
 
@@ -157,3 +160,71 @@ def test_a_chunk_of_another_snapshot_is_refused() -> None:
     with pytest.raises(ForeignAnswerError, match="asked for"):
         machine.receive(told.replace(topics=[told.topics[0].replace(partitions=[other])]), LEADER)
     assert machine.base == SnapshotId(0, 0)
+
+
+def test_a_fetch_asks_for_the_metadata_log_as_an_observer() -> None:
+    asked = fetch_request(request_codec(1, 18), "of-ours", 5, 70, 4, 69, 500).to_dict()
+    [topic] = asked.pop("topics")
+    assert asked == {
+        "cluster_id": "of-ours",
+        "replica_state": {"replica_id": -1, "replica_epoch": -1},
+        "max_wait": 500,
+        "min_bytes": 0,
+        "max_bytes": FETCH_MAX_BYTES,
+        "isolation_level": 0,
+        "session_id": 0,
+        "session_epoch": -1,
+        "forgotten_topics_data": [],
+        "rack_id": "",
+    }
+    assert topic["topic_id"] == bytes(15) + b"\x01"
+    assert topic["partitions"] == [
+        {
+            "partition": 0,
+            "current_leader_epoch": 5,
+            "fetch_offset": 70,
+            "last_fetched_epoch": 4,
+            "log_start_offset": -1,
+            "partition_max_bytes": FETCH_MAX_BYTES,
+            "replica_directory_id": bytes(16),
+            "high_watermark": 69,
+        }
+    ]
+
+
+def test_a_fetch_snapshot_asks_for_what_follows() -> None:
+    asked = fetch_snapshot_request(request_codec(59, 1), "of-ours", 5, SnapshotId(50, 4), 1_000).to_dict()
+    [topic] = asked["topics"]
+    assert (asked["cluster_id"], asked["replica_id"], asked["max_bytes"]) == ("of-ours", -1, FETCH_MAX_BYTES)
+    assert topic["name"] == "__cluster_metadata"
+    assert topic["partitions"] == [
+        {
+            "partition": 0,
+            "current_leader_epoch": 5,
+            "snapshot_id": {"end_offset": 50, "epoch": 4},
+            "position": 1_000,
+            "replica_directory_id": bytes(16),
+        }
+    ]
+
+
+def test_a_refusal_that_names_nobody_or_no_address_names_no_leader() -> None:
+    told = message("not leader")
+    assert read_fetch(told).event is Event.LEADER
+    nowhere = read_fetch(told.replace(node_endpoints=[]))
+    assert (nowhere.event, nowhere.leader, nowhere.epoch) == (Event.NO_LEADER, None, 1)
+    partition = told.responses[0].partitions[0]
+    nobody = partition.replace(current_leader=partition.current_leader.replace(leader_id=-1))
+    answered = told.replace(responses=[told.responses[0].replace(partitions=[nobody])])
+    assert (read_fetch(answered).event, read_fetch(answered).leader) == (Event.NO_LEADER, None)
+
+
+def test_an_answer_about_the_wrong_snapshot_topic_is_refused() -> None:
+    told = message("whole snapshot")
+    with pytest.raises(ForeignAnswerError, match="about the topic `other`"):
+        read_fetch_snapshot(told.replace(topics=[told.topics[0].replace(name="other")]))
+
+
+def test_addresses_are_written_as_people_write_them() -> None:
+    assert str(Address("controller-1", 9093)) == "controller-1:9093"
+    assert str(Address("::1", 9093)) == "[::1]:9093"

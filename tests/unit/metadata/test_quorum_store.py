@@ -96,7 +96,11 @@ def test_nothing_is_published_before_the_node_has_caught_up(directory: Path) -> 
     store.perform((Appended((first, second)), committed(first)))
     assert publisher.heard == []
     assert (store.image, store.last_offset) == (EMPTY_IMAGE, -1)
-    store.perform((committed(second), CaughtUp(2)))
+    with capture_logs() as logs:
+        store.perform((committed(second), CaughtUp(2)))
+    assert logs == [
+        {"event": "caught up with the quorum", "log_level": "info", "offset": 1, "epoch": 1, "acls": 2}
+    ]
     [image] = publisher.heard
     assert isinstance(image, MetadataImage)
     assert set(image.acls.values()) == {acl(1), acl(2)}
@@ -121,7 +125,11 @@ def test_a_snapshot_takes_the_place_of_everything(directory: Path) -> None:
     store.add_publisher(publisher)
     first = fetched(0, record(1))
     store.perform((Appended((first,)), committed(first), CaughtUp(1)))
-    store.perform((snapshot(50, record(7)),))
+    with capture_logs() as logs:
+        store.perform((snapshot(50, record(7)),))
+    assert logs == [
+        {"event": "took over a snapshot of the quorum", "log_level": "info", "offset": 49, "epoch": 1}
+    ]
     image = publisher.heard[-1]
     assert isinstance(image, MetadataImage)
     assert (dict(image.acls), image.offset) == ({UUID(int=7): acl(7)}, 49)
@@ -171,10 +179,11 @@ def test_a_restart_goes_on_where_it_ended_and_believes_nothing_yet(directory: Pa
     store.close()
 
 
-def test_what_was_cut_is_cut_on_disk(directory: Path) -> None:
+@pytest.mark.parametrize("end_offset", [1, 2, 3])
+def test_what_was_cut_is_cut_on_disk(directory: Path, end_offset: int) -> None:
     batches = (fetched(0, record(1)), fetched(1, record(2)), fetched(2, record(3)))
-    store = restarted(directory, Appended(batches), committed(batches[0]), Truncated(1))
-    assert store.machine.end_offset == 1
+    store = restarted(directory, Appended(batches), committed(batches[0]), Truncated(end_offset))
+    assert store.machine.end_offset == end_offset
     store.close()
 
 
@@ -274,12 +283,15 @@ def test_a_disk_that_fails_costs_the_copy_only(directory: Path, monkeypatch: pyt
 
 def test_a_log_of_the_nodes_own_is_never_overwritten(directory: Path) -> None:
     (directory / METADATA_PARTITION / "quorum-state").write_text("{}")
-    with pytest.raises(DirectoryError, match="wrote itself"):
+    with pytest.raises(DirectoryError, match=r"wrote itself.*formatted with the id of the cluster$"):
         opened(directory)
 
 
 def test_an_unformatted_directory_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DirectoryError, match="kustos storage format"):
+    with pytest.raises(
+        DirectoryError,
+        match=r"`kustos storage format` on it with the id of the cluster, or correct `metadata.log.dir`$",
+    ):
         opened(tmp_path)
 
 
