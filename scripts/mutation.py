@@ -43,6 +43,9 @@ VALUES: Final = (
     "tests/differential/test_golden_worlds.py",
 )
 
+MIGRATE: Final = ("plan", "scram_text", "zookeeper_settings", "zookeeper_tree")
+"""What has no IO; the rest is held by real systems only, which are too slow to be asked about each fault."""
+
 
 @dataclass(frozen=True, slots=True)
 class Room:
@@ -76,6 +79,22 @@ ROOMS: Final = {
     "bulk": Room(
         ("src/kustos/authorizer/bulk*",),
         ("tests/property/test_bulk_theorems.py", "tests/unit/authorizer/test_bulk*.py"),
+    ),
+    "quorum": Room(
+        (
+            "src/kustos/metadata/quorum/*",
+            "src/kustos/client/quorum.py",
+            "src/kustos/client/quorum_forwarding.py",
+        ),
+        (
+            "tests/property/test_quorum_theorems.py",
+            "tests/unit/metadata/test_quorum_*.py",
+            "tests/unit/test_quorum_*.py",
+        ),
+    ),
+    "migrate": Room(
+        (*(f"src/kustos/cli/migrate/{name}.py" for name in MIGRATE), "src/kustos/metadata/control/copies.py"),
+        ("tests/unit/migrate/*.py", "tests/unit/metadata/test_control_copies.py"),
     ),
     "legacy": Room(("src/kustos/authorizer/legacy/*",), ("tests/unit/authorizer/test_legacy_*.py",)),
 }

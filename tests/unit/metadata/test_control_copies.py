@@ -67,6 +67,20 @@ def test_nothing_is_let_in_that_kafka_refuses(copy: Copy, code: ErrorCode | None
     assert len(outcome.records) == (1 if code else 2)
 
 
+def test_a_refusal_is_told_in_kafkas_words() -> None:
+    for copy, level, message in (
+        (ScramCopy("", SHA_256, OF_256), DEFAULT_LEVEL, "Username must not be empty"),
+        (ScramCopy("u", 3, OF_256), DEFAULT_LEVEL, "Unknown SCRAM mechanism"),
+        (ScramCopy("u", SHA_256, OF_256), 7, "The current metadata.version does not support SCRAM"),
+        (ScramCopy("u", SHA_256, replace(OF_256, iterations=1)), DEFAULT_LEVEL, "Too few iterations"),
+        (ScramCopy("u", SHA_256, replace(OF_256, iterations=99999)), DEFAULT_LEVEL, "Too many iterations"),
+        (TOKEN, 7, "The current metadata.version does not support delegation tokens"),
+    ):
+        error = copy_error(copy, level)
+        assert error is not None
+        assert error.message == message
+
+
 def test_each_kind_has_its_gate() -> None:
     credential = ScramCopy("u", SHA_256, OF_256)
     assert code_of(credential, SCRAM_LEVEL) is None

@@ -1,18 +1,23 @@
 """What a plan makes, what it leaves, and that a plan carried out is empty."""
 
 from collections.abc import Iterable
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kustos.acl import AclBinding, AclPermissionType
-from kustos.cli.migrate.kafka_source import Told, source_of, source_of_snapshot
+from kustos.cli.failures import CommandError
+from kustos.cli.migrate.kafka_source import Told, read_snapshot, source_of, source_of_snapshot
 from kustos.cli.migrate.plan import Plan, TargetState, make_plan
 from kustos.cli.migrate.rendering import document_of
-from kustos.cli.migrate.source import NewPassword, Source
+from kustos.cli.migrate.source import Left, NewPassword, Source
+from kustos.metadata.errors import MetadataError
 from kustos.metadata.features import CIDR_ACL_LEVEL, DEFAULT_LEVEL
+from kustos.metadata.format import ScramUser, format_directory
 from kustos.metadata.image import MetadataImage, ScramKey
+from kustos.metadata.log import METADATA_PARTITION
 from kustos.metadata.scram import ScramCredential, ScramMechanism, scram_credential
 from tests.conformance.migration_support import binding
 from tests.unit.metadata.token_worlds import TOKEN, renewed
@@ -59,6 +64,7 @@ def test_denials_come_first_whatever_the_order_they_were_found_in() -> None:
 
 def test_what_is_there_is_counted_and_what_only_the_target_has_stays() -> None:
     plan = make_plan(source([ALLOW]), state([ALLOW, DENY]), now_ms=NOW_MS)
+    assert (plan.source, plan.target) == ("source", "target")
     assert (plan.acls, plan.acls_present, plan.acls_only_there, plan.is_empty) == ((), 1, 1, True)
 
 
@@ -117,10 +123,11 @@ def test_tokens_that_live_come_and_expired_ones_are_left() -> None:
     living, expired = renewed(TOKEN, NOW_MS + 1), renewed(TOKEN, NOW_MS)
     plan = make_plan(source(tokens={"a": living, "b": expired}), state(), now_ms=NOW_MS)
     assert plan.tokens == (living,)
-    assert [each.count for each in plan.left] == [1]
+    gone = Left("the source", "delegation tokens that have expired", 1)
+    assert plan.left == (gone,)
     live = make_plan(source(tokens={"a": living, "b": expired}), state(is_live=True), now_ms=NOW_MS)
     assert live.tokens == ()
-    assert [each.count for each in live.left] == [1, 1]
+    assert live.left == (gone, Left("the source", "delegation tokens, which no API takes", 1))
 
 
 bindings = st.sets(
@@ -191,6 +198,8 @@ def test_a_snapshot_adds_keys_only_to_users_whom_the_cluster_tells_of(
     image = MetadataImage(scram_credentials=snapshot) if snapshot is not None else None
     found = source_of("cluster", Told((ALLOW,), iterations, {}), image)
     assert found.credentials == credentials
+    assert found.acls == {ALLOW: "cluster"}
+    assert [each.iterations for each in found.closed] == [*iterations.values()] * (reason is not None)
     assert [str(reason) in each.reason for each in found.closed] == [True] * (reason is not None)
     assert [each.count for each in found.left] == [1] * (not iterations)
 
@@ -202,10 +211,41 @@ def test_tokens_of_a_snapshot_count_only_as_far_as_the_cluster_confirms_them() -
     assert set(found.tokens) == {"a"}
     assert [each.count for each in found.left] == [1]
     refused = source_of("cluster", Told((), {}, {}, "DELEGATION_TOKEN_REQUEST_NOT_ALLOWED"), None)
-    assert ["REQUEST_NOT_ALLOWED" in each.what for each in refused.left] == [True]
+    assert refused.left == (
+        Left("the cluster", "delegation tokens, answer DELEGATION_TOKEN_REQUEST_NOT_ALLOWED", 1),
+    )
     assert source_of("cluster", Told((), {}, {}, "DELEGATION_TOKEN_AUTH_DISABLED"), None).left == ()
     assert set(source_of_snapshot("file", image, acls_only=False).tokens) == {"a", "b"}
     assert source_of_snapshot("file", image, acls_only=True).tokens == {}
+
+
+def test_users_without_keys_come_by_name() -> None:
+    iterations = {("b", SHA_512): 4096, ("b", SHA_256): 4096, ("a", SHA_512): 4096}
+    found = source_of("cluster", Told((), iterations, {}), None)
+    assert [(each.user, each.mechanism) for each in found.closed] == sorted(iterations)
+
+
+def test_a_snapshot_is_a_file_or_a_directory_and_nothing_else(tmp_path: Path) -> None:
+    directory = tmp_path / "meta"
+    user = ScramUser("alice", ScramMechanism.SCRAM_SHA_256, ONE)
+    format_directory(directory, acls=[ALLOW, DENY], scram_users=[user])
+    partition = directory / METADATA_PARTITION
+    [checkpoint] = partition.glob("*.checkpoint")
+    for path in (directory, partition, checkpoint):
+        image = read_snapshot(path)
+        assert set(image.acls.values()) == {ALLOW, DENY}
+        found = source_of_snapshot("file", image, acls_only=False)
+        assert found.acls == {ALLOW: "file", DENY: "file"}
+        assert found.credentials == {KEY: ONE}
+    other = tmp_path / "other.txt"
+    other.write_text("x")
+    for wrong in (other, tmp_path / "nothing"):
+        with pytest.raises(CommandError, match="is no snapshot"):
+            read_snapshot(wrong)
+    (tmp_path / "empty.checkpoint").write_bytes(b"")
+    for damaged in (tmp_path / "empty.checkpoint", tmp_path / "none.checkpoint"):
+        with pytest.raises(MetadataError):
+            read_snapshot(damaged)
 
 
 def test_a_plan_of_nothing_is_empty_and_complete() -> None:

@@ -119,9 +119,36 @@ def test_logins_are_read_and_never_shown(tmp_path: Path) -> None:
     assert "the-secret" not in repr(settings)
 
 
+TLS = (
+    "zookeeper.ssl.client.enable=TRUE\nzookeeper.ssl.truststore.type=PEM\n"
+    "zookeeper.ssl.truststore.location=/ca.pem\n"
+)
+OWN = (
+    "zookeeper.ssl.keystore.type=PEM\nzookeeper.ssl.keystore.location=/own.pem\n"
+    "zookeeper.ssl.keystore.password=the-secret\n"
+)
+
+
+def test_tls_checks_host_names_unless_told_not_to(tmp_path: Path) -> None:
+    plain = settings_of(tmp_path, TLS)
+    assert (plain.is_tls, plain.checks_host_name) == (True, True)
+    assert (plain.truststore, plain.keystore, plain.keystore_password) == (Path("/ca.pem"), None, None)
+    own = settings_of(tmp_path, f"{TLS}{OWN}zookeeper.ssl.endpoint.identification.algorithm=\n")
+    assert (own.keystore, own.keystore_password) == (Path("/own.pem"), "the-secret")
+    assert own.checks_host_name is False
+    client = client_of(own)
+    assert (client.use_ssl, client.check_hostname, client.ca) == (True, False, "/ca.pem")
+    assert (client.certfile, client.keyfile, client.keyfile_password) == (
+        "/own.pem", "/own.pem", "the-secret",
+    )  # fmt: skip
+    assert client_of(plain).check_hostname is True
+    assert (client_of(ZookeeperSettings("zk1")).use_ssl, client_of(plain).verify_certs) == (False, True)
+
+
 @pytest.mark.parametrize(
     ("text", "named"),
     [
+        (f"{OWN}zookeeper.ssl.client.enable=true", "zookeeper.ssl.truststore.location"),
         ("zookeeper.session.timeout.ms=0", "zookeeper.session.timeout.ms"),
         ("zookeeper.connection.timeout.ms=soon", "zookeeper.connection.timeout.ms"),
         ("kustos.zookeeper.digest=the-secret", "kustos.zookeeper.digest"),

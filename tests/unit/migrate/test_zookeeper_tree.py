@@ -8,10 +8,11 @@ import pytest
 from kustos.acl import AclOperation
 from kustos.cli.migrate.source import Source
 from kustos.cli.migrate.zookeeper_tree import Tree, read_tree
+from kustos.metadata.scram import ScramCredential
 
 ENTRY = {"principal": "User:alice", "permissionType": "Allow", "operation": "Read", "host": "*"}
 SECRET = "c2VjcmV0LXNhbHQ="
-TEXT = f"salt={SECRET},stored_key={SECRET},server_key={SECRET},iterations=4096"
+TEXT = f"salt={SECRET},stored_key=c2VjcmV0LXN0b3JlZA==,server_key=c2VjcmV0LXNlcnZlcg==,iterations=4096"
 
 
 def document(*entries: Any, version: object = 1) -> bytes:
@@ -86,7 +87,7 @@ def test_a_node_at_a_place_that_kafka_does_not_read_is_refused(path: str, reason
     [
         (b"\xff", "no text in UTF-8"),
         (b"{", "not JSON: line 1"),
-        (b"[]", "not an object with `version` and `acls`"),
+        (b"[]", "the node is not an object with `version` and `acls`"),
         (b'"acls"', "not an object"),
         (document(ENTRY, version=2), "version `2`"),
         (document(ENTRY, version=True), "version `True`"),
@@ -167,8 +168,9 @@ def test_users_are_named_by_their_decoded_names() -> None:
     source = source_of({f"/config/users/{node}": config(SCRAM_SHA_256=TEXT) for node in names})
     assert source.refused == ()
     assert set(source.credentials) == {(name, 1) for name in names.values()}
-    credential = source.credentials["zoë", 1]
-    assert (credential.salt, credential.iterations) == (b"secret-salt", 4096)
+    assert source.credentials["zoë", 1] == ScramCredential(
+        b"secret-salt", b"secret-stored", b"secret-server", 4096
+    )
     assert "secret" not in repr(source)
 
 
@@ -177,14 +179,14 @@ def test_users_are_named_by_their_decoded_names() -> None:
     [
         ("a%2", config(SCRAM_SHA_256=TEXT), "SCRAM-SHA-256", "two hexadecimal digits"),
         ("a%ff", config(SCRAM_SHA_256=TEXT), "SCRAM-SHA-256", "no UTF-8"),
-        ("<default>", config(SCRAM_SHA_256=TEXT), "SCRAM-SHA-256", "of one user"),
+        ("<default>", config(SCRAM_SHA_256=TEXT), "SCRAM-SHA-256", "of one user, here Kafka never reads it"),
         ("a/clients/c", config(SCRAM_SHA_512=TEXT), "SCRAM-SHA-512", "of one user"),
         ("a", config(version=2, SCRAM_SHA_256=TEXT), "the node", "another version"),
         ("a", config(SCRAM_SHA_256=1), "the node", "not a text"),
         ("a", b'{"version":1}', "the node", "not an object with"),
         ("a", b"[]", "the node", "not an object with"),
         ("a", b"\xff", "the node", "no text in UTF-8"),
-        ("a", config(SCRAM_SHA_256=""), "SCRAM-SHA-256", "not written as"),
+        ("a", config(SCRAM_SHA_256=""), "SCRAM-SHA-256", "not written as `salt=..,stored_key=..,server_key"),
         ("a", config(SCRAM_SHA_256=TEXT + ",salt=x"), "SCRAM-SHA-256", "each once"),
         ("a", config(SCRAM_SHA_256=TEXT + ",pepper=x"), "SCRAM-SHA-256", "each once"),
         ("a", config(SCRAM_SHA_256=TEXT.partition(",")[2]), "SCRAM-SHA-256", "has no `salt`"),
