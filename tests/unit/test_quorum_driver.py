@@ -14,7 +14,7 @@ from kustos.client import ClientError, ClientSettings, ConnectionLimits
 from kustos.client.quorum import IDLE_TURN_MS, QuorumConnection, QuorumFollower
 from kustos.metadata.errors import ReplayError
 from kustos.metadata.format import format_directory
-from kustos.metadata.quorum import CommittedLostError, FollowedStore
+from kustos.metadata.quorum import Address, CommittedLostError, FollowedStore
 from kustos.metadata.records import RemoveDelegationTokenRecord, encode_record
 from kustos.runtime import FileSystemStorage, SystemClock, SystemEntropy
 from kustos.wire import Message, response_codec
@@ -114,7 +114,7 @@ async def test_bootstrap_servers_are_asked_in_turn(directory: Path) -> None:
             if gone:
                 servers.reverse()
             made = QuorumConnection(ClientSettings.from_properties(",".join(servers), {}), SystemEntropy())
-            reached = []
+            reached: list[Address | None] = []
             for _ in range(4):
                 try:
                     reached.append((await made.to(None))[1])
