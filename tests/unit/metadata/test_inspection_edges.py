@@ -25,6 +25,7 @@ from kustos.metadata.inspection.tree import tree_of
 from kustos.metadata.inspection.verification import verify
 from kustos.metadata.log import METADATA_PARTITION, SnapshotId
 from kustos.metadata.portable import PortableError, export_lines, read_export, take_in
+from kustos.metadata.portable.values import UnfitValueError, mechanism, whole_number
 from kustos.metadata.records import (
     AccessControlEntryRecord,
     BeginTransactionRecord,
@@ -32,6 +33,7 @@ from kustos.metadata.records import (
     Endpoint,
     FeatureLevelRecord,
     KRaftVersion,
+    LeaderChange,
     MetadataRecord,
     NoOpRecord,
     UnknownControl,
@@ -48,6 +50,7 @@ from tests.unit.metadata.inspection_support import (
     directory_with,
     log_bytes,
     snapshot_bytes,
+    token,
 )
 from tests.unit.test_cli_storage import ACL
 
@@ -285,3 +288,68 @@ def test_the_log_stands_in_for_a_damaged_snapshot(position: int, tmp_path: Path)
     alone = directory_with(tmp_path / "alone", snapshot_11_1=bytes(data))
     with pytest.raises(LogDamagedError, match="is damaged: at byte"):
         Timeline(alone, STORAGE).state_at(Moment.parse("10"))
+
+
+def test_all_that_is_read_is_told_to_who_shows_progress(tmp_path: Path) -> None:
+    files = {"log_0": log_bytes(), "log_11": log_bytes(((acl(5),), (acl(6),)), base_offset=11, epoch=2)}
+    files["snapshot_11_1"] = snapshot_bytes(*image_of([r for b in BATCHES for r in b]).records())
+    files["snapshot_14_2"] = snapshot_bytes(
+        *image_of([*(r for b in BATCHES for r in b), acl(5), acl(6)]).records(), epoch=2
+    )
+    directory = directory_with(tmp_path, **files)
+    done: list[int] = []
+    found = verify([directory], STORAGE, done.append)
+    assert (found.is_whole, found.compared_snapshots) == (True, 2)
+    assert sum(done) == sum(map(len, files.values()))
+
+
+def test_a_state_that_a_snapshot_holds_has_its_epoch(tmp_path: Path) -> None:
+    snapshot = snapshot_bytes(VERSION, acl(1), last_contained_ms=T0_MS, epoch=7)
+    directory = directory_with(tmp_path, snapshot_3_7=snapshot)
+    state = Timeline(directory, STORAGE).state_at(Moment.parse("2"))
+    assert (state.image.offset, state.image.epoch, state.time_ms) == (2, 7, T0_MS)
+
+
+def test_a_leaders_change_and_a_token_are_shown_whole() -> None:
+    assert shown_control(LeaderChange(1, (1, 2), (2,))).value == {
+        "leaderId": 1,
+        "voters": [{"voterId": 1}, {"voterId": 2}],
+        "grantingVoters": [{"voterId": 2}],
+    }
+    shell = MetadataShell(tree_of(image_of([VERSION, token()]), "1"))
+    assert json.loads("\n".join(shell.run_line("cat /delegationToken/token-1"))) == {
+        "token_id": "token-1",
+        "owner": "User:a",
+        "requester": "User:b",
+        "renewers": ["User:c"],
+        "issue_timestamp": "1970-01-01T00:00:00.001Z",
+        "max_timestamp": "1970-01-01T00:00:00.003Z",
+        "expiration_timestamp": "1970-01-01T00:00:00.002Z",
+    }
+
+
+@pytest.mark.parametrize("value", [["SCRAM-SHA-256"], 1, True, None, "SCRAM_SHA_256", 300])
+def test_only_the_name_of_a_mechanism_names_it(value: object) -> None:
+    with pytest.raises(UnfitValueError, match="must be SCRAM-SHA-256 or SCRAM-SHA-512"):
+        mechanism(value)
+
+
+@pytest.mark.parametrize(("value", "fits"), [(0, False), (1, True), (3, True), (4, False), (2.0, False)])
+def test_a_number_has_bounds(value: object, fits: bool) -> None:
+    checked = whole_number(1, 3)
+    if fits:
+        assert checked(value) == value
+    else:
+        with pytest.raises(UnfitValueError, match="must be a whole number from 1 to 3"):
+            checked(value)
+
+
+def test_each_batch_is_dumped_where_it_lies(tmp_path: Path) -> None:
+    directory = directory_with(tmp_path, log_0=log_bytes())
+    parts = list(dump_file(files_of(directory, STORAGE)[0], STORAGE))
+    position = 0
+    for part in parts:
+        assert isinstance(part, DumpedBatch)
+        assert part.position == position
+        position += part.size_bytes
+    assert position == len(log_bytes())
