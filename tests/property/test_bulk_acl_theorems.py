@@ -108,3 +108,15 @@ def test_adding_acls_at_once_is_replaying_their_records(group: list[AccessContro
         raise AssertionError("an ACL was made twice") from None
     at_once.add_acls(acls)
     assert at_once.build(0, 0) == singly.build(0, 0)
+
+
+def test_the_common_case_is_read_in_bulk_whatever_its_length() -> None:
+    for size in range(1, 127):
+        acls = [
+            AccessControlEntryRecord(
+                UUID(int=number), 2, "n" * size, 4, "User:" + "u" * (number % 120), "*", 3, 3
+            )
+            for number in range(200)
+        ]
+        batch = raw([*acls])
+        assert BulkAcls().read(batch) == one_by_one(batch)
