@@ -1,6 +1,7 @@
 """A node that is cut off decides by what it knows for a while, then denies, and comes back by itself."""
 
 import json
+import os
 import subprocess
 import sys
 from typing import Any
@@ -13,12 +14,15 @@ from tests.quorum.nodes import UNKNOWN_TOPIC
 
 REQUEST_TIMED_OUT = 7
 
+NAMESPACE = ("unshare", "--net") if os.geteuid() == 0 else ("unshare", "--net", "--map-root-user")
+"""A network of its own; who is not root becomes so within, if the kernel lets users have namespaces."""
+
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     directory = tmp_path_factory.mktemp("cut")
     done = subprocess.run(
-        ["unshare", "--net", sys.executable, "-m", "tests.quorum.cut_off", str(directory)],
+        [*NAMESPACE, sys.executable, "-m", "tests.quorum.cut_off", str(directory)],
         cwd=ROOT,
         capture_output=True,
         text=True,
