@@ -3,13 +3,15 @@
 import errno
 from collections.abc import Iterable
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 
 from kustos.metadata.errors import LogDamagedError
 from kustos.metadata.format import format_directory
 from kustos.metadata.loader import load, read_image
-from kustos.metadata.log import LogPolicy
+from kustos.metadata.log import LogPolicy, encode_snapshot, snapshot_batches
+from kustos.metadata.records import Endpoint, KRaftVersion, SnapshotHeader, Voter, Voters, controls_of
 from kustos.metadata.snapshots import RETRY_MS, SnapshotCancelledError
 from kustos.metadata.store import MetadataStore
 from kustos.runtime import FileSystemStorage
@@ -214,3 +216,25 @@ def test_what_a_crash_left_of_a_snapshot_is_removed(tmp_path: Path) -> None:
     left.write_bytes(b"half")
     MetadataStore.open(directory).close()
     assert not left.exists()
+
+
+def test_what_the_log_says_of_its_quorum_is_in_the_snapshots_after_it(tmp_path: Path) -> None:
+    directory = tmp_path / "log"
+    format_directory(directory, acls=[acl("first")])
+    (bootstrap,) = partition(directory).glob("*.checkpoint")
+    voters = Voters((Voter(1, UUID(int=7), (Endpoint("CONTROLLER", "h", 9093),), 0, 1),))
+    records = list(read_image(directory).records())
+    bootstrap.write_bytes(
+        encode_snapshot(records, epoch=0, timestamp_ms=1, controls=(KRaftVersion(1), voters))
+    )
+    for name in ("a", "b"):
+        store = MetadataStore.open(directory, policy=LogPolicy(snapshot_record_bytes=1, retention_bytes=0))
+        store.create_acls([acl(name)])
+        assert take_snapshot(store)
+        store.close()
+    (newest,) = partition(directory).glob("*.checkpoint")
+    first = next(snapshot_batches(newest.read_bytes(), newest.name))
+    assert controls_of(first)[1:] == [KRaftVersion(1), voters]
+    header = controls_of(first)[0]
+    assert isinstance(header, SnapshotHeader)
+    assert header.last_contained_log_timestamp_ms > 0
