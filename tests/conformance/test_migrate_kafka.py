@@ -270,6 +270,15 @@ def test_where_a_denial_is_refused_no_allowance_is_sent(
     assert allow not in asyncio.run(acls(broker.bootstrap))
 
 
+def test_the_directory_of_a_running_kafka_is_not_written_to(
+    broker: KafkaNode, migrate: Migrate, tmp_path: Path
+) -> None:
+    other = tmp_path / "other"
+    format_directory(other, acls=[binding("TOPIC", "new", "LITERAL", "User:x", "*", "READ", "DENY")])
+    outcome = migrate("kafka", "--snapshot", other, "--metadata-dir", broker.log_dir, "--apply")
+    assert (outcome.exit_code, outcome.error_code) == (ExitCode.FAILED, "LOCKED")
+
+
 def test_ranges_of_addresses_are_not_sent_to_a_kafka_that_takes_them_for_texts(
     broker: KafkaNode, migrate: Migrate, config: Path, tmp_path: Path
 ) -> None:

@@ -88,10 +88,11 @@ def _read_tree(name: str, tree: Tree, *, with_kip_11: bool) -> Source:
         reading.user(path, tree.nodes[path])
     for where, what in COUNTED.items():
         reading.left[where, what] = tree.counts.get(where, 0)
+    credentials = reading.unambiguous()
     return Source(
         name=name,
         acls=reading.acls,
-        credentials=reading.unambiguous(),
+        credentials=credentials,
         refused=tuple(reading.refused),
         left=tuple(Left(where, what, count) for (where, what), count in reading.left.items() if count),
     )
@@ -184,7 +185,7 @@ class _Reading:
             self.refuse(path, mechanism.mechanism_name, error)
 
     def unambiguous(self) -> dict[ScramKey, ScramCredential]:
-        """Return the credentials; two nodes of one user, by different escapes, are both refused."""
+        """Refuse both of two nodes of one user, by different escapes; return the other credentials."""
         for key, places in self._places.items():
             if len(places) > 1:
                 self._credentials.pop(key, None)
