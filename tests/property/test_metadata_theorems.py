@@ -55,6 +55,8 @@ from kustos.wire.record_batch import (
     CorruptBatchError,
     Record,
     RecordBatch,
+    batch_of,
+    encoded_batch_of,
     read_batch,
 )
 
@@ -127,6 +129,16 @@ def test_reading_a_batch_is_the_inverse_of_writing_it(
 ) -> None:
     data = batch.encode()
     assert read_batch(before + data + after, len(before)) == (batch, len(before) + len(data))
+
+
+@given(int64, int32, int64, st.lists(blobs, max_size=200))
+def test_a_batch_of_values_is_encoded_alike_with_and_without_records(
+    offset: int, epoch: int, timestamp_ms: int, values: list[bytes]
+) -> None:
+    assert (
+        encoded_batch_of(offset, epoch, timestamp_ms, values)
+        == batch_of(offset, epoch, timestamp_ms, values).encode()
+    )
 
 
 UNCOVERED = {*range(8), *range(12, 16)}

@@ -118,7 +118,9 @@ def test_old_files_go_by_age(tmp_path: Path) -> None:
     assert len(read_image(directory).acls) == 11
 
 
-def test_an_older_snapshot_and_the_log_stand_in_for_a_damaged_one(tmp_path: Path) -> None:
+def test_an_older_snapshot_and_the_log_stand_in_for_a_damaged_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     directory = tmp_path / "log"
     run(directory, 10)
     whole = read_image(directory)
@@ -126,7 +128,11 @@ def test_an_older_snapshot_and_the_log_stand_in_for_a_damaged_one(tmp_path: Path
     damaged = bytearray(newest.read_bytes())
     damaged[len(damaged) // 2] ^= 1
     newest.write_bytes(damaged)
+    assert "stand in" not in capsys.readouterr().out
     assert read_image(directory).same_state(whole)
+    told = capsys.readouterr().out
+    assert "stand in for a damaged one" in told
+    assert newest.name in told
     store = MetadataStore.open(directory, policy=LogPolicy(retention_bytes=0))
     kept = (segments(directory), snapshots(directory))
     store.clean()

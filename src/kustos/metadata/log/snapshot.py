@@ -23,7 +23,7 @@ from kustos.wire.record_batch import (
     CorruptBatchError,
     RawBatch,
     RecordBatch,
-    batch_of,
+    encoded_batch_of,
     read_batch,
     read_raw_batch,
 )
@@ -76,13 +76,13 @@ def snapshot_pieces(
         value = encode_record(record)
         size_bytes = len(value) + RECORD_OVERHEAD_MAX_BYTES
         if len(pending) == MAX_RECORDS_PER_BATCH or pending_size_bytes + size_bytes > RECORDS_MAX_BYTES:
-            yield batch_of(offset, epoch, timestamp_ms, pending).encode()
+            yield encoded_batch_of(offset, epoch, timestamp_ms, pending)
             offset += len(pending)
             pending, pending_size_bytes = [], 0
         pending.append(value)
         pending_size_bytes += size_bytes
     if pending:
-        yield batch_of(offset, epoch, timestamp_ms, pending).encode()
+        yield encoded_batch_of(offset, epoch, timestamp_ms, pending)
         offset += len(pending)
     yield control_batch(offset, epoch, timestamp_ms, (SnapshotFooter(),)).encode()
 
