@@ -72,7 +72,11 @@ class QuorumSide:
     def open(cls, settings: KustosSettings, quorum: QuorumSettings) -> "QuorumSide":
         """Return it with what an earlier run left on disk; raise `MetadataError` or OSError."""
         store = FollowedStore.open(
-            settings.metadata_directory, FileSystemStorage(), SystemClock(), settings.token_rules
+            settings.metadata_directory,
+            FileSystemStorage(),
+            SystemClock(),
+            settings.token_rules,
+            settings.node_id,
         )
         return cls(settings, quorum, store)
 

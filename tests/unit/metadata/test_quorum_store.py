@@ -300,3 +300,10 @@ def test_two_nodes_cannot_share_a_directory(directory: Path) -> None:
     with pytest.raises(StorageLockedError):
         opened(directory)
     store.close()
+
+
+def test_the_directory_of_another_node_is_refused(directory: Path) -> None:
+    storage, clock = FileSystemStorage(), SystemClock()
+    with pytest.raises(DirectoryError, match=r"belongs to node 1, but `node.id` is 2; name the node's own"):
+        FollowedStore.open(directory, storage, clock, node_id=2)
+    FollowedStore.open(directory, storage, clock, node_id=1).close()

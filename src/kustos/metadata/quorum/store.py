@@ -68,12 +68,17 @@ class FollowedStore:
 
     @classmethod
     def open(
-        cls, directory: Path, storage: Storage, clock: Clock, token_rules: TokenRules | None = None
+        cls,
+        directory: Path,
+        storage: Storage,
+        clock: Clock,
+        token_rules: TokenRules | None = None,
+        node_id: int | None = None,
     ) -> "FollowedStore":
         """Return the store of a formatted directory, with what an earlier run left in it.
 
-        Raise `DirectoryError` if it is not formatted or holds a log of its own, `StorageLockedError` if
-        another process has it.
+        Raise `DirectoryError` if it is not formatted, belongs to another node than the one named or holds a
+        log of its own, `StorageLockedError` if another process has it.
         """
         path = directory / META_PROPERTIES
         if not storage.exists(path):
@@ -82,6 +87,11 @@ class FollowedStore:
                 "cluster, or correct `metadata.log.dir`"
             )
         properties = MetaProperties.decode(storage.read(path), path)
+        if node_id is not None and properties.node_id != node_id:
+            raise DirectoryError(
+                f"`{directory}` belongs to node {properties.node_id}, but `node.id` is {node_id}; name the "
+                "node's own directory in `metadata.log.dir`"
+            )
         lock = storage.lock(directory / LOCK_FILE)
         try:
             copy = LocalCopy.open(directory, storage)
