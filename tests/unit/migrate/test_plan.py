@@ -1,6 +1,7 @@
 """What a plan makes, what it leaves, and that a plan carried out is empty."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -123,6 +124,10 @@ def test_tokens_that_live_come_and_expired_ones_are_left() -> None:
     living, expired = renewed(TOKEN, NOW_MS + 1), renewed(TOKEN, NOW_MS)
     plan = make_plan(source(tokens={"a": living, "b": expired}), state(), now_ms=NOW_MS)
     assert plan.tokens == (living,)
+    assert (plan.tokens_present, plan.is_empty) == (0, False)
+    there = replace(state(), tokens={"a": TOKEN})
+    again = make_plan(source(tokens={"a": living, "b": expired}), there, now_ms=NOW_MS)
+    assert (again.tokens, again.tokens_present, again.is_empty) == ((), 1, True)
     gone = Left("the source", "delegation tokens that have expired", 1)
     assert plan.left == (gone,)
     live = make_plan(source(tokens={"a": living, "b": expired}), state(is_live=True), now_ms=NOW_MS)

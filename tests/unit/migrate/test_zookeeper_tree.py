@@ -193,6 +193,7 @@ def test_users_are_named_by_their_decoded_names() -> None:
         ("a", config(SCRAM_SHA_256=TEXT.replace("4096", "many")), "SCRAM-SHA-256", "no number"),
         ("a", config(SCRAM_SHA_256=TEXT.replace("4096", "٤")), "SCRAM-SHA-256", "no number"),
         ("a", config(SCRAM_SHA_256=TEXT.replace("=,", "!,", 1)), "SCRAM-SHA-256", "`salt` is no Base64"),
+        ("a", config(SCRAM_SHA_256=TEXT.replace("salt=", "salt=!")), "SCRAM-SHA-256", "`salt` is no Base64"),
     ],
 )
 def test_a_credential_that_kafka_did_not_write_is_refused_and_not_shown(
