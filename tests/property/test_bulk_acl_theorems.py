@@ -3,6 +3,7 @@
 import struct
 from uuid import UUID
 
+import pytest
 from crc32c import crc32c
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -13,7 +14,14 @@ from kustos.metadata.errors import RecordError, ReplayError
 from kustos.metadata.image import ImageBuilder, binding_of
 from kustos.metadata.loader import records_of
 from kustos.metadata.records import AccessControlEntryRecord, MetadataRecord, NoOpRecord, encode_record
-from kustos.wire.record_batch import CRC_COVERS_FROM, CorruptBatchError, RawBatch, batch_of, read_raw_batch
+from kustos.wire.record_batch import (
+    CRC_COVERS_FROM,
+    CorruptBatchError,
+    RawBatch,
+    batch_of,
+    read_raw_batch,
+    zigzag,
+)
 
 texts = st.text(max_size=8) | st.sampled_from(["x" * 126, "x" * 127, "x" * 300, "ü" * 63, "ü" * 64])
 codes = st.sampled_from([0, 1, 2, 3, 4, 5, 7, 15, 16, -1])
@@ -120,3 +128,52 @@ def test_the_common_case_is_read_in_bulk_whatever_its_length() -> None:
         ]
         batch = raw([*acls])
         assert BulkAcls().read(batch) == one_by_one(batch)
+
+
+ACL = AccessControlEntryRecord(UUID(int=1), 2, "a", 3, "User:a", "*", 3, 3)
+VALUE = encode_record(ACL)
+
+
+def sealed(body: bytes, count: int) -> RawBatch:
+    """A batch of these bytes of records, with the checksum that they need."""
+    data = bytearray(batch_of(0, 1, 5, [VALUE] * count).encode()[:61]) + body
+    struct.pack_into(">i", data, 8, len(data) - 12)
+    struct.pack_into(">I", data, 17, crc32c(bytes(data[CRC_COVERS_FROM:])))
+    return read_raw_batch(bytes(data))
+
+
+def framed(inner: bytes) -> bytes:
+    return zigzag(len(inner)) + inner
+
+
+PLAIN = b"\x00\x00\x00\x01" + zigzag(len(VALUE)) + VALUE + b"\x00"
+ODD = {
+    "something after the headers": framed(PLAIN + b"\x00"),
+    "a header": framed(PLAIN[:-1] + b"\x02\x02k\x02v"),
+    "attributes": framed(b"\x01" + PLAIN[1:]),
+    "an age": framed(b"\x00\x02" + PLAIN[2:]),
+    "another place in the batch": framed(b"\x00\x00\x02" + PLAIN[3:]),
+    "a key": framed(b"\x00\x00\x00\x02k" + PLAIN[4:]),
+    "no value": framed(b"\x00\x00\x00\x01\x01\x00"),
+    "a value that is too short": framed(PLAIN[:4] + zigzag(len(VALUE) - 1) + VALUE[:-1] + b"\x00"),
+    "a value with something after it": framed(PLAIN[:4] + zigzag(len(VALUE) + 1) + VALUE + b"\x00\x00"),
+    "a value that ends before the record": framed(PLAIN[:4] + zigzag(len(VALUE) - 1) + VALUE + b"\x00"),
+    "a tagged field": framed(PLAIN[:4] + zigzag(len(VALUE) + 2) + VALUE[:-1] + b"\x01\x00\x00" + b"\x00"),
+    "a size of three bytes": b"\xd0\x80\x00" + PLAIN,
+    "a negative size": b"\x63" + PLAIN,
+    "a size beyond the batch": b"\x7e" + PLAIN,
+    "something after the record": framed(PLAIN) + b"\x00",
+    "an empty name": framed(PLAIN.replace(b"\x02a\x03", b"\x01\x03")),
+    "null for a name": framed(PLAIN.replace(b"\x02a\x03", b"\x00\x03")),
+}
+
+
+@pytest.mark.parametrize("what", ODD)
+def test_an_odd_record_is_left_to_the_general_reader(what: str) -> None:
+    assert BulkAcls().read(sealed(framed(PLAIN), 1)) == [(ACL.id, binding_of(ACL))]
+    odd = sealed(ODD[what], 1)
+    found = BulkAcls().read(odd)
+    assert found is None or found == one_by_one(odd)
+    twice = sealed(framed(PLAIN) + ODD[what], 2)
+    found = BulkAcls().read(twice)
+    assert found is None or found == one_by_one(twice)
