@@ -192,6 +192,15 @@ async def test_no_secret_is_ever_shown(node: House) -> None:
     assert (shown["node.id"].value, shown["node.id"].read_only) == ("1", True)
 
 
+@pytest.mark.parametrize(("count", "code"), [(100, 0), (101, 42)])
+async def test_a_request_shows_so_many_resources_at_most(node: House, count: int, code: int) -> None:
+    viewer = await node.talk("viewer")
+    asked = {"resource_type": BROKER, "resource_name": "1", "configuration_keys": ["node.id"]}
+    answer = await viewer.ask(CONFIGS, 4, resources=[asked] * count)
+    assert [result.error_code for result in answer.results] == [code] * count
+    assert {len(result.configs) for result in answer.results} == {int(code == 0)}
+
+
 async def test_levels_of_loggers_change_for_this_run(node: House) -> None:
     admin = await node.talk("admin")
     assert (await described(admin, "1", "kustos.metadata.log", kind=LOGGER))[

@@ -26,6 +26,10 @@ ALTER_CHECKS = {
 }
 """By the type of a resource; log levels are asked about with CLUSTER_ACTION."""
 
+DESCRIBED_RESOURCES_MAX = 100
+"""Resources that one request may ask to see: a node has three, but each time it is named it is a hundred
+settings to write, with all other clients waiting."""
+
 
 def alter_configs(exchange: Exchange, _row: Row) -> Handler:
     """Serve the resources that may be changed, refuse the others one by one.
@@ -96,6 +100,8 @@ def describe_configs(exchange: Exchange, row: Row) -> Handler:
     """Serve the resources that may be seen, refuse the others one by one."""
     [step] = [step for step in row.steps if isinstance(step, Strip)]
     whole = exchange.request
+    if len(whole.resources) > DESCRIBED_RESOURCES_MAX:
+        raise RefuseRequestError(INVALID_REQUEST)
     kept, denied = strip(exchange, step, whole)
     served = None
     if kept.resources:
