@@ -175,3 +175,20 @@ def test_a_number_is_read_as_java_reads_it(number: int) -> None:
 @pytest.mark.parametrize("text", ["", " 1", "1 ", "1_0", "--1", "+", "0x1", "1.0", "٣"])
 def test_what_java_does_not_read_is_no_number(text: str) -> None:
     assert java_int(text) is None
+
+
+@pytest.mark.parametrize("name", ["0", "-0"])
+def test_a_node_may_have_the_number_zero(name: str) -> None:
+    rules = ConfigRules(0, RULES.dynamic, RULES.fixed)
+    asked = ConfigAlteration((of(name, ("super.users", SET, "User:a")),), rules)
+    assert alter_configs(asked).records == (ConfigRecord(BROKER, "0", "super.users", "User:a"),)
+
+
+@pytest.mark.parametrize(("zeros", "is_read"), [(0, True), (63, True), (64, False)])
+def test_numbers_of_many_digits_are_not_read(zeros: int, is_read: bool) -> None:
+    assert (java_int("0" * zeros + "7") == 7) is is_read
+
+
+def test_settings_that_may_be_changed_are_not_fixed_by_having_no_value() -> None:
+    records, results = changed(of("1", ("node.id", DELETE, None)))
+    assert (len(records), results[0].error) == (1, None)
