@@ -1,8 +1,6 @@
 """A node of several processes before a real broker, and what the kernel knows of its processes."""
 
-import os
-import signal
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -63,8 +61,8 @@ def is_alive(pid: int) -> bool:
     return state not in {"Z", "X"}
 
 
-def connections_of(pid: int, port: int) -> int:
-    """Return how many clients of this port a process holds."""
+def connections_of(pid: int, port: int) -> set[int]:
+    """Return the ports from which clients are connected to this port in this process."""
     inodes = set()
     for link in Path(f"/proc/{pid}/fd").iterdir():
         try:
@@ -75,7 +73,17 @@ def connections_of(pid: int, port: int) -> int:
             inodes.add(target[8:-1])
     rows = [line.split() for line in Path(f"/proc/{pid}/net/tcp").read_text().splitlines()[1:]]
     local = f":{port:04X}"
-    return sum(row[1].endswith(local) and row[3] == ESTABLISHED and row[9] in inodes for row in rows)
+    return {
+        int(row[2].rpartition(":")[2], 16)
+        for row in rows
+        if row[1].endswith(local) and row[3] == ESTABLISHED and row[9] in inodes
+    }
+
+
+def held_by(pid: int, node: KustosNode, clients: list[RawClient]) -> list[RawClient]:
+    """Return those of these connections that a process holds."""
+    ports = connections_of(pid, node.port)
+    return [client for client in clients if client.socket.getsockname()[1] in ports]
 
 
 def log_in(scene: Scene, user: str) -> RawClient:
@@ -103,9 +111,9 @@ def is_denied(clients: list[RawClient]) -> list[bool]:
     return [code(answer.topics[0]) == TOPIC_AUTHORIZATION_FAILED for answer in answers]
 
 
-def deny(client: RawClient, principal: str = "User:alice") -> int:
-    """Have the topic denied; return the error code of the answer."""
-    creation = AclCreation(
+def creation_of(principal: str) -> AclCreation:
+    """Return what denies the topic to a principal."""
+    return AclCreation(
         resource_type=i8(TOPIC),
         resource_name=TOPIC_NAME,
         resource_pattern_type=i8(LITERAL),
@@ -114,7 +122,12 @@ def deny(client: RawClient, principal: str = "User:alice") -> int:
         operation=i8(DESCRIBE),
         permission_type=i8(DENY),
     )
-    return int(client.ask(CREATE_ACLS, 3, creations=(creation,)).results[0].error_code)
+
+
+def deny(client: RawClient, principal: str = "User:alice") -> int:
+    """Have the topic denied; return the error code of the answer."""
+    answer = client.ask(CREATE_ACLS, 3, creations=(creation_of(principal),))
+    return int(answer.results[0].error_code)
 
 
 def undo(client: RawClient, principal: str = "User:alice") -> int:
@@ -136,6 +149,13 @@ def wait_ready(node: KustosNode) -> None:
     wait_until(node.is_ready, timeout_s=WAIT_S, what="the node is ready")
 
 
-def signalled(pid: int, number: signal.Signals) -> None:
-    """Send a signal to one process of ours."""
-    os.kill(pid, number)
+def figure(node: KustosNode, name: str) -> float:
+    """Return a figure of the metrics page, its labels added up."""
+    lines = [line for line in node.metrics().splitlines() if line.startswith((name + " ", name + "{"))]
+    return sum(float(line.rpartition(" ")[2]) for line in lines)
+
+
+def close_all(clients: Iterable[RawClient]) -> None:
+    """Close the connections."""
+    for client in clients:
+        client.socket.close()

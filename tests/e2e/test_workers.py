@@ -1,41 +1,98 @@
 """Several processes serve one node: what one of them acknowledges is in force in all of them."""
 
-from collections.abc import Iterator
+import os
+import re
+import signal
+import socket
+import stat
+import time
+from collections.abc import Callable, Iterator
 
 import pytest
+from kio.schema.alter_user_scram_credentials.v0.request import ScramCredentialUpsertion
+from kio.static.primitive import i8, i32
 
+from kustos.gateway.workers.channel import socket_path
+from testkit.kustos import KustosNode
+from testkit.waiting import wait_until
 from tests.e2e.crew import (
+    CREATE_ACLS,
+    WAIT_S,
     WORKERS,
+    close_all,
     connections_of,
+    creation_of,
     crew_scene,
     deny,
+    figure,
+    held_by,
+    is_alive,
     is_denied,
     log_in,
     undo,
+    wait_ready,
     worker_pids,
     writer_pid,
 )
+from tests.e2e.raw import RawClient
 from tests.e2e.scene import Scene
+from tests.tap.frames import code, read_response
 
 CONNECTIONS = 24
 ROUNDS = 300
+APPLY_TIMEOUT_MS = 2_000
+PER_ADDRESS = 40
+DESCRIBE_SCRAM, ALTER_SCRAM = 50, 51
 
 
 @pytest.fixture(scope="module")
-def crew(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
-    with crew_scene(tmp_path_factory.mktemp("crew")) as scene:
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
+    limits = {
+        "kustos.workers.apply.timeout.ms": str(APPLY_TIMEOUT_MS),
+        "max.connections.per.ip": str(PER_ADDRESS),
+    }
+    with crew_scene(tmp_path_factory.mktemp("crew"), **limits) as scene:
         yield scene
 
 
-def test_an_acknowledged_change_is_in_force_on_every_connection_of_every_worker(crew: Scene) -> None:
-    admins = [log_in(crew, "admin") for _ in range(6)]
-    clients = [log_in(crew, "alice") for _ in range(CONNECTIONS)]
-    pids = worker_pids(crew.kustos)
-    assert len(pids) == WORKERS
-    held = [connections_of(pid, crew.kustos.port) for pid in pids]
-    assert sum(held) == len(admins) + len(clients)
-    assert min(held) > 0, "the kernel gave them all to one worker"
-    assert connections_of(writer_pid(crew.kustos), crew.kustos.port) == 0
+@pytest.fixture
+def crew(world: Scene) -> Scene:
+    """The node, as it is when nothing was done to it."""
+    wait_ready(world.kustos)
+    wait_until(
+        lambda: figure(world.kustos, "kafka_server_socket_server_metrics_connection_count") == 0,
+        timeout_s=WAIT_S,
+        what="the connections of the test before are gone",
+    )
+    return world
+
+
+Opened = Callable[[str, int], list[RawClient]]
+
+
+@pytest.fixture
+def opened(crew: Scene) -> Iterator[Opened]:
+    """Opens connections of a user, as many as are wanted, with some in every worker."""
+    made: list[RawClient] = []
+
+    def spread(user: str, count: int) -> list[RawClient]:
+        clients = [log_in(crew, user) for _ in range(count)]
+        made.extend(clients)
+        held = [held_by(pid, crew.kustos, clients) for pid in worker_pids(crew.kustos)]
+        assert sum(map(len, held)) == count
+        assert all(held), "the kernel gave a worker none of them"
+        return clients
+
+    yield spread
+    close_all(made)
+
+
+def test_an_acknowledged_change_is_in_force_on_every_connection_of_every_worker(
+    crew: Scene, opened: Opened
+) -> None:
+    admins, clients = opened("admin", 10), opened("alice", CONNECTIONS)
+    assert len(worker_pids(crew.kustos)) == WORKERS
+    assert connections_of(writer_pid(crew.kustos), crew.kustos.port) == set()
     missed = 0
     for number in range(ROUNDS):
         assert deny(admins[number % len(admins)]) == 0
@@ -43,5 +100,183 @@ def test_an_acknowledged_change_is_in_force_on_every_connection_of_every_worker(
         assert undo(admins[(number + 1) % len(admins)]) == 0
         missed += is_denied(clients).count(True)
     assert missed == 0
-    for client in (*admins, *clients):
-        client.socket.close()
+
+
+def scram_users(client: RawClient) -> set[str]:
+    answer = client.ask(DESCRIBE_SCRAM, 0, users=None)
+    return {str(each.user) for each in answer.results}
+
+
+def test_users_are_the_same_in_every_worker_once_they_are_acknowledged(crew: Scene, opened: Opened) -> None:
+    admins = opened("admin", 10)
+    for number, admin in enumerate(admins):
+        made = ScramCredentialUpsertion(
+            name=f"user-{number}",
+            mechanism=i8(1),
+            iterations=i32(4096),
+            salt=b"salt",
+            salted_password=b"x" * 32,
+        )
+        answer = admin.ask(ALTER_SCRAM, 0, deletions=(), upsertions=(made,))
+        assert [int(each.error_code) for each in answer.results] == [0]
+        assert all(f"user-{number}" in scram_users(each) for each in admins)
+
+
+def test_a_change_waits_until_a_stopped_worker_is_gone(crew: Scene, opened: Opened) -> None:
+    admins, clients = opened("admin", 8), opened("alice", 12)
+    node = crew.kustos
+    fenced = figure(node, "kustos_workers_fenced_total")
+    stopped, other = worker_pids(node)
+    lost, kept = held_by(stopped, node, clients), held_by(other, node, clients)
+    admin = held_by(other, node, admins)[0]
+    os.kill(stopped, signal.SIGSTOP)
+    begun_s = time.monotonic()
+    assert deny(admin) == 0
+    # it was killed before the answer: nobody can be served by it any more, whatever was sent to it
+    assert not is_alive(stopped)
+    assert time.monotonic() - begun_s >= APPLY_TIMEOUT_MS / 1000 / 2
+    assert is_denied(kept) == [True] * len(kept)
+    assert all(client.is_closed() for client in lost)
+    wait_ready(node)
+    assert stopped not in worker_pids(node)
+    assert len(worker_pids(node)) == WORKERS
+    assert figure(node, "kustos_workers_fenced_total") == fenced + 1
+    assert is_denied(opened("alice", 12)) == [True] * 12
+    assert undo(admin) == 0
+    assert is_denied(kept) == [False] * len(kept)
+
+
+def test_a_worker_that_hangs_is_found_without_a_change(crew: Scene) -> None:
+    stopped = worker_pids(crew.kustos)[0]
+    os.kill(stopped, signal.SIGSTOP)
+    wait_until(lambda: not is_alive(stopped), timeout_s=WAIT_S, what="the stopped worker is killed")
+    wait_ready(crew.kustos)
+    assert len(worker_pids(crew.kustos)) == WORKERS
+
+
+def test_the_others_serve_on_when_a_worker_is_killed(crew: Scene, opened: Opened) -> None:
+    admins, clients = opened("admin", 8), opened("alice", 12)
+    node = crew.kustos
+    killed, other = worker_pids(node)
+    lost, kept = held_by(killed, node, clients), held_by(other, node, clients)
+    admin = held_by(other, node, admins)[0]
+    logins = figure(node, "kafka_server_socket_server_metrics_successful_authentication_total")
+    os.kill(killed, signal.SIGKILL)
+    assert deny(admin) == 0
+    assert is_denied(kept) == [True] * len(kept)
+    assert all(client.is_closed() for client in lost)
+    wait_ready(node)
+    assert killed not in worker_pids(node)
+    assert is_denied(opened("alice", 12)) == [True] * 12
+    # what the killed one had counted is counted still
+    found = figure(node, "kafka_server_socket_server_metrics_successful_authentication_total")
+    assert found == logins + 12
+    assert undo(admin) == 0
+
+
+def test_no_worker_outlives_the_writer(crew: Scene, opened: Opened) -> None:
+    node = crew.kustos
+    admins, clients = opened("admin", 8), opened("alice", 12)
+    assert deny(admins[0]) == 0
+    workers = worker_pids(node)
+    node.kill()
+    assert all(client.is_closed() for client in (*admins, *clients))
+    wait_until(
+        lambda: not any(map(is_alive, workers)), timeout_s=WAIT_S, what="the workers end with their writer"
+    )
+    node.start()
+    assert is_denied(opened("alice", 12)) == [True] * 12
+    assert undo(opened("admin", 8)[0]) == 0
+
+
+def test_a_node_ends_in_good_order_and_has_written_down_what_all_workers_decided(
+    crew: Scene, opened: Opened
+) -> None:
+    node = crew.kustos
+    clients = opened("alice", 16)
+    assert is_denied(clients) == [False] * len(clients)
+    workers = worker_pids(node)
+    assert node.stop() == 0
+    assert not any(map(is_alive, workers))
+    directories = sorted(each for each in node.audit_directory.iterdir() if each.is_dir())
+    assert [each.name for each in directories] == [f"worker-{number + 1}" for number in range(WORKERS)]
+    seen = 0
+    for directory in directories:
+        text = "".join(path.read_text() for path in directory.glob("audit-*.jsonl"))
+        lines = [line for line in text.splitlines() if '"principal_name":"alice"' in line]
+        assert lines, directory
+        assert len(set(re.findall(r'"event_id":"([^"]+)"', text))) == len(text.splitlines())
+        seen += len(lines)
+    assert seen >= len(clients)
+    node.start()
+
+
+def test_the_limit_of_connections_is_that_of_the_node(crew: Scene, opened: Opened) -> None:
+    clients = opened("alice", PER_ADDRESS)
+    with RawClient(crew.bootstrap, "one-too-many") as one_too_many:
+        assert one_too_many.is_closed()
+    assert is_denied(clients) == [False] * PER_ADDRESS
+    clients[0].socket.close()
+
+    def has_room() -> bool:
+        try:
+            with log_in(crew, "alice"):
+                return True
+        except (EOFError, OSError):
+            return False
+
+    wait_until(has_room, timeout_s=WAIT_S, what="the place of a closed connection is free")
+    assert figure(crew.kustos, "kafka_server_socket_server_metrics_connection_count") >= PER_ADDRESS - 1
+
+
+def set_super_users(node: KustosNode, users: str) -> None:
+    text = node.properties_file.read_text()
+    node.properties_file.write_text(re.sub(r"(?m)^super\.users=.*$", f"super.users={users}", text))
+    os.kill(writer_pid(node), signal.SIGHUP)
+
+
+def test_reloaded_settings_reach_every_worker_and_those_that_come_later(crew: Scene, opened: Opened) -> None:
+    admin, clients = opened("admin", 8)[0], opened("dave", 12)
+    assert is_denied(clients) == [True] * 12
+    set_super_users(crew.kustos, "User:admin;User:dave")
+    wait_until(lambda: not any(is_denied(clients)), timeout_s=WAIT_S, what="a new super user is one")
+    for pid in worker_pids(crew.kustos):
+        os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: all(map(is_alive, worker_pids(crew.kustos))), timeout_s=WAIT_S, what="they are gone")
+    admin.socket.close()
+    wait_ready(crew.kustos)
+    later = opened("dave", 12)
+    assert is_denied(later) == [False] * 12
+    set_super_users(crew.kustos, "User:admin")
+    wait_until(lambda: all(is_denied(later)), timeout_s=WAIT_S, what="he is none any more")
+
+
+def test_nobody_but_a_worker_is_let_in_where_they_meet(crew: Scene) -> None:
+    directory = crew.kustos.metadata_directory / "workers"
+    assert stat.S_IMODE(directory.stat().st_mode) == 0o700
+    with socket.socket(socket.AF_UNIX) as stranger, socket_path(directory) as path:
+        stranger.settimeout(WAIT_S)
+        stranger.connect(path)
+        assert stranger.recv(1) == b""
+    assert crew.kustos.is_ready()
+
+
+def test_a_change_that_one_worker_asked_for_is_answered_though_that_worker_is_busy(
+    crew: Scene, opened: Opened
+) -> None:
+    admins = opened("admin", 10)
+    frames = [
+        (admin, [creation(admin, f"storm-{number}-{index}") for index in range(20)])
+        for number, admin in enumerate(admins)
+    ]
+    for admin, asked in frames:
+        for frame in asked:
+            admin.send(frame)
+    for admin, asked in frames:
+        for _ in asked:
+            answer = read_response(admin.receive(), CREATE_ACLS, 3)[1]
+            assert [code(each) for each in answer.results] == [0]
+
+
+def creation(client: RawClient, principal: str) -> bytes:
+    return client.request(CREATE_ACLS, 3, creations=(creation_of(f"User:{principal}"),))

@@ -18,7 +18,7 @@ from kustos.gateway.workers.channel import Channel
 from kustos.gateway.workers.counting import ConnectionCount
 from kustos.gateway.workers.doorstep import Doorstep
 from kustos.gateway.workers.errors import ChannelError, WorkerStartError
-from kustos.gateway.workers.member import WAITED_FOR, Member, Phase
+from kustos.gateway.workers.member import WAITED_FOR, Member, Phase, late_of
 from kustos.gateway.workers.messages import (
     OF_THE_WRITER,
     Answer,
@@ -260,7 +260,7 @@ class Crew:
                 owed[future] = member
         if not owed:
             return
-        _, late = await asyncio.wait(owed, timeout=self.settings.apply_timeout_ms / 1000)
+        late = await late_of(owed, self.settings.apply_timeout_ms / 1000)
         for future in late:
             owed[future].fence(f"it has not applied offset {offset} in time")
         if late:

@@ -11,6 +11,7 @@ decides nothing any more, or its process is gone. A fence asks for the first and
 
 import asyncio
 from collections import deque
+from collections.abc import Iterable
 from enum import Enum, unique
 from itertools import count
 from typing import Any, Final
@@ -28,6 +29,9 @@ FENCE_GRACE_S: Final = 0.25
 
 LAST_WORDS_S: Final = 5.0
 """How long a fenced worker may take to write down what it decided, before it is killed."""
+
+READ_UP_S: Final = 0.02
+"""Some turns of the event loop, which looks at its clock before its sockets."""
 
 PENDING_MAX: Final = 10_000
 """Batches of the log that wait until a new worker has its image; one that is slower is given up."""
@@ -132,12 +136,11 @@ class Member:
         if self.channel is None or self.phase not in WAITED_FOR:
             return None
         number = next(self._numbers)
-        answer = self._looks[number] = asyncio.get_running_loop().create_future()
-        self.channel.send(Look(number, wants_metrics))
+        answer: asyncio.Future[Seen | None] = asyncio.get_running_loop().create_future()
+        self._looks[number] = answer
         try:
-            return await asyncio.wait_for(answer, timeout_s)
-        except TimeoutError:
-            return None
+            self.channel.send(Look(number, wants_metrics))
+            return None if await late_of((answer,), timeout_s) else answer.result()
         finally:
             del self._looks[number]
 
@@ -176,6 +179,17 @@ class Member:
         self.phase = Phase.GONE
         if self.channel is not None:
             self.channel.close("its process has ended")
+
+
+async def late_of(futures: Iterable[asyncio.Future[Any]], timeout_s: float) -> set[asyncio.Future[Any]]:
+    """Return those that are not done in time.
+
+    Where this process itself was held up, what came meanwhile is read before anybody is called late.
+    """
+    _, late = await asyncio.wait(futures, timeout=timeout_s)
+    if late:
+        _, late = await asyncio.wait(late, timeout=READ_UP_S)
+    return late
 
 
 def _done(future: asyncio.Future[Any] | None, result: object = None) -> None:
