@@ -99,10 +99,13 @@ async def test_it_finds_the_leader_and_catches_up(directory: Path) -> None:
     ):
         served(quorum.nodes[0], leader)
         other.fetch = lambda asked: moved(quorum.nodes[1].fetch(asked), leader)
-        async with following(directory, other) as made:
-            await made.once()
-            assert made.store.last_offset == quorum.truth[-1].last_offset
-            assert made.store.machine.leader == leader.address
+        with capture_logs() as logs:
+            async with following(directory, other) as made:
+                await made.once()
+                assert made.store.last_offset == quorum.truth[-1].last_offset
+                assert made.store.machine.leader == leader.address
+        # to be led to the leader is nothing to speak of
+        assert [each["event"] for each in logs] == ["caught up with the quorum"]
 
 
 async def test_bootstrap_servers_are_asked_in_turn(directory: Path) -> None:

@@ -16,7 +16,7 @@ from kustos.metadata.quorum import (
     WrongClusterError,
     follower,
 )
-from kustos.metadata.quorum.answers import Answer, Event
+from kustos.metadata.quorum.answers import Answer, EpochEnd, Event
 from kustos.metadata.quorum.phases import NEXT
 from kustos.metadata.quorum.values import Effect
 from kustos.wire import Message, response_codec
@@ -231,3 +231,16 @@ def test_too_much_that_nobody_commits_is_dropped(monkeypatch: pytest.MonkeyPatch
     cluster.append(cluster.nodes[0], 50)
     assert kinds(ask(cluster, machine, 0)) == ["Appended", "Truncated"]
     assert machine.end_offset == 0
+
+
+def test_logs_cannot_diverge_where_ours_ends() -> None:
+    cluster, machine = Cluster(), FollowerMachine(CLUSTER_ID)
+    cluster.append(cluster.nodes[0], 3)
+    ask(cluster, machine, 0)
+    ask(cluster, machine, 0)
+    at_our_end = Answer(Event.DIVERGED, epoch=1, diverging=EpochEnd(1, machine.end_offset))
+    with pytest.raises(ForeignAnswerError, match="diverge at 4, where ours ends"):
+        machine._step(at_our_end, FIRST)
+    inside = Answer(Event.DIVERGED, epoch=1, diverging=EpochEnd(1, machine.end_offset - 1))
+    # whole batches only: the one of three records goes
+    assert machine._step(inside, FIRST) == (Truncated(1),)

@@ -15,6 +15,7 @@ from kustos.acl import (
     ResourcePattern,
     ResourceType,
 )
+from kustos.metadata.control import TokenRules
 from kustos.metadata.errors import DirectoryError, RecordError, ReplayError
 from kustos.metadata.format import format_directory
 from kustos.metadata.image import EMPTY_IMAGE, AclAdded, MetadataDelta, MetadataImage, acl_record, image_of
@@ -23,6 +24,7 @@ from kustos.metadata.quorum import (
     Appended,
     CaughtUp,
     Committed,
+    CommittedImage,
     FetchedBatch,
     FollowedStore,
     SnapshotFetched,
@@ -307,3 +309,17 @@ def test_the_directory_of_another_node_is_refused(directory: Path) -> None:
     with pytest.raises(DirectoryError, match=r"belongs to node 1, but `node.id` is 2; name the node's own"):
         FollowedStore.open(directory, storage, clock, node_id=2)
     FollowedStore.open(directory, storage, clock, node_id=1).close()
+
+
+def test_the_rules_of_tokens_are_those_given(directory: Path) -> None:
+    rules = TokenRules(max_lifetime_ms=7)
+    store = FollowedStore.open(directory, FileSystemStorage(), SystemClock(), rules)
+    assert store.token_rules is rules
+    store.close()
+    store = opened(directory)
+    assert store.token_rules == TokenRules()
+    store.close()
+
+
+def test_before_anything_is_applied_there_is_nothing() -> None:
+    assert CommittedImage().image is EMPTY_IMAGE

@@ -238,8 +238,7 @@ class FollowerMachine:
 
     def _cut_back(self, answer: Answer) -> tuple[Effect, ...]:
         """Cut the log to where it agrees with the leader's (`KafkaRaftLog.truncateToEndOffset`)."""
-        if answer.diverging is None:
-            raise ForeignAnswerError("no diverging epoch is given")
+        assert answer.diverging is not None, "an answer that diverges says where"
         known = bisect_right(self._epochs, answer.diverging.epoch)
         own_end = self._epoch_starts[known] if known < len(self._epochs) else self.end_offset
         # our log holds nothing of that epoch or an older one: they agree on nothing
@@ -267,8 +266,7 @@ class FollowerMachine:
 
     def _begin_copy(self, answer: Answer) -> tuple[Effect, ...]:
         named = answer.snapshot_id
-        if named is None:
-            raise ForeignAnswerError("no snapshot is named")
+        assert named is not None, "an answer that names a snapshot has its name"
         if named.end_offset < self.applied_end:
             raise CommittedLostError(
                 f"the controllers offer a snapshot that ends at offset {named.end_offset}, but the metadata "
@@ -294,8 +292,7 @@ class FollowerMachine:
     def _install(self, answer: Answer) -> tuple[Effect, ...]:
         self._take_chunk(answer)
         data, snapshot_id = bytes(self._copied), self._copying
-        if snapshot_id is None:
-            raise ForeignAnswerError("a chunk came that belongs to no snapshot")
+        assert snapshot_id is not None, "what is copied has a name"
         self._forget(snapshot_id)
         self.high_watermark = max(self.high_watermark, snapshot_id.end_offset)
         return (SnapshotFetched(snapshot_id, data),)
