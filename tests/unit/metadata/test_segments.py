@@ -55,6 +55,7 @@ def test_a_segment_is_closed_when_it_is_old(tmp_path: Path) -> None:
     clock.now_ms += 1000
     store.create_acls([acl("in-time")])
     assert segments(directory) == [0]
+    assert not list(directory.rglob("kustos.active-segment")), "the first one is begun by nobody"
     clock.now_ms += 1
     store.create_acls([acl("late")])
     assert segments(directory) == [0, 2]

@@ -10,12 +10,14 @@ import pytest
 from kustos.metadata.errors import LogDamagedError
 from kustos.metadata.format import format_directory
 from kustos.metadata.loader import load, read_image
-from kustos.metadata.log import LogPolicy, encode_snapshot, snapshot_batches
+from kustos.metadata.log import MAX_BATCH_SIZE_BYTES, LogPolicy, encode_snapshot, snapshot_batches
+from kustos.metadata.log.snapshot import raw_snapshot_batches
 from kustos.metadata.records import Endpoint, KRaftVersion, SnapshotHeader, Voter, Voters, controls_of
 from kustos.metadata.snapshots import RETRY_MS, SnapshotCancelledError
 from kustos.metadata.store import MetadataStore
 from kustos.runtime import FileSystemStorage
 from kustos.runtime.storage import DEFAULT_FILE_MODE
+from kustos.wire.record_batch import HEADER_SIZE_BYTES
 from tests.unit.metadata.log_support import (
     HandClock,
     acl,
@@ -244,3 +246,20 @@ def test_what_the_log_says_of_its_quorum_is_in_the_snapshots_after_it(tmp_path: 
     header = controls_of(first)[0]
     assert isinstance(header, SnapshotHeader)
     assert header.last_contained_log_timestamp_ms > 0
+
+
+def test_no_batch_of_a_snapshot_is_larger_than_readers_take(tmp_path: Path) -> None:
+    directory = tmp_path / "log"
+    format_directory(directory)
+    store = MetadataStore.open(directory, policy=LogPolicy(snapshot_record_bytes=1))
+    for first in range(0, 600, 200):
+        store.create_acls([acl(f"{number:05d}" * 6000) for number in range(first, first + 200)])
+    assert take_snapshot(store)
+    store.close()
+    newest = partition(directory) / f"{snapshots(directory)[-1]}.checkpoint"
+    batches = [raw for raw in raw_snapshot_batches(newest.read_bytes(), "it") if not raw.is_control]
+    sizes = [raw.end - raw.records_start + HEADER_SIZE_BYTES for raw in batches]
+    assert len(sizes) > 2
+    assert MAX_BATCH_SIZE_BYTES - 62_000 < max(sizes) <= MAX_BATCH_SIZE_BYTES
+    assert sum(raw.count for raw in batches) == 601
+    assert len(read_image(directory).acls) == 600
