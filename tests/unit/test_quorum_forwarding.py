@@ -20,10 +20,10 @@ from kustos.client.quorum_forwarding import (
     QuorumUnavailableError,
     envelope_of,
     is_unready,
-    principal_bytes,
 )
 from kustos.metadata.format import format_directory
 from kustos.metadata.quorum import FollowedStore
+from kustos.protocol.envelopes import principal_bytes
 from kustos.runtime import FileSystemStorage, SystemClock, SystemEntropy
 from kustos.wire import Message, request_codec, response_codec, response_frame
 from kustos.wire.api_keys import ApiKey

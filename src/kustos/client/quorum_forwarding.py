@@ -18,13 +18,13 @@ from typing import Any, Final
 import structlog
 from kio.schema.errors import ErrorCode
 
-from kustos.acl import KafkaPrincipal
 from kustos.authorizer import AuthorizableRequestContext
 from kustos.client.connection import KafkaConnection
 from kustos.client.errors import ClientError, ProtocolViolationError, error_name
 from kustos.client.quorum import QuorumConnection, QuorumFollower, retry_wait_ms
 from kustos.metadata.quorum import FETCH_VERSIONS, Address, FollowedStore, ForeignAnswerError
 from kustos.metadata.quorum.answers import read_fetch
+from kustos.protocol.envelopes import principal_bytes
 from kustos.runtime import Entropy
 from kustos.wire import (
     MalformedMessageError,
@@ -36,13 +36,10 @@ from kustos.wire import (
     response_header_is_flexible,
 )
 from kustos.wire.api_keys import ApiKey, api_name
-from kustos.wire.primitives import uvarint
 
 LOG: Final = structlog.get_logger("kustos.client")
 
 FRAME_LENGTH_BYTES: Final = 4
-
-PRINCIPAL_VERSION: Final = (0).to_bytes(2, "big")
 
 FORWARDED_AT_ONCE: Final = 256
 """Changes under way; more wait their turn, so that a slow controller costs bounded memory."""
@@ -76,15 +73,6 @@ class Forwarded:
     api_version: int
     message: Message
     context: AuthorizableRequestContext
-
-
-def principal_bytes(principal: KafkaPrincipal) -> bytes:
-    """Return a principal as Kafka's `DefaultKafkaPrincipalBuilder` writes it."""
-    parts = bytearray(PRINCIPAL_VERSION)
-    for text in (principal.principal_type, principal.name):
-        encoded = text.encode()
-        parts += uvarint(len(encoded) + 1) + encoded
-    return bytes(parts + bytes((principal.token_authenticated, 0)))
 
 
 def envelope_of(forwarded: Forwarded) -> Message:
