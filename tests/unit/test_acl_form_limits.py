@@ -11,7 +11,7 @@ from kustos.acl import (
     ResourceType,
     forms,
 )
-from kustos.acl.forms import AclForm, AclFormatError, form_of_name, read_acls, write_acls
+from kustos.acl.forms import FIELD_BYTES_MAX, AclForm, AclFormatError, form_of_name, read_acls, write_acls
 from kustos.acl.forms.lines import numbered_lines
 
 GOOD = {
@@ -68,6 +68,7 @@ def test_a_text_may_be_as_long_as_its_limit(monkeypatch: pytest.MonkeyPatch) -> 
     with pytest.raises(AclFormatError) as raised:
         read_acls(" " * 11, AclForm.JSON_LINES, "in")
     assert str(raised.value) == "in, line 1: the text has more than 10 characters, split it"
+    assert raised.value.value == ""
 
 
 @pytest.mark.parametrize("form", [AclForm.JSON_LINES, AclForm.CSV, AclForm.KAFKA_ACLS])
@@ -95,6 +96,21 @@ def test_many_short_lines_are_no_long_one() -> None:
 )
 def test_a_text_has_as_many_lines_as_line_breaks_end(text: str, lines: list[tuple[int, str]]) -> None:
     assert list(numbered_lines(text, "in")) == lines
+
+
+@pytest.mark.parametrize("field", ["resource_name", "principal", "host"])
+def test_a_text_of_an_acl_may_be_as_long_as_a_record_holds(field: str) -> None:
+    for character, size in (("a", 1), ("é", 2)):
+        most = "User:" + character * ((FIELD_BYTES_MAX - 5) // size)
+        assert len(read_acls(text_of(AclForm.JSON_LINES, **{field: most}), AclForm.JSON_LINES, "in")) == 1
+        with pytest.raises(AclFormatError, match=f"has {len((most + character).encode())} bytes of UTF-8"):
+            read_acls(text_of(AclForm.JSON_LINES, **{field: most + character}), AclForm.JSON_LINES, "in")
+
+
+def test_json_needs_no_blanks() -> None:
+    one = text_of(AclForm.JSON_LINES).strip()
+    for text in (f"[{one},{one}]", f"[ {one} , {one} ]", f'{{"acls":[{one},{one}]}}'):
+        assert [each.binding for each in read_acls(text, AclForm.JSON, "in")] == [ACL, ACL]
 
 
 def test_json_is_written_for_people_too() -> None:

@@ -5,8 +5,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from kio.schema.errors import ErrorCode
 
 from kustos.acl import (
+    EVERY_BINDING,
     AccessControlEntry,
     AccessControlEntryFilter,
     AclBinding,
@@ -19,7 +21,7 @@ from kustos.acl import (
     ResourcePatternFilter,
     ResourceType,
 )
-from kustos.authorizer import AuthorizableRequestContext, AuthorizationResult
+from kustos.authorizer import AuthorizableRequestContext, AuthorizationResult, KafkaApiError
 from kustos.authorizer.legacy import (
     Acl,
     AuthorizerWrapper,
@@ -31,12 +33,13 @@ from kustos.authorizer.legacy import (
     Resource,
     SimpleAclAuthorizer,
     bindings_of,
+    kip_11_principal_of,
     operation_of,
     read_acls,
     single_of,
 )
 from kustos.authorizer.legacy.documents import acls_of, entries_of
-from kustos.authorizer.legacy.values import STATEMENTS_PER_ACL_MAX
+from kustos.authorizer.legacy.values import STATEMENTS_PER_ACL_MAX, order_of
 from kustos.runtime import FileSystemStorage
 
 TOPIC, READ, WRITE = ResourceType.TOPIC, AclOperation.READ, AclOperation.WRITE
@@ -196,4 +199,57 @@ def test_a_change_that_cannot_be_said_is_answered_with_what_is_wrong() -> None:
         )
         [deleted] = asyncio.run(by.delete_acls(context, [asked_for]))
         assert deleted.exception is not None
+        assert deleted.exception.code is ErrorCode.invalid_request
         assert what in str(deleted.exception.message)
+
+
+def test_a_removal_that_fails_is_answered_with_its_own_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    by = wrapper(Acl.of(ALICE, ALLOW, "*", READ))
+
+    def refuse(*_: object) -> bool:
+        raise KafkaApiError(ErrorCode.cluster_authorization_failed, "not here")
+
+    monkeypatch.setattr(by.base, "remove_acls", refuse)
+    context = AuthorizableRequestContext(ALICE, "10.0.0.1")
+    [deleted] = asyncio.run(by.delete_acls(context, [EVERY_BINDING]))
+    [told_of] = deleted.acl_binding_delete_results
+    assert told_of.exception is not None
+    assert (told_of.exception.code, told_of.exception.message) == (
+        ErrorCode.cluster_authorization_failed,
+        "not here",
+    )
+
+
+def test_acls_are_written_in_one_order_whatever_the_set_was_made_of() -> None:
+    acls = [
+        Acl(principal, permission, frozenset(hosts), frozenset(operations))
+        for principal in (ALICE, BOB)
+        for permission in (ALLOW, DENY)
+        for hosts in (("a",), ("a", "b"), ("b",))
+        for operations in ((READ,), (READ, WRITE), (WRITE,))
+    ]
+    shown = [
+        (str(a.principal), a.permission_type, sorted(map(str, a.operations)), sorted(a.hosts)) for a in acls
+    ]
+    expected = sorted(
+        range(len(acls)),
+        key=lambda at: (shown[at][0], "Deny" if shown[at][1] is DENY else "Allow", *shown[at][2:]),
+    )
+    for order in (acls, acls[::-1]):
+        assert sorted(order, key=order_of) == [acls[at] for at in expected]
+
+
+def test_a_star_alone_is_everybody_in_the_words_of_the_draft() -> None:
+    everybody = KafkaPrincipal("User", "*")
+    assert [kip_11_principal_of(text) for text in ("*", "*:*", "user:*")] == [everybody] * 3
+    assert kip_11_principal_of("a*") == KafkaPrincipal("User", "a*")
+
+
+def test_what_a_removal_needs_and_what_no_number_may_be_is_said() -> None:
+    authorizer = SimpleAclAuthorizer(MemoryAclStore())
+    message = told(lambda: authorizer.remove_acls([]), TypeError)  # type: ignore[call-overload]
+    assert message == "say which resource the ACLs are of"
+    number = "1" * 5000
+    assert told(lambda: read_acls(number), LegacyFormatError) == (
+        "the document has a number with too many digits"
+    )
