@@ -252,7 +252,7 @@ def test_reloaded_settings_reach_every_worker_and_those_that_come_later(crew: Sc
 
 
 def test_nobody_but_a_worker_is_let_in_where_they_meet(crew: Scene) -> None:
-    directory = crew.kustos.metadata_directory / "workers"
+    directory = crew.kustos.metadata_directory / "__cluster_metadata-0" / "workers"
     assert stat.S_IMODE(directory.stat().st_mode) == 0o700
     with socket.socket(socket.AF_UNIX) as stranger, socket_path(directory) as path:
         stranger.settimeout(WAIT_S)

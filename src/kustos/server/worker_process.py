@@ -1,6 +1,6 @@
 """A worker process: `python -m kustos.server.worker_process <directory> <index>`, started by the writer.
 
-It reads nothing of the metadata directory but what the writer sends, and ends with the writer.
+It has its settings and the metadata from the writer and reads nothing of the log, and ends with the writer.
 """
 
 import asyncio

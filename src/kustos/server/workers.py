@@ -16,6 +16,7 @@ from kustos.gateway.workers.errors import WorkerStartError
 from kustos.gateway.workers.figures import NodeFigures, WatchedCrew
 from kustos.gateway.workers.member import Phase
 from kustos.gateway.workers.serving import CrewWriter
+from kustos.metadata.log.layout import METADATA_PARTITION
 from kustos.server.http import HttpEndpoint
 from kustos.server.node import Node, embedded_store
 from kustos.server.part import NodePart
@@ -24,14 +25,14 @@ from kustos.server.settings import KustosSettings
 LOG: Final = structlog.get_logger("kustos.server")
 
 DIRECTORY_NAME: Final = "workers"
-"""In the directory of the metadata log: where the processes meet."""
+"""Where the processes meet: beside the segments, where a directory disturbs none of Kafka's own programs."""
 
 WORKER_MODULE: Final = "kustos.server.worker_process"
 
 
 def workers_directory(settings: KustosSettings) -> Path:
     """Return where the processes of a node meet."""
-    return settings.metadata_directory / DIRECTORY_NAME
+    return settings.metadata_directory / METADATA_PARTITION / DIRECTORY_NAME
 
 
 class CrewNode:

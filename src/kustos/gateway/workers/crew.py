@@ -138,7 +138,14 @@ class Crew:
     def _hire(self, index: int) -> None:
         if self._stopping:
             return
-        member = Member(index, WorkerProcess(self.settings.command(index)))
+        try:
+            member = Member(index, WorkerProcess(self.settings.command(index)))
+        except OSError as error:
+            if not self._has_started:
+                raise
+            LOG.error("a worker cannot be started", worker=index, reason=str(error))
+            self._loop.call_later(LAST_RESTART_S, self._hire, index)
+            return
         self.members[index] = member
         member.process.exited.add_done_callback(lambda exited: self._ended(member, exited.result()))
 
@@ -211,6 +218,8 @@ class Crew:
                 member.seen(message)
             case Fenced():
                 member.made_harmless()
+                # also one that says so by itself has to end
+                member.fence("it decides nothing any more")
 
     def _lost(self, member: Member, reason: str) -> None:
         if not self._stopping:
@@ -316,7 +325,12 @@ class Crew:
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = self._loop.create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            LOG.error("a task of the crew failed", reason=f"{type(error).__name__}: {error}", exc_info=error)
 
 
 def record_chunks(image: MetadataImage) -> Iterator[tuple[bytes, ...]]:

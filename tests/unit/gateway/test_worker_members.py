@@ -1,0 +1,185 @@
+"""The writer's view of one worker: what waits for it, and for how long, without a process."""
+
+import asyncio
+import os
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from kustos.gateway.workers import doorstep, member
+from kustos.gateway.workers.channel import Channel
+from kustos.gateway.workers.doorstep import hold_lock, outlive_earlier
+from kustos.gateway.workers.errors import WorkerStartError
+from kustos.gateway.workers.member import Member, Phase, late_of
+from kustos.gateway.workers.messages import Fence, Look, Seen
+
+
+class Process:
+    """A process that ends when it is killed, if it does not have to wait for that."""
+
+    pid = 4711
+
+    def __init__(self) -> None:
+        self.exited: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self.kills = 0
+
+    def kill(self) -> None:
+        self.kills += 1
+        if not self.exited.done():
+            self.exited.set_result(-9)
+
+
+class Wire:
+    """Keeps what was sent."""
+
+    def __init__(self) -> None:
+        self.said: list[object] = []
+        self.frames: list[bytes] = []
+        self.closed = ""
+
+    def send(self, message: object) -> None:
+        self.said.append(message)
+
+    def send_frame(self, frame: bytes) -> None:
+        self.frames.append(frame)
+
+    def close(self, reason: str) -> None:
+        self.closed = reason
+
+
+def made() -> tuple[Member, Process, Wire]:
+    process, wire = Process(), Wire()
+    return Member(1, cast("Any", process)), process, wire
+
+
+def live(offset: int = 10) -> tuple[Member, Process, Wire]:
+    one, process, wire = made()
+    one.joined(cast("Channel", wire), offset)
+    one.loaded()
+    one.reached(offset)
+    return one, process, wire
+
+
+async def test_nobody_waits_for_a_worker_that_serves_nobody_yet() -> None:
+    one, _, wire = made()
+    assert one.in_force(5) is None
+    one.joined(cast("Channel", wire), 10)
+    assert one.in_force(11) is None
+    one.loaded()
+    one.reached(10)
+    assert one.phase is Phase.LIVE
+    assert one.in_force(10) is None
+    assert one.in_force(11) is not None
+
+
+async def test_who_waits_for_an_offset_goes_on_when_it_or_a_later_one_is_reached() -> None:
+    one, _, _ = live()
+    first, second = one.in_force(11), one.in_force(13)
+    assert first is not None
+    assert second is not None
+    assert one.in_force(12) is second
+    one.reached(12)
+    assert first.done()
+    assert not second.done()
+    one.reached(11)
+    one.reached(14)
+    assert second.done()
+
+
+async def test_what_comes_while_the_image_is_sent_follows_it_and_what_is_in_it_does_not() -> None:
+    one, _, wire = made()
+    one.take_delta(9, b"before")
+    one.joined(cast("Channel", wire), 10)
+    one.take_delta(10, b"in the image")
+    one.take_delta(11, b"after")
+    assert wire.frames == []
+    one.loaded()
+    one.take_delta(12, b"later")
+    assert wire.frames == [b"after", b"later"]
+
+
+async def test_a_worker_that_does_not_take_its_image_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(member, "PENDING_MAX", 2)
+    monkeypatch.setattr(member, "FENCE_GRACE_S", 0)
+    one, process, wire = made()
+    one.joined(cast("Channel", wire), 10)
+    for offset in range(11, 15):
+        one.take_delta(offset, b"")
+    assert await process.exited == -9
+
+
+async def test_a_fenced_worker_that_says_so_is_harmless_before_it_has_ended() -> None:
+    one, process, wire = live()
+    waiting = one.in_force(11)
+    assert waiting is not None
+    one.fence("late")
+    one.fence("twice is once")
+    await asyncio.sleep(0)
+    assert wire.said == [Fence("late")]
+    assert not waiting.done()
+    one.made_harmless()
+    await waiting
+    assert not process.exited.done()
+    assert one.in_force(12) is None
+    process.exited.set_result(1)
+    one.gone()
+    assert (one.phase, wire.closed) == (Phase.GONE, "its process has ended")
+
+
+async def test_a_fenced_worker_that_says_nothing_is_killed_and_waited_for() -> None:
+    one, process, _ = live()
+    waiting = one.in_force(11)
+    assert waiting is not None
+    process.exited.add_done_callback(lambda _: one.gone())
+    one.fence("late")
+    await waiting
+    assert process.kills == 1
+    assert one.phase is Phase.GONE
+
+
+async def test_a_look_is_answered_or_is_late_or_the_worker_is_gone() -> None:
+    one, process, wire = live()
+    looking = asyncio.ensure_future(one.look(wants_metrics=True, timeout_s=30))
+    await asyncio.sleep(0)
+    look = wire.said[-1]
+    assert isinstance(look, Look)
+    assert look.wants_metrics
+    seen = Seen(look.id, {"audit": True}, b"page")
+    one.seen(Seen(look.id + 1, {}, b""))
+    one.seen(seen)
+    assert await looking == seen
+    one.seen(seen)
+    assert await one.look(wants_metrics=False, timeout_s=0) is None
+    looking = asyncio.ensure_future(one.look(wants_metrics=False, timeout_s=30))
+    await asyncio.sleep(0)
+    process.exited.set_result(0)
+    one.gone()
+    assert await looking is None
+    assert await one.look(wants_metrics=False, timeout_s=30) is None
+
+
+async def test_what_came_while_the_writer_was_held_up_is_not_late() -> None:
+    loop = asyncio.get_running_loop()
+    there: asyncio.Future[None] = loop.create_future()
+    missing: asyncio.Future[None] = loop.create_future()
+    loop.call_later(member.READ_UP_S / 4, there.set_result, None)
+    assert await late_of((there, missing), 0) == {missing}
+
+
+async def test_a_node_does_not_begin_while_a_worker_of_an_earlier_run_lives(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await outlive_earlier(tmp_path / "none")
+    monkeypatch.setattr(doorstep, "EARLIER_WORKERS_S", 0.0)
+    monkeypatch.setattr(doorstep, "LOOK_AGAIN_S", 0.001)
+    earlier = hold_lock(tmp_path)
+    another = hold_lock(tmp_path)
+    with pytest.raises(WorkerStartError, match="earlier run"):
+        await outlive_earlier(tmp_path)
+    os.close(earlier)
+    with pytest.raises(WorkerStartError, match="earlier run"):
+        await outlive_earlier(tmp_path)
+    monkeypatch.setattr(doorstep, "EARLIER_WORKERS_S", 30.0)
+    asyncio.get_running_loop().call_later(0.005, os.close, another)
+    await outlive_earlier(tmp_path)
