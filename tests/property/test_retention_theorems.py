@@ -8,20 +8,24 @@ from kustos.metadata.log.policy import LogPolicy
 from kustos.metadata.log.retention import KeptSnapshot, superfluous
 
 NOW_MS = 1000
+TIMES_MS = (0, 1, 499, 500, 501, 999, NOW_MS)
+"""Few, so that ages and limits are often equal."""
 offsets = st.lists(st.integers(0, 60), unique=True, max_size=6).map(sorted)
-sizes = st.integers(0, 50)
+sizes = st.integers(0, 5)
 
 
 @st.composite
 def worlds(draw: st.DrawFn) -> tuple[list[KeptSnapshot], dict[int, int], LogPolicy]:
     """Snapshots with growing ends and times, segments by their beginnings, and limits."""
-    times = draw(st.lists(st.integers(0, NOW_MS), min_size=6, max_size=6).map(sorted))
+    times = draw(st.lists(st.sampled_from(TIMES_MS), min_size=6, max_size=6).map(sorted))
     kept = [
         KeptSnapshot(SnapshotId(offset, 1), draw(sizes), time)
         for offset, time in zip(draw(offsets), times, strict=False)
     ]
     segments = {offset: draw(sizes) for offset in draw(offsets)}
-    policy = LogPolicy(retention_bytes=draw(st.integers(-1, 300)), retention_ms=draw(st.integers(-1, NOW_MS)))
+    policy = LogPolicy(
+        retention_bytes=draw(st.integers(-1, 30)), retention_ms=draw(st.sampled_from((-1, *TIMES_MS)))
+    )
     return kept, segments, policy
 
 
