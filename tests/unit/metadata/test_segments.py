@@ -1,5 +1,6 @@
 """Segments: when one is begun, how many are read as one log, and what is damage."""
 
+import json
 import shutil
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from tests.unit.metadata.log_support import (
     HandClock,
     acl,
     many_segments,
+    partition,
     segment,
     segments,
 )
@@ -142,3 +144,18 @@ def test_the_largest_batch_is_eight_mebibytes(tmp_path: Path) -> None:
         assert len(batch_of(0, 0, 0, values).encode()) <= MAX_BATCH_SIZE_BYTES
         count += 1
     assert count > 260
+
+
+def test_each_start_begins_the_next_epoch_and_the_files_say_where(tmp_path: Path) -> None:
+    directory = tmp_path / "log"
+    format_directory(directory)
+    for start in range(1, 5):
+        store = MetadataStore.open(directory, policy=SMALL_SEGMENTS)
+        assert store.image.epoch == start
+        store.create_acls([acl(f"{start}-a")])
+        store.create_acls([acl(f"{start}-b")])
+        store.close()
+    checkpoint = (partition(directory) / "leader-epoch-checkpoint").read_text()
+    assert checkpoint == "0\n4\n1 0\n2 3\n3 6\n4 9\n"
+    state = json.loads((partition(directory) / "quorum-state").read_text())
+    assert (state["leaderEpoch"], state["leaderId"], state["data_version"]) == (4, 1, 0)
