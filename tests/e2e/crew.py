@@ -1,7 +1,6 @@
 """A node of several processes before a real broker, and what the kernel knows of its processes."""
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from kio.schema.types import TopicName
 from kio.static.primitive import i8
 
 from testkit.kustos import KustosNode
+from testkit.ports import LOOPBACK, free_port
 from testkit.waiting import wait_until
 from tests.e2e.raw import RawClient
 from tests.e2e.scene import Scene
@@ -32,12 +32,31 @@ def crew_settings(**properties: str) -> dict[str, str]:
     return {"kustos.workers": str(WORKERS), **properties}
 
 
-@contextmanager
-def crew_scene(directory: Path, **properties: str) -> Iterator[Scene]:
-    """The common world, served by a crew."""
-    world = replace(settings(), properties=crew_settings(**properties))
-    with Scene(directory, world, topics=(TOPIC_NAME,), taps_clients=False) as scene:
-        yield scene
+class CrewScene(Scene):
+    """The common world, served by a crew, with an admin listener besides."""
+
+    def __init__(self, directory: Path, **properties: str) -> None:
+        world = replace(settings(), properties=crew_settings(**properties))
+        super().__init__(directory, world, topics=(TOPIC_NAME,), taps_clients=False)
+        self.admin_address = f"{LOOPBACK}:{free_port()}"
+
+    def _kustos_before(self, upstream: str) -> KustosNode:
+        node = super()._kustos_before(upstream)
+        module = "org.apache.kafka.common.security.plain.PlainLoginModule"
+        own = {
+            "listeners": f"SASL_PLAINTEXT://{node.bootstrap},CONTROLLER://{self.admin_address}",
+            "listener.security.protocol.map": "CONTROLLER:SASL_PLAINTEXT",
+            "controller.listener.names": "CONTROLLER",
+            "listener.name.controller.plain.sasl.jaas.config": (
+                f'{module} required user_admin="{self.settings.users["admin"]}";'
+            ),
+        }
+        node.settings = replace(node.settings, properties=own | dict(node.settings.properties))
+        return node
+
+    def administrator(self) -> RawClient:
+        """Return a connection to the admin listener."""
+        return RawClient(self.admin_address, "operator").log_in("admin", self.settings.users["admin"])
 
 
 def writer_pid(node: KustosNode) -> int:

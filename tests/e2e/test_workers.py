@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from kio.schema.alter_user_scram_credentials.v0.request import ScramCredentialUpsertion
+from kio.schema.incremental_alter_configs.v1.request import AlterableConfig, AlterConfigsResource
 from kio.static.primitive import i8, i32
 
 from kustos.gateway.workers.channel import socket_path
@@ -19,10 +20,10 @@ from tests.e2e.crew import (
     CREATE_ACLS,
     WAIT_S,
     WORKERS,
+    CrewScene,
     close_all,
     connections_of,
     creation_of,
-    crew_scene,
     deny,
     figure,
     held_by,
@@ -35,28 +36,28 @@ from tests.e2e.crew import (
     writer_pid,
 )
 from tests.e2e.raw import RawClient
-from tests.e2e.scene import Scene
 from tests.tap.frames import code, read_response
 
 CONNECTIONS = 24
 ROUNDS = 300
 APPLY_TIMEOUT_MS = 2_000
 PER_ADDRESS = 40
-DESCRIBE_SCRAM, ALTER_SCRAM = 50, 51
+ALTER_CONFIGS, DESCRIBE_SCRAM, ALTER_SCRAM = 44, 50, 51
+SETTING_ROUNDS = 30
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CrewScene]:
     limits = {
         "kustos.workers.apply.timeout.ms": str(APPLY_TIMEOUT_MS),
         "max.connections.per.ip": str(PER_ADDRESS),
     }
-    with crew_scene(tmp_path_factory.mktemp("crew"), **limits) as scene:
+    with CrewScene(tmp_path_factory.mktemp("crew"), **limits) as scene:
         yield scene
 
 
 @pytest.fixture
-def crew(world: Scene) -> Scene:
+def crew(world: CrewScene) -> CrewScene:
     """The node, as it is when nothing was done to it."""
     wait_ready(world.kustos)
     wait_until(
@@ -71,7 +72,7 @@ Opened = Callable[[str, int], list[RawClient]]
 
 
 @pytest.fixture
-def opened(crew: Scene) -> Iterator[Opened]:
+def opened(crew: CrewScene) -> Iterator[Opened]:
     """Opens connections of a user, as many as are wanted, with some in every worker."""
     made: list[RawClient] = []
 
@@ -88,7 +89,7 @@ def opened(crew: Scene) -> Iterator[Opened]:
 
 
 def test_an_acknowledged_change_is_in_force_on_every_connection_of_every_worker(
-    crew: Scene, opened: Opened
+    crew: CrewScene, opened: Opened
 ) -> None:
     admins, clients = opened("admin", 10), opened("alice", CONNECTIONS)
     assert len(worker_pids(crew.kustos)) == WORKERS
@@ -102,12 +103,65 @@ def test_an_acknowledged_change_is_in_force_on_every_connection_of_every_worker(
     assert missed == 0
 
 
+def set_dynamic_super_users(operator: RawClient, users: str | None) -> None:
+    change = AlterableConfig(name="super.users", config_operation=i8(0 if users else 1), value=users)
+    resource = AlterConfigsResource(resource_type=i8(4), resource_name="1", configs=(change,))
+    answer = operator.ask(ALTER_CONFIGS, 1, resources=(resource,), validate_only=False)
+    assert [int(each.error_code) for each in answer.responses] == [0]
+
+
+def test_a_setting_changed_at_the_admin_listener_is_in_force_in_every_worker(
+    crew: CrewScene, opened: Opened
+) -> None:
+    clients = opened("dave", 12)
+    missed = 0
+    with crew.administrator() as operator:
+        for _ in range(SETTING_ROUNDS):
+            set_dynamic_super_users(operator, "User:admin;User:dave")
+            missed += is_denied(clients).count(True)
+            set_dynamic_super_users(operator, None)
+            missed += is_denied(clients).count(False)
+    assert missed == 0
+
+
+def set_level(operator: RawClient, logger: str, level: str) -> None:
+    change = AlterableConfig(name=logger, config_operation=i8(0), value=level)
+    resource = AlterConfigsResource(resource_type=i8(8), resource_name="1", configs=(change,))
+    answer = operator.ask(ALTER_CONFIGS, 1, resources=(resource,), validate_only=False)
+    assert [int(each.error_code) for each in answer.responses] == [0]
+
+
+def test_log_levels_are_those_of_all_processes(crew: CrewScene, opened: Opened) -> None:
+    log = crew.kustos.directory / "kustos.log"
+
+    def closed_lines() -> int:
+        return log.read_text().count('"connection closed"')
+
+    with crew.administrator() as operator:
+        set_level(operator, "kustos.gateway", "FATAL")
+        # what is asked after it on the same channel has it in force
+        assert deny(opened("admin", 8)[0], "User:nobody") == 0
+        before = closed_lines()
+        with RawClient(crew.bootstrap, "strange") as client:
+            client.send(b"no request")
+            assert client.is_closed()
+        assert closed_lines() == before
+        set_level(operator, "kustos.gateway", "INFO")
+        assert undo(opened("admin", 8)[0], "User:nobody") == 0
+        with RawClient(crew.bootstrap, "strange") as client:
+            client.send(b"no request")
+            assert client.is_closed()
+        wait_until(lambda: closed_lines() > before, timeout_s=WAIT_S, what="it is in the log")
+
+
 def scram_users(client: RawClient) -> set[str]:
     answer = client.ask(DESCRIBE_SCRAM, 0, users=None)
     return {str(each.user) for each in answer.results}
 
 
-def test_users_are_the_same_in_every_worker_once_they_are_acknowledged(crew: Scene, opened: Opened) -> None:
+def test_users_are_the_same_in_every_worker_once_they_are_acknowledged(
+    crew: CrewScene, opened: Opened
+) -> None:
     admins = opened("admin", 10)
     for number, admin in enumerate(admins):
         made = ScramCredentialUpsertion(
@@ -122,7 +176,7 @@ def test_users_are_the_same_in_every_worker_once_they_are_acknowledged(crew: Sce
         assert all(f"user-{number}" in scram_users(each) for each in admins)
 
 
-def test_a_change_waits_until_a_stopped_worker_is_gone(crew: Scene, opened: Opened) -> None:
+def test_a_change_waits_until_a_stopped_worker_is_gone(crew: CrewScene, opened: Opened) -> None:
     admins, clients = opened("admin", 8), opened("alice", 12)
     node = crew.kustos
     fenced = figure(node, "kustos_workers_fenced_total")
@@ -146,7 +200,7 @@ def test_a_change_waits_until_a_stopped_worker_is_gone(crew: Scene, opened: Open
     assert is_denied(kept) == [False] * len(kept)
 
 
-def test_a_worker_that_hangs_is_found_without_a_change(crew: Scene) -> None:
+def test_a_worker_that_hangs_is_found_without_a_change(crew: CrewScene) -> None:
     stopped = worker_pids(crew.kustos)[0]
     os.kill(stopped, signal.SIGSTOP)
     wait_until(lambda: not is_alive(stopped), timeout_s=WAIT_S, what="the stopped worker is killed")
@@ -154,7 +208,7 @@ def test_a_worker_that_hangs_is_found_without_a_change(crew: Scene) -> None:
     assert len(worker_pids(crew.kustos)) == WORKERS
 
 
-def test_the_others_serve_on_when_a_worker_is_killed(crew: Scene, opened: Opened) -> None:
+def test_the_others_serve_on_when_a_worker_is_killed(crew: CrewScene, opened: Opened) -> None:
     admins, clients = opened("admin", 8), opened("alice", 12)
     node = crew.kustos
     killed, other = worker_pids(node)
@@ -174,7 +228,7 @@ def test_the_others_serve_on_when_a_worker_is_killed(crew: Scene, opened: Opened
     assert undo(admin) == 0
 
 
-def test_no_worker_outlives_the_writer(crew: Scene, opened: Opened) -> None:
+def test_no_worker_outlives_the_writer(crew: CrewScene, opened: Opened) -> None:
     node = crew.kustos
     admins, clients = opened("admin", 8), opened("alice", 12)
     assert deny(admins[0]) == 0
@@ -190,7 +244,7 @@ def test_no_worker_outlives_the_writer(crew: Scene, opened: Opened) -> None:
 
 
 def test_a_node_ends_in_good_order_and_has_written_down_what_all_workers_decided(
-    crew: Scene, opened: Opened
+    crew: CrewScene, opened: Opened
 ) -> None:
     node = crew.kustos
     clients = opened("alice", 16)
@@ -211,7 +265,7 @@ def test_a_node_ends_in_good_order_and_has_written_down_what_all_workers_decided
     node.start()
 
 
-def test_the_limit_of_connections_is_that_of_the_node(crew: Scene, opened: Opened) -> None:
+def test_the_limit_of_connections_is_that_of_the_node(crew: CrewScene, opened: Opened) -> None:
     clients = opened("alice", PER_ADDRESS)
     with RawClient(crew.bootstrap, "one-too-many") as one_too_many:
         assert one_too_many.is_closed()
@@ -235,7 +289,9 @@ def set_super_users(node: KustosNode, users: str) -> None:
     os.kill(writer_pid(node), signal.SIGHUP)
 
 
-def test_reloaded_settings_reach_every_worker_and_those_that_come_later(crew: Scene, opened: Opened) -> None:
+def test_reloaded_settings_reach_every_worker_and_those_that_come_later(
+    crew: CrewScene, opened: Opened
+) -> None:
     admin, clients = opened("admin", 8)[0], opened("dave", 12)
     assert is_denied(clients) == [True] * 12
     set_super_users(crew.kustos, "User:admin;User:dave")
@@ -251,7 +307,7 @@ def test_reloaded_settings_reach_every_worker_and_those_that_come_later(crew: Sc
     wait_until(lambda: all(is_denied(later)), timeout_s=WAIT_S, what="he is none any more")
 
 
-def test_nobody_but_a_worker_is_let_in_where_they_meet(crew: Scene) -> None:
+def test_nobody_but_a_worker_is_let_in_where_they_meet(crew: CrewScene) -> None:
     directory = crew.kustos.metadata_directory / "__cluster_metadata-0" / "workers"
     assert stat.S_IMODE(directory.stat().st_mode) == 0o700
     with socket.socket(socket.AF_UNIX) as stranger, socket_path(directory) as path:
@@ -262,7 +318,7 @@ def test_nobody_but_a_worker_is_let_in_where_they_meet(crew: Scene) -> None:
 
 
 def test_a_change_that_one_worker_asked_for_is_answered_though_that_worker_is_busy(
-    crew: Scene, opened: Opened
+    crew: CrewScene, opened: Opened
 ) -> None:
     admins = opened("admin", 10)
     frames = [

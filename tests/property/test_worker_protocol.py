@@ -88,6 +88,7 @@ OF_WRITER: Final[dict[type[Any], st.SearchStrategy[Any]]] = {
     messages.Reload: st.builds(messages.Reload, TABLES),
     messages.Fence: st.builds(messages.Fence, TEXT),
     messages.Stop: st.just(messages.Stop()),
+    messages.Levels: st.builds(messages.Levels, TABLES),
 }
 OF_WORKER: Final[dict[type[Any], st.SearchStrategy[Any]]] = {
     messages.Applied: st.builds(messages.Applied, INT64),

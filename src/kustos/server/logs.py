@@ -6,7 +6,7 @@ Every logger of kustos has a name and may have a level of its own, else that of 
 
 import logging
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import structlog
@@ -56,6 +56,12 @@ class LogLevels:
 
     def __init__(self) -> None:
         self._own: dict[str, str] = {ROOT: "INFO"}
+        self.on_change: Callable[[Mapping[str, str]], object] = lambda _: None
+        """Told the loggers that have levels of their own, and which, after each change."""
+
+    def take_over(self, own: Mapping[str, str]) -> None:
+        """Have the levels of another process of this node."""
+        self._own = {ROOT: "INFO", **{name: level for name, level in own.items() if level in LEVELS}}
 
     def levels(self) -> Mapping[str, str]:
         """Return every logger with the level that it has by itself or by one above it."""
@@ -72,11 +78,13 @@ class LogLevels:
         if level not in LEVELS:
             raise KeyError(level)
         self._own[name] = level
+        self.on_change(dict(self._own))
 
     def unset_level(self, name: str) -> None:
         """Let a logger have the level of the one above it; `root` keeps its own."""
         if name != ROOT:
             self._own.pop(name, None)
+            self.on_change(dict(self._own))
 
     def passes(self, name: str, method: str) -> bool:
         """Return whether an event logged by this method is written."""

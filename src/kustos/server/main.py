@@ -17,6 +17,7 @@ from kustos.gateway.addresses import NoPortForBrokerError
 from kustos.gateway.audit_log import AuditError
 from kustos.gateway.cluster import UpstreamUnavailableError
 from kustos.gateway.workers.errors import WorkerStartError
+from kustos.gateway.workers.messages import Reload
 from kustos.metadata.errors import MetadataError
 from kustos.server.logs import configure_logs
 from kustos.server.node import Node, run_node
@@ -101,6 +102,6 @@ def reload_of(opened: Node | CrewNode, settings: KustosSettings, properties: Pat
 
     def reload() -> None:
         if reloader.reload() and isinstance(opened, CrewNode):
-            opened.crew.reload(given)
+            opened.crew.tell(Reload(given))
 
     return reload

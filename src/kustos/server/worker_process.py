@@ -23,7 +23,7 @@ from kustos.gateway.workers.serving import WorkerGateway
 from kustos.gateway.workers.store import WorkerStore
 from kustos.metadata.log import MetaProperties
 from kustos.server.authorization import StandardAuthorization
-from kustos.server.logs import configure_logs
+from kustos.server.logs import LOG_LEVELS, configure_logs
 from kustos.server.main import EXIT_FAILED, EXIT_OK, ended_by, on_event_loop
 from kustos.server.node import Node, run_node
 from kustos.server.part import NodePart, Waits
@@ -131,6 +131,7 @@ def _until_told(service: Service, listeners: list[str], ready: Waits) -> Waits:
 async def _run(directory: Path, index: int) -> int:
     descriptor = hold_lock(directory)
     service = Service(os.getppid(), lambda welcome: _store_of(welcome, index))
+    service.on_levels = LOG_LEVELS.take_over
     async with AsyncExitStack() as stack:
         stack.callback(os.close, descriptor)
         loop = asyncio.get_running_loop()

@@ -15,9 +15,11 @@ from kustos.gateway.workers.doorstep import outlive_earlier
 from kustos.gateway.workers.errors import WorkerStartError
 from kustos.gateway.workers.figures import NodeFigures, WatchedCrew
 from kustos.gateway.workers.member import Phase
+from kustos.gateway.workers.messages import Levels
 from kustos.gateway.workers.serving import CrewWriter
 from kustos.metadata.log.layout import METADATA_PARTITION
 from kustos.server.http import HttpEndpoint
+from kustos.server.logs import LOG_LEVELS
 from kustos.server.node import Node, embedded_store
 from kustos.server.part import NodePart
 from kustos.server.settings import KustosSettings
@@ -43,6 +45,7 @@ class CrewNode:
         self.crew: Final = writer.crew
         self._writer: Final = writer
         node.metrics.registry.register(WatchedCrew(self.crew.states))
+        LOG_LEVELS.on_change = lambda levels: self.crew.tell(Levels(levels))
 
     @classmethod
     async def open(cls, settings: KustosSettings, properties: Mapping[str, str]) -> "CrewNode":

@@ -30,6 +30,7 @@ from kustos.gateway.workers.messages import (
     FailureKind,
     Fenced,
     Left,
+    Levels,
     Loaded,
     Records,
     Reload,
@@ -99,7 +100,7 @@ class Crew:
         self._tasks: Final[set[asyncio.Task[Any]]] = set()
         self._changes: Final[dict[int, int]] = {}
         self._delays_s: Final[dict[int, float]] = {}
-        self._reloaded: Mapping[str, str] | None = None
+        self._standing: Final[dict[type[Reload | Levels], bytes]] = {}
         self._failure: Final[asyncio.Future[None]] = self._loop.create_future()
         self._has_started = False
         self._stopping = False
@@ -176,8 +177,8 @@ class Crew:
             if member.process.pid == process_id and member.phase is Phase.STARTING:
                 image = self._store.image
                 member.joined(channel, image.offset)
-                if self._reloaded is not None:
-                    member.send_in_turn(encode(OF_THE_WRITER, Reload(self._reloaded)))
+                for frame in self._standing.values():
+                    member.send_in_turn(frame)
                 self._spawn(self._bring(member, channel, image))
                 return member
         return None
@@ -293,10 +294,9 @@ class Crew:
                 if seen is None and member in asked and member.phase in WAITED_FOR:
                     member.fence("it does not answer")
 
-    def reload(self, properties: Mapping[str, str]) -> None:
-        """Let every worker take over what may change while it runs."""
-        self._reloaded = properties
-        frame = encode(OF_THE_WRITER, Reload(properties))
+    def tell(self, message: Reload | Levels) -> None:
+        """Let every worker take this over, also those that come later."""
+        frame = self._standing[type(message)] = encode(OF_THE_WRITER, message)
         for member in self.members.values():
             member.send_in_turn(frame)
 

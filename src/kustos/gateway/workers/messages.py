@@ -121,6 +121,13 @@ class Reload:
 
 
 @dataclass(frozen=True, slots=True)
+class Levels:
+    """The loggers that have levels of their own now, and which."""
+
+    levels: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class Fence:
     """You are late or broken: deny everything, close all connections, say so, and end."""
 
@@ -209,6 +216,7 @@ _OF_THE_WRITER: Final = {
     10: _row(Reload, properties=_PROPERTIES),
     11: _row(Fence, reason=TEXT),
     12: _row(Stop),
+    13: _row(Levels, levels=_PROPERTIES),
 }
 _OF_A_WORKER: Final = {
     33: _row(Applied, offset=INT64),

@@ -29,6 +29,7 @@ from kustos.gateway.workers.messages import (
     Fence,
     Fenced,
     Left,
+    Levels,
     Loaded,
     Look,
     Records,
@@ -71,6 +72,7 @@ class Service:
         self.store: WorkerStore | None = None
         self.on_deny: Callable[[], object] = lambda: None
         self.on_reload: Callable[[Mapping[str, str]], object] = lambda _: None
+        self.on_levels: Callable[[Mapping[str, str]], object] = lambda _: None
         self.reloaded: Mapping[str, str] | None = None
         """What the properties file says since it was read again, if it was."""
         self.on_turn_away: Callable[[int, str], object] = lambda _number, _reason: None
@@ -117,6 +119,8 @@ class Service:
                 self._end(reason)
             case Stop():
                 self.ended.set()
+            case Levels(levels):
+                self.on_levels(levels)
             case Reload(properties):
                 self.reloaded = properties
                 self.on_reload(properties)
