@@ -38,7 +38,7 @@ from tests.unit.gateway.brokers import ScriptedBroker
 from tests.unit.gateway.gateways import Caller
 
 OP = AclOperation
-USERS = ("admin", "forwarder", "ops", "viewer", "alice")
+USERS = ("admin", "forwarder", "ops", "settings", "viewer", "alice")
 PASSWORD = "s3cret"
 MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
 ALICE = KafkaPrincipal("User", "alice")
@@ -58,6 +58,7 @@ def on_cluster(user: str, *operations: AclOperation, host: str = "*") -> list[Ac
 ACLS = (
     *on_cluster("forwarder", OP.CLUSTER_ACTION),
     *on_cluster("ops", OP.ALTER, OP.ALTER_CONFIGS, OP.DESCRIBE_CONFIGS, OP.DESCRIBE),
+    *on_cluster("settings", OP.ALTER_CONFIGS),
     *on_cluster("viewer", OP.DESCRIBE, OP.DESCRIBE_CONFIGS),
     *on_cluster("remote", OP.ALTER, host="10.1.2.3"),
 )

@@ -144,6 +144,20 @@ async def test_features_are_raised_for_good(tmp_path: Path) -> None:
         assert node.node.store.image.metadata_version == 33
 
 
+@pytest.mark.parametrize("setting", [SUPER_USERS, "allow.everyone.if.no.acl.found"])
+async def test_who_may_only_alter_configs_cannot_make_himself_a_super_user(node: House, setting: str) -> None:
+    value = "User:settings" if setting == SUPER_USERS else "true"
+    talker = await node.talk("settings")
+    code, _ = await alter(talker, "1", (setting, SET, value))
+    assert code == DENIED
+    code, _ = await alter(talker, "", (setting, SET, value))
+    assert code == DENIED
+    code, _ = await alter(talker, "1", (setting, DELETE, None))
+    assert code == DENIED
+    code, _ = await alter(await node.talk("ops"), "1", (setting, SET, value))
+    assert code == 0
+
+
 async def test_super_users_change_at_once_and_for_good(tmp_path: Path) -> None:
     async with house(tmp_path) as node:
         ops, alice = await node.talk("ops"), await node.talk("alice")

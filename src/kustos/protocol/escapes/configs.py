@@ -26,6 +26,11 @@ ALTER_CHECKS = {
 }
 """By the type of a resource; log levels are asked about with CLUSTER_ACTION."""
 
+ALTER_CLUSTER = Check(AclOperation.ALTER, ResourceType.CLUSTER, log_if_allowed=False)
+GOVERNING = frozenset({"super.users", "allow.everyone.if.no.acl.found"})
+"""Settings that say who may do everything: whoever could set them could do everything, as whoever may make
+ACLs can. So they need ALTER too, where Kafka, which does not read them while it runs, needs it not."""
+
 DESCRIBED_RESOURCES_MAX = 100
 """Resources that one request may ask to see: a node has three, but each time it is named it is a hundred
 settings to write, with all other clients waiting."""
@@ -77,7 +82,10 @@ def _denied_code(exchange: Exchange, resource: Message) -> int | None:
     check = ALTER_CHECKS[ConfigResourceType(resource.resource_type)]
     is_cluster = check.resource_type is ResourceType.CLUSTER
     name = CLUSTER_NAME if is_cluster else resource.resource_name
-    return None if exchange.allows(check, name) else DENIED_CODE[check.resource_type]
+    allowed = exchange.allows(check, name)
+    if allowed and is_cluster and any(change.name in GOVERNING for change in resource.configs):
+        allowed = exchange.allows(ALTER_CLUSTER, CLUSTER_NAME)
+    return None if allowed else DENIED_CODE[check.resource_type]
 
 
 def _has_unknown_operation(resource: Message) -> bool:
