@@ -1,5 +1,6 @@
 """What writer and workers say to each other arrives as it was said, or not at all."""
 
+import gc
 import struct
 from typing import Any, Final
 
@@ -9,11 +10,12 @@ from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
 from kustos.acl import AclBindingFilter, KafkaPrincipal
-from kustos.gateway.workers import messages
+from kustos.gateway.workers import crew, messages
 from kustos.gateway.workers.changes import record_values
 from kustos.gateway.workers.channel import Channel
 from kustos.gateway.workers.errors import ChannelError
 from kustos.gateway.workers.messages import OF_A_WORKER, OF_THE_WRITER, decode, encode
+from kustos.gateway.workers.store import WorkerStore
 from kustos.metadata.control import (
     AclCreateResult,
     AclDeleteResult,
@@ -26,8 +28,10 @@ from kustos.metadata.control import (
     TokenCreation,
     TokenExpiry,
     TokenRenewal,
+    TokenRules,
 )
-from kustos.metadata.image import EMPTY_IMAGE, ImageBuilder
+from kustos.metadata.image import EMPTY_IMAGE, ImageBuilder, image_of
+from kustos.metadata.log import MetaProperties
 from kustos.metadata.records import (
     ConfigRecord,
     DelegationTokenRecord,
@@ -77,7 +81,7 @@ RESULTS: Final = few(
 )
 OF_WRITER: Final[dict[type[Any], st.SearchStrategy[Any]]] = {
     messages.Welcome: st.builds(messages.Welcome, INT32, TEXT, INT32, st.none() | st.uuids(), TABLES),
-    messages.Records: st.builds(messages.Records, few(DATA)),
+    messages.Records: st.builds(messages.Records, DATA),
     messages.Loaded: st.builds(messages.Loaded, INT64, INT32),
     messages.Delta: st.builds(messages.Delta, INT64, INT32, few(DATA)),
     messages.Serve: st.just(messages.Serve()),
@@ -195,3 +199,20 @@ def test_the_records_of_what_changed_change_the_same(
     second = ImageBuilder(EMPTY_IMAGE)
     assert second.replay_all(map(decode_record, record_values(changes))) == changes
     assert second.build(1, 1).same_state(first.build(1, 1))
+
+
+@given(log=logs(), tokens=st.lists(SOME_TOKENS, max_size=4), size=st.integers(1, 4))
+def test_a_worker_begins_with_the_image_of_the_writer(
+    log: tuple[list[MetadataRecord], State], tokens: list[DelegationTokenRecord], size: int
+) -> None:
+    image = image_of([*log[0], *tokens], 7, 3)
+    store = WorkerStore(MetaProperties("cluster", 1), TokenRules())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(crew, "CHUNK_MAX_RECORDS", size)
+        batches = list(crew.record_chunks(image))
+    for batch in batches:
+        store.take_records(batch)
+    store.loaded(7, 3)
+    assert store.image.same_state(image)
+    assert (store.image.offset, store.image.epoch) == (7, 3)
+    assert gc.isenabled()

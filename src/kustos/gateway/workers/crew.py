@@ -49,6 +49,7 @@ from kustos.metadata.image import MetadataDelta, MetadataImage
 from kustos.metadata.records import encode_record
 from kustos.metadata.requests import StoreRequest
 from kustos.metadata.store import MetadataStore
+from kustos.wire.record_batch import encoded_batch_of
 
 LOG: Final = structlog.get_logger("kustos.gateway")
 
@@ -56,7 +57,9 @@ LOOK_EVERY_S: Final = 1.0
 """How often each worker is asked how it is, so that one that hangs is found without a change, too."""
 
 CHUNK_MAX_BYTES: Final = 256 * 1024
-"""Records of the image that are sent at once: some milliseconds of work at either end."""
+CHUNK_MAX_RECORDS: Final = 1024
+"""Records of the image that are sent at once: some milliseconds of work at either end, and as many as a
+snapshot of Kafka's has in a batch, which are read in bulk."""
 
 CHANGES_MAX: Final = 10_000
 """Changes of one worker under way; as many as may wait for the log."""
@@ -189,8 +192,8 @@ class Crew:
         properties = self.settings.properties
         channel.send(Welcome(member.index, of.cluster_id, of.node_id, of.directory_id, properties))
         chunks = record_chunks(image)
-        while (values := await asyncio.to_thread(next, chunks, None)) is not None:
-            channel.send(Records(values))
+        while (batch := await asyncio.to_thread(next, chunks, None)) is not None:
+            channel.send(Records(batch))
             await channel.room()
         channel.send(Loaded(image.offset, image.epoch))
         member.loaded()
@@ -333,16 +336,16 @@ class Crew:
             LOG.error("a task of the crew failed", reason=f"{type(error).__name__}: {error}", exc_info=error)
 
 
-def record_chunks(image: MetadataImage) -> Iterator[tuple[bytes, ...]]:
-    """Yield the values of the records of an image, some at a time."""
+def record_chunks(image: MetadataImage) -> Iterator[bytes]:
+    """Yield the records of an image, some at a time, as record batches."""
     values: list[bytes] = []
     size = 0
     for each in image.records():
         value = encode_record(each)
-        if values and size + len(value) > CHUNK_MAX_BYTES:
-            yield tuple(values)
+        if values and (len(values) == CHUNK_MAX_RECORDS or size + len(value) > CHUNK_MAX_BYTES):
+            yield encoded_batch_of(0, image.epoch, 0, values)
             values, size = [], 0
         values.append(value)
         size += len(value)
     if values:
-        yield tuple(values)
+        yield encoded_batch_of(0, image.epoch, 0, values)

@@ -44,9 +44,9 @@ class Welcome:
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """Some records of the image to begin with, each a value of the metadata log."""
+    """Some records of the image to begin with: a record batch, as snapshots have them."""
 
-    values: tuple[bytes, ...] = field(repr=False)
+    batch: bytes = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +205,7 @@ _OF_THE_WRITER: Final = {
         directory_id=forms.optional(UUID16),
         properties=_PROPERTIES,
     ),
-    2: _row(Records, values=_VALUES),
+    2: _row(Records, batch=BYTES),
     3: _row(Loaded, offset=INT64, epoch=INT32),
     4: _row(Delta, offset=INT64, epoch=INT32, values=_VALUES),
     5: _row(Serve),

@@ -132,8 +132,8 @@ class Service:
             case Welcome():
                 self.store = self._make_store(message)
                 self.welcome.set_result(message)
-            case Records(values):
-                self._followed().take_records(values)
+            case Records(batch):
+                self._followed().take_records(batch)
             case Loaded(offset, epoch):
                 self._followed().loaded(offset, epoch)
                 self.loaded.set_result(None)

@@ -4,12 +4,22 @@ Everything happens on the event loop, in the order in which the writer sent it.
 """
 
 from collections.abc import Iterable
+from contextlib import ExitStack
 from typing import Final
 
+from kustos.authorizer.loading import collector_at_rest
+from kustos.metadata.bulk_acls import BulkAcls
 from kustos.metadata.control import TokenRules
-from kustos.metadata.image import EMPTY_IMAGE, ImageBuilder, MetadataDelta, MetadataImage, MetadataPublisher
+from kustos.metadata.image import (
+    EMPTY_IMAGE,
+    ImageBuilder,
+    MetadataDelta,
+    MetadataImage,
+    MetadataPublisher,
+)
 from kustos.metadata.log import MetaProperties
 from kustos.metadata.records import decode_record
+from kustos.wire.record_batch import read_batch, read_raw_batch
 
 
 class WorkerStore:
@@ -20,6 +30,9 @@ class WorkerStore:
         self.token_rules: Final = token_rules
         self.image: MetadataImage = EMPTY_IMAGE
         self._loading = ImageBuilder()
+        self._bulk = BulkAcls()
+        self._is_loading = False
+        self._at_rest: Final = ExitStack()
         self._publishers: Final[list[MetadataPublisher]] = []
 
     @property
@@ -32,14 +45,29 @@ class WorkerStore:
         publisher.publish_snapshot(self.image)
         self._publishers.append(publisher)
 
-    def take_records(self, values: Iterable[bytes]) -> None:
-        """Take some of the image to begin with; raise `MetadataError` where they are no such records."""
-        self._loading.replay_all(map(decode_record, values))
+    def take_records(self, batch: bytes) -> None:
+        """Take some of the image to begin with.
+
+        Raise `MetadataError` or `CorruptBatchError` where this is no batch of such records.
+        """
+        if not self._is_loading:
+            self._is_loading = True
+            # until all of it is there
+            self._at_rest.enter_context(collector_at_rest())
+        acls = self._bulk.read(read_raw_batch(batch))
+        if acls is None:
+            values = [each.value or b"" for each in read_batch(batch)[0].records]
+            self._loading.replay_all(map(decode_record, values))
+        else:
+            self._loading.add_acls(acls)
 
     def loaded(self, offset: int, epoch: int) -> None:
         """That was all of it."""
         self.image = self._loading.build(offset, epoch)
         self._loading = ImageBuilder()
+        # what it remembers is not needed again
+        self._bulk = BulkAcls()
+        self._at_rest.close()
 
     def apply(self, offset: int, epoch: int, values: Iterable[bytes]) -> None:
         """Apply a batch of the log; raise `MetadataError` where it cannot be."""
@@ -51,4 +79,5 @@ class WorkerStore:
             publisher.publish_delta(delta)
 
     def close(self) -> None:
-        """There is nothing to let go of."""
+        """Let the garbage collector go on, where the image never came to its end."""
+        self._at_rest.close()
