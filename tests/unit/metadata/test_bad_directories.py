@@ -98,6 +98,10 @@ def no_quorum_state(directory: Path) -> None:
     (partition(directory) / "quorum-state").write_text("{}")
 
 
+def copy_of_a_quorum(directory: Path) -> None:
+    (partition(directory) / "quorum-state").unlink()
+
+
 def torn_epochs(directory: Path) -> None:
     (partition(directory) / "leader-epoch-checkpoint").write_text("0\n2\n1 0\n")
 
@@ -114,6 +118,7 @@ BAD: dict[Callable[[Path], None], tuple[type[MetadataError], str]] = {
     log_is_a_file: (LogDamagedError, "lacks its beginning|is missing"),
     half_a_snapshot: (LogDamagedError, "snapshot .* damaged: at byte 83"),
     no_quorum_state: (LogDamagedError, "`.*quorum-state` is no quorum state"),
+    copy_of_a_quorum: (DirectoryError, "holds a log without `quorum-state`: a copy of another's"),
     torn_epochs: (LogDamagedError, "`.*leader-epoch-checkpoint` is no leader-epoch checkpoint"),
 }
 

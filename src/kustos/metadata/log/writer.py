@@ -6,7 +6,7 @@ from typing import Final
 
 import structlog
 
-from kustos.metadata.errors import BatchTooLargeError, LogDamagedError, LogFailedError
+from kustos.metadata.errors import BatchTooLargeError, DirectoryError, LogDamagedError, LogFailedError
 from kustos.metadata.log import layout
 from kustos.metadata.log.policy import DEFAULT_POLICY, MAX_BATCH_SIZE_BYTES, LogPolicy
 from kustos.metadata.log.reader import ActiveSegment, LogReader
@@ -71,6 +71,7 @@ class LogWriter:
         self.written_bytes = 0
         """Since it was opened."""
         self._active = reader.active
+        self._require_own()
         self._file = storage.open_append(reader.segment)
         try:
             self._mend(reader)
@@ -104,6 +105,15 @@ class LogWriter:
     def active_base_offset(self) -> int:
         """Where the segment begins that is written to; it is never deleted."""
         return self._active.base_offset
+
+    def _require_own(self) -> None:
+        """Raise `DirectoryError` for a log that no writer began: each claims its epoch before it writes."""
+        if self.next_offset and not self._storage.exists(self._partition / layout.QUORUM_STATE):
+            raise DirectoryError(
+                f"`{self._partition}` holds a log without `{layout.QUORUM_STATE}`: a copy of another's, "
+                "such as a node keeps in cluster mode, and to continue it here would part it from the "
+                "original; name another directory in `metadata.log.dir`, or restore the missing file"
+            )
 
     def begin_epoch(self, node_id: int) -> None:
         """Begin a new epoch as its only voter and leader, as each start of a controller does.
