@@ -40,7 +40,7 @@ def with_our_levels(answer: dict[str, Any]) -> dict[str, Any]:
 
 
 def asks_who_governs(_: Run, asked: Asked) -> bool:
-    """Return whether kustos only asked for ALTER besides, and was told yes, which is logged at TRACE alone."""
+    """Return whether kustos only asked for ALTER besides and was told yes, which is logged at TRACE alone."""
     extra = asked.kustos_audit - asked.reference_audit
     return asked.kustos_audit >= asked.reference_audit and all(
         (each.level, each.operation, each.kind) == ("TRACE", "ALTER", "Cluster") for each in extra
