@@ -138,7 +138,7 @@ class KustosNode:
 
     def audit_events(self) -> Iterator[dict[str, Any]]:
         """Yield the audit events that are on disk."""
-        for path in sorted(self.audit_directory.glob("*.jsonl")):
+        for path in sorted(self.audit_directory.rglob("*.jsonl")):
             for line in path.read_text().splitlines():
                 yield json.loads(line)
 

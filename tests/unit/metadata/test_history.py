@@ -150,7 +150,9 @@ def test_who_asked_is_found_in_the_audit_trail(
     ]
     # a sink that failed in between has written one twice
     lines.insert(3, lines[0])
-    (trail / "audit-20231114T221320Z-000001.jsonl").write_text("\n".join(lines) + "\n")
+    worker = trail / "worker-1"
+    worker.mkdir()
+    (worker / "audit-20231114T221320Z-000001.jsonl").write_text("\n".join(lines) + "\n")
     (trail / "_audit-20231114T221320Z-000002.jsonl").write_text('{"api_name":"CreateAcls","dec')
     document = told(capsys, str(directory), "--audit", str(trail))
     asked = {each["offset"]: [who["principal"] for who in each["requesters"]] for each in document["changes"]}

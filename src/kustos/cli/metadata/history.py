@@ -214,7 +214,7 @@ def _audit_events(paths: list[Path]) -> "Iterator[AdminEvent]":
     from kustos.metadata.inspection.requesters import AuditTrailError, admin_events
 
     for path in paths:
-        files = sorted(path.glob("*audit-*.jsonl")) if path.is_dir() else [path]
+        files = sorted(path.rglob("*audit-*.jsonl")) if path.is_dir() else [path]
         if not files:
             raise usage_error(f"`{path}` holds no audit files (`audit-*.jsonl`)")
         for file in files:
