@@ -46,6 +46,17 @@ VALUES: Final = (
 MIGRATE: Final = ("plan", "scram_text", "zookeeper_settings", "zookeeper_tree")
 """What has no IO; the rest is held by real systems only, which are too slow to be asked about each fault."""
 
+METADATA_TOOLS: Final = (
+    "dump",
+    "history",
+    "inspection_edges",
+    "metadata_shell",
+    "portable",
+    "timeline",
+    "tools_on_a_long_log",
+    "verification",
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Room:
@@ -79,6 +90,27 @@ ROOMS: Final = {
     "bulk": Room(
         ("src/kustos/authorizer/bulk*",),
         ("tests/property/test_bulk_theorems.py", "tests/unit/authorizer/test_bulk*.py"),
+    ),
+    "metadata": Room(
+        (
+            "src/kustos/metadata/*.py",
+            "src/kustos/metadata/control/*",
+            "src/kustos/metadata/image/*",
+            "src/kustos/metadata/log/*",
+            "src/kustos/metadata/records/*",
+        ),
+        (
+            "tests/property/test_delegation_token_theorems.py",
+            "tests/property/test_metadata_theorems.py",
+            "tests/unit/metadata/test_[a-p]*.py",
+            "tests/unit/metadata/test_s*.py",
+            "tests/unit/test_behaviours_metadata.py",
+        ),
+        ("src/kustos/metadata/control/copies.py",),
+    ),
+    "metadata-tools": Room(
+        ("src/kustos/metadata/inspection/*", "src/kustos/metadata/portable/*"),
+        tuple(f"tests/unit/metadata/test_{name}.py" for name in METADATA_TOOLS),
     ),
     "quorum": Room(
         (
