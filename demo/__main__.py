@@ -33,7 +33,9 @@ def main() -> int:
     0 every outcome was as expected, 1 one was not or the demo could not go on, 130 ended amid the story.
     """
     narrator = Narrator()
-    signal.signal(signal.SIGTERM, _interrupt)
+    for each in (signal.SIGINT, signal.SIGTERM):
+        # SIGINT too: a shell lets what it starts in the background ignore it
+        signal.signal(each, _interrupt)
     try:
         place = Place(Path(os.environ.get("DEMO_OUT", ROOT / "demo-out")).resolve())
     except (DemoError, OSError) as error:

@@ -14,6 +14,7 @@ from kustos.cli.migrate.kafka_source import Told, read_snapshot, source_of, sour
 from kustos.cli.migrate.plan import Plan, TargetState, make_plan
 from kustos.cli.migrate.rendering import document_of
 from kustos.cli.migrate.source import Left, NewPassword, Source
+from kustos.cli.reference import DOCUMENTS
 from kustos.metadata.errors import MetadataError
 from kustos.metadata.features import CIDR_ACL_LEVEL, DEFAULT_LEVEL
 from kustos.metadata.format import ScramUser, format_directory
@@ -257,3 +258,9 @@ def test_a_plan_of_nothing_is_empty_and_complete() -> None:
     plan = Plan(source="a", target="b")
     assert plan.is_empty
     assert plan.is_complete
+
+
+@pytest.mark.parametrize("command", ["migrate kafka", "migrate zookeeper"])
+def test_the_document_holds_what_the_reference_page_says(command: str) -> None:
+    document = document_of(Plan(source="a", target="b"), applied=False)
+    assert document.keys() == set(DOCUMENTS[command].split())
