@@ -29,6 +29,26 @@ class Joint(Cell):
         return super().decide(bit)
 
 
+class LiteralAndPrefix(Cell):
+    """A `Joint` of just a literal and its prefixes, by far the most frequent one: made in half the time."""
+
+    __slots__ = ("_literal", "_prefix")
+
+    def __init__(self, literal: Cell, prefix: Cell) -> None:
+        self.mask = literal.mask | prefix.mask
+        self.sole = None
+        self._literal = literal
+        self._prefix = prefix
+
+    def decide(self, bit: int) -> Decision:
+        """Return the decision behind a bit that is set in the mask."""
+        first, second = self._literal, self._prefix
+        if bit <= EVERY_ALLOW:
+            first, second = second, first
+        cell = first if first.mask & bit else second
+        return cell.sole or cell.decide(bit)
+
+
 class Pair(Cell):
     """What is said of a name to one principal, and what is said to everybody, on one host."""
 

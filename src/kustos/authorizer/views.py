@@ -10,7 +10,7 @@ from collections.abc import Callable
 from kustos.acl import WILDCARD, ResourceType
 from kustos.authorizer.cells import HOSTED, NOTHING, Cell
 from kustos.authorizer.index import AclIndex, Node
-from kustos.authorizer.joints import Joint, Pair
+from kustos.authorizer.joints import Joint, LiteralAndPrefix, Pair
 from kustos.authorizer.prefixes import LiteralCell, PrefixCell
 
 Find = Callable[[str], Cell]
@@ -45,7 +45,7 @@ class NodeView:
             return only.at(host) if only.mask & HOSTED else only
         longest = prefix.at(host) if prefix.mask & HOSTED else prefix
         exact = literal.at(host) if literal.mask & HOSTED else literal
-        return exact if longest is NOTHING else Joint((exact, longest), exact.mask | longest.mask)
+        return exact if longest is NOTHING else LiteralAndPrefix(exact, longest)
 
     def _longest(self, name: str, literal: LiteralCell | None) -> PrefixCell | None:
         prefix: PrefixCell | None = None
