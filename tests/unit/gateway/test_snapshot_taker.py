@@ -83,7 +83,8 @@ async def test_a_snapshot_that_is_being_written_does_not_hold_up_the_end(tmp_pat
     taker.start()
     await happened(storage.begun)
     stopping = asyncio.ensure_future(taker.stop())
-    storage.go_on.set()
+    # in its turn: after the first step of `stop`, which gives the snapshot up
+    asyncio.get_running_loop().call_soon(storage.go_on.set)
     await asyncio.wait_for(stopping, LIMIT_S)
     await writer.close()
     partition = tmp_path / "log" / "__cluster_metadata-0"
