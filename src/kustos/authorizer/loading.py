@@ -1,27 +1,12 @@
 """A whole set of ACLs taken in at once."""
 
-import gc
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from itertools import chain
 from typing import Final
 from uuid import UUID
 
 from kustos.acl import AclBinding, SharedParts
 from kustos.authorizer.errors import DuplicateAclIdError
-
-
-@contextmanager
-def collector_at_rest() -> Iterator[None]:
-    """Keep Python's cyclic garbage collector from walking again and again through what only grows."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
-
 
 ID_SHARDS: Final = 64
 """Dictionaries that share the ids of all ACLs, a power of two: one of a million stands still for 30 ms as it

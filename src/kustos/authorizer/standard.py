@@ -31,11 +31,11 @@ from kustos.authorizer.loading import (
     SHARD_BITS,
     all_bindings,
     bindings_by_id,
-    collector_at_rest,
     no_bindings,
 )
 from kustos.authorizer.session import AuthorizerSession
 from kustos.authorizer.spi import Action, AuthorizableRequestContext, Decision
+from kustos.runtime import collector_at_rest
 
 KEPT_SESSIONS_MAX: Final = 1024
 """Sessions kept for `authorize`, which has none of its own: the least recently made goes first."""

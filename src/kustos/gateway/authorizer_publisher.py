@@ -2,7 +2,6 @@
 
 import asyncio
 import gc
-import sys
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -11,21 +10,15 @@ from typing import Final, TypeVar
 import structlog
 
 from kustos.authorizer import AuthorizerError, StandardAuthorizerPlugin
-from kustos.authorizer.loading import collector_at_rest
 from kustos.authorizer.replacing import dismantle, prepared, put_in_force
 from kustos.metadata.errors import MetadataError
 from kustos.metadata.image import AclAdded, AclRemoved, MetadataDelta, MetadataImage
+from kustos.runtime import collector_at_rest, short_turns
 
 LOG: Final = structlog.get_logger("kustos.gateway")
 
 LOADED_AT_ONCE_MAX: Final = 4_096
 """ACLs that the event loop itself takes in, in some 20 ms; more are prepared on another thread."""
-
-SHORT_TURN_S: Final = 0.0001
-"""How long that thread keeps the interpreter while the event loop wants it: each system call of the loop
-may have to wait so long, and an import makes hundreds."""
-
-USUAL_TURN_S: Final = sys.getswitchinterval()
 
 Item = TypeVar("Item")
 
@@ -61,18 +54,9 @@ class _Load:
 
 
 @contextmanager
-def _short_turns() -> Iterator[None]:
-    sys.setswitchinterval(SHORT_TURN_S)
-    try:
-        yield
-    finally:
-        sys.setswitchinterval(USUAL_TURN_S)
-
-
-@contextmanager
 def _undisturbed() -> Iterator[None]:
     """Keep the garbage collector away from what grows, and afterwards from what stays."""
-    with collector_at_rest(), _short_turns():
+    with collector_at_rest(), short_turns():
         try:
             yield
         finally:
@@ -152,7 +136,7 @@ class AuthorizerPublisher:
         finally:
             load.interrupted = True
             load.ended.set()
-        with _short_turns():
+        with short_turns():
             await asyncio.to_thread(dismantle, fresh)
 
     def publish_delta(self, delta: MetadataDelta) -> None:

@@ -1,17 +1,14 @@
 """Takes snapshots of the metadata while the node serves: off the event loop and off the writer's thread."""
 
 import asyncio
-import sys
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from typing import Final
 
 import structlog
 
-from kustos.gateway.authorizer_publisher import SHORT_TURN_S, USUAL_TURN_S
 from kustos.gateway.writer import MetadataWriter, WriterClosedError
 from kustos.metadata.snapshots import SnapshotJob
+from kustos.runtime import short_turns
 
 LOG: Final = structlog.get_logger("kustos.gateway")
 
@@ -20,16 +17,6 @@ LOOK_EVERY_MS: Final = 1000
 
 CLEAN_EVERY_MS: Final = 60_000
 """How often old files are looked for where no snapshot is taken; Kafka's own period."""
-
-
-@contextmanager
-def _short_turns() -> Iterator[None]:
-    """Let the event loop have the interpreter soon after it wants it, while records become bytes."""
-    sys.setswitchinterval(SHORT_TURN_S)
-    try:
-        yield
-    finally:
-        sys.setswitchinterval(USUAL_TURN_S)
 
 
 class SnapshotTaker:
@@ -65,7 +52,7 @@ class SnapshotTaker:
             return False
         failure: BaseException | None = None
         try:
-            with _short_turns():
+            with short_turns():
                 await loop.run_in_executor(self._thread, job.write)
         except Exception as error:  # noqa: BLE001 - whatever it is, the log goes on and the store is told
             failure = error

@@ -7,7 +7,6 @@ from typing import Final
 
 import structlog
 
-from kustos.authorizer.loading import collector_at_rest
 from kustos.metadata.bulk_acls import BulkAcls
 from kustos.metadata.errors import LogDamagedError, MetadataError, RecordError, ReplayError
 from kustos.metadata.features import METADATA_VERSION_FEATURE
@@ -15,7 +14,7 @@ from kustos.metadata.image import ImageBuilder, MetadataImage
 from kustos.metadata.log import LogReader, SnapshotId
 from kustos.metadata.log.snapshot import decoded
 from kustos.metadata.records import MetadataRecord, OpaqueRecord, decode_record
-from kustos.runtime import FileSystemStorage, Storage
+from kustos.runtime import FileSystemStorage, Storage, collector_at_rest
 from kustos.wire.record_batch import RecordBatch
 
 FREEZE_ACLS_MIN: Final = 100_000

@@ -2,6 +2,7 @@
 
 from kustos.runtime.clock import Clock, SystemClock
 from kustos.runtime.entropy import Entropy, SystemEntropy, base36_text, random_text
+from kustos.runtime.interpreter import collector_at_rest, short_turns
 from kustos.runtime.storage import (
     AppendFile,
     FileSystemStorage,
@@ -21,5 +22,7 @@ __all__ = [
     "SystemClock",
     "SystemEntropy",
     "base36_text",
+    "collector_at_rest",
     "random_text",
+    "short_turns",
 ]

@@ -2,14 +2,13 @@
 
 from dataclasses import dataclass
 
-from kustos.authorizer.loading import collector_at_rest
 from kustos.cli.failures import CommandError, ExitCode
 from kustos.cli.migrate.plan import Plan, make_plan
 from kustos.cli.migrate.rendering import print_plan
 from kustos.cli.migrate.source import Source
 from kustos.cli.migrate.targets import Target, TargetOptions
 from kustos.cli.output import OutputFormat
-from kustos.runtime import SystemClock
+from kustos.runtime import SystemClock, collector_at_rest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

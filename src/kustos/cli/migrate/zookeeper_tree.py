@@ -22,11 +22,11 @@ from kustos.authorizer.legacy import (
     resource_of,
 )
 from kustos.authorizer.legacy.documents import acls_of_entry, entries_of, parse_json
-from kustos.authorizer.loading import collector_at_rest
 from kustos.cli.migrate.scram_text import ScramTextError, credential_of, user_of
 from kustos.cli.migrate.source import Left, Refusal, Source
 from kustos.metadata.image import ScramKey
 from kustos.metadata.scram import ScramCredential, ScramMechanism
+from kustos.runtime import collector_at_rest
 
 LITERAL_ROOT: Final = "/kafka-acl"
 EXTENDED_ROOT: Final = "/kafka-acl-extended"

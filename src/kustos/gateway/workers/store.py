@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from contextlib import ExitStack
 from typing import Final
 
-from kustos.authorizer.loading import collector_at_rest
 from kustos.metadata.bulk_acls import BulkAcls
 from kustos.metadata.control import TokenRules
 from kustos.metadata.image import (
@@ -19,6 +18,7 @@ from kustos.metadata.image import (
 )
 from kustos.metadata.log import MetaProperties
 from kustos.metadata.records import decode_record
+from kustos.runtime import collector_at_rest
 from kustos.wire.record_batch import read_batch, read_raw_batch
 
 

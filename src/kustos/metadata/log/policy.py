@@ -6,6 +6,9 @@ from typing import Final
 MAX_BATCH_SIZE_BYTES: Final = 8 * 1024 * 1024
 """`KafkaRaftClient.MAX_BATCH_SIZE_BYTES`: no controller writes, and no follower fetches, a larger batch."""
 
+RECORD_OVERHEAD_MAX_BYTES: Final = 32
+"""What a batch adds to a record's value at most: attributes, two deltas and three sizes."""
+
 MIN_SEGMENT_SIZE_BYTES: Final = MAX_BATCH_SIZE_BYTES
 """Kafka's least `metadata.log.segment.bytes`: the largest batch fits."""
 

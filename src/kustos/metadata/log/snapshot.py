@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from kustos.metadata.errors import LogDamagedError, RecordError
-from kustos.metadata.log.policy import MAX_BATCH_SIZE_BYTES
+from kustos.metadata.log.policy import MAX_BATCH_SIZE_BYTES, RECORD_OVERHEAD_MAX_BYTES
 from kustos.metadata.records import (
     ControlRecord,
     MetadataRecord,
@@ -30,9 +30,6 @@ from kustos.wire.record_batch import (
 
 MAX_RECORDS_PER_BATCH: Final = 1024
 """As Kafka's snapshot writer: a reader never holds more than this many records at once."""
-
-RECORD_OVERHEAD_MAX_BYTES: Final = 32
-"""What a batch adds to a record's value at most: attributes, two deltas and three sizes."""
 
 RECORDS_MAX_BYTES: Final = MAX_BATCH_SIZE_BYTES - HEADER_SIZE_BYTES
 """Long names make large records: no batch may be larger than Kafka's readers take."""

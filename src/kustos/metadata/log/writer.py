@@ -8,7 +8,12 @@ import structlog
 
 from kustos.metadata.errors import BatchTooLargeError, DirectoryError, LogDamagedError, LogFailedError
 from kustos.metadata.log import layout
-from kustos.metadata.log.policy import DEFAULT_POLICY, MAX_BATCH_SIZE_BYTES, LogPolicy
+from kustos.metadata.log.policy import (
+    DEFAULT_POLICY,
+    MAX_BATCH_SIZE_BYTES,
+    RECORD_OVERHEAD_MAX_BYTES,
+    LogPolicy,
+)
 from kustos.metadata.log.reader import ActiveSegment, LogReader
 from kustos.metadata.records import LeaderChange, MetadataRecord, control_batch, encode_record
 from kustos.runtime import Clock, Storage
@@ -20,9 +25,6 @@ Values = tuple[bytes, ...]
 UNSYNCED_MAX_BYTES: Final = 2 * MAX_BATCH_SIZE_BYTES
 """No write between two fsyncs is larger: so far back may lie what an fsync that failed did not save."""
 
-_RECORD_OVERHEAD_MAX_BYTES: Final = 32
-"""What a batch adds to a record's value at most: attributes, two deltas and three sizes."""
-
 _log = structlog.get_logger("kustos.metadata.log")
 
 
@@ -32,7 +34,7 @@ def encode_values(records: Iterable[MetadataRecord]) -> Values:
     Raises `RecordError` if one cannot be expressed, `BatchTooLargeError` if they do not fit a batch.
     """
     values = tuple(map(encode_record, records))
-    size_bytes = HEADER_SIZE_BYTES + sum(map(len, values)) + _RECORD_OVERHEAD_MAX_BYTES * len(values)
+    size_bytes = HEADER_SIZE_BYTES + sum(map(len, values)) + RECORD_OVERHEAD_MAX_BYTES * len(values)
     if size_bytes > MAX_BATCH_SIZE_BYTES:
         size_bytes = len(batch_of(0, 0, 0, values).encode())
     if size_bytes > MAX_BATCH_SIZE_BYTES:
