@@ -59,8 +59,6 @@ MUTANTS = [
     Mutant("shorter prefixes are ignored", "prefixes", "else self._own_mask | self.parent.mask", "else self._own_mask"),
     Mutant("made decisions outlive their ACL", "cells", "self.sole = self._decisions = None", "pass"),
     Mutant("entries are in the order of arrival", "cells", "held.insert(position, binding)", "held.append(binding)"),
-    Mutant("a prefix is a literal, by name", "views", "not name.startswith(prefix.name)", "name != prefix.name"),
-    Mutant("only the nearest prefix is tried, by name", "views", "                prefix = prefix.parent", "                prefix = None"),
     Mutant("a prefix is a literal, where only prefixes are", "session", "not name.startswith(prefix.name)", "name != prefix.name"),
     Mutant("only the nearest prefix is tried, where only prefixes are", "session", "                    prefix = prefix.parent", "                    prefix = None"),
     Mutant("a literal never learns of a longer prefix", "prefixes", "        self.by_name[name] = fresh\n        self.stamp += 1\n", "        self.by_name[name] = fresh\n"),

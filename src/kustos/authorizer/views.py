@@ -4,7 +4,6 @@ A view is made by a session for one version of the index and goes with it, so wh
 name is settled once, when the view is made: above all what `*` says to the host.
 """
 
-from bisect import bisect_right
 from collections.abc import Callable
 
 from kustos.acl import WILDCARD, ResourceType
@@ -20,12 +19,12 @@ Find = Callable[[str], Cell]
 class NodeView:
     """A node as one client host sees it."""
 
-    __slots__ = ("_cells", "_host", "_literals", "_names", "_stamp", "_wildcard")
+    __slots__ = ("_host", "_literals", "_prefixes", "_stamp", "_wildcard")
 
     def __init__(self, node: Node, host: str) -> None:
         self._host = host
         self._literals = node.literals
-        self._names, self._cells = node.prefixes.linked()
+        self._prefixes = node.prefixes
         self._stamp = node.prefixes.stamp
         wildcard = NOTHING if node.wildcard is None else node.wildcard.at(host)
         self._wildcard = None if wildcard is NOTHING else wildcard
@@ -48,11 +47,7 @@ class NodeView:
         return exact if longest is NOTHING else LiteralAndPrefix(exact, longest)
 
     def _longest(self, name: str, literal: LiteralCell | None) -> PrefixCell | None:
-        prefix: PrefixCell | None = None
-        if self._names:
-            prefix = self._cells[bisect_right(self._names, name)]
-            while prefix is not None and not name.startswith(prefix.name):
-                prefix = prefix.parent
+        prefix = self._prefixes.longest(name) if self._prefixes.by_name else None
         if literal is not None:
             literal.prefix = prefix
             literal.stamp = self._stamp
