@@ -1,0 +1,47 @@
+"""The published schema of every table, as constants; `events` is made from the one table of audit fields."""
+
+from kustos.pipeline.schemas.acls import (
+    ACL_HISTORY_SCHEMA,
+    ACL_SCHEMA,
+    DELEGATION_TOKEN_HISTORY_SCHEMA,
+    SCRAM_CREDENTIAL_HISTORY_SCHEMA,
+)
+from kustos.pipeline.schemas.answers import (
+    ACCESS_REVIEW_SCHEMA,
+    DECISIONS_SCHEMA,
+    FINDINGS_SCHEMA,
+    QUESTION_COLUMNS,
+)
+from kustos.pipeline.schemas.events import (
+    ACCESS_COUNTS_SCHEMA,
+    AUDIT_EVENTS_SCHEMA,
+    EVENT_SCHEMA,
+    LINES_SCHEMA,
+    QUARANTINE_SCHEMA,
+    REQUIRED_FIELDS,
+    event_struct,
+    relaxed,
+)
+from kustos.pipeline.schemas.rollup import AUDIT_ROLLUP_SCHEMA, ROLLUP_GRAIN, RULE_SCHEMA
+
+__all__ = [
+    "ACCESS_COUNTS_SCHEMA",
+    "ACCESS_REVIEW_SCHEMA",
+    "ACL_HISTORY_SCHEMA",
+    "ACL_SCHEMA",
+    "AUDIT_EVENTS_SCHEMA",
+    "AUDIT_ROLLUP_SCHEMA",
+    "DECISIONS_SCHEMA",
+    "DELEGATION_TOKEN_HISTORY_SCHEMA",
+    "EVENT_SCHEMA",
+    "FINDINGS_SCHEMA",
+    "LINES_SCHEMA",
+    "QUARANTINE_SCHEMA",
+    "QUESTION_COLUMNS",
+    "REQUIRED_FIELDS",
+    "ROLLUP_GRAIN",
+    "RULE_SCHEMA",
+    "SCRAM_CREDENTIAL_HISTORY_SCHEMA",
+    "event_struct",
+    "relaxed",
+]

@@ -1,0 +1,67 @@
+"""ACLs, SCRAM credentials and delegation tokens as rows: as they are, and as they were (valid from, to)."""
+
+from typing import Final
+
+from pyspark.sql.types import (
+    ArrayType,
+    BooleanType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+ACL_SCHEMA: Final = StructType(
+    [
+        StructField("resource_type", StringType()),
+        StructField("resource_name", StringType()),
+        StructField("pattern_type", StringType()),
+        StructField("principal", StringType()),
+        StructField("host", StringType()),
+        StructField("operation", StringType()),
+        StructField("permission_type", StringType()),
+    ]
+)
+"""An ACL: Kafka's names for the enums, texts as they stand in its records."""
+
+_VALIDITY: Final = [
+    StructField("valid_from_offset", LongType()),
+    StructField("valid_from_time", TimestampType()),
+    StructField("valid_to_offset", LongType()),
+    StructField("valid_to_time", TimestampType()),
+    StructField("is_in_first_snapshot", BooleanType()),
+]
+"""Valid from its record on and up to, not including, the record that ended it; null to: it still is.
+
+What the oldest snapshot held already began at an unknown time before it: `valid_from_*` are then the
+snapshot's own, and `is_in_first_snapshot` says so. Times are those of the record batches.
+"""
+
+ACL_HISTORY_SCHEMA: Final = StructType([StructField("acl_id", StringType()), *ACL_SCHEMA.fields, *_VALIDITY])
+"""Table `acl_history`: an ACL's life is one row; one that came back has two, with two ids."""
+
+SCRAM_CREDENTIAL_HISTORY_SCHEMA: Final = StructType(
+    [
+        StructField("user", StringType()),
+        StructField("mechanism", StringType()),
+        StructField("iterations", IntegerType()),
+        *_VALIDITY,
+    ]
+)
+"""Table `scram_credential_history`: a row for each time a credential was set; salts and keys stay out."""
+
+DELEGATION_TOKEN_HISTORY_SCHEMA: Final = StructType(
+    [
+        StructField("token_id", StringType()),
+        StructField("owner", StringType()),
+        StructField("requester", StringType()),
+        StructField("renewers", ArrayType(StringType())),
+        StructField("issue_time", TimestampType()),
+        StructField("max_time", TimestampType()),
+        StructField("expiry_time", TimestampType()),
+        *_VALIDITY,
+    ]
+)
+"""Table `delegation_token_history`: a row for each renewal; the HMAC stays out."""

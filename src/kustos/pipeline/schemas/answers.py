@@ -1,0 +1,92 @@
+"""Tables that answer: decisions of other ACLs, the access review, findings."""
+
+from typing import Final
+
+from pyspark.sql.types import (
+    ArrayType,
+    BooleanType,
+    DateType,
+    DoubleType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from kustos.pipeline.schemas.acls import ACL_SCHEMA
+from kustos.pipeline.schemas.rollup import RULE_SCHEMA
+
+QUESTION_COLUMNS: Final = ("principal", "host", "operation", "resource_type", "resource_name")
+"""What a decision depends on besides the ACLs."""
+
+DECISIONS_SCHEMA: Final = StructType(
+    [
+        StructField("principal", StringType()),
+        StructField("host", StringType()),
+        StructField("operation", StringType()),
+        StructField("resource_type", StringType()),
+        StructField("resource_name", StringType()),
+        StructField("access", StringType()),
+        StructField("recorded_decision", StringType()),
+        StructField("recorded_rule", RULE_SCHEMA),
+        StructField("decision", StringType()),
+        StructField("rule", StringType()),
+        StructField("event_count", LongType()),
+        StructField("reference_count", LongType()),
+        StructField("first_time", TimestampType()),
+        StructField("last_time", TimestampType()),
+        StructField("sample_event_id", StringType()),
+    ]
+)
+"""Table `decisions`: what was recorded (`recorded_*`) beside what given ACLs decide (`decision`, and `rule`
+as the text of the audit line). An ERROR allows nothing, as a DENIED."""
+
+ACCESS_REVIEW_SCHEMA: Final = StructType(
+    [
+        StructField("as_of", TimestampType()),
+        StructField("team", StringType()),
+        StructField("principal", StringType()),
+        StructField("operation", StringType()),
+        StructField("resource_type", StringType()),
+        StructField("resource_name", StringType()),
+        StructField("pattern_type", StringType()),
+        StructField("hosts", ArrayType(StringType())),
+        StructField("granted_by", ArrayType(ACL_SCHEMA)),
+        StructField("granted_since", TimestampType()),
+        StructField("last_used", TimestampType()),
+        StructField("use_count", LongType()),
+        StructField("denied_count", LongType()),
+        StructField("dormant_days", IntegerType()),
+        StructField("is_dormant", BooleanType()),
+    ]
+)
+"""Table `access_review`: a row for each principal, operation and resource (a name that was used, or the
+pattern of a grant that nobody used). `granted_by` is empty for what only super users or a default allow.
+`dormant_days` since the last use, or since the grant if there was none; null if neither is known."""
+
+FINDINGS_SCHEMA: Final = StructType(
+    [
+        StructField("finding_id", StringType()),
+        StructField("kind", StringType()),
+        StructField("severity", StringType()),
+        StructField("score", DoubleType()),
+        StructField("principal", StringType()),
+        StructField("resource_type", StringType()),
+        StructField("resource_name", StringType()),
+        StructField("acl", ACL_SCHEMA),
+        StructField("day", DateType()),
+        StructField("first_time", TimestampType()),
+        StructField("last_time", TimestampType()),
+        StructField("event_count", LongType()),
+        StructField("reason", StringType()),
+        StructField("evidence", StringType()),
+        StructField("is_safe_to_remove", BooleanType()),
+    ]
+)
+"""Table `findings`: unused, redundant, shadowed, orphaned ACLs, anomalies and broken rules.
+
+`finding_id` is the same for the same finding in every run. `severity` is HIGH, MEDIUM or LOW, `score` from 0
+to 1. `reason` is a sentence for people; `evidence` is a JSON object for programs. `is_safe_to_remove`: for an
+ACL, whether a replay of all recorded access without it flips nothing."""
