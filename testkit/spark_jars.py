@@ -1,0 +1,19 @@
+"""Jars that Spark needs besides its own: the Kafka connector and Delta Lake.
+
+`spark.jars.packages` would ask Maven Central at every start; these are brought once, checked and offline.
+"""
+
+from typing import Final
+
+from testkit.jars import JarSet
+
+SPARK_KAFKA: Final = JarSet(name="spark-kafka-4.2.0")
+"""`spark.read.format("kafka")` and its stream."""
+
+SPARK_DELTA: Final = JarSet(name="spark-delta-4.4.0")
+"""`format("delta")`; its session settings are `kustos.pipeline.tables.delta.SETTINGS`."""
+
+
+def spark_jars(*sets: JarSet) -> str:
+    """Return what the setting `spark.jars` takes, the jars brought first where they are not there yet."""
+    return ",".join(str(jar) for jar_set in sets for jar in sorted(jar_set.resolve().glob("*.jar")))
