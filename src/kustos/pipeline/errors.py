@@ -9,6 +9,10 @@ class SparkMissingError(PipelineError):
     """PySpark or Java is not installed; the text says what to install."""
 
 
+class ConfigurationError(PipelineError):
+    """The configuration file says something else than a configuration; the text names line, key and rule."""
+
+
 class AuditInputError(PipelineError):
     """The audit folder is missing, empty, unreadable or holds a damaged file; the text names it."""
 

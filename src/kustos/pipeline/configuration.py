@@ -1,0 +1,227 @@
+"""The pipeline's configuration: one small YAML file, checked whole before anything is read.
+
+    version: 1
+    tables:
+      path: tables
+    inputs:
+      - files: /var/log/kafka
+        time_zone: Europe/Berlin
+      - topic: kustos-audit
+        command_config: client.properties
+    acls:
+      source: acls.yaml
+      super_users: User:admin
+    metadata: /var/lib/kustos/metadata
+    review:
+      dormant_days: 90
+      teams:
+        User:pay-*: payments
+
+Paths are relative to the file. Passwords never stand in it: a topic's `command_config` is a properties
+file of Kafka's clients.
+"""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, Self
+from zoneinfo import ZoneInfo
+
+import yaml
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    model_validator,
+)
+
+from kustos.pipeline.errors import ConfigurationError
+
+CONFIGURATION_VERSION: Final = 1
+
+CONFIGURATION_CHARACTERS_MAX: Final = 1_048_576
+"""Longest file read: thousands of teams."""
+
+INPUTS_MAX: Final = 1_000
+"""Each input is a scan of its own in one plan."""
+
+
+def _known_time_zone(name: str) -> str:
+    try:
+        ZoneInfo(name)
+    except (ValueError, OSError, LookupError):
+        raise ValueError("is no time zone, give an IANA name like `Europe/Berlin`") from None
+    return name
+
+
+def _resolved(path: Path, info: ValidationInfo) -> Path:
+    folder: Path = (info.context or {}).get("folder", Path())
+    return folder / path.expanduser()
+
+
+def _without_bool(value: Any) -> Any:
+    # YAML's `yes` would otherwise be the number 1
+    if isinstance(value, bool):
+        raise ValueError("takes a number")  # noqa: TRY004 - pydantic turns ValueError into its own
+    return value
+
+
+LocalPath = Annotated[Path, AfterValidator(_resolved)]
+Days = Annotated[int, BeforeValidator(_without_bool), Field(ge=1, le=36_500)]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", str_strip_whitespace=True)
+
+
+class TableSettings(_Section):
+    """Where the tables are. `watermark_days`: what comes later than that is quarantined; None takes all."""
+
+    path: LocalPath
+    format: Literal["parquet", "delta"] = "parquet"
+    keep_raw: bool = False
+    watermark_days: Days | None = None
+
+
+class InputSettings(_Section):
+    """A folder of audit files, or a topic."""
+
+    files: LocalPath | None = None
+    time_zone: Annotated[str, AfterValidator(_known_time_zone)] = "UTC"
+    on_damaged_file: Literal["stop", "quarantine"] = "stop"
+    topic: Annotated[str, Field(min_length=1, max_length=249)] | None = None
+    command_config: LocalPath | None = None
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Self:
+        if (self.files is None) == (self.topic is None):
+            raise ValueError("an input has either `files` or `topic`")
+        if self.topic is not None and self.command_config is None:
+            raise ValueError("a topic needs `command_config`, a properties file with `bootstrap.servers`")
+        return self
+
+
+class AclSettings(_Section):
+    """Today's ACLs: a file in any form, a metadata directory, or `git:REVISION:PATH`.
+
+    The other two say what the brokers' settings are.
+    """
+
+    source: Annotated[str, Field(min_length=1)]
+    super_users: str = ""
+    allow_everyone_if_no_acl_found: bool = False
+
+
+class ReviewSettings(_Section):
+    """`teams` maps principals (`User:pay-*` for all that begin so) to the team that answers for them."""
+
+    dormant_days: Days = 90
+    teams: Mapping[str, str] = Field(default_factory=dict)
+
+
+class SparkSettings(_Section):
+    """Which Spark: `master` as for spark-submit, or `remote` for Spark Connect (`sc://host:port`)."""
+
+    master: Annotated[str, Field(min_length=1)] = "local[*]"
+    remote: Annotated[str, Field(pattern=r"^sc://")] | None = None
+    settings: Mapping[str, str] = Field(default_factory=dict)
+
+
+class PipelineConfiguration(_Section):
+    """All that a configuration file says."""
+
+    version: Annotated[Literal[1], BeforeValidator(_without_bool)]
+    tables: TableSettings
+    inputs: Annotated[tuple[InputSettings, ...], Field(max_length=INPUTS_MAX)] = ()
+    acls: AclSettings | None = None
+    metadata: LocalPath | None = None
+    rules: LocalPath | None = None
+    review: ReviewSettings = ReviewSettings()
+    spark: SparkSettings = SparkSettings()
+
+
+def read_configuration(path: Path) -> PipelineConfiguration:
+    """Return the configuration of a file; raise `ConfigurationError` with line, key and what to do."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(CONFIGURATION_CHARACTERS_MAX + 1)
+    except OSError as error:
+        reason = (error.strerror or "it is unreadable").lower()
+        raise ConfigurationError(f"cannot read the configuration `{path}`: {reason}") from error
+    if len(data) > CONFIGURATION_CHARACTERS_MAX:
+        raise ConfigurationError(f"`{path}` is larger than {CONFIGURATION_CHARACTERS_MAX} bytes")
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise ConfigurationError(f"{path}, line {line}: this is no text in UTF-8") from None
+    return parse_configuration(text, path)
+
+
+def parse_configuration(text: str, path: Path) -> PipelineConfiguration:
+    """Return the configuration that a text says; `path` names it and gives relative paths their place."""
+    root, values = _loaded(text, path)
+    repeated = next(_repeated_keys(root), None)
+    if repeated is not None:
+        line = repeated.start_mark.line + 1
+        raise ConfigurationError(f"{path}, line {line}: `{repeated.value}` is said twice")
+    try:
+        return PipelineConfiguration.model_validate(
+            values if values is not None else {}, context={"folder": path.absolute().parent}
+        )
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        raise ConfigurationError(_sentence(path, root, first)) from None
+
+
+def _loaded(text: str, path: Path) -> tuple[yaml.Node | None, Any]:
+    """Return the nodes of a text, which know their lines, and its values."""
+    try:
+        return yaml.compose(text, Loader=yaml.SafeLoader), yaml.safe_load(text)
+    except yaml.MarkedYAMLError as error:
+        line = 1 if error.problem_mark is None else error.problem_mark.line + 1
+        raise ConfigurationError(f"{path}, line {line}: this is no YAML: {error.problem}") from None
+    except (yaml.YAMLError, RecursionError, ValueError) as error:  # ValueError: a date that does not exist
+        raise ConfigurationError(f"{path}: this is no YAML: {str(error).splitlines()[0]}") from None
+
+
+def _repeated_keys(node: yaml.Node | None) -> Iterator[yaml.Node]:
+    """Yield keys that a mapping has twice: YAML would let the last one win in silence."""
+    if isinstance(node, yaml.MappingNode):
+        seen: set[str] = set()
+        for key, value in node.value:
+            if str(key.value) in seen:
+                yield key
+            seen.add(str(key.value))
+            yield from _repeated_keys(value)
+    elif isinstance(node, yaml.SequenceNode):
+        for item in node.value:
+            yield from _repeated_keys(item)
+
+
+def _sentence(path: Path, root: yaml.Node | None, error: Mapping[str, Any]) -> str:
+    place = tuple(error["loc"])
+    name = ".".join(str(part) for part in place)
+    said = {
+        "missing": "is missing",
+        "extra_forbidden": "is no key of the configuration",
+        "model_type": "takes keys with values, like `path: tables`",
+    }.get(error["type"], str(error["msg"]).removeprefix("Value error, ").removeprefix("Input "))
+    where = f"{path}, line {_line_of(root, place)}"
+    return f"{where}: `{name}` {said}" if name else f"{where}: {said}"
+
+
+def _line_of(node: yaml.Node | None, place: tuple[str | int, ...]) -> int:
+    """Return the line of the innermost node on the way to a place that exists."""
+    if node is None:
+        return 1
+    if place and isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            if key.value == place[0]:
+                return _line_of(value, place[1:]) if place[1:] else int(key.start_mark.line) + 1
+    if place and isinstance(node, yaml.SequenceNode) and isinstance(place[0], int):
+        return _line_of(node.value[place[0]], place[1:])
+    return int(node.start_mark.line) + 1

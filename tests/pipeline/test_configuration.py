@@ -1,0 +1,84 @@
+"""The configuration is understood whole, or refused with line, key and rule."""
+
+from pathlib import Path
+
+import pytest
+
+from kustos.pipeline.configuration import parse_configuration, read_configuration
+from kustos.pipeline.errors import ConfigurationError
+
+WHOLE = """version: 1
+tables:
+  path: tables
+  format: delta
+inputs:
+  - files: /var/log/kafka
+    time_zone: Europe/Berlin
+    on_damaged_file: quarantine
+  - topic: kustos-audit
+    command_config: client.properties
+acls:
+  source: acls.yaml
+  super_users: User:admin
+metadata: /var/lib/kustos/metadata
+review:
+  dormant_days: 30
+  teams:
+    User:pay-*: payments
+spark:
+  master: local[2]
+"""
+
+
+def test_a_whole_file_is_understood_and_its_paths_are_those_of_its_folder(tmp_path: Path) -> None:
+    path = tmp_path / "pipeline.yml"
+    path.write_text(WHOLE)
+    read = read_configuration(path)
+    assert read.tables.path == tmp_path / "tables"
+    assert read.inputs[0].files == Path("/var/log/kafka")
+    assert read.inputs[0].on_damaged_file == "quarantine"
+    assert read.inputs[1].command_config == tmp_path / "client.properties"
+    assert read.acls is not None
+    assert read.acls.super_users == "User:admin"
+    assert read.review.teams == {"User:pay-*": "payments"}
+    assert read.spark.master == "local[2]"
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (("version: 1", "version: 2"), "line 1: `version`"),
+        (("version: 1", "version: true"), "line 1: `version` takes a number"),
+        (("format: delta", "fromat: delta"), "line 4: `tables.fromat` is no key"),
+        (("format: delta", "format: csv"), "line 4: `tables.format` should be 'parquet' or 'delta'"),
+        (("Europe/Berlin", "Mars/Olympus"), "line 7: `inputs.0.time_zone` is no time zone"),
+        (
+            ("    command_config: client.properties\n", ""),
+            "line 9: `inputs.1` a topic needs `command_config`",
+        ),
+        (("  - topic: kustos-audit\n    command", "  - command"), "either `files` or `topic`"),
+        (("dormant_days: 30", "dormant_days: yes"), "line 16: `review.dormant_days` takes a number"),
+        (("dormant_days: 30", "dormant_days: 0"), "line 16: `review.dormant_days`"),
+        (("  source: acls.yaml\n", ""), "`acls.source` is missing"),
+        (("metadata:", "review: {}\nmetadata:"), "line 16: `review` is said twice"),
+        (("review:\n", "review: [\n"), "this is no YAML"),
+        (("  master: local[2]", "  remote: http://x"), "line 20: `spark.remote`"),
+        ((WHOLE, "- 1"), "line 1: takes keys with values"),
+        ((WHOLE, ""), "line 1: `version` is missing"),
+        ((WHOLE, "!!python/object:os.system x"), "this is no YAML"),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_line(change: tuple[str, str], sentence: str) -> None:
+    assert change[0] in WHOLE
+    with pytest.raises(ConfigurationError) as raised:
+        parse_configuration(WHOLE.replace(*change), Path("pipeline.yml"))
+    assert sentence in str(raised.value)
+    assert str(raised.value).startswith("pipeline.yml")
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"cannot read the configuration `.*nowhere`: no such file"):
+        read_configuration(tmp_path / "nowhere")
+    (tmp_path / "latin").write_bytes(b"version: 1\n# \xe9\n")
+    with pytest.raises(ConfigurationError, match="line 2: this is no text in UTF-8"):
+        read_configuration(tmp_path / "latin")
