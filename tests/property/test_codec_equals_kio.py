@@ -14,7 +14,14 @@ from kio.schema.index import api_key_map, schema_name_map
 from kio.serial import entity_reader, entity_writer
 from kio.static.constants import EntityType
 
-from kustos.wire import MalformedMessageError, MessageCodec, codec_versions, request_codec, response_codec
+from kustos.wire import (
+    MalformedMessageError,
+    MessageCodec,
+    UnencodableMessageError,
+    codec_versions,
+    request_codec,
+    response_codec,
+)
 from kustos.wire.message import Message
 from kustos.wire.primitives import uvarint
 
@@ -184,3 +191,25 @@ def test_unknown_tags_are_skipped_reported_and_not_written(seed: int, tag: int, 
 def test_over_long_varints_are_refused(long: bytes) -> None:
     with pytest.raises(MalformedMessageError):
         request_codec(3, 12).decode(long + b"\0" * 8)
+
+
+@pytest.mark.parametrize("version", [1, 3], ids=["plain", "compact"])
+def test_a_string_is_as_long_as_kafka_reads_it_and_no_longer(version: int) -> None:
+    # the compact encoding could hold more; readers and writers that Kafka generates refuse it
+    codec = request_codec(30, version)
+    assert codec.flexible is (version == 3)
+
+    def request(name: str) -> Message:
+        creation = codec.struct("AclCreation")(
+            resource_type=2, resource_name=name, principal="User:a", host="*", operation=3, permission_type=3
+        )
+        return codec.new(creations=[creation])
+
+    longest = codec.encode(request("n" * 32_767))
+    assert codec.decode(longest).message == request("n" * 32_767)
+    with pytest.raises(UnencodableMessageError):
+        codec.encode(request("n" * 32_768))
+    if codec.flexible:
+        longer = longest.replace(uvarint(32_768) + b"n", uvarint(32_769) + b"nn")
+        with pytest.raises(MalformedMessageError, match="`resource_name` is longer than Kafka reads"):
+            codec.decode(longer)

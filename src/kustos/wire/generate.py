@@ -27,6 +27,9 @@ _FIXED: Final = {
     "datetime_i64": ("q", 8),
 }
 
+STRING_SIZE_MAX_BYTES: Final = 0x7FFF
+"""Kafka's generated readers and writers refuse longer strings, also where the encoding could hold them."""
+
 
 def bad(reason: str) -> None:
     """Raise `MalformedMessageError`; generated readers call it."""
@@ -97,6 +100,8 @@ def _read_scalar(source: _Source, plan: FieldPlan, target: str, nullable: bool, 
     else:
         _read_length(source, compact, wide=kind != "string")
         decode = ".decode()" if kind == "string" else ""
+        if compact and kind == "string":
+            source.add(f"if n > {STRING_SIZE_MAX_BYTES}: bad('`{plan.name}` is longer than Kafka reads')")
         source.add("if n < 0:")
         source.add(f"    {target} = None" if nullable else f"    bad('`{plan.name}` is null')")
         source.add("else:")
@@ -224,6 +229,8 @@ def _write_sized(source: _Source, plan: FieldPlan, value: str, nullable: bool, c
     source.add("else:")
     if is_text:
         source.add("    v = v.encode()")
+    if compact and is_text:
+        source.add(f"    if len(v) > {STRING_SIZE_MAX_BYTES}: raise ValueError('`{plan.name}` is too long')")
     if compact:
         source.add("    n = len(v) + 1", "    if n < 128: out.append(n)", "    else: out += put_uvarint(n)")
     else:
