@@ -14,6 +14,8 @@ from kustos.metadata.format import format_directory
 from kustos.metadata.log import LogPolicy
 from kustos.metadata.store import MetadataStore
 
+OFTEN = LogPolicy(segment_bytes=400, snapshot_record_bytes=1, retention_bytes=0)
+"""Small segments, a snapshot after each change, and nothing kept that need not be."""
 SMALL_SEGMENTS = LogPolicy(segment_bytes=400)
 """Three requests of one ACL each fill a segment."""
 

@@ -13,6 +13,7 @@ from typing import Final
 from kustos.metadata.errors import LogError, MetadataError, RecordError, ReplayError
 from kustos.metadata.image import EMPTY_IMAGE, ImageBuilder
 from kustos.metadata.inspection.comparison import first_difference
+from kustos.metadata.inspection.epochs import Epoch, contradiction
 from kustos.metadata.inspection.files import (
     FileKind,
     MetadataFile,
@@ -95,6 +96,8 @@ class _Checker:
         self._builder: ImageBuilder | None = None
         self._next_offset = 0
         self._epoch = UNKNOWN_EPOCH
+        self._epochs: list[Epoch] = []
+        """Of the log, each with the offset of its first batch there."""
         self._pending: list[MetadataFile] = []
         """Snapshots whose end the log has not reached yet."""
         self._skip_below = 0
@@ -134,6 +137,7 @@ class _Checker:
             )
         self._check_quorum_state(directory / METADATA_PARTITION / layout.QUORUM_STATE)
         if len(self._found.damage) == damaged_before:
+            self._check_epochs(directory / METADATA_PARTITION / layout.LEADER_EPOCH_CHECKPOINT)
             self._check_as_a_start_would(directory)
 
     def _check_as_a_start_would(self, directory: Path) -> None:
@@ -203,6 +207,8 @@ class _Checker:
 
     def _replay(self, file: MetadataFile, batch: RecordBatch) -> None:
         self._count(batch)
+        if not self._epochs or batch.partition_leader_epoch > self._epochs[-1][0]:
+            self._epochs.append((batch.partition_leader_epoch, batch.base_offset))
         try:
             records = records_of(batch)
             if self._builder is not None and batch.base_offset >= self._skip_below:
@@ -307,6 +313,23 @@ class _Checker:
                 None,
                 f"`{path}` knows only epoch {voted}, but the log ends in epoch {self._epoch}; restore the "
                 "directory from a copy",
+            )
+
+    def _check_epochs(self, path: Path) -> None:
+        """Compare the checkpoint of epochs with a log that is whole."""
+        if not self._storage.exists(path) or not self._epochs:
+            return
+        try:
+            told = layout.decode_epochs(self._storage.read(path), path)
+        except MetadataError as error:
+            self._report(path, None, str(error))
+            return
+        wrong = contradiction(told, self._epochs, self._next_offset)
+        if wrong is not None:
+            self._report(
+                path,
+                None,
+                f"`{path}` contradicts the log: {wrong}; restore the directory from a copy",
             )
 
     def _count(self, batch: RecordBatch) -> None:
