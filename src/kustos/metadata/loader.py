@@ -15,7 +15,7 @@ from kustos.metadata.log import LogReader, SnapshotId
 from kustos.metadata.log.snapshot import decoded
 from kustos.metadata.records import MetadataRecord, OpaqueRecord, decode_record
 from kustos.runtime import FileSystemStorage, Storage, collector_at_rest
-from kustos.wire.record_batch import RecordBatch
+from kustos.wire.record_batch import RawBatch, RecordBatch
 
 FREEZE_ACLS_MIN: Final = 100_000
 """What so many ACLs consist of has no cycles and stays: the collector need not walk through it for ever."""
@@ -99,11 +99,23 @@ def _load(directory: Path, storage: Storage) -> tuple[LogReader, ImageBuilder]:
 
 
 def _replay_snapshot(builder: ImageBuilder, reader: LogReader, directory: Path) -> None:
-    bulk, name = BulkAcls(), str(reader.snapshot_path)
-    for raw in reader.raw_snapshot():
+    reader.opaque_records += replay_snapshot(builder, reader.raw_snapshot(), str(reader.snapshot_path))
+    if builder.in_transaction:
+        raise LogDamagedError(
+            f"the newest snapshot in `{directory}` ends amid a metadata transaction; restore it from a copy"
+        )
+
+
+def replay_snapshot(builder: ImageBuilder, batches: Iterable[RawBatch], name: str) -> int:
+    """Replay the batches of a snapshot; return how many of their records are of kinds that are kept unread.
+
+    What `replay_batches` does, with ACLs a batch at a time. Raises `LogDamagedError`.
+    """
+    bulk, opaque_records = BulkAcls(), 0
+    for raw in batches:
         acls = None if raw.is_control or builder.in_transaction else bulk.read(raw)
         if acls is None:
-            reader.opaque_records += replay_batches(builder, (decoded(raw, name),), directory)
+            opaque_records += replay_batches(builder, (decoded(raw, name),), Path(name))
             continue
         try:
             builder.add_acls(acls)
@@ -111,10 +123,7 @@ def _replay_snapshot(builder: ImageBuilder, reader: LogReader, directory: Path) 
             raise LogDamagedError(
                 f"the batch at offset {raw.base_offset} of the snapshot `{name}` cannot be applied: {error}"
             ) from error
-    if builder.in_transaction:
-        raise LogDamagedError(
-            f"the newest snapshot in `{directory}` ends amid a metadata transaction; restore it from a copy"
-        )
+    return opaque_records
 
 
 def require_beginning(image: MetadataImage, directory: Path) -> None:

@@ -7,7 +7,7 @@ batch counts whole or not at all, as it did when it was new.
 Where a clock went back, the state at a moment is that before the first batch that is later than it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
@@ -23,13 +23,13 @@ from kustos.metadata.inspection.files import (
     metadata_directory,
 )
 from kustos.metadata.inspection.moments import moment_ms, moment_text
-from kustos.metadata.loader import records_of, replay_batches
+from kustos.metadata.loader import records_of, replay_batches, replay_snapshot
 from kustos.metadata.log import SegmentReader, SnapshotId
 from kustos.metadata.log.segment import UNKNOWN_EPOCH
-from kustos.metadata.log.snapshot import snapshot_batches
+from kustos.metadata.log.snapshot import raw_snapshot_batches, snapshot_batches
 from kustos.metadata.records import SnapshotHeader, controls_of
 from kustos.runtime import Storage
-from kustos.wire.record_batch import RecordBatch
+from kustos.wire.record_batch import CorruptBatchError, RecordBatch, read_raw_batch
 
 
 class OutOfReachError(MetadataError):
@@ -188,20 +188,47 @@ class Timeline:
 
     def changes(self) -> Iterator[LoggedChange]:
         """Yield every change after the oldest state, in log order; raise `LogDamagedError` at damage."""
-        beginning = self.beginnings[0]
-        builder = self._builder_of(beginning)
-        for batch in self._batches(beginning.offset):
+        yield from self.passage(self.beginnings[0]).changes()
+
+    def passage(self, beginning: Beginning, end_offset: int | None = None) -> "Passage":
+        """Return a walk along the line from a beginning up to, not including, an offset, or to its end."""
+        return Passage(self.path, beginning, self._builder_of(beginning), self._batches, end_offset)
+
+    def unbroken(self) -> Beginning:
+        """Return the oldest beginning from which the log leads on to its end without a gap.
+
+        Raises `LogDamagedError` if there is none.
+        """
+        start, end = self._unbroken_offsets()
+        newest = self.beginnings[-1]
+        if end is not None and newest.offset > end:
+            raise LogDamagedError(
+                f"`{self.path}` has a snapshot up to offset {newest.offset - 1}, but its log ends at "
+                f"{end - 1}; restore the directory from a copy"
+            )
+        for beginning in self.beginnings:
+            if beginning.offset >= start:
+                return beginning
+        raise LogDamagedError(
+            f"`{self.path}` lacks offsets before {start}, and no snapshot stands for them; restore the "
+            "directory from a copy"
+        )
+
+    def _unbroken_offsets(self) -> tuple[int, int | None]:
+        """Return where the last row of segments without a gap begins and ends; no end without a segment."""
+        start, end = 0, None
+        for file in self._segments:
+            base_offset = file.base_offset or 0
+            start = base_offset if end is not None and base_offset > end else start
+            end = base_offset
+            data, position = file.read(self._storage), 0
             try:
-                for number, record in enumerate(records_of(batch)):
-                    for change in builder.replay(record):
-                        yield LoggedChange(
-                            batch.base_offset + number, batch.max_timestamp_ms, batch.base_offset, change
-                        )
-            except (RecordError, ReplayError) as error:
-                raise LogDamagedError(
-                    f"the batch at offset {batch.base_offset} of the log in `{self.path}` cannot be applied: "
-                    f"{error}"
-                ) from error
+                while position < len(data):
+                    raw = read_raw_batch(data, position)
+                    position, end = raw.end, raw.last_offset + 1
+            except CorruptBatchError:
+                pass  # a torn tail, or damage that whoever reads the records tells of
+        return start, end
 
     def _begin(self, beginnings: list[Beginning]) -> tuple[Beginning, ImageBuilder]:
         """Return the newest of these whose state can be read; raise `LogDamagedError` if none can."""
@@ -216,7 +243,9 @@ class Timeline:
         builder = ImageBuilder()
         file = beginning.snapshot
         if file is not None:
-            replay_batches(builder, snapshot_batches(file.read(self._storage), str(file.path)), file.path)
+            replay_snapshot(
+                builder, raw_snapshot_batches(file.read(self._storage), str(file.path)), str(file.path)
+            )
         return builder
 
     def _batches(self, start: int) -> Iterator[RecordBatch]:
@@ -251,3 +280,50 @@ class Timeline:
             f"the snapshot `{name}`: what was at `{moment.text}` is in no file any more; ask for a later "
             "moment, or look into an older copy of the directory"
         )
+
+
+class Passage:
+    """A walk along a line: `view`, `offset` and `time_ms` tell how far it has come."""
+
+    def __init__(
+        self,
+        path: Path,
+        beginning: Beginning,
+        builder: ImageBuilder,
+        batches: Callable[[int], Iterator[RecordBatch]],
+        end_offset: int | None,
+    ) -> None:
+        self.beginning: Final = beginning
+        self.offset = beginning.offset - 1
+        self.time_ms = beginning.time_ms
+        self._path: Final = path
+        self._builder: Final = builder
+        self._batches: Final = batches
+        self._end_offset: Final = end_offset
+
+    def view(self) -> MetadataImage:
+        """Return the state so far without a copy; it moves on with the walk."""
+        return self._builder.view()
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether the records that came last count only if their transaction ends."""
+        return self._builder.in_transaction
+
+    def changes(self) -> Iterator[LoggedChange]:
+        """Yield every change on the way, in log order; raise `LogDamagedError` at damage."""
+        for batch in self._batches(self.beginning.offset):
+            if self._end_offset is not None and batch.last_offset >= self._end_offset:
+                return
+            try:
+                for number, record in enumerate(records_of(batch)):
+                    for change in self._builder.replay(record):
+                        yield LoggedChange(
+                            batch.base_offset + number, batch.max_timestamp_ms, batch.base_offset, change
+                        )
+            except (RecordError, ReplayError) as error:
+                raise LogDamagedError(
+                    f"the batch at offset {batch.base_offset} of the log in `{self._path}` cannot be "
+                    f"applied: {error}"
+                ) from error
+            self.offset, self.time_ms = batch.last_offset, batch.max_timestamp_ms
