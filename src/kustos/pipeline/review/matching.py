@@ -1,0 +1,295 @@
+"""Which ACLs match a recorded question, and which of them its decision rests on. Pure Python, no Spark.
+
+The cells of the authorizer's own index say which ACLs match; nothing is decided here by other rules. From
+them follows on what a decision *rests*: sets of ACLs of which one must stay, or the decision may change.
+
+1. allowed by ACLs: one of the ALLOWs that match must stay
+2. denied by DENYs, and some ALLOW matches: one of the DENYs that match must stay
+3. denied with `allow.everyone.if.no.acl.found`, and no ALLOW matches: one of the ACLs that name the resource,
+   whosever, must stay
+4. everything else rests on nothing: a super user's, a default's, a denial that nothing would turn
+
+A set of one says exactly that the decision changes without that ACL alone. Of larger sets one may always go,
+never all; that a decision might survive even then (the ALLOWs gone with the DENYs) is not looked at, which
+keeps the answer on the safe side. A question about any resource of a type (a null name) is asked again of the
+authorizer, without one ACL after the other, as Kafka's rules for it are of another kind.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from kustos.acl import (
+    EVERY_PRINCIPAL,
+    WILDCARD,
+    AclBinding,
+    AclOperation,
+    KafkaPrincipal,
+    PatternType,
+    ResourceType,
+)
+from kustos.analysis import ACLS_ALONE, Rules
+from kustos.authorizer import Decision, InvalidActionError, RuleKind, StandardAuthorizer
+from kustos.authorizer.by_type import PROBED_NAME
+from kustos.authorizer.cells import ALLOWS, DENIES, PatternCell, binding_mask
+from kustos.authorizer.index import AclIndex, Node
+
+RESTING_MAX: Final = 64
+"""ACLs that one set names: a decision with more to rest on loses none of them to a cautious reader."""
+
+DENIES_TRIED_MAX: Final = 1_000
+"""DENYs taken away one after the other for a question by type; with more each counts as needed."""
+
+NOBODY: Final = "Denied"
+"""The basis of what nothing allows."""
+
+
+class Question(NamedTuple):
+    """What an authorizer was asked; `name` None asks for any resource of the type."""
+
+    principal: str
+    host: str
+    operation: AclOperation
+    resource_type: ResourceType
+    name: str | None
+
+    @classmethod
+    def of_texts(
+        cls, principal: str, host: str, operation: str, resource_type: str, name: str | None
+    ) -> "Question":
+        """Return the question that recorded texts make; what Kafka has no word for becomes UNKNOWN."""
+        return cls(
+            principal,
+            host,
+            AclOperation.__members__.get(operation, AclOperation.UNKNOWN),
+            ResourceType.__members__.get(resource_type, ResourceType.UNKNOWN),
+            name,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Matching:
+    """The ACLs, by their places, that allow or deny a question, and what its decision rests on.
+
+    `basis` is the kind of rule that allows it (Kafka's words), or `Denied`. `needed`: without any one of
+    these the decision changes. `resting`: of each of these sets one must stay.
+    """
+
+    basis: str
+    allows: tuple[int, ...] = ()
+    denies: tuple[int, ...] = ()
+    needed: tuple[int, ...] = ()
+    resting: tuple[tuple[int, ...], ...] = ()
+
+
+UNASKABLE: Final = Matching(NOBODY)
+"""For what is no question (an operation that nobody knows, `User:*` as a client): nothing allows it."""
+
+
+class Matcher:
+    """A set of ACLs, each named by its place in the sequence given, ready to be asked many questions.
+
+    Raises `AclFaultError` for an ACL given twice or with a principal without a type.
+    """
+
+    def __init__(self, bindings: Sequence[AclBinding], rules: Rules = ACLS_ALONE) -> None:
+        self.bindings: Final = tuple(bindings)
+        self.rules: Final = rules
+        self._numbers: Final = {binding: number for number, binding in enumerate(self.bindings)}
+        self._index: Final = AclIndex(counts_coverage=False)
+        self._index.load(self.bindings, 1)
+
+    def matching(self, question: Question) -> Matching:
+        """Return the ACLs that match a question and what its decision rests on."""
+        if question.operation not in ALLOWS or question.resource_type in _NO_TYPES:
+            return UNASKABLE
+        if question.principal == EVERY_PRINCIPAL or ":" not in question.principal:
+            return UNASKABLE
+        if question.principal in self.rules.super_users:
+            return Matching(RuleKind.SUPER_USER.value)
+        if question.name is None:
+            return self._by_type.matching(question)
+        return self._named(question, question.name)
+
+    def _named(self, question: Question, name: str) -> Matching:
+        allows, denies = self._matching_acls(question, name)
+        is_open = self.rules.allow_everyone_if_no_acl_found
+        naming = self.naming(question.resource_type, name) if is_open else ()
+        if denies:
+            resting = denies if allows else naming
+            return _resting(NOBODY, allows, denies, resting)
+        if allows:
+            # if nothing else names the resource, the default takes over where they are gone
+            covers_more = not is_open or len(naming) > RESTING_MAX or not set(naming) <= set(allows)
+            return _resting(RuleKind.MATCHING_ACL.value, allows, denies, allows if covers_more else ())
+        if is_open and not naming:
+            return Matching(RuleKind.DEFAULT_ALLOW.value)
+        return _resting(NOBODY, allows, denies, naming)
+
+    def _matching_acls(self, question: Question, name: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        allowed, denied = ALLOWS[question.operation], DENIES[question.operation]
+        allows: list[int] = []
+        denies: list[int] = []
+        for cell in self._cells(question.principal, question.resource_type, name):
+            if not cell.own_mask & (allowed | denied):
+                continue
+            for binding in cell.bindings_at(question.host):
+                mask = binding_mask(binding)
+                if mask & allowed:
+                    allows.append(self._numbers[binding])
+                elif mask & denied:
+                    denies.append(self._numbers[binding])
+        return tuple(sorted(allows)), tuple(sorted(denies))
+
+    def _cells(self, principal: str, resource_type: ResourceType, name: str) -> Iterator[PatternCell]:
+        for nodes in (self._index.nodes(principal), self._index.every):
+            node = nodes.get(resource_type)
+            if node is not None:
+                yield from _cells_of(node, name)
+
+    def naming(self, resource_type: ResourceType, name: str) -> tuple[int, ...]:
+        """Return the ACLs, whosever, that name a resource: the first ones, at most RESTING_MAX + 1."""
+        return self._naming.of(resource_type, name)
+
+    @cached_property
+    def _naming(self) -> "_Naming":
+        return _Naming(self.bindings)
+
+    @cached_property
+    def _by_type(self) -> "_ByType":
+        return _ByType(self)
+
+
+_NO_TYPES: Final = frozenset({ResourceType.UNKNOWN, ResourceType.ANY})
+
+
+def _cells_of(node: Node, name: str) -> Iterator[PatternCell]:
+    literal = node.literals.get(name)
+    if literal is not None:
+        yield literal
+    if node.wildcard is not None and (name[:1] != WILDCARD or name == WILDCARD):
+        yield node.wildcard
+    if node.prefixes.by_name:
+        longest = node.prefixes.longest(name)
+        if longest is not None:
+            yield from longest.chain()
+
+
+def _resting(
+    basis: str, allows: tuple[int, ...], denies: tuple[int, ...], resting: tuple[int, ...]
+) -> Matching:
+    needed = resting if len(resting) == 1 else ()
+    return Matching(basis, allows, denies, needed, (resting[:RESTING_MAX],) if resting else ())
+
+
+class _Naming:
+    """Which ACLs name a resource, whosever they are: what takes default-allow away."""
+
+    def __init__(self, bindings: Iterable[AclBinding]) -> None:
+        self._literals: dict[tuple[ResourceType, str], list[int]] = {}
+        self._prefixes: dict[tuple[ResourceType, str], list[int]] = {}
+        lengths: dict[ResourceType, set[int]] = {}
+        for number, binding in enumerate(bindings):
+            pattern = binding.pattern
+            is_literal = pattern.pattern_type is PatternType.LITERAL
+            named = self._literals if is_literal else self._prefixes
+            if not is_literal:
+                lengths.setdefault(pattern.resource_type, set()).add(len(pattern.name))
+            held = named.setdefault((pattern.resource_type, pattern.name), [])
+            if len(held) <= RESTING_MAX:
+                held.append(number)
+        self._lengths = {kind: sorted(some) for kind, some in lengths.items()}
+
+    def of(self, resource_type: ResourceType, name: str) -> tuple[int, ...]:
+        """Return the first ACLs that name a resource."""
+        found = list(self._literals.get((resource_type, name), ()))
+        if name[:1] != WILDCARD:
+            found += self._literals.get((resource_type, WILDCARD), ())
+        for length in self._lengths.get(resource_type, ()):
+            if length > len(name) or len(found) > RESTING_MAX:
+                break
+            found += self._prefixes.get((resource_type, name[:length]), ())
+        return tuple(sorted(found)[: RESTING_MAX + 1])
+
+
+class _ByType:
+    """Questions about any resource of a type, asked of an authorizer without one ACL after the other."""
+
+    def __init__(self, matcher: Matcher) -> None:
+        self._matcher = matcher
+        rules = matcher.rules
+        self._authorizer = StandardAuthorizer.of(
+            matcher.bindings,
+            super_users=rules.super_users,
+            allow_everyone_if_no_acl_found=rules.allow_everyone_if_no_acl_found,
+        )
+        self._speaking: dict[tuple[str, ResourceType], list[int]] = {}
+        for number, binding in enumerate(matcher.bindings):
+            key = binding.entry.principal, binding.pattern.resource_type
+            self._speaking.setdefault(key, []).append(number)
+
+    def matching(self, question: Question) -> Matching:
+        """Return one ACL that allows, those without which the decision changes, and what it rests on."""
+        try:
+            decision = self._decide(question)
+        except InvalidActionError:
+            return UNASKABLE
+        if decision.rule.kind is RuleKind.DEFAULT_ALLOW:
+            return Matching(RuleKind.DEFAULT_ALLOW.value)
+        return self._allowed(question, decision) if decision.allowed else self._denied(question)
+
+    def _decide(self, question: Question) -> Decision:
+        session = self._authorizer.session(KafkaPrincipal.parse(question.principal), question.host)
+        return session.decide_by_resource_type(question.operation, question.resource_type)
+
+    def _allowed(self, question: Question, decision: Decision) -> Matching:
+        """Take away each ACL that decides until none does: one of these must stay."""
+        surviving: list[int] = []
+        is_open = False
+        while decision.allowed and len(surviving) < RESTING_MAX:
+            binding = decision.rule.binding
+            if binding is None:
+                # what is left is the default, to which nothing more can be lost
+                is_open = True
+                break
+            number = self._matcher._numbers[binding]
+            surviving.append(number)
+            self._authorizer.remove_acl(UUID(int=number))
+            decision = self._decide(question)
+        for number in surviving:
+            self._authorizer.add_acl(UUID(int=number), self._matcher.bindings[number])
+        resting = () if is_open else tuple(sorted(surviving))
+        return _resting(RuleKind.MATCHING_ACL.value, tuple(sorted(surviving)), (), resting)
+
+    def _denied(self, question: Question) -> Matching:
+        is_open = self._matcher.rules.allow_everyone_if_no_acl_found
+        allows = self._having(question, ALLOWS[question.operation])
+        denies = self._having(question, DENIES[question.operation])
+        naming = self._matcher.naming(question.resource_type, PROBED_NAME) if is_open else ()
+        tried = {*denies, *(naming if len(naming) == 1 else ())}
+        if len(denies) > DENIES_TRIED_MAX:
+            needed = sorted(tried)
+        else:
+            needed = [number for number in sorted(tried) if self._turns_without(question, number)]
+        # what several DENYs together keep away is not looked at: all of them stay, where there is an ALLOW
+        resting: list[tuple[int, ...]] = [(number,) for number in (denies if allows or is_open else needed)]
+        if naming:
+            resting.append(naming[:RESTING_MAX])
+        return Matching(NOBODY, (), tuple(denies), tuple(needed), tuple(resting))
+
+    def _turns_without(self, question: Question, number: int) -> bool:
+        self._authorizer.remove_acl(UUID(int=number))
+        is_turned = self._decide(question).allowed
+        self._authorizer.add_acl(UUID(int=number), self._matcher.bindings[number])
+        return is_turned
+
+    def _having(self, question: Question, bit: int) -> list[int]:
+        """Return the ACLs for the principal on the type that have this bit: such as allow or such as deny."""
+        return sorted(
+            number
+            for principal in (question.principal, EVERY_PRINCIPAL)
+            for number in self._speaking.get((principal, question.resource_type), ())
+            if binding_mask(self._matcher.bindings[number]) & bit
+        )
