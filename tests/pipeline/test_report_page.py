@@ -4,15 +4,17 @@ import json
 import re
 import shutil
 import subprocess
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from html.parser import HTMLParser
+from io import StringIO
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from typer.testing import CliRunner
 
-from kustos.cli.pipeline import EXIT_INPUT, EXIT_OUTPUT, EXIT_SPARK_MISSING, app
+from kustos.cli.failures import ExitCode
+from kustos.cli.run import run
 from kustos.pipeline.report.render import heat, short, visible
 from tests.pipeline.events import event_line
 
@@ -24,6 +26,7 @@ HOSTILE = (
     "al\u202eice\u0000",
     "n" * 5000,
 )
+REPORT = ("pipeline", "report")
 HEADLESS = [
     "--headless",
     "--no-sandbox",
@@ -69,11 +72,9 @@ def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Made:
     ]
     lines.append("<script>document.title='owned'</script> is no event")
     (audit / "audit.jsonl").write_text("\n".join(lines))
-    result = CliRunner().invoke(
-        app, ["report", "--audit", str(audit), "--out", str(out), "--output", "json"], catch_exceptions=False
-    )
-    assert result.exit_code == 0, result.output
-    return Made(out / "report.html", json.loads(result.stdout))
+    with redirect_stdout(StringIO()) as said:
+        assert run([*REPORT, "--audit", str(audit), "--out", str(out), "--output", "json"]) == ExitCode.OK
+    return Made(out / "report.html", json.loads(said.getvalue()))
 
 
 class Elements(HTMLParser):
@@ -159,39 +160,43 @@ def test_it_prints_on_paper(made: Made, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("audit", "out", "code", "words"),
     [
-        ("missing", "out", EXIT_INPUT, "does not exist"),
-        (".", "out", EXIT_INPUT, "holds no audit files"),
-        ("audit", "audit/out", EXIT_OUTPUT, "must lie apart"),
+        ("missing", "out", ExitCode.USAGE, "does not exist"),
+        (".", "out", ExitCode.USAGE, "holds no audit files"),
+        ("audit", "audit/out", ExitCode.FAILED, "must lie apart"),
     ],
 )
 def test_each_failure_has_its_exit_code_and_says_what_to_do(
-    spark: SparkSession, tmp_path: Path, audit: str, out: str, code: int, words: str
+    spark: SparkSession,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    audit: str,
+    out: str,
+    code: ExitCode,
+    words: str,
 ) -> None:
     if audit == "audit":
         (tmp_path / "audit").mkdir()
         (tmp_path / "audit" / "a").touch()
-    result = CliRunner().invoke(
-        app, ["report", "--audit", str(tmp_path / audit), "--out", str(tmp_path / out)]
-    )
-    assert result.exit_code == code
-    assert words in result.stderr
-    assert "Traceback" not in result.output
+    assert run([*REPORT, "--audit", str(tmp_path / audit), "--out", str(tmp_path / out)]) == code
+    assert words in capsys.readouterr().err
 
 
-def test_without_java_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_java_it_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "a").touch()
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nowhere"))
-    result = CliRunner().invoke(app, ["report", "--audit", str(tmp_path), "--out", str(tmp_path / "o")])
-    assert result.exit_code == EXIT_SPARK_MISSING
-    assert "install a Java runtime 17 or later" in result.stderr
+    assert run([*REPORT, "--audit", str(tmp_path), "--out", str(tmp_path / "o")]) == ExitCode.USAGE
+    assert "install a Java runtime 17 or later" in capsys.readouterr().err
 
 
-def test_without_pyspark_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_pyspark_it_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "a").touch()
     monkeypatch.setitem(__import__("sys").modules, "pyspark", None)
-    result = CliRunner().invoke(app, ["report", "--audit", str(tmp_path), "--out", str(tmp_path / "o")])
-    assert result.exit_code == EXIT_SPARK_MISSING
-    assert "pip install kustos[spark]" in result.stderr
+    assert run([*REPORT, "--audit", str(tmp_path), "--out", str(tmp_path / "o")]) == ExitCode.USAGE
+    assert "pip install kustos[spark]" in capsys.readouterr().err
 
 
 def test_names_are_shown_as_they_are_cells_in_few_characters() -> None:

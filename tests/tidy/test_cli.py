@@ -51,8 +51,6 @@ def test_every_example_is_a_command_line_of_that_command(command: Command) -> No
 
 @by_path
 def test_help_fits_a_terminal(command: Command, capsys: pytest.CaptureFixture[str]) -> None:
-    if command.path == "pipeline":  # its help is its own
-        return
     assert run([*command.path.split(), "--help"]) == 0
     said = capsys.readouterr().out
     assert "Examples:" in said

@@ -14,7 +14,7 @@ from kustos.cli import (
     metadata,
     migrate,
     minimize,
-    pipeline_mount,
+    pipeline,
     serve,
     storage,
     users,
@@ -55,13 +55,6 @@ app.add_typer(storage.app, name="storage")
 app.add_typer(metadata.app, name="metadata")
 app.add_typer(legacy.app, name="legacy")
 app.add_typer(migrate.app, name="migrate")
+app.add_typer(pipeline.app, name="pipeline")
 register(app, "serve", serve.serve, serve.EXAMPLES)
-register(
-    app,
-    "pipeline",
-    pipeline_mount.pipeline,
-    pipeline_mount.EXAMPLES,
-    context_settings={"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []},
-    add_help_option=False,
-)
 register(app, "version", version.version, version.EXAMPLES)

@@ -105,6 +105,10 @@ def _core_failure(error: Exception) -> Failure | None:
         ("kustos.authorizer.spi", "AuthorizerError", "AUTHORIZER", ExitCode.FAILED),
         ("kustos.analysis.errors", "PolicyError", "POLICY", ExitCode.USAGE),
         ("kustos.analysis.errors", "AnalysisError", "ANALYSIS", ExitCode.USAGE),
+        ("kustos.pipeline.errors", "ConfigurationError", "SETTINGS", ExitCode.USAGE),
+        ("kustos.pipeline.errors", "SparkMissingError", "SPARK_MISSING", ExitCode.USAGE),
+        ("kustos.pipeline.errors", "AuditInputError", "AUDIT_INPUT", ExitCode.USAGE),
+        ("kustos.pipeline.errors", "PipelineError", "PIPELINE", ExitCode.FAILED),
     ):
         loaded = sys.modules.get(module)
         if loaded is not None and isinstance(error, getattr(loaded, root)):

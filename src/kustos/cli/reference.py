@@ -30,7 +30,8 @@ go to standard error: a line that begins with `error:`, or with `--output json`
 where `code` is Kafka's name of the error if the cluster answered one, else one of `USAGE`, `SETTINGS`,
 `INVALID_VALUE`, `CANNOT_CONNECT`, `CONNECTION_CLOSED`, `REQUEST_TIMED_OUT`, `AUTHENTICATION_FAILED`,
 `UNSUPPORTED_VERSION`, `ACL_FORMAT`, `METADATA`, `AUTHORIZER`, `POLICY`, `ANALYSIS`, `IO`,
-`DECLINED`, `INTERRUPTED`, or of `migrate` `REFUSED`, `LOCKED`, `NO_KAFKA`, `NO_AUTH`, `TOO_LARGE`,
+`DECLINED`, `INTERRUPTED`, of `pipeline` `SPARK_MISSING`, `AUDIT_INPUT`, `PIPELINE`, or of
+`migrate` `REFUSED`, `LOCKED`, `NO_KAFKA`, `NO_AUTH`, `TOO_LARGE`,
 `ZOOKEEPER`. Where some items of a request failed and others took effect, the document lists
 what took effect and the error says how many failed.
 

@@ -1,8 +1,9 @@
-"""A local Spark that talks to nobody but itself."""
+"""A Spark session: local and talking to nobody but itself, of a cluster, or of a Connect server."""
 
 import os
 import shutil
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -17,10 +18,19 @@ SHUFFLE_PARTITIONS: Final = 8
 
 STANDARD_ERROR: Final = 2
 
-SETTINGS: Final = {
+SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
+"""Set by spark-submit for the program that it starts."""
+
+NO_SETTINGS: Final[Mapping[str, str]] = {}
+
+LOCAL_SETTINGS: Final = {
     "spark.ui.enabled": "false",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
+}
+"""For one machine: nobody else is to reach the driver."""
+
+SETTINGS: Final = {
     "spark.sql.shuffle.partitions": str(SHUFFLE_PARTITIONS),
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",
@@ -64,13 +74,20 @@ def _quiet_start() -> Iterator[None]:
 
 
 @contextmanager
-def local_session(application_name: str = "kustos") -> Iterator["SparkSession"]:
-    """Lend a local session over all cores and stop it at the end; raise `SparkMissingError`.
+def open_session(
+    application_name: str = "kustos",
+    *,
+    master: str = "local[*]",
+    remote: str | None = None,
+    settings: Mapping[str, str] = NO_SETTINGS,
+) -> Iterator["SparkSession"]:
+    """Lend a session and stop it at the end; raise `SparkMissingError`.
 
-    A session that is running already is lent as it is, but for the time zone, and left running.
+    `remote` (`sc://host:port`) asks a Spark Connect server. Under spark-submit the cluster is the one that it
+    was given, `master` then counts for nothing. `settings` go over ours. A session that is running already is
+    lent as it is, but for the time zone, and left running.
     """
     check_spark_installed()
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     from pyspark.sql import SparkSession
 
     running = SparkSession.getActiveSession()
@@ -78,13 +95,47 @@ def local_session(application_name: str = "kustos") -> Iterator["SparkSession"]:
         running.conf.set("spark.sql.session.timeZone", SETTINGS["spark.sql.session.timeZone"])
         yield running
         return
-    builder = SparkSession.builder.master("local[*]").appName(application_name)
-    for key, value in SETTINGS.items():
-        builder = builder.config(key, value)
-    with _quiet_start():
-        spark = builder.getOrCreate()
-    spark.sparkContext.setLogLevel("OFF")  # failures reach people as typed errors, not as Java traces
+    if remote is not None:
+        spark = _connected(remote, settings)
+    else:
+        local = master.startswith("local")
+        if local:
+            os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+            # workers have the packages that the driver has
+            os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        builder = SparkSession.builder.appName(application_name)
+        if SUBMITTED not in os.environ:
+            builder = builder.master(master)
+        ours = {**SETTINGS, **(LOCAL_SETTINGS if local else {}), **settings}
+        for key, value in ours.items():
+            builder = builder.config(key, value)
+        with _quiet_start():
+            spark = builder.getOrCreate()
+        spark.sparkContext.setLogLevel("OFF")  # failures reach people as typed errors, not as Java traces
     try:
         yield spark
     finally:
         spark.stop()
+
+
+@contextmanager
+def local_session(application_name: str = "kustos") -> Iterator["SparkSession"]:
+    """Lend a local session over all cores, as `open_session` does."""
+    with open_session(application_name) as spark:
+        yield spark
+
+
+def _connected(remote: str, settings: Mapping[str, str]) -> "SparkSession":
+    """Return a session of a Connect server, of whose settings a client may change those of SQL only."""
+    from pyspark.sql import SparkSession
+
+    try:
+        spark = SparkSession.builder.remote(remote).create()
+    except ImportError as error:
+        raise SparkMissingError(
+            f"Spark Connect needs `{error.name or 'grpcio'}`, run `pip install kustos[spark,connect]`"
+        ) from error
+    for key, value in {**SETTINGS, **settings}.items():
+        if key.startswith("spark.sql."):
+            spark.conf.set(key, value)
+    return spark

@@ -1,0 +1,60 @@
+"""How far Spark has come, for those who wait: tasks done and tasks known of the stages at work."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Event, Thread
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LOOK_SECONDS: Final = 0.25
+"""How often a classic session is asked; a question costs it a millisecond."""
+
+Watcher = Callable[[int, int], None]
+"""Called with tasks done and tasks in all, of the stages at work."""
+
+
+@contextmanager
+def watched(spark: "SparkSession", watcher: Watcher) -> Iterator[None]:
+    """Tell `watcher` how far the session's stages are, until the block ends.
+
+    A Connect server tells by itself; a classic session is asked by a thread. What the watcher raises ends
+    the telling, not the work.
+    """
+    if not hasattr(spark, "sparkContext") or type(spark).__module__.startswith("pyspark.sql.connect"):
+        handler = _handler(watcher)
+        spark.registerProgressHandler(handler)
+        try:
+            yield
+        finally:
+            spark.removeProgressHandler(handler)
+        return
+    ended = Event()
+    thread = Thread(
+        target=_look, args=(spark.sparkContext.statusTracker(), watcher, ended), daemon=True, name="watching"
+    )
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def _handler(watcher: Watcher) -> Any:
+    def tell(stages: Any = None, **_: Any) -> None:
+        if stages:
+            watcher(
+                sum(stage.num_completed_tasks for stage in stages), sum(stage.num_tasks for stage in stages)
+            )
+
+    return tell
+
+
+def _look(tracker: Any, watcher: Watcher, ended: Event) -> None:
+    while not ended.wait(LOOK_SECONDS):
+        stages = [tracker.getStageInfo(number) for number in tracker.getActiveStageIds()]
+        known = [stage for stage in stages if stage is not None]
+        if known:
+            watcher(sum(stage.numCompletedTasks for stage in known), sum(stage.numTasks for stage in known))
