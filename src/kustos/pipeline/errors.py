@@ -13,8 +13,24 @@ class ConfigurationError(PipelineError):
     """The configuration file says something else than a configuration; the text names line, key and rule."""
 
 
+class AclSetError(PipelineError):
+    """A set of ACLs cannot be read, holds what no authorizer could, or was damaged on its way to a worker."""
+
+
+class QuestionsError(PipelineError):
+    """Rows to decide on lack a column of questions, or hold it as something else than text."""
+
+
+class ReviewError(PipelineError):
+    """A review, its signature, a rule of duties or a path asked for that cannot be taken as it stands."""
+
+
 class AuditInputError(PipelineError):
     """The audit folder is missing, empty, unreadable or holds a damaged file; the text names it."""
+
+
+class MetadataHistoryError(PipelineError):
+    """A metadata log cannot be read, or is asked for what it has not; the text says which and why."""
 
 
 class ReportOutputError(PipelineError):
