@@ -51,8 +51,8 @@ differential: setup ## compare with Kafka's own authorizer; CHECKS=n for more, S
 fuzz: setup ## search, guided by coverage, for worlds that kustos decides otherwise than specified; MINUTES=m
 	@$(BIN)/python -m fuzz.authorizer -max_total_time=$$(($(MINUTES) * 60)) $(if $(SEED),-seed=$(SEED))
 
-mutation: setup ## break the authorizer line by line and ask the tests; ROOMS=acl SAMPLE=n faults a module SEED=s
-	@$(BIN)/python scripts/mutation.py $(ROOMS) $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(SEED),--seed $(SEED))
+mutation: setup ## break the authorizer line by line and ask the tests; ROOMS=acl SAMPLE=n faults a module or SHARE=percent SEED=s
+	@$(BIN)/python scripts/mutation.py $(ROOMS) $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(SHARE),--share $(SHARE)) $(if $(SEED),--seed $(SEED))
 
 simulation: setup ## crash the metadata log on a simulated disk; POINTS=n SEED=s; adds to soak/simulations.md
 	@$(BIN)/python -m tests.simulation $(if $(POINTS),--points $(POINTS)) $(if $(SEED),--seed $(SEED))

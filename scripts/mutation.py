@@ -6,6 +6,7 @@ A fault that changes nothing anybody could see stands with its reason in `mutati
 """
 
 import argparse
+import math
 import random
 import re
 import shutil
@@ -55,6 +56,7 @@ METADATA_TOOLS: Final = (
     "timeline",
     "tools_on_a_long_log",
     "verification",
+    "verification_of_epochs",
 )
 
 
@@ -106,7 +108,12 @@ ROOMS: Final = {
             "tests/unit/metadata/test_s*.py",
             "tests/unit/test_behaviours_metadata.py",
         ),
-        ("src/kustos/metadata/control/copies.py",),
+        (
+            "src/kustos/metadata/control/copies.py",
+            "src/kustos/metadata/inspection/*",
+            "src/kustos/metadata/portable/*",
+            "src/kustos/metadata/quorum/*",
+        ),
     ),
     "metadata-tools": Room(
         ("src/kustos/metadata/inspection/*", "src/kustos/metadata/portable/*"),
@@ -229,14 +236,17 @@ def module_of(fault: str) -> str:
     return fault.rpartition(".")[0]
 
 
-def draw(names: Iterable[str], sample: int, seed: int) -> list[str]:
-    """Return so many of each module, or all of one that has fewer."""
+def draw(names: Iterable[str], sample: int, share: float | None, seed: int) -> list[str]:
+    """Return so many of each module, or all of one that has fewer; or this share of each, in percent."""
     by_module: defaultdict[str, list[str]] = defaultdict(list)
     for name in sorted(names):
         by_module[module_of(name)].append(name)
     chooser = random.Random(seed)  # noqa: S311 (a sample)
-    drawn = (chooser.sample(group, min(sample, len(group))) for group in by_module.values())
-    return [name for group in drawn for name in group]
+    drawn: list[str] = []
+    for group in by_module.values():
+        size = sample if share is None else math.ceil(len(group) * share / 100)
+        drawn += chooser.sample(group, min(size, len(group)))
+    return drawn
 
 
 def function_of(fault: str) -> str:
@@ -259,12 +269,12 @@ def is_equivalent(fault: str, diff: str, known: Sequence[dict[str, str]]) -> boo
     )
 
 
-def try_room(name: str, sample: int, seed: int, pattern: str) -> dict[str, Outcome]:
+def try_room(name: str, sample: int, share: float | None, seed: int, pattern: str) -> dict[str, Outcome]:
     """Return what became of the faults drawn in a room, by module."""
     folder = prepare(name, ROOMS[name])
     outcomes: defaultdict[str, Outcome] = defaultdict(Outcome)
     all_names = [fault for fault in faults(folder) if re.search(pattern, fault)]
-    drawn = draw(all_names, sample, seed)
+    drawn = draw(all_names, sample, share, seed)
     for fault in all_names:
         outcomes[module_of(fault)].total += 1
     if not drawn:
@@ -287,12 +297,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("rooms", nargs="*", metavar="room", help=f"of {', '.join(ROOMS)}; all without")
     parser.add_argument("--sample", type=int, default=SAMPLE, help="faults of each module at most")
+    parser.add_argument("--share", type=float, help="faults of each module in percent, instead")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default="", help="of faults whose name has this regular expression")
     options = parser.parse_args()
     outcomes: dict[str, Outcome] = {}
     for room in options.rooms or ROOMS:
-        outcomes |= try_room(room, options.sample, options.seed, options.only)
+        outcomes |= try_room(room, options.sample, options.share, options.seed, options.only)
     whole = Outcome()
     sys.stdout.write("| module | faults | drawn | killed | equivalent | survived | score |\n")
     sys.stdout.write("|---|--:|--:|--:|--:|--:|--:|\n")
