@@ -24,12 +24,14 @@ from kustos.metadata.inspection.files import (
 )
 from kustos.metadata.inspection.moments import moment_ms, moment_text
 from kustos.metadata.loader import records_of, replay_batches, replay_snapshot
-from kustos.metadata.log import SegmentReader, SnapshotId
+from kustos.metadata.log import METADATA_PARTITION, SegmentReader, SnapshotId
 from kustos.metadata.log.segment import UNKNOWN_EPOCH
 from kustos.metadata.log.snapshot import raw_snapshot_batches, snapshot_batches
 from kustos.metadata.records import SnapshotHeader, controls_of
 from kustos.runtime import Storage
 from kustos.wire.record_batch import CorruptBatchError, RecordBatch, read_raw_batch
+
+FILE_SUFFIXES: Final = frozenset(kind.value for kind in FileKind)
 
 
 class OutOfReachError(MetadataError):
@@ -113,13 +115,14 @@ class LoggedChange:
 
 
 class Timeline:
-    """The line of one directory, as its files were when it was made. Nothing is changed or locked."""
+    """The line of one directory, or of one file, as it was then. Nothing is changed or locked."""
 
     def __init__(self, path: Path, storage: Storage) -> None:
         """Look at the files; raise `MetadataError` for a directory without a beginning."""
         self.path: Final = path
         self._storage: Final = storage
-        files = files_of(metadata_directory(path, storage), storage)
+        is_file = path.suffix in FILE_SUFFIXES and not storage.exists(path / METADATA_PARTITION)
+        files = files_of(path if is_file else metadata_directory(path, storage), storage)
         self._segments: Final = [file for file in files if file.kind is FileKind.SEGMENT]
         log_start = self._segments[0].base_offset or 0 if self._segments else None
         self._damaged: Final[list[LogDamagedError]] = []

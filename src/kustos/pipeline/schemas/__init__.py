@@ -4,6 +4,7 @@ from kustos.pipeline.schemas.acls import (
     ACL_HISTORY_SCHEMA,
     ACL_SCHEMA,
     DELEGATION_TOKEN_HISTORY_SCHEMA,
+    METADATA_REACH_SCHEMA,
     SCRAM_CREDENTIAL_HISTORY_SCHEMA,
 )
 from kustos.pipeline.schemas.answers import (
@@ -36,6 +37,7 @@ __all__ = [
     "EVENT_SCHEMA",
     "FINDINGS_SCHEMA",
     "LINES_SCHEMA",
+    "METADATA_REACH_SCHEMA",
     "QUARANTINE_SCHEMA",
     "QUESTION_COLUMNS",
     "REQUIRED_FIELDS",

@@ -65,3 +65,19 @@ DELEGATION_TOKEN_HISTORY_SCHEMA: Final = StructType(
     ]
 )
 """Table `delegation_token_history`: a row for each renewal; the HMAC stays out."""
+
+METADATA_REACH_SCHEMA: Final = StructType(
+    [
+        StructField("from_offset", LongType()),
+        StructField("from_time", TimestampType()),
+        StructField("to_offset", LongType()),
+        StructField("to_time", TimestampType()),
+        StructField("is_whole", BooleanType()),
+        StructField("is_in_transaction", BooleanType()),
+        StructField("change_count", LongType()),
+    ]
+)
+"""Table `metadata_reach`, one row: between which offsets, both included, the history knows the state.
+
+`is_whole`: nothing was ever before it. `is_in_transaction`: what came last was not committed yet, and is
+left out. Before `from_*` nothing is known; after `to_*` the log had not been written when it was read."""

@@ -1,0 +1,200 @@
+"""How long what a metadata log tells of was in force: one row for each life, from the log's own walk.
+
+A life begins with the record that made a thing and ends with the one that took it away or replaced it; in
+a metadata transaction with the record that ended the transaction. Memory holds the state at one offset
+and, of ACLs, an offset and a time for each that was made since the oldest state: some 600 bytes an ACL.
+"""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from kustos.acl.forms import texts_of
+from kustos.metadata.ids import uuid_text
+from kustos.metadata.image import (
+    AclAdded,
+    AclRemoved,
+    Change,
+    DelegationTokenRemoved,
+    DelegationTokenSet,
+    MetadataImage,
+    ScramCredentialRemoved,
+    ScramCredentialSet,
+)
+from kustos.metadata.inspection.timeline import LoggedChange, Passage, Timeline
+from kustos.metadata.records import DelegationTokenRecord
+from kustos.metadata.scram import ScramMechanism
+from kustos.runtime import Storage
+
+Row = tuple[Any, ...]
+
+TIME_MAX_MS: Final = 253_402_300_799_999
+"""The end of the year 9999, the last that Spark shows; a token that never ends says more."""
+
+
+class Since(NamedTuple):
+    """The beginning of a life, in the order of the table's columns."""
+
+    offset: int
+    time_us: int
+    is_in_first_snapshot: bool = False
+
+
+class Until(NamedTuple):
+    """The end of a life; both are None while it lasts."""
+
+    offset: int | None = None
+    time_us: int | None = None
+
+
+NOW: Final = Until()
+
+
+def microseconds(time_ms: int) -> int:
+    """Return a time as Spark counts, cut to what it shows."""
+    return max(-TIME_MAX_MS, min(time_ms, TIME_MAX_MS)) * 1000
+
+
+def _validity(since: Since, until: Until) -> Row:
+    return since.offset, since.time_us, until.offset, until.time_us, since.is_in_first_snapshot
+
+
+def acl_rows(passage: Passage) -> Iterator[Row]:
+    """Yield the lives of ACLs, as ACL_HISTORY_SCHEMA: those that ended in log order, then those that last."""
+    first = _first(passage)
+    since: dict[int, Since] = {}
+    for logged in passage.changes():
+        change = logged.change
+        if isinstance(change, AclAdded):
+            since[change.id.int] = _at(logged)
+        elif isinstance(change, AclRemoved):
+            born = since.pop(change.id.int, first)
+            texts = texts_of(change.binding).values()
+            yield uuid_text(change.id), *texts, *_validity(born, _end(logged))
+    for acl_id, binding in passage.view().acls.items():
+        yield uuid_text(acl_id), *texts_of(binding).values(), *_validity(since.get(acl_id.int, first), NOW)
+
+
+Told = tuple[Any, Row | None] | None
+"""What a change says of a thing: its key and its columns, None where it is gone; None for another thing."""
+
+
+def _scram(change: Change) -> Told:
+    if isinstance(change, ScramCredentialSet):
+        return (change.user, change.mechanism), (change.credential.iterations,)
+    if isinstance(change, ScramCredentialRemoved):
+        return (change.user, change.mechanism), None
+    return None
+
+
+def _scram_row(key: Any, value: Row) -> Row:
+    user, mechanism = key
+    known = {each.value: each.mechanism_name for each in ScramMechanism}
+    return user, known.get(mechanism, f"UNKNOWN({mechanism})"), *value
+
+
+def _scram_state(image: MetadataImage) -> Iterator[tuple[Any, Row]]:
+    for key, credential in image.scram_credentials.items():
+        yield key, (credential.iterations,)
+
+
+def _token_columns(token: DelegationTokenRecord) -> Row:
+    times = (token.issue_timestamp_ms, token.max_timestamp_ms, token.expiration_timestamp_ms)
+    return token.owner, token.requester, list(token.renewers), *map(microseconds, times)
+
+
+def _token(change: Change) -> Told:
+    if isinstance(change, DelegationTokenSet):
+        return change.token.token_id, _token_columns(change.token)
+    if isinstance(change, DelegationTokenRemoved):
+        return change.token_id, None
+    return None
+
+
+def _token_row(key: Any, value: Row) -> Row:
+    return key, *value
+
+
+def _token_state(image: MetadataImage) -> Iterator[tuple[Any, Row]]:
+    for token_id, token in image.delegation_tokens.items():
+        yield token_id, _token_columns(token)
+
+
+def _rows(
+    passage: Passage,
+    state: Callable[[MetadataImage], Iterator[tuple[Any, Row]]],
+    told_of: Callable[[Change], Told],
+    row: Callable[[Any, Row], Row],
+) -> Iterator[Row]:
+    """Yield the lives of things that are set again and again: each setting is a life of its own."""
+    first = _first(passage)
+    lives = {key: (value, first) for key, value in state(passage.view())}
+    for logged in passage.changes():
+        told = told_of(logged.change)
+        if told is None:
+            continue
+        key, value = told
+        former = lives.pop(key, None)
+        if former is not None:
+            yield *row(key, former[0]), *_validity(former[1], _end(logged))
+        if value is not None:
+            lives[key] = value, _at(logged)
+    for key, (value, since) in lives.items():
+        yield *row(key, value), *_validity(since, NOW)
+
+
+def scram_credential_rows(passage: Passage) -> Iterator[Row]:
+    """Yield the lives of SCRAM credentials, as SCRAM_CREDENTIAL_HISTORY_SCHEMA."""
+    return _rows(passage, _scram_state, _scram, _scram_row)
+
+
+def delegation_token_rows(passage: Passage) -> Iterator[Row]:
+    """Yield the lives of delegation tokens, as DELEGATION_TOKEN_HISTORY_SCHEMA."""
+    return _rows(passage, _token_state, _token, _token_row)
+
+
+def reach_rows(passage: Passage) -> Iterator[Row]:
+    """Yield the one row that says from where to where the history goes, as METADATA_REACH_SCHEMA."""
+    first, changes = _first(passage), 0
+    for _ in passage.changes():
+        changes += 1
+    yield (
+        first.offset,
+        first.time_us,
+        passage.offset,
+        microseconds(passage.time_ms),
+        passage.beginning.is_first,
+        passage.in_transaction,
+        changes,
+    )
+
+
+def _first(passage: Passage) -> Since:
+    return Since(passage.offset, microseconds(passage.time_ms), is_in_first_snapshot=True)
+
+
+def _at(logged: LoggedChange) -> Since:
+    return Since(logged.offset, microseconds(logged.time_ms))
+
+
+def _end(logged: LoggedChange) -> Until:
+    return Until(logged.offset, microseconds(logged.time_ms))
+
+
+ROWS: Final[dict[str, Callable[[Passage], Iterator[Row]]]] = {
+    "acls": acl_rows,
+    "scram_credentials": scram_credential_rows,
+    "delegation_tokens": delegation_token_rows,
+    "reach": reach_rows,
+}
+"""Tables by the name that the option `table` has for them."""
+
+
+def rows_of(path: Path, table: str, storage: Storage, end_offset: int | None = None) -> Iterator[Row]:
+    """Yield the rows of a table over the metadata directory, segment or snapshot at `path`.
+
+    The walk begins at the oldest state from which no offset is missing, and ends before `end_offset`, or
+    where the log ends. Raises `MetadataError`.
+    """
+    timeline = Timeline(path, storage)
+    return ROWS[table](timeline.passage(timeline.unbroken(), end_offset))

@@ -1,0 +1,147 @@
+"""The data source `kafka_metadata`: ACLs, SCRAM credentials and delegation tokens as they were, for Spark.
+
+`spark.read.format("kafka_metadata").option("path", ...).load()` reads a metadata directory, Kafka's or
+kustos', itself or its partition, or one snapshot, or a segment that holds its own beginning. Options:
+
+- `table`: `acls` (the default), `scram_credentials`, `delegation_tokens`, or `reach`
+- `endOffset`: read up to this offset, not including it. A controller or broker of a quorum may hold records
+  that are not committed yet at the end of its log: give the high watermark (`DescribeQuorum`) there
+
+The files must lie where the tasks run; on a cluster on a shared file system. A log is one task: its records
+count in their order. Secrets (salts, keys, HMACs) are in no row.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+from kustos.pipeline.errors import MetadataHistoryError
+from kustos.pipeline.schemas import (
+    ACL_HISTORY_SCHEMA,
+    DELEGATION_TOKEN_HISTORY_SCHEMA,
+    METADATA_REACH_SCHEMA,
+    SCRAM_CREDENTIAL_HISTORY_SCHEMA,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+FORMAT: Final = "kafka_metadata"
+TABLES: Final = {
+    "acls": ACL_HISTORY_SCHEMA,
+    "scram_credentials": SCRAM_CREDENTIAL_HISTORY_SCHEMA,
+    "delegation_tokens": DELEGATION_TOKEN_HISTORY_SCHEMA,
+    "reach": METADATA_REACH_SCHEMA,
+}
+"""What the option `table` may say."""
+ROWS_PER_BATCH: Final = 8192
+"""Rows handed to Spark at a time, some 2 MB."""
+
+_OPTIONS: Final = frozenset({"path", "table", "endoffset"})
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryOptions:
+    """What was asked for."""
+
+    path: str
+    table: str = "acls"
+    end_offset: int | None = None
+
+    @classmethod
+    def of(cls, options: dict[str, str]) -> "HistoryOptions":
+        """Return the options that a reader was given; raise `MetadataHistoryError` for one that is wrong."""
+        given = {key.lower(): value for key, value in options.items()}
+        unknown = sorted(set(given) - _OPTIONS)
+        if unknown:
+            raise MetadataHistoryError(
+                f"option `{unknown[0]}` is not known to `{FORMAT}`, give `path`, `table` or `endOffset`"
+            )
+        path, table = given.get("path", ""), given.get("table", "acls")
+        if not path:
+            raise MetadataHistoryError(f"`{FORMAT}` lacks the option `path`, give the metadata directory")
+        if table not in TABLES:
+            raise MetadataHistoryError(f"table `{table}` is not known, give one of {', '.join(TABLES)}")
+        end = given.get("endoffset")
+        if end is not None and not (end.isascii() and end.isdigit()):
+            raise MetadataHistoryError(f"option `endOffset` is `{end}`, give an offset such as `1234`")
+        return cls(path.removeprefix("file://"), table, None if end is None else int(end))
+
+
+class KafkaMetadataSource(DataSource):
+    """The data source; `register` makes it known to a session."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Return what `format` calls it."""
+        return FORMAT
+
+    def schema(self) -> StructType:
+        """Return the schema of the table asked for."""
+        return TABLES[HistoryOptions.of(dict(self.options)).table]
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """Return who reads; raise `MetadataHistoryError` for options, or a schema, that are wrong."""
+        options = HistoryOptions.of(dict(self.options))
+        if schema != TABLES[options.table]:
+            raise MetadataHistoryError(f"the table `{options.table}` has a schema of its own, give none")
+        return _Reader(options)
+
+
+class _Reader(DataSourceReader):
+    """Reads one log, in one task."""
+
+    def __init__(self, options: HistoryOptions) -> None:
+        self._options = options
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:  # noqa: ARG002, there is but one
+        """Yield the rows as Arrow record batches."""
+        yield from record_batches(self._options)
+
+
+def record_batches(options: HistoryOptions) -> Iterator[Any]:
+    """Yield the rows of a table as Arrow record batches; raise `MetadataHistoryError`."""
+    import pyarrow as pa
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    from kustos.metadata.errors import MetadataError
+    from kustos.pipeline.history.lives import rows_of
+    from kustos.runtime import FileSystemStorage
+
+    schema = to_arrow_schema(TABLES[options.table], timezone="UTC")
+    try:
+        rows = rows_of(Path(options.path), options.table, FileSystemStorage(), options.end_offset)
+        while some := list(islice(rows, ROWS_PER_BATCH)):
+            columns = zip(*some, strict=True)
+            arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
+            yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+    except MetadataError as error:
+        raise MetadataHistoryError(str(error)) from error
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise MetadataHistoryError(f"`{options.path}` cannot be read: {reason}") from error
+
+
+def register(spark: "SparkSession") -> None:
+    """Make the format `kafka_metadata` known to a session, classic or Connect."""
+    spark.dataSource.register(KafkaMetadataSource)
+
+
+def read_history(
+    spark: "SparkSession", path: str | Path, table: str = "acls", *, end_offset: int | None = None
+) -> "DataFrame":
+    """Return a table of a metadata log's history; raise `MetadataHistoryError` for an unknown table.
+
+    `table` and `end_offset` as the options `table` and `endOffset`. The log is read with each action.
+    """
+    options = {"path": str(path), "table": table}
+    if end_offset is not None:
+        options["endOffset"] = str(end_offset)
+    HistoryOptions.of(options)
+    register(spark)
+    return spark.read.format(FORMAT).options(**options).load()
