@@ -53,6 +53,7 @@ ACCESS_REVIEW_SCHEMA: Final = StructType(
         StructField("resource_name", StringType()),
         StructField("pattern_type", StringType()),
         StructField("hosts", ArrayType(StringType())),
+        StructField("basis", StringType()),
         StructField("granted_by", ArrayType(ACL_SCHEMA)),
         StructField("granted_since", TimestampType()),
         StructField("last_used", TimestampType()),
@@ -63,7 +64,9 @@ ACCESS_REVIEW_SCHEMA: Final = StructType(
     ]
 )
 """Table `access_review`: a row for each principal, operation and resource (a name that was used, or the
-pattern of a grant that nobody used). `granted_by` is empty for what only super users or a default allow.
+pattern of a grant that nobody used); a super user is one of its own. `basis` is what allows it at `as_of`:
+MatchingAcl, SuperUser, DefaultAllow, or `Denied` for what nothing allows any more and for grants of which
+DENYs leave nothing. `granted_by` is empty for what only super users or a default allow.
 `dormant_days` since the last use, or since the grant if there was none; null if neither is known."""
 
 FINDINGS_SCHEMA: Final = StructType(
