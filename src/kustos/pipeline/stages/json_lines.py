@@ -11,15 +11,16 @@ from pyspark.sql import Column
 from pyspark.sql import functions as sql
 from pyspark.sql.types import BooleanType, StringType, StructField, StructType
 
-from kustos.authorizer.audit_fields import AUDIT_SCHEMA_VERSION
+from kustos.authorizer.audit_fields import AUDIT_FIELDS, AUDIT_SCHEMA_VERSION
 from kustos.pipeline.schemas import EVENT_SCHEMA, REQUIRED_FIELDS, relaxed
+from kustos.pipeline.stages.confluent_events import CLOUD_EVENT_FIELDS
 
 DECISIONS: Final = ("ALLOWED", "DENIED", "ERROR")
 
 _CORRUPT: Final = "corrupt"
 _ENVELOPE: Final = StructType(
     [
-        StructField("event", relaxed(EVENT_SCHEMA)),
+        StructField("event", StructType([*relaxed(EVENT_SCHEMA).fields, *CLOUD_EVENT_FIELDS])),
         StructField("end", BooleanType()),
         StructField(_CORRUPT, StringType()),
     ]
@@ -59,3 +60,9 @@ def _nested(event: Column, dotted_name: str) -> Column:
     for name in dotted_name.split("."):
         column = column.getField(name)
     return column
+
+
+def event_columns(envelope: Column) -> dict[str, Column]:
+    """Return the audit fields of a parsed line, by dotted name."""
+    event = envelope.getField("event")
+    return {field.name: _nested(event, field.name) for field in AUDIT_FIELDS}
