@@ -49,7 +49,7 @@ class FollowedStore:
         self._clock: Final = clock
         self._publishers: Final[list[MetadataPublisher]] = []
         self._committed = CommittedImage()
-        self.machine = FollowerMachine(properties.cluster_id)
+        self.machine: FollowerMachine
         self._take_over()
 
     def _take_over(self) -> None:
