@@ -1,0 +1,33 @@
+"""Decisions in bulk: sets of ACLs as values, shipped to the workers, asked by stages.
+
+The semantics are those of `kustos.authorizer`, compiled in each worker; there is no second implementation.
+"""
+
+from kustos.pipeline.deciding.acl_set import AclSet
+from kustos.pipeline.deciding.compiled import ShippedAcls
+from kustos.pipeline.deciding.questions import (
+    VERDICT_SCHEMA,
+    decide,
+    decide_each,
+    distinct_questions,
+    principal_text,
+    verdict,
+    with_principal,
+)
+from kustos.pipeline.deciding.shipping import ship
+from kustos.pipeline.deciding.sources import read_acl_set, read_acl_set_at_revision
+
+__all__ = [
+    "VERDICT_SCHEMA",
+    "AclSet",
+    "ShippedAcls",
+    "decide",
+    "decide_each",
+    "distinct_questions",
+    "principal_text",
+    "read_acl_set",
+    "read_acl_set_at_revision",
+    "ship",
+    "verdict",
+    "with_principal",
+]

@@ -1,0 +1,113 @@
+"""Stages that decide: questions in, the same rows with a decision out, by the gateway's own index."""
+
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sql
+from pyspark.sql.pandas.functions import arrow_udf
+from pyspark.sql.types import StringType, StructField, StructType
+
+from kustos.pipeline.deciding.compiled import ShippedAcls, compiled
+from kustos.pipeline.errors import QuestionsError
+from kustos.pipeline.schemas import QUESTION_COLUMNS
+
+VERDICT_SCHEMA: Final = StructType([StructField("decision", StringType()), StructField("rule", StringType())])
+
+_KEY: Final = "_asked_{}"
+
+
+def principal_text() -> Column:
+    """Return the principal of an audit event as `Type:name`."""
+    return sql.concat("principal_type", sql.lit(":"), "principal_name")
+
+
+def with_principal(events: DataFrame) -> DataFrame:
+    """Return events with the column `principal`, the one that questions need and events have in two."""
+    return events.withColumn("principal", principal_text())
+
+
+def distinct_questions(rows: DataFrame) -> DataFrame:
+    """Return each combination of `QUESTION_COLUMNS` once."""
+    return rows.select(*QUESTION_COLUMNS).distinct()
+
+
+def verdict(shipped: ShippedAcls, *, with_rule: bool = True) -> Column:
+    """Return the verdict on each row by its `QUESTION_COLUMNS`: `decision` and `rule`, or the decision alone.
+
+    ALLOWED, DENIED, or ERROR for what makes no question (an operation that is none, a principal without a
+    type); the rule is the text of the audit line. Nothing that a row says fails the query.
+    """
+
+    def judge(
+        principal: pa.Array, host: pa.Array, operation: pa.Array, resource_type: pa.Array, name: pa.Array
+    ) -> pa.Array:
+        columns = dict(zip(QUESTION_COLUMNS, (principal, host, operation, resource_type, name), strict=True))
+        answers = compiled(shipped, with_rule=with_rule).authorize(columns)
+        texts = [answers.column(each).cast(pa.string()).combine_chunks() for each in answers.column_names]
+        if not with_rule:
+            return texts[0]
+        return pa.StructArray.from_arrays(texts, names=VERDICT_SCHEMA.fieldNames())
+
+    make: Any = arrow_udf
+    # else Spark puts a filter on the verdict below it, and below what made questions distinct, and asks twice
+    judged = make(judge, VERDICT_SCHEMA if with_rule else StringType()).asNondeterministic()
+    asked: Column = judged(*QUESTION_COLUMNS)
+    return asked
+
+
+def decide_each(
+    questions: DataFrame,
+    shipped: ShippedAcls,
+    *,
+    with_rule: bool = True,
+    decision_column: str = "decision",
+    rule_column: str = "rule",
+) -> DataFrame:
+    """Return the rows with what the ACLs decide on each: for rows that hardly repeat, or must stay in place.
+
+    Columns of these names are replaced. Raises `QuestionsError` unless `QUESTION_COLUMNS` are there, texts.
+    """
+    check_questions(questions)
+    if not with_rule:
+        return questions.withColumn(decision_column, verdict(shipped, with_rule=False))
+    judged = questions.withColumn(_KEY.format("verdict"), verdict(shipped))
+    found = sql.col(_KEY.format("verdict"))
+    return judged.withColumns(
+        {decision_column: found.getField("decision"), rule_column: found.getField("rule")}
+    ).drop(_KEY.format("verdict"))
+
+
+def decide(
+    questions: DataFrame,
+    shipped: ShippedAcls,
+    *,
+    with_rule: bool = True,
+    decision_column: str = "decision",
+    rule_column: str = "rule",
+) -> DataFrame:
+    """Return the rows with what the ACLs decide on each; each distinct question is decided once.
+
+    As `decide_each`, whose rows these are, in no set order.
+    """
+    check_questions(questions)
+    asked = decide_each(distinct_questions(questions), shipped, with_rule=with_rule)
+    names = {decision_column: "decision"} | ({rule_column: "rule"} if with_rule else {})
+    keys = [sql.col(name).alias(_KEY.format(name)) for name in QUESTION_COLUMNS]
+    decided = asked.select(*keys, *[sql.col(own).alias(name) for name, own in names.items()])
+    condition = sql.lit(True)
+    for name in QUESTION_COLUMNS:
+        condition = condition & questions[name].eqNullSafe(decided[_KEY.format(name)])
+    return questions.drop(*names).join(decided, condition).drop(*(_KEY.format(n) for n in QUESTION_COLUMNS))
+
+
+def check_questions(questions: DataFrame) -> None:
+    """Raise `QuestionsError` unless rows have the `QUESTION_COLUMNS`, as texts."""
+    types = {field.name: field.dataType for field in questions.schema.fields}
+    for name in QUESTION_COLUMNS:
+        if name not in types:
+            raise QuestionsError(f"questions need a column `{name}`")
+        if not isinstance(types[name], StringType):
+            raise QuestionsError(
+                f"column `{name}` of questions is of type `{types[name].simpleString()}`, cast it to string"
+            )

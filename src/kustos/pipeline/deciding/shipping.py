@@ -1,0 +1,75 @@
+"""How a set of ACLs gets from the driver to the workers: the one place that knows which Spark it is.
+
+Classic Spark broadcasts the bytes. Spark Connect has no broadcast: there they are a file of the session
+(`addArtifacts`), which each worker finds in its own folder.
+"""
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kustos.pipeline.deciding.acl_set import AclSet
+from kustos.pipeline.deciding.compiled import ShippedAcls
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True, slots=True)
+class BroadcastAcls:
+    """The content as a broadcast variable."""
+
+    name: str
+    digest: str
+    variable: Any
+
+    def content(self) -> bytes:
+        """Return the content, in a worker or in the driver."""
+        value: bytes = self.variable.value
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class FileAcls:
+    """The content as a file of a Connect session."""
+
+    name: str
+    digest: str
+
+    @property
+    def file_name(self) -> str:
+        """The file's name, the same for the same content."""
+        return file_name_of(self.digest)
+
+    def content(self) -> bytes:
+        """Return the content, in a worker."""
+        from pyspark import SparkFiles
+
+        return Path(SparkFiles.getRootDirectory(), self.file_name).read_bytes()
+
+
+def file_name_of(digest: str) -> str:
+    """Return the name under which a set is sent; made of nothing that anybody else chose."""
+    return f"kustos-acls-{digest}"
+
+
+def is_connect(spark: "SparkSession") -> bool:
+    """Return whether a session speaks to its Spark over Connect."""
+    return type(spark).__module__.startswith("pyspark.sql.connect.")
+
+
+def ship(spark: "SparkSession", acl_set: AclSet) -> ShippedAcls:
+    """Send a set to the workers of this session, once for however many questions.
+
+    What returns may be used in any query of the session. A broadcast is dropped when nothing uses it any
+    more; a file lives as long as its Connect session.
+    """
+    if not is_connect(spark):
+        variable = spark.sparkContext.broadcast(acl_set.content)
+        return BroadcastAcls(acl_set.name, acl_set.digest, variable)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, file_name_of(acl_set.digest))
+        path.write_bytes(acl_set.content)
+        spark.addArtifacts(str(path), file=True)
+    return FileAcls(acl_set.name, acl_set.digest)

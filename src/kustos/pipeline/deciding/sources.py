@@ -1,0 +1,151 @@
+"""Where sets of ACLs are read from: a file in any form, Kafka's metadata, a git revision of a file."""
+
+import os
+import re
+import subprocess
+from pathlib import Path
+from typing import Final
+
+from kustos.acl import AclBinding
+from kustos.acl.forms import AclForm, AclFormatError, form_of_name, form_of_text, read_acls
+from kustos.metadata.errors import MetadataError
+from kustos.pipeline.deciding.acl_set import AclSet
+from kustos.pipeline.errors import AclSetError
+
+FILE_BYTES_MAX: Final = 512 << 20
+"""Longest file read: over a million ACLs in the wordiest form."""
+
+GIT_TIMEOUT_S: Final = 60
+"""For one file of a local repository; longer means that git waits for somebody."""
+
+METADATA_SUFFIXES: Final = frozenset({".checkpoint", ".log"})
+
+_REVISION: Final = re.compile(r"[A-Za-z0-9_@][A-Za-z0-9_./@{}^~+-]{0,199}")
+"""What names a commit; no `-` in front, which would be an option, and no `:`, which ends a revision."""
+
+_GIT_ENVIRONMENT: Final = {
+    "LC_ALL": "C",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_NO_LAZY_FETCH": "1",
+}
+
+
+def read_acl_set(
+    path: Path,
+    form: AclForm | None = None,
+    *,
+    at: str | None = None,
+    name: str | None = None,
+    super_users: str = "",
+    allow_everyone_if_no_acl_found: bool = False,
+) -> AclSet:
+    """Return the ACLs of a file in any form that `kustos diff` reads, or of a metadata directory.
+
+    A directory, a `.checkpoint` and a `.log` are Kafka's metadata; `at` is an offset or a time that a
+    directory's log still holds. Raises `AclSetError`, which names the file and the line.
+    """
+    is_metadata = path.is_dir() or (form is None and path.suffix in METADATA_SUFFIXES)
+    if at is not None and not path.is_dir():
+        raise AclSetError(f"a moment is looked up in a metadata log, but `{path}` is no directory")
+    bindings = _of_metadata(path, at) if is_metadata else _of_text(_read_bytes(path), form, str(path))
+    return AclSet.of(
+        name or (f"{path} at {at}" if at else str(path)),
+        bindings,
+        super_users=super_users,
+        allow_everyone_if_no_acl_found=allow_everyone_if_no_acl_found,
+    )
+
+
+def read_acl_set_at_revision(
+    path: Path,
+    revision: str,
+    form: AclForm | None = None,
+    *,
+    name: str | None = None,
+    super_users: str = "",
+    allow_everyone_if_no_acl_found: bool = False,
+) -> AclSet:
+    """Return the ACLs of a file as a git revision of its repository has it; the file itself is not read.
+
+    The file need not be there any more, its folder must. Runs `git`, without a shell, filters, pagers or
+    the network. Raises `AclSetError`.
+    """
+    if not _REVISION.fullmatch(revision):
+        raise AclSetError(f"`{revision}` names no git revision, write a commit, a branch or a tag")
+    called = name or f"{path} at {revision}"
+    place = f"{revision}:./{path.name}"
+    size = int(_git(path.parent, "cat-file", "-s", place))
+    if size > FILE_BYTES_MAX:
+        raise AclSetError(f"{called} is larger than {FILE_BYTES_MAX} bytes, split it")
+    data = _git(path.parent, "cat-file", "blob", place)
+    return AclSet.of(
+        called,
+        _of_text(data, form or form_of_name(path.name), called),
+        super_users=super_users,
+        allow_everyone_if_no_acl_found=allow_everyone_if_no_acl_found,
+    )
+
+
+def _git(folder: Path, *arguments: str) -> bytes:
+    try:
+        done = subprocess.run(  # noqa: S603 - no shell, a checked revision, and never an option of the user's
+            ["git", "--no-pager", *arguments],  # noqa: S607
+            cwd=folder,
+            env=os.environ | _GIT_ENVIRONMENT,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=GIT_TIMEOUT_S,
+            check=False,
+        )
+    except FileNotFoundError as error:
+        missing = "git is not installed" if folder.is_dir() else f"there is no folder `{folder}`"
+        raise AclSetError(f"{missing}, a revision cannot be read") from error
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise AclSetError(f"git could not be asked in `{folder}`: {error}") from error
+    if done.returncode:
+        reason = done.stderr.decode(errors="replace").strip().splitlines()[:1] or ["it does not say why"]
+        raise AclSetError(f"git has no `{arguments[-1]}` in `{folder}`: {reason[0]}")
+    return done.stdout
+
+
+def _of_metadata(path: Path, at: str | None) -> list[AclBinding]:
+    from kustos.metadata.acl_files import read_acl_files
+    from kustos.metadata.inspection.timeline import Moment, Timeline
+    from kustos.runtime import FileSystemStorage
+
+    try:
+        if at is None:
+            return read_acl_files(path)
+        return list(Timeline(path, FileSystemStorage()).state_at(Moment.parse(at)).image.acls.values())
+    except (MetadataError, ValueError) as error:
+        raise AclSetError(str(error)) from error
+    except OSError as error:
+        raise AclSetError(f"cannot read `{path}`: {(error.strerror or str(error)).lower()}") from error
+
+
+def _read_bytes(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            data = file.read(FILE_BYTES_MAX + 1)
+    except OSError as error:
+        reason = (error.strerror or "it is unreadable").lower()
+        raise AclSetError(f"cannot read the ACLs `{path}`: {reason}") from error
+    if len(data) > FILE_BYTES_MAX:
+        raise AclSetError(f"the file `{path}` is larger than {FILE_BYTES_MAX} bytes, split it")
+    return data
+
+
+def _of_text(data: bytes, form: AclForm | None, called: str) -> list[AclBinding]:
+    try:
+        text = data.decode("utf-8-sig")  # spreadsheets put a mark before UTF-8
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise AclSetError(f"{called}, line {line}: this is no text in UTF-8") from None
+    known = form or form_of_name(called) or form_of_text(text)
+    if known is None:
+        raise AclSetError(f"{called} is blank; if that means no ACLs, say its form")
+    try:
+        return [located.binding for located in read_acls(text, known, called)]
+    except AclFormatError as error:
+        raise AclSetError(str(error)) from error

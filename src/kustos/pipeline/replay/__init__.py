@@ -1,0 +1,1 @@
+"""What-if replay: which recorded access other ACLs would decide otherwise."""
