@@ -1,6 +1,7 @@
 """The driver of the follower against controllers that freeze, lie, or lost their disks."""
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -11,10 +12,13 @@ from kio.schema.errors import ErrorCode
 from structlog.testing import capture_logs
 
 from kustos.client import ClientError, ClientSettings, ConnectionLimits
+from kustos.client import quorum as client_quorum
 from kustos.client.quorum import IDLE_TURN_MS, QuorumConnection, QuorumFollower
 from kustos.metadata.errors import ReplayError
 from kustos.metadata.format import format_directory
 from kustos.metadata.quorum import Address, CommittedLostError, FollowedStore
+from kustos.metadata.quorum.answers import read_batches
+from kustos.metadata.quorum.values import Effect
 from kustos.metadata.records import RemoveDelegationTokenRecord, encode_record
 from kustos.runtime import FileSystemStorage, SystemClock, SystemEntropy
 from kustos.wire import Message, response_codec
@@ -251,3 +255,93 @@ async def test_records_that_cannot_be_applied_end_it(directory: Path) -> None:
         async with following(directory, leader) as made:
             with pytest.raises(ReplayError):
                 await made.ended()
+
+
+async def test_while_records_come_nobody_waits(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    quorum = Cluster()
+    for _ in range(5):
+        quorum.append(quorum.nodes[0], 1)
+    quorum.copy(quorum.nodes[1])
+    leading = quorum.nodes[0]
+
+    def one_batch_at_a_time(asked: Message) -> Message:
+        answer = leading.fetch(asked)
+        partition = answer.responses[0].partitions[0]
+        whole = read_batches(partition.records or b"")
+        if len(whole) > 1:
+            partition.records = whole[0].data
+        return answer
+
+    async with FakeController(one_batch_at_a_time) as leader:
+        async with following(directory, leader) as made:
+            # longer than the test may take: what waits once for an idle leader does not get there
+            made.store.machine.epoch = leading.epoch
+            monkeypatch.setattr(client_quorum, "IDLE_TURN_MS", 10_000_000)
+            await made.once()
+            assert made.store.last_offset == quorum.truth[-1].last_offset
+        assert len(leader.asked) >= len(quorum.truth)
+
+
+async def test_all_that_was_found_is_done_on_one_thread_beside_the_loop(directory: Path) -> None:
+    quorum = cluster()
+    threads: list[str] = []
+    async with FakeController(quorum.nodes[0].fetch) as leader:
+        served(quorum.nodes[0], leader)
+        async with following(directory, leader) as made:
+            perform = made.store.perform
+
+            def watched(effects: tuple[Effect, ...]) -> None:
+                threads.append(threading.current_thread().name)
+                perform(effects)
+
+            made.store.perform = watched  # type: ignore[method-assign]
+            for _ in range(3):
+                await made.once()
+    assert len(threads) >= 3
+    assert set(threads) == {"kustos-quorum-follower_0"}
+
+
+async def test_who_waits_for_an_offset_waits_until_it_is_applied(directory: Path) -> None:
+    quorum = cluster()
+    async with FakeController(quorum.nodes[0].fetch) as leader:
+        served(quorum.nodes[0], leader)
+        async with following(directory, leader) as made:
+            await made.once()
+            end = quorum.truth[-1].last_offset + 1
+            assert made.follower.applied_end == end
+            await made.follower.applied(end)
+            waiting = asyncio.ensure_future(made.follower.applied(end + 2))
+            for _ in range(2):
+                await made.once()
+            assert not waiting.done()
+            quorum.append(quorum.nodes[0], 1)
+            quorum.copy(quorum.nodes[1])
+            while made.follower.applied_end < end + 1:
+                await made.once()
+            assert not waiting.done()
+            quorum.append(quorum.nodes[0], 1)
+            quorum.copy(quorum.nodes[1])
+            async with asyncio.timeout(WAIT_S):
+                await waiting
+            assert made.store.last_offset == end + 1
+            left = asyncio.ensure_future(made.follower.applied(end + 100))
+            await made.once()
+    assert left.cancelled(), "who waits still is let go with the follower"
+
+
+async def test_a_connection_is_kept_for_as_long_as_its_controller_is_wanted() -> None:
+    async with FakeController(lambda _: None) as one, FakeController(lambda _: None) as two:
+        settings = ClientSettings.from_properties(str(one.address), {})
+        made = QuorumConnection(settings, SystemEntropy())
+        first, address = await made.to(one.address)
+        assert address == one.address
+        assert (await made.to(one.address))[0] is first
+        assert (await made.to(None))[0] is first
+        second, address = await made.to(two.address)
+        assert (address, first.is_usable, second.is_usable) == (two.address, False, True)
+        made.drop()
+        assert not second.is_usable
+        third, _ = await made.to(two.address)
+        assert third is not second
+        made.drop()
+        made.drop()

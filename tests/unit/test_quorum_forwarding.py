@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from kio.schema.errors import ErrorCode
+from structlog.testing import capture_logs
 
 from kustos.acl import KafkaPrincipal
 from kustos.authorizer import AuthorizableRequestContext
@@ -152,15 +153,71 @@ async def test_what_stays_unready_is_answered_as_it_was(tmp_path: Path) -> None:
 
 async def test_a_change_that_nobody_answers_ends_with_its_time(tmp_path: Path) -> None:
     async with world(tmp_path) as made:
-        with pytest.raises(QuorumUnavailableError, match="within 300 ms, it may or may not"):
+        with capture_logs() as logs, pytest.raises(QuorumUnavailableError) as caught:
             await made.forwarder(timeout_ms=300).forward(creation())
+    reason = "the controllers do not answer"
+    assert str(caught.value) == (
+        "the metadata quorum did not carry this out within 300 ms, it may or may not be done later: " + reason
+    )
+    assert logs == [
+        {"event": "a change was not made", "log_level": "warning", "api": "CreateAcls", "reason": reason}
+    ]
+
+
+async def test_without_a_leader_a_change_says_so(tmp_path: Path) -> None:
+    async with world(tmp_path) as made:
+        made.task.cancel()
+        made.store.machine.leader = None
+        with pytest.raises(QuorumUnavailableError, match=r": no leader of the metadata quorum is known$"):
+            await made.forwarder(timeout_ms=200).forward(creation())
+
+
+@pytest.mark.parametrize(
+    "silence",
+    [{"error_code": ErrorCode.unknown_server_error.value, "high_watermark": 1}, {"high_watermark": -1}],
+)
+async def test_a_leader_that_does_not_tell_its_high_watermark_leaves_a_change_open(
+    silence: dict[str, int], tmp_path: Path
+) -> None:
+    async with world(tmp_path) as made:
+        made.task.cancel()
+        leader, address = made.cluster.nodes[0], made.controller.address
+        made.controller.envelope = lambda _: enveloped()
+
+        def fetch(asked: Message) -> Message:
+            answer = leader.fetch(asked)
+            answer.responses[0].partitions[0] = answer.responses[0].partitions[0].replace(**silence)
+            return answer
+
+        made.controller.fetch = fetch
+        with pytest.raises(QuorumUnavailableError, match=f"`{address}` does not tell a high watermark$"):
+            await made.forwarder(timeout_ms=300).forward(creation())
+        assert made.controller.asked.count(ApiKey.ENVELOPE) == 1, "it was made, and is not made twice"
+
+
+async def test_what_is_asked_for_the_high_watermark_is_answered_at_once(tmp_path: Path) -> None:
+    asked_for: list[Message] = []
+    async with world(tmp_path) as made:
+        made.task.cancel()
+        leader = made.cluster.nodes[0]
+        made.controller.envelope = lambda _: enveloped()
+
+        def fetch(asked: Message) -> Message:
+            asked_for.append(asked)
+            return leader.fetch(asked)
+
+        made.controller.fetch = fetch
+        await made.forwarder().forward(creation())
+    assert asked_for[-1].max_wait == 0
+    # a leader holds its answer back from whoever knows its high watermark (KIP-1166): we tell none
+    assert asked_for[-1].topics[0].partitions[0].high_watermark == -1
 
 
 async def test_a_change_that_does_not_come_into_force_here_is_not_acknowledged(tmp_path: Path) -> None:
     async with world(tmp_path) as made:
         made.controller.envelope = lambda _: enveloped()
         forwarder = made.forwarder(timeout_ms=300, in_force=lambda: False)
-        with pytest.raises(QuorumUnavailableError, match="not in force here yet"):
+        with pytest.raises(QuorumUnavailableError, match=r": what was changed is not in force here yet$"):
             await forwarder.forward(creation())
         # it was made but once
         assert made.controller.asked.count(ApiKey.ENVELOPE) == 1
@@ -169,8 +226,12 @@ async def test_a_change_that_does_not_come_into_force_here_is_not_acknowledged(t
 @pytest.mark.parametrize(
     ("error", "words"),
     [
-        (ErrorCode.cluster_authorization_failed, "needs CLUSTER_ACTION"),
-        (ErrorCode.unsupported_version, "UNSUPPORTED_VERSION"),
+        (
+            ErrorCode.cluster_authorization_failed,
+            "the controller `{}` does not let this node forward requests; it needs CLUSTER_ACTION on the "
+            "cluster there",
+        ),
+        (ErrorCode.unsupported_version, "`{}` answered UNSUPPORTED_VERSION"),
     ],
 )
 async def test_a_controller_that_takes_no_envelopes_of_ours_is_no_matter_of_time(
@@ -178,18 +239,22 @@ async def test_a_controller_that_takes_no_envelopes_of_ours_is_no_matter_of_time
 ) -> None:
     async with world(tmp_path) as made:
         made.controller.envelope = lambda _: enveloped(error=error.value)
-        with pytest.raises(ForwardingRefusedError, match=words):
+        with pytest.raises(ForwardingRefusedError) as caught:
             await made.forwarder().forward(creation())
+        assert str(caught.value) == words.format(made.controller.address)
 
 
 @pytest.mark.parametrize(
     ("strange", "words"),
     [
-        (lambda: enveloped(correlation_id=42), "another request"),
-        (lambda: response_codec(ApiKey.ENVELOPE, 0).new(response_data=None), "empty"),
+        (
+            lambda: enveloped(correlation_id=42),
+            "an envelope came back with the answer to another request$",
+        ),
+        (lambda: response_codec(ApiKey.ENVELOPE, 0).new(response_data=None), "an envelope came back empty$"),
         (
             lambda: response_codec(ApiKey.ENVELOPE, 0).new(response_data=b"\x00\x00\x00\x29\xff"),
-            "cannot be read",
+            "an envelope came back with what cannot be read: the message ends inside a varint$",
         ),
     ],
 )
