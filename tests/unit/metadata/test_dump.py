@@ -11,8 +11,8 @@ from kustos.cli.failures import ExitCode
 from kustos.cli.run import run
 from kustos.metadata.inspection.moments import moment_ms, moment_text
 from kustos.metadata.inspection.shown import REDACTED, field_text, shown_record, shown_value
-from kustos.metadata.records import ConfigRecord
-from kustos.wire.record_batch import batch_of
+from kustos.metadata.records import ConfigRecord, encode_record
+from kustos.wire.record_batch import Record, RecordBatch, batch_of
 from tests.unit.metadata.inspection_support import BATCHES, SECRETS, T0_MS, directory_with, log_bytes, user
 
 
@@ -111,6 +111,30 @@ def test_bytes_that_cannot_be_read_end_the_dump(tmp_path: Path, capsys: pytest.C
     assert [line["offset"] for line in lines] == [0]
     assert f"from byte {first} on, where offset 1 is due" in error
     assert "kustos metadata verify" in error
+
+
+def test_a_later_segment_says_which_of_its_offsets_is_due(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = bytearray(log_bytes(base_offset=11, epoch=2))
+    data[70] ^= 0xFF
+    directory = directory_with(tmp_path, log_0=log_bytes(), log_11=bytes(data))
+    exit_code, lines, error = dumped(capsys, str(directory))
+    assert (exit_code, lines[-1]["offset"]) == (ExitCode.FAILED, 10)
+    assert "from byte 0 on, where offset 11 is due" in error
+
+
+def test_a_record_has_its_own_time_where_its_batch_gives_it_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    value = encode_record(BATCHES[0][0])
+    records = (Record(0, value, timestamp_delta_ms=1000), Record(1, value, timestamp_delta_ms=2500))
+    batch = RecordBatch(1, 1, records, last_offset_delta=1, base_timestamp_ms=T0_MS)
+    _, lines, _ = dumped(capsys, str(directory_with(tmp_path, log_0=log_bytes(()) + batch.encode())))
+    assert [line["timestamp"] for line in lines[1:]] == [
+        "2023-11-14T22:13:21.000Z",
+        "2023-11-14T22:13:22.500Z",
+    ]
 
 
 @pytest.mark.parametrize("name", ["nothing.txt", ""])

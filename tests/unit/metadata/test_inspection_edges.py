@@ -19,7 +19,7 @@ from kustos.metadata.inspection.dump import DumpedBatch, TornBytes, dump_file
 from kustos.metadata.inspection.files import begins_itself, files_of
 from kustos.metadata.inspection.shell import MetadataShell
 from kustos.metadata.inspection.shown import shown_control
-from kustos.metadata.inspection.sources import DirectorySource, FileSource
+from kustos.metadata.inspection.sources import DirectorySource, FileSource, PastSource
 from kustos.metadata.inspection.timeline import Moment, Timeline
 from kustos.metadata.inspection.tree import tree_of
 from kustos.metadata.inspection.verification import verify
@@ -261,6 +261,8 @@ def test_names_of_all_scripts_are_shown_as_they_are() -> None:
 def test_sources_are_called_by_their_paths(tmp_path: Path) -> None:
     for source in (DirectorySource(tmp_path, STORAGE), FileSource(tmp_path, STORAGE)):
         assert source.name == str(tmp_path)
+    past = PastSource(tmp_path, Moment.parse("2026-11-03"), STORAGE)
+    assert past.name == f"{tmp_path} at 2026-11-03"
 
 
 def test_a_line_has_a_limit() -> None:

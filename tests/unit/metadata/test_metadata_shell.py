@@ -80,6 +80,7 @@ def said(line: str, shell: MetadataShell | None = None) -> list[str]:
             [f"/acl/by-principal/User:alice{end}" for end in ("", f"/{ONE}")],
         ),
         ("find / -name alice", ["/scram/SCRAM-SHA-256/alice"]),
+        ("find / -name ''", ["/"]),
         ("find /acl -name 'User:?ob'", ["/acl/by-principal/User:bob"]),
         ("tree /features", ["features/", "  metadata.version: 30 (4.3-IV0)"]),
         ("tree /scram/SCRAM-SHA-256/alice", ["alice: 4096 iterations"]),

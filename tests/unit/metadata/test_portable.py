@@ -16,7 +16,7 @@ from kustos.metadata.format import ScramUser, format_directory
 from kustos.metadata.image import MetadataImage, image_of
 from kustos.metadata.loader import read_image
 from kustos.metadata.log import METADATA_PARTITION
-from kustos.metadata.portable import export_lines, read_export, take_in
+from kustos.metadata.portable import PortableError, export_lines, read_export, take_in
 from kustos.metadata.records import (
     AccessControlEntryRecord,
     ConfigRecord,
@@ -245,6 +245,24 @@ def test_what_a_directory_was_formatted_with_stays(
     file.write_text("".join(text_of(IMAGE)))
     assert run(["metadata", "import", str(file), str(again)]) == ExitCode.USAGE
     assert "the user `alice` has a credential of this mechanism already" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("level", "line", "words"),
+    [
+        (13, TOKEN, "The current metadata.version does not support delegation tokens"),
+        (10, SCRAM, "The current metadata.version does not support SCRAM"),
+    ],
+)
+def test_what_the_metadata_version_of_the_file_cannot_hold_is_refused(
+    level: int, line: str, words: str, tmp_path: Path
+) -> None:
+    old = [changed(HEAD, lines=2), changed(FEATURE, level=level), line]
+    with pytest.raises(PortableError) as caught:
+        taken_in(fresh(tmp_path / "old"), old)
+    assert str(caught.value) == f"file, line 3: {words}"
+    enough = [*old[:1], changed(FEATURE, level=level + 1), line]
+    taken_in(fresh(tmp_path / "enough"), enough)
 
 
 def test_only_a_new_directory_takes_anything_in(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -47,6 +47,9 @@ def test_what_the_log_has_or_had_is_no_contradiction(
         (((2, 0),), LOG, "epoch 2 is to begin at offset 0, where epoch 1 is under way"),
         (((2, 11), (2, 13)), LOG, "epoch 2 from offset 13 cannot follow epoch 2 from 11"),
         (((2, 11), (4, 11)), LOG, "epoch 4 from offset 11 cannot follow epoch 2 from 11"),
+        (((2, 11), (1, 12)), LOG, "epoch 1 from offset 12 cannot follow epoch 2 from 11"),
+        (((-1, 0),), LOG, "epoch -1 from offset 0 cannot follow epoch -1 from -1"),
+        (((1, -1),), LOG, "epoch 1 from offset -1 cannot follow epoch -1 from -1"),
         (((3, 5),), TRIMMED, "epoch 3 is to begin before the log does, in epoch 2"),
     ],
 )
