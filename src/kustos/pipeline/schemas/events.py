@@ -74,15 +74,33 @@ AUDIT_EVENTS_SCHEMA: Final = StructType(
 LINES_SCHEMA: Final = StructType([StructField("file", StringType()), StructField("line", StringType())])
 """Raw input: the file's path under the audit folder, and one line without its line feed."""
 
+INPUT_LINES_SCHEMA: Final = StructType(
+    [
+        *LINES_SCHEMA.fields,
+        StructField("log", StringType()),
+        StructField("position", LongType()),
+        StructField("fault", StringType()),
+    ]
+)
+"""Raw input with its place: what makes a line without an id the same line when it is read again.
+
+`log` names what was written once, whatever copies of it are called: of a file its beginning, of a topic its
+partition. `position` is the line's offset there; null says that lines have none, and the n-th equal line of
+a file is the n-th. `fault` is a reason for which a line is quarantined unread, null for all others.
+"""
+
 QUARANTINE_SCHEMA: Final = StructType(
     [
         StructField("file", StringType()),
         StructField("reason", StringType()),
         StructField("line", StringType()),
         StructField("line_length", IntegerType()),
+        StructField("line_id", StringType()),
     ]
 )
-"""Table `quarantine`: lines that are no events; `line` is cut, `line_length` is the whole in characters."""
+"""Table `quarantine`: lines that are no events; `line` is cut, `line_length` is the whole in characters.
+
+`line_id` is equal for copies of one line; of two lines that are equal in one file it differs."""
 
 ACCESS_COUNTS_SCHEMA: Final = StructType(
     [

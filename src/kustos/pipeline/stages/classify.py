@@ -2,16 +2,15 @@
 
 from typing import Final
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
 from kustos.pipeline.schemas import AUDIT_EVENTS_SCHEMA, QUARANTINE_SCHEMA
 from kustos.pipeline.stages.parsing import MAXIMUM_LINE_CHARACTERS, parse_lines
+from kustos.pipeline.stages.settling import DUPLICATE, EVENT, QUARANTINED, settle_duplicates
 
 MAXIMUM_QUARANTINED_CHARACTERS: Final = 4_096
 """How much of a quarantined line is kept: enough to see what it was, too little to fill a disk."""
-
-EVENT, DUPLICATE, QUARANTINED = "event", "duplicate", "quarantined"
 
 __all__ = [
     "DUPLICATE",
@@ -28,50 +27,11 @@ __all__ = [
 ]
 
 
-def settle_duplicates(parsed: DataFrame) -> DataFrame:
-    """Return `parse_lines` output with an `outcome` and an event id for every event.
-
-    The n-th equal Kafka line of a file is the n-th event, so that real repetitions within a millisecond
-    count, and only copies of a file are duplicates. An event id that comes again with another content is
-    quarantined: one of the two is a forgery or a fault, and dropping it would hide that.
-    """
-    is_event = sql.col("reason").isNull()
-    same_file = Window.partitionBy("key", "source_file").orderBy("line")
-    numbered = parsed.repartition("key").withColumn(
-        "occurrence",
-        sql.when(sql.col("source_format") == "kafka", sql.row_number().over(same_file)).otherwise(sql.lit(1)),
-    )
-    content = sql.rtrim("line", sql.lit("\r"))
-    copies = Window.partitionBy("key", "occurrence").orderBy(
-        sql.col("reason").isNotNull(), "line", "source_file"
-    )
-    ranked = numbered.withColumns(
-        {
-            "copy": sql.row_number().over(copies),
-            "first_line": sql.first(content).over(copies.rowsBetween(Window.unboundedPreceding, 0)),
-        }
-    )
-    outcome = (
-        sql.when(~is_event, sql.lit(QUARANTINED))
-        .when(sql.col("copy") == 1, sql.lit(EVENT))
-        .when(content == sql.col("first_line"), sql.lit(DUPLICATE))
-        .otherwise(sql.lit(QUARANTINED))
-    )
-    event_id = sql.when(
-        sql.col("source_format") == "kafka",
-        sql.concat("key", sql.lit("-"), sql.col("occurrence").cast("string")),
-    ).otherwise(sql.col("event_id"))
-    conflict = is_event & (sql.col("outcome") == QUARANTINED)
-    return (
-        ranked.withColumn("outcome", outcome)
-        .withColumn("reason", sql.when(conflict, sql.lit("event_id_conflict")).otherwise(sql.col("reason")))
-        .withColumn("event_id", event_id)
-        .drop("key", "occurrence", "copy", "first_line")
-    )
-
-
 def classify(lines: DataFrame, *, time_zone: str = "UTC") -> DataFrame:
-    """Return every line of `lines` (LINES_SCHEMA) once, with its fields, `outcome`, `reason` and `line`."""
+    """Return every line of `lines` once, with its fields, `day`, `outcome`, `reason`, `line` and `line_id`.
+
+    `lines` is of INPUT_LINES_SCHEMA, or of LINES_SCHEMA: each file is then a log of its own, its `.gz` a copy.
+    """
     return lines.transform(parse_lines, time_zone=time_zone).transform(settle_duplicates)
 
 
@@ -90,6 +50,7 @@ def quarantine(classified: DataFrame) -> DataFrame:
             "reason",
             sql.substring(line, 1, MAXIMUM_QUARANTINED_CHARACTERS).alias("line"),
             sql.length(line).alias("line_length"),
+            "line_id",
         )
         .to(QUARANTINE_SCHEMA)
     )

@@ -1,6 +1,6 @@
 """What each line of input says, or why it says nothing: three formats, told apart line by line."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from pyspark.sql import Column, DataFrame
@@ -23,10 +23,10 @@ _EVENT: Final = relaxed(EVENT_SCHEMA)
 
 
 def parse_lines(lines: DataFrame, *, time_zone: str = "UTC") -> DataFrame:
-    """Return each line with what it says: the fields of `audit_events`, `reason`, `line`, `key`.
+    """Return each line with what it says: the fields of `audit_events`, `reason`, `line`, `log`, `position`.
 
-    `reason` is null for an event. `key` is equal for lines that may be copies of each other: the event id,
-    or for Kafka's lines, which have none, the text together with its file (a `.gz` of it being the same).
+    `reason` is null for an event. `lines` is of INPUT_LINES_SCHEMA, or of LINES_SCHEMA: a file is then a log
+    of its own, and its `.gz` is the same log.
     `time_zone` (an IANA name) is that of the brokers whose log lines say none.
     """
     text = sql.rtrim("line", sql.lit("\r"))
@@ -35,6 +35,7 @@ def parse_lines(lines: DataFrame, *, time_zone: str = "UTC") -> DataFrame:
         sql.col("file").alias("source_file"),
         "line",
         sql.when(readable, text).otherwise(sql.lit("")).alias("text"),
+        *_place(lines.columns),
     )
     is_json = sql.col("text").startswith("{")
     split = prepared.select(
@@ -43,18 +44,28 @@ def parse_lines(lines: DataFrame, *, time_zone: str = "UTC") -> DataFrame:
         sql.when(~is_json, kafka_lines.captured_parts(sql.col("text"))).alias("parts"),
     )
     timed = split.select("*", _form().alias("source_format"), _kafka_time(time_zone).alias("kafka_time"))
-    judged = timed.select("*", _reason().alias("reason"))
+    judged = timed.select("*", sql.coalesce("fault", _reason()).alias("reason"))
     told = judged.select("*", sql.when(sql.col("reason").isNull(), _event()).alias("event"))
     known = sql.col("reason").isNull()
-    parsed = told.select(
+    return told.select(
         "event.*",
         sql.timestamp_millis("event.time_ms").alias("time"),
         sql.when(known, sql.col("source_format")).alias("source_format"),
         "source_file",
         "line",
         "reason",
+        "log",
+        "position",
     )
-    return parsed.withColumn("key", _key())
+
+
+def _place(columns: Sequence[str]) -> list[Column]:
+    """Where each line stands; what the input does not say is made of the file's name."""
+    plain_file = sql.regexp_replace("file", r"\.gz$", "")
+    log = sql.coalesce("log", plain_file) if "log" in columns else plain_file
+    position = sql.col("position") if "position" in columns else sql.lit(None)
+    fault = sql.col("fault") if "fault" in columns else sql.lit(None)
+    return [log.alias("log"), position.cast("long").alias("position"), fault.cast("string").alias("fault")]
 
 
 def _form() -> Column:
@@ -132,10 +143,3 @@ def _member(told: Mapping[str, Column], type_: DataType, name: str) -> Column:
     if isinstance(type_, StructType):
         return _struct(told, type_, f"{name}.")
     return told.get(name, sql.lit(None)).cast(type_)
-
-
-def _key() -> Column:
-    plain_file = sql.regexp_replace("source_file", r"\.gz$", "")
-    text = sql.concat_ws("\n", plain_file, sql.rtrim("line", sql.lit("\r")))
-    digest = sql.sha2(text.cast("binary"), 256).substr(1, 32)
-    return sql.coalesce("event_id", sql.concat(sql.lit("kafka-"), digest))
