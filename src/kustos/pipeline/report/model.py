@@ -7,6 +7,15 @@ from typing import Any, Final
 
 from pyspark.sql import DataFrame
 
+from kustos.pipeline.report.answers import (
+    Findings,
+    Grants,
+    Replayed,
+    collect_findings,
+    collect_grants,
+    collect_replayed,
+    utc,
+)
 from kustos.pipeline.stages import access
 
 MATRIX_PRINCIPALS: Final = 20
@@ -104,6 +113,9 @@ class Report:
     buckets: tuple[Bucket, ...]
     drill_down: tuple[tuple[str, tuple[Access, ...]], ...]
     reasons: tuple[QuarantineReason, ...]
+    replayed: Replayed | None = None
+    grants: Grants | None = None
+    findings: Findings | None = None
 
 
 def bucket_seconds_for(first: datetime | None, last: datetime | None) -> int:
@@ -117,10 +129,13 @@ def bucket_seconds_for(first: datetime | None, last: datetime | None) -> int:
 def collect_report(
     tables: Mapping[str, DataFrame], *, lines: int, outcomes: Mapping[str, int], files: int
 ) -> Report:
-    """Return the report over the three tables; the session's time zone must be UTC."""
+    """Return the report over the three tables; the session's time zone must be UTC.
+
+    `decisions`, `access_review` and `findings` are shown where they are among the tables.
+    """
     counts = tables["access_counts"].cache()
     sums = access.totals(counts).collect()[0].asDict()
-    totals = Totals(**{**sums, "first_time": _utc(sums["first_time"]), "last_time": _utc(sums["last_time"])})
+    totals = Totals(**{**sums, "first_time": utc(sums["first_time"]), "last_time": utc(sums["last_time"])})
     width = bucket_seconds_for(totals.first_time, totals.last_time)
     denials = access.top_denials(counts, TOP_DENIALS).collect()
     cells = access.access_matrix(counts, MATRIX_PRINCIPALS, MATRIX_RESOURCES)
@@ -144,19 +159,21 @@ def collect_report(
         buckets=_buckets(buckets, width),
         drill_down=tuple((name, tuple(rows)) for name, rows in by_principal.items()),
         reasons=tuple(QuarantineReason(**row.asDict()) for row in reasons),
+        replayed=collect_replayed(tables["decisions"]) if "decisions" in tables else None,
+        grants=collect_grants(tables["access_review"]) if "access_review" in tables else None,
+        findings=(
+            collect_findings(tables["findings"], totals.first_time, totals.last_time)
+            if "findings" in tables
+            else None
+        ),
     )
-
-
-def _utc(time: datetime | None) -> datetime | None:
-    """Spark gives local time without a zone; make it say UTC."""
-    return None if time is None else time.astimezone(UTC)
 
 
 def _access(row: Any) -> Access:
     values = row.asDict()
     listing = values.pop("listing_count")
     values["attempts"] = values["event_count"] - listing
-    return Access(**{**values, "first_time": _utc(row["first_time"]), "last_time": _utc(row["last_time"])})
+    return Access(**{**values, "first_time": utc(row["first_time"]), "last_time": utc(row["last_time"])})
 
 
 def _matrix(rows: list[Any]) -> Matrix:

@@ -75,6 +75,11 @@ def short(number: int) -> str:
     return f"{number // 10**9}G"
 
 
+def kind_text(kind: str) -> str:
+    """Return a kind of findings as words."""
+    return kind.replace("_", " ").lower()
+
+
 def width_text(seconds: int) -> str:
     """Return a bucket's width in words."""
     for unit, size in (("day", 86400), ("hour", 3600), ("minute", 60)):
@@ -95,13 +100,18 @@ def render_report(report: Report) -> str:
     )
     environment.filters |= {"name": name, "utc": utc, "short": short, "number": lambda n: f"{n:,}"}
     environment.filters["sample"] = lambda text: escape(visible(text, MAXIMUM_SAMPLE_CHARACTERS))
+    environment.filters["kind"] = kind_text
     peak = max((b.allowed + b.denied for b in report.buckets), default=0)
+    flips = () if report.replayed is None else report.replayed.flips
     return environment.get_template("report.html.j2").render(
         report=report,
         totals=report.totals,
         heat=heat,
         reasons=_REASONS,
         peak=max(1, peak),
+        denied_peak=max(1, max((b.denied for b in report.buckets), default=0)),
+        most_flipped=max((flip.requests for flip in flips), default=1),
+        age_count=max(1, max((n for _, n in report.grants.ages), default=0)) if report.grants else 1,
         width=width_text(report.bucket_seconds),
         most_denied=max((d.attempts for d in report.denials), default=1),
     )

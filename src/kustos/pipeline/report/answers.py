@@ -1,0 +1,184 @@
+"""What a report shows of a replay, of the access review and of findings, each of which may be missing."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from pyspark.sql import DataFrame
+
+from kustos.pipeline.stages import answers
+
+FLIPS_SHOWN: Final = 15
+"""Bars of each direction: beyond these nobody reads bars; table `decisions` has them all."""
+GRANTS_SHOWN: Final = 25
+"""Rows of dormant grants; table `access_review` has them all."""
+FINDINGS_SHOWN: Final = 12
+"""Rows of each kind of finding; table `findings` has them all."""
+FINDINGS_PLOTTED: Final = 600
+"""Marks on the time line, the most severe first: more could not be told apart on a wide screen."""
+KINDS_MAX: Final = 40
+"""Kinds of findings on the page; there are fewer."""
+TEXT_MAX: Final = 600
+"""Characters kept of a reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Flip:
+    """Requests of one kind that other ACLs decide otherwise; `allowed` is what they would be then."""
+
+    principal: str
+    operation: str
+    resource_type: str
+    resource_name: str | None
+    allowed: bool
+    requests: int
+    hosts: int
+    first_time: datetime
+    last_time: datetime
+    sample_event_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """A replay in numbers of requests, and its largest flips; names only left out of lists are apart."""
+
+    requests: int
+    to_denied: int
+    to_allowed: int
+    listing: int
+    principals: int
+    flips: tuple[Flip, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DormantGrant:
+    """What may be done and was not for long; `dormant_days` None: neither use nor grant have a time."""
+
+    team: str | None
+    principal: str
+    operation: str
+    resource_type: str
+    resource_name: str | None
+    pattern_type: str | None
+    granted_since: datetime | None
+    last_used: datetime | None
+    dormant_days: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Grants:
+    """All grants by the days since their last use (`ages`: label and count), and the most dormant ones."""
+
+    grants: int
+    dormant: int
+    ages: tuple[tuple[str, int], ...]
+    most_dormant: tuple[DormantGrant, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One finding; `first_time` None where it is about an ACL and not about a moment."""
+
+    kind: str
+    severity: str
+    score: float | None
+    principal: str | None
+    resource_type: str | None
+    resource_name: str | None
+    first_time: datetime | None
+    last_time: datetime | None
+    reason: str
+    is_safe_to_remove: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class FindingKind:
+    """Findings of one kind: how many, the first of them, and marks on the time line as parts of its width."""
+
+    kind: str
+    count: int
+    high: int
+    shown: tuple[Finding, ...]
+    marks: tuple[tuple[float, float, Finding], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """All kinds, the gravest first."""
+
+    count: int
+    kinds: tuple[FindingKind, ...]
+
+
+def utc(time: datetime | None) -> datetime | None:
+    """Spark gives local time without a zone; make it say UTC."""
+    return None if time is None else time.astimezone(UTC)
+
+
+def collect_replayed(decisions: DataFrame) -> Replayed:
+    """Return the replay of a `decisions` table."""
+    sums = answers.replay_totals(decisions).collect()[0].asDict()
+    rows = answers.largest_flips(decisions, FLIPS_SHOWN).collect()
+    return Replayed(**sums, flips=tuple(Flip(**_in_utc(row.asDict())) for row in rows))
+
+
+def collect_grants(review: DataFrame) -> Grants:
+    """Return the grants of an `access_review` table."""
+    found = {row["age"]: int(row["grants"]) for row in answers.grants_by_age(review).collect()}
+    dormant = answers.most_dormant(review, GRANTS_SHOWN).collect()
+    return Grants(
+        grants=sum(found.values()),
+        dormant=review.filter("is_dormant").count(),
+        ages=tuple((label, found.get(label, 0)) for label in answers.AGES),
+        most_dormant=tuple(DormantGrant(**_in_utc(row.asDict())) for row in dormant),
+    )
+
+
+def collect_findings(
+    findings: DataFrame, first_time: datetime | None, last_time: datetime | None
+) -> Findings:
+    """Return the findings of a `findings` table; marks stand between the times of the report."""
+    counts = answers.findings_by_kind(findings).limit(KINDS_MAX).collect()
+    shown = _by_kind(answers.gravest_of_each_kind(findings, FINDINGS_SHOWN).collect())
+    plotted = _by_kind(answers.gravest_in_time(findings, FINDINGS_PLOTTED).collect())
+    kinds = tuple(
+        FindingKind(
+            kind=row["kind"],
+            count=int(row["count"]),
+            high=int(row["high"]),
+            shown=tuple(shown[row["kind"]]),
+            marks=tuple(_marks(plotted[row["kind"]], first_time, last_time)),
+        )
+        for row in counts
+    )
+    return Findings(count=sum(kind.count for kind in kinds), kinds=kinds)
+
+
+def _by_kind(rows: Iterable[Any]) -> Mapping[str, list[Finding]]:
+    found: defaultdict[str, list[Finding]] = defaultdict(list)
+    for row in rows:
+        values = _in_utc(row.asDict())
+        values["reason"] = values["reason"][:TEXT_MAX]
+        found[values["kind"]].append(Finding(**values))
+    return found
+
+
+def _marks(
+    findings: Iterable[Finding], first_time: datetime | None, last_time: datetime | None
+) -> Iterable[tuple[float, float, Finding]]:
+    if first_time is None or last_time is None:
+        return
+    span = max(1.0, (last_time - first_time).total_seconds())
+    for finding in findings:
+        if finding.first_time is None or finding.last_time is None:
+            continue
+        start = (finding.first_time - first_time).total_seconds() / span
+        end = (finding.last_time - first_time).total_seconds() / span
+        if end >= 0 and start <= 1:
+            yield max(0.0, start), min(1.0, end), finding
+
+
+def _in_utc(values: dict[str, Any]) -> dict[str, Any]:
+    return {name: utc(value) if isinstance(value, datetime) else value for name, value in values.items()}

@@ -1,0 +1,144 @@
+"""What a page shows of the tables `decisions`, `access_review` and `findings`: sums and first rows."""
+
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as sql
+
+_ALLOWED: Final = "ALLOWED"
+_WHAT: Final = ("principal", "operation", "resource_type", "resource_name")
+
+AGES: Final = ("1 day", "7 days", "30 days", "90 days", "365 days", "longer ago", "never used")
+"""Classes of grants by the time since their last use, in order."""
+
+_AGE_DAYS: Final = (1, 7, 30, 90, 365)
+_SEVERITIES: Final = ("HIGH", "MEDIUM", "LOW")
+
+
+def flips(decisions: DataFrame) -> DataFrame:
+    """Return rows of `decisions` whose requests would have another end; `allowed` is that end.
+
+    An ERROR allows nothing, so that between it and a DENIED there is no flip.
+    """
+    allowed = sql.col("decision") == _ALLOWED
+    return decisions.withColumn("allowed", allowed).filter(
+        allowed != (sql.col("recorded_decision") == _ALLOWED)
+    )
+
+
+def _count(condition: Column) -> Column:
+    return sql.coalesce(sql.sum(sql.when(condition, sql.col("event_count"))), sql.lit(0))
+
+
+def replay_totals(decisions: DataFrame) -> DataFrame:
+    """Return one row: `requests`, `to_denied`, `to_allowed`, `listing` (flips of these), `principals`."""
+    now = sql.col("decision") == _ALLOWED
+    flipped = now != (sql.col("recorded_decision") == _ALLOWED)
+    used = sql.col("access") != "LISTING"
+    return decisions.agg(
+        sql.coalesce(sql.sum("event_count"), sql.lit(0)).alias("requests"),
+        _count(flipped & used & ~now).alias("to_denied"),
+        _count(flipped & used & now).alias("to_allowed"),
+        _count(flipped & ~used).alias("listing"),
+        sql.count_distinct(sql.when(flipped & used, sql.col("principal"))).alias("principals"),
+    )
+
+
+def largest_flips(decisions: DataFrame, limit: int) -> DataFrame:
+    """Return the `limit` largest flips of each direction, what is taken away first, by requests."""
+    grouped = (
+        decisions.transform(flips)
+        .filter(sql.col("access") != "LISTING")
+        .groupBy(*_WHAT, "allowed")
+        .agg(
+            sql.sum("event_count").alias("requests"),
+            sql.count_distinct("host").alias("hosts"),
+            sql.min("first_time").alias("first_time"),
+            sql.max("last_time").alias("last_time"),
+            sql.min("sample_event_id").alias("sample_event_id"),
+        )
+    )
+    order = Window.partitionBy("allowed").orderBy(sql.desc("requests"), *_WHAT)
+    return (
+        grouped.withColumn("place", sql.row_number().over(order))
+        .filter(sql.col("place") <= limit)
+        .orderBy("allowed", "place")
+        .drop("place")
+    )
+
+
+def grants_by_age(review: DataFrame) -> DataFrame:
+    """Return `age` (one of AGES) and `grants`, rows of the review that an ACL grants."""
+    days = sql.col("dormant_days")
+    age = sql.when(sql.col("last_used").isNull(), sql.lit(AGES[-1]))
+    for limit, label in zip(_AGE_DAYS, AGES, strict=False):
+        age = age.when(days <= limit, sql.lit(label))
+    return (
+        review.filter(sql.size("granted_by") > 0)
+        .groupBy(age.otherwise(sql.lit(AGES[-2])).alias("age"))
+        .agg(sql.count(sql.lit(1)).alias("grants"))
+    )
+
+
+def most_dormant(review: DataFrame, limit: int) -> DataFrame:
+    """Return the `limit` dormant rows that were longest without use, those of unknown age first."""
+    return (
+        review.filter("is_dormant")
+        .select("team", *_WHAT, "pattern_type", "granted_since", "last_used", "dormant_days")
+        .orderBy(sql.desc_nulls_first("dormant_days"), *_WHAT)
+        .limit(limit)
+    )
+
+
+def _gravity() -> Column:
+    place = sql.array_position(sql.array(*(sql.lit(name) for name in _SEVERITIES)), sql.col("severity"))
+    return sql.when(place == 0, sql.lit(len(_SEVERITIES) + 1)).otherwise(place)
+
+
+_FINDING: Final = (
+    "kind",
+    "severity",
+    "score",
+    "principal",
+    "resource_type",
+    "resource_name",
+    "first_time",
+    "last_time",
+    "reason",
+    "is_safe_to_remove",
+)
+
+
+def findings_by_kind(findings: DataFrame) -> DataFrame:
+    """Return `kind`, `count` and `high` (of them HIGH), the gravest kind first."""
+    return (
+        findings.groupBy("kind")
+        .agg(
+            sql.count(sql.lit(1)).alias("count"),
+            sql.count_if(sql.col("severity") == "HIGH").alias("high"),
+            sql.min(_gravity()).alias("gravity"),
+        )
+        .orderBy("gravity", sql.desc("high"), sql.desc("count"), "kind")
+        .drop("gravity")
+    )
+
+
+def gravest_of_each_kind(findings: DataFrame, limit: int) -> DataFrame:
+    """Return the `limit` gravest findings of each kind."""
+    order = Window.partitionBy("kind").orderBy(_gravity(), sql.desc("score"), "finding_id")
+    return (
+        findings.withColumn("place", sql.row_number().over(order))
+        .filter(sql.col("place") <= limit)
+        .orderBy("kind", "place")
+        .select(*_FINDING)
+    )
+
+
+def gravest_in_time(findings: DataFrame, limit: int) -> DataFrame:
+    """Return the `limit` gravest findings that have a time."""
+    return (
+        findings.filter(sql.col("first_time").isNotNull() & sql.col("last_time").isNotNull())
+        .orderBy(_gravity(), sql.desc("score"), "finding_id")
+        .limit(limit)
+        .select(*_FINDING)
+    )
