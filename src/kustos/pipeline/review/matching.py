@@ -57,14 +57,19 @@ class Question(NamedTuple):
 
     @classmethod
     def of_texts(
-        cls, principal: str, host: str, operation: str, resource_type: str, name: str | None
+        cls,
+        principal: str | None,
+        host: str | None,
+        operation: str | None,
+        resource_type: str | None,
+        name: str | None,
     ) -> "Question":
         """Return the question that recorded texts make; what Kafka has no word for becomes UNKNOWN."""
         return cls(
-            principal,
-            host,
-            AclOperation.__members__.get(operation, AclOperation.UNKNOWN),
-            ResourceType.__members__.get(resource_type, ResourceType.UNKNOWN),
+            principal or "",
+            host or "",
+            AclOperation.__members__.get(operation or "", AclOperation.UNKNOWN),
+            ResourceType.__members__.get(resource_type or "", ResourceType.UNKNOWN),
             name,
         )
 

@@ -1,0 +1,230 @@
+"""The access review: principal, operation, resource; the ACLs that grant it; when it was last used.
+
+What counts as a use is an ACCESS that was recorded as allowed: a name that only filtered a list would
+make every grant look used. A row is
+
+- a resource that a principal used, with the ACLs that allow it as of then (`granted_by`), or
+- an ALLOW by which nobody used anything: the pattern, for the principal that it names, or
+- a super user, whom no ACL binds: everything (`ANY`, `*`).
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as sql
+from pyspark.sql.types import StringType, StructField, StructType
+
+from kustos.acl.forms import texts_of
+from kustos.analysis.necessity import necessity
+from kustos.authorizer import RuleKind
+from kustos.pipeline.deciding import AclSet, ShippedAcls, ship
+from kustos.pipeline.review.asking import NUMBERED_ACL_SCHEMA, numbered, rules_of, with_matching
+from kustos.pipeline.review.matching import NOBODY
+from kustos.pipeline.review.period import ACL_COLUMNS, in_force, moment, until, with_team
+from kustos.pipeline.schemas import (
+    ACCESS_REVIEW_SCHEMA,
+    QUESTION_COLUMNS,
+)
+
+HOSTS_MAX: Final = 100
+"""Hosts that one row names, the first in order: more are no list that anybody reviews."""
+
+DORMANT_DAYS: Final = 90
+"""Days without use after which a grant is dormant, unless another number is given."""
+
+_RESOURCE: Final = ("principal", "operation", "resource_type", "resource_name")
+_BASES: Final = (
+    NOBODY,
+    RuleKind.DEFAULT_ALLOW.value,
+    RuleKind.MATCHING_ACL.value,
+    RuleKind.SUPER_USER.value,
+)
+
+_GRANT_SCHEMA: Final = StructType([*NUMBERED_ACL_SCHEMA.fields, StructField("basis", StringType())])
+_SUPER_USER_SCHEMA: Final = StructType([StructField("principal", StringType())])
+
+
+def review_questions(rollup: DataFrame, shipped: ShippedAcls, as_of: datetime) -> DataFrame:
+    """Return each question that was really asked by `as_of`, with its uses, denials and matching ACLs."""
+    return with_matching(_used(until(rollup, as_of)), shipped)
+
+
+def access_review(
+    spark: SparkSession,
+    rollup: DataFrame,
+    acls: AclSet,
+    *,
+    as_of: datetime,
+    dormant_days: int = DORMANT_DAYS,
+    teams: Mapping[str, str] | None = None,
+    history: DataFrame | None = None,
+    questions: DataFrame | None = None,
+) -> DataFrame:
+    """Return the table `access_review` of a roll-up and the ACLs in force at `as_of`.
+
+    `history` (ACL_HISTORY_SCHEMA) tells since when each ACL is there. `teams` as in `with_team`. `questions`
+    are those of `review_questions`, for who keeps them (`persist`): they are needed three times. Raises
+    `ReviewError` for a time without a zone.
+    """
+    recorded = until(rollup, as_of)
+    asked = review_questions(rollup, ship(spark, acls), as_of) if questions is None else questions
+    grants = _grants(spark, acls, history, as_of)
+    used = _used_rows(asked, grants)
+    rows = (
+        used.drop("numbers")
+        .unionByName(_unused_rows(used, grants))
+        .unionByName(_super_user_rows(spark, asked, acls))
+    )
+    began = recorded.agg(sql.min("first_time").alias("_began"))
+    dated = rows.crossJoin(sql.broadcast(began)).withColumn("as_of", moment(as_of))
+    since = sql.date_diff(sql.to_date("as_of"), sql.to_date(sql.coalesce("last_used", "granted_since")))
+    recorded_for = sql.date_diff(sql.to_date("as_of"), sql.to_date("_began"))
+    limit = sql.lit(dormant_days)
+    finished = dated.withColumns(
+        {
+            "dormant_days": since,
+            # in all the time of which there is a record nobody used it, so that long at least
+            "is_dormant": sql.coalesce(since, recorded_for, sql.lit(0)) >= limit,
+        }
+    )
+    return with_team(spark, finished, teams or {}).select(*ACCESS_REVIEW_SCHEMA.fieldNames())
+
+
+def _used(recorded: DataFrame) -> DataFrame:
+    """Return each question once, with how often and when it was allowed and denied."""
+    allowed = sql.col("decision") == "ALLOWED"
+    zero = sql.lit(0).cast("long")
+    return (
+        recorded.filter(sql.col("access") == "ACCESS")
+        .groupBy(*QUESTION_COLUMNS)
+        .agg(
+            sql.sum(sql.when(allowed, sql.col("event_count")).otherwise(zero)).alias("use_count"),
+            sql.sum(sql.when(~allowed, sql.col("event_count")).otherwise(zero)).alias("denied_count"),
+            sql.max(sql.when(allowed, sql.col("last_time"))).alias("last_used"),
+        )
+    )
+
+
+def _grants(spark: SparkSession, acls: AclSet, history: DataFrame | None, as_of: datetime) -> DataFrame:
+    """Return the ACLs with their numbers, since when they are there, and on what basis an ALLOW grants."""
+    rules = rules_of(acls)
+    bindings = numbered(acls.bindings)
+    speaks = necessity(bindings, rules).speaks
+    rows = []
+    for number, (binding, is_heard) in enumerate(zip(bindings, speaks, strict=True)):
+        basis = RuleKind.MATCHING_ACL.value if is_heard else NOBODY
+        if binding.entry.principal in rules.super_users:
+            basis = RuleKind.SUPER_USER.value
+        rows.append((number, tuple(texts_of(binding).values()), basis))
+    held = spark.createDataFrame(rows, _GRANT_SCHEMA)
+    if history is None:
+        return held.withColumn("since", sql.lit(None).cast("timestamp"))
+    since = (
+        in_force(history, as_of)
+        .groupBy(sql.struct(*ACL_COLUMNS).alias("acl"))
+        .agg(sql.min("valid_from_time").alias("since"))
+    )
+    return held.join(since, "acl", "left").select(*held.columns, "since")
+
+
+def _used_rows(asked: DataFrame, grants: DataFrame) -> DataFrame:
+    """Return the rows of what was used, with the `numbers` of the ACLs that allow it."""
+    is_used = sql.col("use_count") > 0
+    rank = sql.array_position(sql.lit(list(_BASES)), sql.col("basis"))
+    by_acl = is_used & (sql.col("basis") == RuleKind.MATCHING_ACL.value)
+    resources = (
+        asked.groupBy(*_RESOURCE)
+        .agg(
+            _hosts_used().alias("hosts"),
+            sql.max_by("basis", sql.when(is_used, rank)).alias("basis"),
+            sql.sum("use_count").alias("use_count"),
+            sql.sum("denied_count").alias("denied_count"),
+            sql.max("last_used").alias("last_used"),
+            sql.array_sort(
+                sql.array_distinct(sql.flatten(sql.collect_list(sql.when(by_acl, sql.col("allows")))))
+            ).alias("numbers"),
+        )
+        .filter(is_used)
+    )
+    # one row of all ACLs, in order: each number finds its own, and no row is moved for it
+    every = grants.agg(sql.array_sort(sql.collect_list(sql.struct("number", "acl", "since"))).alias("_every"))
+    held = sql.transform("numbers", lambda number: sql.element_at("_every", number + 1))
+    joined = resources.crossJoin(sql.broadcast(every)).withColumn("_held", held)
+    return joined.withColumns(
+        {
+            "granted_by": sql.transform("_held", lambda one: one.getField("acl")),
+            "granted_since": sql.array_min(sql.transform("_held", lambda one: one.getField("since"))),
+            "pattern_type": sql.when(sql.col("resource_name").isNotNull(), sql.lit("LITERAL")),
+        }
+    ).drop("_every", "_held")
+
+
+def _hosts_used() -> Column:
+    hosts = sql.collect_set(sql.when(sql.col("use_count") > 0, sql.col("host")))
+    return sql.slice(sql.array_sort(hosts), 1, HOSTS_MAX)
+
+
+def _unused_rows(used: DataFrame, grants: DataFrame) -> DataFrame:
+    numbers = used.select(sql.explode("numbers").alias("number")).distinct()
+    acl = sql.col("acl")
+    allows = grants.filter(acl.getField("permission_type") == "ALLOW")
+    return allows.join(numbers, "number", "left_anti").select(
+        acl.getField("principal").alias("principal"),
+        acl.getField("operation").alias("operation"),
+        acl.getField("resource_type").alias("resource_type"),
+        acl.getField("resource_name").alias("resource_name"),
+        acl.getField("pattern_type").alias("pattern_type"),
+        sql.array(acl.getField("host")).alias("hosts"),
+        "basis",
+        sql.array(acl).alias("granted_by"),
+        sql.col("since").alias("granted_since"),
+        sql.lit(None).cast("timestamp").alias("last_used"),
+        sql.lit(0).cast("long").alias("use_count"),
+        sql.lit(0).cast("long").alias("denied_count"),
+    )
+
+
+def _super_user_rows(spark: SparkSession, asked: DataFrame, acls: AclSet) -> DataFrame:
+    """Return a row for each super user: whoever reviews access must see them, used or not."""
+    names = spark.createDataFrame([(name,) for name in sorted(acls.super_users)], _SUPER_USER_SCHEMA)
+    zero = sql.lit(0).cast("long")
+    totals = (
+        asked.join(sql.broadcast(names), "principal", "left_semi")
+        .groupBy("principal")
+        .agg(
+            _hosts_used().alias("hosts"),
+            sql.sum("use_count").alias("use_count"),
+            sql.sum("denied_count").alias("denied_count"),
+            sql.max("last_used").alias("last_used"),
+        )
+    )
+    return names.join(totals, "principal", "left").select(
+        "principal",
+        sql.lit("ALL").alias("operation"),
+        sql.lit("ANY").alias("resource_type"),
+        sql.lit("*").alias("resource_name"),
+        sql.lit("ANY").alias("pattern_type"),
+        sql.coalesce("hosts", sql.array().cast("array<string>")).alias("hosts"),
+        sql.lit(RuleKind.SUPER_USER.value).alias("basis"),
+        sql.array().cast(ACCESS_REVIEW_SCHEMA["granted_by"].dataType).alias("granted_by"),
+        sql.lit(None).cast("timestamp").alias("granted_since"),
+        "last_used",
+        sql.coalesce("use_count", zero).alias("use_count"),
+        sql.coalesce("denied_count", zero).alias("denied_count"),
+    )
+
+
+def of_team(review: DataFrame, team: str | None) -> DataFrame:
+    """Return the rows for which a team answers; None: those for which nobody does."""
+    return review.filter(sql.col("team").eqNullSafe(sql.lit(team)))
+
+
+def under(review: DataFrame, resource_type: str, prefix: str) -> DataFrame:
+    """Return the rows of resources that begin with a prefix, and of patterns that stand for some of them."""
+    name, is_prefix = sql.col("resource_name"), sql.col("pattern_type") == "PREFIXED"
+    is_wildcard = (sql.col("pattern_type") == "LITERAL") & (name == "*")
+    wanted = sql.lit(prefix)
+    stands_for_some = sql.startswith(name, wanted) | is_wildcard | (is_prefix & sql.startswith(wanted, name))
+    return review.filter((sql.col("resource_type") == resource_type) & stands_for_some)

@@ -1,0 +1,110 @@
+"""Recorded questions, each once, with the ACLs that match them: the stage below review and findings."""
+
+from collections import OrderedDict
+from collections.abc import Iterable
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as sql
+from pyspark.sql.pandas.functions import arrow_udf
+from pyspark.sql.types import ArrayType, IntegerType, StringType, StructField, StructType
+
+from kustos.acl import AclBinding
+from kustos.acl.forms import texts_of
+from kustos.analysis import Rules
+from kustos.pipeline.deciding import AclSet, ShippedAcls
+from kustos.pipeline.deciding.acl_set import authorizer_of_content
+from kustos.pipeline.review.matching import Matcher, Question
+from kustos.pipeline.schemas import ACL_SCHEMA, QUESTION_COLUMNS
+
+_NUMBERS: Final = ArrayType(IntegerType())
+
+MATCHING_SCHEMA: Final = StructType(
+    [
+        StructField("basis", StringType()),
+        StructField("allows", _NUMBERS),
+        StructField("denies", _NUMBERS),
+        StructField("needed", _NUMBERS),
+        StructField("resting", ArrayType(_NUMBERS)),
+    ]
+)
+"""What `Matching` says; ACLs by their numbers in `numbered`."""
+
+NUMBERED_ACL_SCHEMA: Final = StructType(
+    [StructField("number", IntegerType()), StructField("acl", ACL_SCHEMA)]
+)
+
+MATCHERS_MAX: Final = 2
+"""Kept in a process: of 100,000 ACLs one takes some 150 MB."""
+
+_matchers: Final[OrderedDict[str, Matcher]] = OrderedDict()
+
+
+def numbered(bindings: Iterable[AclBinding]) -> tuple[AclBinding, ...]:
+    """Return distinct ACLs in the order that gives each its number, the same in driver and workers."""
+    return tuple(sorted(set(bindings), key=lambda binding: tuple(texts_of(binding).values())))
+
+
+def rules_of(acls: AclSet) -> Rules:
+    """Return the two settings of a set."""
+    return Rules(
+        super_users=acls.super_users,
+        allow_everyone_if_no_acl_found=acls.allow_everyone_if_no_acl_found,
+    )
+
+
+def numbered_acls(spark: SparkSession, bindings: Iterable[AclBinding]) -> DataFrame:
+    """Return the ACLs with their numbers as NUMBERED_ACL_SCHEMA."""
+    rows = [(number, tuple(texts_of(acl).values())) for number, acl in enumerate(numbered(bindings))]
+    return spark.createDataFrame(rows, NUMBERED_ACL_SCHEMA)
+
+
+def _matcher(shipped: ShippedAcls) -> Matcher:
+    found = _matchers.get(shipped.digest)
+    if found is None:
+        while len(_matchers) >= MATCHERS_MAX:
+            _matchers.popitem(last=False)
+        authorizer = authorizer_of_content(shipped.name, shipped.content(), shipped.digest)
+        rules = Rules(
+            super_users=authorizer.super_users,
+            allow_everyone_if_no_acl_found=authorizer.allow_everyone_if_no_acl_found,
+        )
+        found = _matchers[shipped.digest] = Matcher(numbered(authorizer.acls()), rules)
+    _matchers.move_to_end(shipped.digest)
+    return found
+
+
+_INT_LIST: Final = pa.list_(pa.int32())
+_ARROW: Final = pa.struct(
+    {"basis": pa.string()}
+    | dict.fromkeys(("allows", "denies", "needed"), _INT_LIST)
+    | {"resting": pa.list_(_INT_LIST)}
+)
+
+
+def matching(shipped: ShippedAcls) -> Column:
+    """Return what matches each row's question (`QUESTION_COLUMNS`) as MATCHING_SCHEMA."""
+
+    def match(
+        principal: pa.Array, host: pa.Array, operation: pa.Array, resource_type: pa.Array, name: pa.Array
+    ) -> pa.Array:
+        matcher = _matcher(shipped)
+        columns = (principal, host, operation, resource_type, name)
+        rows = zip(*(column.to_pylist() for column in columns), strict=True)
+        found = [matcher.matching(Question.of_texts(*texts)) for texts in rows]
+        return pa.array([{name: getattr(one, name) for name in _ARROW.names} for one in found], _ARROW)
+
+    make: Any = arrow_udf
+    # else Spark may ask twice: once for a filter above, once for the row
+    asked: Column = make(match, MATCHING_SCHEMA).asNondeterministic()(*QUESTION_COLUMNS)
+    return asked
+
+
+def with_matching(questions: DataFrame, shipped: ShippedAcls) -> DataFrame:
+    """Return distinct questions with the columns of MATCHING_SCHEMA."""
+    asked = questions.withColumn("_matching", matching(shipped))
+    return asked.select(
+        *questions.columns,
+        *[sql.col("_matching").getField(name).alias(name) for name in MATCHING_SCHEMA.fieldNames()],
+    )

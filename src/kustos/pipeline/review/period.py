@@ -1,0 +1,126 @@
+"""Which recorded rows and which ACLs a past moment knew, and which team answers for whom."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as sql
+from pyspark.sql.types import BooleanType, StringType, StructField, StructType
+
+from kustos.acl import (
+    AccessControlEntry,
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    PatternType,
+    ResourcePattern,
+    ResourceType,
+)
+from kustos.pipeline.errors import ReviewError
+from kustos.pipeline.schemas import ACL_SCHEMA
+
+ACL_COLUMNS: Final = tuple(ACL_SCHEMA.fieldNames())
+
+_TEAM_SCHEMA: Final = StructType(
+    [
+        StructField("_beginning", StringType()),
+        StructField("_is_prefix", BooleanType()),
+        StructField("team", StringType()),
+    ]
+)
+
+
+def moment(as_of: datetime) -> Column:
+    """Return a point in time as a column; raise `ReviewError` unless it says its time zone."""
+    if as_of.tzinfo is None:
+        raise ReviewError(f"`{as_of.isoformat()}` does not say its time zone, give one such as `+00:00`")
+    return sql.lit(as_of)
+
+
+def until(rollup: DataFrame, as_of: datetime) -> DataFrame:
+    """Return what a roll-up says of the time up to and including `as_of`.
+
+    A row that goes on beyond it counts as its first event alone, which is all that a day's row can prove; at
+    midnight UTC there is none.
+    """
+    end = moment(as_of)
+    goes_on = sql.col("last_time") > end
+    return rollup.filter(sql.col("first_time") <= end).withColumns(
+        {
+            "event_count": sql.when(goes_on, sql.lit(1).cast("long")).otherwise(sql.col("event_count")),
+            "last_time": sql.when(goes_on, sql.col("first_time")).otherwise(sql.col("last_time")),
+        }
+    )
+
+
+def in_force(history: DataFrame, as_of: datetime) -> DataFrame:
+    """Return the rows of an `acl_history` that held at `as_of`: from its record's time, up to its end's."""
+    at = moment(as_of)
+    ended = sql.col("valid_to_time")
+    return history.filter((sql.col("valid_from_time") <= at) & (ended.isNull() | (ended > at)))
+
+
+def bindings_of(acls: DataFrame) -> tuple[AclBinding, ...]:
+    """Collect rows that have the columns of ACL_SCHEMA as ACLs, each once.
+
+    Raises `ReviewError` for a row that is no ACL.
+    """
+    found: dict[AclBinding, None] = {}
+    for row in acls.select(*ACL_COLUMNS).distinct().toLocalIterator():
+        texts = row.asDict()
+        try:
+            binding = AclBinding(
+                ResourcePattern(
+                    ResourceType[texts["resource_type"]],
+                    texts["resource_name"],
+                    PatternType[texts["pattern_type"]],
+                ),
+                AccessControlEntry(
+                    texts["principal"],
+                    texts["host"],
+                    AclOperation[texts["operation"]],
+                    AclPermissionType[texts["permission_type"]],
+                ),
+            )
+        except (KeyError, ValueError) as error:
+            raise ReviewError(
+                f"a row of the ACLs is none: {error}, write Kafka's names of the enums"
+            ) from error
+        found[binding] = None
+    return tuple(found)
+
+
+def with_team(spark: SparkSession, rows: DataFrame, teams: Mapping[str, str]) -> DataFrame:
+    """Return rows with the `team` that answers for their `principal`, null if none does.
+
+    `teams` maps `User:name`, or `User:prefix*` for all that begin so, to a team; a name goes before a
+    prefix, a longer prefix before a shorter one.
+    """
+    if not teams:
+        return rows.withColumn("team", sql.lit(None).cast(StringType()))
+    patterns = [
+        (pattern.removesuffix("*"), pattern.endswith("*"), team) for pattern, team in sorted(teams.items())
+    ]
+    mapped = spark.createDataFrame(patterns, _TEAM_SCHEMA).agg(
+        sql.collect_list(sql.struct(*_TEAM_SCHEMA.fieldNames())).alias("_teams")
+    )
+    its = sql.filter("_teams", lambda one: _is_its(one, sql.col("principal")))
+    ranked = sql.transform(
+        its,
+        lambda one: sql.struct(
+            (~one.getField("_is_prefix")).alias("exact"),
+            sql.length(one.getField("_beginning")).alias("length"),
+            one.getField("team").alias("team"),
+        ),
+    )
+    # one row of all patterns: no row is moved to another machine to learn its team
+    joined = rows.crossJoin(sql.broadcast(mapped))
+    return joined.withColumn("team", sql.array_max(ranked).getField("team")).drop("_teams")
+
+
+def _is_its(pattern: Column, principal: Column) -> Column:
+    beginning = pattern.getField("_beginning")
+    return sql.when(pattern.getField("_is_prefix"), sql.startswith(principal, beginning)).otherwise(
+        principal == beginning
+    )
