@@ -1,5 +1,6 @@
 """Feature levels: which metadata.version allows what (`MetadataVersion` of Kafka 4.4.0)."""
 
+from collections.abc import Mapping
 from typing import Final
 
 METADATA_VERSION_FEATURE: Final = "metadata.version"
@@ -47,6 +48,31 @@ SCRAM_LEVEL: Final = 11
 DELEGATION_TOKEN_LEVEL: Final = 14
 CONTROLLER_REGISTRATION_LEVEL: Final = 15
 CIDR_ACL_LEVEL: Final = 32
+
+OTHER_FEATURES_MAX: Final[Mapping[str, int]] = {
+    "eligible.leader.replicas.version": 1,
+    "group.version": 1,
+    "kraft.version": 1,
+    "share.version": 2,
+    "streams.version": 1,
+    "transaction.version": 2,
+}
+"""What else a log of Kafka may have finalized, with the highest level in production (`Feature` of 4.4.0)."""
+
+
+def unknown_level_text(name: str, level: int) -> str | None:
+    """Return why nobody here knows what a feature at this level means, None if it is known.
+
+    Kafka's controllers stop at such a record too: "this controller only supports versions ...".
+    """
+    if name == METADATA_VERSION_FEATURE:
+        if level in METADATA_VERSION_NAMES:
+            return None
+        return f"{name} level {level} is not known here, only levels {MINIMUM_LEVEL} to {LATEST_LEVEL} are"
+    highest = OTHER_FEATURES_MAX.get(name)
+    if highest is None:
+        return f"the feature `{name}` (at level {level}) is not known here"
+    return None if level <= highest else f"{name} level {level} is not known here, only up to {highest} is"
 
 
 def changes_metadata(level: int, other: int) -> bool:

@@ -8,8 +8,8 @@ from typing import Final
 import structlog
 
 from kustos.metadata.bulk_acls import BulkAcls
-from kustos.metadata.errors import LogDamagedError, MetadataError, RecordError, ReplayError
-from kustos.metadata.features import METADATA_VERSION_FEATURE
+from kustos.metadata.errors import DirectoryError, LogDamagedError, MetadataError, RecordError, ReplayError
+from kustos.metadata.features import METADATA_VERSION_FEATURE, unknown_level_text
 from kustos.metadata.image import ImageBuilder, MetadataImage
 from kustos.metadata.log import LogReader, SnapshotId
 from kustos.metadata.log.snapshot import decoded
@@ -137,6 +137,17 @@ def require_beginning(image: MetadataImage, directory: Path) -> None:
             f"the log in `{directory}` lacks its beginning: no record sets metadata.version; a snapshot "
             "is missing, restore the directory from a copy"
         )
+
+
+def require_known_features(image: MetadataImage, directory: Path) -> None:
+    """Raise `DirectoryError` if a feature is at a level of which nobody here knows what it changes."""
+    for name, level in sorted(image.features.items()):
+        unknown = unknown_level_text(name, level)
+        if unknown is not None:
+            raise DirectoryError(
+                f"the log in `{directory}` was written by a newer Kafka or kustos: {unknown}; use a newer "
+                "kustos"
+            )
 
 
 def read_image(directory: Path, storage: Storage | None = None) -> MetadataImage:

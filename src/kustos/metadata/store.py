@@ -30,9 +30,8 @@ from kustos.metadata.control import (
     TokenRules,
 )
 from kustos.metadata.errors import BatchTooLargeError, DirectoryError, MetadataError
-from kustos.metadata.features import METADATA_VERSION_NAMES
 from kustos.metadata.image import ImageBuilder, MetadataDelta, MetadataImage, MetadataPublisher
-from kustos.metadata.loader import load, require_beginning
+from kustos.metadata.loader import load, require_beginning, require_known_features
 from kustos.metadata.log import (
     DEFAULT_POLICY,
     LOCK_FILE,
@@ -139,7 +138,7 @@ class MetadataStore:
         try:
             reader, builder = load(directory, storage)
             require_beginning(builder.view(), directory)
-            _require_known_level(directory, builder.view())
+            require_known_features(builder.view(), directory)
             log = LogWriter(directory, storage, clock, reader, policy)
             try:
                 log.begin_epoch(properties.node_id)
@@ -326,15 +325,6 @@ def _require_ours(
         raise DirectoryError(
             f"`{directory}` belongs to cluster `{properties.cluster_id}`, not to `{cluster_id}`; name a "
             "directory of this cluster"
-        )
-
-
-def _require_known_level(directory: Path, image: MetadataImage) -> None:
-    if image.metadata_version not in METADATA_VERSION_NAMES:
-        raise DirectoryError(
-            f"the log in `{directory}` has metadata.version level {image.metadata_version}, only "
-            f"levels from {min(METADATA_VERSION_NAMES)} to {max(METADATA_VERSION_NAMES)} are known here; "
-            "use a newer kustos"
         )
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from kustos.metadata.errors import DirectoryError, LogDamagedError, MetadataError
+from kustos.metadata.features import OTHER_FEATURES_MAX
 from kustos.metadata.format import format_directory
 from kustos.metadata.loader import load
 from kustos.metadata.log import LogWriter
@@ -54,11 +55,23 @@ def newer_frame(directory: Path) -> None:
     append(directory, b"\x02\x12\x00\x00")
 
 
-def unknown_level(directory: Path) -> None:
+def finalize(directory: Path, feature: str, level: int) -> None:
     reader, _ = load(directory, FileSystemStorage())
     writer = LogWriter(directory, FileSystemStorage(), SystemClock(), reader)
-    writer.append([[FeatureLevelRecord("metadata.version", 99)]])
+    writer.append([[FeatureLevelRecord(feature, level)]])
     writer.close()
+
+
+def unknown_level(directory: Path) -> None:
+    finalize(directory, "metadata.version", 99)
+
+
+def unknown_level_of_another_feature(directory: Path) -> None:
+    finalize(directory, "transaction.version", 3)
+
+
+def unknown_feature(directory: Path) -> None:
+    finalize(directory, "acl.version", 1)
 
 
 def unknown_kraft_version(directory: Path) -> None:
@@ -110,7 +123,19 @@ BAD: dict[Callable[[Path], None], tuple[type[MetadataError], str]] = {
     newer_record_version: (LogDamagedError, "offset 2 .* kind 18 in version 1, .* newer Kafka"),
     unknown_record: (LogDamagedError, "offset 2 .* kind 123 in version 0, .* newer Kafka"),
     newer_frame: (LogDamagedError, "offset 2 .* frame version 2, only 1"),
-    unknown_level: (DirectoryError, "metadata.version level 99, only levels from 7 to 33 .* newer kustos"),
+    unknown_level: (
+        DirectoryError,
+        "was written by a newer Kafka or kustos: metadata.version level 99 is not known here, only levels 7 "
+        "to 33 are; use a newer kustos",
+    ),
+    unknown_level_of_another_feature: (
+        DirectoryError,
+        "newer Kafka or kustos: transaction.version level 3 is not known here, only up to 2 is; use a newer",
+    ),
+    unknown_feature: (
+        DirectoryError,
+        r"newer Kafka or kustos: the feature `acl.version` \(at level 1\) is not known here; use a newer",
+    ),
     unknown_kraft_version: (LogDamagedError, "sets kraft.version to 2, .* newer kustos"),
     newer_meta_properties: (DirectoryError, "version `2`, only 0 and 1 are known"),
     no_meta_properties: (DirectoryError, "not formatted; run `kustos storage format`"),
@@ -134,6 +159,15 @@ def test_a_directory_that_cannot_be_used_is_refused_and_left_alone(
         with pytest.raises(kind, match=text):
             MetadataStore.open(directory)
     assert contents(directory) == before
+
+
+def test_features_that_a_real_kafka_finalizes_are_no_hindrance(directory: Path) -> None:
+    # as `kafka-storage format` of 4.4.0 does it, and as a feature is given up
+    for feature, level in {**OTHER_FEATURES_MAX, "acl.version": 0}.items():
+        finalize(directory, feature, level)
+    store = MetadataStore.open(directory)
+    assert {name: store.image.features[name] for name in OTHER_FEATURES_MAX} == OTHER_FEATURES_MAX
+    store.close()
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from kustos.cli.failures import ExitCode
 from kustos.cli.run import run
+from kustos.metadata.features import OTHER_FEATURES_MAX
 from kustos.metadata.format import ScramUser, format_directory
 from kustos.metadata.image import MetadataImage, image_of
 from kustos.metadata.loader import read_image
@@ -63,7 +64,9 @@ tokens = st.builds(
     times, times, times, texts,
 )  # fmt: skip
 configs = st.builds(ConfigRecord, st.sampled_from([2, 4, 99]), texts, texts, texts)
-features = st.builds(FeatureLevelRecord, st.sampled_from(["group.version", "x"]), st.integers(1, 32767))
+features = st.sampled_from(sorted(OTHER_FEATURES_MAX.items())).flatmap(
+    lambda known: st.builds(FeatureLevelRecord, st.just(known[0]), st.integers(1, known[1]))
+)
 
 
 def value_of(record: AccessControlEntryRecord) -> tuple[Any, ...]:
@@ -172,7 +175,8 @@ def changed(line: str, **fields: Any) -> str:
         (changed(ACL, host="10.0.0.0/8"), 2, "CIDR-based ACL host patterns require metadata version"),
         (changed(FEATURE, level=0), 2, "`level` must be a whole number from 1 to 32767"),
         (changed(FEATURE, level=True), 2, "`level` must be a whole number"),
-        (changed(FEATURE, level=99), 2, "metadata.version 99 is not known here"),
+        (changed(FEATURE, level=99), 2, "metadata.version level 99 is not known here, only levels 7 to 33"),
+        (changed(FEATURE, name="x", level=1), 2, "the feature `x` (at level 1) is not known here"),
         (changed(SCRAM, mechanism="SCRAM-MD5"), 2, "`mechanism` must be SCRAM-SHA-256 or SCRAM-SHA-512"),
         (changed(SCRAM, salt="se cret"), 2, "`salt` must be Base64"),
         (changed(SCRAM, stored_key="c2VjcmV0"), 2, "has not the length of SCRAM-SHA-256"),

@@ -227,6 +227,9 @@ def test_what_would_keep_a_node_from_starting_is_found(tmp_path: Path) -> None:
     empty = directory_with(tmp_path / "empty", log_0=log_bytes(()), snapshot_0_0=snapshot_bytes(epoch=0))
     (damage,) = verified(empty).damage
     assert "lacks its beginning: no record sets metadata.version" in damage.message
+    newer = log_bytes((*BATCHES, (FeatureLevelRecord("acl.version", 1),)))
+    (damage,) = verified(directory_with(tmp_path / "newer", log_0=newer)).damage
+    assert "the feature `acl.version` (at level 1) is not known here" in damage.message
 
 
 def test_a_snapshot_amid_a_transaction_is_found(tmp_path: Path) -> None:

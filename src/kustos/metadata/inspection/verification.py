@@ -21,7 +21,7 @@ from kustos.metadata.inspection.files import (
     files_of,
     metadata_directory,
 )
-from kustos.metadata.loader import records_of, require_beginning
+from kustos.metadata.loader import records_of, require_beginning, require_known_features
 from kustos.metadata.log import (
     META_PROPERTIES,
     METADATA_PARTITION,
@@ -146,6 +146,7 @@ class _Checker:
             LogReader(directory, self._storage)
             if self._builder is not None:
                 require_beginning(self._builder.view(), directory)
+                require_known_features(self._builder.view(), directory)
         except LogError as error:
             self._report(directory, None, str(error))
 

@@ -6,7 +6,7 @@ from kustos.acl import AclBinding
 from kustos.metadata.control import ScramCopy, copy_error, new_acl_error
 from kustos.metadata.control.results import ApiError
 from kustos.metadata.errors import DirectoryError, ReplayError
-from kustos.metadata.features import METADATA_VERSION_FEATURE, METADATA_VERSION_NAMES
+from kustos.metadata.features import unknown_level_text
 from kustos.metadata.image import ImageBuilder, MetadataImage, binding_of
 from kustos.metadata.loader import load
 from kustos.metadata.log import (
@@ -100,11 +100,9 @@ def _require_feature(each: LocatedRecord, seen: set[str]) -> None:
     if record.name in seen:
         raise PortableError(each.place, f"the feature `{record.name}` is there twice")
     seen.add(record.name)
-    if record.name == METADATA_VERSION_FEATURE and record.feature_level not in METADATA_VERSION_NAMES:
-        low, high = min(METADATA_VERSION_NAMES), max(METADATA_VERSION_NAMES)
-        raise PortableError(
-            each.place, f"metadata.version {record.feature_level} is not known here, only {low} to {high}"
-        )
+    unknown = unknown_level_text(record.name, record.feature_level)
+    if unknown is not None:
+        raise PortableError(each.place, unknown)
 
 
 def _error_of(each: LocatedRecord, level: int) -> str | None:
