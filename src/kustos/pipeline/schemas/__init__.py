@@ -11,6 +11,7 @@ from kustos.pipeline.schemas.answers import (
     ACCESS_REVIEW_SCHEMA,
     DECISIONS_SCHEMA,
     FINDINGS_SCHEMA,
+    JUDGED_SCHEMA,
     QUESTION_COLUMNS,
 )
 from kustos.pipeline.schemas.events import (
@@ -22,6 +23,12 @@ from kustos.pipeline.schemas.events import (
     REQUIRED_FIELDS,
     event_struct,
     relaxed,
+)
+from kustos.pipeline.schemas.replay import (
+    FLIPS_BY_KIND_SCHEMA,
+    FLIPS_BY_PRINCIPAL_SCHEMA,
+    FLIPS_BY_RESOURCE_SCHEMA,
+    FLIPS_SCHEMA,
 )
 from kustos.pipeline.schemas.rollup import AUDIT_ROLLUP_SCHEMA, ROLLUP_GRAIN, RULE_SCHEMA
 
@@ -36,6 +43,11 @@ __all__ = [
     "DELEGATION_TOKEN_HISTORY_SCHEMA",
     "EVENT_SCHEMA",
     "FINDINGS_SCHEMA",
+    "FLIPS_BY_KIND_SCHEMA",
+    "FLIPS_BY_PRINCIPAL_SCHEMA",
+    "FLIPS_BY_RESOURCE_SCHEMA",
+    "FLIPS_SCHEMA",
+    "JUDGED_SCHEMA",
     "LINES_SCHEMA",
     "METADATA_REACH_SCHEMA",
     "QUARANTINE_SCHEMA",

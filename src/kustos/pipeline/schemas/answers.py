@@ -43,6 +43,21 @@ DECISIONS_SCHEMA: Final = StructType(
 """Table `decisions`: what was recorded (`recorded_*`) beside what given ACLs decide (`decision`, and `rule`
 as the text of the audit line). An ERROR allows nothing, as a DENIED."""
 
+JUDGED_SCHEMA: Final = StructType(
+    [
+        *DECISIONS_SCHEMA.fields,
+        StructField("judged_by", StringType()),
+        StructField("verdict", StringType()),
+        StructField("is_same_rule", BooleanType()),
+        StructField("first_acl_offset", LongType()),
+        StructField("last_acl_offset", LongType()),
+    ]
+)
+"""Table `judged`: what was recorded beside what the ACLs in force then decide. `judged_by`: OFFSET where the
+event says which ACLs decided (`*_acl_offset`), else TIME. `verdict`: AGREES, DIFFERS, UNCERTAIN (too much was
+in doubt at once), OUT_OF_REACH (the history does not go there), NOT_JUDGED (no ACL decided). `is_same_rule`
+compares the rules where both sides name one; an ERROR allows nothing, as a DENIED."""
+
 ACCESS_REVIEW_SCHEMA: Final = StructType(
     [
         StructField("as_of", TimestampType()),

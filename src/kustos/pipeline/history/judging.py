@@ -1,0 +1,281 @@
+"""The stage that judges events by the ACLs in force when they happened.
+
+What was asked is counted first: events of kustos by the offset whose ACLs decided (`acl_offset`), others by
+a short span of time. Then changes of ACLs and questions are laid in one order and dealt to workers by
+principal, each with the ACLs that concern its principals; a worker walks through time once
+(`kustos.pipeline.history.walk`). Spark sorts and spills; a worker holds the ACLs of one bucket at one moment.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as sql
+from pyspark.sql.types import BooleanType, StringType, StructField, StructType
+
+from kustos.acl import EVERY_PRINCIPAL, AclValueError
+from kustos.authorizer import RuleKind, parse_super_users
+from kustos.pipeline.deciding import principal_text
+from kustos.pipeline.errors import MetadataHistoryError
+from kustos.pipeline.history.as_of import change_points
+from kustos.pipeline.history.walk import (
+    ADDED,
+    ANSWER_FIELDS,
+    ASKED,
+    FIRST_ORDER,
+    REMOVED,
+    WALK_COLUMNS,
+    Settings,
+    Walk,
+)
+from kustos.pipeline.schemas import ACL_SCHEMA, JUDGED_SCHEMA, QUESTION_COLUMNS
+
+TOLERANCE_MS: Final = 2_000
+"""How far the clock of who decided and that of the log may be apart, and a broker behind its log."""
+SPAN_MS: Final = 60_000
+"""Events that do not say which ACLs decided are counted together over so long; an answer agrees if it was
+the right one at any moment of it."""
+BUCKETS: Final = 16
+"""Into so many parts principals are dealt: a worker holds the ACLs of one at a time."""
+
+BY_OFFSET: Final = "OFFSET"
+BY_TIME: Final = "TIME"
+NOT_BY_ACLS: Final = (RuleKind.CUSTOM.value, "Error")
+"""Kinds of rules that no ACL stands behind."""
+
+_LANES: Final = {BY_OFFSET: 0, BY_TIME: 1}
+_COUNTED: Final = (
+    *QUESTION_COLUMNS,
+    "access",
+    "recorded_decision",
+    "recorded_rule",
+    "acl_offset",
+    "event_count",
+    "reference_count",
+    "first_time",
+    "last_time",
+    "sample_event_id",
+)
+
+
+def judged_by_history(
+    rows: DataFrame,
+    history: DataFrame,
+    *,
+    reach: DataFrame | None = None,
+    super_users: str | None = None,
+    allow_everyone_if_no_acl_found: bool = False,
+    tolerance_ms: int = TOLERANCE_MS,
+    span_ms: int = SPAN_MS,
+    buckets: int = BUCKETS,
+) -> DataFrame:
+    """Return what was recorded beside what the ACLs in force then decide, as JUDGED_SCHEMA.
+
+    `rows`: AUDIT_EVENTS_SCHEMA, of nodes that follow the log of this history, or AUDIT_ROLLUP_SCHEMA, which
+    has no offsets: its rows agree if the answer was right at any moment between first and last. `history`:
+    ACL_HISTORY_SCHEMA. `reach`: METADATA_REACH_SCHEMA of the same log; without it the history is taken to
+    begin where its first snapshot stands, and at nothing without one. `super_users` as in Kafka's setting;
+    None: who was recorded as one is believed (NOT_JUDGED), as no ACL tells. Every event is counted in
+    exactly one row. Raises `MetadataHistoryError` for super users that are none; a history that no one log
+    tells of fails the query.
+    """
+    settings = Settings(_super_users(super_users), allow_everyone_if_no_acl_found)
+    counted = _counted(rows, span_ms)
+    placed = _placed(counted, _bounds(history, reach), judges_super_users=super_users is not None)
+    asked = placed.where(sql.col("verdict").isNull())
+    questions = _questions(asked, tolerance_ms, buckets)
+    changes = _changes(history, buckets, to_all=allow_everyone_if_no_acl_found)
+    walked = (
+        questions.unionByName(changes, allowMissingColumns=True)
+        .repartition(buckets, "lane", "bucket")
+        .sortWithinPartitions("lane", "bucket", "order", "is_asked", "offset", "step")
+        .drop("is_asked", "offset")
+    )
+    answers = StructType(
+        [
+            *[field for field in walked.schema.fields if field.name not in WALK_COLUMNS],
+            StructField("decision", StringType()),
+            StructField("rule", StringType()),
+            StructField("verdict", StringType()),
+            StructField("is_same_rule", BooleanType()),
+        ]
+    )
+
+    def walk(batches: Iterator[Any]) -> Iterator[Any]:
+        yield from Walk(settings).judged(batches)
+
+    unasked = placed.where(sql.col("verdict").isNotNull())
+    for each in ANSWER_FIELDS:
+        if each.name != "verdict":
+            kind = BooleanType() if each.name == "is_same_rule" else StringType()
+            unasked = unasked.withColumn(each.name, sql.lit(None).cast(kind))
+    return _summed(walked.mapInArrow(walk, answers).unionByName(unasked))
+
+
+def _super_users(text: str | None) -> frozenset[str]:
+    try:
+        return parse_super_users(text or "")
+    except AclValueError as error:
+        raise MetadataHistoryError(str(error)) from None
+
+
+def _counted(rows: DataFrame, span_ms: int) -> DataFrame:
+    """Return what was asked, each with how often and when."""
+    if "event_count" in rows.columns:
+        return rows.select(
+            *QUESTION_COLUMNS,
+            "access",
+            sql.col("decision").alias("recorded_decision"),
+            sql.col("rule").alias("recorded_rule"),
+            sql.lit(None).cast("long").alias("acl_offset"),
+            *_COUNTED[-5:],
+        )
+    span = sql.floor(sql.col("time_ms") / sql.lit(span_ms))
+    return (
+        rows.withColumn("principal", principal_text())
+        .groupBy(
+            *QUESTION_COLUMNS,
+            "access",
+            sql.col("decision").alias("recorded_decision"),
+            sql.col("rule").alias("recorded_rule"),
+            "acl_offset",
+            sql.when(sql.col("acl_offset").isNull(), span).alias("span"),
+        )
+        .agg(
+            sql.count("*").alias("event_count"),
+            sql.sum("reference_count").alias("reference_count"),
+            sql.min("time").alias("first_time"),
+            sql.max("time").alias("last_time"),
+            sql.min("event_id").alias("sample_event_id"),
+        )
+        .select(*_COUNTED)
+    )
+
+
+def _bounds(history: DataFrame, reach: DataFrame | None) -> DataFrame:
+    """Return the one row that says between which offsets the state is known, nulls where nothing does."""
+    if reach is not None:
+        return reach.select("from_offset", "from_time", "to_offset")
+    return history.where("is_in_first_snapshot").agg(
+        sql.max("valid_from_offset").alias("from_offset"),
+        sql.max("valid_from_time").alias("from_time"),
+        sql.lit(None).cast("long").alias("to_offset"),
+    )
+
+
+def _placed(counted: DataFrame, bounds: DataFrame, *, judges_super_users: bool) -> DataFrame:
+    """Add by what a row is judged, and the verdict on rows that cannot be."""
+    beliefs = NOT_BY_ACLS if judges_super_users else (*NOT_BY_ACLS, RuleKind.SUPER_USER.value)
+    has_offset = sql.col("acl_offset").isNotNull()
+    is_outside = sql.when(
+        has_offset,
+        (sql.col("acl_offset") < sql.col("from_offset")) | (sql.col("acl_offset") > sql.col("to_offset")),
+    ).otherwise(sql.col("first_time") < sql.col("from_time"))
+    return (
+        counted.crossJoin(sql.broadcast(bounds))
+        .withColumn("judged_by", sql.when(has_offset, sql.lit(BY_OFFSET)).otherwise(sql.lit(BY_TIME)))
+        .withColumn(
+            "verdict",
+            sql.when(sql.col("recorded_rule.kind").isin(*beliefs), sql.lit("NOT_JUDGED"))
+            .when(sql.coalesce(is_outside, sql.lit(False)), sql.lit("OUT_OF_REACH"))
+            .when(~has_offset & sql.col("first_time").isNull(), sql.lit("UNCERTAIN"))
+            .cast(StringType()),
+        )
+        .select(*_COUNTED, "judged_by", "verdict")
+    )
+
+
+def _bucket(column: str, buckets: int) -> Column:
+    return sql.pmod(sql.xxhash64(column), sql.lit(buckets)).cast("int")
+
+
+def _questions(asked: DataFrame, tolerance_ms: int, buckets: int) -> DataFrame:
+    has_offset = sql.col("judged_by") == sql.lit(BY_OFFSET)
+    slack_us = sql.lit(tolerance_ms * 1000)
+    first, last = sql.unix_micros("first_time") - slack_us, sql.unix_micros("last_time") + slack_us
+    return asked.drop("verdict").select(
+        "*",
+        sql.when(has_offset, _LANES[BY_OFFSET]).otherwise(_LANES[BY_TIME]).alias("lane"),
+        _bucket("principal", buckets).alias("bucket"),
+        sql.when(has_offset, sql.col("acl_offset")).otherwise(first).alias("order"),
+        sql.when(has_offset, sql.col("acl_offset")).otherwise(last).alias("until"),
+        sql.lit(1).alias("is_asked"),
+        sql.lit(0).cast("long").alias("offset"),
+        sql.lit(ASKED).alias("step"),
+    )
+
+
+def _changes(history: DataFrame, buckets: int, *, to_all: bool) -> DataFrame:
+    """Return every change for both lanes, and for each bucket that it concerns."""
+    everywhere = sql.sequence(sql.lit(0), sql.lit(buckets - 1))
+    of_one = sql.array(_bucket("principal", buckets))
+    of_all = sql.lit(True) if to_all else sql.col("principal") == sql.lit(EVERY_PRINCIPAL)
+    lived = history.where(
+        sql.col("is_in_first_snapshot")
+        | sql.col("valid_to_offset").isNull()
+        | (sql.col("valid_to_offset") > sql.col("valid_from_offset"))
+    ).select(
+        "acl_id",
+        sql.struct(*ACL_SCHEMA.fieldNames()).alias("acl"),
+        sql.when(of_all, everywhere).otherwise(of_one).alias("_buckets"),
+        "is_in_first_snapshot",
+        "valid_from_offset",
+        "valid_to_offset",
+    )
+    added = lived.withColumns({"step": sql.lit(ADDED), "offset": sql.col("valid_from_offset")})
+    removed = lived.where(sql.col("valid_to_offset").isNotNull()).withColumns(
+        {
+            "step": sql.lit(REMOVED),
+            "offset": sql.col("valid_to_offset"),
+            "is_in_first_snapshot": sql.lit(False),
+        }
+    )
+    # a clock that went back does not take back what was in force: a change counts from the latest time so far
+    so_far = Window.orderBy("offset").rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    times = change_points(history).select(
+        "offset", sql.unix_micros(sql.max("time").over(so_far)).alias("time_us")
+    )
+    orders = sql.array(
+        *[sql.struct(sql.lit(_LANES[BY_OFFSET]).alias("lane"), sql.col("offset").alias("order"))],
+        *[sql.struct(sql.lit(_LANES[BY_TIME]).alias("lane"), sql.col("time_us").alias("order"))],
+    )
+    return (
+        added.unionByName(removed)
+        .join(times, "offset", "left")
+        .select("*", sql.explode("_buckets").alias("bucket"))
+        .select("*", sql.explode(orders).alias("_place"))
+        .select(
+            sql.col("_place.lane").alias("lane"),
+            "bucket",
+            sql.when(sql.col("is_in_first_snapshot"), sql.lit(FIRST_ORDER))
+            .otherwise(sql.col("_place.order"))
+            .alias("order"),
+            sql.lit(0).alias("is_asked"),
+            "offset",
+            "step",
+            "acl_id",
+            "acl",
+        )
+    )
+
+
+def _summed(answered: DataFrame) -> DataFrame:
+    """Count together what was asked, recorded and answered alike."""
+    alike = [
+        name
+        for name in JUDGED_SCHEMA.fieldNames()
+        if name not in {*_COUNTED[-5:], "first_acl_offset", "last_acl_offset"}
+    ]
+    return (
+        answered.groupBy(*alike)
+        .agg(
+            sql.sum("event_count").alias("event_count"),
+            sql.sum("reference_count").alias("reference_count"),
+            sql.min("first_time").alias("first_time"),
+            sql.max("last_time").alias("last_time"),
+            sql.min("sample_event_id").alias("sample_event_id"),
+            sql.min("acl_offset").alias("first_acl_offset"),
+            sql.max("acl_offset").alias("last_acl_offset"),
+        )
+        .select(*JUDGED_SCHEMA.fieldNames())
+    )

@@ -1,0 +1,280 @@
+"""A worker's walk through time: changes of ACLs and questions in one order, each asked of what was in force.
+
+Rows come sorted: bucket by bucket, in each by `order`, changes before questions of the same order. The
+authorizer is that of the gateway; ACLs are added and removed one by one, so the cost of an interval is that
+of its changes. A question that spans some time (`until`) and is not answered as recorded at once stays open,
+and is asked again after each change, until an answer agrees or its time is over.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Final
+from uuid import UUID
+
+import pyarrow as pa
+
+from kustos.acl import (
+    AccessControlEntry,
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    AclValueError,
+    PatternType,
+    ResourcePattern,
+    ResourceType,
+)
+from kustos.acl.forms import texts_of
+from kustos.authorizer import StandardAuthorizer
+from kustos.authorizer.errors import AclFaultError
+from kustos.authorizer.questions import ALLOWED, Fault, Questioner
+from kustos.authorizer.spi import Decision
+from kustos.metadata.ids import uuid_of_text
+from kustos.pipeline.errors import MetadataHistoryError
+from kustos.pipeline.schemas import ACL_SCHEMA, QUESTION_COLUMNS
+
+REMOVED: Final = 0
+ADDED: Final = 1
+ASKED: Final = 2
+"""What a row is, in the order in which rows of one offset are taken."""
+
+FIRST_ORDER: Final = -(1 << 63)
+"""Of ACLs that were there when the history began."""
+
+OPEN_QUESTIONS_MAX: Final = 50_000
+"""Of one bucket, some 100 MB; what comes when so many answers are in doubt is UNCERTAIN."""
+
+WALK_COLUMNS: Final = ("lane", "bucket", "order", "step", "until", "acl_id", "acl")
+"""What a row has besides its questions and what is handed on untouched."""
+
+ANSWER_FIELDS: Final = (
+    pa.field("decision", pa.string()),
+    pa.field("rule", pa.string()),
+    pa.field("verdict", pa.string()),
+    pa.field("is_same_rule", pa.bool_()),
+)
+
+Question = tuple[str | None, ...]
+_ACL_FIELDS: Final = tuple(ACL_SCHEMA.fieldNames())
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What decides besides ACLs."""
+
+    super_users: frozenset[str] = frozenset()
+    allow_everyone_if_no_acl_found: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Open:
+    """A question that was not answered as recorded, and until when that may come."""
+
+    until: int
+    question: Question
+    recorded: str
+    rule: dict[str, Any] | None
+    row: Any
+    first: Decision | Fault
+
+
+class _State:
+    """The ACLs of one bucket, moving on."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._authorizer: Final = StandardAuthorizer(
+            super_users=settings.super_users,
+            allow_everyone_if_no_acl_found=settings.allow_everyone_if_no_acl_found,
+        )
+        self._authorizer.complete_initial_load()
+        self._questioner: Final = Questioner(self._authorizer)
+        self._first: list[tuple[UUID, AclBinding]] = []
+
+    def change(self, order: int, step: int, acl_id: str, acl: dict[str, str]) -> None:
+        """Apply one change; raise `MetadataHistoryError` for one that no log can tell of."""
+        try:
+            if step == REMOVED:
+                self._load_first()
+                self._authorizer.remove_acl(uuid_of_text(acl_id))
+            elif order == FIRST_ORDER:
+                self._first.append((uuid_of_text(acl_id), binding_of_texts(acl)))
+            else:
+                self._load_first()
+                self._authorizer.add_acl(uuid_of_text(acl_id), binding_of_texts(acl))
+        except (AclFaultError, AclValueError, KeyError, ValueError) as error:
+            raise MetadataHistoryError(
+                f"the history of ACL `{acl_id}` is none of one log: {error}"
+            ) from error
+
+    def _load_first(self) -> None:
+        if self._first:
+            self._authorizer.load_snapshot(self._first)
+            self._first = []
+
+    def ask(self, question: Question) -> Decision | Fault:
+        """Return what is decided now."""
+        self._load_first()
+        return self._questioner.ask(*question)
+
+    def write(self, decision: Decision | Fault) -> tuple[str, str]:
+        """Return a decision in words."""
+        return self._questioner.write(decision)
+
+
+_Told = tuple[str, str, str, bool | None]
+"""Decision, rule, verdict, and whether the rule is the recorded one."""
+
+
+class _Answers:
+    """What has been answered while a batch was read: rows of its own by number, earlier ones as copies."""
+
+    def __init__(self, batch: Any) -> None:
+        self._batch: Final = batch
+        self._own: Final[list[tuple[int, _Told]]] = []
+        self._earlier: Final[list[tuple[Any, _Told]]] = []
+
+    def add(self, row: Any, told: _Told) -> None:
+        """Note the answer to a row, given by its number or as a batch of one row."""
+        (self._own if isinstance(row, int) else self._earlier).append((row, told))
+
+    def copy(self, number: int) -> Any:
+        """Return a row by itself: a slice would keep the whole batch."""
+        return self._batch.take(pa.array([number]))
+
+    def tables(self) -> Iterator[Any]:
+        """Yield the rows with their answers."""
+        if self._own:
+            numbers, told = zip(*self._own, strict=True)
+            yield _answered(pa.Table.from_batches([self._batch]).take(pa.array(numbers)), told)
+        if self._earlier:
+            rows, told = zip(*self._earlier, strict=True)
+            yield _answered(pa.Table.from_batches(rows), told)
+
+
+def _answered(table: Any, told: tuple[_Told, ...]) -> Any:
+    for answer, values in zip(ANSWER_FIELDS, zip(*told, strict=True), strict=True):
+        table = table.append_column(answer, pa.array(values, answer.type))
+    return table
+
+
+class Walk:
+    """One walk through all rows of a task."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings: Final = settings
+        self._place: tuple[int, int] | None = None
+        self._state = _State(settings)
+        self._open: list[_Open] = []
+        self._changed_at: int | None = None
+
+    def judged(self, batches: Iterator[Any]) -> Iterator[Any]:
+        """Yield the questions among the rows, answered; raise `MetadataHistoryError`."""
+        for batch in batches:
+            answers = _Answers(batch.drop_columns(list(WALK_COLUMNS)))
+            self._take(batch, answers)
+            yield from _batches_of(answers)
+        answers = _Answers(None)
+        self._close(answers)
+        yield from _batches_of(answers)
+
+    def _take(self, batch: Any, answers: _Answers) -> None:
+        lanes, buckets, orders, steps, untils, ids, acls = (
+            batch.column(name).to_pylist() for name in WALK_COLUMNS
+        )
+        questions = zip(*(batch.column(name).to_pylist() for name in QUESTION_COLUMNS), strict=True)
+        recorded = batch.column("recorded_decision").to_pylist()
+        rules = batch.column("recorded_rule").to_pylist()
+        for number, question in enumerate(questions):
+            order, step = orders[number], steps[number]
+            if (lanes[number], buckets[number]) != self._place:
+                self._close(answers)
+                self._place = lanes[number], buckets[number]
+                self._state = _State(self._settings)
+            if self._changed_at is not None and (step == ASKED or order != self._changed_at):
+                self._ask_again(answers)
+            if step != ASKED:
+                if self._open and order != self._changed_at:
+                    self._expire(order, answers)
+                self._state.change(order, step, ids[number], acls[number])
+                self._changed_at = order
+                continue
+            decision = self._state.ask(question)
+            asked = _Open(untils[number], question, recorded[number], rules[number], number, decision)
+            self._settle(asked, is_over=untils[number] <= order, answers=answers)
+
+    def _settle(self, asked: _Open, *, is_over: bool, answers: _Answers) -> None:
+        if self._agrees(asked, asked.first):
+            self._tell(asked, asked.first, "AGREES", answers)
+        elif is_over:
+            self._tell(asked, asked.first, "DIFFERS", answers)
+        elif len(self._open) >= OPEN_QUESTIONS_MAX:
+            self._tell(asked, asked.first, "UNCERTAIN", answers)
+        else:
+            self._open.append(replace(asked, row=answers.copy(asked.row)))
+
+    def _ask_again(self, answers: _Answers) -> None:
+        self._changed_at = None
+        still = []
+        for each in self._open:
+            decision = self._state.ask(each.question)
+            if self._agrees(each, decision):
+                self._tell(each, decision, "AGREES", answers)
+            else:
+                still.append(each)
+        self._open = still
+
+    def _expire(self, order: int, answers: _Answers) -> None:
+        """Give up what ended before this; a change at its very end still counts."""
+        still = []
+        for each in self._open:
+            if each.until < order:
+                self._tell(each, each.first, "DIFFERS", answers)
+            else:
+                still.append(each)
+        self._open = still
+
+    def _close(self, answers: _Answers) -> None:
+        if self._changed_at is not None:
+            self._ask_again(answers)
+        for each in self._open:
+            self._tell(each, each.first, "DIFFERS", answers)
+        self._open = []
+
+    def _agrees(self, asked: _Open, decision: Decision | Fault) -> bool:
+        allows = isinstance(decision, Decision) and decision.allowed
+        return allows is (asked.recorded == ALLOWED)
+
+    def _tell(self, asked: _Open, decision: Decision | Fault, verdict: str, answers: _Answers) -> None:
+        told = (*self._state.write(decision), verdict, is_same_rule(asked.rule, decision))
+        answers.add(asked.row, told)
+
+
+def _batches_of(answers: _Answers) -> Iterator[Any]:
+    for table in answers.tables():
+        yield from table.to_batches()
+
+
+def is_same_rule(recorded: dict[str, Any] | None, decision: Decision | Fault) -> bool | None:
+    """Return whether a recorded rule is the one that decided; None where either is not known."""
+    if isinstance(decision, Fault) or not recorded or recorded["kind"] is None:
+        return None
+    rule = decision.rule
+    if recorded["kind"] != rule.kind.value:
+        return False
+    return rule.binding is None or all(
+        recorded[name] == text for name, text in texts_of(rule.binding).items()
+    )
+
+
+def binding_of_texts(acl: dict[str, str]) -> AclBinding:
+    """Return the ACL of a row of ACL_SCHEMA; raise `KeyError` or `AclValueError`."""
+    return AclBinding(
+        ResourcePattern(
+            ResourceType[acl["resource_type"]], acl["resource_name"], PatternType[acl["pattern_type"]]
+        ),
+        AccessControlEntry(
+            acl["principal"],
+            acl["host"],
+            AclOperation[acl["operation"]],
+            AclPermissionType[acl["permission_type"]],
+        ),
+    )
