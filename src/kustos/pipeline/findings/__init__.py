@@ -1,0 +1,1 @@
+"""Unused, redundant, shadowed and orphaned ACLs: each with its evidence and whether it can safely go."""

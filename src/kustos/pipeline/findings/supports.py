@@ -1,0 +1,122 @@
+"""What each ACL carries of all recorded access: which may go alone, and which together.
+
+Exact for one ACL, by one pass over the distinct questions: it can go alone if no question *needs* it (see
+`review.matching`). Two that stand in for each other can each go alone and not together; so of those that are
+to go the largest are taken first, and each only while every set that a decision rests on keeps a member.
+What results flips nothing, as a replay shows; a still larger choice may exist.
+"""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Final
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sql
+from pyspark.sql.types import BooleanType, IntegerType, StructField, StructType
+
+from kustos.pipeline.deciding import ShippedAcls
+from kustos.pipeline.review.asking import with_matching
+from kustos.pipeline.review.period import until
+from kustos.pipeline.schemas import QUESTION_COLUMNS
+
+TOGETHER_SCHEMA: Final = StructType(
+    [StructField("number", IntegerType()), StructField("is_safe_together", BooleanType())]
+)
+
+
+def supports(rollup: DataFrame, shipped: ShippedAcls, as_of: datetime) -> DataFrame:
+    """Return each recorded question once, uses and listings, with its events and what it rests on.
+
+    Columns: QUESTION_COLUMNS, `event_count`, `first_time`, `last_time`, `sample_event_id` and those of
+    MATCHING_SCHEMA.
+    """
+    questions = (
+        until(rollup, as_of)
+        .groupBy(*QUESTION_COLUMNS)
+        .agg(
+            sql.sum("event_count").alias("event_count"),
+            sql.min("first_time").alias("first_time"),
+            sql.max("last_time").alias("last_time"),
+            sql.min("sample_event_id").alias("sample_event_id"),
+        )
+    )
+    return with_matching(questions, shipped)
+
+
+def carried(supported: DataFrame) -> DataFrame:
+    """Return for each ACL (`number`) that matched anything what it carries.
+
+    `matching_event_count` events it speaks of; of `needed_event_count` the decision flips without it, the
+    last at `needed_last_time`; `needed_sample_event_id` is one of them.
+    """
+
+    def parts(numbers: Column, *, is_needed: bool) -> Column:
+        return sql.transform(
+            numbers, lambda one: sql.struct(one.alias("number"), sql.lit(is_needed).alias("is_needed"))
+        )
+
+    matched = parts(sql.concat("allows", "denies"), is_needed=False)
+    each = supported.select(
+        sql.explode(sql.concat(matched, parts(sql.col("needed"), is_needed=True))).alias("part"),
+        "event_count",
+        "last_time",
+        "sample_event_id",
+    )
+    is_needed, zero = sql.col("part.is_needed"), sql.lit(0).cast("long")
+    count = sql.col("event_count")
+    return each.groupBy(sql.col("part.number").alias("number")).agg(
+        sql.sum(sql.when(~is_needed, count).otherwise(zero)).alias("matching_event_count"),
+        sql.sum(sql.when(is_needed, count).otherwise(zero)).alias("needed_event_count"),
+        sql.max(sql.when(is_needed, sql.col("last_time"))).alias("needed_last_time"),
+        sql.min(sql.when(is_needed, sql.col("sample_event_id"))).alias("needed_sample_event_id"),
+    )
+
+
+def safe_together(supported: DataFrame, candidates: DataFrame) -> DataFrame:
+    """Return which candidates can go at once, as TOGETHER_SCHEMA.
+
+    `candidates` are distinct `number`s with a `rank`: lower ones are tried first. All sets are held in one
+    worker, some 100 bytes each: as many as there are combinations of ACLs that ever decided something.
+    """
+    sets = (
+        supported.select(sql.explode("resting").alias("resting"))
+        .distinct()
+        .select(sql.lit(None).cast("int").alias("number"), sql.lit(None).cast("int").alias("rank"), "resting")
+    )
+    tried = candidates.select("number", "rank", sql.lit(None).cast("array<int>").alias("resting"))
+    schema = TOGETHER_SCHEMA.simpleString().removeprefix("struct<").removesuffix(">").replace(":", " ")
+    return sets.unionByName(tried).groupBy().applyInArrow(_choose, schema)
+
+
+def _choose(table: pa.Table) -> pa.Table:
+    rows = table.to_pylist()
+    ranked = sorted((row["rank"], row["number"]) for row in rows if row["number"] is not None)
+    candidates = [number for _, number in ranked]
+    chosen = chosen_together(candidates, [row["resting"] for row in rows if row["resting"] is not None])
+    return pa.table(
+        {
+            "number": pa.array(candidates, pa.int32()),
+            "is_safe_together": pa.array([number in chosen for number in candidates], pa.bool_()),
+        }
+    )
+
+
+def chosen_together(candidates: Sequence[int], resting: Iterable[Sequence[int]]) -> set[int]:
+    """Return those candidates, the first ones first, without which each resting set keeps a member."""
+    asked = set(candidates)
+    left: list[int] = []
+    member_of: dict[int, list[int]] = {}
+    for some in resting:
+        if asked.issuperset(some):
+            for number in some:
+                member_of.setdefault(number, []).append(len(left))
+            left.append(len(some))
+    chosen: set[int] = set()
+    for number in candidates:
+        sets = member_of.get(number, ())
+        if all(left[position] > 1 for position in sets):
+            chosen.add(number)
+            for position in sets:
+                left[position] -= 1
+    return chosen
