@@ -1,1 +1,30 @@
-"""What-if replay: which recorded access other ACLs would decide otherwise."""
+"""What-if replay: which recorded access other ACLs would decide otherwise, and how often it happened."""
+
+from kustos.pipeline.replay.accesses import accesses_of_events, accesses_of_rollup, rule_text
+from kustos.pipeline.replay.answer import Replay, replay
+from kustos.pipeline.replay.each_event import verdict_on_each_event
+from kustos.pipeline.replay.flips import GAINED, LOST, RULE_CHANGED, decisions, flips
+from kustos.pipeline.replay.summaries import (
+    flips_by_kind,
+    flips_by_principal,
+    flips_by_resource,
+    top_flips,
+)
+
+__all__ = [
+    "GAINED",
+    "LOST",
+    "RULE_CHANGED",
+    "Replay",
+    "accesses_of_events",
+    "accesses_of_rollup",
+    "decisions",
+    "flips",
+    "flips_by_kind",
+    "flips_by_principal",
+    "flips_by_resource",
+    "replay",
+    "rule_text",
+    "top_flips",
+    "verdict_on_each_event",
+]

@@ -1,0 +1,102 @@
+"""What flips: recorded access decided again, the differences kept, with their evidence."""
+
+from typing import Any, Final
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sql
+
+from kustos.pipeline.deciding import ShippedAcls, decide_each
+from kustos.pipeline.replay.accesses import rule_text
+from kustos.pipeline.schemas import DECISIONS_SCHEMA, FLIPS_SCHEMA, QUESTION_COLUMNS
+
+LOST: Final = "LOST"
+"""Allowed before, and no longer."""
+GAINED: Final = "GAINED"
+"""Not allowed before, and now."""
+RULE_CHANGED: Final = "RULE_CHANGED"
+"""The same outcome, for another reason."""
+
+ALLOWED: Final = "ALLOWED"
+
+_ROWS: Final = (*QUESTION_COLUMNS, "access")
+_FROM: Final[dict[str, Any]] = {"decision_column": "from_decision", "rule_column": "from_rule"}
+_TO: Final[dict[str, Any]] = {"decision_column": "to_decision", "rule_column": "to_rule"}
+
+
+def decisions(accesses: DataFrame, shipped: ShippedAcls) -> DataFrame:
+    """Return the table `decisions`: each recorded access beside what the ACLs decide on it."""
+    recorded = accesses.withColumns(
+        {"recorded_decision": sql.col("decision"), "recorded_rule": sql.col("rule")}
+    )
+    return decide_each(recorded, shipped).select(*DECISIONS_SCHEMA.fieldNames())
+
+
+def flips(
+    accesses: DataFrame,
+    candidate: ShippedAcls,
+    baseline: ShippedAcls | None = None,
+    *,
+    rule_changes: bool = True,
+) -> DataFrame:
+    """Return the table `replay_flips`: recorded access that the candidate decides otherwise than before.
+
+    Before is what was recorded or, with a `baseline`, what those ACLs decide: then changes that were made
+    since do not show as the candidate's. `accesses` come from `accesses_of_rollup` or `accesses_of_events`,
+    which need no rules unless the recorded ones are compared. Without `rule_changes` only what is lost or
+    gained is looked for, at half the cost, and the rules are told of that alone; of a recorded decision only
+    if the `accesses` have rules.
+
+    A question about any resource of a type has no rule of its own, only an example of one: for it no rule
+    changes. Nor does it where no rule was recorded, or where neither side allows and one is an ERROR.
+    """
+    asked = _uses(accesses) if baseline is not None else _recorded(accesses)
+    if baseline is not None:
+        asked = decide_each(asked, baseline, with_rule=rule_changes, **_FROM)
+    asked = decide_each(asked, candidate, with_rule=rule_changes, **_TO)
+    found = asked.withColumn("kind", kind_of_flip(rule_changes=rule_changes)).filter(
+        sql.col("kind").isNotNull()
+    )
+    if not rule_changes:
+        if baseline is not None:
+            found = decide_each(found, baseline, **_FROM)
+        found = decide_each(found, candidate, **_TO)
+    return found.select(*FLIPS_SCHEMA.fieldNames())
+
+
+def kind_of_flip(*, rule_changes: bool) -> Column:
+    """Return what `from_*` and `to_*` come to, null where nothing flips; what is not ALLOWED denies."""
+    before = sql.col("from_decision").eqNullSafe(ALLOWED)
+    after = sql.col("to_decision").eqNullSafe(ALLOWED)
+    kind = sql.when(before & ~after, LOST).when(~before & after, GAINED)
+    if not rule_changes:
+        return kind
+    same = sql.col("from_decision").eqNullSafe(sql.col("to_decision"))
+    is_named = sql.col("resource_name").isNotNull()
+    return kind.when(same & is_named & (sql.col("from_rule") != sql.col("to_rule")), RULE_CHANGED)
+
+
+def _recorded(accesses: DataFrame) -> DataFrame:
+    return accesses.withColumns(
+        {
+            "from_decision": sql.col("decision"),
+            "from_rule": rule_text(sql.col("rule")),
+            "recorded_allowed_count": sql.when(
+                sql.col("decision") == ALLOWED, sql.col("event_count")
+            ).otherwise(sql.lit(0).cast("long")),
+        }
+    ).drop("decision", "rule")
+
+
+def _uses(accesses: DataFrame) -> DataFrame:
+    """Return accesses whatever was recorded of them, with how many were allowed then."""
+    allowed = sql.when(sql.col("decision") == ALLOWED, sql.col("event_count")).otherwise(
+        sql.lit(0).cast("long")
+    )
+    return accesses.groupBy(*_ROWS).agg(
+        sql.sum("event_count").alias("event_count"),
+        sql.sum("reference_count").alias("reference_count"),
+        sql.sum(allowed).alias("recorded_allowed_count"),
+        sql.min("first_time").alias("first_time"),
+        sql.max("last_time").alias("last_time"),
+        sql.min("sample_event_id").alias("sample_event_id"),
+    )

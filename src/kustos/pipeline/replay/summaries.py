@@ -1,0 +1,97 @@
+"""Flips summed for people: by principal, by resource, by kind, and the largest."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sql
+
+from kustos.pipeline.replay.flips import GAINED, LOST, RULE_CHANGED
+from kustos.pipeline.schemas import (
+    FLIPS_BY_KIND_SCHEMA,
+    FLIPS_BY_PRINCIPAL_SCHEMA,
+    FLIPS_BY_RESOURCE_SCHEMA,
+    QUESTION_COLUMNS,
+)
+
+ACCESS: Final = "ACCESS"
+LISTING: Final = "LISTING"
+
+_RESOURCE: Final = ("resource_type", "resource_name")
+_URGENCY: Final = {(LOST, ACCESS): 0, (GAINED, ACCESS): 1, (LOST, LISTING): 2, (GAINED, LISTING): 3}
+_LEAST_URGENT: Final = len(_URGENCY)
+
+
+def flips_by_principal(flips: DataFrame) -> DataFrame:
+    """Return the table `replay_by_principal`."""
+    resources = sql.count_distinct(_known(_RESOURCE)).alias("resource_count")
+    return flips.groupBy("principal").agg(resources, *_sums()).select(*FLIPS_BY_PRINCIPAL_SCHEMA.fieldNames())
+
+
+def flips_by_resource(flips: DataFrame) -> DataFrame:
+    """Return the table `replay_by_resource`."""
+    principals = sql.count_distinct(_known(("principal",))).alias("principal_count")
+    return flips.groupBy(*_RESOURCE).agg(principals, *_sums()).select(*FLIPS_BY_RESOURCE_SCHEMA.fieldNames())
+
+
+def flips_by_kind(flips: DataFrame) -> DataFrame:
+    """Return the table `replay_by_kind`."""
+    return (
+        flips.groupBy("kind", "access")
+        .agg(
+            sql.count(sql.lit(1)).alias("flip_count"),
+            sql.count_distinct(_known(("principal",))).alias("principal_count"),
+            sql.count_distinct(_known(_RESOURCE)).alias("resource_count"),
+            *[
+                sql.sum(name).alias(name)
+                for name in ("event_count", "reference_count", "recorded_allowed_count")
+            ],
+            sql.min("first_time").alias("first_time"),
+            sql.max("last_time").alias("last_time"),
+            sql.min("sample_event_id").alias("sample_event_id"),
+        )
+        .select(*FLIPS_BY_KIND_SCHEMA.fieldNames())
+    )
+
+
+def top_flips(flips: DataFrame, limit: int) -> DataFrame:
+    """Return the `limit` flips that weigh most: uses before listings, lost before gained, then by events."""
+    return (
+        flips.withColumn("_urgency", urgency())
+        .orderBy(
+            "_urgency", sql.desc("event_count"), *QUESTION_COLUMNS, "from_decision", "from_rule", "access"
+        )
+        .limit(limit)
+        .drop("_urgency")
+    )
+
+
+def urgency() -> Column:
+    """Return a number for the kind and the way of access of a flip: 0 breaks somebody's use."""
+    order = sql.lit(_LEAST_URGENT)
+    for (kind, access), number in reversed(_URGENCY.items()):
+        order = sql.when((sql.col("kind") == kind) & (sql.col("access") == access), number).otherwise(order)
+    return order
+
+
+def _known(names: Sequence[str]) -> Column:
+    """Return a struct, which is never null and so is counted also where its fields are."""
+    return sql.struct(*names)
+
+
+def _sums() -> list[Column]:
+    return [
+        _events(LOST, ACCESS).alias("lost_count"),
+        _events(GAINED, ACCESS).alias("gained_count"),
+        _events(RULE_CHANGED, ACCESS).alias("rule_changed_count"),
+        _events(LOST, LISTING).alias("lost_listing_count"),
+        _events(GAINED, LISTING).alias("gained_listing_count"),
+        sql.min("first_time").alias("first_time"),
+        sql.max("last_time").alias("last_time"),
+        sql.min(sql.struct(urgency(), "sample_event_id"))["sample_event_id"].alias("sample_event_id"),
+    ]
+
+
+def _events(kind: str, access: str) -> Column:
+    is_one = (sql.col("kind") == kind) & (sql.col("access") == access)
+    return sql.sum(sql.when(is_one, sql.col("event_count")).otherwise(sql.lit(0).cast("long")))
