@@ -25,6 +25,10 @@ class ReviewError(PipelineError):
     """A review, its signature, a rule of duties or a path asked for that cannot be taken as it stands."""
 
 
+class AnomalyInputError(PipelineError):
+    """Parameters, a window or a suppression of the search for anomalies that make no sense."""
+
+
 class AuditInputError(PipelineError):
     """The audit folder is missing, empty, unreadable or holds a damaged file; the text names it."""
 

@@ -1,0 +1,143 @@
+"""First-seen pairs of principal and resource, and the enumeration of topics, which is many of them at once."""
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as sql
+
+from kustos.pipeline.anomalies.activity import Scope, affinity, is_grown_up, pairs, principals
+from kustos.pipeline.anomalies.findings import NAMES_MAX, candidate, quoted
+from kustos.pipeline.anomalies.tails import negative_binomial_surprise, rarity
+
+PAIR = ["principal", "resource_type", "resource_name"]
+
+
+def unfamiliar(days: DataFrame, scope: Scope) -> DataFrame:
+    """Return the pairs that are new to a principal with habits and no part of a deploy, or were only denied.
+
+    A row for each pair on its first day; `used_days`: on how many days the pair was used; `affinity` in nats,
+    0 if no name speaks for it.
+    """
+    known, everybody = pairs(days), principals(days, scope)
+    young = sql.date_diff("first_day", "known_since") < scope.parameters.settled_days
+    fresh = (
+        known.join(everybody, "principal")
+        .filter((is_grown_up(scope, "first_day") & ~young) | sql.col("allowed_since").isNull())
+        .join(affinity(known), PAIR, "left")
+        .withColumn("affinity", sql.coalesce("affinity", sql.lit(0.0)))
+    )
+    uses = (
+        days.filter(~sql.col("is_super"))
+        .groupBy(*PAIR, "day")
+        .agg(
+            sql.sum("event_count").alias("event_count"),
+            sql.min("first_time").alias("first_time"),
+            sql.max("last_time").alias("last_time"),
+            sql.max("is_allowed").alias("is_allowed"),
+        )
+    )
+    lasting = Window.partitionBy(*PAIR)
+    return (
+        uses.join(fresh, PAIR)
+        .withColumn("used_days", sql.count(sql.lit(1)).over(lasting))
+        .filter(sql.col("day") == sql.col("first_day"))
+    )
+
+
+def first_seen(fresh: DataFrame, scope: Scope) -> DataFrame:
+    """Return findings of kind FIRST_SEEN_ACCESS from `unfamiliar`: one for a principal and day.
+
+    Surprising is an allowed access to what others have long used, by a principal that seldom meets anything
+    new, if no name speaks for it and it did not become a habit.
+    """
+    parameters = scope.parameters
+    allowed = fresh.filter("is_allowed")
+    before = (
+        allowed.filter(scope.is_history())
+        .groupBy("principal")
+        .agg(sql.count_distinct("day").alias("novel_days"))
+    )
+    looks = sql.greatest(sql.col("active_days") - parameters.learning_days, sql.lit(1))
+    novelty = rarity(sql.coalesce("novel_days", sql.lit(0)), looks)
+    surprising = (
+        allowed.filter(scope.is_judged() & (sql.col("used_days") < parameters.habit_days))
+        .join(before, "principal", "left")
+        .withColumn("surprise", novelty - sql.col("affinity"))
+        .filter(sql.col("surprise") >= parameters.first_seen_surprise)
+    )
+    grouped = surprising.groupBy("principal", "day").agg(
+        sql.min("resource_type").alias("resource_type"),
+        sql.when(sql.count(sql.lit(1)) == 1, sql.min("resource_name")).alias("resource_name"),
+        sql.min("first_time").alias("first_time"),
+        sql.max("last_time").alias("last_time"),
+        sql.sum("event_count").alias("event_count"),
+        (sql.max("surprise") + sql.ln(sql.count(sql.lit(1)))).alias("surprise"),
+        sql.count(sql.lit(1)).alias("new_resources"),
+        sql.slice(sql.sort_array(sql.collect_set("resource_name")), 1, NAMES_MAX).alias("names"),
+        sql.max(sql.coalesce("novel_days", sql.lit(0))).alias("novel_days"),
+        sql.max("active_days").alias("active_days"),
+    )
+    reason = sql.format_string(
+        "first use of %s that others have long used (%s): on %d of its %d active days before it met anything new",
+        sql.when(sql.col("new_resources") == 1, sql.lit("a resource")).otherwise(
+            sql.concat(sql.col("new_resources").cast("string"), sql.lit(" resources"))
+        ),
+        quoted(sql.col("names")),
+        "novel_days",
+        "active_days",
+    )
+    evidence = {name: sql.col(name) for name in ("new_resources", "names", "novel_days", "active_days")}
+    return candidate(grouped, "FIRST_SEEN_ACCESS", parameters.first_seen_surprise, reason, evidence)
+
+
+def enumeration(days: DataFrame, fresh: DataFrame, scope: Scope) -> DataFrame:
+    """Return findings of kind TOPIC_ENUMERATION: many unfamiliar topics in a day, each asked for a few times.
+
+    Beside the principal's own history of such days. Of a principal without habits only what was denied
+    counts, as it has to get to know its own topics.
+    """
+    parameters = scope.parameters
+    topics = sql.col("resource_type") == "TOPIC"
+    by_day = (
+        fresh.filter(topics)
+        .groupBy("principal", "day")
+        .agg(
+            sql.count(sql.lit(1)).alias("topics"),
+            sql.count_if(~sql.col("is_allowed")).alias("denied_topics"),
+            sql.sum("event_count").alias("event_count"),
+            sql.min("first_time").alias("first_time"),
+            sql.max("last_time").alias("last_time"),
+            sql.max("active_days").alias("active_days"),
+            sql.slice(sql.sort_array(sql.collect_set("resource_name")), 1, NAMES_MAX).alias("names"),
+        )
+    )
+    history = (
+        by_day.filter(scope.is_history())
+        .groupBy("principal")
+        .agg(
+            sql.sum("topics").alias("topics_before"),
+            sql.sum(sql.col("topics") * sql.col("topics")).alias("squares_before"),
+        )
+    )
+    judged = by_day.filter(
+        scope.is_judged()
+        & (sql.col("topics") >= parameters.enumerated_topics)
+        & (sql.col("event_count") <= sql.col("topics") * parameters.attempts_per_name)
+    ).join(history, "principal", "left")
+    looks = sql.greatest(sql.col("active_days"), sql.lit(1))
+    mean = (sql.coalesce("topics_before", sql.lit(0)) + 0.5) / looks
+    variance = (sql.coalesce("squares_before", sql.lit(0)) + 0.5) / looks + mean
+    surprising = judged.withColumn("mean", mean).withColumn(
+        "surprise", negative_binomial_surprise(sql.col("topics"), mean, variance)
+    )
+    found = surprising.filter(sql.col("surprise") >= parameters.enumeration_surprise).withColumns(
+        {"resource_type": sql.lit("TOPIC"), "resource_name": sql.lit(None).cast("string")}
+    )
+    reason = sql.format_string(
+        "asked after %d topics it never used before, %d of them denied, %.1f times each; usual are %.1f in a day (%s)",
+        "topics",
+        "denied_topics",
+        sql.col("event_count") / sql.col("topics"),
+        "mean",
+        quoted(sql.col("names")),
+    )
+    evidence = {name: sql.col(name) for name in ("topics", "denied_topics", "mean", "names", "active_days")}
+    return candidate(found, "TOPIC_ENUMERATION", parameters.enumeration_surprise, reason, evidence)

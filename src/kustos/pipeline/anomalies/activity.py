@@ -1,0 +1,165 @@
+"""What the detectors look at: days of access, in the history and in the window."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sql
+
+from kustos.pipeline.anomalies.parameters import AnomalyParameters, Window
+from kustos.pipeline.schemas import ROLLUP_GRAIN
+
+SEGMENTS = r"[._\-/:]+"
+"""What names of topics are put together with."""
+SEGMENTS_MAX = 4
+"""Deeper prefixes tell no more, and each is a row."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What is judged by which parameters."""
+
+    window: Window
+    parameters: AnomalyParameters
+
+    def is_history(self, day: str = "day") -> Column:
+        """Return whether a day lies before the window."""
+        return sql.col(day) < sql.lit(self.window.start)
+
+    def is_judged(self, day: str = "day") -> Column:
+        """Return whether a day lies in the window."""
+        return (sql.col(day) >= sql.lit(self.window.start)) & (sql.col(day) < sql.lit(self.window.end))
+
+
+def rollup_of_events(events: DataFrame) -> DataFrame:
+    """Return `audit_events` in the columns of `audit_rollup` that the detectors read, an hour a row.
+
+    Finer than the roll-up's rows of a day: bursts are judged by their worst hour.
+    """
+    return (
+        events.withColumn("day", sql.to_date("time"))
+        .withColumn("principal", sql.concat("principal_type", sql.lit(":"), "principal_name"))
+        .groupBy(*ROLLUP_GRAIN, sql.hour("time").alias("hour"))
+        .agg(
+            sql.count(sql.lit(1)).alias("event_count"),
+            sql.min("time").alias("first_time"),
+            sql.max("time").alias("last_time"),
+        )
+        .withColumn("hours", sql.expr("shiftleft(1, hour)"))
+        .drop("hour")
+    )
+
+
+def network(host: Column, *, is_wide: bool = False) -> Column:
+    """Return the network of an address: IPv4 /24 (wide: /16), IPv6 /64 (/48); other text is its own."""
+    dots, colons = sql.split(host, r"\."), sql.split(host, ":")
+    four, six = (2, 3) if is_wide else (3, 4)
+    return (
+        sql.when(sql.size(dots) == 4, sql.array_join(sql.slice(dots, 1, four), "."))
+        .when(sql.size(colons) > 2, sql.array_join(sql.slice(colons, 1, six), ":"))
+        .otherwise(host)
+    )
+
+
+def activity(rollup: DataFrame, scope: Scope) -> DataFrame:
+    """Return the uses (no listings) of history and window, with networks and flags.
+
+    An ERROR allowed nothing: it counts as denied. Rows without a day, principal or host are no evidence.
+    """
+    first = scope.window.start - timedelta(days=scope.parameters.history_days)
+    return (
+        rollup.filter(
+            (sql.col("day") >= sql.lit(first))
+            & (sql.col("day") < sql.lit(scope.window.end))
+            & (sql.coalesce("access", sql.lit("ACCESS")) != "LISTING")
+            & sql.col("principal").isNotNull()
+            & sql.col("host").isNotNull()
+        )
+    ).select(
+        "day",
+        "principal",
+        "host",
+        network(sql.col("host")).alias("network"),
+        network(sql.col("host"), is_wide=True).alias("wide_network"),
+        "operation",
+        "resource_type",
+        "resource_name",
+        (sql.col("decision") == "ALLOWED").alias("is_allowed"),
+        sql.coalesce(sql.col("rule.kind") == "SuperUser", sql.lit(False)).alias("is_super"),
+        "event_count",
+        "first_time",
+        "last_time",
+        "hours",
+    )
+
+
+def principals(days: DataFrame, scope: Scope) -> DataFrame:
+    """Return each principal's first day and how many days of the history it was active on."""
+    return days.groupBy("principal").agg(
+        sql.min("day").alias("principal_first_day"),
+        sql.count_distinct(sql.when(scope.is_history(), sql.col("day"))).alias("active_days"),
+    )
+
+
+def is_grown_up(scope: Scope, day: str) -> Column:
+    """Return whether the principal was known long enough on that day to have habits."""
+    return sql.date_diff(sql.col(day), "principal_first_day") >= scope.parameters.learning_days
+
+
+def prefixes(name: Column) -> Column:
+    """Return the proper prefixes of a name, cut where its segments meet: `a.b.c` has `a` and `a.b`."""
+    parts = sql.split(name, SEGMENTS)
+    depth = sql.least(sql.size(parts) - 1, sql.lit(SEGMENTS_MAX))
+    return sql.when(
+        depth > 0,
+        sql.transform(
+            sql.sequence(sql.lit(1), depth), lambda n: sql.array_join(sql.slice(parts, 1, n), "\u0001")
+        ),
+    ).otherwise(sql.array().cast("array<string>"))
+
+
+def pairs(days: DataFrame) -> DataFrame:
+    """Return each principal's resources: first day of any use, of an allowed one, of anybody's use.
+
+    Uses by the right of a super user are left out: no grant stands behind them.
+    """
+    allowed = sql.when(sql.col("is_allowed"), sql.col("day"))
+    mine = (
+        days.filter(~sql.col("is_super") & sql.col("resource_name").isNotNull())
+        .groupBy("principal", "resource_type", "resource_name")
+        .agg(sql.min("day").alias("first_day"), sql.min(allowed).alias("allowed_since"))
+    )
+    known = days.filter(sql.col("resource_name").isNotNull())
+    everybody = known.groupBy("resource_type", "resource_name").agg(sql.min("day").alias("known_since"))
+    return mine.join(everybody, ["resource_type", "resource_name"])
+
+
+def affinity(pairs: DataFrame) -> DataFrame:
+    """Return for each principal and resource of `pairs` how much its name speaks for the principal, in nats.
+
+    A prefix that the principal was allowed to use before speaks the more the fewer of all resources share it:
+    that all start with `prod.` says nothing. A pair without such a prefix has no row.
+    """
+    resources = pairs.select("resource_type", "resource_name").distinct()
+    total = resources.agg(sql.count(sql.lit(1)).alias("resources"))
+    by_prefix = (
+        resources.withColumn("prefix", sql.explode(prefixes(sql.col("resource_name"))))
+        .groupBy("prefix")
+        .agg(sql.count(sql.lit(1)).alias("sharing"))
+    )
+    used = pairs.withColumn("prefix", sql.explode(prefixes(sql.col("resource_name"))))
+    familiar = used.groupBy("principal", "prefix").agg(sql.min("allowed_since").alias("familiar_since"))
+    return (
+        used.join(familiar, ["principal", "prefix"])
+        .filter(sql.col("familiar_since") < sql.col("first_day"))
+        .join(by_prefix, "prefix")
+        .crossJoin(sql.broadcast(total))
+        .groupBy("principal", "resource_type", "resource_name")
+        .agg(sql.max(sql.ln(sql.col("resources") / sql.col("sharing"))).alias("affinity"))
+    )
+
+
+def hours_in(mask: Column) -> Column:
+    """Return the hours whose bits are set, as an array."""
+    every = sql.sequence(sql.lit(0), sql.lit(23))
+    return sql.filter(every, lambda hour: sql.call_function("getbit", mask, hour) == 1)

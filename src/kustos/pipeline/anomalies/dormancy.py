@@ -1,0 +1,61 @@
+"""Dormant credentials that wake: a silence too long for how often the principal came before."""
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as sql
+
+from kustos.pipeline.anomalies.activity import Scope
+from kustos.pipeline.anomalies.findings import NAMES_MAX, candidate, quoted
+
+
+def dormant_waking(days: DataFrame, scope: Scope) -> DataFrame:
+    """Return findings of kind DORMANT_WAKING: the first day after a long silence.
+
+    By the rate of its active days before, no day at all in so long a time must be improbable (Poisson), and no
+    earlier silence may have been nearly as long: a monthly job keeps silent every month.
+    """
+    parameters = scope.parameters
+    began = days.agg(sql.min("day").alias("began"))
+    active = days.groupBy("principal", "day").agg(
+        sql.min("first_time").alias("first_time"),
+        sql.max("last_time").alias("last_time"),
+        sql.sum("event_count").alias("event_count"),
+        sql.slice(sql.sort_array(sql.collect_set("host")), 1, NAMES_MAX).alias("hosts"),
+    )
+    mine = Window.partitionBy("principal").orderBy("day")
+    earlier = mine.rowsBetween(Window.unboundedPreceding, -1)
+    silences = active.withColumn("last_day", sql.lag("day").over(mine)).withColumn(
+        "silent_days", sql.date_diff("day", "last_day") - 1
+    )
+    judged = (
+        silences.withColumns(
+            {
+                "days_before": sql.count(sql.lit(1)).over(earlier),
+                "longest_before": sql.coalesce(sql.max("silent_days").over(earlier), sql.lit(0)),
+            }
+        )
+        .filter(scope.is_judged() & (sql.col("silent_days") >= parameters.dormant_days))
+        .crossJoin(sql.broadcast(began))
+    )
+    rate = sql.col("days_before") / (sql.date_diff("last_day", "began") + 1)
+    found = (
+        judged.filter(sql.col("longest_before") < sql.col("silent_days") * parameters.periodic_share)
+        .withColumn("surprise", rate * sql.col("silent_days"))
+        .filter(sql.col("surprise") >= parameters.dormant_surprise)
+        .withColumns(
+            {
+                "resource_type": sql.lit(None).cast("string"),
+                "resource_name": sql.lit(None).cast("string"),
+            }
+        )
+    )
+    reason = sql.format_string(
+        "silent for %d days since %s, and used again from %s; before, its longest silence was %d days",
+        "silent_days",
+        sql.date_format("last_day", "yyyy-MM-dd"),
+        quoted(sql.col("hosts")),
+        "longest_before",
+    )
+    evidence = {
+        name: sql.col(name) for name in ("silent_days", "last_day", "days_before", "longest_before", "hosts")
+    }
+    return candidate(found, "DORMANT_WAKING", parameters.dormant_surprise, reason, evidence)

@@ -1,0 +1,88 @@
+"""From what a detector holds to be surprising to the table `findings`."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sql
+
+from kustos.pipeline.anomalies.parameters import Suppression
+from kustos.pipeline.anomalies.tails import score
+from kustos.pipeline.schemas import FINDINGS_SCHEMA
+
+NAMES_MAX: Final = 20
+"""Names that a finding shows; the rest is in the events."""
+QUOTED_MAX: Final = 3
+"""Names that its sentence shows."""
+NAME_LENGTH_MAX: Final = 249
+"""The longest topic's; who sends longer ones wants to fill the page."""
+
+HIGH_SCORE: Final = 0.75
+MEDIUM_SCORE: Final = 0.6
+
+ALWAYS_HIGH: Final = ("BRUTE_FORCE", "TOPIC_ENUMERATION")
+"""Somebody means it: never less than HIGH."""
+
+
+def plain(text: Column) -> Column:
+    """Return a name as it may stand in a sentence: without control characters and backticks, cut."""
+    return sql.left(
+        sql.regexp_replace(text, r"[\p{Cntrl}`\u2028\u2029\u202a-\u202e]", "?"), sql.lit(NAME_LENGTH_MAX)
+    )
+
+
+def quoted(names: Column) -> Column:
+    """Return the first names of an array for a sentence."""
+    shown = sql.transform(
+        sql.slice(names, 1, QUOTED_MAX), lambda name: sql.concat(sql.lit("`"), plain(name), sql.lit("`"))
+    )
+    return sql.concat(
+        sql.array_join(shown, ", "),
+        sql.when(sql.size(names) > QUOTED_MAX, sql.lit(", ...")).otherwise(sql.lit("")),
+    )
+
+
+def candidate(
+    found: DataFrame, kind: str, threshold: float, reason: Column, evidence: Mapping[str, Column]
+) -> DataFrame:
+    """Return findings of a kind, in the schema of `findings`.
+
+    `found` has principal, resource_type, resource_name, day, first_time, last_time, event_count and surprise
+    (in nats); a finding's id is made of its kind, principal and day.
+    """
+    points = score(sql.col("surprise"), threshold)
+    severity = (
+        sql.when(sql.lit(kind in ALWAYS_HIGH) | (points >= HIGH_SCORE), sql.lit("HIGH"))
+        .when(points >= MEDIUM_SCORE, sql.lit("MEDIUM"))
+        .otherwise(sql.lit("LOW"))
+    )
+    identity = sql.to_json(sql.struct(sql.lit(kind).alias("kind"), "principal", "day"))
+    facts = [value.alias(name) for name, value in evidence.items()]
+    columns = {
+        "finding_id": sql.sha2(identity, 256),
+        "kind": sql.lit(kind),
+        "severity": severity,
+        "score": points,
+        "acl": sql.lit(None),
+        "reason": reason,
+        "evidence": sql.to_json(sql.struct(sql.round("surprise", 3).alias("surprise"), *facts)),
+        "is_safe_to_remove": sql.lit(None),
+    }
+    made = found.withColumns(columns)
+    return made.select(*(sql.col(f.name).cast(f.dataType).alias(f.name) for f in FINDINGS_SCHEMA.fields))
+
+
+def without(findings: DataFrame, suppressions: Sequence[Suppression]) -> DataFrame:
+    """Return the findings that no suppression covers."""
+    for known in suppressions:
+        covered = sql.lit(True)
+        if known.kind is not None:
+            covered &= sql.col("kind") == sql.lit(known.kind)
+        if known.principal is not None:
+            covered &= sql.col("principal") == sql.lit(known.principal)
+        if known.since is not None:
+            covered &= sql.col("first_time") >= sql.lit(known.since)
+        if known.until is not None:
+            covered &= sql.col("last_time") < sql.lit(known.until)
+        findings = findings.filter(~covered)
+    return findings

@@ -1,0 +1,108 @@
+"""New hosts: a principal in a network that it never came from."""
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as sql
+
+from kustos.pipeline.anomalies.activity import Scope, is_grown_up, principals
+from kustos.pipeline.anomalies.findings import NAMES_MAX, candidate, quoted
+from kustos.pipeline.anomalies.tails import rarity
+
+
+def _company(arrivals: DataFrame, scope: Scope) -> DataFrame:
+    """Return for each arrival how many other principals came to the network within days."""
+    other = arrivals.select(
+        "network", sql.col("principal").alias("other"), sql.col("first_day").alias("other_day")
+    )
+    near = sql.abs(sql.date_diff("first_day", "other_day")) <= scope.parameters.company_days
+    return (
+        arrivals.select("network", "principal", "first_day")
+        .join(other, "network")
+        .filter((sql.col("principal") != sql.col("other")) & near)
+        .groupBy("network", "principal")
+        .agg(sql.count_distinct("other").alias("company"))
+    )
+
+
+def arrivals(days: DataFrame, scope: Scope) -> DataFrame:
+    """Return each principal's networks with the day they were first seen, and what speaks for them."""
+    everybody = principals(days, scope)
+    networks = days.groupBy("principal", "network", "wide_network").agg(
+        sql.min("day").alias("first_day"), sql.count_distinct("day").alias("used_days")
+    )
+    ranges = Window.partitionBy("principal", "wide_network")
+    total = everybody.agg(sql.count(sql.lit(1)).alias("principals"))
+    residents = (
+        networks.filter(scope.is_history("first_day"))
+        .groupBy("network")
+        .agg(sql.count(sql.lit(1)).alias("residents"))
+    )
+    return (
+        networks.withColumn("is_range_known", sql.min("first_day").over(ranges) < sql.col("first_day"))
+        .join(everybody, "principal")
+        .filter(is_grown_up(scope, "first_day"))
+        .join(residents, "network", "left")
+        .crossJoin(sql.broadcast(total))
+        .withColumn("resident_share", sql.coalesce("residents", sql.lit(0)) / sql.col("principals"))
+    )
+
+
+def _discount(scope: Scope) -> Column:
+    parameters = scope.parameters
+    is_shared = sql.col("resident_share") >= parameters.shared_network_share
+    return (
+        sql.col("company") * parameters.company_surprise
+        + sql.when(sql.col("is_range_known"), sql.lit(parameters.known_range_surprise)).otherwise(
+            sql.lit(0.0)
+        )
+        + sql.when(is_shared, sql.lit(parameters.known_range_surprise)).otherwise(sql.lit(0.0))
+    )
+
+
+def new_hosts(days: DataFrame, scope: Scope) -> DataFrame:
+    """Return findings of kind NEW_HOST: one for a principal and day.
+
+    A new address in a known network is a new pod. A new network surprises the less the oftener the principal
+    changes networks, if its wider range is known, if others came along, and not at all if it stays there.
+    """
+    parameters = scope.parameters
+    came = arrivals(days, scope)
+    before = (
+        came.filter(scope.is_history("first_day"))
+        .groupBy("principal")
+        .agg(sql.count_distinct("first_day").alias("novel_days"))
+    )
+    looks = sql.greatest(sql.col("active_days") - parameters.learning_days, sql.lit(1))
+    judged = (
+        came.filter(scope.is_judged("first_day") & (sql.col("used_days") < parameters.habit_days))
+        .join(_company(came, scope), ["network", "principal"], "left")
+        .join(before, "principal", "left")
+        .fillna(0, ["company", "novel_days"])
+    )
+    surprising = judged.withColumn(
+        "surprise", rarity(sql.col("novel_days"), looks) - _discount(scope)
+    ).filter(sql.col("surprise") >= parameters.new_host_surprise)
+    uses = days.join(surprising.drop("wide_network"), ["principal", "network"]).filter(
+        sql.col("day") == sql.col("first_day")
+    )
+    grouped = uses.groupBy("principal", "day").agg(
+        sql.lit(None).cast("string").alias("resource_type"),
+        sql.lit(None).cast("string").alias("resource_name"),
+        sql.min("first_time").alias("first_time"),
+        sql.max("last_time").alias("last_time"),
+        sql.sum("event_count").alias("event_count"),
+        sql.sum(sql.when(sql.col("is_allowed"), sql.lit(0)).otherwise(sql.col("event_count"))).alias(
+            "denied"
+        ),
+        sql.max("surprise").alias("surprise"),
+        sql.max("novel_days").alias("novel_days"),
+        sql.max("active_days").alias("active_days"),
+        sql.slice(sql.sort_array(sql.collect_set("host")), 1, NAMES_MAX).alias("hosts"),
+    )
+    reason = sql.format_string(
+        "came from %s, a network it never used: on %d of its %d active days before it came from a new one",
+        quoted(sql.col("hosts")),
+        "novel_days",
+        "active_days",
+    )
+    evidence = {name: sql.col(name) for name in ("hosts", "denied", "novel_days", "active_days")}
+    return candidate(grouped, "NEW_HOST", parameters.new_host_surprise, reason, evidence)

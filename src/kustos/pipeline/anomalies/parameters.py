@@ -1,0 +1,125 @@
+"""What the detectors take for granted, each with its reason."""
+
+from dataclasses import dataclass, fields
+from datetime import date, datetime, timedelta
+from typing import Final
+
+from kustos.pipeline.errors import AnomalyInputError
+
+SUPPRESSIONS_MAX: Final = 1000
+"""Each is a condition of the plan; whoever has more wants a table of his own joined to the findings."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnomalyParameters:
+    """Thresholds of the detectors; surprises are in nats: minus the logarithm of a probability.
+
+    A surprise of 3 happens by chance once in 20 looks, one of 4.6 once in 100.
+    """
+
+    history_days: int = 90
+    """How far back habits are learnt: three monthly runs, and people's habits of last year do not count."""
+    learning_days: int = 14
+    """A principal this young has no habits yet: two weeks show each weekday twice."""
+    settled_days: int = 7
+    """A resource this young is part of a deploy: who comes to it first is no stranger."""
+    habit_days: int = 4
+    """What was done on so many days since it began is a habit by the end of the window, no incident."""
+    first_seen_surprise: float = 2.5
+    """Somebody who meets a foreign resource on one active day in twelve is a wanderer, no surprise."""
+    new_host_surprise: float = 2.0
+    """Lower than others: what speaks for the network (neighbours, company) is taken off first."""
+    company_surprise: float = 1.5
+    """Taken off for each other principal that came to the same network, or stayed up, at the same time."""
+    company_days: int = 3
+    """How close in time that is: a team moves within days."""
+    known_range_surprise: float = 3.0
+    """Taken off if the wider network (IPv4 /16, IPv6 /48) is the principal's already: pools grow in there."""
+    shared_network_share: float = 0.2
+    """A network that this share of all principals came from is a gateway or a node pool of everybody."""
+    denials_min: int = 30
+    """Fewer denials of a day are a shrug, however rare."""
+    denials_deviations: float = 2.5
+    """Robust deviations above the logarithm of the usual denials of a principal's day, for a short burst."""
+    denials_lasting_deviations: float = 1.5
+    """The same for denials in two hours or more, which a blip of a rebalance does not last."""
+    denials_median: float = 10.0
+    """The usual number of denials where the history holds too few days with any to tell."""
+    denials_deviation: float = 0.7
+    """Its deviation (of the logarithm) there, and the least one ever: a factor of two is never news."""
+    denials_days_min: int = 10
+    """So many days with denials, of all principals, tell what is usual."""
+    enumerated_topics: int = 15
+    """Fewer unfamiliar topics in a day are what a person clicks through."""
+    enumeration_surprise: float = 10.0
+    """Names come in herds, so the count's own tail must be far out."""
+    attempts_per_name: float = 10.0
+    """More attempts for a name than this is insisting, not looking around."""
+    hours_surprise: float = 2.6
+    """Somebody seen on six days or fewer has no hours to speak of."""
+    hours_apart: int = 2
+    """Clocks change by one hour and people stay for two: closer than that is no other time."""
+    regular_weekdays: int = 4
+    """Who works on so many weekdays at an hour has a weekend; fewer are a schedule of its own."""
+    regular_share: float = 0.6
+    """Works on a weekday: in this share of the weeks, holidays and failures left aside."""
+    super_user_surprise: float = 2.5
+    """Nearly all: a new use of a super user is always worth a look once a fortnight is known."""
+    dormant_days: int = 21
+    """Shorter silences are leave and freezes of changes."""
+    dormant_surprise: float = 4.0
+    """By the rate it was used at before: a silence that chance makes once in fifty."""
+    periodic_share: float = 0.6
+    """An earlier silence of this share of the present one shows a schedule."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if value < 0 or (field.name.endswith("_days") and value < 1):
+                raise AnomalyInputError(f"`{field.name}` is `{value}`, which is less than its least value")
+        if self.learning_days >= self.history_days:
+            raise AnomalyInputError(
+                f"`learning_days` is `{self.learning_days}`, which must be less than "
+                f"`history_days` (`{self.history_days}`)"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The days that are judged: `start` included, `end` not; what lies before is history."""
+
+    start: date
+    end: date
+
+    def __post_init__(self) -> None:
+        if self.start >= self.end:
+            raise AnomalyInputError(f"the window ends on `{self.end}`, which is not after `{self.start}`")
+
+    @classmethod
+    def before(cls, as_of: date, days: int = 30) -> "Window":
+        """Return the `days` days that end with the day before `as_of`."""
+        return cls(as_of - timedelta(days=days), as_of)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suppression:
+    """Findings that are known and no news; what is None suppresses any, and `reason` is for people.
+
+    `since` and `until` are a maintenance window: a finding that lies in it as a whole. They must know their
+    time zone.
+    """
+
+    reason: str
+    kind: str | None = None
+    principal: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+    def __post_init__(self) -> None:
+        if self.kind is None and self.principal is None and (self.since is None or self.until is None):
+            raise AnomalyInputError(
+                f"the suppression for `{self.reason}` would hide all, name a kind, a principal or a time"
+            )
+        for time in (self.since, self.until):
+            if time is not None and time.tzinfo is None:
+                raise AnomalyInputError(f"time `{time}` of suppression `{self.reason}` has no time zone")

@@ -1,0 +1,64 @@
+"""Super users: rights that no ACL limits, used in a way that is new."""
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sql
+
+from kustos.pipeline.anomalies.activity import Scope
+from kustos.pipeline.anomalies.findings import NAMES_MAX, candidate, quoted
+from kustos.pipeline.anomalies.tails import rarity
+
+
+def super_user_use(days: DataFrame, scope: Scope) -> DataFrame:
+    """Return findings of kind SUPER_USER_USE: one for a principal and day.
+
+    Surprising is each day of a use (an operation on a type of resource) that began in the window and did not
+    become a habit; a principal's first use as a super user is one too.
+    """
+    parameters = scope.parameters
+    used = days.filter("is_super")
+    began = days.agg(sql.min("day").alias("began"))
+    uses = used.groupBy("principal", "operation", "resource_type").agg(
+        sql.min("day").alias("first_day"), sql.count_distinct("day").alias("used_days")
+    )
+    before = used.groupBy("principal").agg(
+        sql.count_distinct(sql.when(scope.is_history(), sql.col("day"))).alias("super_days")
+    )
+    # the longer nobody saw such a use, the more surprising it is: of principals that were none, by all days
+    watched = sql.date_diff("day", "began")
+    looks = sql.when(sql.col("super_days") > 0, sql.col("super_days")).otherwise(watched)
+    fresh = (
+        uses.filter(scope.is_judged("first_day") & (sql.col("used_days") < parameters.habit_days))
+        .join(before, "principal")
+        .crossJoin(sql.broadcast(began))
+    )
+    grouped = (
+        used.join(fresh, ["principal", "operation", "resource_type"])
+        .filter(watched >= parameters.learning_days)
+        .withColumn("surprise", rarity(sql.lit(0), looks))
+        .filter(sql.col("surprise") >= parameters.super_user_surprise)
+        .groupBy("principal", "day")
+        .agg(
+            sql.min("resource_type").alias("resource_type"),
+            sql.when(sql.count_distinct("resource_name") == 1, sql.min("resource_name")).alias(
+                "resource_name"
+            ),
+            sql.min("first_time").alias("first_time"),
+            sql.max("last_time").alias("last_time"),
+            sql.sum("event_count").alias("event_count"),
+            sql.max("surprise").alias("surprise"),
+            sql.max("super_days").alias("super_days"),
+            sql.sort_array(sql.collect_set(sql.concat_ws(" ", "operation", "resource_type"))).alias("uses"),
+            sql.slice(sql.sort_array(sql.collect_set("resource_name")), 1, NAMES_MAX).alias("names"),
+            sql.slice(sql.sort_array(sql.collect_set("host")), 1, NAMES_MAX).alias("hosts"),
+        )
+    )
+    reason = sql.format_string(
+        "%s %s (on %s): a super user's right that no ACL limits",
+        sql.when(sql.col("super_days") > 0, sql.lit("was a super user before, but never did")).otherwise(
+            sql.lit("acted as a super user for the first time:")
+        ),
+        sql.array_join("uses", ", "),
+        quoted(sql.col("names")),
+    )
+    evidence = {name: sql.col(name) for name in ("uses", "names", "hosts", "super_days")}
+    return candidate(grouped, "SUPER_USER_USE", parameters.super_user_surprise, reason, evidence)

@@ -1,0 +1,122 @@
+"""Unusual hours: seasonality by hour of the day and of the week."""
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as sql
+
+from kustos.pipeline.anomalies.activity import Scope, hours_in, is_grown_up, principals
+from kustos.pipeline.anomalies.findings import candidate
+from kustos.pipeline.anomalies.tails import rarity
+
+DAY_MASK = (1 << 24) - 1
+HOUR = ["principal", "hour"]
+
+
+def widened(mask: Column, hours: int) -> Column:
+    """Return the mask with the neighbours of each set hour, around midnight too."""
+    wide = mask
+    for by in range(1, hours + 1):
+        for left, right in ((by, 24 - by), (24 - by, by)):
+            turned = sql.shiftleft(mask, left).bitwiseOR(sql.shiftright(mask, right))
+            wide = wide.bitwiseOR(turned.bitwiseAND(sql.lit(DAY_MASK)))
+    return wide
+
+
+def habits(days: DataFrame, scope: Scope) -> DataFrame:
+    """Return for each principal, weekday and hour in how many weeks of the history it was active about then."""
+    return (
+        days.filter(scope.is_history())
+        .groupBy("principal", "day")
+        .agg(sql.bit_or(sql.col("hours").cast("long")).alias("mask"))
+        .withColumn("hour", sql.explode(hours_in(widened(sql.col("mask"), scope.parameters.hours_apart))))
+        .groupBy("principal", sql.dayofweek("day").alias("weekday"), "hour")
+        .agg(sql.count(sql.lit(1)).alias("near_weeks"))
+    )
+
+
+def judged_hours(days: DataFrame, scope: Scope) -> DataFrame:
+    """Return the hours of the window in which a grown-up principal was active, with its habits."""
+    parameters = scope.parameters
+    at, everybody = habits(days, scope), principals(days, scope)
+    weeks = sql.greatest(
+        sql.floor(sql.date_diff(sql.lit(scope.window.start), "principal_first_day") / 7), sql.lit(1)
+    )
+    regular = (
+        at.join(everybody, "principal")
+        .groupBy(*HOUR)
+        .agg(
+            sql.sum("near_weeks").alias("near_days"),
+            sql.count_if(sql.col("near_weeks") >= weeks * parameters.regular_share).alias("regular_weekdays"),
+        )
+    )
+    return (
+        days.filter(scope.is_judged())
+        .groupBy("principal", "day")
+        .agg(sql.bit_or(sql.col("hours").cast("long")).alias("mask"), sql.sum("event_count").alias("events"))
+        .withColumn("hour", sql.explode(hours_in(sql.col("mask"))))
+        .withColumn("weekday", sql.dayofweek("day"))
+        .join(everybody, "principal")
+        .filter(is_grown_up(scope, "day") & (sql.col("active_days") > 0))
+        .withColumn("weeks", weeks)
+        .join(at, ["principal", "weekday", "hour"], "left")
+        .join(regular, HOUR, "left")
+        .fillna(0, ["near_weeks", "near_days", "regular_weekdays"])
+    )
+
+
+def unusual_hours(days: DataFrame, scope: Scope) -> DataFrame:
+    """Return findings of kind UNUSUAL_HOURS: one for a principal and day (of UTC).
+
+    Surprising is an hour about which the principal was hardly ever active on any day; or on this weekday, if it
+    is on most others. Not if it became a habit, or if others were up at the same time: that is an incident.
+    """
+    parameters = scope.parameters
+    of_day = rarity(sql.col("near_days"), sql.col("active_days"))
+    of_week = sql.when(
+        (sql.col("regular_weekdays") >= parameters.regular_weekdays) & (sql.col("near_weeks") == 0),
+        rarity(sql.lit(0), sql.col("weeks")),
+    ).otherwise(sql.lit(0.0))
+    alone = Window.partitionBy("day", "hour")
+    surprising = (
+        judged_hours(days, scope)
+        .withColumn("alone", sql.greatest(of_day, of_week))
+        .filter(sql.col("alone") >= parameters.hours_surprise)
+        .withColumn("company", sql.count(sql.lit(1)).over(alone) - 1)
+        .withColumn("times", sql.count(sql.lit(1)).over(Window.partitionBy(*HOUR)))
+        .filter(sql.col("times") < parameters.habit_days)
+        .withColumn("surprise", sql.col("alone") - sql.col("company") * parameters.company_surprise)
+        .filter(sql.col("surprise") >= parameters.hours_surprise)
+    )
+    time = sql.unix_timestamp(sql.col("day").cast("timestamp"))
+    found = (
+        surprising.groupBy("principal", "day")
+        .agg(
+            sql.sort_array(sql.collect_set("hour")).alias("unusual"),
+            sql.max("surprise").alias("surprise"),
+            sql.max("active_days").alias("active_days"),
+            sql.max("near_days").alias("near_days"),
+            sql.max("events").alias("events"),
+            sql.max("mask").alias("mask"),
+        )
+        .withColumns(
+            {
+                "first_time": sql.timestamp_seconds(time + sql.array_min("unusual") * 3600),
+                "last_time": sql.timestamp_seconds(time + sql.array_max("unusual") * 3600 + 3599),
+                "event_count": sql.ceil(sql.col("events") * sql.size("unusual") / sql.bit_count("mask")),
+                "resource_type": sql.lit(None).cast("string"),
+                "resource_name": sql.lit(None).cast("string"),
+            }
+        )
+    )
+    reason = sql.format_string(
+        "active on a %s at hour %s of UTC: on %d of its %d active days before it was active about then",
+        sql.date_format("day", "EEEE"),
+        sql.array_join(sql.transform("unusual", lambda hour: hour.cast("string")), ", "),
+        "near_days",
+        "active_days",
+    )
+    evidence = {
+        "hours": sql.col("unusual"),
+        "near_days": sql.col("near_days"),
+        "active_days": sql.col("active_days"),
+    }
+    return candidate(found, "UNUSUAL_HOURS", parameters.hours_surprise, reason, evidence)

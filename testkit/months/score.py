@@ -1,0 +1,78 @@
+"""Scores the detectors on the months: `python -m testkit.months.score [--held-out] [--write FOLDER]`.
+
+The detectors see the roll-up only, the labels and parameters of the months never.
+"""
+
+import argparse
+from datetime import timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from testkit.months import baseline, sets
+from testkit.months.frames import rollup_table
+from testkit.months.month import make_month
+from testkit.months.score_values import Found, Tally, matches, tally
+from testkit.months.values import Month, Ranges
+
+
+def search(spark: Any, month: Month, folder: Path, seed: int) -> list[tuple[Found, str]]:
+    """Return what the detectors find in a month, with their reasons."""
+    import pyarrow.parquet
+
+    from kustos.pipeline.anomalies import Window, find_anomalies
+
+    path = folder / f"{seed}.parquet"
+    pyarrow.parquet.write_table(rollup_table(month), path, coerce_timestamps="us")
+    start = month.start + timedelta(days=month.history_days)
+    window = Window(start, start + timedelta(days=month.window_days))
+    rows = find_anomalies(spark, rollup=spark.read.parquet(str(path)), window=window).collect()
+    return [
+        (Found(row["kind"], row["principal"], (row["day"] - month.start).days), row["reason"]) for row in rows
+    ]
+
+
+def explain(month: Month, found: list[tuple[Found, str]]) -> None:
+    """Print each miss and each false finding."""
+    for label in month.labels:
+        if not any(matches(label, one) for one, _ in found):
+            print("missed", *label)
+    for one, reason in found:
+        if not any(matches(label, one) for label in month.labels):
+            print("false ", *one, reason)
+
+
+def run(seeds: tuple[int, ...], ranges: Ranges, *, is_explained: bool) -> tuple[Tally, Tally]:
+    """Return the detectors' tally over these months, and the baseline's."""
+    from kustos.pipeline.session import local_session
+
+    ours, theirs = Tally(), Tally()
+    with TemporaryDirectory() as folder, local_session("months") as spark:
+        for seed in seeds:
+            month = make_month(seed, ranges)
+            found = search(spark, month, Path(folder), seed)
+            ours.add(tally(month.labels, [one for one, _ in found]))
+            theirs.add(tally(month.labels, baseline.findings(month)))
+            print(f"month {seed}: {len(month.trail.counts)} rows, {len(month.labels)} labels", flush=True)
+            if is_explained:
+                explain(month, found)
+    return ours, theirs
+
+
+def main() -> None:
+    """Print the detectors' table and the baseline's."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--held-out", action="store_true", help="the months kept back, to be scored once")
+    parser.add_argument("--explain", action="store_true", help="name each miss and each false finding")
+    parser.add_argument("--seed", type=int, action="append", help="only this month (may be repeated)")
+    chosen = parser.parse_args()
+    seeds = sets.HELD_OUT_SEEDS if chosen.held_out else sets.DEVELOPMENT_SEEDS
+    ranges = sets.HELD_OUT if chosen.held_out else sets.DEVELOPMENT
+    if chosen.seed:
+        seeds = tuple(chosen.seed)
+    ours, theirs = run(seeds, ranges, is_explained=chosen.explain)
+    print(f"\ndetectors\n\n{ours.table()}\n\nplain z-score on daily counts\n\n{theirs.table()}")
+
+
+if __name__ == "__main__":
+    main()
