@@ -37,6 +37,7 @@ SETTINGS: Final = {
     "spark.sql.files.ignoreCorruptFiles": "false",  # a damaged file must stop the run
     "spark.sql.files.ignoreMissingFiles": "false",
     "spark.ui.showConsoleProgress": "false",
+    "spark.python.sql.dataFrameDebugging.enabled": "false",  # else every Column asks the JVM five times
     "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled": "false",  # SPARK-58241: hangs
 }
 
