@@ -30,7 +30,7 @@ __all__ = [
 def classify(lines: DataFrame, *, time_zone: str = "UTC") -> DataFrame:
     """Return every line of `lines` once, with its fields, `day`, `outcome`, `reason`, `line` and `line_id`.
 
-    `lines` is of INPUT_LINES_SCHEMA, or of LINES_SCHEMA: each file is then a log of its own, its `.gz` a copy.
+    `lines` is of INPUT_LINES_SCHEMA, or of LINES_SCHEMA: each file is then a log, its `.gz` a copy of it.
     """
     return lines.transform(parse_lines, time_zone=time_zone).transform(settle_duplicates)
 

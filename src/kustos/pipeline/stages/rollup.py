@@ -1,0 +1,60 @@
+"""Who did what, a day and a rule at a time: one pass over events, and parts that add up to the whole."""
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sql
+
+from kustos.pipeline.schemas import AUDIT_ROLLUP_SCHEMA, ROLLUP_GRAIN
+from kustos.pipeline.stages.settling import day_of
+
+MILLISECONDS_OF_AN_HOUR = 3_600_000
+HOURS_OF_A_DAY = 24
+
+
+def rollup(events: DataFrame) -> DataFrame:
+    """Return the table `audit_rollup` of `audit_events`, one row for each distinct ROLLUP_GRAIN."""
+    time_ms = sql.col("time_ms")
+    hour = (sql.floor(time_ms / MILLISECONDS_OF_AN_HOUR) % HOURS_OF_A_DAY).cast("int")
+    told = events.select(
+        day_of(time_ms).alias("day"),
+        sql.concat("principal_type", sql.lit(":"), "principal_name").alias("principal"),
+        *ROLLUP_GRAIN[2:],
+        "time_ms",
+        "reference_count",
+        "event_id",
+        sql.call_function("shiftleft", sql.lit(1), hour).alias("hour_bit"),
+    )
+    counted = told.groupBy(*ROLLUP_GRAIN).agg(
+        sql.count(sql.lit(1)).alias("event_count"),
+        sql.coalesce(sql.sum("reference_count"), sql.lit(0)).alias("reference_count"),
+        sql.timestamp_millis(sql.min("time_ms")).alias("first_time"),
+        sql.timestamp_millis(sql.max("time_ms")).alias("last_time"),
+        sql.bit_or("hour_bit").alias("hours"),
+        sql.min("event_id").alias("sample_event_id"),
+    )
+    return counted.select(*_typed())
+
+
+def merge_rollups(one: DataFrame, other: DataFrame) -> DataFrame:
+    """Return the roll-up of the events of both, which share none.
+
+    `merge_rollups(rollup(a), rollup(b)) = rollup(a + b)`, whatever the order and the cut.
+    """
+    merged = (
+        one.unionByName(other)
+        .groupBy(*ROLLUP_GRAIN)
+        .agg(
+            sql.sum("event_count").alias("event_count"),
+            sql.sum("reference_count").alias("reference_count"),
+            sql.min("first_time").alias("first_time"),
+            sql.max("last_time").alias("last_time"),
+            sql.bit_or("hours").alias("hours"),
+            sql.min("sample_event_id").alias("sample_event_id"),
+        )
+    )
+    return merged.select(*_typed())
+
+
+def _typed() -> list[Column]:
+    return [
+        sql.col(field.name).cast(field.dataType).alias(field.name) for field in AUDIT_ROLLUP_SCHEMA.fields
+    ]

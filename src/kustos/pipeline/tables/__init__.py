@@ -1,0 +1,26 @@
+"""Tables of access: appended by runs exactly once, each event once, whatever is killed or comes again."""
+
+from kustos.pipeline.tables.errors import (
+    SchemaConflictError,
+    TablesDamagedError,
+    TablesError,
+    TablesInUseError,
+)
+from kustos.pipeline.tables.ingest import IngestOptions, ingest
+from kustos.pipeline.tables.ledger import InputFile
+from kustos.pipeline.tables.rollups import refresh_rollup
+from kustos.pipeline.tables.store import Tables
+from kustos.pipeline.tables.summary import RunSummary
+
+__all__ = [
+    "IngestOptions",
+    "InputFile",
+    "RunSummary",
+    "SchemaConflictError",
+    "Tables",
+    "TablesDamagedError",
+    "TablesError",
+    "TablesInUseError",
+    "ingest",
+    "refresh_rollup",
+]

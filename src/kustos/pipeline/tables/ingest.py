@@ -1,0 +1,245 @@
+"""Raw lines into committed tables: the one way in, for runs over files and for batches of a stream."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Final
+
+from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import functions as sql
+
+from kustos.pipeline.stages import classify
+from kustos.pipeline.stages.knowing import conflicting_events, judge, known_events
+from kustos.pipeline.stages.settling import DUPLICATE, EVENT, MILLISECONDS_OF_A_DAY, QUARANTINED
+from kustos.pipeline.tables.ledger import RUN, InputFile
+from kustos.pipeline.tables.reading import rows_on_disk, spark_path
+from kustos.pipeline.tables.rollups import days_to_rebuild, is_of, rolled_up
+from kustos.pipeline.tables.store import AUDIT_EVENTS, AUDIT_RAW, AUDIT_ROLLUP, QUARANTINE, SCHEMAS, Tables
+from kustos.pipeline.tables.summary import RunSummary, check_no_line_lost
+from kustos.pipeline.tables.transaction import Transaction
+from kustos.pipeline.tables.writing import Changes, append, replace_days, stage_by_day
+from kustos.runtime import Clock, SystemClock
+
+STEPS: Final = (
+    "reading and sorting lines",
+    "looking for what is known",
+    "writing audit_events",
+    "writing quarantine",
+    "writing audit_rollup",
+    "committing",
+)
+
+_CLASSIFIED: Final = "classified"
+_KNOWN: Final = "known"
+_MARGIN_MS: Final = 3_600_000
+"""Stored events are looked at around the times of the new ones: a forged copy rarely keeps the very time."""
+
+Progress = Callable[[str], None]
+"""Called with the name of each step as it begins."""
+
+
+def _silent(_step: str) -> None:
+    """Show nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IngestOptions:
+    """How lines are taken in.
+
+    `time_zone` (an IANA name) is that of brokers whose log lines say none. `keep_raw` keeps every line in
+    `audit_raw`. `watermark_days`: an event that is older than the newest one committed before by more than
+    that is quarantined as `too_late`; None takes all. Without `with_rollup` the days of the events are only
+    marked, and rolled up by the next run that does it or by `refresh_rollup`: for streams with short batches.
+    """
+
+    time_zone: str = "UTC"
+    keep_raw: bool = False
+    watermark_days: int | None = None
+    with_rollup: bool = True
+
+
+def ingest(
+    spark: SparkSession,
+    lines: DataFrame,
+    tables: Tables,
+    run_id: str,
+    *,
+    options: IngestOptions = IngestOptions(),
+    inputs: Sequence[InputFile] = (),
+    files: int = 0,
+    damaged_files: int = 0,
+    progress: Progress = _silent,
+    clock: Clock | None = None,
+) -> RunSummary:
+    """Take lines (INPUT_LINES_SCHEMA or LINES_SCHEMA) into the tables, all of them or none, once for each id.
+
+    A `run_id` that was committed before is a no-op that returns the former summary; that of a stream's batch
+    is `NAME@NUMBER`, numbers growing, and then a number at or below the last one is a no-op. `lines` is read
+    once. `inputs` are what the ledger shall know as read.
+
+    Raises `LinesLostError`, `TablesError`, `TablesInUseError`, `SchemaConflictError`, and what reading
+    `lines` raises; whatever is raised before the commit, the tables stay as they were.
+    """
+    clock = clock or SystemClock()
+    with tables.transaction(spark) as change:
+        former = change.state.summary_of(run_id)
+        if former is not None:
+            return RunSummary.from_mapping(former, run_id=run_id, is_repeat=True)
+        run = _Run(spark, tables, change, options, progress, clock)
+        counts = run.write(lines)
+        summary = RunSummary(
+            run_id=run_id,
+            files=files,
+            new_files=len(inputs),
+            damaged_files=damaged_files,
+            lines=counts.lines,
+            events=counts.events,
+            quarantined=counts.quarantined,
+            duplicates=counts.duplicates,
+            days=counts.days,
+            seconds=(clock.monotonic_ms() - run.started_ms) / 1000,
+        )
+        progress(STEPS[5])
+        change.commit(
+            run_id,
+            RUN,
+            **run.changes.as_fields(),
+            stale_days=run.stale_days,
+            fresh_days=run.fresh_days,
+            inputs=tuple(inputs),
+            summary=asdict(summary),
+            newest_time_ms=counts.newest_time_ms,
+        )
+    return summary
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Counts:
+    lines: int
+    events: int
+    quarantined: int
+    duplicates: int
+    days: tuple[str, ...]
+    newest_time_ms: int | None
+
+
+class _Run:
+    """One ingestion up to its commit: everything is staged, `changes` say what the commit does with it."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        tables: Tables,
+        change: Transaction,
+        options: IngestOptions,
+        progress: Progress,
+        clock: Clock,
+    ) -> None:
+        self.started_ms: Final = clock.monotonic_ms()
+        self.changes = Changes()
+        self.fresh_days: tuple[str, ...] = ()
+        self.stale_days: tuple[str, ...] = ()
+        self._spark, self._tables, self._change = spark, tables, change
+        self._options, self._progress, self._clock = options, progress, clock
+
+    def write(self, lines: DataFrame) -> _Counts:
+        """Stage all tables; raise `LinesLostError` if a line is missing among them."""
+        self._progress(STEPS[0])
+        line_count, classified = self._classified(lines)
+        self._progress(STEPS[1])
+        judged = self._judged(classified)
+        self._progress(STEPS[2])
+        events_of = judged.filter(sql.col("outcome") == EVENT)
+        stage_by_day(events_of.select(*SCHEMAS[AUDIT_EVENTS].fieldNames()), self._change, AUDIT_EVENTS)
+        self._progress(STEPS[3])
+        judged.transform(classify.quarantine).coalesce(1).write.parquet(str(self._change.stage(QUARANTINE)))
+        outcomes = {row["outcome"]: int(row["line_count"]) for row in classify.tally(judged).collect()}
+        outcomes |= {EVENT: self._staged_rows(AUDIT_EVENTS), QUARANTINED: self._staged_rows(QUARANTINE)}
+        check_no_line_lost(line_count, outcomes)
+        self._progress(STEPS[4])
+        days, newest = self._rolled_up()
+        for table in (AUDIT_EVENTS, QUARANTINE):
+            if self._staged_rows(table):
+                self.changes += append(self._tables, self._change, table)
+        return _Counts(
+            lines=line_count,
+            events=outcomes[EVENT],
+            quarantined=outcomes[QUARANTINED],
+            duplicates=outcomes.get(DUPLICATE, 0),
+            days=days,
+            newest_time_ms=newest,
+        )
+
+    def _classified(self, lines: DataFrame) -> tuple[int, DataFrame]:
+        if self._options.keep_raw:
+            lines.write.parquet(str(self._change.stage(AUDIT_RAW)))
+            lines = self._staged(AUDIT_RAW)
+            self.changes += append(self._tables, self._change, AUDIT_RAW)
+        observed = Observation("lines read")
+        counted = lines.observe(observed, sql.count(sql.lit(1)).alias("lines"))
+        classified = counted.transform(classify.classify, time_zone=self._options.time_zone)
+        classified.write.parquet(str(self._change.stage(_CLASSIFIED)))
+        if not self._staged_rows(_CLASSIFIED):
+            return lines.count(), self._staged(_CLASSIFIED)  # Spark observes nothing where it plans no work
+        return int(observed.get["lines"]), self._staged(_CLASSIFIED)
+
+    def _judged(self, classified: DataFrame) -> DataFrame:
+        """Return the lines with their outcomes beside what is stored, of which little is looked at."""
+        is_event = sql.col("outcome") == EVENT
+        span = classified.agg(
+            sql.collect_set(sql.when(is_event, sql.col("day"))).alias("days"),
+            sql.min(sql.when(is_event, sql.col("time_ms"))).alias("first"),
+            sql.max(sql.when(is_event, sql.col("time_ms"))).alias("last"),
+            sql.count_if(sql.col("outcome") == QUARANTINED).alias("quarantined"),
+        ).collect()[0]
+        known = conflicting = None
+        stored_days = self._tables.days(AUDIT_EVENTS) & {day.isoformat() for day in span["days"]}
+        if stored_days:
+            between = sql.col("time_ms").between(span["first"] - _MARGIN_MS, span["last"] + _MARGIN_MS)
+            events = self._tables.read(self._spark, AUDIT_EVENTS).filter(is_of(stored_days) & between)
+            known_events(classified, events).write.parquet(str(self._change.stage(_KNOWN)))
+            if self._staged_rows(_KNOWN):
+                known = self._staged(_KNOWN)
+                conflicting = conflicting_events(classified, events, known)
+        oldest = self._oldest_time_ms()
+        may_quarantine = span["quarantined"] or conflicting is not None or oldest is not None
+        known_lines = self._tables.read(self._spark, QUARANTINE) if may_quarantine else None
+        return judge(
+            classified,
+            known=known,
+            conflicting=conflicting,
+            known_lines=known_lines,
+            oldest_time_ms=oldest,
+        )
+
+    def _oldest_time_ms(self) -> int | None:
+        newest, days = self._change.state.newest_time_ms, self._options.watermark_days
+        if newest is None or days is None:
+            return None
+        # an event that claims a far future must not make everything else late
+        return min(newest, self._clock.wall_ms()) - days * MILLISECONDS_OF_A_DAY
+
+    def _rolled_up(self) -> tuple[tuple[str, ...], int | None]:
+        """Stage the roll-up; return the days of the new events and the newest event's time."""
+        events = self._staged(AUDIT_EVENTS) if self._change.staged_files(AUDIT_EVENTS) else None
+        days: set[str] = set()
+        newest = None
+        if events is not None:
+            rows = events.groupBy("day").agg(sql.max("time_ms").alias("newest")).collect()
+            days = {row["day"].isoformat() for row in rows}
+            newest = max(int(row["newest"]) for row in rows)
+        wanted = days | self._change.state.stale_days
+        if not self._options.with_rollup:
+            self.stale_days = tuple(sorted(days))
+        elif wanted:
+            rebuilt = days_to_rebuild(self._tables, self._change.state, wanted)
+            rows_of = rolled_up(self._spark, self._tables, events, wanted, rebuilt)
+            stage_by_day(rows_of, self._change, AUDIT_ROLLUP)
+            self.changes += replace_days(self._tables, self._change, AUDIT_ROLLUP, sorted(wanted))
+            self.fresh_days = tuple(sorted(self._change.state.stale_days))
+        return tuple(sorted(days)), newest
+
+    def _staged(self, name: str) -> DataFrame:
+        return self._spark.read.parquet(spark_path(self._change.staging / name))
+
+    def _staged_rows(self, name: str) -> int:
+        return rows_on_disk(self._change.staging / name, self._change.staged_files(name))

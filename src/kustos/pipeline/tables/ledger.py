@@ -1,0 +1,208 @@
+"""The ledger: which runs were committed, what each read, and what is still to be put in place.
+
+Theory of operation. An entry is one JSON file, `_ledger/<sequence>.json`, that appears at once and durably:
+before it a run has not happened, after it the run has happened, whatever is killed when. An entry lists what
+follows from it (files to move and to remove), so that anyone can finish it. Entries that were carried out
+are folded into `_ledger/state.json`, lest a stream leaves one for each second of its life.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final, Self, TypeVar
+
+from kustos.pipeline.tables.errors import TablesDamagedError, TablesError
+from kustos.runtime import FileSystemStorage
+
+LEDGER: Final = "_ledger"
+STATE: Final = "state.json"
+FORMAT_VERSION: Final = 1
+
+MAXIMUM_ENTRIES: Final = 64
+"""So many entries are read one by one at a start; then they are folded into the state."""
+
+MAXIMUM_RUNS: Final = 10_000
+"""So many finished runs are known by their id; of a stream only the last batch can come again."""
+
+MAXIMUM_INPUTS: Final = 1_000_000
+"""So many files read are known; one forgotten and met again is read again, and its lines are duplicates."""
+
+RUN_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:+-]{0,190}(@\d{1,18})?")
+"""A name; behind an `@`, the number of a batch of the stream of this name."""
+
+RUN, UPKEEP = "run", "upkeep"
+"""Kinds of entries: what read input, and what only laid the tables out anew."""
+
+_STORAGE: Final = FileSystemStorage()
+_Value = TypeVar("_Value")
+
+
+@dataclass(frozen=True, slots=True)
+class InputFile:
+    """A file as it was when it was read. `log` names what it is a copy of, whatever it is called."""
+
+    path: str
+    size_bytes: int
+    modified_ns: int
+    inode: int
+    log: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """What one commit changes: everything that has to be done is in it, by paths below the tables' folder."""
+
+    sequence: int
+    run_id: str
+    kind: str
+    form: str
+    staging: str
+    moves: tuple[tuple[str, str], ...] = ()
+    removes: tuple[str, ...] = ()
+    writes: tuple[Mapping[str, Any], ...] = ()
+    inputs: tuple[InputFile, ...] = ()
+    summary: Mapping[str, Any] = field(default_factory=dict)
+    newest_time_ms: int | None = None
+    stale_days: tuple[str, ...] = ()
+    fresh_days: tuple[str, ...] = ()
+
+    def to_json(self) -> str:
+        """Return the text of its file."""
+        return json.dumps({"version": FORMAT_VERSION, **asdict(self)})
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Return the entry of such a text; raise ValueError, TypeError or KeyError."""
+        values = json.loads(text)
+        _check_version(values.pop("version"))
+        values["inputs"] = tuple(InputFile(**one) for one in values["inputs"])
+        values["moves"] = tuple((source, target) for source, target in values["moves"])
+        for name in ("removes", "writes", "stale_days", "fresh_days"):
+            values[name] = tuple(values[name])
+        return cls(**values)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """What all entries together say."""
+
+    sequence: int = 0
+    form: str | None = None
+    runs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    batches: Mapping[str, tuple[int, Mapping[str, Any]]] = field(default_factory=dict)
+    inputs: Mapping[str, InputFile] = field(default_factory=dict)
+    newest_time_ms: int | None = None
+    stale_days: frozenset[str] = frozenset()
+
+    def summary_of(self, run_id: str) -> Mapping[str, Any] | None:
+        """Return what the run left, or None if it never was; a batch before a stream's last one was."""
+        name, number = split_run_id(run_id)
+        if number is None:
+            return self.runs.get(run_id)
+        last, summary = self.batches.get(name, (-1, {}))
+        return summary if number <= last else None
+
+    def after(self, entries: Iterable[Entry]) -> "State":
+        """Return the state with these entries, in order, in it; one that is in it changes nothing."""
+        state, runs, batches, inputs = self, dict(self.runs), dict(self.batches), dict(self.inputs)
+        for entry in entries:
+            if entry.sequence <= state.sequence:
+                continue
+            name, number = split_run_id(entry.run_id)
+            if entry.kind == RUN and number is None:
+                runs[entry.run_id] = entry.summary
+            elif entry.kind == RUN and number is not None:
+                batches.pop(name, None)
+                batches[name] = (number, entry.summary)
+            for file in entry.inputs:
+                inputs.pop(file.path, None)  # what was read last stands last and is forgotten last
+                inputs[file.path] = file
+            times = [time for time in (state.newest_time_ms, entry.newest_time_ms) if time is not None]
+            state = replace(
+                state,
+                sequence=entry.sequence,
+                form=entry.form,
+                newest_time_ms=max(times, default=None),
+                stale_days=(state.stale_days | set(entry.stale_days)) - set(entry.fresh_days),
+            )
+        return replace(
+            state,
+            runs=_last(runs, MAXIMUM_RUNS),
+            batches=_last(batches, MAXIMUM_RUNS),
+            inputs=_last(inputs, MAXIMUM_INPUTS),
+        )
+
+    def to_json(self) -> str:
+        """Return the text of its file."""
+        values = {**asdict(self), "inputs": [asdict(one) for one in self.inputs.values()]}
+        values["stale_days"] = sorted(self.stale_days)
+        return json.dumps({"version": FORMAT_VERSION, **values})
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Return the state of such a text; raise ValueError, TypeError or KeyError."""
+        values = json.loads(text)
+        _check_version(values.pop("version"))
+        values["inputs"] = {one["path"]: InputFile(**one) for one in values["inputs"]}
+        values["batches"] = {name: (number, said) for name, (number, said) in values["batches"].items()}
+        values["stale_days"] = frozenset(values["stale_days"])
+        return cls(**values)
+
+
+def split_run_id(run_id: str) -> tuple[str, int | None]:
+    """Return a run's name and, of a stream's batch, its number; raise `TablesError` for another text."""
+    if RUN_ID.fullmatch(run_id) is None:
+        raise TablesError(
+            f"run id `{run_id}` is not one, take letters, digits and `._:+-`, and `@NUMBER` for a batch"
+        )
+    name, _, number = run_id.partition("@")
+    return name, int(number) if number else None
+
+
+def read_state(tables: Path) -> tuple[State, tuple[Entry, ...]]:
+    """Return the state of the tables and the entries that are not folded yet; raise `TablesDamagedError`."""
+    folder = tables / LEDGER
+    state = State()
+    if (folder / STATE).exists():
+        state = _parsed(State.from_json, folder / STATE)
+    entries = tuple(_parsed(Entry.from_json, folder / name) for name in _entry_names(folder))
+    return state.after(entries), entries
+
+
+def write_entry(tables: Path, entry: Entry) -> None:
+    """Commit: after this call the run has happened, also if the machine loses its power."""
+    folder = tables / LEDGER
+    _STORAGE.make_directory(folder)
+    _STORAGE.write(folder / f"{entry.sequence:012d}.json", entry.to_json().encode())
+
+
+def fold(tables: Path, state: State, entries: Iterable[Entry]) -> None:
+    """Replace the entries, all of them carried out, by the state that they lead to."""
+    folder = tables / LEDGER
+    _STORAGE.write(folder / STATE, state.to_json().encode())
+    for entry in entries:
+        (folder / f"{entry.sequence:012d}.json").unlink(missing_ok=True)
+
+
+def _entry_names(folder: Path) -> list[str]:
+    return [name for name in _STORAGE.names(folder) if re.fullmatch(r"\d{12,}\.json", name)]
+
+
+def _parsed(read: Callable[[str], _Value], path: Path) -> _Value:
+    try:
+        return read(path.read_text(encoding="utf-8"))
+    except (ValueError, TypeError, KeyError, AttributeError, OSError) as error:
+        raise TablesDamagedError(
+            f"`{path}` cannot be read ({error}), restore it from a backup or read the audit into a new folder"
+        ) from error
+
+
+def _check_version(version: Any) -> None:
+    if version != FORMAT_VERSION:
+        raise ValueError(f"it has version {version}, this program knows {FORMAT_VERSION}")
+
+
+def _last(values: dict[str, _Value], limit: int) -> dict[str, _Value]:
+    return dict(list(values.items())[-limit:]) if len(values) > limit else values

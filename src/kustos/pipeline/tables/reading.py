@@ -1,0 +1,99 @@
+"""Parquet files of a table as rows of its schema, also those that an older or a newer kustos wrote."""
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as arrow
+import pyarrow.parquet
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import (
+    ArrayType,
+    BooleanType,
+    DataType,
+    DateType,
+    DoubleType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructType,
+    TimestampType,
+)
+
+from kustos.pipeline.tables.errors import SchemaConflictError
+
+MAXIMUM_FOOTERS: Final = 2_000
+"""So many files are asked for their schema; of more, the first of each folder."""
+
+_IS_READ_AS: Final = {
+    BooleanType: (arrow.types.is_boolean,),
+    StringType: (arrow.types.is_string, arrow.types.is_large_string, arrow.types.is_string_view),
+    IntegerType: (arrow.types.is_int8, arrow.types.is_int16, arrow.types.is_int32),
+    LongType: (arrow.types.is_int8, arrow.types.is_int16, arrow.types.is_int32, arrow.types.is_int64),
+    DoubleType: (arrow.types.is_float32, arrow.types.is_float64),
+    DateType: (arrow.types.is_date32,),
+    TimestampType: (arrow.types.is_timestamp,),
+}
+
+
+def spark_path(path: Path | str) -> str:
+    """Return a path as Spark's readers take it: characters that would be a pattern stand for themselves."""
+    return re.sub(r"([\\*?\[\]{}])", r"\\\1", str(path))
+
+
+def read_parquet(spark: SparkSession, folder: Path, files: Sequence[str], schema: StructType) -> DataFrame:
+    """Return the table of these files as `schema`: a column they lack is null, one unknown to it is left out.
+
+    Raises `SchemaConflictError` for a file with a column of a type that cannot be read as ours.
+    """
+    check_schemas(folder, files, schema)
+    if not files:
+        return spark.createDataFrame([], schema)
+    frame = spark.read.schema(schema).parquet(spark_path(folder)).select(*schema.fieldNames())
+    _ = frame.schema  # lists the files now, while nobody moves them
+    return frame
+
+
+def check_schemas(folder: Path, files: Sequence[str], schema: StructType) -> None:
+    """Raise `SchemaConflictError` if a file has a column of a type that cannot be read as ours."""
+    if len(files) > MAXIMUM_FOOTERS:
+        files = list({str(Path(file).parent): file for file in files}.values())
+    for file in files:
+        path = folder / file
+        found = _footer(path, path.stat().st_mtime_ns)
+        for field in schema.fields:
+            position = found.get_field_index(field.name)
+            if position >= 0:
+                _check_column(path, field.name, found.field(position).type, field.dataType)
+
+
+def _check_column(path: Path, name: str, found: arrow.DataType, wanted: DataType) -> None:
+    if isinstance(wanted, StructType) and arrow.types.is_struct(found):
+        for member in wanted.fields:
+            position = found.get_field_index(member.name)
+            if position >= 0:
+                _check_column(path, f"{name}.{member.name}", found.field(position).type, member.dataType)
+        return
+    if isinstance(wanted, ArrayType) and arrow.types.is_list(found):
+        _check_column(path, f"{name}[]", found.value_type, wanted.elementType)
+        return
+    if not any(is_read(found) for is_read in _IS_READ_AS.get(type(wanted), ())):
+        raise SchemaConflictError(
+            f"column `{name}` of `{path}` is {found}, not {wanted.simpleString()}; take it out, or read "
+            "the audit into a new folder"
+        )
+
+
+@lru_cache(maxsize=2 * MAXIMUM_FOOTERS)
+def _footer(path: Path, _modified_ns: int) -> Any:
+    try:
+        return arrow.parquet.read_schema(path)
+    except (OSError, arrow.ArrowInvalid) as error:
+        raise SchemaConflictError(f"`{path}` is no readable Parquet file ({error}), take it out") from error
+
+
+def rows_on_disk(folder: Path, files: Sequence[str]) -> int:
+    """Return how many rows these files hold, as their footers say."""
+    return sum(arrow.parquet.read_metadata(folder / file).num_rows for file in files)

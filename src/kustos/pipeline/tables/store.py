@@ -1,0 +1,161 @@
+"""The tables on disk: where each is, how it is read, and how one is replaced whole."""
+
+import fcntl
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import DateType, StructField, StructType
+
+from kustos.pipeline.schemas import (
+    ACCESS_REVIEW_SCHEMA,
+    AUDIT_EVENTS_SCHEMA,
+    AUDIT_ROLLUP_SCHEMA,
+    DECISIONS_SCHEMA,
+    FINDINGS_SCHEMA,
+    QUARANTINE_SCHEMA,
+)
+from kustos.pipeline.schemas.events import INPUT_LINES_SCHEMA
+from kustos.pipeline.tables import delta
+from kustos.pipeline.tables.errors import TablesError, TablesInUseError
+from kustos.pipeline.tables.ledger import UPKEEP, State, read_state
+from kustos.pipeline.tables.reading import read_parquet
+from kustos.pipeline.tables.transaction import (
+    Transaction,
+    data_files,
+    is_unfinished,
+    moves_of,
+    place_lock,
+    transaction,
+)
+
+PARQUET, DELTA = "parquet", "delta"
+AUDIT_RAW, AUDIT_EVENTS, AUDIT_ROLLUP, QUARANTINE = "audit_raw", "audit_events", "audit_rollup", "quarantine"
+
+SCHEMAS: Final[Mapping[str, StructType]] = {
+    AUDIT_RAW: INPUT_LINES_SCHEMA,
+    AUDIT_EVENTS: StructType([*AUDIT_EVENTS_SCHEMA.fields, StructField("day", DateType())]),
+    AUDIT_ROLLUP: AUDIT_ROLLUP_SCHEMA,
+    QUARANTINE: QUARANTINE_SCHEMA,
+    "decisions": DECISIONS_SCHEMA,
+    "access_review": ACCESS_REVIEW_SCHEMA,
+    "findings": FINDINGS_SCHEMA,
+}
+"""Tables and their columns; any other name holds what `replace` was given."""
+
+BY_DAY: Final = frozenset({AUDIT_EVENTS, AUDIT_ROLLUP})
+"""Partitioned by `day`, the UTC date of the events."""
+
+GROWING: Final = frozenset({AUDIT_RAW, AUDIT_EVENTS, AUDIT_ROLLUP, QUARANTINE})
+"""Only runs write these; all others are replaced whole."""
+
+_NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,63}")
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """A folder of tables. `form` is `parquet` (plain folders that anything can read) or `delta`."""
+
+    folder: Path
+    form: Literal["parquet", "delta"] = "parquet"
+
+    def read(self, spark: SparkSession, name: str) -> DataFrame:
+        """Return a table as it stands after the last committed run; empty if nothing was ever written.
+
+        A run that was killed after its commit is put in place first. Rows are read when an action asks for
+        them: a day that is compacted, rolled up anew or replaced meanwhile makes the action fail, read again
+        then. Raises `TablesError` for an unknown name, `SchemaConflictError`, `TablesDamagedError`.
+        """
+        place = self.place(name)
+        if is_unfinished(self.folder):
+            self._finish(spark)
+        with place_lock(self.folder, fcntl.LOCK_SH):
+            return self._read(spark, name, place)
+
+    def _read(self, spark: SparkSession, name: str, place: Path) -> DataFrame:
+        schema = SCHEMAS.get(name)
+        if self.form == DELTA:
+            if delta.is_delta(place):
+                rows = delta.read_delta(spark, place)
+                return rows if schema is None else rows.select(*_known(rows, schema))
+            files: tuple[str, ...] = ()
+        else:
+            files = data_files(place)
+        if schema is None:
+            if not files:
+                raise TablesError(f"there is no table `{name}` in `{self.folder}`")
+            return spark.read.parquet(str(place))
+        return read_parquet(spark, place, files, schema)
+
+    def replace(self, spark: SparkSession, name: str, rows: DataFrame) -> None:
+        """Put rows in the place of a whole table, at once; raise `TablesError` for one that only runs write.
+
+        `rows` may be made of the former table: they are written aside before it goes.
+        """
+        if name in GROWING:
+            raise TablesError(f"`{name}` is written by runs only")
+        place = self.place(name)
+        schema = SCHEMAS.get(name)
+        with self.transaction(spark) as change:
+            staged = rows if schema is None else rows.to(schema)
+            staged.write.parquet(str(change.stage(name)))
+            if self.form == DELTA:
+                writes = (delta.delta_write(name, delta.REPLACE, (), False),)
+                change.commit(f"replace-{name}", UPKEEP, writes=writes)
+            else:
+                removes = tuple(f"{name}/{file}" for file in data_files(place))
+                moves = moves_of(change.staged_files(name), name, name)
+                change.commit(f"replace-{name}", UPKEEP, moves=moves, removes=removes)
+
+    def place(self, name: str) -> Path:
+        """Return the folder of a table, which may not be there; raise `TablesError` for no name of one."""
+        if _NAME.fullmatch(name) is None:
+            raise TablesError(f"`{name}` is no name of a table, take small letters, digits and `_`")
+        return self.folder / name
+
+    def days(self, name: str) -> frozenset[str]:
+        """Return the days (ISO dates) that a table by day has rows of."""
+        place = self.place(name)
+        return frozenset(
+            found.name.removeprefix("day=") for found in place.glob("day=*") if any(found.iterdir())
+        )
+
+    def state(self) -> State:
+        """Return what the ledger says; raise `TablesDamagedError`."""
+        return read_state(self.folder)[0]
+
+    @contextmanager
+    def transaction(self, spark: SparkSession) -> Iterator[Transaction]:
+        """Hold the tables alone and lend a transaction; what a killed run left is finished or removed first.
+
+        Raises `TablesInUseError`, `TablesDamagedError` or `TablesError`.
+        """
+        with transaction(self.folder, self.form, partial(_apply, spark, self.folder)) as change:
+            yield change
+
+    def _finish(self, spark: SparkSession) -> None:
+        try:
+            with self.transaction(spark):
+                pass
+        except TablesInUseError:
+            return  # a run is at work: what stands is what there was before it
+
+
+def _apply(spark: SparkSession, folder: Path, staging: Path, write: Mapping[str, Any], sequence: int) -> None:
+    delta.apply_delta_write(spark, folder, staging, write, sequence)
+
+
+def _known(rows: DataFrame, schema: StructType) -> list[Any]:
+    from pyspark.sql import functions as sql
+
+    return [
+        sql.col(field.name)
+        if field.name in rows.columns
+        else sql.lit(None).cast(field.dataType).alias(field.name)
+        for field in schema.fields
+    ]

@@ -1,0 +1,50 @@
+"""What a run did, in lines; the ledger keeps it."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Self
+
+from kustos.pipeline.errors import LinesLostError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSummary:
+    """What a run read and wrote; `lines == events + quarantined + duplicates` always holds.
+
+    `files` were found, `new_files` of them read, `damaged_files` quarantined whole (each counts as a line).
+    `days` (ISO dates) got events. `is_repeat`: the run had been committed before, and nothing was done now.
+    """
+
+    run_id: str
+    files: int = 0
+    new_files: int = 0
+    damaged_files: int = 0
+    lines: int = 0
+    events: int = 0
+    quarantined: int = 0
+    duplicates: int = 0
+    days: tuple[str, ...] = ()
+    seconds: float = 0.0
+    is_repeat: bool = False
+
+    def to_json(self) -> str:
+        """Return one JSON object."""
+        return json.dumps(asdict(self), indent=2)
+
+    @classmethod
+    def from_mapping(cls, values: Mapping[str, Any], **changes: Any) -> Self:
+        """Return the summary that the ledger holds, with these fields changed."""
+        known = {field.name for field in fields(cls)}
+        merged = {**values, **changes, "days": tuple(values.get("days", ()))}
+        return cls(**{name: value for name, value in merged.items() if name in known})
+
+
+def check_no_line_lost(lines: int, outcomes: Mapping[str, int]) -> None:
+    """Raise `LinesLostError` unless lines read = events + quarantined + duplicates."""
+    accounted = sum(outcomes.values())
+    if lines != accounted:
+        detail = ", ".join(f"{name} {count}" for name, count in sorted(outcomes.items()))
+        raise LinesLostError(
+            f"{lines} lines were read but {accounted} accounted for ({detail}), nothing was published"
+        )
