@@ -102,10 +102,13 @@ ROOMS: Final = {
             "src/kustos/metadata/records/*",
         ),
         (
+            "tests/property/test_bulk_acl_theorems.py",
             "tests/property/test_delegation_token_theorems.py",
             "tests/property/test_metadata_theorems.py",
+            "tests/property/test_retention_theorems.py",
             "tests/unit/metadata/test_[a-p]*.py",
-            "tests/unit/metadata/test_s*.py",
+            "tests/unit/metadata/test_[rsw]*.py",
+            "tests/unit/metadata/test_torn_tails.py",
             "tests/unit/test_behaviours_metadata.py",
         ),
         (
