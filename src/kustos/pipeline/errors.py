@@ -37,6 +37,14 @@ class MetadataHistoryError(PipelineError):
     """A metadata log cannot be read, or is asked for what it has not; the text says which and why."""
 
 
+class KafkaInputError(PipelineError):
+    """A topic cannot be read: not there, not reached, not permitted, records gone; the text says which."""
+
+
+class JarsError(PipelineError):
+    """The jars that Spark reads topics with could not be brought; the text names them and says why."""
+
+
 class ReportOutputError(PipelineError):
     """The output folder cannot be written, is in use, or holds something that is not ours to replace."""
 
