@@ -147,7 +147,8 @@ def has_separator(line: Column) -> Column:
 
 def is_ambiguous(parts: Column) -> Column:
     """Return whether a name imitates a connecting phrase, so that the line can be read in two ways."""
-    free_text = sql.concat_ws("\n", *(_part(parts, name) for name in _FREE_PARTS))
+    # each name with the space that follows it: a phrase that begins in a name and ends beyond it counts too
+    free_text = sql.concat_ws(" \n", *(_part(parts, name) for name in _FREE_PARTS), sql.lit(""))
     # nearly no name holds what every phrase but two has; looking for that is quicker than for the phrases
     suspect = (
         sql.contains(free_text, sql.lit("="))
