@@ -1,6 +1,6 @@
 """The requests that kustos answers itself, from its own metadata."""
 
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -13,15 +13,13 @@ from kustos.authorizer import (
     AuthorizableRequestContext,
     KafkaApiError,
 )
-from kustos.gateway.acl_apis import AclApis
-from kustos.gateway.cluster import UpstreamCluster
+from kustos.gateway.shared_apis import SharedApis
 from kustos.gateway.token_apis import TOKEN_APIS, TokenApis
 from kustos.gateway.writer import MetadataWriter, WriterBusyError, WriterClosedError
-from kustos.metadata.control import ApiError, describe_scram
+from kustos.metadata.control import ApiError
 from kustos.metadata.errors import MetadataError
 from kustos.metadata.store import AlterScram, CreateAcls, DeleteAcls, StoreRequest
 from kustos.protocol import Opened, RefusedFrameError, admin
-from kustos.protocol.api_versions import api_versions_response
 from kustos.wire import Message
 from kustos.wire.api_keys import ApiKey
 
@@ -68,31 +66,18 @@ def _told(error: ApiError | None) -> KafkaApiError | None:
 
 @dataclass(frozen=True, slots=True)
 class MetadataApis:
-    """Serves ApiVersions, the ACL, the SCRAM and the token APIs; the guard has authorized them."""
+    """Serves what every node does, and changes of SCRAM users and tokens; the guard has authorized them."""
 
     writer: MetadataWriter
-    cluster: UpstreamCluster
-    offered: Callable[[], Mapping[int, tuple[int, int]]]
-    acls: AclApis
+    shared: SharedApis
 
     def serve(self, opened: Opened) -> Message | Coroutine[Any, Any, Message]:
         """Return the answer, or a coroutine that comes to it; raise `RefusedFrameError` for a bug of ours."""
-        made = opened.exchange.response_codec.root
-        request = opened.exchange.request
+        if (answer := self.shared.serve(opened)) is not None:
+            return answer
         match opened.row.api_key:
-            case ApiKey.API_VERSIONS:
-                version = opened.exchange.version
-                return api_versions_response(version, self.offered(), self.cluster.features)
-            case ApiKey.DESCRIBE_ACLS:
-                return self.acls.describe(made, request)
-            case ApiKey.CREATE_ACLS | ApiKey.DELETE_ACLS:
-                change = self.acls.create if opened.row.api_key == ApiKey.CREATE_ACLS else self.acls.delete
-                return change(made, request, opened.exchange.known_context())
-            case ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS:
-                users = [user.name for user in request.users or ()]
-                return admin.described_scram(made, describe_scram(self.writer.store.image, users))
             case ApiKey.ALTER_USER_SCRAM_CREDENTIALS:
-                return self._alter_scram(made, request)
+                return self._alter_scram(opened.exchange.response_codec.root, opened.exchange.request)
             case api_key if api_key in TOKEN_APIS:
                 return TokenApis(self.writer).serve(opened)
         raise RefusedFrameError(f"API {opened.row.api_key} is not served here")

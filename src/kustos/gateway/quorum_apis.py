@@ -4,7 +4,7 @@ The guard has authorized them. What is asked of StandardAuthorizer's ACLs goes b
 other changes go on as they came, in the client's version; both in the name of who asked.
 """
 
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
@@ -25,12 +25,9 @@ from kustos.client.quorum_forwarding import (
     ForwardingRefusedError,
     QuorumUnavailableError,
 )
-from kustos.gateway.acl_apis import AclApis
-from kustos.gateway.cluster import UpstreamCluster
-from kustos.metadata.control import TokenRules, describe_scram, describe_tokens
-from kustos.metadata.image import MetadataImage
+from kustos.gateway.shared_apis import SharedApis
+from kustos.metadata.control import TokenRules, describe_tokens
 from kustos.protocol import Opened, RefusedFrameError, admin, token_messages
-from kustos.protocol.api_versions import api_versions_response
 from kustos.wire import Message, request_codec
 from kustos.wire.api_keys import ApiKey
 
@@ -123,33 +120,19 @@ def _deletion(result: Message) -> AclDeleteResult:
 
 @dataclass(frozen=True, slots=True)
 class QuorumApis:
-    """Serves ApiVersions, the ACL, the SCRAM and the token APIs from a followed quorum."""
+    """Serves what every node does, and the SCRAM and token APIs from a followed quorum."""
 
-    image: Callable[[], MetadataImage]
     token_rules: TokenRules
     forwarder: ControllerForwarder
-    cluster: UpstreamCluster
-    offered: Callable[[], Mapping[int, tuple[int, int]]]
-    acls: AclApis
+    shared: SharedApis
 
     def serve(self, opened: Opened) -> Message | Coroutine[Any, Any, Message]:
         """Return the answer, or a coroutine that comes to it; raise `RefusedFrameError` for a bug of ours."""
-        made = opened.exchange.response_codec.root
-        request = opened.exchange.request
+        if (answer := self.shared.serve(opened)) is not None:
+            return answer
         match opened.row.api_key:
-            case ApiKey.API_VERSIONS:
-                version = opened.exchange.version
-                return api_versions_response(version, self.offered(), self.cluster.features)
-            case ApiKey.DESCRIBE_ACLS:
-                return self.acls.describe(made, request)
-            case ApiKey.CREATE_ACLS | ApiKey.DELETE_ACLS:
-                change = self.acls.create if opened.row.api_key == ApiKey.CREATE_ACLS else self.acls.delete
-                return change(made, request, opened.exchange.known_context())
-            case ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS:
-                users = [user.name for user in request.users or ()]
-                return admin.described_scram(made, describe_scram(self.image(), users))
             case ApiKey.DESCRIBE_DELEGATION_TOKEN:
-                return self._described_tokens(request)
+                return self._described_tokens(opened.exchange.request)
             case api_key if api_key in FORWARDED:
                 return self._forwarded(opened)
         raise RefusedFrameError(f"API {opened.row.api_key} is not served here")
@@ -158,7 +141,7 @@ class QuorumApis:
         secret = self.token_rules.secret
         if secret is None:
             return token_messages.undescribed_tokens(ErrorCode.delegation_token_auth_disabled.value)
-        found = describe_tokens(self.image(), secret, token_messages.owners_of(request))
+        found = describe_tokens(self.shared.image(), secret, token_messages.owners_of(request))
         return token_messages.described_tokens(found)
 
     async def _forwarded(self, opened: Opened) -> Message:

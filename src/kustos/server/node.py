@@ -25,6 +25,7 @@ from kustos.gateway.metrics import GatewayMetrics
 from kustos.gateway.metrics_quorum import WatchedQuorum
 from kustos.gateway.observer import GatewayObserver
 from kustos.gateway.purgatory import ALTER_ACLS, DelayedFuturePurgatory
+from kustos.gateway.shared_apis import SharedApis
 from kustos.gateway.snapshot_taker import SnapshotTaker
 from kustos.gateway.token_sweeper import TokenSweeper
 from kustos.gateway.writer import MetadataWriter
@@ -90,7 +91,10 @@ class Node:
         )
         acls = AclApis(self.authorization.authorizer, self.purgatory)
         self.local: Final = (
-            MetadataApis(self.writer, self.cluster, self.offered, acls)
+            MetadataApis(
+                self.writer,
+                SharedApis(lambda: self.writer.store.image, self.cluster, self.offered, acls),
+            )
             if quorum is None
             else quorum.apis(self.cluster, self.offered, acls)
         )

@@ -12,6 +12,7 @@ from kustos.gateway.acl_apis import AclApis
 from kustos.gateway.cluster import UpstreamCluster
 from kustos.gateway.metrics_quorum import QuorumFigures
 from kustos.gateway.quorum_apis import QuorumApis, QuorumMutator
+from kustos.gateway.shared_apis import SharedApis
 from kustos.gateway.staleness import StalenessGate
 from kustos.gateway.writer import MetadataWriter
 from kustos.metadata.errors import MetadataError
@@ -91,7 +92,8 @@ class QuorumSide:
         acls: AclApis,
     ) -> QuorumApis:
         """Return what answers the requests that are not upstream's."""
-        return QuorumApis(self.image, self.store.token_rules, self.forwarder, cluster, offered, acls)
+        shared = SharedApis(self.image, cluster, offered, acls)
+        return QuorumApis(self.store.token_rules, self.forwarder, shared)
 
     def start(
         self, ready: Mapping[str, Awaitable[None]] | None, acl_offset: Callable[[], int | None]

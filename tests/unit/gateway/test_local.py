@@ -24,6 +24,7 @@ from kustos.gateway.acl_apis import AclApis
 from kustos.gateway.authorizer_publisher import AuthorizerPublisher
 from kustos.gateway.local import MetadataApis, WriterMutator
 from kustos.gateway.purgatory import ALTER_ACLS, DelayedFuturePurgatory
+from kustos.gateway.shared_apis import SharedApis
 from kustos.gateway.writer import MetadataWriter
 from kustos.metadata.format import format_directory
 from kustos.metadata.image import AclAdded, AclRemoved, MetadataDelta
@@ -104,7 +105,7 @@ async def test_a_login_that_cannot_be_changed_ends_the_client_with_a_reason(tmp_
     format_directory(tmp_path / "log")
     writer = MetadataWriter(MetadataStore.open(tmp_path / "log"))
     acls = AclApis(None, DelayedFuturePurgatory(ALTER_ACLS, 1000))
-    apis = MetadataApis(writer, world.cluster, dict, acls)
+    apis = MetadataApis(writer, SharedApis(lambda: writer.store.image, world.cluster, dict, acls))
     await writer.close()
     world.serve = apis.serve  # type: ignore[method-assign]
     alter = request(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, 0, 1, deletions=[], upsertions=[])

@@ -10,6 +10,7 @@ from kustos.client.quorum_forwarding import Forwarded, ForwardingRefusedError, Q
 from kustos.gateway.acl_apis import AclApis
 from kustos.gateway.purgatory import ALTER_ACLS, DelayedFuturePurgatory
 from kustos.gateway.quorum_apis import QuorumApis, QuorumMutator
+from kustos.gateway.shared_apis import SharedApis
 from kustos.metadata.control import TokenRules
 from kustos.metadata.image import EMPTY_IMAGE
 from kustos.protocol import Guard, Opened, RefusedFrameError
@@ -52,7 +53,7 @@ def opened(api_key: int, version: int, **fields: Any) -> Opened:
 def apis(forwarder: Any) -> QuorumApis:
     acls = AclApis(None, DelayedFuturePurgatory(ALTER_ACLS, 1_000))
     cluster: Any = None
-    return QuorumApis(lambda: EMPTY_IMAGE, TokenRules(), forwarder, cluster, dict, acls)
+    return QuorumApis(TokenRules(), forwarder, SharedApis(lambda: EMPTY_IMAGE, cluster, dict, acls))
 
 
 async def answer(served: Any) -> dict[str, Any]:
