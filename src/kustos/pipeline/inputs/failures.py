@@ -1,0 +1,86 @@
+"""What a Kafka client of the JVM said, as a sentence that says what to do."""
+
+import re
+from typing import Final
+
+from kustos.pipeline.errors import KafkaInputError
+from kustos.pipeline.inputs.settings import TopicSettings
+
+LONGEST_DETAIL: Final = 300
+"""Characters of an unknown failure that are shown: its first line, not the stack of a JVM."""
+
+KNOWN: Final = (
+    (
+        r"Failed to find data source: kafka|KafkaSourceProvider|NoClassDefFoundError.*kafka",
+        "Spark has no Kafka connector, run `kustos pipeline jars --out DIR` and give the session these jars",
+    ),
+    (
+        r"SaslAuthenticationException|Authentication failed",
+        "the brokers at `{brokers}` refused the login, check `sasl.mechanism` and `sasl.jaas.config`",
+    ),
+    (
+        r"SslAuthenticationException|SSLHandshakeException|SSL handshake failed",
+        "the TLS handshake with `{brokers}` failed, check the `ssl.*` keys and the brokers' certificates",
+    ),
+    (
+        r"TopicAuthorizationException|Not authorized to access topics",
+        "no permission to read topic `{topic}`: it needs READ and DESCRIBE on the topic",
+    ),
+    (
+        r"GroupAuthorizationException|Not authorized to access group",
+        "no permission for Spark's consumer group: it needs READ on the groups prefixed `spark-kafka-`",
+    ),
+    (
+        r"UnknownTopicOrPartition|Failed to get offsets of|does not host this topic-partition|does not exist",
+        "topic `{topic}` does not exist at `{brokers}`, or was deleted while it was read",
+    ),
+    (
+        r"PARTITIONS_DELETED|have been deleted|offset was changed|data may have been lost|data was lost"
+        r"|OffsetOutOfRange|KAFKA_DATA_LOSS|are gone",
+        "records of topic `{topic}` were deleted before they were read (retention, or the topic was deleted "
+        "or made anew); read it into a new checkpoint to go on with what is left",
+    ),
+    (
+        r"No resolvable bootstrap urls",
+        "no address in `{brokers}` can be resolved, check `bootstrap.servers`",
+    ),
+    (
+        r"LoginException|Unable to find LoginModule|ConfigException|Invalid value .* for configuration"
+        r"|KafkaException: Failed to (?:construct|create)",
+        "Kafka's client does not accept the properties: check protocol, mechanism and the files named",
+    ),
+    (
+        r"TimeoutException|Timed out|disconnected|TIMED_OUT",
+        "the brokers at `{brokers}` do not answer, check the address, the listener and `security.protocol`",
+    ),
+)
+"""First match counts: the cause stands before what merely followed from it."""
+
+
+def kafka_failure(error: BaseException, settings: TopicSettings) -> KafkaInputError | None:
+    """Return the typed error of what reading a topic raised; None if it was about something else."""
+    text = _whole_text(error)
+    for pattern, sentence in KNOWN:
+        if re.search(pattern, text):
+            told = sentence.format(topic=settings.topic, brokers=settings.bootstrap_servers)
+            return KafkaInputError(told)
+    if "kafka" in text.lower():
+        first = next((line.strip() for line in text.splitlines() if line.strip()), type(error).__name__)
+        return KafkaInputError(
+            f"cannot read topic `{settings.topic}`: {settings.blotted(first)[:LONGEST_DETAIL]}"
+        )
+    return None
+
+
+def _whole_text(error: BaseException) -> str:
+    """All that an error and its causes say, also of the JVM's; never shown as it is."""
+    texts = []
+    seen: BaseException | None = error
+    while seen is not None:
+        texts.append(str(seen))
+        java = getattr(seen, "java_exception", None) or getattr(seen, "_origin", None)
+        if java is not None:
+            texts.append(str(java))
+        texts.append(str(getattr(seen, "_stackTrace", "") or getattr(seen, "stackTrace", "") or ""))
+        seen = seen.__cause__
+    return "\n".join(texts)

@@ -1,0 +1,102 @@
+"""What a topic is read with: Kafka's own client keys, whose values are shown to nobody."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, Self
+
+from kustos.client.errors import SettingsError
+from kustos.client.properties import read_properties
+from kustos.pipeline.errors import KafkaInputError
+
+TOPIC_NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+
+BOOTSTRAP: Final = "bootstrap.servers"
+
+SPARKS_OWN: Final = frozenset(
+    {
+        "auto.offset.reset",
+        "enable.auto.commit",
+        "group.id",
+        "interceptor.classes",
+        "key.deserializer",
+        "value.deserializer",
+    }
+)
+"""Spark sets these itself and refuses a source that brings them; in a file for all tools they do no harm."""
+
+BOUNDED: Final = {
+    "default.api.timeout.ms": "15000",
+    "request.timeout.ms": "10000",
+    "socket.connection.setup.timeout.ms": "5000",
+}
+"""So long a broker may be silent before it counts as away, unless the file says otherwise (Kafka: 60 s)."""
+
+SECRET_KEYS: Final = re.compile(r"(?i)password|jaas|secret|token|key$|keystore|truststore|credential")
+"""Keys whose values are blotted out wherever a text might quote them."""
+
+SHORTEST_SECRET: Final = 3
+"""Every text holds shorter ones by chance."""
+
+_JAAS_OPTION: Final = re.compile(r"=\s*(?:\"((?:[^\"\\]|\\.)*)\"|([^\s;\"]+))")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicSettings:
+    """A topic and how to reach it.
+
+    `properties` are Kafka's client keys, `bootstrap.servers` among them. `starting` says where a first read
+    begins: `earliest` or `latest`. `maximum_records` bounds what a micro-batch of a stream takes in.
+    """
+
+    topic: str
+    properties: Mapping[str, str] = field(repr=False)
+    starting: str = "earliest"
+    maximum_records: int = 500_000
+
+    def __post_init__(self) -> None:
+        if TOPIC_NAME.fullmatch(self.topic) is None or self.topic in {".", ".."}:
+            raise KafkaInputError(
+                f"`{self.topic}` is no name of a topic, use letters, digits, `.`, `_` and `-`"
+            )
+        if not self.properties.get(BOOTSTRAP, "").strip():
+            raise KafkaInputError(f"the client properties lack `{BOOTSTRAP}`, name the brokers there")
+        if self.starting not in {"earliest", "latest"}:
+            raise KafkaInputError(f"a topic is read from `earliest` or `latest`, not from `{self.starting}`")
+        if self.maximum_records < 1:
+            raise KafkaInputError(f"a micro-batch takes at least one record, not `{self.maximum_records}`")
+
+    @classmethod
+    def from_file(cls, topic: str, command_config: Path) -> Self:
+        """Return the settings of a properties file as Kafka's tools read it; raise `KafkaInputError`."""
+        try:
+            return cls(topic=topic, properties=read_properties(command_config))
+        except SettingsError as error:
+            raise KafkaInputError(str(error)) from error
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """The brokers asked first: no secret."""
+        return self.properties[BOOTSTRAP]
+
+    def options(self) -> dict[str, str]:
+        """Return the options of Spark's Kafka source that a batch and a stream have in common."""
+        given = {key: value for key, value in {**BOUNDED, **self.properties}.items() if key not in SPARKS_OWN}
+        return {
+            **{f"kafka.{key}": value for key, value in given.items()},
+            "subscribe": self.topic,
+            "startingOffsets": self.starting,
+            "failOnDataLoss": "true",  # what was deleted unread is never passed over in silence
+            "fetchOffset.numRetries": "1",
+            "fetchOffset.retryIntervalMs": "500",
+        }
+
+    def blotted(self, text: str) -> str:
+        """Return a text without what may not be shown of these settings."""
+        values = {value for key, value in self.properties.items() if SECRET_KEYS.search(key)}
+        quoted = {found[1] or found[2] for value in values for found in _JAAS_OPTION.finditer(value)}
+        for secret in sorted(values | quoted, key=len, reverse=True):
+            if len(secret) >= SHORTEST_SECRET:
+                text = text.replace(secret, "[hidden]")
+        return text

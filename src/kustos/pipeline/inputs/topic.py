@@ -1,0 +1,84 @@
+"""Lines of a Kafka topic: kustos' audit topic, Confluent's, or one that a shipper of log files writes."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
+
+from kustos.pipeline.errors import PipelineError
+from kustos.pipeline.inputs.failures import kafka_failure
+from kustos.pipeline.inputs.settings import SECRET_KEYS, TopicSettings
+
+REDACTION: Final = f"{SECRET_KEYS.pattern}|url"
+"""Options whose values Spark leaves out of a plan; of its own it would show `sasl.jaas.config`."""
+
+HIDING: Final = {
+    "spark.sql.redaction.options.regex": REDACTION,
+    "spark.sql.redaction.string.regex": r"(?i)(?:password|jaas)[^,\]\n]*",
+}
+"""Settings of a session under which no plan, page or failure quotes a secret of a topic's settings."""
+
+
+def read_topic(spark: SparkSession, settings: TopicSettings) -> DataFrame:
+    """Return what the topic holds now as INPUT_LINES_SCHEMA, a record a line.
+
+    Raises `KafkaInputError` if it cannot be read, within `BOUNDED` times a retry; what fails later, in an
+    action, becomes one through `kafka_errors`.
+    """
+    check_topic(spark, settings)
+    records = spark.read.format("kafka").options(**settings.options(), endingOffsets="latest").load()
+    return records.transform(as_lines)
+
+
+def stream_topic(spark: SparkSession, settings: TopicSettings) -> DataFrame:
+    """Return the topic as it grows, as INPUT_LINES_SCHEMA; raise `KafkaInputError` if there is none."""
+    check_topic(spark, settings)
+    options = {**settings.options(), "maxOffsetsPerTrigger": str(settings.maximum_records)}
+    return spark.readStream.format("kafka").options(**options).load().transform(as_lines)
+
+
+def check_topic(spark: SparkSession, settings: TopicSettings) -> None:
+    """Raise `KafkaInputError` unless the topic is there and may be read.
+
+    A stream of a topic that is missing would wait for it for ever and say nothing.
+    """
+    for key, value in HIDING.items():
+        spark.conf.set(key, value)
+    ends = {"startingOffsets": "latest", "endingOffsets": "latest"}
+    with kafka_errors(settings):
+        spark.read.format("kafka").options(**{**settings.options(), **ends}).load().count()
+
+
+def as_lines(records: DataFrame) -> DataFrame:
+    """Return Kafka's records as INPUT_LINES_SCHEMA; a record without a value is a blank line.
+
+    Of a topic the partition is the log, and the offset the place in it: the same record is the same line
+    however often it is read, and equal lines at two offsets are two.
+    """
+    place = sql.concat_ws("-", "topic", sql.col("partition").cast("string"))
+    return records.select(
+        place.alias("file"),
+        sql.coalesce(sql.col("value").cast("string"), sql.lit("")).alias("line"),
+        sql.concat(sql.lit("topic:"), place).alias("log"),
+        sql.col("offset").alias("position"),
+        sql.lit(None).cast("string").alias("fault"),
+    )
+
+
+@contextmanager
+def kafka_errors(settings: TopicSettings) -> Iterator[None]:
+    """Raise what reading the topic raises within as `KafkaInputError`, without the JVM's words."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except PipelineError:
+        raise
+    except (Py4JError, PySparkException) as error:
+        told = kafka_failure(error, settings)
+        if told is None:
+            raise
+        raise told from None  # the JVM's text may quote the properties
