@@ -5,12 +5,14 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from kustos.pipeline.session import local_session
+from kustos.pipeline.session import open_session
+from testkit.spark_jars import SPARK_DELTA, SPARK_KAFKA, spark_jars
 
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    with local_session("kustos tests") as session:
+    jars = {"spark.jars": spark_jars(SPARK_KAFKA, SPARK_DELTA)}  # a session cannot be given them later
+    with open_session("kustos tests", settings=jars) as session:
         session.conf.set("spark.sql.shuffle.partitions", "2")
         session.conf.set("spark.sql.codegen.wholeStage", "false")  # compiling costs more than tiny frames do
         yield session
