@@ -1,0 +1,142 @@
+"""What is found of ACLs by their set alone, and what was recorded of them: before it is told who can go."""
+
+from datetime import datetime
+from typing import Final, NamedTuple
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
+from pyspark.sql.types import (
+    ArrayType,
+    BooleanType,
+    DoubleType,
+    IntegerType,
+    StringType,
+    StructField,
+    StructType,
+)
+
+from kustos.acl import AclBinding
+from kustos.acl.forms import texts_of
+from kustos.analysis import Rules
+from kustos.analysis.lint import lint
+from kustos.analysis.lint.findings import acl_text
+from kustos.analysis.necessity import necessity
+from kustos.pipeline.deciding import AclSet
+from kustos.pipeline.findings.existing import Existing
+from kustos.pipeline.findings.kinds import Cause, FindingKind, Severity, breadth, severity_of
+from kustos.pipeline.review.asking import NUMBERED_ACL_SCHEMA, numbered, rules_of
+from kustos.pipeline.review.period import ACL_COLUMNS
+
+FOUND_SCHEMA: Final = StructType(
+    [
+        StructField("kind", StringType()),
+        StructField("cause", StringType()),
+        StructField("severity", StringType()),
+        StructField("score", DoubleType()),
+        StructField("reason", StringType()),
+        StructField("code", StringType()),
+        StructField("fix", StringType()),
+        StructField("related", ArrayType(StringType())),
+    ]
+)
+"""One finding: `code` and `fix` are those of `kustos lint`, `related` other ACLs in words; else null."""
+
+HELD_SCHEMA: Final = StructType(
+    [
+        *NUMBERED_ACL_SCHEMA.fields,
+        StructField("text", StringType()),
+        StructField("severity", StringType()),
+        StructField("rank", IntegerType()),
+        StructField("lacks_user", BooleanType()),
+        StructField("of_the_set", ArrayType(FOUND_SCHEMA)),
+    ]
+)
+"""The ACLs with their numbers, in words, their place in the order in which they are tried to go, and what
+is found of the set alone."""
+
+
+class _Known(NamedTuple):
+    kind: FindingKind
+    cause: Cause
+    severity: Severity | None
+
+
+_BY_CODE: Final = {
+    "KUS002": _Known(FindingKind.SHADOWED_ACL, Cause.DENIED, Severity.MEDIUM),
+    "KUS003": _Known(FindingKind.SHADOWED_ACL, Cause.DENIED, Severity.MEDIUM),
+    "KUS004": _Known(FindingKind.REDUNDANT_ACL, Cause.SAID_BY_OTHERS, Severity.LOW),
+    "KUS005": _Known(FindingKind.REDUNDANT_ACL, Cause.DENIES_NOTHING, Severity.LOW),
+    "KUS006": _Known(FindingKind.REDUNDANT_ACL, Cause.OF_A_SUPER_USER, Severity.LOW),
+    "KUS208": _Known(FindingKind.ORPHANED_ACL, Cause.NO_SUCH_RESOURCE, None),
+}
+"""What lint finds that is a finding here; a severity of None is that of the ACL's breadth."""
+
+
+def held_acls(spark: SparkSession, acls: AclSet, existing: Existing) -> DataFrame:
+    """Return the ACLs as HELD_SCHEMA; what their set, its settings and what exists say is exact."""
+    bindings = numbered(acls.bindings)
+    ranks = {binding: rank for rank, binding in enumerate(sorted(bindings, key=breadth))}
+    found = _of_the_set(bindings, rules_of(acls), existing)
+    rows = [
+        (
+            number,
+            tuple(texts_of(binding).values()),
+            acl_text(binding),
+            severity_of(binding).value,
+            ranks[binding],
+            existing.lacks_user(binding.entry.principal),
+            found.get(number, []),
+        )
+        for number, binding in enumerate(bindings)
+    ]
+    return spark.createDataFrame(rows, HELD_SCHEMA)
+
+
+def _of_the_set(
+    bindings: tuple[AclBinding, ...], rules: Rules, existing: Existing
+) -> dict[int, list[tuple[object, ...]]]:
+    speaks = necessity(bindings, rules).speaks
+    rows: dict[int, list[tuple[object, ...]]] = {}
+    for found in lint(bindings, rules, existing.listing()):
+        known = _BY_CODE.get(found.code)
+        # of an ALLOW that is denied to the letter DESCRIBE may be left: then it is not shadowed
+        if known is None or (found.code == "KUS002" and speaks[found.number]):
+            continue
+        severity = known.severity or severity_of(bindings[found.number])
+        related = [acl_text(bindings[number]) for number in found.related]
+        told = (known.kind.value, known.cause.value, severity.value, 1.0, found.message, found.code)
+        rows.setdefault(found.number, []).append((*told, found.fix, related))
+    return rows
+
+
+def decided(recorded: DataFrame, held: DataFrame) -> DataFrame:
+    """Return for each ACL (`number`) that ever was the deciding rule when and how often, listings apart."""
+    rule = sql.col("rule")
+    by_acl = recorded.filter(rule.getField("kind") == "MatchingAcl")
+    is_use, zero = sql.col("access") == "ACCESS", sql.lit(0).cast("long")
+    count = sql.col("event_count")
+    deciding = by_acl.groupBy(
+        sql.struct(*[rule.getField(name).alias(name) for name in ACL_COLUMNS]).alias("acl")
+    ).agg(
+        sql.min(sql.when(is_use, sql.col("first_time"))).alias("first_decided"),
+        sql.max(sql.when(is_use, sql.col("last_time"))).alias("last_decided"),
+        sql.sum(sql.when(is_use, count).otherwise(zero)).alias("decided_event_count"),
+        sql.sum(sql.when(is_use, zero).otherwise(count)).alias("listing_event_count"),
+    )
+    return held.select("number", "acl").join(deciding, "acl").drop("acl")
+
+
+def last_seen(recorded: DataFrame) -> DataFrame:
+    """Return when each principal asked anything last, allowed or not."""
+    return recorded.groupBy("principal").agg(sql.max("last_time").alias("last_seen"))
+
+
+def deleted_users(scram_history: DataFrame, as_of: datetime) -> DataFrame:
+    """Return the principals whose last SCRAM credential ended by `as_of`, and when (`deleted_at`)."""
+    at = sql.lit(as_of)
+    ended = sql.when(sql.col("valid_to_time") <= at, sql.col("valid_to_time"))
+    known = scram_history.filter(sql.col("valid_from_time") <= at)
+    users = known.groupBy(sql.concat(sql.lit("User:"), "user").alias("principal")).agg(
+        sql.max(ended).alias("deleted_at"), sql.bool_and(ended.isNotNull()).alias("_is_gone")
+    )
+    return users.filter("_is_gone").drop("_is_gone")

@@ -1,0 +1,209 @@
+"""The table `findings` of ACLs: what is found, on what evidence, and whether the ACL can go.
+
+- `UNUSED_ACL`: it was the deciding rule of no use for `unused_days`; names that it let through a list do not
+  count. Kafka names one of several ACLs that allow, so another may do its work: that is the evidence.
+- `REDUNDANT_ACL`, `SHADOWED_ACL`: exact, by `kustos.analysis`.
+- `ORPHANED_ACL`: no resource of the name; a principal not seen for as long; a user that is not there, or is
+  there no more, unless it was seen since (it may log in by other means than SCRAM).
+
+The score says how sure it is: 1 for what is exact, else the part of `unused_days` of which there is a record.
+"""
+
+from datetime import datetime, timedelta
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as sql
+
+from kustos.acl import EVERY_PRINCIPAL
+from kustos.pipeline.deciding import AclSet, ship
+from kustos.pipeline.findings.candidates import FOUND_SCHEMA, decided, deleted_users, held_acls, last_seen
+from kustos.pipeline.findings.existing import NOTHING_KNOWN, Existing
+from kustos.pipeline.findings.kinds import Cause, FindingKind
+from kustos.pipeline.findings.supports import carried, safe_together, supports
+from kustos.pipeline.review.period import ACL_COLUMNS, in_force, moment, until
+from kustos.pipeline.schemas import ACL_SCHEMA, FINDINGS_SCHEMA
+
+UNUSED_DAYS: Final = 90
+"""Days without use after which an ACL is found, unless another number is given."""
+
+_EVIDENCE: Final = (
+    "cause",
+    "code",
+    "fix",
+    "related",
+    "window_days",
+    "recorded_since",
+    "granted_since",
+    "last_decided",
+    "decided_event_count",
+    "listing_event_count",
+    "matching_event_count",
+    "needed_event_count",
+    "needed_last_time",
+    "needed_sample_event_id",
+    "last_seen",
+    "deleted_at",
+    "is_safe_together",
+)
+
+
+def acl_findings(
+    spark: SparkSession,
+    rollup: DataFrame,
+    acls: AclSet,
+    *,
+    as_of: datetime,
+    unused_days: int = UNUSED_DAYS,
+    existing: Existing = NOTHING_KNOWN,
+    history: DataFrame | None = None,
+    scram_history: DataFrame | None = None,
+    supported: DataFrame | None = None,
+) -> DataFrame:
+    """Return the findings about the ACLs in force at `as_of`, as FINDINGS_SCHEMA.
+
+    `history` (ACL_HISTORY_SCHEMA) keeps ACLs younger than `unused_days` from being found unused;
+    `scram_history` (SCRAM_CREDENTIAL_HISTORY_SCHEMA) tells which users were deleted. `supported` are those
+    of `supports`, for who keeps them: they are needed twice. In `evidence`, `is_safe_together` marks ACLs
+    that can all go at once (`removable_together`). Raises `ReviewError` for a time without a zone.
+    """
+    recorded = until(rollup, as_of)
+    known = supports(rollup, ship(spark, acls), as_of) if supported is None else supported
+    held = held_acls(spark, acls, existing)
+    seen = _seen(held, recorded, history, scram_history, as_of)
+    weighed = seen.join(carried(known), "number", "left")
+    found = _found(weighed, moment(as_of), as_of - timedelta(days=unused_days), unused_days)
+    rows = found.withColumn("is_safe_to_remove", sql.coalesce("needed_event_count", sql.lit(0)) == 0)
+    candidates = rows.filter("is_safe_to_remove").select("number", "rank").distinct()
+    judged = rows.join(safe_together(known, candidates), "number", "left").withColumn(
+        "is_safe_together", sql.coalesce("is_safe_together", sql.lit(False))
+    )
+    return judged.select(*[column.alias(name) for name, column in _columns(moment(as_of)).items()])
+
+
+def _seen(
+    held: DataFrame,
+    recorded: DataFrame,
+    history: DataFrame | None,
+    scram_history: DataFrame | None,
+    as_of: datetime,
+) -> DataFrame:
+    """Return the ACLs with what was recorded of them and of those whom they name."""
+    never = sql.lit(None).cast("timestamp")
+    frame = held.withColumn("principal", sql.col("acl").getField("principal"))
+    frame = frame.join(decided(recorded, held), "number", "left").join(
+        last_seen(recorded), "principal", "left"
+    )
+    if history is None:
+        frame = frame.withColumn("granted_since", never)
+    else:
+        since = (
+            in_force(history, as_of)
+            .groupBy(sql.struct(*ACL_COLUMNS).alias("acl"))
+            .agg(sql.min("valid_from_time").alias("granted_since"))
+        )
+        frame = frame.join(since, "acl", "left")
+    if scram_history is None:
+        frame = frame.withColumn("deleted_at", never)
+    else:
+        frame = frame.join(deleted_users(scram_history, as_of), "principal", "left")
+    return frame.crossJoin(sql.broadcast(recorded.agg(sql.min("first_time").alias("recorded_since"))))
+
+
+def _found(frame: DataFrame, at: Column, threshold: datetime, unused_days: int) -> DataFrame:
+    """Return a row for each finding of each ACL."""
+    limit = sql.lit(threshold)
+    recorded_days = sql.date_diff(sql.to_date(at), sql.to_date("recorded_since"))
+    sureness = sql.least(sql.lit(1.0), recorded_days / sql.lit(float(unused_days)))
+    is_old = sql.coalesce(sql.col("granted_since") <= limit, sql.lit(True))
+    is_recorded = sql.col("recorded_since").isNotNull()
+    is_named = sql.col("principal") != sql.lit(EVERY_PRINCIPAL)
+
+    def not_since(name: str, time: Column) -> Column:
+        return sql.col(name).isNull() | (sql.col(name) <= time)
+
+    days = sql.lit(f"{unused_days} days")
+    who = sql.concat(sql.lit("`"), "principal", sql.lit("`"))
+    unused = _finding(
+        FindingKind.UNUSED_ACL,
+        Cause.NEVER_DECIDED,
+        sureness,
+        sql.concat("text", sql.lit(" decided no use in "), days),
+    )
+    unseen = _finding(
+        FindingKind.ORPHANED_ACL,
+        Cause.PRINCIPAL_NOT_SEEN,
+        sureness,
+        sql.concat(who, sql.lit(" asked for nothing in "), days),
+    )
+    no_user = _finding(
+        FindingKind.ORPHANED_ACL,
+        Cause.NO_SUCH_USER,
+        sql.lit(1.0),
+        sql.concat(who, sql.lit(" is no user that there is")),
+    )
+    deleted = _finding(
+        FindingKind.ORPHANED_ACL,
+        Cause.USER_DELETED,
+        sql.lit(1.0),
+        sql.concat(who, sql.lit(" was deleted on "), sql.to_date("deleted_at").cast("string")),
+    )
+    is_unseen = is_named & not_since("last_seen", limit)
+    told = sql.array_compact(
+        sql.array(
+            sql.when(is_recorded & is_old & not_since("last_decided", limit), unused),
+            sql.when(is_recorded & is_old & is_unseen, unseen),
+            sql.when(sql.col("lacks_user") & is_unseen, no_user),
+            sql.when(
+                sql.col("deleted_at").isNotNull() & not_since("last_seen", sql.col("deleted_at")), deleted
+            ),
+        )
+    )
+    return frame.withColumns(
+        {"found": sql.explode(sql.concat("of_the_set", told)), "window_days": sql.lit(unused_days)}
+    )
+
+
+def _finding(kind: FindingKind, cause: Cause, score: Column, reason: Column) -> Column:
+    said = {"kind": sql.lit(kind.value), "cause": sql.lit(cause.value), "severity": sql.col("severity")}
+    said |= {"score": score, "reason": reason}
+    return sql.struct(
+        *[
+            said.get(field.name, sql.lit(None)).cast(field.dataType).alias(field.name)
+            for field in FOUND_SCHEMA.fields
+        ]
+    )
+
+
+def _columns(at: Column) -> dict[str, Column]:
+    found, acl = sql.col("found"), sql.col("acl")
+    of_finding = {"cause", "code", "fix", "related"}
+    evidence = [
+        (found.getField(name) if name in of_finding else sql.col(name)).alias(name) for name in _EVIDENCE
+    ]
+    identity = sql.to_json(sql.struct(found.getField("kind"), found.getField("cause"), acl))
+    columns = {
+        "finding_id": sql.sha2(identity, 256),
+        "kind": found.getField("kind"),
+        "severity": found.getField("severity"),
+        "score": found.getField("score"),
+        "principal": sql.col("principal"),
+        "resource_type": acl.getField("resource_type"),
+        "resource_name": acl.getField("resource_name"),
+        "acl": acl,
+        "day": sql.to_date(at),
+        "first_time": sql.col("first_decided"),
+        "last_time": sql.col("last_decided"),
+        "event_count": sql.coalesce("decided_event_count", sql.lit(0).cast("long")),
+        "reason": found.getField("reason"),
+        "evidence": sql.to_json(sql.struct(*evidence)),
+        "is_safe_to_remove": sql.col("is_safe_to_remove"),
+    }
+    return {name: columns[name] for name in FINDINGS_SCHEMA.fieldNames()}
+
+
+def removable_together(findings: DataFrame) -> DataFrame:
+    """Return the ACLs found that can all go at once without flipping any recorded decision, as ACL_SCHEMA."""
+    marked = sql.get_json_object("evidence", "$.is_safe_together") == "true"
+    fields = [sql.col("acl").getField(name).alias(name) for name in ACL_SCHEMA.fieldNames()]
+    return findings.filter(marked).select(*fields).distinct()

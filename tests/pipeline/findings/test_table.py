@@ -1,0 +1,177 @@
+"""The findings about ACLs: an expected table, plain Python and DuckDB beside it, a replay of what goes."""
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+from hypothesis import HealthCheck, given, settings
+from pyspark.sql import SparkSession
+
+from kustos.acl import AclBinding
+from kustos.acl.forms import texts_of
+from kustos.pipeline.deciding import AclSet
+from kustos.pipeline.findings.existing import Existing
+from kustos.pipeline.findings.table import acl_findings, removable_together
+from kustos.pipeline.review.period import bindings_of
+from kustos.pipeline.schemas import FINDINGS_SCHEMA, SCRAM_CREDENTIAL_HISTORY_SCHEMA
+from tests.pipeline.findings.test_supports import verdicts
+from tests.pipeline.review.worlds import (
+    AS_OF,
+    START,
+    Row,
+    acl,
+    acl_worlds,
+    history,
+    rollup,
+    row,
+    row_worlds,
+)
+
+FEW = settings(max_examples=2, deadline=None, suppress_health_check=list(HealthCheck))
+
+READ_PAY = acl("User:alice", "READ", "TOPIC", "pay.", prefixed=True)
+READ_IN = acl("User:alice", "READ", "TOPIC", "pay.in")
+WRITE_GONE = acl("User:bob", "WRITE", "TOPIC", "gone")
+READ_SECRET = acl("User:carol", "READ", "TOPIC", "secret")
+DENY_SECRET = acl("User:*", "ALL", "TOPIC", "secret", deny=True)
+YOUNG = acl("User:young", "READ", "TOPIC", "orders")
+LEFT = acl("User:left", "READ", "TOPIC", "orders")
+ACLS = [READ_PAY, READ_IN, WRITE_GONE, READ_SECRET, DENY_SECRET, YOUNG, LEFT]
+
+
+def scram_history(spark: SparkSession) -> Any:
+    made = dict.fromkeys(SCRAM_CREDENTIAL_HISTORY_SCHEMA.fieldNames())
+    rows = [
+        made | {"user": "left", "valid_from_time": START, "valid_to_time": START + timedelta(days=60)},
+        made | {"user": "alice", "valid_from_time": START, "valid_to_time": START + timedelta(days=1)},
+        made | {"user": "alice", "valid_from_time": START + timedelta(days=1), "valid_to_time": None},
+    ]
+    return spark.createDataFrame(rows, SCRAM_CREDENTIAL_HISTORY_SCHEMA)
+
+
+def test_each_kind_is_found_with_its_evidence(spark: SparkSession) -> None:
+    rows = [
+        row("User:alice", "READ", "pay.in", day=110, count=5, rule=READ_PAY),
+        row("User:alice", "READ", "pay.in", day=3, count=2, rule=READ_IN),
+        row("User:alice", "DESCRIBE", "pay.in", day=118, count=7, rule=READ_IN, access="LISTING"),
+        row("User:carol", "READ", "secret", day=111, decision="DENIED", rule=DENY_SECRET),
+        row("User:left", "READ", "orders", day=50, rule=LEFT),
+    ]
+    table = acl_findings(
+        spark,
+        rollup(spark, rows),
+        AclSet.of("t", ACLS),
+        as_of=AS_OF,
+        existing=Existing.of(
+            topics=["pay.in", "secret", "orders"], scram_users=["alice", "carol", "young", "left"]
+        ),
+        history=history(spark, [(YOUNG, 100, None), (READ_PAY, 0, None)]),
+        scram_history=scram_history(spark),
+    )
+    assert table.schema.fieldNames() == FINDINGS_SCHEMA.fieldNames()
+    found = {}
+    for each in table.collect():
+        evidence = json.loads(each.evidence)
+        key = each.kind, evidence["cause"], each.acl.principal, each.acl.resource_name
+        assert key not in found
+        found[key] = each.asDict() | {"evidence": evidence}
+
+    assert set(found) == {
+        ("UNUSED_ACL", "NEVER_DECIDED", "User:alice", "pay.in"),
+        ("REDUNDANT_ACL", "SAID_BY_OTHERS", "User:alice", "pay.in"),
+        ("UNUSED_ACL", "NEVER_DECIDED", "User:bob", "gone"),
+        ("ORPHANED_ACL", "NO_SUCH_RESOURCE", "User:bob", "gone"),
+        ("ORPHANED_ACL", "PRINCIPAL_NOT_SEEN", "User:bob", "gone"),
+        ("ORPHANED_ACL", "NO_SUCH_USER", "User:bob", "gone"),
+        ("UNUSED_ACL", "NEVER_DECIDED", "User:carol", "secret"),
+        ("SHADOWED_ACL", "DENIED", "User:carol", "secret"),
+        ("ORPHANED_ACL", "USER_DELETED", "User:left", "orders"),
+    }
+    unused = found["UNUSED_ACL", "NEVER_DECIDED", "User:alice", "pay.in"]
+    assert (unused["severity"], unused["score"], unused["event_count"]) == ("MEDIUM", 1.0, 2)
+    assert unused["reason"].endswith("on topic `pay.in` decided no use in 90 days")
+    said = unused["evidence"]
+    assert (said["decided_event_count"], said["listing_event_count"], said["matching_event_count"]) == (
+        2,
+        7,
+        14,
+    )
+    assert (said["needed_event_count"], unused["is_safe_to_remove"], said["is_safe_together"]) == (
+        0,
+        True,
+        True,
+    )
+    assert said["recorded_since"].startswith("2026-08-04T01:00:00")
+
+    left = found["ORPHANED_ACL", "USER_DELETED", "User:left", "orders"]
+    assert (left["is_safe_to_remove"], left["evidence"]["needed_event_count"]) == (False, 1)
+    assert left["evidence"]["needed_sample_event_id"] == "User:left-READ-orders-50-10.0.0.1"
+    assert left["evidence"]["is_safe_together"] is False
+    assert found["SHADOWED_ACL", "DENIED", "User:carol", "secret"]["is_safe_to_remove"] is True
+    assert left["reason"] == "`User:left` was deleted on 2026-09-30"
+
+
+def plain_unused(rows: list[Row], acls: list[AclBinding]) -> tuple[set[int], set[int]]:
+    """Return the places of ACLs that decided no use in 90 days, and of those whose principal was not seen."""
+    recorded = [each for each in rows if each["last_time"] <= AS_OF]
+    recent = [each for each in recorded if each["last_time"] > AS_OF - timedelta(days=90)]
+    deciding = [each["rule"] for each in recent if each["access"] == "ACCESS"]
+    unused = {
+        place for place, one in enumerate(acls) if {"kind": "MatchingAcl", **texts_of(one)} not in deciding
+    }
+    seen = {each["principal"] for each in recent} | {"User:*"}
+    return unused, {place for place, one in enumerate(acls) if one.entry.principal not in seen}
+
+
+@FEW
+@given(rows=row_worlds, acls=acl_worlds)
+def test_findings_equal_those_of_plain_python_and_what_goes_together_flips_nothing(
+    spark: SparkSession, rows: list[Row], acls: list[AclBinding]
+) -> None:
+    # half of the rules are those of the set, so that some ACLs did decide
+    for number, each in enumerate(rows):
+        if number % 2:
+            each["rule"] = {"kind": "MatchingAcl", **texts_of(acls[number % len(acls)])}
+    rows.append(row("User:alice", "READ", "logs", day=0))
+    held = AclSet.of("t", acls, super_users="User:root")
+    table = acl_findings(spark, rollup(spark, rows), held, as_of=AS_OF)
+    found = table.collect()
+    places = {tuple(texts_of(one).values()): place for place, one in enumerate(acls)}
+
+    def places_of(cause: str) -> set[int]:
+        return {places[tuple(one.acl)] for one in found if json.loads(one.evidence)["cause"] == cause}
+
+    unused, unseen = plain_unused(rows, acls)
+    assert places_of("NEVER_DECIDED") == unused
+    assert places_of("PRINCIPAL_NOT_SEEN") == unseen
+    assert len({one.finding_id for one in found}) == len(found)
+
+    recorded = [each for each in rows if each["last_time"] <= AS_OF]
+    going = set(bindings_of(removable_together(table)))
+    kept = [one for one in acls if one not in going]
+    assert verdicts(kept, recorded, is_open=False) == verdicts(acls, recorded, is_open=False)
+    check_with_duckdb(recorded, found)
+
+
+def check_with_duckdb(recorded: list[Row], found: list[Any]) -> None:
+    """How often and when each ACL decided, as DuckDB counts it."""
+    flat = [
+        {"acl": json.dumps([each["rule"][name] for name in texts_of(acl("User:a", "READ", "TOPIC", "a"))])}
+        | {name: each[name] for name in ("access", "event_count", "first_time", "last_time")}
+        for each in recorded
+        if each["rule"]["kind"] == "MatchingAcl"
+    ]
+    events = pa.Table.from_pylist(flat)
+    assert events.num_rows
+    counted = duckdb.connect().execute(
+        "select acl, sum(event_count) filter (access = 'ACCESS'), max(last_time) filter (access = 'ACCESS'),"
+        " sum(event_count) filter (access <> 'ACCESS') from events group by acl"
+    )
+    expected = {name: (count or 0, time, listings or 0) for name, count, time, listings in counted.fetchall()}
+    for one in found:
+        count, time, listings = expected.get(json.dumps(list(one.acl)), (0, None, 0))
+        told = json.loads(one.evidence)
+        assert (one.event_count, told.get("listing_event_count", 0)) == (count, listings)
+        assert one.last_time == (None if time is None else time.astimezone(AS_OF.tzinfo).replace(tzinfo=None))
