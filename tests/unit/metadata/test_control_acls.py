@@ -22,6 +22,7 @@ from kustos.metadata.control import (
     AclCreateResult,
     AclDeleteResult,
     ApiError,
+    acls,
     codes_error,
     create_acls,
     delete_acls,
@@ -166,6 +167,10 @@ def test_from_4_4_on_a_host_can_be_a_range(host: str, level: int) -> None:
     [
         ("10.0.0.0/33", "Value [33] not in range [0,32]"),
         ("10.0.0.256/8", "Value [256] not in range [0,255]"),
+        ("10.0.256.0/8", "Value [256] not in range [0,255]"),
+        ("10.256.0.0/8", "Value [256] not in range [0,255]"),
+        ("256.0.0.0/8", "Value [256] not in range [0,255]"),
+        ("999.256.0.0/99", "Value [999] not in range [0,255]"),
         ("10.0.0.0/", "Could not parse [10.0.0.0/]"),
         ("10.0.0.0/-1", "Could not parse [10.0.0.0/-1]"),
         ("10.0.0/8", "Could not parse [10.0.0/8]"),
@@ -257,6 +262,15 @@ def test_one_request_deletes_10000_acls_and_no_more() -> None:
         outcome = delete_acls(image, asked)
         assert outcome.records == ()
         assert outcome.results == (refused,) * len(asked)
+
+
+def test_the_cap_of_removals_counts_matches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(acls, "MAX_RECORDS_PER_USER_OPERATION", 3)
+    image, every = image_at(DEFAULT_LEVEL, *MANY[:3]), AclBindingFilter()
+    assert len(delete_acls(image, [every]).records) == 3
+    refused = AclDeleteResult(error=invalid("Cannot remove more than 3 acls in a single delete operation."))
+    again = delete_acls(image, [every, AclBindingFilter(ResourcePatternFilter(name="t0"))])
+    assert (again.records, again.results) == ((), (refused, refused))
 
 
 STORED = {
