@@ -1,0 +1,115 @@
+"""The ACLs of one principal on one resource type: what is needed, what is denied, and from which hosts."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from kustos.acl import CLUSTER_NAME, WILDCARD, ResourceType, host_matches
+from kustos.authorizer.cells import ALLOWS
+from kustos.pipeline.privilege.hosts import host_terms
+from kustos.pipeline.privilege.options import PrivilegeOptions
+from kustos.pipeline.privilege.serving import HostedPlacement
+from kustos.pipeline.privilege.terms import ByHost, cheapest_for_term
+from kustos.pipeline.privilege.values import (
+    ALL_BIT,
+    Denial,
+    KnownNames,
+    Use,
+    bits_of,
+    closure,
+)
+
+
+class Refusal(NamedTuple):
+    """A DENY to be: an operation that another one, needed by the same host on the same name, implies."""
+
+    host: str
+    name: str
+    bit: int
+
+
+@dataclass(slots=True)
+class TypePlan:
+    """What is known of one type, and then what to grant on it."""
+
+    resource_type: ResourceType
+    options: PrivilegeOptions
+    known: KnownNames
+    needs: ByHost = field(default_factory=lambda: defaultdict(dict))
+    denied: ByHost = field(default_factory=lambda: defaultdict(dict))
+    probed: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    closed: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    refusals: set[Refusal] = field(default_factory=set)
+    overruled: list[tuple[str, int]] = field(default_factory=list)
+    placements: list[HostedPlacement] = field(default_factory=list)
+    terms: dict[str, str] = field(default_factory=dict)
+
+    def read(self, uses: Iterable[Use], denials: Iterable[Denial]) -> None:
+        """Take in what was recorded on the type; what no ACL can name is left out."""
+        for use in uses:
+            bit = ALLOWS[use.operation]
+            if use.name is None:
+                self.probed[use.host] |= bit
+            elif can_be_named(self.resource_type, use.name):
+                names = self.needs[use.host]
+                names[use.name] = names.get(use.name, 0) | bit
+        for denial in denials:
+            bit = ALLOWS[denial.operation]
+            if denial.name is None:
+                self.closed[denial.host] |= bit
+            else:
+                names = self.denied[denial.host]
+                names[denial.name] = names.get(denial.name, 0) | bit
+
+    def solve(self) -> None:
+        """Find the placements."""
+        self._make_refusals()
+        terms = self.terms = host_terms(sorted(self.needs.keys() | self.probed.keys()), self.options)
+        clients: dict[str, list[str]] = defaultdict(list)
+        for host in sorted(self.needs):
+            clients[terms[host]].append(host)
+        for term, hosts in clients.items():
+            needs = {host: self.needs[host] for host in hosts}
+            self.placements += cheapest_for_term(self, term, needs)
+
+    def _make_refusals(self) -> None:
+        """Settle what no set of ALLOWs can keep: a denied operation that a needed one implies."""
+        for host, names in self.needs.items():
+            denied = self.denied.get(host, {})
+            for name in names.keys() & denied.keys():
+                for bit in bits_of(closure(names[name]) & denied[name]):
+                    self.refusals.add(Refusal(host, name, bit))
+                    denied[name] &= ~bit
+            needed = 0
+            for mask in names.values():
+                needed |= mask
+            for bit in bits_of(needed & self.closed.get(host, 0)):
+                self.overruled.append((host, bit))
+                self.closed[host] &= ~bit
+
+    def answers(self, acl: HostedPlacement, host: str, bit: int) -> bool:
+        """Return whether an ACL answers an allowed question for any resource."""
+        placement = acl.placement
+        if not placement.bit & (bit | ALL_BIT) or not host_matches(acl.host, host):
+            return False
+        # a literal ALLOW does not count beside a DENY of the same name
+        return placement.is_prefix or Refusal(host, placement.name, bit) not in self.refusals
+
+    def denied_at(self, term: str) -> tuple[dict[str, int], int]:
+        """Return what is denied to some host of a term: by name, and on whatever name."""
+        denied: dict[str, int] = {}
+        for host, names in self.denied.items():
+            if host_matches(term, host):
+                for name, mask in names.items():
+                    denied[name] = denied.get(name, 0) | mask
+        closed = 0
+        for host, mask in self.closed.items():
+            if host_matches(term, host):
+                closed |= mask
+        return denied, closed
+
+
+def can_be_named(resource_type: ResourceType, name: str) -> bool:
+    """Return whether a literal ACL can stand for the name and for nothing else."""
+    return name not in {"", WILDCARD} and (resource_type is not ResourceType.CLUSTER or name == CLUSTER_NAME)

@@ -1,0 +1,69 @@
+"""Questions for any resource of a type (`authorizeByResourceType`, KIP-679), which name nothing.
+
+Kafka answers them from ACLs for the very operation or ALL; what is implied does not count. Most are allowed
+by what the principal needs anyway. For the rest one literal ACL is added on a name that it uses already.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from kustos.acl import CLUSTER_NAME, ResourceType
+from kustos.authorizer.by_type_default import PROBED_NAME
+from kustos.pipeline.privilege.planning import TypePlan, can_be_named
+from kustos.pipeline.privilege.serving import HostedPlacement, Index, pruned
+from kustos.pipeline.privilege.tree import Placement
+from kustos.pipeline.privilege.values import CLOSURES, Use, bits_of, closure
+
+_NAMES_TRIED_MAX: Final = 1_000
+"""Names looked at for one that nothing speaks against; the one that Kafka itself asks about follows."""
+
+
+def answer_probes(plan: TypePlan, uses: Iterable[Use]) -> None:
+    """Add to a solved plan what its allowed questions for any resource still need.
+
+    Nothing is added for one if every name that could serve was denied.
+    """
+    if not plan.probed:
+        return
+    counts: Counter[str] = Counter()
+    for use in uses:
+        if use.name is not None and can_be_named(plan.resource_type, use.name):
+            counts[use.name] += use.event_count
+    names = [name for name, _ in sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))]
+    asked = [(host, bit) for host in sorted(plan.probed) for bit in bits_of(plan.probed[host])]
+    given = len(plan.placements)
+    for host, bit in asked:
+        if not any(plan.answers(acl, host, bit) for acl in plan.placements):
+            added = _added(plan, names[:_NAMES_TRIED_MAX], host, bit)
+            plan.placements += [] if added is None else [added]
+    if len(plan.placements) > given:
+        plan.placements = pruned(plan.placements, _servers(plan, asked))
+
+
+def _servers(plan: TypePlan, asked: list[tuple[str, int]]) -> Iterator[list[int]]:
+    """Yield, for each need and question, which ACLs serve it: an ACL that was added may make another vain."""
+    index = Index(plan.placements, plan.options)
+    for host, names in plan.needs.items():
+        for name, mask in names.items():
+            for bit in bits_of(mask):
+                yield list(index.serving(host, name, bit))
+    for host, bit in asked:
+        yield [number for number, acl in enumerate(plan.placements) if plan.answers(acl, host, bit)]
+
+
+def _added(plan: TypePlan, names: list[str], host: str, bit: int) -> HostedPlacement | None:
+    spare = CLUSTER_NAME if plan.resource_type is ResourceType.CLUSTER else PROBED_NAME
+    refused = {refusal.name for refusal in plan.refusals if refusal.bit == bit}
+    for is_used_already in (True, False):
+        for term in (plan.terms.get(host, host), host):
+            denied, closed = plan.denied_at(term)
+            for name in () if bit & closed else (*names, spare):
+                is_free = not CLOSURES[bit] & denied.get(name, 0) and name not in refused
+                if is_free and (_is_used(plan, name, bit) or not is_used_already):
+                    return HostedPlacement(Placement(name, False, bit, 1), term)
+    return None
+
+
+def _is_used(plan: TypePlan, name: str, bit: int) -> bool:
+    return any(closure(needs.get(name, 0)) & bit for needs in plan.needs.values())
