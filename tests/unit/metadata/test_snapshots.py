@@ -2,10 +2,12 @@
 
 import errno
 from collections.abc import Iterable
+from itertools import pairwise
 from pathlib import Path
 from uuid import UUID
 
 import pytest
+from structlog.testing import capture_logs
 
 from kustos.metadata.errors import LogDamagedError
 from kustos.metadata.format import format_directory
@@ -193,13 +195,33 @@ def test_a_snapshot_that_fails_leaves_nothing_and_is_tried_again_later(tmp_path:
     storage.is_full = True
     with pytest.raises(OSError, match="no space") as caught:
         job.write()
-    store.end_snapshot(job, caught.value)
+    with capture_logs() as logs:
+        store.end_snapshot(job, caught.value)
+    assert logs == [
+        {
+            "event": "a snapshot of the metadata could not be written; the log goes on without it",
+            "log_level": "error",
+            "path": str(job.path),
+            "reason": "[Errno 28] no space left on device",
+        }
+    ]
     storage.is_full = False
     assert snapshots(directory) == [f"{0:020d}-{0:010d}"]
     assert not list(partition(directory).glob("*.part"))
     assert not take_snapshot(store)
-    clock.now_ms += RETRY_MS
-    assert take_snapshot(store)
+    clock.now_ms += RETRY_MS - 1
+    assert not store.snapshot_is_due
+    clock.now_ms += 1
+    with capture_logs() as logs:
+        assert take_snapshot(store)
+    (newest,) = (path for path in partition(directory).glob("*.checkpoint") if path.name[19] != "0")
+    size_bytes = newest.stat().st_size
+    assert logs[0] == {
+        "event": "wrote a snapshot of the metadata",
+        "log_level": "info",
+        "path": str(newest),
+        "size_bytes": size_bytes,
+    }
     store.close()
 
 
@@ -211,9 +233,14 @@ def test_a_snapshot_can_be_cancelled(tmp_path: Path) -> None:
     job = store.begin_snapshot()
     assert job is not None
     job.cancel()
-    with pytest.raises(SnapshotCancelledError):
+    with pytest.raises(SnapshotCancelledError) as caught:
         job.write()
     assert snapshots(directory) == [f"{0:020d}-{0:010d}"]
+    with capture_logs() as logs:
+        store.end_snapshot(job, caught.value)
+    assert logs == [], "who cancelled it knows"
+    with pytest.raises(ValueError, match=r"^this snapshot is not the one that is being written$"):
+        store.end_snapshot(job)
     store.close()
 
 
@@ -224,6 +251,51 @@ def test_what_a_crash_left_of_a_snapshot_is_removed(tmp_path: Path) -> None:
     left.write_bytes(b"half")
     MetadataStore.open(directory).close()
     assert not left.exists()
+
+
+def test_what_is_deleted_is_told_oldest_first(tmp_path: Path) -> None:
+    directory = tmp_path / "log"
+    run(directory, 10, LogPolicy(segment_bytes=400, snapshot_record_bytes=500))
+    old = [f"{name}.checkpoint" for name in snapshots(directory)[:-1]]
+    end = int(snapshots(directory)[-1].split("-")[0])
+    below = [base for base, after in pairwise(segments(directory)) if after <= end]
+    store = MetadataStore.open(directory, policy=LogPolicy(retention_bytes=0))
+    with capture_logs() as logs:
+        store.clean()
+    store.close()
+    assert len(below) > 1
+    assert logs == [
+        {
+            "event": "deleted an old file of the metadata log",
+            "log_level": "info",
+            "path": str(partition(directory) / name),
+        }
+        for name in [*old, *(f"{base:020d}.log" for base in below)]
+    ]
+
+
+def test_a_disk_that_does_not_delete_costs_room_and_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory = tmp_path / "log"
+    run(directory, 10)
+    store = MetadataStore.open(directory, policy=LogPolicy(retention_bytes=0))
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EROFS, "read-only file system")
+
+    monkeypatch.setattr(FileSystemStorage, "remove", refuse)
+    with capture_logs() as logs:
+        store.clean()
+    assert logs == [
+        {
+            "event": "old files of the metadata log could not be deleted",
+            "log_level": "error",
+            "reason": "[Errno 30] read-only file system",
+        }
+    ]
+    store.create_acls([acl("goes-on")])
+    store.close()
 
 
 def test_what_the_log_says_of_its_quorum_is_in_the_snapshots_after_it(tmp_path: Path) -> None:

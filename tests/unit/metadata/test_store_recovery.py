@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from kustos.acl import (
     AccessControlEntry,
@@ -17,6 +18,7 @@ from kustos.acl import (
 from kustos.metadata.errors import LogDamagedError, LogFailedError
 from kustos.metadata.format import format_directory
 from kustos.metadata.loader import read_image
+from kustos.metadata.log import SegmentReader
 from kustos.metadata.store import MetadataStore
 
 
@@ -50,6 +52,36 @@ def test_a_log_cut_anywhere_gives_whole_requests_in_order(directory: Path) -> No
     assert seen == {1, 3, 5}
 
 
+def test_what_is_cut_is_told_and_gone(directory: Path) -> None:
+    whole = segment(directory).read_bytes()
+    segment(directory).write_bytes(whole[:-5])
+    last = len(whole) - len(list(SegmentReader(whole, "", 0, 0, is_last=True))[-1].encode())
+    with capture_logs() as logs:
+        store = MetadataStore.open(directory)
+    assert logs[0] == {
+        "event": "cut an unfinished write from the end of the metadata log",
+        "log_level": "warning",
+        "path": str(segment(directory)),
+        "cut_bytes": len(whole) - 5 - last,
+        "size_bytes": last,
+        "next_offset": 5,
+    }
+    assert logs[1:] == [
+        {
+            "event": "opened the metadata log",
+            "log_level": "info",
+            "path": str(directory),
+            "offset": 5,
+            "epoch": 2,
+        }
+    ]
+    assert segment(directory).read_bytes()[:last] == whole[:last]
+    store.close()
+    with capture_logs() as logs:
+        MetadataStore.open(directory).close()
+    assert [each["event"] for each in logs] == ["opened the metadata log"]
+
+
 def test_any_flipped_byte_stops_the_start(directory: Path, tmp_path: Path) -> None:
     whole = segment(directory).read_bytes()
     for position in range(len(whole)):
@@ -80,8 +112,12 @@ def test_after_a_failed_fsync_nothing_is_acknowledged(
 
     with monkeypatch.context() as patched:
         patched.setattr("kustos.runtime.storage.os.fsync", fail)
-        with pytest.raises(LogFailedError):
+        with pytest.raises(LogFailedError) as caught:
             store.create_acls([acl("new")])
+    assert str(caught.value) == (
+        f"the metadata log in `{directory / '__cluster_metadata-0'}` could not be written ([Errno 5] no); "
+        "nothing is acknowledged any more, check the disk and restart"
+    )
     for name in ("new", "a"):  # the second needs no record
         with pytest.raises(LogFailedError):
             store.create_acls([acl(name)])
