@@ -48,7 +48,7 @@ _SUPER_USER_SCHEMA: Final = StructType([StructField("principal", StringType())])
 
 def review_questions(rollup: DataFrame, shipped: ShippedAcls, as_of: datetime) -> DataFrame:
     """Return each question that was really asked by `as_of`, with its uses, denials and matching ACLs."""
-    return with_matching(_used(until(rollup, as_of)), shipped)
+    return with_matching(used_questions(rollup, as_of), shipped)
 
 
 def access_review(
@@ -92,12 +92,13 @@ def access_review(
     return with_team(spark, finished, teams or {}).select(*ACCESS_REVIEW_SCHEMA.fieldNames())
 
 
-def _used(recorded: DataFrame) -> DataFrame:
+def used_questions(rollup: DataFrame, as_of: datetime) -> DataFrame:
     """Return each question once, with how often and when it was allowed and denied."""
     allowed = sql.col("decision") == "ALLOWED"
     zero = sql.lit(0).cast("long")
     return (
-        recorded.filter(sql.col("access") == "ACCESS")
+        until(rollup, as_of)
+        .filter(sql.col("access") == "ACCESS")
         .groupBy(*QUESTION_COLUMNS)
         .agg(
             sql.sum(sql.when(allowed, sql.col("event_count")).otherwise(zero)).alias("use_count"),

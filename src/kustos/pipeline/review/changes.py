@@ -1,0 +1,113 @@
+"""What a review's decisions ask for: the ACLs to delete, and what no deletion of ACLs can do.
+
+A row marked `revoke` asks for every ACL that grants it to go. One that also grants a row that is not
+revoked is *contested* and stays: `pay.` read as a whole cannot lose `pay.in` alone. What only a super user or
+a default allows no ACL takes away: those rows are told apart.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kustos.acl import AclBinding
+from kustos.acl.forms import AclForm, write_acls
+from kustos.acl.forms.fields import binding_of_fields
+from kustos.acl.forms.values import Place
+from kustos.pipeline.deciding import AclSet
+from kustos.pipeline.errors import ReviewError
+from kustos.pipeline.review.commands import AclAction, kafka_acls_commands
+from kustos.pipeline.review.signoff import Document, ReviewDecision, verify_review
+
+Flipped = tuple[str, str, str, str | None]
+"""An access that would be lost: principal, operation, resource type, resource name."""
+
+ReplayFunction = Callable[[AclSet], Iterable[Flipped]]
+"""Given the ACLs that would be left, returns every recorded access that they would decide otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contested:
+    """An ACL that grants rows to be revoked (`revoke`) and rows that are not (`other`), by their ids."""
+
+    binding: AclBinding
+    revoke: tuple[str, ...]
+    other: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewChanges:
+    """The ACLs to `remove`; those `contested`; ids of revoked rows that no ACL grants (`beyond_acls`).
+
+    `unexpected` are accesses that a replay says would flip though nobody revoked them; None without a replay.
+    """
+
+    remove: tuple[AclBinding, ...]
+    contested: tuple[Contested, ...]
+    beyond_acls: tuple[str, ...]
+    unexpected: tuple[Flipped, ...] | None = None
+
+    def to_yaml(self) -> str:
+        """Return the ACLs to remove as YAML, as `kustos acls` reads it."""
+        return write_acls(self.remove, AclForm.YAML)
+
+    def to_commands(self, **options: Any) -> list[str]:
+        """Return the removals as kafka-acls commands; options are those of `kafka_acls_commands`."""
+        return kafka_acls_commands(self.remove, AclAction.REMOVE, **options)
+
+
+def changes_of(
+    document: Document, acls: AclSet | None = None, replay: ReplayFunction | None = None
+) -> ReviewChanges:
+    """Return what the decisions of a review ask for; raise `ReviewError` unless the document is whole.
+
+    With `acls`, today's, they must be those that were reviewed. With `replay` too, what would be lost beyond
+    the revoked rows is told, and nothing should be removed while there is any.
+    """
+    verify_review(document)
+    if acls is not None and document["review"]["acls"]["digest"] != f"sha256:{acls.digest}":
+        raise ReviewError(f"the ACLs of `{acls.name}` are not those that were reviewed, make a new review")
+    revoked, granting, granting_others = _sorted_out(document)
+    removed = [binding for binding in granting if binding not in granting_others]
+    contested = [
+        Contested(binding, tuple(granting[binding]), tuple(granting_others[binding]))
+        for binding in granting
+        if binding in granting_others
+    ]
+    granted_by_none = [row["row_id"] for row in revoked if not row["granted_by"]]
+    unexpected = None
+    if acls is not None and replay is not None:
+        unexpected = _unexpected(revoked, removed, acls, replay)
+    return ReviewChanges(tuple(removed), tuple(contested), tuple(granted_by_none), unexpected)
+
+
+Granting = dict[AclBinding, list[str]]
+
+
+def _sorted_out(document: Document) -> tuple[list[dict[str, Any]], Granting, Granting]:
+    """Return the revoked rows, the ACLs that grant them, and those that grant others, with ids of rows."""
+    decisions = document["decisions"]
+    revoked: list[dict[str, Any]] = []
+    granting: Granting = {}
+    granting_others: Granting = {}
+    for row in document["review"]["rows"]:
+        said = decisions.get(row["row_id"])
+        is_revoked = said is not None and said["verdict"] == ReviewDecision.REVOKE
+        if is_revoked:
+            revoked.append(row)
+        held = granting if is_revoked else granting_others
+        for texts in row["granted_by"]:
+            held.setdefault(binding_of_fields(texts, Place("the review", 1)), []).append(row["row_id"])
+    return revoked, granting, granting_others
+
+
+def _unexpected(
+    revoked: Iterable[dict[str, Any]], removed: Sequence[AclBinding], acls: AclSet, replay: ReplayFunction
+) -> tuple[Flipped, ...]:
+    gone = set(removed)
+    left = acls.with_bindings(
+        f"{acls.name} after the review", [binding for binding in acls.bindings if binding not in gone]
+    )
+    wanted = {
+        (row["principal"], row["operation"], row["resource_type"], row["resource_name"]) for row in revoked
+    }
+    return tuple(sorted({flip for flip in replay(left) if flip not in wanted}, key=repr))

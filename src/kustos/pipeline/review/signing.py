@@ -1,0 +1,84 @@
+"""A review signed by a key: a compact JWS (RFC 7515) whose payload is the document's canonical JSON.
+
+Ed25519 keys sign with `Ed25519` (RFC 9864), P-256 keys with `ES256`; no other algorithm is accepted, whatever
+the header says. Needs `pip install kustos[sign]`.
+"""
+
+import json
+from typing import Any, Final
+
+from kustos.pipeline.errors import ReviewError
+from kustos.pipeline.review.signoff import Document, canonical_json, read_review, verify_review
+
+TYPE: Final = "kustos-access-review+json"
+"""The header's `typ`: a signature of something else by the same key is none of a review."""
+
+ALGORITHMS: Final = {"Ed25519": "Ed25519", "P-256": "ES256"}
+"""By the curve of the key."""
+
+KEY_BYTES_MAX: Final = 65_536
+"""Longest key file read; real ones have a few hundred bytes."""
+
+
+def sign_review(document: Document, private_key: bytes, password: bytes | None = None) -> str:
+    """Return the signed review, one line; the key is PEM or a JWK. Raises `ReviewError`.
+
+    What is signed is checked first (`verify_review`); an open review may be signed too, as it stands.
+    """
+    verify_review(document)
+    key, algorithm = _key(private_key, password)
+    if not key.is_private:
+        raise ReviewError("this is a public key, a private one signs")
+    header = {"alg": algorithm, "typ": TYPE, "kid": key.thumbprint()}
+    signed: str = _jws().serialize_compact(header, canonical_json(document), key, algorithms=[algorithm])
+    return signed + "\n"
+
+
+def verify_signed_review(text: str, public_key: bytes) -> Document:
+    """Return the document of a signed review that this key signed; raise `ReviewError` for any other text."""
+    from joserfc.errors import JoseError
+
+    key, algorithm = _key(public_key, None)
+    try:
+        found = _jws().deserialize_compact(text.strip(), key, algorithms=[algorithm])
+    except (JoseError, ValueError, UnicodeError) as error:
+        raise ReviewError(f"the signature is not one of this key: {type(error).__name__}") from None
+    if found.protected.get("typ") != TYPE:
+        raise ReviewError(f"what is signed is no review, its type is not `{TYPE}`")
+    try:
+        return read_review(found.payload.decode("ascii"))
+    except UnicodeDecodeError:
+        raise ReviewError("what is signed is no review, it is not ASCII") from None
+
+
+def _jws() -> Any:
+    try:
+        from joserfc import jws
+    except ImportError as error:
+        raise ReviewError("signing needs joserfc, install it with `pip install kustos[sign]`") from error
+    return jws
+
+
+def _key(content: bytes, password: bytes | None) -> tuple[Any, str]:
+    _jws()
+    from joserfc.errors import JoseError
+    from joserfc.jwk import ECKey, OKPKey
+
+    if len(content) > KEY_BYTES_MAX:
+        raise ReviewError(f"a key has at most {KEY_BYTES_MAX} bytes")
+    for kind in (OKPKey, ECKey):
+        key = _imported(kind, content, password, JoseError)
+        curve = None if key is None else key.curve_name
+        if curve in ALGORITHMS:
+            return key, ALGORITHMS[curve]
+    # what was wrong is not told: it could hold a part of the key
+    raise ReviewError("this is no Ed25519 or P-256 key in PEM or as a JWK, or its password is another one")
+
+
+def _imported(kind: Any, content: bytes, password: bytes | None, refused: type[Exception]) -> Any:
+    try:
+        if content.lstrip()[:1] == b"{":
+            return kind.import_key(json.loads(content))
+        return kind.import_key(content, password=password)
+    except (refused, ValueError, TypeError, KeyError, AttributeError):
+        return None

@@ -1,0 +1,311 @@
+"""The review as a JSON document that people sign off: what was found, what they decide, and digests of both.
+
+    {"format": "kustos-access-review", "version": 1,
+     "review": {"as_of": ..., "dormant_days": ..., "acls": {"digest", ...}, "rows": [{"row_id", ...}]},
+     "review_digest": "sha256:...",
+     "decisions": {"<row_id>": {"verdict": "keep", "by": ..., "at": ..., "reason": ...}},
+     "sign_off": {"by": ..., "at": ..., "digest": "sha256:..."}}
+
+`review_digest` covers `review` and never changes while people decide: nobody can have been shown other rows.
+The digest of `sign_off` covers everything but itself. Both are SHA-256 over canonical JSON: sorted keys, no
+blanks, ASCII, no fractions. A digest proves that nothing was altered by accident or by who cannot compute
+one; against everybody else the document is signed (`signing`).
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum, unique
+from typing import Any, Final
+
+from kustos.pipeline.deciding import AclSet
+from kustos.pipeline.errors import ReviewError
+from kustos.pipeline.review.csv_form import COLUMNS, instant_text
+
+FORMAT: Final = "kustos-access-review"
+VERSION: Final = 1
+
+DOCUMENT_CHARACTERS_MAX: Final = 1 << 30
+"""Longest document read: about two million rows, far more than people can sign off."""
+
+TEXT_CHARACTERS_MAX: Final = 4_096
+"""Longest reason or name of a reviewer."""
+
+Document = dict[str, Any]
+
+_IDENTITY: Final = ("principal", "operation", "resource_type", "resource_name", "pattern_type")
+
+
+@unique
+class ReviewDecision(StrEnum):
+    """What a reviewer says of a row."""
+
+    KEEP = "keep"
+    REVOKE = "revoke"
+    ASK = "ask"
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewState:
+    """A document that is whole: rows and decisions by kind; `is_signed_off` says that somebody closed it."""
+
+    rows: int
+    keep: int
+    revoke: int
+    ask: int
+    undecided: int
+    is_signed_off: bool
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether each row is kept or revoked."""
+        return self.ask == self.undecided == 0
+
+
+def canonical_json(value: Any) -> bytes:
+    """Return the one form of a JSON value; raise `ReviewError` for a fraction, which has several."""
+    _refuse_fractions(value)
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode("ascii")
+
+
+def _refuse_fractions(value: Any) -> None:
+    if isinstance(value, float):
+        raise ReviewError(f"the review holds the fraction `{value}`, which it never does")
+    if isinstance(value, dict):
+        for one in value.values():
+            _refuse_fractions(one)
+    elif isinstance(value, list):
+        for one in value:
+            _refuse_fractions(one)
+
+
+def digest_of(value: Any) -> str:
+    """Return `sha256:` and the digest of a value's canonical JSON."""
+    return f"sha256:{hashlib.sha256(canonical_json(value)).hexdigest()}"
+
+
+def review_document(
+    rows: Iterable[Mapping[str, Any]],
+    acls: AclSet,
+    *,
+    as_of: datetime,
+    dormant_days: int,
+    made_at: datetime,
+) -> Document:
+    """Return the document of `access_review` rows (mappings, as `row.asDict(recursive=True)`), undecided.
+
+    Rows stand in the order of their ids, whatever the order given. Raises `ReviewError` for one given twice.
+    """
+    made: dict[str, Document] = {}
+    for row in rows:
+        plain = {name: _plain(row[name]) for name in COLUMNS}
+        row_id = row_id_of(plain)
+        if row_id in made:
+            raise ReviewError(f"row `{row_id}` stands twice in the review, give each row once")
+        made[row_id] = {"row_id": row_id, **plain}
+    review = {
+        "as_of": instant_text(as_of),
+        "made_at": instant_text(made_at),
+        "dormant_days": dormant_days,
+        "acls": {
+            "name": acls.name,
+            "digest": f"sha256:{acls.digest}",
+            "super_users": sorted(acls.super_users),
+            "allow_everyone_if_no_acl_found": acls.allow_everyone_if_no_acl_found,
+        },
+        "rows": [made[row_id] for row_id in sorted(made)],
+    }
+    document = {"format": FORMAT, "version": VERSION, "review": review, "review_digest": digest_of(review)}
+    return {**document, "decisions": {}, "sign_off": None}
+
+
+def row_id_of(row: Mapping[str, Any]) -> str:
+    """Return what names a row in every review: who, what, on what; and of a grant nobody used its ACLs."""
+    identity = [
+        row[name] for name in ("principal", "operation", "resource_type", "resource_name", "pattern_type")
+    ]
+    if row["use_count"] == 0:
+        identity.append(row["granted_by"])
+    return hashlib.sha256(canonical_json(identity)).hexdigest()[:32]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return instant_text(value)
+    if isinstance(value, Mapping):
+        return {name: _plain(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    return value
+
+
+def with_decision(
+    document: Document,
+    row_id: str,
+    decision: ReviewDecision,
+    *,
+    by: str,
+    at: datetime,
+    reason: str = "",
+) -> Document:
+    """Return the document with a reviewer's word on a row, in the place of an earlier one.
+
+    Raises `ReviewError` for an unknown row, a document that is signed off, or a word without who said it
+    and, for `revoke` and `ask`, why.
+    """
+    if document["sign_off"] is not None:
+        raise ReviewError("the review is signed off, make a new one to decide otherwise")
+    if row_id not in {row["row_id"] for row in document["review"]["rows"]}:
+        raise ReviewError(f"the review has no row `{row_id}`")
+    said = {"verdict": decision.value, "by": by, "at": _zoned(at), "reason": reason}
+    _check_decision(row_id, said)
+    return {**document, "decisions": {**document["decisions"], row_id: said}}
+
+
+def sign_off(document: Document, *, by: str, at: datetime) -> Document:
+    """Return the document closed by somebody; raise `ReviewError` unless each row is kept or revoked."""
+    state = verify_review(document)
+    if state.is_signed_off:
+        raise ReviewError("the review is signed off already")
+    if not state.is_complete:
+        raise ReviewError(
+            f"{state.undecided} rows are undecided and {state.ask} asked about, keep or revoke each of them"
+        )
+    _check_text("by", by)
+    if not by:
+        raise ReviewError("who signs off is missing")
+    closed = {**document, "sign_off": {"by": by, "at": _zoned(at)}}
+    return {**closed, "sign_off": {**closed["sign_off"], "digest": digest_of(closed)}}
+
+
+def _zoned(at: datetime) -> str:
+    if at.tzinfo is None:
+        raise ReviewError(f"`{at.isoformat()}` does not say its time zone, give one such as `+00:00`")
+    return instant_text(at)
+
+
+def _check_text(what: str, text: Any) -> None:
+    if not isinstance(text, str) or len(text) > TEXT_CHARACTERS_MAX:
+        raise ReviewError(f"`{what}` of a decision is no text of at most {TEXT_CHARACTERS_MAX} characters")
+
+
+def _check_decision(row_id: str, said: Any) -> None:
+    if not isinstance(said, dict) or set(said) != {"verdict", "by", "at", "reason"}:
+        raise ReviewError(f"the decision on row `{row_id}` has not just verdict, by, at and reason")
+    for name in ("by", "at", "reason"):
+        _check_text(name, said[name])
+    if said["verdict"] not in list(ReviewDecision):
+        raise ReviewError(f"`{said['verdict']}` on row `{row_id}` is no verdict, use keep, revoke or ask")
+    if not said["by"].strip():
+        raise ReviewError(f"the decision on row `{row_id}` does not say who made it")
+    if said["verdict"] != ReviewDecision.KEEP and not said["reason"].strip():
+        raise ReviewError(f"the decision on row `{row_id}` does not say why")
+    _check_instant(said["at"])
+
+
+def _check_instant(text: str) -> None:
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        at = None
+    if at is None or at.tzinfo is None:
+        raise ReviewError(f"`{text}` is no time with a zone, write it as `2026-01-31T12:00:00Z`")
+
+
+def verify_review(document: Document) -> ReviewState:
+    """Return the state of a document that is what it says: raise `ReviewError` for anything else.
+
+    Checked: format and version, each row and its id, the digest of the review, each decision and that its row
+    is there, and of a sign-off its digest and that nothing was left open.
+    """
+    _check_shape(document)
+    review, decisions = document["review"], document["decisions"]
+    row_ids = [_checked_row(row) for row in review["rows"]]
+    if row_ids != sorted(set(row_ids)):
+        raise ReviewError("rows of the review stand twice or not in order, so they were altered")
+    if document["review_digest"] != digest_of(review):
+        raise ReviewError("the review is not the one that its digest says, so it was altered")
+    known = set(row_ids)
+    for row_id, said in decisions.items():
+        if row_id not in known:
+            raise ReviewError(f"a decision is about row `{row_id}`, which the review does not have")
+        _check_decision(row_id, said)
+    verdicts = [said["verdict"] for said in decisions.values()]
+    state = ReviewState(
+        rows=len(row_ids),
+        keep=verdicts.count("keep"),
+        revoke=verdicts.count("revoke"),
+        ask=verdicts.count("ask"),
+        undecided=len(row_ids) - len(verdicts),
+        is_signed_off=document["sign_off"] is not None,
+    )
+    if state.is_signed_off:
+        _check_sign_off(document, state)
+    return state
+
+
+def _check_shape(document: Any) -> None:
+    names = {"format", "version", "review", "review_digest", "decisions", "sign_off"}
+    if not isinstance(document, dict) or set(document) != names:
+        raise ReviewError(f"this is no review, which has {', '.join(sorted(names))}")
+    if document["format"] != FORMAT or document["version"] != VERSION:
+        raise ReviewError(f"this is no review of format `{FORMAT}`, version {VERSION}")
+    review = document["review"]
+    parts = {"as_of", "made_at", "dormant_days", "acls", "rows"}
+    if not isinstance(review, dict) or set(review) != parts or not isinstance(review["rows"], list):
+        raise ReviewError(f"`review` has not just {', '.join(sorted(parts))}")
+    if not isinstance(document["decisions"], dict):
+        raise ReviewError("`decisions` is no object of row ids")
+
+
+def _checked_row(row: Any) -> str:
+    if not isinstance(row, dict) or set(row) != {"row_id", *COLUMNS}:
+        raise ReviewError("a row of the review has other columns than those of `access_review`")
+    row_id = row["row_id"]
+    if row_id != row_id_of(row):
+        raise ReviewError(f"row `{row_id}` is not the one that its id says, so it was altered")
+    return str(row_id)
+
+
+def _check_sign_off(document: Document, state: ReviewState) -> None:
+    closed = document["sign_off"]
+    if not isinstance(closed, dict) or set(closed) != {"by", "at", "digest"}:
+        raise ReviewError("`sign_off` has not just by, at and digest")
+    _check_text("by", closed["by"])
+    _check_text("at", closed["at"])
+    _check_instant(closed["at"])
+    unsigned = {name: value for name, value in closed.items() if name != "digest"}
+    if closed["digest"] != digest_of({**document, "sign_off": unsigned}):
+        raise ReviewError("the review was altered after it was signed off")
+    if not state.is_complete:
+        raise ReviewError("the review was signed off with rows that nobody decided on")
+
+
+def read_review(text: str) -> Document:
+    """Return the document of a JSON text that `verify_review` accepts; raise `ReviewError`."""
+    if len(text) > DOCUMENT_CHARACTERS_MAX:
+        raise ReviewError(f"a review has at most {DOCUMENT_CHARACTERS_MAX} characters")
+    try:
+        document = json.loads(text, object_pairs_hook=_once, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        raise ReviewError(f"this is no JSON: {error}") from None
+    verify_review(document)
+    return dict(document)
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        raise ReviewError("a name stands twice in one object, so it can be read in two ways")
+    return made
+
+
+def _no_constant(text: str) -> None:
+    raise ReviewError(f"`{text}` is no JSON")
+
+
+def write_review(document: Document) -> str:
+    """Return the document as a JSON text for people and version control: indented, one form."""
+    return json.dumps(document, indent=2, sort_keys=True, ensure_ascii=True, allow_nan=False) + "\n"

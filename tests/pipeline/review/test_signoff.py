@@ -1,0 +1,223 @@
+"""What is signed off is what was shown: any change of a document is found."""
+
+import copy
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kustos.acl.forms import texts_of
+from kustos.pipeline.deciding import AclSet
+from kustos.pipeline.errors import ReviewError
+from kustos.pipeline.review.signing import sign_review, verify_signed_review
+from kustos.pipeline.review.signoff import (
+    Document,
+    ReviewDecision,
+    read_review,
+    review_document,
+    sign_off,
+    verify_review,
+    with_decision,
+    write_review,
+)
+from tests.pipeline.review.worlds import AS_OF, acl
+
+READ_PAY = acl("User:alice", "READ", "TOPIC", "pay.", prefixed=True)
+WRITE_OLD = acl("User:bob", "WRITE", "TOPIC", "old")
+ACLS = AclSet.of("prod", [READ_PAY, WRITE_OLD], super_users="User:root")
+AT = datetime(2026, 12, 1, 9, tzinfo=UTC)
+
+
+def review_row(principal: str, operation: str, name: str | None, **changed: Any) -> dict[str, Any]:
+    row = {
+        "as_of": AS_OF,
+        "team": None,
+        "principal": principal,
+        "operation": operation,
+        "resource_type": "TOPIC",
+        "resource_name": name,
+        "pattern_type": "LITERAL",
+        "hosts": ["*"],
+        "basis": "MatchingAcl",
+        "granted_by": [],
+        "granted_since": None,
+        "last_used": None,
+        "use_count": 0,
+        "denied_count": 0,
+        "dormant_days": None,
+        "is_dormant": True,
+    }
+    return row | changed
+
+
+ROWS = [
+    review_row("User:alice", "READ", "pay.in", granted_by=[texts_of(READ_PAY)], use_count=3, last_used=AT),
+    review_row("User:alice", "READ", "pay.out", granted_by=[texts_of(READ_PAY)], use_count=1, last_used=AT),
+    review_row("User:bob", "WRITE", "old", granted_by=[texts_of(WRITE_OLD)]),
+    review_row("User:root", "ALL", "*", resource_type="ANY", pattern_type="ANY", basis="SuperUser"),
+]
+
+
+def document() -> Document:
+    return review_document(ROWS, ACLS, as_of=AS_OF, dormant_days=90, made_at=AT)
+
+
+def row_id(made: Document, principal: str, name: str) -> str:
+    (found,) = [
+        row["row_id"]
+        for row in made["review"]["rows"]
+        if (row["principal"], row["resource_name"]) == (principal, name)
+    ]
+    return str(found)
+
+
+def decided(made: Document, **verdicts: str) -> Document:
+    """Return a document with each row kept but those given, by the names of their resources."""
+    for row in made["review"]["rows"]:
+        name = {"*": "root", "pay.in": "in_", "pay.out": "out"}.get(
+            row["resource_name"], row["resource_name"]
+        )
+        decision = ReviewDecision(verdicts.get(name, "keep"))
+        made = with_decision(made, row["row_id"], decision, by="Ann", at=AT, reason="seen")
+    return made
+
+
+def test_a_review_is_read_back_as_it_was_written_and_counts_its_decisions() -> None:
+    made = decided(document(), old="revoke", root="ask")
+    state = verify_review(read_review(write_review(made)))
+    assert read_review(write_review(made)) == made
+    assert (state.rows, state.keep, state.revoke, state.ask, state.undecided) == (4, 2, 1, 1, 0)
+    assert not state.is_complete
+    with pytest.raises(ReviewError, match="1 asked about"):
+        sign_off(made, by="Ann", at=AT)
+    closed = sign_off(decided(document(), old="revoke"), by="Ann", at=AT)
+    assert verify_review(closed).is_signed_off
+    with pytest.raises(ReviewError, match="signed off"):
+        with_decision(closed, row_id(closed, "User:bob", "old"), ReviewDecision.KEEP, by="Eve", at=AT)
+    with pytest.raises(ReviewError, match="already"):
+        sign_off(closed, by="Ann", at=AT)
+
+
+def test_the_order_of_rows_does_not_matter() -> None:
+    again = review_document(reversed(ROWS), ACLS, as_of=AS_OF, dormant_days=90, made_at=AT)
+    assert again == document()
+    with pytest.raises(ReviewError, match="twice"):
+        review_document([*ROWS, ROWS[0]], ACLS, as_of=AS_OF, dormant_days=90, made_at=AT)
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Return where the plain values of a document stand."""
+    if isinstance(value, dict):
+        return [place for key, one in value.items() for place in places(one, (*path, key))]
+    if isinstance(value, list):
+        return [place for at, one in enumerate(value) for place in places(one, (*path, at))]
+    return [path]
+
+
+CLOSED = sign_off(decided(document(), old="revoke"), by="Ann", at=AT)
+
+
+@given(
+    place=st.sampled_from(places(CLOSED)),
+    value=st.none() | st.text(max_size=3) | st.integers(0, 9) | st.booleans(),
+)
+def test_no_value_of_a_closed_review_can_be_changed_unseen(place: tuple[Any, ...], value: Any) -> None:
+    changed: Any = copy.deepcopy(CLOSED)
+    within = changed
+    for step in place[:-1]:
+        within = within[step]
+    is_same = within[place[-1]] == value and type(within[place[-1]]) is type(value)
+    within[place[-1]] = value
+    if is_same:
+        verify_review(changed)
+        return
+    with pytest.raises(ReviewError):
+        verify_review(changed)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{", "no JSON"),
+        ("[]", "no review"),
+        ('{"format": 1, "format": 2}', "twice"),
+        ('{"format": NaN}', "no JSON"),
+        (write_review({**CLOSED, "version": 2}), "version 1"),
+        (write_review({**CLOSED, "sign_off": None, "decisions": {"x": {}}}), "does not have"),
+        (write_review({**CLOSED, "extra": 1}), "no review"),
+        ("[" * 100_000, "no JSON"),
+    ],
+)
+def test_what_is_no_review_is_refused(text: str, said: str) -> None:
+    with pytest.raises(ReviewError, match=said):
+        read_review(text)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"by": " "}, {"reason": "", "verdict": "revoke"}, {"at": "yesterday"}, {"at": "2026-01-01T00:00:00"},
+     {"verdict": "perhaps"}, {"by": 7}, {"reason": "x" * 5000}],
+)  # fmt: skip
+def test_a_decision_without_who_when_or_why_is_refused(wrong: dict[str, Any]) -> None:
+    made = decided(document())
+    some = next(iter(made["decisions"]))
+    made["decisions"][some] = made["decisions"][some] | wrong
+    with pytest.raises(ReviewError):
+        verify_review(made)
+
+
+def keys(kind: str) -> tuple[bytes, bytes]:
+    made: Any = (
+        ed25519.Ed25519PrivateKey.generate() if kind == "Ed25519" else ec.generate_private_key(ec.SECP256R1())
+    )
+    return (
+        made.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        ),
+        made.public_key().public_bytes(
+            serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+        ),
+    )
+
+
+@pytest.mark.parametrize("kind", ["Ed25519", "ES256"])
+def test_a_signed_review_is_taken_from_its_own_key_alone(kind: str) -> None:
+    private, public = keys(kind)
+    signed = sign_review(CLOSED, private)
+    assert verify_signed_review(signed, public) == CLOSED
+    head, payload, signature = signed.strip().split(".")
+    other = sign_review(document(), private).split(".")[1]
+    for altered in (
+        f"{head}.{other}.{signature}",
+        f"{head}.{payload}.{signature[:-8]}AAAAAAA",
+        f"{head}.{payload}.",
+    ):
+        with pytest.raises(ReviewError, match="not one of this key"):
+            verify_signed_review(altered, public)
+    for stranger in ("Ed25519", "ES256"):
+        with pytest.raises(ReviewError, match="not one of this key"):
+            verify_signed_review(signed, keys(stranger)[1])
+    with pytest.raises(ReviewError, match="public key"):
+        sign_review(CLOSED, public)
+    with pytest.raises(ReviewError, match="no Ed25519 or P-256 key"):
+        sign_review(CLOSED, b"-----BEGIN PRIVATE KEY-----\nsecret\n-----END PRIVATE KEY-----\n")
+
+
+def test_a_signature_of_something_else_is_none_of_a_review() -> None:
+    from joserfc import jws
+    from joserfc.jwk import OKPKey
+
+    private, public = keys("Ed25519")
+    key = OKPKey.import_key(private)
+    payload = json.dumps(CLOSED).encode()
+    for header in ({"alg": "Ed25519"}, {"alg": "Ed25519", "typ": "JWT"}):
+        with pytest.raises(ReviewError, match="no review"):
+            verify_signed_review(jws.serialize_compact(header, payload, key, ["Ed25519"]), public)
+    unsigned = "eyJhbGciOiJub25lIn0.e30."
+    with pytest.raises(ReviewError, match="not one of this key"):
+        verify_signed_review(unsigned, public)
