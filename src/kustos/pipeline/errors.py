@@ -41,6 +41,10 @@ class KafkaInputError(PipelineError):
     """A topic cannot be read: not there, not reached, not permitted, records gone; the text says which."""
 
 
+class StreamError(PipelineError):
+    """A stream cannot be run as asked: its checkpoint is another's, or its session is of the wrong kind."""
+
+
 class JarsError(PipelineError):
     """The jars that Spark reads topics with could not be brought; the text names them and says why."""
 

@@ -11,7 +11,7 @@ LONGEST_DETAIL: Final = 300
 
 KNOWN: Final = (
     (
-        r"Failed to find data source: kafka|KafkaSourceProvider|NoClassDefFoundError.*kafka",
+        r"DATA_SOURCE_NOT_FOUND|Failed to find (?:the )?data source",
         "Spark has no Kafka connector, run `kustos pipeline jars --out DIR` and give the session these jars",
     ),
     (

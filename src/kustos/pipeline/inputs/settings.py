@@ -46,7 +46,7 @@ _JAAS_OPTION: Final = re.compile(r"=\s*(?:\"((?:[^\"\\]|\\.)*)\"|([^\s;\"]+))")
 class TopicSettings:
     """A topic and how to reach it.
 
-    `properties` are Kafka's client keys, `bootstrap.servers` among them. `starting` says where a first read
+    `properties` are Kafka's client keys, `bootstrap.servers` among them. `starting` says where a stream
     begins: `earliest` or `latest`. `maximum_records` bounds what a micro-batch of a stream takes in.
     """
 

@@ -28,8 +28,7 @@ def read_topic(spark: SparkSession, settings: TopicSettings) -> DataFrame:
     action, becomes one through `kafka_errors`.
     """
     check_topic(spark, settings)
-    records = spark.read.format("kafka").options(**settings.options(), endingOffsets="latest").load()
-    return records.transform(as_lines)
+    return _whole(spark, settings).transform(as_lines)
 
 
 def stream_topic(spark: SparkSession, settings: TopicSettings) -> DataFrame:
@@ -42,13 +41,18 @@ def stream_topic(spark: SparkSession, settings: TopicSettings) -> DataFrame:
 def check_topic(spark: SparkSession, settings: TopicSettings) -> None:
     """Raise `KafkaInputError` unless the topic is there and may be read.
 
-    A stream of a topic that is missing would wait for it for ever and say nothing.
+    A stream of a topic that is missing would wait for it for ever and say nothing. One record is read, since
+    who may describe a topic need not be allowed to read it.
     """
     for key, value in HIDING.items():
         spark.conf.set(key, value)
-    ends = {"startingOffsets": "latest", "endingOffsets": "latest"}
     with kafka_errors(settings):
-        spark.read.format("kafka").options(**{**settings.options(), **ends}).load().count()
+        _whole(spark, settings).select("offset").take(1)
+
+
+def _whole(spark: SparkSession, settings: TopicSettings) -> DataFrame:
+    ends = {"startingOffsets": "earliest", "endingOffsets": "latest"}
+    return spark.read.format("kafka").options(**{**settings.options(), **ends}).load()
 
 
 def as_lines(records: DataFrame) -> DataFrame:

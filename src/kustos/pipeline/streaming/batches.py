@@ -1,0 +1,89 @@
+"""What is done with each micro-batch, and what a stream has done so far."""
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final
+
+from pyspark.sql import DataFrame
+
+from kustos.pipeline.tables import IngestOptions, RunSummary, Tables, ingest, refresh_rollup
+from kustos.runtime import Clock, SystemClock
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamSummary:
+    """What one run of a stream took in; `lines == events + quarantined + duplicates` always holds."""
+
+    batches: int = 0
+    lines: int = 0
+    events: int = 0
+    quarantined: int = 0
+    duplicates: int = 0
+
+    def with_batch(self, batch: RunSummary) -> "StreamSummary":
+        """Return the sums with one batch more; one that a former run had committed adds nothing."""
+        if batch.is_repeat:
+            return self
+        return replace(
+            self,
+            batches=self.batches + 1,
+            lines=self.lines + batch.lines,
+            events=self.events + batch.events,
+            quarantined=self.quarantined + batch.quarantined,
+            duplicates=self.duplicates + batch.duplicates,
+        )
+
+
+class StoppedError(Exception):
+    """A batch was not begun because the stream is to stop; its records come again at the next start."""
+
+
+class Batches:
+    """Takes each micro-batch into the tables; its number is the run id, so none is taken twice.
+
+    An error that a batch raised is kept, since Spark wraps it in texts of its own.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        tables: Tables,
+        options: IngestOptions,
+        *,
+        stop: threading.Event,
+        refresh_interval_ms: int,
+        on_batch: Callable[[RunSummary], None],
+        clock: Clock | None = None,
+    ) -> None:
+        self.summary = StreamSummary()
+        self.failure: BaseException | None = None
+        self.is_working = False
+        self._name: Final = name
+        self._tables, self._options, self._on_batch = tables, options, on_batch
+        self._stop, self._clock = stop, clock or SystemClock()
+        self._refresh_interval_ms = refresh_interval_ms
+        self._refreshed_ms = self._clock.monotonic_ms()
+
+    def __call__(self, lines: DataFrame, number: int) -> None:
+        """Take one micro-batch in."""
+        self.is_working = True
+        try:
+            self._take(lines, number)
+        except BaseException as error:
+            self.failure = error
+            raise
+        finally:
+            self.is_working = False
+
+    def _take(self, lines: DataFrame, number: int) -> None:
+        if self._stop.is_set():
+            raise StoppedError
+        spark = lines.sparkSession
+        run_id = f"{self._name}@{number}"
+        batch = ingest(spark, lines, self._tables, run_id, options=self._options, clock=self._clock)
+        self.summary = self.summary.with_batch(batch)
+        self._on_batch(batch)
+        if self._clock.monotonic_ms() - self._refreshed_ms >= self._refresh_interval_ms:
+            refresh_rollup(spark, self._tables)
+            self._refreshed_ms = self._clock.monotonic_ms()

@@ -1,0 +1,115 @@
+"""The streaming job: a topic into the tables until it is told to stop, or to what the topic holds now."""
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from pyspark.sql import SparkSession
+
+from kustos.pipeline.errors import StreamError
+from kustos.pipeline.inputs import TopicSettings, stream_topic
+from kustos.pipeline.inputs.topic import kafka_errors
+from kustos.pipeline.streaming.batches import Batches, StoppedError, StreamSummary
+from kustos.pipeline.streaming.identity import stream_name
+from kustos.pipeline.tables import IngestOptions, RunSummary, Tables, refresh_rollup
+
+LOOK_INTERVAL_S: Final = 0.2
+"""How often a running stream looks whether it shall stop."""
+
+
+def _streamed() -> IngestOptions:
+    return IngestOptions(with_rollup=False)
+
+
+def _silent(_batch: RunSummary) -> None:
+    """Show nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamOptions:
+    """How a stream runs.
+
+    `available_now` ends with what the topic held at the start; else a micro-batch begins `interval_ms` after
+    the last one began, or at once if that took longer. `refresh_interval_ms`: so often the roll-up is made of
+    the new events, and always at the end. `ingest` is how lines are taken in.
+    """
+
+    available_now: bool = False
+    interval_ms: int = 1_000
+    refresh_interval_ms: int = 300_000
+    ingest: IngestOptions = field(default_factory=_streamed)
+
+    def __post_init__(self) -> None:
+        if self.interval_ms < 0 or self.refresh_interval_ms < 0:
+            raise StreamError("intervals are numbers of milliseconds, from 0 up")
+
+
+def run_stream(
+    spark: SparkSession,
+    settings: TopicSettings,
+    tables: Tables,
+    checkpoint: Path,
+    *,
+    options: StreamOptions = StreamOptions(),
+    stop: threading.Event | None = None,
+    on_batch: Callable[[RunSummary], None] = _silent,
+) -> StreamSummary:
+    """Take a topic's records into the tables, each once whatever is killed when; return what this run took.
+
+    `checkpoint` is the stream's own folder, which says how far it has come. Once `stop` is set the
+    micro-batch at work is finished and no other begun. `on_batch` is called with each batch once committed.
+
+    Raises `KafkaInputError` if the topic cannot be read, then or later, `StreamError` for a checkpoint of
+    another stream or a session of Spark Connect (its batches would run in another process), and what `ingest`
+    raises. Whatever is raised, a new call goes on where the tables end.
+    """
+    if _is_connected(spark):
+        raise StreamError("a stream needs a session of its own, not one of Spark Connect; leave `remote` out")
+    stop = stop or threading.Event()
+    lines = stream_topic(spark, settings)
+    checkpoint = checkpoint.resolve()
+    batches = Batches(
+        stream_name(checkpoint, settings, tables),
+        tables,
+        options.ingest,
+        stop=stop,
+        refresh_interval_ms=options.refresh_interval_ms,
+        on_batch=on_batch,
+    )
+    when: dict[str, Any] = (
+        {"availableNow": True}
+        if options.available_now
+        else {"processingTime": f"{options.interval_ms} milliseconds"}
+    )
+    with kafka_errors(settings):
+        writer = lines.writeStream.foreachBatch(batches).trigger(**when)
+        query = writer.option("checkpointLocation", str(checkpoint)).start()
+        _watch(query, batches, stop)
+    if not options.ingest.with_rollup:
+        refresh_rollup(spark, tables)
+    return batches.summary
+
+
+def _watch(query: Any, batches: Batches, stop: threading.Event) -> None:
+    """Return when the stream has ended; raise what ended it."""
+    from pyspark.errors import StreamingQueryException
+
+    try:
+        while not query.awaitTermination(LOOK_INTERVAL_S):
+            if stop.is_set() and not batches.is_working:
+                query.stop()
+    except StreamingQueryException:
+        if isinstance(batches.failure, StoppedError):
+            return
+        if batches.failure is not None:
+            raise batches.failure from None
+        raise
+    finally:
+        if query.isActive:
+            query.stop()
+
+
+def _is_connected(spark: SparkSession) -> bool:
+    return type(spark).__module__.startswith("pyspark.sql.connect")
