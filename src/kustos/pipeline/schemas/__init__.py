@@ -24,6 +24,7 @@ from kustos.pipeline.schemas.events import (
     event_struct,
     relaxed,
 )
+from kustos.pipeline.schemas.privilege import RECOMMENDATIONS_SCHEMA
 from kustos.pipeline.schemas.replay import (
     FLIPS_BY_KIND_SCHEMA,
     FLIPS_BY_PRINCIPAL_SCHEMA,
@@ -52,6 +53,7 @@ __all__ = [
     "METADATA_REACH_SCHEMA",
     "QUARANTINE_SCHEMA",
     "QUESTION_COLUMNS",
+    "RECOMMENDATIONS_SCHEMA",
     "REQUIRED_FIELDS",
     "ROLLUP_GRAIN",
     "RULE_SCHEMA",

@@ -1,0 +1,26 @@
+"""Table `recommendations`: least privilege, an ACL a row, with what it is for."""
+
+from typing import Final
+
+from pyspark.sql.types import ArrayType, LongType, StringType, StructField, StructType
+
+from kustos.pipeline.schemas.acls import ACL_SCHEMA
+
+RECOMMENDATIONS_SCHEMA: Final = StructType(
+    [
+        StructField("outcome", StringType()),
+        *ACL_SCHEMA.fields,
+        StructField("access_count", LongType()),
+        StructField("event_count", LongType()),
+        StructField("name_count", LongType()),
+        StructField("known_count", LongType()),
+        StructField("over_grant_count", LongType()),
+        StructField("examples", ArrayType(StringType())),
+        StructField("reason", StringType()),
+    ]
+)
+"""`outcome` RECOMMENDED is an ACL: it serves `access_count` distinct accesses, `event_count` events, to
+`name_count` names (each access counts for one ACL), stands for `known_count` known names and allows its
+operation in vain on `over_grant_count` of them. UNSERVED is an access that no ACL can allow, OVERRULED a denied
+question for any resource of a type that cannot stay denied: both have the question in the ACL's columns,
+without `pattern_type` and `permission_type`. `reason` is for people."""
