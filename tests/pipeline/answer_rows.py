@@ -5,7 +5,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from kustos.pipeline.schemas import ACCESS_REVIEW_SCHEMA, DECISIONS_SCHEMA, FINDINGS_SCHEMA
+from kustos.pipeline.schemas import ACCESS_REVIEW_SCHEMA, FINDINGS_SCHEMA, FLIPS_SCHEMA
 
 START = datetime(2026, 11, 1, tzinfo=UTC)
 ALLOW_READ = ("TOPIC", "pay", "PREFIXED", "User:a", "*", "READ", "ALLOW")
@@ -15,7 +15,7 @@ def at(hours: float) -> datetime:
     return START + timedelta(hours=hours)
 
 
-def decisions(spark: SparkSession, *rows: dict[str, Any]) -> DataFrame:
+def flips(spark: SparkSession, *rows: dict[str, Any]) -> DataFrame:
     plain = {
         "principal": "User:a",
         "host": "10.0.0.1",
@@ -23,15 +23,16 @@ def decisions(spark: SparkSession, *rows: dict[str, Any]) -> DataFrame:
         "resource_type": "TOPIC",
         "resource_name": "pay",
         "access": "ACCESS",
-        "recorded_decision": "ALLOWED",
-        "decision": "ALLOWED",
+        "kind": "LOST",
+        "from_decision": "ALLOWED",
+        "to_decision": "DENIED",
         "event_count": 1,
         "reference_count": 1,
         "first_time": START,
         "last_time": START,
         "sample_event_id": "e",
     }
-    return _frame(spark, plain, rows, DECISIONS_SCHEMA)
+    return _frame(spark, plain, rows, FLIPS_SCHEMA)
 
 
 def review(spark: SparkSession, *rows: dict[str, Any]) -> DataFrame:

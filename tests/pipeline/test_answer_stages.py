@@ -7,31 +7,31 @@ from pyspark.sql import SparkSession
 
 from kustos.pipeline.report.answers import collect_findings, collect_grants, collect_replayed
 from kustos.pipeline.stages import answers
-from tests.pipeline.answer_rows import ALLOW_READ, at, decisions, findings, review
+from tests.pipeline.answer_rows import ALLOW_READ, at, findings, flips, review
 
 
-def test_flips_are_counted_in_requests_by_direction_and_lists_apart(spark: SparkSession) -> None:
-    frame = decisions(
+def test_flips_are_counted_in_requests_by_kind_and_lists_apart(spark: SparkSession) -> None:
+    frame = flips(
         spark,
-        {"decision": "DENIED", "event_count": 5, "host": "h1", "sample_event_id": "z"},
-        {"decision": "ERROR", "event_count": 2, "host": "h2", "last_time": at(3)},
-        {"recorded_decision": "DENIED", "event_count": 7, "principal": "User:b"},
-        {"recorded_decision": "ERROR", "decision": "DENIED", "event_count": 100},
-        {"decision": "DENIED", "access": "LISTING", "event_count": 11},
-        {"event_count": 1000},
+        {"event_count": 5, "host": "h1", "sample_event_id": "z"},
+        {"event_count": 2, "host": "h2", "last_time": at(3)},
+        {"kind": "GAINED", "event_count": 7, "principal": "User:b"},
+        {"kind": "RULE_CHANGED", "event_count": 100, "principal": "User:c"},
+        {"access": "LISTING", "event_count": 11},
+        {"access": "LISTING", "kind": "RULE_CHANGED", "event_count": 1000},
     )
     found = collect_replayed(frame)
-    sums = (found.requests, found.to_denied, found.to_allowed, found.listing, found.principals)
-    assert sums == (1125, 7, 7, 11, 2)
+    sums = (found.lost, found.gained, found.rule_changed, found.listing, found.principals)
+    assert sums == (7, 7, 100, 11, 2)
     first, second = found.flips
     assert (first.principal, first.allowed, first.requests, first.hosts) == ("User:a", False, 7, 2)
     assert (first.last_time, first.sample_event_id) == (at(3), "e")
     assert (second.principal, second.allowed, second.requests) == ("User:b", True, 7)
 
 
-def test_no_decisions_make_a_replay_of_zeros(spark: SparkSession) -> None:
-    found = collect_replayed(decisions(spark))
-    assert (found.requests, found.to_denied, found.to_allowed, found.flips) == (0, 0, 0, ())
+def test_no_flips_make_a_replay_of_zeros(spark: SparkSession) -> None:
+    found = collect_replayed(flips(spark))
+    assert (found.lost, found.gained, found.listing, found.principals, found.flips) == (0, 0, 0, 0, ())
 
 
 def test_the_largest_flips_are_those_of_plain_python(spark: SparkSession) -> None:
@@ -40,8 +40,7 @@ def test_the_largest_flips_are_those_of_plain_python(spark: SparkSession) -> Non
         {
             "principal": f"User:{chance.randrange(4)}",
             "resource_name": chance.choice(["a", "b", None]),
-            "recorded_decision": chance.choice(["ALLOWED", "DENIED", "ERROR"]),
-            "decision": chance.choice(["ALLOWED", "DENIED", "ERROR"]),
+            "kind": chance.choice(["LOST", "GAINED", "RULE_CHANGED"]),
             "access": chance.choice(["ACCESS", "ACCESS", "LISTING"]),
             "event_count": chance.randrange(1, 1000),
         }
@@ -49,10 +48,10 @@ def test_the_largest_flips_are_those_of_plain_python(spark: SparkSession) -> Non
     ]
     expected: Counter[tuple[object, ...]] = Counter()
     for row in rows:
-        allowed = row["decision"] == "ALLOWED"
-        if allowed != (row["recorded_decision"] == "ALLOWED") and row["access"] != "LISTING":
+        if row["kind"] != "RULE_CHANGED" and row["access"] != "LISTING":
+            allowed = row["kind"] == "GAINED"
             expected[row["principal"], row["resource_name"], allowed] += int(str(row["event_count"]))
-    largest = answers.largest_flips(decisions(spark, *rows), 3).collect()
+    largest = answers.largest_flips(flips(spark, *rows), 3).collect()
     found = {(row["principal"], row["resource_name"], row["allowed"]): row["requests"] for row in largest}
     by_direction: defaultdict[object, list[int]] = defaultdict(list)
     for what, count in expected.items():

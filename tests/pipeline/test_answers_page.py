@@ -33,7 +33,7 @@ def report_of(name: str) -> Report:
         buckets=(),
         drill_down=(),
         reasons=(),
-        replayed=Replayed(9, 5, 0, 0, 1, (flip,)),
+        replayed=Replayed(5, 0, 0, 0, 1, (flip,)),
         grants=Grants(1, 1, (("1 day", 0), ("never used", 1)), (grant,)),
         findings=Findings(1, (FindingKind("NEW_HOST", 1, 1, (finding,), ((0.0, 0.1, finding),)),)),
     )
@@ -58,7 +58,7 @@ def test_a_browser_shows_replay_findings_and_grants(tmp_path: Path) -> None:
     assert not requests
     for section in ("replayed", "findings", "grants"):
         assert f'<section id="{section}">' in shown.stdout
-    assert "would be denied" in shown.stdout
+    assert "would no longer be allowed" in shown.stdout
     assert shown.stdout.count('<rect class="HIGH"') == 1
     assert "Not safe to remove." in shown.stdout
     pdf = tmp_path / "page.pdf"

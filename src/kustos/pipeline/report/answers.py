@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from kustos.pipeline.stages import answers
 
 FLIPS_SHOWN: Final = 15
-"""Bars of each direction: beyond these nobody reads bars; table `decisions` has them all."""
+"""Bars of each direction: beyond these nobody reads bars; table `replay_flips` has them all."""
 GRANTS_SHOWN: Final = 25
 """Rows of dormant grants; table `access_review` has them all."""
 FINDINGS_SHOWN: Final = 12
@@ -44,9 +44,9 @@ class Flip:
 class Replayed:
     """A replay in numbers of requests, and its largest flips; names only left out of lists are apart."""
 
-    requests: int
-    to_denied: int
-    to_allowed: int
+    lost: int
+    gained: int
+    rule_changed: int
     listing: int
     principals: int
     flips: tuple[Flip, ...]
@@ -117,10 +117,10 @@ def utc(time: datetime | None) -> datetime | None:
     return None if time is None else time.astimezone(UTC)
 
 
-def collect_replayed(decisions: DataFrame) -> Replayed:
-    """Return the replay of a `decisions` table."""
-    sums = answers.replay_totals(decisions).collect()[0].asDict()
-    rows = answers.largest_flips(decisions, FLIPS_SHOWN).collect()
+def collect_replayed(flips: DataFrame) -> Replayed:
+    """Return the replay of a table `replay_flips`."""
+    sums = answers.replay_totals(flips).collect()[0].asDict()
+    rows = answers.largest_flips(flips, FLIPS_SHOWN).collect()
     return Replayed(**sums, flips=tuple(Flip(**_in_utc(row.asDict())) for row in rows))
 
 

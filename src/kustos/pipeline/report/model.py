@@ -131,7 +131,7 @@ def collect_report(
 ) -> Report:
     """Return the report over the three tables; the session's time zone must be UTC.
 
-    `decisions`, `access_review` and `findings` are shown where they are among the tables.
+    `replay_flips`, `access_review` and `findings` are shown where they are among the tables.
     """
     counts = tables["access_counts"].cache()
     sums = access.totals(counts).collect()[0].asDict()
@@ -159,7 +159,7 @@ def collect_report(
         buckets=_buckets(buckets, width),
         drill_down=tuple((name, tuple(rows)) for name, rows in by_principal.items()),
         reasons=tuple(QuarantineReason(**row.asDict()) for row in reasons),
-        replayed=collect_replayed(tables["decisions"]) if "decisions" in tables else None,
+        replayed=collect_replayed(tables["replay_flips"]) if "replay_flips" in tables else None,
         grants=collect_grants(tables["access_review"]) if "access_review" in tables else None,
         findings=(
             collect_findings(tables["findings"], totals.first_time, totals.last_time)

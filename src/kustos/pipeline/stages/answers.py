@@ -1,11 +1,10 @@
-"""What a page shows of the tables `decisions`, `access_review` and `findings`: sums and first rows."""
+"""What a page shows of the tables `replay_flips`, `access_review`, `findings`: sums and first rows."""
 
 from typing import Final
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sql
 
-_ALLOWED: Final = "ALLOWED"
 _WHAT: Final = ("principal", "operation", "resource_type", "resource_name")
 
 AGES: Final = ("1 day", "7 days", "30 days", "90 days", "365 days", "longer ago", "never used")
@@ -15,14 +14,19 @@ _AGE_DAYS: Final = (1, 7, 30, 90, 365)
 _SEVERITIES: Final = ("HIGH", "MEDIUM", "LOW")
 
 
-def flips(decisions: DataFrame) -> DataFrame:
-    """Return rows of `decisions` whose requests would have another end; `allowed` is that end.
+def replay_totals(flips: DataFrame) -> DataFrame:
+    """Return one row of events: `lost`, `gained`, `rule_changed`, `listing` (lost or gained), `principals`.
 
-    An ERROR allows nothing, so that between it and a DENIED there is no flip.
+    Names that only filtered a list are in `listing` alone.
     """
-    allowed = sql.col("decision") == _ALLOWED
-    return decisions.withColumn("allowed", allowed).filter(
-        allowed != (sql.col("recorded_decision") == _ALLOWED)
+    used, kind = sql.col("access") != "LISTING", sql.col("kind")
+    lost_or_gained = kind != "RULE_CHANGED"
+    return flips.agg(
+        _count(used & (kind == "LOST")).alias("lost"),
+        _count(used & (kind == "GAINED")).alias("gained"),
+        _count(used & (kind == "RULE_CHANGED")).alias("rule_changed"),
+        _count(~used & lost_or_gained).alias("listing"),
+        sql.count_distinct(sql.when(used & lost_or_gained, sql.col("principal"))).alias("principals"),
     )
 
 
@@ -30,26 +34,12 @@ def _count(condition: Column) -> Column:
     return sql.coalesce(sql.sum(sql.when(condition, sql.col("event_count"))), sql.lit(0))
 
 
-def replay_totals(decisions: DataFrame) -> DataFrame:
-    """Return one row: `requests`, `to_denied`, `to_allowed`, `listing` (flips of these), `principals`."""
-    now = sql.col("decision") == _ALLOWED
-    flipped = now != (sql.col("recorded_decision") == _ALLOWED)
-    used = sql.col("access") != "LISTING"
-    return decisions.agg(
-        sql.coalesce(sql.sum("event_count"), sql.lit(0)).alias("requests"),
-        _count(flipped & used & ~now).alias("to_denied"),
-        _count(flipped & used & now).alias("to_allowed"),
-        _count(flipped & ~used).alias("listing"),
-        sql.count_distinct(sql.when(flipped & used, sql.col("principal"))).alias("principals"),
-    )
-
-
-def largest_flips(decisions: DataFrame, limit: int) -> DataFrame:
-    """Return the `limit` largest flips of each direction, what is taken away first, by requests."""
+def largest_flips(flips: DataFrame, limit: int) -> DataFrame:
+    """Return the `limit` largest of what is lost and of what is gained, lost first, by requests."""
+    is_allowed = (sql.col("kind") == "GAINED").alias("allowed")
     grouped = (
-        decisions.transform(flips)
-        .filter(sql.col("access") != "LISTING")
-        .groupBy(*_WHAT, "allowed")
+        flips.filter((sql.col("access") != "LISTING") & (sql.col("kind") != "RULE_CHANGED"))
+        .groupBy(*_WHAT, is_allowed)
         .agg(
             sql.sum("event_count").alias("requests"),
             sql.count_distinct("host").alias("hosts"),

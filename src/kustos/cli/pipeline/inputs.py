@@ -1,0 +1,115 @@
+"""What the commands of the pipeline read besides the tables: ACLs, and a period of days."""
+
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from kustos.cli.failures import usage_error
+
+if TYPE_CHECKING:
+    from kustos.pipeline.configuration import AclSettings, PipelineConfiguration
+    from kustos.pipeline.deciding import AclSet
+    from kustos.pipeline.tables import Tables
+
+GIT: Final = "git:"
+
+Since = Annotated[
+    str | None,
+    typer.Option("--since", metavar="DAY", help="First day (UTC) to look at, such as 2026-11-01."),
+]
+Until = Annotated[
+    str | None, typer.Option("--until", metavar="DAY", help="Last day (UTC) to look at, itself included.")
+]
+DryRun = Annotated[
+    bool,
+    typer.Option("--dry-run", help="Check everything that can be checked without Spark, and say the plan."),
+]
+
+
+def acl_set(source: str, settings: "AclSettings | None", folder: Path, at: str | None = None) -> "AclSet":
+    """Return the ACLs of a source: a file, a metadata directory, or `git:REVISION:PATH`.
+
+    Paths are relative to `folder`. The settings of the brokers are those of the configuration. Raises
+    `AclSetError` and usage errors.
+    """
+    from kustos.pipeline.deciding import read_acl_set, read_acl_set_at_revision
+
+    brokers: dict[str, Any] = {}
+    if settings is not None:
+        brokers["super_users"] = settings.super_users
+        brokers["allow_everyone_if_no_acl_found"] = settings.allow_everyone_if_no_acl_found
+    if source.startswith(GIT):
+        revision, colon, path = source.removeprefix(GIT).rpartition(":")
+        if not colon or not revision or not path:
+            raise usage_error(f"`{source}` names no file in git, write `git:REVISION:PATH`")
+        if at is not None:
+            raise usage_error("`--at` looks back in a metadata directory, a git revision has its own time")
+        return read_acl_set_at_revision(folder / path, revision, name=source, **brokers)
+    return read_acl_set(folder / Path(source).expanduser(), at=at, name=source, **brokers)
+
+
+def todays_acls(configuration: "PipelineConfiguration", folder: Path) -> "AclSet":
+    """Return the ACLs of the configuration; raise a usage error where it has none."""
+    if configuration.acls is None:
+        raise usage_error("the configuration says no ACLs, add `acls:` with `source:`")
+    return acl_set(configuration.acls.source, configuration.acls, folder)
+
+
+def tables_of(configuration: "PipelineConfiguration") -> "Tables":
+    """Return the tables of the configuration, which need not be there yet."""
+    from kustos.pipeline.tables import Tables
+
+    return Tables(configuration.tables.path, configuration.tables.format)
+
+
+def filled_tables(configuration: "PipelineConfiguration") -> "Tables":
+    """Return the tables; raise a usage error before anything has been run."""
+    tables = tables_of(configuration)
+    if not tables.folder.is_dir():
+        raise usage_error(f"there are no tables in `{tables.folder}`, fill them with `kustos pipeline run`")
+    return tables
+
+
+def day_of(option: str, text: str | None) -> date | None:
+    """Return the day that an option names; raise a usage error for none."""
+    if text is None:
+        return None
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise usage_error(f"`{option} {text}` is no day, write it like `2026-11-03`") from None
+
+
+def period_of(since: str | None, until: str | None) -> tuple[date | None, date | None]:
+    """Return first and last day; raise a usage error unless they are in order."""
+    first, last = day_of("--since", since), day_of("--until", until)
+    if first is not None and last is not None and last < first:
+        raise usage_error(f"`--until {last}` lies before `--since {first}`")
+    return first, last
+
+
+def within(frame: Any, first: date | None, last: date | None) -> Any:
+    """Return the rows of a table by day that lie in a period."""
+    if first is not None:
+        frame = frame.filter(frame["day"] >= first)
+    return frame if last is None else frame.filter(frame["day"] <= last)
+
+
+def moment_of(option: str, text: str | None) -> datetime:
+    """Return the UTC time that an option names, now without one; a day is its end.
+
+    Raises a usage error.
+    """
+    if text is None:
+        return datetime.now(UTC)
+    try:
+        if len(text) == len("2026-11-03"):
+            day = date.fromisoformat(text)
+            return datetime(day.year, day.month, day.day, 23, 59, 59, 999_000, UTC)
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        message = f"`{option} {text}` is no time, write `2026-11-03` or `2026-11-03T12:00:00Z`"
+        raise usage_error(message) from None
+    return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)

@@ -1,0 +1,141 @@
+"""`kustos pipeline replay`."""
+
+from typing import Annotated, Any
+
+import typer
+
+from kustos.cli.options import Output
+from kustos.cli.output import OutputFormat
+from kustos.cli.pipeline.inputs import DryRun, Since, Until
+from kustos.cli.pipeline.working import DEFAULT_CONFIG, Config
+
+EXAMPLES = """
+kustos pipeline replay new-acls.yaml --exit-code
+kustos pipeline replay git:feature/payments:acls.yaml --today \\
+    --since 2026-08-01
+kustos pipeline replay /var/lib/kustos/metadata --at 2026-11-03
+"""
+
+Acls = Annotated[
+    str,
+    typer.Argument(metavar="ACLS", help="A file in any form, a metadata directory, or git:REVISION:PATH."),
+]
+At = Annotated[
+    str | None,
+    typer.Option("--at", metavar="OFFSET|TIME", help="The ACLs of a metadata directory as they were then."),
+]
+Today = Annotated[
+    bool,
+    typer.Option(
+        "--today", help="Compare with what the configuration's ACLs decide, not with what was recorded."
+    ),
+]
+Rules = Annotated[
+    bool, typer.Option("--rules", help="Also show what is allowed or denied by another rule than before.")
+]
+Limit = Annotated[int, typer.Option("--limit", metavar="N", min=1, max=10_000, help="Rows to show.")]
+ExitCodeFlag = Annotated[
+    bool, typer.Option("--exit-code", help="Exit with 5 if any use is lost, for scripts.")
+]
+
+
+def replay(
+    acls: Acls,
+    config: Config = DEFAULT_CONFIG,
+    at: At = None,
+    today: Today = False,
+    rules: Rules = False,
+    since: Since = None,
+    until: Until = None,
+    limit: Limit = 20,
+    exit_code: ExitCodeFlag = False,
+    dry_run: DryRun = False,
+    output: Output = OutputFormat.TABLE,
+) -> int:
+    """Decide all recorded access again by other ACLs.
+
+    Shows which principals lose or gain which resources and how many real requests that were, with an
+    example of each. Every row goes to the table `replay_flips`, which the report shows too. Names that
+    only filtered a list are told apart: such a flip breaks nobody.
+    """
+    from kustos.cli.failures import ExitCode
+    from kustos.cli.output import print_json, print_lines
+    from kustos.cli.pipeline.inputs import acl_set, filled_tables, period_of, todays_acls, within
+    from kustos.cli.pipeline.working import configured, working
+
+    configuration = configured(config)
+    folder = config.absolute().parent
+    first, last = period_of(since, until)
+    tables = filled_tables(configuration)
+    candidate = acl_set(acls, configuration.acls, folder, at)
+    baseline = todays_acls(configuration, folder) if today else None
+    compared = "what was recorded" if baseline is None else f"{len(baseline.bindings)} ACLs of today"
+    if dry_run:
+        print_lines(f"would compare {len(candidate.bindings)} ACLs of `{acls}` with {compared}")
+        return ExitCode.OK
+    from kustos.pipeline.replay import replay as replayed
+
+    with working("replay", configuration.spark, steps=3) as (spark, step):
+        step("deciding")
+        rollup = within(tables.read(spark, "audit_rollup"), first, last)
+        found = replayed(spark, rollup, candidate, baseline, rule_changes=rules)
+        tables.replace(spark, "replay_flips", found.flips)
+        step("summing up")
+        saved = type(found)(tables.read(spark, "replay_flips"))
+        kinds = [row.asDict() for row in saved.by_kind.collect()]
+        step("looking for the largest")
+        top = [row.asDict() for row in saved.top(limit).collect()]
+    lost = sum(kind["event_count"] for kind in kinds if (kind["kind"], kind["access"]) == ("LOST", "ACCESS"))
+    if output is OutputFormat.JSON:
+        document = {"acls": acls, "compared_with": compared, "lost": lost, "kinds": kinds, "flips": top}
+        print_json(_plain(document))
+    else:
+        _print(acls, compared, kinds, top)
+    return ExitCode.NO if exit_code and lost else ExitCode.OK
+
+
+def _plain(value: Any) -> Any:
+    from kustos.cli.pipeline.shown import plain
+
+    return plain(value)
+
+
+def _print(acls: str, compared: str, kinds: list[dict[str, Any]], top: list[dict[str, Any]]) -> None:
+    from kustos.cli.output import print_lines, print_table
+    from kustos.cli.pipeline.shown import resource, seen
+
+    if not kinds:
+        print_lines(f"{acls} decides all recorded access as before ({compared})")
+        return
+    words = {"LOST": "lost", "GAINED": "gained", "RULE_CHANGED": "other rule"}
+    print_table(
+        ("what", "of", "#requests", "#principals", "#resources", "first", "last"),
+        [
+            (
+                words[row["kind"]],
+                "uses" if row["access"] == "ACCESS" else "lists",
+                f"{row['event_count']:,}",
+                f"{row['principal_count']:,}",
+                f"{row['resource_count']:,}",
+                seen(row["first_time"]),
+                seen(row["last_time"]),
+            )
+            for row in sorted(kinds, key=lambda row: (row["access"], row["kind"] != "LOST", row["kind"]))
+        ],
+        title=f"{acls} against {compared}",
+    )
+    print_table(
+        ("what", "principal", "operation", "resource", "#requests", "now by"),
+        [
+            (
+                words[row["kind"]],
+                row["principal"],
+                row["operation"],
+                resource(row),
+                f"{row['event_count']:,}",
+                row["to_rule"] or "",
+            )
+            for row in top
+        ],
+        title="the largest; all are in table `replay_flips`",
+    )
