@@ -75,7 +75,7 @@ def check(directory: Path, world: World, since: int) -> None:
 
 def time_of(world: World, offset: int) -> int:
     batch = next(number for number, end in enumerate(world.ends) if offset <= end)
-    return world.times_ms[batch] * 1000
+    return world.latest_ms(batch) * 1000
 
 
 @given(random=st.randoms(use_true_random=False))
@@ -104,7 +104,7 @@ def test_a_history_that_begins_at_a_snapshot_is_the_end_of_the_whole_one(random:
             later = [row for row in table(whole, name) if (row["valid_to_offset"] or since + 1) > since]
             for row in later:
                 if row["valid_from_offset"] <= since:
-                    times = max(world.times_ms[: oldest + 1]) * 1000
+                    times = world.latest_ms(oldest) * 1000
                     row.update(valid_from_offset=since, valid_from_time=times, is_in_first_snapshot=True)
             assert sorted(map(repr, table(cut, name))) == sorted(map(repr, later))
 

@@ -92,11 +92,9 @@ def test_the_acls_of_a_past_moment_are_those_of_the_log(
         expected.append({acl[1:] for acl in acls_of(states[offset])})
     latest = max(world.times_ms)
     for time_ms in range(T0_MS - 1000, latest + 1500, 2500):
-        later = [number for number, each in enumerate(world.times_ms) if each > time_ms]
-        state = states[world.ends[later[0] - 1] if later and later[0] else 0 if later else len(states) - 1]
         moment = datetime.fromtimestamp(time_ms / 1000, UTC)
         frames.append(acls_as_of(history, moment).selectExpr(f"{len(expected)} AS world", "*"))
-        expected.append({acl[1:] for acl in acls_of(state)})
+        expected.append({acl[1:] for acl in acls_of(world.state_at(time_ms))})
     together = frames[0]
     for frame in frames[1:]:
         together = together.union(frame)

@@ -89,6 +89,15 @@ class World:
         """The last offset of each batch."""
         return [sum(map(len, self.batches[: count + 1])) for count in range(len(self.batches))]
 
+    def latest_ms(self, batch: int) -> int:
+        """The latest time that the log had shown by the end of a batch."""
+        return max(T0_MS, *self.times_ms[: batch + 1])
+
+    def state_at(self, time_ms: int) -> State:
+        """The state at a time: that before the first batch that was later."""
+        ends = [end for number, end in enumerate(self.ends) if self.latest_ms(number) <= time_ms]
+        return self.states()[ends[-1]] if ends else State()
+
     def states(self) -> list[State]:
         """The state after each offset, from 0 on."""
         state, states = State(), [State()]
@@ -128,10 +137,11 @@ class World:
         for number in snapshots:
             end = self.ends[number]
             data = encode_snapshot(
-                states[end].records(), epoch=1, timestamp_ms=T0_MS, last_contained_timestamp_ms=max(
-                    self.times_ms[: number + 1]
-                ),
-            )  # fmt: skip
+                states[end].records(),
+                epoch=1,
+                timestamp_ms=T0_MS,
+                last_contained_timestamp_ms=self.latest_ms(number),
+            )
             (partition / f"{end + 1:020d}-{1:010d}.checkpoint").write_bytes(data)
         return directory
 

@@ -286,7 +286,11 @@ class Timeline:
 
 
 class Passage:
-    """A walk along a line: `view`, `offset` and `time_ms` tell how far it has come."""
+    """A walk along a line: `view`, `offset` and `time_ms` tell how far it has come.
+
+    `latest_ms` is the latest time so far, as far as the change that was yielded last: by it a moment is
+    found in a log whose clock went back.
+    """
 
     def __init__(
         self,
@@ -298,7 +302,7 @@ class Passage:
     ) -> None:
         self.beginning: Final = beginning
         self.offset = beginning.offset - 1
-        self.time_ms = beginning.time_ms
+        self.time_ms = self.latest_ms = beginning.time_ms
         self._path: Final = path
         self._builder: Final = builder
         self._batches: Final = batches
@@ -318,6 +322,7 @@ class Passage:
         for batch in self._batches(self.beginning.offset):
             if self._end_offset is not None and batch.last_offset >= self._end_offset:
                 return
+            self.latest_ms = max(self.latest_ms, batch.max_timestamp_ms)
             try:
                 for number, record in enumerate(records_of(batch)):
                     for change in self._builder.replay(record):

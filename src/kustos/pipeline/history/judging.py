@@ -9,7 +9,7 @@ principal, each with the ACLs that concern its principals; a worker walks throug
 from collections.abc import Iterator
 from typing import Any, Final
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 from pyspark.sql.types import BooleanType, StringType, StructField, StructType
 
@@ -17,10 +17,8 @@ from kustos.acl import EVERY_PRINCIPAL, AclValueError
 from kustos.authorizer import RuleKind, parse_super_users
 from kustos.pipeline.deciding import principal_text
 from kustos.pipeline.errors import MetadataHistoryError
-from kustos.pipeline.history.as_of import change_points
 from kustos.pipeline.history.walk import (
     ADDED,
-    ANSWER_FIELDS,
     ASKED,
     FIRST_ORDER,
     REMOVED,
@@ -42,6 +40,16 @@ BY_OFFSET: Final = "OFFSET"
 BY_TIME: Final = "TIME"
 NOT_BY_ACLS: Final = (RuleKind.CUSTOM.value, "Error")
 """Kinds of rules that no ACL stands behind."""
+
+ANSWER_SCHEMA: Final = StructType(
+    [
+        StructField("decision", StringType()),
+        StructField("rule", StringType()),
+        StructField("verdict", StringType()),
+        StructField("is_same_rule", BooleanType()),
+    ]
+)
+"""What the walk adds to a row."""
 
 _LANES: Final = {BY_OFFSET: 0, BY_TIME: 1}
 _COUNTED: Final = (
@@ -82,34 +90,21 @@ def judged_by_history(
     settings = Settings(_super_users(super_users), allow_everyone_if_no_acl_found)
     counted = _counted(rows, span_ms)
     placed = _placed(counted, _bounds(history, reach), judges_super_users=super_users is not None)
-    asked = placed.where(sql.col("verdict").isNull())
-    questions = _questions(asked, tolerance_ms, buckets)
-    changes = _changes(history, buckets, to_all=allow_everyone_if_no_acl_found)
     walked = (
-        questions.unionByName(changes, allowMissingColumns=True)
+        _questions(placed, tolerance_ms, buckets)
+        .unionByName(
+            _changes(history, buckets, to_all=allow_everyone_if_no_acl_found), allowMissingColumns=True
+        )
         .repartition(buckets, "lane", "bucket")
         .sortWithinPartitions("lane", "bucket", "order", "is_asked", "offset", "step")
         .drop("is_asked", "offset")
     )
-    answers = StructType(
-        [
-            *[field for field in walked.schema.fields if field.name not in WALK_COLUMNS],
-            StructField("decision", StringType()),
-            StructField("rule", StringType()),
-            StructField("verdict", StringType()),
-            StructField("is_same_rule", BooleanType()),
-        ]
-    )
+    told = [field for field in walked.schema.fields if field.name not in WALK_COLUMNS]
 
     def walk(batches: Iterator[Any]) -> Iterator[Any]:
         yield from Walk(settings).judged(batches)
 
-    unasked = placed.where(sql.col("verdict").isNotNull())
-    for each in ANSWER_FIELDS:
-        if each.name != "verdict":
-            kind = BooleanType() if each.name == "is_same_rule" else StringType()
-            unasked = unasked.withColumn(each.name, sql.lit(None).cast(kind))
-    return _summed(walked.mapInArrow(walk, answers).unionByName(unasked))
+    return _summed(walked.mapInArrow(walk, StructType([*told, *ANSWER_SCHEMA.fields])))
 
 
 def _super_users(text: str | None) -> frozenset[str]:
@@ -175,13 +170,13 @@ def _placed(counted: DataFrame, bounds: DataFrame, *, judges_super_users: bool) 
         counted.crossJoin(sql.broadcast(bounds))
         .withColumn("judged_by", sql.when(has_offset, sql.lit(BY_OFFSET)).otherwise(sql.lit(BY_TIME)))
         .withColumn(
-            "verdict",
+            "preset",
             sql.when(sql.col("recorded_rule.kind").isin(*beliefs), sql.lit("NOT_JUDGED"))
             .when(sql.coalesce(is_outside, sql.lit(False)), sql.lit("OUT_OF_REACH"))
             .when(~has_offset & sql.col("first_time").isNull(), sql.lit("UNCERTAIN"))
             .cast(StringType()),
         )
-        .select(*_COUNTED, "judged_by", "verdict")
+        .select(*_COUNTED, "judged_by", "preset")
     )
 
 
@@ -189,11 +184,11 @@ def _bucket(column: str, buckets: int) -> Column:
     return sql.pmod(sql.xxhash64(column), sql.lit(buckets)).cast("int")
 
 
-def _questions(asked: DataFrame, tolerance_ms: int, buckets: int) -> DataFrame:
+def _questions(placed: DataFrame, tolerance_ms: int, buckets: int) -> DataFrame:
     has_offset = sql.col("judged_by") == sql.lit(BY_OFFSET)
     slack_us = sql.lit(tolerance_ms * 1000)
     first, last = sql.unix_micros("first_time") - slack_us, sql.unix_micros("last_time") + slack_us
-    return asked.drop("verdict").select(
+    return placed.select(
         "*",
         sql.when(has_offset, _LANES[BY_OFFSET]).otherwise(_LANES[BY_TIME]).alias("lane"),
         _bucket("principal", buckets).alias("bucket"),
@@ -210,53 +205,35 @@ def _changes(history: DataFrame, buckets: int, *, to_all: bool) -> DataFrame:
     everywhere = sql.sequence(sql.lit(0), sql.lit(buckets - 1))
     of_one = sql.array(_bucket("principal", buckets))
     of_all = sql.lit(True) if to_all else sql.col("principal") == sql.lit(EVERY_PRINCIPAL)
-    lived = history.where(
-        sql.col("is_in_first_snapshot")
-        | sql.col("valid_to_offset").isNull()
-        | (sql.col("valid_to_offset") > sql.col("valid_from_offset"))
-    ).select(
-        "acl_id",
-        sql.struct(*ACL_SCHEMA.fieldNames()).alias("acl"),
-        sql.when(of_all, everywhere).otherwise(of_one).alias("_buckets"),
-        "is_in_first_snapshot",
-        "valid_from_offset",
-        "valid_to_offset",
-    )
-    added = lived.withColumns({"step": sql.lit(ADDED), "offset": sql.col("valid_from_offset")})
-    removed = lived.where(sql.col("valid_to_offset").isNotNull()).withColumns(
-        {
-            "step": sql.lit(REMOVED),
-            "offset": sql.col("valid_to_offset"),
-            "is_in_first_snapshot": sql.lit(False),
-        }
-    )
-    # a clock that went back does not take back what was in force: a change counts from the latest time so far
-    so_far = Window.orderBy("offset").rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    times = change_points(history).select(
-        "offset", sql.unix_micros(sql.max("time").over(so_far)).alias("time_us")
-    )
-    orders = sql.array(
-        *[sql.struct(sql.lit(_LANES[BY_OFFSET]).alias("lane"), sql.col("offset").alias("order"))],
-        *[sql.struct(sql.lit(_LANES[BY_TIME]).alias("lane"), sql.col("time_us").alias("order"))],
-    )
+    is_first, ends = sql.col("is_in_first_snapshot"), sql.col("valid_to_offset").isNotNull()
+    added = _change(ADDED, "valid_from", is_first)
+    removed = _change(REMOVED, "valid_to", sql.lit(False))
     return (
-        added.unionByName(removed)
-        .join(times, "offset", "left")
-        .select("*", sql.explode("_buckets").alias("bucket"))
-        .select("*", sql.explode(orders).alias("_place"))
+        history.where(is_first | ~ends | (sql.col("valid_to_offset") > sql.col("valid_from_offset")))
         .select(
-            sql.col("_place.lane").alias("lane"),
-            "bucket",
-            sql.when(sql.col("is_in_first_snapshot"), sql.lit(FIRST_ORDER))
-            .otherwise(sql.col("_place.order"))
-            .alias("order"),
-            sql.lit(0).alias("is_asked"),
-            "offset",
-            "step",
             "acl_id",
-            "acl",
+            sql.struct(*ACL_SCHEMA.fieldNames()).alias("acl"),
+            sql.when(of_all, everywhere).otherwise(of_one).alias("_buckets"),
+            sql.when(ends, sql.array(*added, *removed)).otherwise(sql.array(*added)).alias("_changes"),
         )
+        .select("acl_id", "acl", "_buckets", sql.explode("_changes").alias("_change"))
+        .select("acl_id", "acl", "_change.*", sql.explode("_buckets").alias("bucket"))
     )
+
+
+def _change(step: int, column: str, is_first: Column) -> list[Column]:
+    """Return a change as each lane places it: by its offset, and by its time."""
+    offset, time_us = sql.col(f"{column}_offset"), sql.unix_micros(f"{column}_time")
+    return [
+        sql.struct(
+            sql.lit(lane).alias("lane"),
+            sql.when(is_first, sql.lit(FIRST_ORDER)).otherwise(order).alias("order"),
+            sql.lit(0).alias("is_asked"),
+            offset.alias("offset"),
+            sql.lit(step).alias("step"),
+        )
+        for lane, order in ((_LANES[BY_OFFSET], offset), (_LANES[BY_TIME], time_us))
+    ]
 
 
 def _summed(answered: DataFrame) -> DataFrame:

@@ -66,11 +66,11 @@ def acl_rows(passage: Passage) -> Iterator[Row]:
     for logged in passage.changes():
         change = logged.change
         if isinstance(change, AclAdded):
-            since[change.id.int] = _at(logged)
+            since[change.id.int] = _at(passage, logged)
         elif isinstance(change, AclRemoved):
             born = since.pop(change.id.int, first)
             texts = texts_of(change.binding).values()
-            yield uuid_text(change.id), *texts, *_validity(born, _end(logged))
+            yield uuid_text(change.id), *texts, *_validity(born, _end(passage, logged))
     for acl_id, binding in passage.view().acls.items():
         yield uuid_text(acl_id), *texts_of(binding).values(), *_validity(since.get(acl_id.int, first), NOW)
 
@@ -136,9 +136,9 @@ def _rows(
         key, value = told
         former = lives.pop(key, None)
         if former is not None:
-            yield *row(key, former[0]), *_validity(former[1], _end(logged))
+            yield *row(key, former[0]), *_validity(former[1], _end(passage, logged))
         if value is not None:
-            lives[key] = value, _at(logged)
+            lives[key] = value, _at(passage, logged)
     for key, (value, since) in lives.items():
         yield *row(key, value), *_validity(since, NOW)
 
@@ -162,7 +162,7 @@ def reach_rows(passage: Passage) -> Iterator[Row]:
         first.offset,
         first.time_us,
         passage.offset,
-        microseconds(passage.time_ms),
+        microseconds(passage.latest_ms),
         passage.beginning.is_first,
         passage.in_transaction,
         changes,
@@ -173,12 +173,12 @@ def _first(passage: Passage) -> Since:
     return Since(passage.offset, microseconds(passage.time_ms), is_in_first_snapshot=True)
 
 
-def _at(logged: LoggedChange) -> Since:
-    return Since(logged.offset, microseconds(logged.time_ms))
+def _at(passage: Passage, logged: LoggedChange) -> Since:
+    return Since(logged.offset, microseconds(passage.latest_ms))
 
 
-def _end(logged: LoggedChange) -> Until:
-    return Until(logged.offset, microseconds(logged.time_ms))
+def _end(passage: Passage, logged: LoggedChange) -> Until:
+    return Until(logged.offset, microseconds(passage.latest_ms))
 
 
 ROWS: Final[dict[str, Callable[[Passage], Iterator[Row]]]] = {

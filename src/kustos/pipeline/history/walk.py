@@ -43,7 +43,7 @@ FIRST_ORDER: Final = -(1 << 63)
 OPEN_QUESTIONS_MAX: Final = 50_000
 """Of one bucket, some 100 MB; what comes when so many answers are in doubt is UNCERTAIN."""
 
-WALK_COLUMNS: Final = ("lane", "bucket", "order", "step", "until", "acl_id", "acl")
+WALK_COLUMNS: Final = ("lane", "bucket", "order", "step", "until", "preset", "acl_id", "acl")
 """What a row has besides its questions and what is handed on untouched."""
 
 ANSWER_FIELDS: Final = (
@@ -102,13 +102,17 @@ class _State:
                 self._authorizer.add_acl(uuid_of_text(acl_id), binding_of_texts(acl))
         except (AclFaultError, AclValueError, KeyError, ValueError) as error:
             raise MetadataHistoryError(
-                f"the history of ACL `{acl_id}` is none of one log: {error}"
+                f"the history of the ACL `{acl_id}` is not that of one log: {error}"
             ) from error
 
     def _load_first(self) -> None:
-        if self._first:
+        if not self._first:
+            return
+        try:
             self._authorizer.load_snapshot(self._first)
-            self._first = []
+        except AclFaultError as error:
+            raise MetadataHistoryError(f"the history is not that of one log: {error}") from error
+        self._first = []
 
     def ask(self, question: Question) -> Decision | Fault:
         """Return what is decided now."""
@@ -120,7 +124,7 @@ class _State:
         return self._questioner.write(decision)
 
 
-_Told = tuple[str, str, str, bool | None]
+_Told = tuple[str | None, str | None, str, bool | None]
 """Decision, rule, verdict, and whether the rule is the recorded one."""
 
 
@@ -177,7 +181,7 @@ class Walk:
         yield from _batches_of(answers)
 
     def _take(self, batch: Any, answers: _Answers) -> None:
-        lanes, buckets, orders, steps, untils, ids, acls = (
+        lanes, buckets, orders, steps, untils, presets, ids, acls = (
             batch.column(name).to_pylist() for name in WALK_COLUMNS
         )
         questions = zip(*(batch.column(name).to_pylist() for name in QUESTION_COLUMNS), strict=True)
@@ -196,6 +200,9 @@ class Walk:
                     self._expire(order, answers)
                 self._state.change(order, step, ids[number], acls[number])
                 self._changed_at = order
+                continue
+            if presets[number] is not None:
+                answers.add(number, (None, None, presets[number], None))
                 continue
             decision = self._state.ask(question)
             asked = _Open(untils[number], question, recorded[number], rules[number], number, decision)

@@ -36,7 +36,9 @@ _VALIDITY: Final = [
 """Valid from its record on and up to, not including, the record that ended it; null to: it still is.
 
 What the oldest snapshot held already began at an unknown time before it: `valid_from_*` are then the
-snapshot's own, and `is_in_first_snapshot` says so. Times are those of the record batches.
+snapshot's own, and `is_in_first_snapshot` says so. Times are those of the record batches; where a clock
+went back, the latest time before stays, so that times rise as offsets do, and at any time the rows with
+`valid_from_time` <= it < `valid_to_time` were in force. A row that ends where it begins never was.
 """
 
 ACL_HISTORY_SCHEMA: Final = StructType([StructField("acl_id", StringType()), *ACL_SCHEMA.fields, *_VALIDITY])
