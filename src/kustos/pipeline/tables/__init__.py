@@ -1,5 +1,6 @@
 """Tables of access: appended by runs exactly once, each event once, whatever is killed or comes again."""
 
+from kustos.pipeline.tables.compaction import compact_tables
 from kustos.pipeline.tables.errors import (
     SchemaConflictError,
     TablesDamagedError,
@@ -21,6 +22,7 @@ __all__ = [
     "TablesDamagedError",
     "TablesError",
     "TablesInUseError",
+    "compact_tables",
     "ingest",
     "refresh_rollup",
 ]

@@ -1,18 +1,15 @@
-"""The jobs: the only place of the pipeline that reads and writes.
+"""The access report: one folder of audit files to three tables and a page, anew each time.
 
 Public front: `run_access_report`. Everything it composes is a stage that can be called alone.
 """
 
 import json
-import re
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
-from zoneinfo import ZoneInfo
 
-from kustos.pipeline.errors import AuditInputError, LinesLostError
-from kustos.pipeline.files import AuditFiles, check_replaceable, list_audit_files, publish, staging
+from kustos.pipeline.files import check_replaceable, list_audit_files, publish, staging
+from kustos.pipeline.jobs.reading import Progress, check_time_zone, read_lines, reading, silent
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -28,13 +25,6 @@ STEPS: Final = (
     "drawing the report",
     "putting it in place",
 )
-
-Progress = Callable[[str], None]
-"""Called with the name of each step as it begins."""
-
-
-def _silent(_step: str) -> None:
-    """Show nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,27 +47,6 @@ class ReportSummary:
     def to_json(self) -> str:
         """Return one JSON object."""
         return json.dumps(asdict(self), indent=2)
-
-
-def read_lines(spark: "SparkSession", found: AuditFiles) -> "DataFrame":
-    """Return every line of the files as LINES_SCHEMA; `.gz` files are unpacked."""
-    from pyspark.sql import functions as sql
-
-    paths = [re.sub(r"([\\*?\[\]{}])", r"\\\1", str(path)) for path in found.files]  # no globbing
-    raw = spark.read.option("recursiveFileLookup", "true").option("lineSep", "\n").text(paths)
-    path = sql.url_decode(sql.replace("_metadata.file_path", sql.lit("+"), sql.lit("%2B")))
-    relative = sql.substring(path, len(f"file:{found.root}/") + 1, 2**31 - 1)
-    return raw.select(relative.alias("file"), sql.col("value").alias("line"))
-
-
-def check_no_line_lost(lines: int, outcomes: dict[str, int]) -> None:
-    """Raise `LinesLostError` unless lines read = events + quarantined + duplicates."""
-    accounted = sum(outcomes.values())
-    if lines != accounted:
-        detail = ", ".join(f"{name} {count}" for name, count in sorted(outcomes.items()))
-        raise LinesLostError(
-            f"{lines} lines were read but {accounted} accounted for ({detail}), nothing was published"
-        )
 
 
 def write_tables(
@@ -118,7 +87,7 @@ def run_access_report(
     out: Path,
     *,
     time_zone: str = "UTC",
-    progress: Progress = _silent,
+    progress: Progress = silent,
 ) -> ReportSummary:
     """Read all audit files below `audit` and replace the tables and the report in `out`.
 
@@ -128,12 +97,13 @@ def run_access_report(
     from kustos.pipeline.report.model import collect_report
     from kustos.pipeline.report.render import render_report
     from kustos.pipeline.stages.classify import DUPLICATE, EVENT, QUARANTINED
+    from kustos.pipeline.tables.summary import check_no_line_lost
 
-    _check_time_zone(time_zone)
+    check_time_zone(time_zone)
     found = list_audit_files(audit)
     with staging(out, audit) as folder:
         check_replaceable(out, TABLES)
-        lines, outcomes = _reading(
+        lines, outcomes = reading(
             lambda: write_tables(
                 spark, read_lines(spark, found), folder, time_zone=time_zone, progress=progress
             )
@@ -161,29 +131,3 @@ def run_access_report(
         progress(STEPS[5])
         publish(folder, out.resolve(), TABLES, (REPORT_NAME, SUMMARY_NAME))
     return summary
-
-
-def _check_time_zone(name: str) -> None:
-    try:
-        ZoneInfo(name)
-    except (ValueError, OSError, LookupError) as error:  # what zoneinfo raises for an unknown key
-        raise AuditInputError(
-            f"unknown time zone `{name}`, give an IANA name like `Europe/Berlin`"
-        ) from error
-
-
-def _reading(action: Callable[[], tuple[int, dict[str, int]]]) -> tuple[int, dict[str, int]]:
-    from py4j.protocol import Py4JJavaError
-    from pyspark.errors import PySparkException
-
-    try:
-        return action()
-    except (Py4JJavaError, PySparkException) as error:
-        match = re.search(r"reading file (?:file:/*)?(/?\S+)\.\s", str(error))
-        if "FAILED_READ_FILE" not in str(error) or match is None:
-            raise
-        name = "/" + match[1].lstrip("/")
-        raise AuditInputError(
-            f"cannot read `{name}` to its end: it is damaged, or no gzip file in spite of its name; "
-            "repair it or take it out of the folder"
-        ) from error

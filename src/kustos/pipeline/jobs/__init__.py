@@ -1,0 +1,22 @@
+"""The jobs: what reads files, asks the stages and writes tables and pages. Everything else is a stage.
+
+Public front: `run_pipeline` keeps the tables, `run_access_report` reports on a folder without any.
+"""
+
+from kustos.pipeline.jobs.access_report import STEPS, ReportSummary, run_access_report, write_tables
+from kustos.pipeline.jobs.inputs import FoundFiles, find_new_files
+from kustos.pipeline.jobs.reading import DamagedFileError, Progress, read_lines
+from kustos.pipeline.jobs.run import run_pipeline
+
+__all__ = [
+    "STEPS",
+    "DamagedFileError",
+    "FoundFiles",
+    "Progress",
+    "ReportSummary",
+    "find_new_files",
+    "read_lines",
+    "run_access_report",
+    "run_pipeline",
+    "write_tables",
+]

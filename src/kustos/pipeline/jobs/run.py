@@ -1,0 +1,107 @@
+"""The run over files: what is new becomes rows of the tables, once."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal
+
+from kustos.pipeline.jobs.inputs import FoundFile, find_new_files, with_damage
+from kustos.pipeline.jobs.reading import (
+    DamagedFileError,
+    Progress,
+    check_time_zone,
+    read_located_lines,
+    reading,
+    silent,
+)
+from kustos.runtime import Clock, Entropy, SystemClock, SystemEntropy
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from kustos.pipeline.tables import IngestOptions, RunSummary, Tables
+
+MAXIMUM_DAMAGED_ROUNDS: Final = 8
+"""So often a run begins again without the files that were found damaged; the first round finds nearly all."""
+
+
+def run_pipeline(
+    spark: "SparkSession",
+    *,
+    tables: "Tables",
+    audit: Path | Sequence[Path],
+    options: "IngestOptions | None" = None,
+    on_damaged_file: Literal["stop", "quarantine"] = "stop",
+    run_id: str | None = None,
+    compact: bool = True,
+    progress: Progress = silent,
+    clock: Clock | None = None,
+    entropy: Entropy | None = None,
+) -> "RunSummary":
+    """Take the new files of the audit folders into the tables, all of them or none; return what was done.
+
+    With a `run_id` of the caller's (that of a scheduler, say) a run that was committed is not done again.
+    `on_damaged_file`: a packed file that does not unpack stops the run, or is quarantined whole as one line.
+    Days in many small files are compacted afterwards.
+
+    Raises `AuditInputError` (nothing to read, no permission, a damaged file), `LinesLostError`,
+    `TablesInUseError`, `TablesDamagedError`, `SchemaConflictError`; then the tables stay as they were.
+    """
+    from kustos.pipeline.tables import IngestOptions, RunSummary, compact_tables
+
+    clock, options = clock or SystemClock(), options or IngestOptions()
+    check_time_zone(options.time_zone)
+    name = run_id or f"run-{clock.wall_ms()}-{(entropy or SystemEntropy()).uuid().hex[:8]}"
+    with tables.transaction(spark):
+        pass  # what a killed run left is finished before the ledger is asked what was read
+    progress("looking for new files")
+    found = find_new_files(audit, tables)
+    former = tables.state().summary_of(name)
+    if former is not None:
+        return RunSummary.from_mapping(former, is_repeat=True)
+    if not found.new:
+        return RunSummary(run_id=name, files=found.count)
+    summary = _ingested(
+        spark, tables, found.new, name, found.count, options, on_damaged_file == "quarantine", progress, clock
+    )
+    if compact:
+        progress("compacting")
+        compact_tables(spark, tables)
+    return summary
+
+
+def _ingested(
+    spark: "SparkSession",
+    tables: "Tables",
+    files: tuple[FoundFile, ...],
+    run_id: str,
+    count: int,
+    options: "IngestOptions",
+    may_quarantine: bool,
+    progress: Progress,
+    clock: Clock,
+) -> "RunSummary":
+    from kustos.pipeline.tables import ingest
+
+    def attempt(files: tuple[FoundFile, ...]) -> "RunSummary":
+        return ingest(
+            spark,
+            read_located_lines(spark, files),
+            tables,
+            run_id,
+            options=options,
+            inputs=[file.input for file in files],
+            files=count,
+            damaged_files=sum(file.fault is not None for file in files),
+            progress=progress,
+            clock=clock,
+        )
+
+    for _ in range(MAXIMUM_DAMAGED_ROUNDS):
+        try:
+            return reading(attempt, files)
+        except DamagedFileError as error:
+            without_damage = with_damage(files, error.path)
+            if not may_quarantine or without_damage == files:
+                raise
+            files = without_damage
+    return reading(attempt, files)
