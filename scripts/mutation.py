@@ -60,6 +60,8 @@ METADATA: Final = (
     "ids",
     "layout",
     "log_*",
+    "record_*",
+    "replay",
     "requests",
     "segments",
     "snapshot*",
