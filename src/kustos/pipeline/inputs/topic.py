@@ -16,7 +16,7 @@ REDACTION: Final = f"{SECRET_KEYS.pattern}|url"
 
 HIDING: Final = {
     "spark.sql.redaction.options.regex": REDACTION,
-    "spark.sql.redaction.string.regex": r"(?i)(?:password|jaas)[^,\]\n]*",
+    "spark.sql.redaction.string.regex": r"(?i)(?:password|jaas).*",
 }
 """Settings of a session under which no plan, page or failure quotes a secret of a topic's settings."""
 
