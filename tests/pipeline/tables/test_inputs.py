@@ -1,0 +1,109 @@
+"""Which files are new, and which are copies of one log."""
+
+import bz2
+import gzip
+import os
+from pathlib import Path
+
+import pytest
+
+from kustos.pipeline.errors import AuditInputError
+from kustos.pipeline.jobs.inputs import MAXIMUM_HEAD_BYTES, FoundFile, find_new_files, log_of, with_damage
+from kustos.pipeline.tables import Tables
+from kustos.pipeline.tables.ledger import RUN, Entry, write_entry
+
+TEXT = b"\r\n\nfirst line\r\nsecond\n"
+
+
+def commit(tables: Tables, *files: FoundFile) -> None:
+    sequence = tables.state().sequence + 1
+    inputs = tuple(file.input for file in files)
+    write_entry(
+        tables.folder,
+        Entry(sequence=sequence, run_id=f"r{sequence}", kind=RUN, form="parquet", staging="-", inputs=inputs),
+    )
+
+
+def new_names(audit: Path, tables: Tables) -> list[str]:
+    return [file.name for file in find_new_files(audit, tables).new]
+
+
+def test_a_log_is_known_whatever_its_copy_is_called_or_packed_with_and_however_it_grows(
+    tmp_path: Path,
+) -> None:
+    copies = {
+        "a.log": TEXT,
+        "b.log.1": TEXT + b"third\n",
+        "c": b"first line",
+        "a.log.gz": gzip.compress(TEXT),
+        "a.log.bz2": bz2.compress(TEXT),
+    }
+    others = {"d": b"first lin\n", "e": b" first line\n", "f": b"", "g": b"\n\n", "h.gz": b"first line\n"}
+    for name, content in (copies | others).items():
+        (tmp_path / name).write_bytes(content)
+    logs = {name: log_of(tmp_path / name) for name in copies | others}
+    assert len({logs[name] for name in copies}) == 1
+    assert len(set(logs.values())) == 1 + len(others)
+
+
+def test_a_log_without_a_line_feed_is_known_by_a_limited_beginning(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"x" * MAXIMUM_HEAD_BYTES)
+    (tmp_path / "b").write_bytes(b"x" * MAXIMUM_HEAD_BYTES + b"y" * 100)
+    assert log_of(tmp_path / "a") == log_of(tmp_path / "b")
+
+
+def test_only_what_changed_since_it_was_read_is_new(tmp_path: Path) -> None:
+    audit, tables = tmp_path / "audit", Tables(tmp_path / "tables")
+    (audit / "x").mkdir(parents=True)
+    for name in ("a", "x/b", "c"):
+        (audit / name).write_text(f"{name} begins\n")
+    found = find_new_files(audit, tables)
+    assert (found.count, found.new_bytes) == (3, 29)
+    assert [file.name for file in found.new] == ["a", "c", "x/b"]
+    commit(tables, *found.new)
+    assert new_names(audit, tables) == []
+    (audit / "a").rename(audit / "a.1")
+    assert new_names(audit, tables) == []
+    (audit / "a").write_text("begins anew\n")
+    with (audit / "c").open("a") as file:
+        file.write("and goes on\n")
+    os.utime(audit / "x" / "b", ns=(1, 1))
+    assert new_names(audit, tables) == ["a", "c", "x/b"]
+
+
+def test_folders_that_cannot_be_read_or_hold_the_tables_are_refused(tmp_path: Path) -> None:
+    audit, tables = tmp_path / "audit", Tables(tmp_path / "tables")
+    audit.mkdir()
+    with pytest.raises(AuditInputError, match="holds no audit files"):
+        find_new_files(audit, tables)
+    with pytest.raises(AuditInputError, match="does not exist"):
+        find_new_files([tmp_path / "no"], tables)
+    with pytest.raises(AuditInputError, match="no audit folder was given"):
+        find_new_files([], tables)
+    for inner in (Tables(audit / "tables"), Tables(tmp_path), Tables(audit)):
+        with pytest.raises(AuditInputError, match="must lie apart"):
+            find_new_files(audit, inner)
+
+
+def test_all_packed_files_that_are_damaged_are_found_at_once(tmp_path: Path) -> None:
+    whole = gzip.compress(TEXT * 1000)
+    contents = {
+        "cut.gz": whole[:-20],
+        "flipped.gz": whole[:30] + bytes([whole[30] ^ 255]) + whole[31:],
+        "named.lz4": b"?",
+        "no.gz": b"hello\n",
+        "plain": b"\xff\xfe",
+        "whole.gz": whole,
+    }
+    for name, content in contents.items():
+        (tmp_path / name).write_bytes(content)
+    found = find_new_files(tmp_path, Tables(tmp_path.parent / "tables")).new
+    judged = with_damage(found, str(tmp_path.resolve() / "named.lz4"))
+    assert {file.name: file.fault for file in judged} == {
+        "cut.gz": "file_damaged: it ends too early",
+        "flipped.gz": "file_damaged: it cannot be unpacked",
+        "named.lz4": "file_damaged: it cannot be read to its end",
+        "no.gz": "file_damaged: it cannot be unpacked",
+        "plain": None,
+        "whole.gz": None,
+    }
