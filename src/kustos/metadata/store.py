@@ -163,6 +163,14 @@ class MetadataStore:
         """The offset of the last durable record."""
         return self._image.offset
 
+    @property
+    def takes_changes(self) -> bool:
+        """Whether changes may still be made: false for good after a write or a publisher failed.
+
+        What is in force stays so. From any thread.
+        """
+        return self._publish_failure is None and not self._writer.has_failed
+
     def add_publisher(self, publisher: MetadataPublisher) -> None:
         """Hand the publisher the present image now and every delta from here on."""
         publisher.publish_snapshot(self._image)

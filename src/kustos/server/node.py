@@ -107,9 +107,7 @@ class Node:
         self.http = (
             None
             if settings.http is None
-            else part.make_http(
-                settings.http, self.metrics, self.readiness, dict if quorum is None else quorum.details
-            )
+            else part.make_http(settings.http, self.metrics, self.readiness, self.details)
         )
         if quorum is not None:
             self.metrics.registry.register(WatchedQuorum(quorum.figures))
@@ -237,6 +235,15 @@ class Node:
             "audit": self.audit.is_ready,
             **({} if self.quorum is None else self.quorum.readiness()),
         }
+
+    def details(self) -> dict[str, object]:
+        """Return what else an operator wants to know of the metadata; clients are served all the same.
+
+        Where a write of the metadata failed, all decisions go on, and every change is refused.
+        """
+        if self.quorum is not None:
+            return self.quorum.details()
+        return {"metadata_takes_changes": self.store.takes_changes} if self.part.owns_metadata else {}
 
     async def start(self) -> None:
         """Serve, each listener as soon as the authorizer can decide for it.

@@ -251,6 +251,11 @@ class LogWriter:
         self._file, self._active = file, ActiveSegment(base_offset)
         _log.info("began a new segment of the metadata log", path=str(self._partition / name))
 
+    @property
+    def has_failed(self) -> bool:
+        """Whether a write failed before, so that nothing is taken any more; from any thread."""
+        return self._failure is not None
+
     def require_working(self) -> None:
         """Raise `LogFailedError` if a write failed before."""
         if self._failure is not None:
