@@ -1,0 +1,93 @@
+"""Kafka's audit text to events: five million lines of text into Parquet, beside a bare copy of the text.
+
+- parse-5m: lines/s of reading, parsing and writing events; `theirs` reads the same text and writes it to
+  Parquet as it is
+- parse-5m-rate: the same beside the 250,000 lines/s that two cores shall do
+- parse-5m-settled: with duplicates found and told, as a run over files does it before it looks at the tables
+"""
+
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from benchmarks.figures import QUICK, Figure, emit, progress
+from benchmarks.sources.lines import kafka_lines
+from kustos.pipeline.schemas import AUDIT_EVENTS_SCHEMA
+from kustos.pipeline.session import open_session
+from kustos.pipeline.stages.classify import classify
+from kustos.pipeline.stages.parsing import parse_lines
+
+SIZE = 100_000 if QUICK else 5_000_000
+FILES = 8
+ROUNDS = 2 if QUICK else 3
+RATE_FLOOR = 250_000
+MEMORY = "6g"
+
+
+def write_text(folder: Path) -> None:
+    """Write the lines into as many files as brokers would."""
+    folder.mkdir()
+    each = SIZE // FILES
+    for number in range(FILES):
+        with (folder / f"kafka-authorizer.log.{number}").open("w") as file:
+            file.writelines(f"{line}\n" for line in kafka_lines(each, seed=number))
+
+
+def read(spark: SparkSession, folder: Path) -> DataFrame:
+    text = spark.read.text(str(folder))
+    return text.selectExpr("_metadata.file_name AS file", "value AS line")
+
+
+def parsed(lines: DataFrame) -> DataFrame:
+    return lines.transform(parse_lines).filter("reason IS NULL").select(*AUDIT_EVENTS_SCHEMA.fieldNames())
+
+
+def settled(lines: DataFrame) -> DataFrame:
+    return lines.transform(classify)
+
+
+def seconds(lines: DataFrame, transform: Callable[[DataFrame], DataFrame], out: Path) -> float:
+    """Return how long the whole way into Parquet takes."""
+    start = time.monotonic()
+    transform(lines).write.mode("overwrite").parquet(str(out))
+    return time.monotonic() - start
+
+
+def main() -> None:
+    settings: dict[str, Any] = {"spark.driver.memory": MEMORY}
+    transforms = {"bare": lambda lines: lines, "parse": parsed, "settle": settled}
+    taken: dict[str, list[float]] = {name: [] for name in transforms}
+    with tempfile.TemporaryDirectory(prefix="bench-parse-") as scratch:
+        folder = Path(scratch)
+        progress(f"writing {SIZE} lines")
+        write_text(folder / "text")
+        with open_session("benchmark", settings=settings) as spark:
+            lines = read(spark, folder / "text")
+            for number in range(ROUNDS + 1):
+                for name, transform in transforms.items():
+                    took = seconds(lines, transform, folder / name)
+                    progress(f"round {number} {name}: {took:.2f} s")
+                    if number:  # the first round warms the JVM up
+                        taken[name].append(took)
+            events = spark.read.parquet(str(folder / "parse")).count()
+            if events != SIZE // FILES * FILES:
+                raise SystemExit(f"{events} events of {SIZE} lines")
+    rate = {name: SIZE / statistics.median(found) for name, found in taken.items()}
+    common: dict[str, Any] = {"unit": "lines/s", "size": SIZE, "higher_is_better": True}
+    figures = [
+        Figure(name="parse-5m", ours=rate["parse"], theirs=rate["bare"], floor=0.1, **common),
+        Figure(name="parse-5m-rate", ours=rate["parse"], theirs=RATE_FLOOR, floor=1.0, **common),
+        Figure(name="parse-5m-settled", ours=rate["settle"], theirs=rate["bare"], **common),
+    ]
+    for figure in figures:
+        progress(figure.sentence())
+    emit(figures)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,199 @@
+"""A topic of a real Kafka into the tables, each event once, beside the same stream bare.
+
+- stream-kafka: events/s from a topic that is full already (`availableNow`); `theirs` writes the records'
+  values to Parquet and does nothing else
+- stream-kafka-end-to-end: seconds from an event's birth until it is in the table, of the slowest in twenty,
+  while events come at a steady rate; `theirs` is the three seconds that it may take
+- stream-kafka-lag: the same, the last third of the time beside the first: a lag that grows shows here
+"""
+
+import random
+import statistics
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+from pyspark.sql import SparkSession
+
+from benchmarks.figures import QUICK, Figure, emit, progress
+from benchmarks.sources.lines import event
+from kustos.pipeline.inputs import TopicSettings, stream_topic
+from kustos.pipeline.session import open_session
+from kustos.pipeline.streaming import StreamOptions, run_stream
+from kustos.pipeline.tables import RunSummary, Tables
+from testkit.kafka import KafkaNode
+from testkit.spark_jars import SPARK_KAFKA, spark_jars
+
+SIZE = 20_000 if QUICK else 2_000_000
+ROUNDS = 1 if QUICK else 3
+PARTITIONS = 4
+BATCH = 10_000 if QUICK else 500_000
+RATE = 200 if QUICK else 2_000
+STEADY_S = 15 if QUICK else 120
+DUPLICATE_EVERY = 100
+"""A sink that tries again sends an event twice now and then."""
+
+END_TO_END_S = 3.0
+
+
+def make_topic(node: KafkaNode, name: str) -> None:
+    admin = AdminClient({"bootstrap.servers": node.bootstrap})
+    admin.create_topics([NewTopic(name, PARTITIONS, 1)])[name].result(timeout=30)
+
+
+class Source:
+    """Puts events into a topic and knows when each was born."""
+
+    def __init__(self, node: KafkaNode, topic: str) -> None:
+        self._producer = Producer({"bootstrap.servers": node.bootstrap, "linger.ms": 5})
+        self._topic, self._rng = topic, random.Random(1)
+        self._line = ""
+        self.born: list[float] = []
+
+    def send(self, count: int) -> None:
+        for _ in range(count):
+            number, now = len(self.born), time.time()
+            if number % DUPLICATE_EVERY != 1:
+                self._line = event(number, int(now * 1000), self._rng)
+            while True:
+                try:
+                    self._producer.produce(self._topic, self._line, partition=number % PARTITIONS)
+                    break
+                except BufferError:
+                    self._producer.poll(0.05)
+            self.born.append(now)
+        self._producer.poll(0)
+
+    def flush(self) -> None:
+        if self._producer.flush(60):
+            raise SystemExit("the broker does not take the events")
+
+
+def settings_of(node: KafkaNode, topic: str) -> TopicSettings:
+    properties = {"bootstrap.servers": node.bootstrap}
+    return TopicSettings(topic=topic, properties=properties, maximum_records=BATCH)
+
+
+def bare_seconds(spark: SparkSession, settings: TopicSettings, folder: Path) -> float:
+    start = time.monotonic()
+    writer = stream_topic(spark, settings).select("line").writeStream.format("parquet")
+    options = {"checkpointLocation": str(folder / "checkpoint"), "path": str(folder / "out")}
+    writer.options(**options).trigger(availableNow=True).start().awaitTermination()
+    return time.monotonic() - start
+
+
+def our_seconds(spark: SparkSession, settings: TopicSettings, folder: Path) -> float:
+    start = time.monotonic()
+    now = StreamOptions(available_now=True)
+    done = run_stream(spark, settings, Tables(folder / "tables"), folder / "checkpoint", options=now)
+    if done.lines != SIZE or done.duplicates == 0:
+        raise SystemExit(f"not all of the topic came: {done}")
+    return time.monotonic() - start
+
+
+def full_topic(spark: SparkSession, node: KafkaNode, folder: Path) -> tuple[float, float]:
+    """Return the median seconds of ours and of theirs over a topic that is full."""
+    make_topic(node, "full")
+    source = Source(node, "full")
+    source.send(SIZE)
+    source.flush()
+    settings = settings_of(node, "full")
+    ours, theirs = [], []
+    for number in range(ROUNDS + 1):
+        mine = our_seconds(spark, settings, folder / f"ours-{number}")
+        bare = bare_seconds(spark, settings, folder / f"bare-{number}")
+        progress(f"round {number}: ours {mine:.2f} s, bare {bare:.2f} s")
+        if number:  # the first round warms the JVM up
+            ours.append(mine)
+            theirs.append(bare)
+    return statistics.median(ours), statistics.median(theirs)
+
+
+def steady(spark: SparkSession, node: KafkaNode, folder: Path) -> list[tuple[float, float]]:
+    """Return (moment, age) of the oldest event of each batch once it is in the tables, at a steady rate."""
+    make_topic(node, "steady")
+    source, stop, over = Source(node, "steady"), threading.Event(), threading.Event()
+    ages: list[tuple[float, float]] = []
+    taken = 0
+
+    def feed() -> None:
+        begin = time.monotonic()
+        while (passed := time.monotonic() - begin) < STEADY_S:
+            source.send(int(passed * RATE) - len(source.born))
+            over.wait(0.02)
+        source.flush()
+        stop.set()
+
+    def on_batch(batch: RunSummary) -> None:
+        nonlocal taken
+        if batch.lines:
+            now = time.time()
+            ages.append((now, now - source.born[taken]))
+            taken += batch.lines
+
+    source.send(RATE)
+    source.flush()
+    feeder = threading.Thread(target=feed)
+    feeder.start()
+    options = StreamOptions(interval_ms=0)
+    try:
+        run_stream(
+            spark,
+            settings_of(node, "steady"),
+            Tables(folder / "tables"),
+            folder / "checkpoint",
+            options=options,
+            stop=stop,
+            on_batch=on_batch,
+        )
+    finally:
+        over.set()
+        feeder.join()
+    return ages[2:]  # the first batches are the start's
+
+
+def figures_of(ours: float, theirs: float, ages: list[tuple[float, float]]) -> list[Figure]:
+    begin, end = ages[0][0], ages[-1][0]
+    first = [age for at, age in ages if at <= begin + (end - begin) / 3]
+    last = [age for at, age in ages if at >= end - (end - begin) / 3]
+    slow = sorted(age for _, age in ages)[int(len(ages) * 0.95)]
+    common: dict[str, Any] = {"unit": "events/s", "size": SIZE, "higher_is_better": True}
+    return [
+        Figure(name="stream-kafka", ours=SIZE / ours, theirs=SIZE / theirs, floor=0.6, **common),
+        Figure(
+            name="stream-kafka-end-to-end", unit="s", ours=slow, theirs=END_TO_END_S, size=RATE, floor=1.0
+        ),
+        Figure(
+            name="stream-kafka-lag",
+            unit="s",
+            ours=statistics.mean(last),
+            theirs=statistics.mean(first),
+            size=RATE,
+            floor=0.8,
+        ),
+    ]
+
+
+def main() -> None:
+    settings = {"spark.jars": spark_jars(SPARK_KAFKA), "spark.driver.memory": "6g"}
+    with (
+        tempfile.TemporaryDirectory(prefix="bench-stream-") as scratch,
+        KafkaNode(Path(scratch, "kafka")) as node,
+        open_session("benchmark", settings=settings) as spark,
+    ):
+        ours, theirs = full_topic(spark, node, Path(scratch, "full"))
+        progress(f"{RATE} events/s for {STEADY_S} s")
+        ages = steady(spark, node, Path(scratch, "steady"))
+    figures = figures_of(ours, theirs, ages)
+    for figure in figures:
+        progress(figure.sentence())
+    emit(figures)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,95 @@
+"""A topic of a real broker with an authorizer, as lines; what goes wrong is told soon, without a secret."""
+
+import contextlib
+import io
+import time
+import traceback
+
+import pytest
+from pyspark.sql import SparkSession
+
+from kustos.pipeline.errors import KafkaInputError
+from kustos.pipeline.inputs import TopicSettings, check_topic, read_topic, stream_topic
+from kustos.pipeline.schemas.events import INPUT_LINES_SCHEMA
+from testkit.kafka import KafkaNode
+from tests.conftest import NodeFactory
+from tests.pipeline.inputs.topics import GUARDED, PASSWORD, client_properties, fill, make_topic
+
+
+@pytest.fixture(scope="module")
+def guarded(kafka_node: NodeFactory) -> KafkaNode:
+    return kafka_node(GUARDED)
+
+
+def settings_of(node: KafkaNode, topic: str = "nothing", **properties: str) -> TopicSettings:
+    changed = {key.replace("__", "."): value for key, value in properties.items()}
+    return TopicSettings(topic=topic, properties={**client_properties(node), **changed})
+
+
+def test_every_record_is_a_line_with_its_place(spark: SparkSession, guarded: KafkaNode) -> None:
+    topic = make_topic(guarded, partitions=2)
+    values: list[str | bytes | None] = [f"line {at}" for at in range(50)]
+    fill(guarded, topic, [*values, None, b"\xff\xfe"])
+    lines = read_topic(spark, settings_of(guarded, topic))
+    assert lines.schema.simpleString() == INPUT_LINES_SCHEMA.simpleString()
+    rows = lines.selectExpr("*", "is_valid_utf8(line) AS is_text", "hex(line) AS bytes").collect()
+    assert sorted(row["line"] for row in rows if row["is_text"]) == sorted(["", *map(str, values)])
+    assert [row["bytes"] for row in rows if not row["is_text"]] == ["FFFE"]
+    assert {row["log"] for row in rows} == {f"topic:{topic}-0", f"topic:{topic}-1"}
+    for log in {row["log"] for row in rows}:
+        places = sorted(row["position"] for row in rows if row["log"] == log)
+        assert places == list(range(len(places)))
+
+
+def test_no_plan_and_no_text_shows_a_secret(spark: SparkSession, guarded: KafkaNode) -> None:
+    topic = make_topic(guarded)
+    settings = settings_of(guarded, topic)
+    texts = [repr(settings), settings.blotted(f"oh {PASSWORD}!")]
+    for frame in (read_topic(spark, settings), stream_topic(spark, settings)):
+        for mode in ("simple", "extended", "formatted"):
+            shown = io.StringIO()
+            with contextlib.redirect_stdout(shown):
+                frame.explain(mode=mode)
+            assert topic in shown.getvalue()
+            texts.append(shown.getvalue())
+    assert not [text for text in texts if "s3cr3t" in text or "hunter" in text]
+
+
+MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
+FAULTS = {
+    "does not exist at": {},
+    "refused the login": {"sasl__jaas__config": f'{MODULE} required username="admin" password="hunter3";'},
+    "do not answer": {"bootstrap__servers": "127.0.0.1:1"},
+    "can be resolved": {"bootstrap__servers": "no-such-host.invalid:9092"},
+    "does not accept the properties": {"sasl__jaas__config": f'com.x.Foo required password="{PASSWORD}";'},
+}
+
+
+@pytest.mark.parametrize("told", FAULTS)
+def test_what_goes_wrong_is_told_soon_and_without_a_secret(
+    spark: SparkSession, guarded: KafkaNode, told: str
+) -> None:
+    before = time.monotonic()
+    with pytest.raises(KafkaInputError, match=told) as raised:
+        check_topic(spark, settings_of(guarded, **FAULTS[told]))
+    assert time.monotonic() - before < 120  # Kafka's own defaults would take many minutes
+    shown = "".join(traceback.format_exception(raised.value))
+    assert "s3cr3t" not in shown
+    assert "hunter" not in shown
+
+
+def test_who_may_not_read_is_told_so(spark: SparkSession, guarded: KafkaNode) -> None:
+    topic = make_topic(guarded)
+    properties = client_properties(guarded, user="eve")
+    with pytest.raises(KafkaInputError, match=f"no permission to read topic `{topic}`"):
+        read_topic(spark, TopicSettings(topic=topic, properties=properties))
+
+
+def test_settings_that_cannot_be_are_refused_before_anything_is_asked() -> None:
+    for topic, properties, told in (
+        ("a,b", {"bootstrap.servers": "x:1"}, "no name of a topic"),
+        ("..", {"bootstrap.servers": "x:1"}, "no name of a topic"),
+        ("audit", {}, "lack `bootstrap.servers`"),
+    ):
+        with pytest.raises(KafkaInputError, match=told):
+            TopicSettings(topic=topic, properties=properties)
