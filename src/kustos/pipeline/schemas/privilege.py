@@ -21,6 +21,6 @@ RECOMMENDATIONS_SCHEMA: Final = StructType(
 )
 """`outcome` RECOMMENDED is an ACL: it serves `access_count` distinct accesses, `event_count` events, to
 `name_count` names (each access counts for one ACL), stands for `known_count` known names and allows its
-operation in vain on `over_grant_count` of them. UNSERVED is an access that no ACL can allow, OVERRULED a denied
-question for any resource of a type that cannot stay denied: both have the question in the ACL's columns,
+operation in vain on `over_grant_count` of them. UNSERVED is access that no ACL can allow, OVERRULED a denied
+question for any resource of a type that cannot stay denied: both have the question in the columns of the ACL,
 without `pattern_type` and `permission_type`. `reason` is for people."""

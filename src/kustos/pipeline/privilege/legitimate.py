@@ -1,0 +1,147 @@
+"""Which recorded access has to stay allowed, and which denied: what least privilege starts from, in Spark."""
+
+from dataclasses import dataclass
+from datetime import date
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as sql
+
+from kustos.acl import WILDCARD, PatternType, ResourcePattern
+from kustos.pipeline.privilege.options import PrivilegeOptionError
+from kustos.pipeline.schemas import QUESTION_COLUMNS
+
+ALLOWED: Final = "ALLOWED"
+DENIED: Final = "DENIED"
+LISTING: Final = "LISTING"
+SUPER_USER: Final = "SuperUser"
+
+EXCLUSIONS_MAX: Final = 1_000
+"""Principals, and resources, that a reviewer may exclude by name: each is a comparison in every row."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Legitimate:
+    """What counts as a need.
+
+    Days (UTC) are from `from_day` to `to_day`, both included. `principals_excluded` get no ACLs.
+    `resources_excluded` must not be used: recorded use of them is taken as denied. An access is a need if it
+    was allowed at least `uses_min` times in all. A name that only filtered a list is no use, unless
+    `with_listing`. Super users need no ACLs; `with_super_users` gives them some for what they did. `coverage`
+    below 1 leaves out a principal's rarest accesses as long as the rest makes that share of its allowed
+    events. Raises `PrivilegeOptionError`.
+    """
+
+    from_day: date | None = None
+    to_day: date | None = None
+    principals_excluded: tuple[str, ...] = ()
+    resources_excluded: tuple[ResourcePattern, ...] = ()
+    uses_min: int = 1
+    with_listing: bool = False
+    with_super_users: bool = False
+    coverage: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.coverage <= 1:
+            raise PrivilegeOptionError("`coverage` is out of range, give a share above 0 and up to 1")
+        if self.uses_min < 1:
+            raise PrivilegeOptionError("`uses_min` is out of range, give 1 or more")
+        if self.from_day is not None and self.to_day is not None and self.from_day > self.to_day:
+            raise PrivilegeOptionError(f"`from_day` {self.from_day} is after `to_day` {self.to_day}")
+        if max(len(self.principals_excluded), len(self.resources_excluded)) > EXCLUSIONS_MAX:
+            raise PrivilegeOptionError(f"more than {EXCLUSIONS_MAX} exclusions, filter the roll-up instead")
+
+
+EVERY_USE: Final = Legitimate()
+
+
+def in_period(rollup: DataFrame, legitimate: Legitimate) -> DataFrame:
+    """Return the roll-up's rows of the period and of principals that are not excluded."""
+    if legitimate.from_day is not None:
+        rollup = rollup.filter(sql.col("day") >= sql.lit(legitimate.from_day))
+    if legitimate.to_day is not None:
+        rollup = rollup.filter(sql.col("day") <= sql.lit(legitimate.to_day))
+    if legitimate.principals_excluded:
+        rollup = rollup.filter(~sql.col("principal").isin(*legitimate.principals_excluded))
+    return rollup
+
+
+def distinct_accesses(rollup: DataFrame, legitimate: Legitimate = EVERY_USE) -> DataFrame:
+    """Return each question once, with what it was and what is to become of it.
+
+    Columns: those of a question; `event_count`, the uses that were allowed; `is_denied`: its newest answer
+    denied it (at the same time, a DENIED is the newer one; an ERROR says nothing about ACLs, unless there was
+    no other answer); `is_excluded`; and `is_need`. What neither is a need nor was denied says nothing.
+    """
+    rows = in_period(rollup, legitimate)
+    if not legitimate.with_super_users:
+        rows = rows.filter(~sql.col("rule.kind").eqNullSafe(SUPER_USER))
+    allowed = sql.col("decision") == ALLOWED
+    is_use = allowed if legitimate.with_listing else allowed & ~sql.col("access").eqNullSafe(LISTING)
+    accesses = (
+        rows.groupBy(*QUESTION_COLUMNS)
+        .agg(
+            sql.sum(sql.when(is_use, sql.col("event_count")).otherwise(sql.lit(0))).alias("event_count"),
+            sql.max(sql.when(allowed, sql.col("last_time"))).alias("_allowed"),
+            sql.max(sql.when(sql.col("decision") == DENIED, sql.col("last_time"))).alias("_denied"),
+        )
+        .withColumn(
+            "is_denied",
+            sql.col("_allowed").isNull()
+            | sql.coalesce(sql.col("_denied") >= sql.col("_allowed"), sql.lit(False)),
+        )
+        .drop("_allowed", "_denied")
+        .withColumn("is_excluded", _is_excluded(legitimate.resources_excluded))
+    )
+    is_need = (
+        ~sql.col("is_denied") & ~sql.col("is_excluded") & (sql.col("event_count") >= legitimate.uses_min)
+    )
+    accesses = accesses.withColumn("is_need", is_need)
+    return accesses if legitimate.coverage == 1 else _without_the_rarest(accesses, legitimate.coverage)
+
+
+def _is_excluded(patterns: tuple[ResourcePattern, ...]) -> Column:
+    found = sql.lit(False)
+    for pattern in patterns:
+        name = sql.col("resource_name")
+        if pattern.pattern_type is PatternType.PREFIXED:
+            matches = name.startswith(sql.lit(pattern.name))
+        elif pattern.name == WILDCARD:
+            matches = sql.lit(True)
+        else:
+            matches = name.eqNullSafe(sql.lit(pattern.name))
+        is_type = sql.col("resource_type") == pattern.resource_type.name
+        found = found | (is_type & sql.coalesce(matches, sql.lit(False)))
+    return found
+
+
+def _without_the_rarest(accesses: DataFrame, coverage: float) -> DataFrame:
+    """Take the rarest accesses of each principal out of its needs, as long as the share is kept."""
+    needed = sql.when(sql.col("is_need"), sql.col("event_count")).otherwise(sql.lit(0))
+    everything = Window.partitionBy("principal")
+    before = everything.orderBy(
+        sql.desc("_needed"), "host", "operation", "resource_type", "resource_name"
+    ).rowsBetween(Window.unboundedPreceding, -1)
+    return (
+        accesses.withColumn("_needed", needed)
+        .withColumn("_before", sql.coalesce(sql.sum("_needed").over(before), sql.lit(0)))
+        .withColumn("_all", sql.sum("_needed").over(everything))
+        .withColumn(
+            "is_need", sql.col("is_need") & (sql.col("_before") < sql.col("_all") * sql.lit(coverage))
+        )
+        .drop("_needed", "_before", "_all")
+    )
+
+
+def known_names(rollup: DataFrame) -> DataFrame:
+    """Return the names that exist as far as the record tells: `resource_type`, `resource_name`, each once.
+
+    Those that anybody was allowed to use, and those that were looked through for a list. A name that was
+    only denied may exist in an attacker's head alone.
+    """
+    exists = (sql.col("decision") == ALLOWED) | sql.col("access").eqNullSafe(LISTING)
+    return (
+        rollup.filter(exists & sql.col("resource_name").isNotNull())
+        .select("resource_type", "resource_name")
+        .distinct()
+    )
