@@ -41,6 +41,9 @@ class Completion(Awaitable[None], Protocol):
     def done(self) -> bool:
         """Return whether either was done."""
 
+    def exception(self) -> object:
+        """Return what those who wait are raised; the event loop then need not tell of it itself."""
+
 
 class AclMutator(Protocol):
     """Who can change the metadata: Kafka's active controller."""
@@ -117,7 +120,7 @@ class StandardAuthorizerPlugin(Authorizer):
         if error is None:
             self._loaded.set_result(None)
         else:
-            self._loaded.set_exception(error)
+            self._fail(error)
 
     def authorize(
         self, context: AuthorizableRequestContext, actions: Sequence[Action]
@@ -176,7 +179,12 @@ class StandardAuthorizerPlugin(Authorizer):
         """Tell those who still wait for the ACLs that they will not come."""
         if not self._loaded.done():
             closed = "The authorizer was closed before the initial load could complete."
-            self._loaded.set_exception(KafkaApiError(error_codes().request_timed_out, closed))
+            self._fail(KafkaApiError(error_codes().request_timed_out, closed))
+
+    def _fail(self, error: Exception) -> None:
+        self._loaded.set_exception(error)
+        # where nobody waits nobody looks: that is no lost error
+        self._loaded.exception()
 
 
 def _counted(results: Sequence[Result], items: Sequence[object]) -> list[Result]:

@@ -1,6 +1,7 @@
 """StandardAuthorizer through the interface: settings, start, readiness, changes by whoever holds the log."""
 
 import asyncio
+import gc
 from collections.abc import Sequence
 from uuid import UUID
 
@@ -160,6 +161,20 @@ async def test_a_load_that_failed_fails_those_who_wait_for_it() -> None:
         await futures[CLIENTS]
     with pytest.raises(AuthorizerNotReadyError):
         asks(plugin, ALICE, "orders")
+
+
+@pytest.mark.parametrize("ends", ["closed", "failed"])
+async def test_an_end_before_the_load_for_which_nobody_waits_is_no_lost_error(ends: str) -> None:
+    lost: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: lost.append(context))
+    plugin = made()
+    if ends == "closed":
+        plugin.close()
+    else:
+        plugin.complete_initial_load(OSError("no"))
+    del plugin
+    gc.collect()
+    assert lost == []
 
 
 async def test_an_authorizer_closed_before_the_load_fails_those_who_wait_as_kafkas_does() -> None:
