@@ -123,11 +123,24 @@ class ReviewSettings(_Section):
 
 
 class SparkSettings(_Section):
-    """Which Spark: `master` as for spark-submit, or `remote` for Spark Connect (`sc://host:port`)."""
+    """Which Spark: `master` as for spark-submit, or `remote` for Spark Connect (`sc://host:port`).
+
+    `jars` is a folder of jars that Spark is to have: the Kafka connector, Delta Lake.
+    """
 
     master: Annotated[str, Field(min_length=1)] = "local[*]"
     remote: Annotated[str, Field(pattern=r"^sc://")] | None = None
+    jars: LocalPath | None = None
     settings: Mapping[str, str] = Field(default_factory=dict)
+
+    def all_settings(self) -> dict[str, str]:
+        """Return the settings with the jars among them; raise `ConfigurationError` for a folder without."""
+        if self.jars is None:
+            return dict(self.settings)
+        found = sorted(str(path) for path in self.jars.glob("*.jar"))
+        if not found:
+            raise ConfigurationError(f"there are no jars in `{self.jars}`, see `kustos pipeline jars --help`")
+        return {"spark.jars": ",".join(found), **self.settings}
 
 
 class PipelineConfiguration(_Section):

@@ -3,7 +3,10 @@
 import typer
 
 from kustos.cli.commands import register
-from kustos.cli.pipeline import report
+from kustos.cli.pipeline import jars, replay, report, run
 
 app = typer.Typer(help="Study months of access with Spark.", no_args_is_help=True)
+register(app, "run", run.run, run.EXAMPLES)
+register(app, "replay", replay.replay, replay.EXAMPLES)
+register(app, "jars", jars.jars, jars.EXAMPLES)
 register(app, "report", report.report, report.EXAMPLES)

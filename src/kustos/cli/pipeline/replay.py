@@ -102,11 +102,12 @@ def _plain(value: Any) -> Any:
 
 def _print(acls: str, compared: str, kinds: list[dict[str, Any]], top: list[dict[str, Any]]) -> None:
     from kustos.cli.output import print_lines, print_table
-    from kustos.cli.pipeline.shown import resource, seen
+    from kustos.cli.pipeline.shown import day, resource
 
     if not kinds:
         print_lines(f"{acls} decides all recorded access as before ({compared})")
         return
+    print_lines(f"{acls} against {compared}")
     words = {"LOST": "lost", "GAINED": "gained", "RULE_CHANGED": "other rule"}
     print_table(
         ("what", "of", "#requests", "#principals", "#resources", "first", "last"),
@@ -117,12 +118,11 @@ def _print(acls: str, compared: str, kinds: list[dict[str, Any]], top: list[dict
                 f"{row['event_count']:,}",
                 f"{row['principal_count']:,}",
                 f"{row['resource_count']:,}",
-                seen(row["first_time"]),
-                seen(row["last_time"]),
+                day(row["first_time"]),
+                day(row["last_time"]),
             )
             for row in sorted(kinds, key=lambda row: (row["access"], row["kind"] != "LOST", row["kind"]))
         ],
-        title=f"{acls} against {compared}",
     )
     print_table(
         ("what", "principal", "operation", "resource", "#requests", "now by"),
@@ -137,5 +137,5 @@ def _print(acls: str, compared: str, kinds: list[dict[str, Any]], top: list[dict
             )
             for row in top
         ],
-        title="the largest; all are in table `replay_flips`",
+        title="the largest (all are in `replay_flips`)",
     )

@@ -5,6 +5,11 @@ from datetime import UTC, date, datetime
 from typing import Any
 
 
+def day(time: datetime | None) -> str:
+    """Return the UTC day of a time, `never` for none."""
+    return "never" if time is None else f"{time.astimezone(UTC):%Y-%m-%d}"
+
+
 def seen(time: datetime | None) -> str:
     """Return a time in UTC to the minute, `never` for none."""
     return "never" if time is None else f"{time.astimezone(UTC):%Y-%m-%d %H:%M}"

@@ -46,7 +46,7 @@ def configured(path: Path) -> "PipelineConfiguration":
 
 @contextmanager
 def working(
-    doing: str, settings: "SparkSettings | None" = None, *, steps: int | None = None
+    doing: str, settings: "SparkSettings | None" = None, *, steps: int | None = None, delta: bool = False
 ) -> Iterator[tuple[Any, Step]]:
     """Lend a Spark session, and what to call as each step begins.
 
@@ -65,9 +65,11 @@ def working(
 
     from kustos.pipeline.configuration import SparkSettings
     from kustos.pipeline.session import open_session
+    from kustos.pipeline.tables.delta import SETTINGS as DELTA_SETTINGS
     from kustos.pipeline.watching import watched
 
     settings = settings or SparkSettings()
+    wanted = {**(DELTA_SETTINGS if delta else {}), **settings.all_settings()}
     console = Console(stderr=True)
     columns = (
         SpinnerColumn(),
@@ -79,7 +81,7 @@ def working(
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
         told = bars.add_task("starting Spark", total=None if steps is None else steps + 1)
         with open_session(
-            f"kustos {doing}", master=settings.master, remote=settings.remote, settings=settings.settings
+            f"kustos {doing}", master=settings.master, remote=settings.remote, settings=wanted
         ) as spark:
             tasks = bars.add_task("tasks of Spark", total=None)
 

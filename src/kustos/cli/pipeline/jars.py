@@ -1,0 +1,47 @@
+"""`kustos pipeline jars`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kustos.cli.options import Output
+from kustos.cli.output import OutputFormat
+
+EXAMPLES = """
+kustos pipeline jars
+kustos pipeline jars --out jars
+"""
+
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        "--out",
+        metavar="DIR",
+        help="Have Maven put them here; else only say which they are.",
+        show_default=False,
+    ),
+]
+
+
+def jars(out: Out = None, output: Output = OutputFormat.TABLE) -> None:
+    """Bring the jars that Spark needs to read a topic.
+
+    Spark ships without its Kafka connector. Name the folder as `jars` under `spark` in the configuration.
+    """
+    from kustos.cli.output import print_json, print_lines
+    from kustos.cli.pipeline.working import check_installed
+    from kustos.cli.progress import progress
+
+    check_installed()
+    from kustos.pipeline.inputs import KAFKA_COORDINATES, bring_jars
+
+    if out is None:
+        brought = []
+    else:
+        with progress("asking Maven for the Kafka connector"):
+            brought = [str(path) for path in bring_jars(out)]
+    if output is OutputFormat.JSON:
+        print_json({"coordinates": list(KAFKA_COORDINATES), "jars": brought})
+    else:
+        print_lines(*(brought or KAFKA_COORDINATES))

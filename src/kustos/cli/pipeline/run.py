@@ -1,0 +1,191 @@
+"""`kustos pipeline run`."""
+
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from kustos.cli.options import Output
+from kustos.cli.output import OutputFormat
+from kustos.cli.pipeline.inputs import DryRun
+from kustos.cli.pipeline.working import DEFAULT_CONFIG, Config, Step
+
+if TYPE_CHECKING:
+    from kustos.pipeline.configuration import InputSettings, PipelineConfiguration
+    from kustos.pipeline.tables import Tables
+
+EXAMPLES = """
+kustos pipeline run
+kustos pipeline run --config /etc/kustos/pipeline.yml --dry-run
+kustos pipeline run --follow
+"""
+
+STEPS_OF_FILES: Final = 9
+"""Steps that the run over one folder tells of, at most."""
+
+COUNTS: Final = ("files", "new_files", "damaged_files", "lines", "events", "quarantined", "duplicates")
+
+Follow = Annotated[
+    bool,
+    typer.Option(
+        "--follow", help="Go on reading the one topic of the configuration until interrupted, batch by batch."
+    ),
+]
+
+
+def run(
+    config: Config = DEFAULT_CONFIG,
+    follow: Follow = False,
+    dry_run: DryRun = False,
+    output: Output = OutputFormat.TABLE,
+) -> None:
+    """Take what is new in all inputs into the tables, once.
+
+    Files that were read before are not read again, and topics go on where the last run ended; an event
+    that comes twice is one. Lines read are events + quarantined + duplicates, or nothing is committed.
+    Whatever is killed when, the next run goes on from the last commit.
+    """
+    from kustos.cli.failures import usage_error
+    from kustos.cli.output import print_json
+    from kustos.cli.pipeline.inputs import tables_of
+    from kustos.cli.pipeline.working import configured, working
+
+    configuration = configured(config)
+    topics = [one for one in configuration.inputs if one.topic is not None]
+    if not configuration.inputs:
+        raise usage_error("the configuration says no inputs, add `inputs:` with `files:` or `topic:`")
+    if follow and (len(topics) != 1 or len(configuration.inputs) != 1):
+        raise usage_error("`--follow` needs exactly one input, a topic")
+    tables = tables_of(configuration)
+    plan = [_planned(one, tables) for one in configuration.inputs]
+    if dry_run:
+        _print_plan(plan, output)
+        return
+    steps = sum(STEPS_OF_FILES if one.topic is None else 1 for one in configuration.inputs)
+    done: list[dict[str, Any]] = []
+    with working("run", configuration.spark, delta=tables.form == "delta", steps=steps) as (spark, step):
+        for one in configuration.inputs:
+            take = _take_files if one.topic is None else _take_topic
+            done.append({"input": _name(one), **take(spark, configuration, one, tables, step, follow)})
+    if output is OutputFormat.JSON:
+        print_json({"tables": str(tables.folder), "inputs": done})
+    else:
+        _print_done(done, str(tables.folder))
+
+
+def _name(one: "InputSettings") -> str:
+    return f"topic {one.topic}" if one.topic is not None else str(one.files)
+
+
+def _planned(one: "InputSettings", tables: "Tables") -> dict[str, Any]:
+    """Return what a run would read; raise what is wrong with an input before Spark's seconds of start."""
+    from kustos.pipeline.inputs import TopicSettings
+    from kustos.pipeline.jobs import find_new_files
+
+    if one.files is not None:
+        found = find_new_files(one.files, tables)
+        return {
+            "input": _name(one),
+            "files": found.count,
+            "new_files": len(found.new),
+            "new_bytes": found.new_bytes,
+        }
+    if one.topic is None or one.command_config is None:
+        raise ValueError("an input without files has a topic")
+    settings = TopicSettings.from_file(one.topic, one.command_config)
+    return {"input": _name(one), "bootstrap_servers": settings.bootstrap_servers}
+
+
+def _take_files(
+    spark: Any,
+    configuration: "PipelineConfiguration",
+    one: "InputSettings",
+    tables: "Tables",
+    step: Step,
+    _follow: bool,
+) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    from kustos.pipeline.jobs import run_pipeline
+    from kustos.pipeline.tables import IngestOptions
+
+    if one.files is None:
+        raise ValueError("an input without a topic has files")
+    options = IngestOptions(
+        time_zone=one.time_zone,
+        keep_raw=configuration.tables.keep_raw,
+        watermark_days=configuration.tables.watermark_days,
+    )
+    return asdict(
+        run_pipeline(
+            spark,
+            tables=tables,
+            audit=one.files,
+            options=options,
+            on_damaged_file=one.on_damaged_file,
+            progress=step,
+        )
+    )
+
+
+def _take_topic(
+    spark: Any,
+    configuration: "PipelineConfiguration",
+    one: "InputSettings",
+    tables: "Tables",
+    step: Step,
+    follow: bool,
+) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    from kustos.cli.pipeline.interrupts import until_interrupted
+    from kustos.pipeline.inputs import TopicSettings
+    from kustos.pipeline.streaming import StreamOptions, run_stream
+    from kustos.pipeline.tables import IngestOptions
+
+    if one.topic is None or one.command_config is None:
+        raise ValueError("an input without files has a topic")
+    step(f"reading {one.topic}")
+    ingested = IngestOptions(
+        time_zone=one.time_zone,
+        keep_raw=configuration.tables.keep_raw,
+        watermark_days=configuration.tables.watermark_days,
+        with_rollup=False,
+    )
+    with until_interrupted() as stop:
+        summary = run_stream(
+            spark,
+            TopicSettings.from_file(one.topic, one.command_config),
+            tables,
+            tables.folder / "_streams" / one.topic,
+            options=StreamOptions(available_now=not follow, ingest=ingested),
+            stop=stop,
+        )
+    return asdict(summary)
+
+
+def _print_plan(plan: list[dict[str, Any]], output: OutputFormat) -> None:
+    from kustos.cli.output import counted, print_json, print_lines
+
+    if output is OutputFormat.JSON:
+        print_json({"plan": plan})
+        return
+    for one in plan:
+        if "files" in one:
+            print_lines(
+                f"{one['input']}: would read {one['new_files']} new of {counted(one['files'], 'file')}, "
+                f"{one['new_bytes']:,} bytes"
+            )
+        else:
+            print_lines(f"{one['input']}: would read on, from {one['bootstrap_servers']}")
+
+
+def _print_done(done: list[dict[str, Any]], folder: str) -> None:
+    from kustos.cli.output import print_lines, print_table
+
+    counts = [name for name in COUNTS if any(one.get(name) for one in done) or name == "lines"]
+    print_table(
+        ("what", *(f"#{one['input']}" for one in done)),
+        [(name.replace("_", " "), *(f"{one.get(name, 0):,}" for one in done)) for name in counts],
+        title="taken in",
+    )
+    print_lines(folder)
