@@ -196,10 +196,12 @@ async def test_who_is_refused_says_so_and_goes_on(directory: Path) -> None:
         with capture_logs() as logs:
             async with following(directory, leader) as made:
                 await made.once()
+                address = str(leader.address)
     events = [(each["event"], each.get("reason")) for each in logs]
     told = "a controller answered CLUSTER_AUTHORIZATION_FAILED"
     assert events.count(("the quorum is not followed for now", told)) == 1
-    assert ("following the quorum again", None) in events
+    (again,) = (each for each in logs if each["event"] == "following the quorum again")
+    assert (again["leader"], again["epoch"]) == (address, quorum.nodes[0].epoch)
 
 
 async def test_controllers_that_are_too_old_are_told_of(

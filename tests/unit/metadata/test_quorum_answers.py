@@ -70,7 +70,7 @@ def test_records_are_whole_batches_with_their_bytes() -> None:
     read = answer("records")
     records = message("records").responses[0].partitions[0].records
     assert b"".join(each.data for each in read.batches) == records
-    assert read.batches[0].batch.base_offset == 0
+    assert (read.event, read.epoch, read.batches[0].batch.base_offset) == (Event.RECORDS, 1, 0)
     # the last one was not committed yet
     assert read.batches[-1].batch.base_offset == read.high_watermark
 
