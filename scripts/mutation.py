@@ -59,6 +59,7 @@ METADATA: Final = (
     "golden_records",
     "ids",
     "layout",
+    "loader",
     "log_*",
     "record_*",
     "replay",
