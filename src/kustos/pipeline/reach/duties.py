@@ -1,0 +1,228 @@
+"""Rules of separated duties: who may do one thing must not be able to do another. YAML in, values out.
+
+    version: 1
+    duties:
+      - id: four-eyes
+        whoever: WRITE topics under payments.
+        must_not: READ or WRITE topic approvals
+        but: User:auditor and User:admin-*
+        reason: nobody approves what they paid
+
+`whoever` and `must_not` are sentences of policy files without their principals and hosts; `but` names who is
+let off. One operation on one name of each side is enough to break a duty. Super users break all of them and
+are only counted with `super_users: true`.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+import yaml
+
+from kustos.acl import EVERY_PRINCIPAL, AclBinding, AclOperation, PatternType, ResourcePattern, ResourceType
+from kustos.analysis import (
+    PolicyError,
+    PolicyPrincipals,
+    Region,
+    Rules,
+    Site,
+    who_can,
+)
+from kustos.analysis.host_sets import ANYWHERE
+from kustos.analysis.sentences import SentenceError, parse_sentence
+from kustos.pipeline.deciding import AclSet
+from kustos.pipeline.errors import ReviewError
+from kustos.pipeline.review.asking import rules_of
+
+DUTIES_VERSION: Final = 1
+DUTIES_MAX: Final = 1_000
+"""Duties of one file: each asks the whole set of ACLs twice."""
+
+DUTIES_CHARACTERS_MAX: Final = 4_194_304
+REGIONS_MAX: Final = 100_000
+"""Regions looked at for one side; with more nobody could tell who is meant."""
+
+_KEYS: Final = ("id", "whoever", "must_not", "but", "reason", "super_users")
+EVERYONE: Final = PolicyPrincipals((), is_everyone_but=True)
+NOBODY: Final = PolicyPrincipals(())
+
+
+class Side(NamedTuple):
+    """One of the two things that must stay apart: any of these operations on any of these names."""
+
+    operations: tuple[AclOperation, ...]
+    resource_type: ResourceType
+    sites: tuple[Site, ...]
+    sentence: str
+
+    def matches(self, operation: AclOperation, resource_type: ResourceType, name: str) -> bool:
+        """Return whether doing this is doing the thing."""
+        return (
+            resource_type is self.resource_type
+            and operation in self.operations
+            and any(site.covers(name) for site in self.sites)
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Duty:
+    """A declared rule: whoever can do `whoever` must not be able to do `must_not`, `exempt` ones let off."""
+
+    duty_id: str
+    whoever: Side
+    must_not: Side
+    exempt: PolicyPrincipals = NOBODY
+    reason: str | None = None
+    counts_super_users: bool = False
+
+    def text(self) -> str:
+        """Return the rule in words."""
+        return f"whoever may {self.whoever.sentence} must not {self.must_not.sentence}"
+
+
+@dataclass(frozen=True, slots=True)
+class Breach:
+    """A principal whom the ACLs let do both; `User:*` is everyone else, but `without`."""
+
+    duty: Duty
+    principal: str
+    whoever: Region
+    must_not: Region
+    without: tuple[str, ...] = ()
+
+
+def parse_duties(text: str, file: str = "duties") -> tuple[Duty, ...]:
+    """Return the duties of a file's text; raise `PolicyError` with the line, the value and the rule."""
+    if len(text) > DUTIES_CHARACTERS_MAX:
+        raise PolicyError(
+            file, 1, f"{text[:16]}...", f"a file has at most {DUTIES_CHARACTERS_MAX} characters"
+        )
+    try:
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+    except yaml.MarkedYAMLError as error:
+        line = 1 if error.problem_mark is None else error.problem_mark.line + 1
+        raise PolicyError(file, line, str(error.problem), "this is no YAML") from None
+    except (yaml.YAMLError, RecursionError) as error:
+        raise PolicyError(file, 1, str(error).splitlines()[0], "this is no YAML") from None
+    return _Reader(file).duties(root)
+
+
+class _Reader:
+    def __init__(self, file: str) -> None:
+        self._file = file
+
+    def _wrong(self, node: yaml.Node | None, value: str, rule: str) -> PolicyError:
+        return PolicyError(self._file, 1 if node is None else node.start_mark.line + 1, value, rule)
+
+    def duties(self, root: yaml.Node | None) -> tuple[Duty, ...]:
+        fields = self._mapping(root, ("version", "duties"), ("version", "duties"))
+        if self._text(fields["version"]) != str(DUTIES_VERSION):
+            raise self._wrong(fields["version"], "version", f"the version is {DUTIES_VERSION}")
+        listed = fields["duties"]
+        if not isinstance(listed, yaml.SequenceNode) or not 1 <= len(listed.value) <= DUTIES_MAX:
+            raise self._wrong(listed, "duties", f"here should be a list of 1 to {DUTIES_MAX} duties")
+        found: dict[str, Duty] = {}
+        for number, node in enumerate(listed.value, start=1):
+            duty = self._duty(node, number)
+            if duty.duty_id in found:
+                raise self._wrong(node, duty.duty_id, "another duty has this id")
+            found[duty.duty_id] = duty
+        return tuple(found.values())
+
+    def _duty(self, node: yaml.Node, number: int) -> Duty:
+        fields = self._mapping(node, _KEYS, ("whoever", "must_not"))
+        exempt = NOBODY
+        if "but" in fields:
+            exempt = self._sentence(fields["but"], f"{self._text(fields['but'])} DESCRIBE cluster").principals
+        flag = self._text(fields["super_users"]) if "super_users" in fields else "false"
+        if flag not in {"true", "false"}:
+            raise self._wrong(fields["super_users"], flag, "here should be `true` or `false`")
+        return Duty(
+            duty_id=self._text(fields["id"]) if "id" in fields else f"duty {number}",
+            whoever=self._side(fields["whoever"]),
+            must_not=self._side(fields["must_not"]),
+            exempt=exempt,
+            reason=self._text(fields["reason"]) if "reason" in fields else None,
+            counts_super_users=flag == "true",
+        )
+
+    def _side(self, node: yaml.Node) -> Side:
+        text = self._text(node)
+        said = self._sentence(node, f"everyone {text}")
+        if said.principals != EVERYONE or said.hosts != ANYWHERE:
+            raise self._wrong(node, text, "a side of a duty names neither principals nor hosts")
+        return Side(said.operations, said.resource_type, said.sites, text)
+
+    def _sentence(self, node: yaml.Node, text: str) -> Any:
+        try:
+            return parse_sentence(text)
+        except SentenceError as error:
+            raise self._wrong(node, error.value, error.rule) from error
+
+    def _mapping(
+        self, node: yaml.Node | None, keys: tuple[str, ...], needed: tuple[str, ...]
+    ) -> dict[str, yaml.Node]:
+        if not isinstance(node, yaml.MappingNode):
+            raise self._wrong(node, "", f"here should be a mapping with {', '.join(keys)}")
+        fields: dict[str, yaml.Node] = {}
+        for key_node, value in node.value:
+            key = self._text(key_node)
+            if key not in keys or key in fields:
+                raise self._wrong(key_node, key, f"there are {', '.join(keys)} here, each once")
+            fields[key] = value
+        for key in needed:
+            if key not in fields:
+                raise self._wrong(node, key, "is missing")
+        return fields
+
+    def _text(self, node: yaml.Node) -> str:
+        if not isinstance(node, yaml.ScalarNode) or not node.value:
+            raise self._wrong(node, "", "here should be a text")
+        return str(node.value)
+
+
+def breaches(acls: AclSet, duties: Iterable[Duty]) -> Iterator[Breach]:
+    """Yield who could break which duty by the ACLs: exact, for each principal named and everyone else.
+
+    Raises `ReviewError` for a side of more than REGIONS_MAX regions.
+    """
+    rules = rules_of(acls)
+    named = {binding.entry.principal for binding in acls.bindings} | rules.super_users
+    named.discard(EVERY_PRINCIPAL)
+    for duty in duties:
+        one, other = (_able(acls.bindings, side, rules) for side in (duty.whoever, duty.must_not))
+        # whom only `but` names may still be allowed what everyone is
+        for principal in sorted(named | {one.text for one in duty.exempt.patterns if not one.is_prefix}):
+            is_let_off = principal in rules.super_users and not duty.counts_super_users
+            if principal in duty.exempt or is_let_off:
+                continue
+            does = next((region for region in one if principal in region.principals), None)
+            does_too = next((region for region in other if principal in region.principals), None)
+            if does is not None and does_too is not None:
+                yield Breach(duty, principal, does, does_too)
+        if not duty.exempt.is_everyone_but:
+            yield from _by_everyone(duty, one, other)
+
+
+def _by_everyone(duty: Duty, one: list[Region], other: list[Region]) -> Iterator[Breach]:
+    does = next((region for region in one if region.principals.is_everyone_but), None)
+    does_too = next((region for region in other if region.principals.is_everyone_but), None)
+    if does is not None and does_too is not None:
+        without = sorted({*does.principals.names, *does_too.principals.names})
+        yield Breach(duty, EVERY_PRINCIPAL, does, does_too, tuple(without))
+
+
+def _able(bindings: Iterable[AclBinding], side: Side, rules: Rules) -> list[Region]:
+    held = tuple(bindings)
+    regions: list[Region] = []
+    for site in side.sites:
+        pattern_type = PatternType.LITERAL if site.is_literal else PatternType.PREFIXED
+        pattern = ResourcePattern(side.resource_type, site.name, pattern_type)
+        for operation in side.operations:
+            found = who_can(held, operation, pattern, rules, regions_max=REGIONS_MAX)
+            if found.is_cut:
+                raise ReviewError(
+                    f"more than {REGIONS_MAX} kinds of grants allow `{side.sentence}`, name fewer resources"
+                )
+            regions += [grant.region for grant in found.grants]
+    return regions
