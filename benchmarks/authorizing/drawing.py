@@ -67,7 +67,7 @@ def line(x1: float, y1: float, x2: float, y2: float) -> str:
     )
 
 
-def panel_svg(panel: Panel, left: float, top: float) -> list[str]:
+def panel_svg(panel: Panel, left: float, top: float, colours: Mapping[str, str]) -> list[str]:
     points = [point for curve in panel.curves.values() for point in curve]
     across = Axis.over([x for x, _ in points], left + LEFT, left + WIDTH - RIGHT)
     up = Axis.over([y for _, y in points], top + HEIGHT - BOTTOM, top + TOP)
@@ -81,14 +81,14 @@ def panel_svg(panel: Panel, left: float, top: float) -> list[str]:
     for side, curve in panel.curves.items():
         places = [(across.place(x), up.place(y)) for x, y in curve]
         path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
-        colour = COLOURS[side]
+        colour = colours[side]
         parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
         parts += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>' for x, y in places]
     return parts
 
 
-def drawing(panels: Sequence[Panel], below: str) -> str:
-    """Return an SVG of the panels, a legend and a word on the horizontal axes."""
+def drawing(panels: Sequence[Panel], below: str, colours: Mapping[str, str] = COLOURS) -> str:
+    """Return an SVG of the panels, a legend of the sides' colours and a word on the horizontal axes."""
     rows = -(-len(panels) // COLUMNS)
     width, height = WIDTH * COLUMNS, HEIGHT * rows + LEGEND
     parts = [
@@ -98,11 +98,11 @@ def drawing(panels: Sequence[Panel], below: str) -> str:
         f'<rect width="{width}" height="{height}" fill="none"/>',
     ]
     for index, panel in enumerate(panels):
-        parts += panel_svg(panel, index % COLUMNS * WIDTH, index // COLUMNS * HEIGHT)
+        parts += panel_svg(panel, index % COLUMNS * WIDTH, index // COLUMNS * HEIGHT, colours)
     x = float(LEFT)
-    for side, colour in COLOURS.items():
+    for side, colour in colours.items():
         parts.append(f'<rect x="{x}" y="{height - 20}" width="14" height="4" fill="{colour}"/>')
         parts.append(text(x + 20, height - 14, side, "start"))
-        x += 90
+        x += max(90, 30 + 7 * len(side))
     parts.append(text(width - RIGHT, height - 14, below, "end"))
     return "\n".join([*parts, "</svg>", ""])

@@ -35,34 +35,42 @@ def rule_text(rule: Column) -> Column:
     return sql.when(rule["kind"] == MATCHING_ACL, acl).otherwise(rule["kind"])
 
 
-def accesses_of_rollup(rollup: DataFrame, *, with_rule: bool = True) -> DataFrame:
+def accesses_of_rollup(rollup: DataFrame, *, with_rule: bool = True, with_example: bool = True) -> DataFrame:
     """Return the roll-up over all its days: a row for each question, way of access, decision and rule.
 
     Without rules there is one row for all rules of a decision, and `rule` is null: quicker, and enough to
-    tell what flips. Columns as in the roll-up but for `day` and `hours`.
+    tell what flips. Without examples `sample_event_id` is null: quicker too, since Spark sorts to find the
+    smallest of texts and not to sum numbers. Columns as in the roll-up but for `day` and `hours`.
     """
-    counts = [
+    aggregates = [
         sql.sum("event_count").alias("event_count"),
         sql.sum("reference_count").alias("reference_count"),
+        sql.min("first_time").alias("first_time"),
+        sql.max("last_time").alias("last_time"),
     ]
-    times = [sql.min("first_time").alias("first_time"), sql.max("last_time").alias("last_time")]
-    return _grouped(rollup, [*counts, *times, sql.min("sample_event_id").alias("sample_event_id")], with_rule)
+    example = "sample_event_id" if with_example else None
+    return _grouped(rollup, aggregates, example, with_rule=with_rule)
 
 
-def accesses_of_events(events: DataFrame, *, with_rule: bool = True) -> DataFrame:
+def accesses_of_events(events: DataFrame, *, with_rule: bool = True, with_example: bool = True) -> DataFrame:
     """Return the same of `audit_events`, without a roll-up between."""
-    counts = [
+    aggregates = [
         sql.count(sql.lit(1)).alias("event_count"),
         sql.sum(sql.col("reference_count").cast("long")).alias("reference_count"),
+        sql.min("time").alias("first_time"),
+        sql.max("time").alias("last_time"),
     ]
-    times = [sql.min("time").alias("first_time"), sql.max("time").alias("last_time")]
-    return _grouped(
-        with_principal(events), [*counts, *times, sql.min("event_id").alias("sample_event_id")], with_rule
-    )
+    example = "event_id" if with_example else None
+    return _grouped(with_principal(events), aggregates, example, with_rule=with_rule)
 
 
-def _grouped(rows: DataFrame, aggregates: list[Column], with_rule: bool) -> DataFrame:
-    if with_rule:
-        return rows.groupBy(*_USE, "rule").agg(*aggregates)
-    kind = rows.schema["rule"].dataType
-    return rows.groupBy(*_USE).agg(*aggregates).withColumn("rule", sql.lit(None).cast(kind))
+def _grouped(rows: DataFrame, aggregates: list[Column], example: str | None, *, with_rule: bool) -> DataFrame:
+    if example is not None:
+        aggregates = [*aggregates, sql.min(example).alias("sample_event_id")]
+    found = rows.groupBy(*_USE, "rule") if with_rule else rows.groupBy(*_USE)
+    accesses = found.agg(*aggregates)
+    if example is None:
+        accesses = accesses.withColumn("sample_event_id", sql.lit(None).cast("string"))
+    if not with_rule:
+        accesses = accesses.withColumn("rule", sql.lit(None).cast(rows.schema["rule"].dataType))
+    return accesses

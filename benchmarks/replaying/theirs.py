@@ -1,0 +1,81 @@
+"""Their side: DuckDB makes the questions distinct and sums the flips, the same Python index decides between.
+
+    python -m benchmarks.replaying.theirs EVENTS ACLS ROUNDS [TIMES]
+
+prints one JSON line, as our side does. One process on one machine, DuckDB over all its cores.
+"""
+
+import json
+import resource
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from benchmarks.replaying.estate import acl_sets
+from benchmarks.replaying.events import folder_of
+from kustos.authorizer.bulk import BulkAuthorizer
+from kustos.pipeline.deciding import AclSet
+from kustos.pipeline.schemas import QUESTION_COLUMNS
+
+DISTINCT = """
+    SELECT principal_type || ':' || principal_name AS principal, host, operation, resource_type,
+        resource_name, access, decision, count(*) AS event_count, sum(reference_count) AS reference_count,
+        min(time) AS first_time, max(time) AS last_time
+    FROM read_parquet($files) GROUP BY ALL"""
+
+FLIPS = """
+    SELECT *, CASE WHEN decision = 'ALLOWED' THEN 'LOST' ELSE 'GAINED' END AS kind
+    FROM decided WHERE (decision = 'ALLOWED') <> (to_decision = 'ALLOWED')"""
+
+SUMS = """
+    sum(event_count) FILTER (kind = 'LOST' AND access = 'ACCESS'),
+    sum(event_count) FILTER (kind = 'GAINED' AND access = 'ACCESS'),
+    sum(event_count) FILTER (kind = 'LOST' AND access = 'LISTING'),
+    sum(event_count) FILTER (kind = 'GAINED' AND access = 'LISTING'),
+    min(first_time), max(last_time)"""
+
+
+def replay(folder: Path, candidate: AclSet, times: int) -> dict[str, Any]:
+    """Return the report of a replay over the files of a folder, each read so many times."""
+    database = duckdb.connect()
+    database.execute("SET enable_progress_bar = false")
+    files = [str(path) for path in sorted(folder.glob("*.parquet"))]
+    accesses: Any = database.execute(DISTINCT, {"files": files * times}).to_arrow_table()
+    questions = accesses.select(list(QUESTION_COLUMNS))
+    answers = BulkAuthorizer(candidate.authorizer()).authorize(questions)
+    decided = accesses.append_column("to_decision", answers.column("result").cast(pa.string()))
+    database.register("decided", decided)
+    database.execute(f"CREATE TEMP TABLE flips AS {FLIPS}")
+    kinds = database.execute(
+        "SELECT kind || ' ' || access, count(*), sum(event_count) FROM flips GROUP BY ALL ORDER BY ALL"
+    ).fetchall()
+    counted = "count(DISTINCT (resource_type, resource_name))"
+    by_principal = database.execute(f"SELECT principal, {counted}, {SUMS} FROM flips GROUP BY ALL").fetchall()
+    by_resource = database.execute(
+        f"SELECT resource_type, resource_name, count(DISTINCT principal), {SUMS} FROM flips GROUP BY ALL"
+    ).fetchall()
+    return {
+        "kinds": {name: [count, int(events)] for name, count, events in kinds},
+        "principals": len(by_principal),
+        "resources": len(by_resource),
+    }
+
+
+def main() -> None:
+    events, acls, rounds, *more = map(int, sys.argv[1:])
+    _, candidate = acl_sets(acls)
+    seconds, found = [], {}
+    for _ in range(rounds):
+        start = time.monotonic()
+        found = replay(folder_of(events, acls), candidate, *(more or [1]))
+        seconds.append(time.monotonic() - start)
+    resident = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    print(json.dumps({"seconds": seconds, "found": found, "python_resident": resident}))
+
+
+if __name__ == "__main__":
+    main()
