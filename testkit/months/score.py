@@ -36,10 +36,10 @@ def explain(month: Month, found: list[tuple[Found, str]]) -> None:
     """Print each miss and each false finding."""
     for label in month.labels:
         if not any(matches(label, one) for one, _ in found):
-            print("missed", *label)
+            print("missed", *label)  # noqa: T201
     for one, reason in found:
         if not any(matches(label, one) for label in month.labels):
-            print("false ", *one, reason)
+            print("false ", *one, reason)  # noqa: T201
 
 
 def run(seeds: tuple[int, ...], ranges: Ranges, *, is_explained: bool) -> tuple[Tally, Tally]:
@@ -48,12 +48,13 @@ def run(seeds: tuple[int, ...], ranges: Ranges, *, is_explained: bool) -> tuple[
 
     ours, theirs = Tally(), Tally()
     with TemporaryDirectory() as folder, local_session("months") as spark:
+        spark.conf.set("spark.sql.shuffle.partitions", "2")  # a month is small
         for seed in seeds:
             month = make_month(seed, ranges)
             found = search(spark, month, Path(folder), seed)
             ours.add(tally(month.labels, [one for one, _ in found]))
             theirs.add(tally(month.labels, baseline.findings(month)))
-            print(f"month {seed}: {len(month.trail.counts)} rows, {len(month.labels)} labels", flush=True)
+            print(f"month {seed}: {len(month.trail.counts)} rows, {len(month.labels)} labels", flush=True)  # noqa: T201
             if is_explained:
                 explain(month, found)
     return ours, theirs
@@ -71,7 +72,7 @@ def main() -> None:
     if chosen.seed:
         seeds = tuple(chosen.seed)
     ours, theirs = run(seeds, ranges, is_explained=chosen.explain)
-    print(f"\ndetectors\n\n{ours.table()}\n\nplain z-score on daily counts\n\n{theirs.table()}")
+    print(f"\ndetectors\n\n{ours.table()}\n\nplain z-score on daily counts\n\n{theirs.table()}")  # noqa: T201
 
 
 if __name__ == "__main__":

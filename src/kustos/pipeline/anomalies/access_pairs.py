@@ -1,4 +1,4 @@
-"""First-seen pairs of principal and resource, and the enumeration of topics, which is many of them at once."""
+"""First-seen pairs of principal and resource, and the enumeration of topics: many of them at once."""
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sql
@@ -76,7 +76,7 @@ def first_seen(fresh: DataFrame, scope: Scope) -> DataFrame:
         sql.max("active_days").alias("active_days"),
     )
     reason = sql.format_string(
-        "first use of %s that others have long used (%s): on %d of its %d active days before it met anything new",
+        "first use of %s that others have long used (%s): something new came on %d of %d days before",
         sql.when(sql.col("new_resources") == 1, sql.lit("a resource")).otherwise(
             sql.concat(sql.col("new_resources").cast("string"), sql.lit(" resources"))
         ),
@@ -88,7 +88,7 @@ def first_seen(fresh: DataFrame, scope: Scope) -> DataFrame:
     return candidate(grouped, "FIRST_SEEN_ACCESS", parameters.first_seen_surprise, reason, evidence)
 
 
-def enumeration(days: DataFrame, fresh: DataFrame, scope: Scope) -> DataFrame:
+def enumeration(fresh: DataFrame, scope: Scope) -> DataFrame:
     """Return findings of kind TOPIC_ENUMERATION: many unfamiliar topics in a day, each asked for a few times.
 
     Beside the principal's own history of such days. Of a principal without habits only what was denied
@@ -132,12 +132,12 @@ def enumeration(days: DataFrame, fresh: DataFrame, scope: Scope) -> DataFrame:
         {"resource_type": sql.lit("TOPIC"), "resource_name": sql.lit(None).cast("string")}
     )
     reason = sql.format_string(
-        "asked after %d topics it never used before, %d of them denied, %.1f times each; usual are %.1f in a day (%s)",
+        "asked after %d topics new to it (%s), %d of them denied, %.1f times each; usual are %.1f a day",
         "topics",
+        quoted(sql.col("names")),
         "denied_topics",
         sql.col("event_count") / sql.col("topics"),
         "mean",
-        quoted(sql.col("names")),
     )
     evidence = {name: sql.col(name) for name in ("topics", "denied_topics", "mean", "names", "active_days")}
     return candidate(found, "TOPIC_ENUMERATION", parameters.enumeration_surprise, reason, evidence)

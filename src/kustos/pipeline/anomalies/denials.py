@@ -191,9 +191,21 @@ def denial_bursts(days: DataFrame, scope: Scope) -> DataFrame:
     """Return findings of the kinds BRUTE_FORCE and MISCONFIGURATION: one for a principal and day."""
     found = bursts(days, scope)
     threshold = scope.parameters.denials_lasting_deviations**2 / 2
-    facts = "excess hours operations resources own_share governing_share suspicion names".split()
+    facts = (
+        "excess",
+        "hours",
+        "operations",
+        "resources",
+        "own_share",
+        "governing_share",
+        "suspicion",
+        "names",
+    )
     evidence = {name: sql.col(name) for name in facts}
-    told = "%d denials above the usual in %d hours, of %d operations on %d resources (%s), %.0f %% of them on what is its own"
+    told = (
+        "%d denials above the usual in %d hours, of %d operations on %d resources (%s), %.0f %% of them on "
+        "what is its own"
+    )
     numbers = (
         "event_count",
         "hours",

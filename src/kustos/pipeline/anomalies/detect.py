@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def find_anomalies(
-    spark: "SparkSession",
+    spark: "SparkSession",  # noqa: ARG001  all questions are asked alike
     *,
     window: Window,
     rollup: DataFrame | None = None,
@@ -31,19 +31,23 @@ def find_anomalies(
 ) -> DataFrame:
     """Return the anomalies of the window's days as rows of `findings`, learnt from the days before it.
 
-    Give `audit_rollup`, or `audit_events` for bursts to be judged by their worst hour, not both. Nothing is run
-    here. The input is read several times: hand in what lies in files, or persist it. A principal has at most
-    one finding of a kind and day. Raise `AnomalyInputError` if the question makes no sense.
+    Give `audit_rollup`, or `audit_events` for bursts to be judged by their worst hour, not both. Nothing is
+    run here; `spark` makes no table of its own, it is taken as by the other questions. The input is read
+    several times: hand in what lies in files, or persist it. A principal has at most one finding of a kind
+    and day. Raise `AnomalyInputError` if the question makes no sense.
     """
-    if (rollup is None) == (events is None):
+    if rollup is None and events is not None:
+        source = rollup_of_events(events)
+    elif rollup is not None and events is None:
+        source = rollup
+    else:
         raise AnomalyInputError("give either a roll-up or events to search for anomalies")
     if len(suppressions) > SUPPRESSIONS_MAX:
         raise AnomalyInputError(f"{len(suppressions)} suppressions are more than {SUPPRESSIONS_MAX}")
     scope = Scope(window, parameters or AnomalyParameters())
-    source = rollup if rollup is not None else rollup_of_events(events)
     days = activity(source, scope)
     fresh = unfamiliar(days, scope)
-    tours = enumeration(days, fresh, scope)
+    tours = enumeration(fresh, scope)
     met = first_seen(fresh, scope).join(tours.select("principal", "day"), ["principal", "day"], "left_anti")
     found = tours
     for more in (

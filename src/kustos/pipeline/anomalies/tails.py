@@ -41,7 +41,7 @@ def negative_binomial_surprise(count: Column, mean: Column, variance: Column) ->
 
 
 def rarity(seen: Column, looks: Column) -> Column:
-    """Return the surprise of what was seen in `seen` of `looks`, in nats: never infinite (Krichevsky-Trofimov)."""
+    """Return the surprise of what was seen in `seen` of `looks`, in nats; finite (Krichevsky-Trofimov)."""
     return -sql.ln((seen + 0.5) / (looks + 1.0))
 
 

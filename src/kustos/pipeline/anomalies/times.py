@@ -22,7 +22,7 @@ def widened(mask: Column, hours: int) -> Column:
 
 
 def habits(days: DataFrame, scope: Scope) -> DataFrame:
-    """Return for each principal, weekday and hour in how many weeks of the history it was active about then."""
+    """Return in how many weeks of the history each principal was active about an hour of a weekday."""
     return (
         days.filter(scope.is_history())
         .groupBy("principal", "day")
@@ -66,8 +66,9 @@ def judged_hours(days: DataFrame, scope: Scope) -> DataFrame:
 def unusual_hours(days: DataFrame, scope: Scope) -> DataFrame:
     """Return findings of kind UNUSUAL_HOURS: one for a principal and day (of UTC).
 
-    Surprising is an hour about which the principal was hardly ever active on any day; or on this weekday, if it
-    is on most others. Not if it became a habit, or if others were up at the same time: that is an incident.
+    Surprising is an hour about which the principal was hardly ever active on any day; or on this weekday,
+    if it is on most others. Not if it became a habit, or if others were up at the same time: that is an
+    incident.
     """
     parameters = scope.parameters
     of_day = rarity(sql.col("near_days"), sql.col("active_days"))

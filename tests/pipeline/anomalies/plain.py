@@ -1,0 +1,258 @@
+"""The detectors once more, in plain Python: slow, short and obvious."""
+
+import math
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from statistics import median
+
+from kustos.pipeline.anomalies import AnomalyParameters
+from tests.pipeline.anomalies.rows import Use
+
+Finding = tuple[str, str, int, float]
+"""kind, principal, day, surprise"""
+
+
+def rarity(seen: float, looks: float) -> float:
+    return -math.log((seen + 0.5) / (looks + 1))
+
+
+def negative_binomial(count: float, mean: float, variance: float) -> float:
+    if count <= mean:
+        return 0.0
+    poisson = count * math.log(count / mean) - count + mean
+    if variance - mean <= 1e-6:
+        return poisson
+    size = mean * mean / (variance - mean)
+    return count * math.log(count / mean) - (count + size) * math.log((count + size) / (mean + size))
+
+
+def proper_prefixes(name: str) -> list[tuple[str, ...]]:
+    parts = re.split(r"[._\-/:]+", name)
+    return [tuple(parts[:depth]) for depth in range(1, min(len(parts) - 1, 4) + 1)]
+
+
+class Plain:
+    """What is known of these uses; days count from START, `first` is the window's first day."""
+
+    def __init__(self, uses: Sequence[Use], first: int, parameters: AnomalyParameters) -> None:
+        self.uses = [use for use in uses if use.access != "LISTING"]
+        self.first, self.parameters = first, parameters
+        self.began = min(use.day for use in self.uses)
+        self.days: dict[str, list[int]] = {}
+        for name in {use.principal for use in self.uses}:
+            self.days[name] = sorted({use.day for use in self.uses if use.principal == name})
+
+    def active_days(self, principal: str) -> int:
+        return sum(day < self.first for day in self.days[principal])
+
+    def is_grown_up(self, principal: str, day: int) -> bool:
+        return day - self.days[principal][0] >= self.parameters.learning_days
+
+    def dormant(self) -> Iterator[Finding]:
+        p = self.parameters
+        for name, days in self.days.items():
+            gaps = [after - before - 1 for before, after in pairwise(days)]
+            for place, gap in enumerate(gaps):
+                rate = (place + 1) / (days[place] - self.began + 1)
+                is_new = max(gaps[:place], default=0) < gap * p.periodic_share
+                if days[place + 1] >= self.first and gap >= p.dormant_days and is_new:
+                    yield "DORMANT_WAKING", name, days[place + 1], rate * gap
+
+    def super_users(self) -> Iterator[Finding]:
+        p = self.parameters
+        mine: dict[tuple[str, str, str], set[int]] = defaultdict(set)
+        for use in self.uses:
+            if use.rule == "SuperUser":
+                mine[use.principal, use.operation, use.resource_type].add(use.day)
+        before: dict[str, set[int]] = defaultdict(set)
+        for (name, *_), days in mine.items():
+            before[name] |= {day for day in days if day < self.first}
+        for (name, *_), days in mine.items():
+            if min(days) >= self.first and len(days) < p.habit_days:
+                for day in days:
+                    if day - self.began >= p.learning_days:
+                        looks = len(before[name]) or day - self.began
+                        yield "SUPER_USER_USE", name, day, rarity(0, looks)
+
+    def hosts(self) -> Iterator[Finding]:
+        p = self.parameters
+        seen: dict[tuple[str, str], set[int]] = defaultdict(set)
+        for use in self.uses:
+            seen[use.principal, use.host.rpartition(".")[0]].add(use.day)
+        wide: dict[tuple[str, str], int] = {}
+        for (name, network), days in seen.items():
+            key = name, network.rpartition(".")[0]
+            wide[key] = min(wide.get(key, 10**6), min(days))
+        came = {key: min(days) for key, days in seen.items() if self.is_grown_up(key[0], min(days))}
+        for (name, network), day in came.items():
+            if day < self.first or len(seen[name, network]) >= p.habit_days:
+                continue
+            novel = {d for (other, _), d in came.items() if other == name and d < self.first}
+            residents = {n for (n, net), d in seen.items() if net == network and min(d) < self.first}
+            company = sum(
+                net == network and other != name and abs(d - day) <= p.company_days
+                for (other, net), d in came.items()
+            )
+            surprise = rarity(len(novel), max(self.active_days(name) - p.learning_days, 1))
+            surprise -= company * p.company_surprise
+            is_known = wide[name, network.rpartition(".")[0]] < day
+            is_shared = len(residents) / len(self.days) >= p.shared_network_share
+            yield "NEW_HOST", name, day, surprise - (is_known + is_shared) * p.known_range_surprise
+
+    def hours(self) -> Iterator[Finding]:
+        p = self.parameters
+        masks: dict[tuple[str, int], set[int]] = defaultdict(set)
+        for use in self.uses:
+            masks[use.principal, use.day] |= set(use.hours)
+        alone: dict[tuple[str, int, int], float] = {}
+        for (name, day), hours in masks.items():
+            if day < self.first or not self.is_grown_up(name, day) or not self.active_days(name):
+                continue
+            weeks = max((self.first - self.days[name][0]) // 7, 1)
+            for hour in hours:
+                near = [0] * 7
+                for (other, before), those in masks.items():
+                    apart = [min((hour - h) % 24, (h - hour) % 24) for h in those]
+                    if other == name and before < self.first and min(apart) <= p.hours_apart:
+                        near[before % 7] += 1
+                surprise = rarity(sum(near), self.active_days(name))
+                regular = sum(count > 0 and count >= weeks * p.regular_share for count in near)
+                if regular >= p.regular_weekdays and not near[day % 7]:
+                    surprise = max(surprise, rarity(0, weeks))
+                if surprise >= p.hours_surprise:
+                    alone[name, day, hour] = surprise
+        for (name, day, hour), surprise in alone.items():
+            company = sum((d, h) == (day, hour) for _, d, h in alone) - 1
+            times = sum((n, h) == (name, hour) for n, _, h in alone)
+            if times < p.habit_days:
+                yield "UNUSUAL_HOURS", name, day, surprise - company * p.company_surprise
+
+    def pairs(self) -> "Pairs":
+        return Pairs(self)
+
+
+class Pairs:
+    """Who uses what since when, and whose a name is."""
+
+    def __init__(self, plain: Plain) -> None:
+        self.plain = plain
+        self.used: dict[tuple[str, str], list[Use]] = defaultdict(list)
+        self.known: dict[str, int] = {}
+        for use in plain.uses:
+            assert use.resource_name is not None
+            name = use.resource_name
+            self.known[name] = min(self.known.get(name, 10**6), use.day)
+            if use.rule != "SuperUser":
+                self.used[use.principal, name].append(use)
+
+    def allowed_since(self, principal: str, name: str) -> float:
+        days = [use.day for use in self.used[principal, name] if use.decision == "ALLOWED"]
+        return min(days, default=math.inf)
+
+    def affinity(self, principal: str, name: str) -> float:
+        first = min(use.day for use in self.used[principal, name])
+        names = {other for _, other in self.used}
+        best = 0.0
+        for prefix in proper_prefixes(name):
+            sharing = {other for other in names if prefix in proper_prefixes(other)}
+            mine = {other for who, other in list(self.used) if who == principal} & sharing
+            if any(self.allowed_since(principal, other) < first for other in mine):
+                best = max(best, math.log(len(names) / len(sharing)))
+        return best
+
+    def fresh(self) -> Iterator[tuple[str, int, list[Use], float, int]]:
+        """Yield principal, first day, that day's uses, affinity and used days of unfamiliar pairs."""
+        for (name, resource), uses in list(self.used.items()):
+            first = min(use.day for use in uses)
+            is_young = first - self.known[resource] < self.plain.parameters.settled_days
+            is_denied = self.allowed_since(name, resource) == math.inf
+            if is_denied or (self.plain.is_grown_up(name, first) and not is_young):
+                today = [use for use in uses if use.day == first]
+                yield name, first, today, self.affinity(name, resource), len({use.day for use in uses})
+
+    def first_seen(self) -> Iterator[Finding]:
+        p, first_day = self.plain.parameters, self.plain.first
+        allowed = [one for one in self.fresh() if any(use.decision == "ALLOWED" for use in one[2])]
+        found: dict[tuple[str, int], list[float]] = defaultdict(list)
+        for name, day, _, affinity, used_days in allowed:
+            novel = {d for n, d, *_ in allowed if n == name and d < first_day}
+            looks = max(self.plain.active_days(name) - p.learning_days, 1)
+            surprise = rarity(len(novel), looks) - affinity
+            if day >= first_day and used_days < p.habit_days and surprise >= p.first_seen_surprise:
+                found[name, day].append(surprise)
+        for (name, day), many in found.items():
+            yield "FIRST_SEEN_ACCESS", name, day, max(many) + math.log(len(many))
+
+    def enumeration(self) -> Iterator[Finding]:
+        p = self.plain.parameters
+        by_day: dict[tuple[str, int], list[list[Use]]] = defaultdict(list)
+        for name, day, today, *_ in self.fresh():
+            by_day[name, day].append(today)
+        for (name, day), topics in by_day.items():
+            counts = [len(them) for (n, d), them in by_day.items() if n == name and d < self.plain.first]
+            looks = max(self.plain.active_days(name), 1)
+            mean = (sum(counts) + 0.5) / looks
+            variance = (sum(count * count for count in counts) + 0.5) / looks + mean
+            events = sum(use.count for today in topics for use in today)
+            is_tour = len(topics) >= p.enumerated_topics and events <= len(topics) * p.attempts_per_name
+            if day >= self.plain.first and is_tour:
+                yield "TOPIC_ENUMERATION", name, day, negative_binomial(len(topics), mean, variance)
+
+
+def spread(values: Sequence[float]) -> float:
+    """Return the distance of the quartiles (linear between ranks) as a deviation."""
+    ordered = sorted(values)
+
+    def quantile(share: float) -> float:
+        place = share * (len(ordered) - 1)
+        low = math.floor(place)
+        high = min(low + 1, len(ordered) - 1)
+        return ordered[low] + (ordered[high] - ordered[low]) * (place - low)
+
+    return (quantile(0.75) - quantile(0.25)) / 1.349
+
+
+def denials(plain: Plain) -> Iterator[tuple[str, int, float]]:
+    """Yield principal, day and deviations of each burst, whichever of the two kinds it is."""
+    p = plain.parameters
+    tried: dict[tuple[str, str, str], dict[int, dict[int, float]]] = defaultdict(dict)
+    for use in plain.uses:
+        if use.decision != "ALLOWED":
+            at = tried[use.principal, use.operation, str(use.resource_name)].setdefault(use.day, {})
+            for hour in use.hours:
+                at[hour] = at.get(hour, 0.0) + use.count / len(use.hours)
+    excess: dict[tuple[str, int], float] = defaultdict(float)
+    hours: dict[tuple[str, int], set[int]] = defaultdict(set)
+    resources: dict[tuple[str, int], set[str]] = defaultdict(set)
+    for (name, _, resource), days in tried.items():
+        before = [at for day, at in days.items() if day < plain.first]
+        sums, worst = [sum(at.values()) for at in before], [max(at.values()) for at in before]
+        for day, at in days.items():
+            over = sum(at.values())
+            if len(before) >= p.habit_days:
+                pairs = ((over, sums), (max(at.values()), worst))
+                swings = [
+                    negative_binomial(count, median(usual), spread(usual) ** 2 + median(usual))
+                    for count, usual in pairs
+                ]
+                if max(swings) < 10:
+                    continue
+                over = max(count - median(usual) for count, usual in pairs)
+            excess[name, day] += over
+            hours[name, day] |= set(at)
+            resources[name, day].add(resource)
+    logs = [math.log(over) for (_, day), over in excess.items() if day < plain.first and over >= 1]
+    is_known = len(logs) >= p.denials_days_min
+    center = median(logs) if is_known else math.log(p.denials_median)
+    width = max(spread(logs), p.denials_deviation) if is_known else p.denials_deviation
+    for (name, day), over in excess.items():
+        count = len(resources[name, day])
+        is_tour = count >= p.enumerated_topics and over <= count * p.attempts_per_name
+        if day < plain.first or over < p.denials_min or is_tour:
+            continue
+        deviations = (math.log(over) - center) / width
+        is_lasting = len(hours[name, day]) >= 2 and deviations >= p.denials_lasting_deviations
+        if deviations >= p.denials_deviations or is_lasting:
+            yield name, day, deviations

@@ -1,0 +1,148 @@
+"""The detectors find what the story says and no more, and the same as plain Python, in whatever order."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from random import Random
+
+import pytest
+from pyspark.sql import Row, SparkSession
+
+from kustos.pipeline.anomalies import AnomalyParameters, Suppression, Window, find_anomalies
+from kustos.pipeline.errors import AnomalyInputError
+from kustos.pipeline.schemas import FINDINGS_SCHEMA
+from tests.pipeline.anomalies import plain, story
+from tests.pipeline.anomalies.rows import START, Use, frame, random_uses
+
+LENIENT = AnomalyParameters(
+    history_days=60, learning_days=5, settled_days=3, habit_days=4, first_seen_surprise=1.0,
+    new_host_surprise=0.5, company_surprise=0.4, known_range_surprise=0.8, denials_min=10,
+    denials_deviations=1.0, denials_lasting_deviations=0.5, enumerated_topics=2, enumeration_surprise=0.2,
+    attempts_per_name=200.0, hours_surprise=1.5, dormant_days=3, dormant_surprise=0.5,
+)  # fmt: skip
+"""So that random uses hold findings of every kind."""
+DAYS, FIRST = 60, 40
+
+
+def key(row: Row, start_ordinal: int = START.toordinal()) -> tuple[str, str, int]:
+    return row["kind"], row["principal"], row["day"].toordinal() - start_ordinal
+
+
+def window_of(first: int, end: int, shift: int = 0) -> Window:
+    return Window(START + timedelta(days=first + shift), START + timedelta(days=end + shift))
+
+
+@pytest.fixture(scope="module")
+def told(spark: SparkSession) -> list[Row]:
+    uses = [*story.ordinary(), *story.look_alikes(), *story.sleeper()]
+    for more in story.anomalies().values():
+        uses += more
+    found: list[Row] = find_anomalies(spark, rollup=frame(spark, uses), window=story.WINDOW).collect()
+    return found
+
+
+def test_each_anomaly_is_found_and_no_look_alike(told: list[Row]) -> None:
+    assert {key(row): row["reason"] for row in told}.keys() == story.anomalies().keys()
+
+
+def test_a_finding_has_a_score_a_severity_a_reason_and_its_evidence(told: list[Row]) -> None:
+    assert told
+    for row in told:
+        assert row.asDict().keys() == set(FINDINGS_SCHEMA.fieldNames())
+        assert 0.5 <= row["score"] < 1
+        assert row["severity"] in ("HIGH", "MEDIUM", "LOW")
+        assert row["reason"][0].islower()
+        assert json.loads(row["evidence"])["surprise"] > 0
+        assert row["first_time"] <= row["last_time"]
+        assert row["event_count"] > 0
+    assert len({row["finding_id"] for row in told}) == len(told)
+
+
+def test_shifted_by_a_week_and_shuffled_the_same_is_found_a_week_later(
+    spark: SparkSession, told: list[Row]
+) -> None:
+    """A copy of a principal's behaviour under another name adds nothing either; nor do doubled counts."""
+    uses = [*story.ordinary(), *story.look_alikes(), *story.sleeper()]
+    uses += [replace(use, principal="User:twin") for use in uses if use.principal == "User:team2-2"]
+    for more in story.anomalies().values():
+        uses += more
+    moved = [replace(use, day=use.day + 7) for use in uses]
+    Random(5).shuffle(moved)
+    window = window_of(story.FIRST, story.END, shift=7)
+    rows = find_anomalies(spark, rollup=frame(spark, moved), window=window).collect()
+    assert sorted(key(row) for row in rows) == sorted((k, p, day + 7) for k, p, day in map(key, told))
+
+
+def expected_findings(uses: list[Use], parameters: AnomalyParameters) -> Iterator[plain.Finding]:
+    known = plain.Plain(uses, FIRST, parameters)
+    pairs = known.pairs()
+    thresholds = {
+        "DORMANT_WAKING": parameters.dormant_surprise,
+        "SUPER_USER_USE": parameters.super_user_surprise,
+        "NEW_HOST": parameters.new_host_surprise,
+        "UNUSUAL_HOURS": parameters.hours_surprise,
+        "TOPIC_ENUMERATION": parameters.enumeration_surprise,
+        "FIRST_SEEN_ACCESS": parameters.first_seen_surprise,
+    }
+    tours = [one for one in pairs.enumeration() if one[3] >= parameters.enumeration_surprise]
+    met = [one for one in pairs.first_seen() if one[1:3] not in {tour[1:3] for tour in tours}]
+    for one in (*known.dormant(), *known.super_users(), *known.hosts(), *known.hours(), *tours, *met):
+        if one[3] >= thresholds[one[0]]:
+            yield one
+    for principal, day, deviations in plain.denials(known):
+        yield "BURST", principal, day, deviations**2 / 2
+
+
+@pytest.mark.parametrize("seed", [3])
+def test_random_uses_have_the_findings_of_plain_python(spark: SparkSession, seed: int) -> None:
+    uses = random_uses(seed, DAYS, 30)
+    found = find_anomalies(
+        spark, rollup=frame(spark, uses), window=window_of(FIRST, DAYS), parameters=LENIENT
+    ).collect()
+    kinds = {row["kind"] for row in found}
+    assert len(kinds) >= 7, f"random uses should hold most kinds, not only {sorted(kinds)}"
+    actual: dict[tuple[str, str, int], float] = {}
+    for row in found:
+        kind, principal, day = key(row)
+        kind = "BURST" if kind in ("BRUTE_FORCE", "MISCONFIGURATION") else kind
+        actual[kind, principal, day] = json.loads(row["evidence"])["surprise"]
+    expected: dict[tuple[str, str, int], float] = {}
+    for kind, principal, day, surprise in expected_findings(uses, LENIENT):
+        place = kind, principal, day
+        expected[place] = max(surprise, expected.get(place, -1.0))
+    assert actual == pytest.approx(expected, abs=2e-3)
+
+
+def test_what_is_known_is_suppressed_and_nothing_else(spark: SparkSession, told: list[Row]) -> None:
+    from kustos.pipeline.anomalies.findings import without
+
+    day = datetime.combine(START, datetime.min.time(), UTC)
+    known = [
+        Suppression(reason="penetration test", kind="BRUTE_FORCE", principal="User:team0-2"),
+        Suppression(reason="other kind", kind="NEW_HOST", principal="User:team0-2"),
+        Suppression(
+            reason="maintenance", since=day + timedelta(days=51), until=day + timedelta(days=52, hours=2)
+        ),
+    ]
+    rows = without(spark.createDataFrame(told, FINDINGS_SCHEMA), known).collect()
+    gone = {key(row) for row in told} - {key(row) for row in rows}
+    assert gone == {("BRUTE_FORCE", "User:team0-2", 50), ("UNUSUAL_HOURS", "User:office", 51)}
+
+
+def test_questions_that_make_no_sense_are_refused(spark: SparkSession) -> None:
+    with pytest.raises(AnomalyInputError, match="either a roll-up or events"):
+        find_anomalies(spark, window=story.WINDOW)
+    with pytest.raises(AnomalyInputError, match="is not after"):
+        Window(START, START)
+    with pytest.raises(AnomalyInputError, match="`learning_days`"):
+        AnomalyParameters(history_days=7)
+    with pytest.raises(AnomalyInputError, match="would hide all"):
+        Suppression(reason="everything")
+    with pytest.raises(AnomalyInputError, match="no time zone"):
+        Suppression(reason="naive", kind="NEW_HOST", since=datetime(2026, 8, 3))  # noqa: DTZ001
+    known = Suppression(reason="many", kind="NEW_HOST")
+    with pytest.raises(AnomalyInputError, match="more than"):
+        find_anomalies(
+            spark, rollup=frame(spark, [Use(day=0)]), window=story.WINDOW, suppressions=[known] * 1001
+        )
