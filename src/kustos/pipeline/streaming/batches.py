@@ -7,7 +7,14 @@ from typing import Final
 
 from pyspark.sql import DataFrame
 
-from kustos.pipeline.tables import IngestOptions, RunSummary, Tables, ingest, refresh_rollup
+from kustos.pipeline.tables import (
+    IngestOptions,
+    RunSummary,
+    Tables,
+    compact_tables,
+    ingest,
+    refresh_rollup,
+)
 from kustos.runtime import Clock, SystemClock
 
 
@@ -86,4 +93,5 @@ class Batches:
         self._on_batch(batch)
         if self._clock.monotonic_ms() - self._refreshed_ms >= self._refresh_interval_ms:
             refresh_rollup(spark, self._tables)
+            compact_tables(spark, self._tables)
             self._refreshed_ms = self._clock.monotonic_ms()

@@ -13,14 +13,18 @@ from kustos.pipeline.inputs import TopicSettings, stream_topic
 from kustos.pipeline.inputs.topic import kafka_errors
 from kustos.pipeline.streaming.batches import Batches, StoppedError, StreamSummary
 from kustos.pipeline.streaming.identity import stream_name
-from kustos.pipeline.tables import IngestOptions, RunSummary, Tables, refresh_rollup
+from kustos.pipeline.tables import IngestOptions, RunSummary, Tables, compact_tables, refresh_rollup
 
 LOOK_INTERVAL_S: Final = 0.2
 """How often a running stream looks whether it shall stop."""
 
 
+LOOK_AROUND_MS: Final = 60_000
+"""A short batch is compared with few stored events, else each would read the last hour's."""
+
+
 def _streamed() -> IngestOptions:
-    return IngestOptions(with_rollup=False)
+    return IngestOptions(with_rollup=False, look_around_ms=LOOK_AROUND_MS)
 
 
 def _silent(_batch: RunSummary) -> None:
@@ -32,8 +36,8 @@ class StreamOptions:
     """How a stream runs.
 
     `available_now` ends with what the topic held at the start; else a micro-batch begins `interval_ms` after
-    the last one began, or at once if that took longer. `refresh_interval_ms`: so often the roll-up is made of
-    the new events, and always at the end. `ingest` is how lines are taken in.
+    the last one began, or at once if that took longer. `refresh_interval_ms`: so often, and at the end, the
+    roll-up is made of the new events and small files are put together. `ingest` is how lines are taken in.
     """
 
     available_now: bool = False
@@ -87,8 +91,8 @@ def run_stream(
         writer = lines.writeStream.foreachBatch(batches).trigger(**when)
         query = writer.option("checkpointLocation", str(checkpoint)).start()
         _watch(query, batches, stop)
-    if not options.ingest.with_rollup:
-        refresh_rollup(spark, tables)
+    refresh_rollup(spark, tables)
+    compact_tables(spark, tables)
     return batches.summary
 
 

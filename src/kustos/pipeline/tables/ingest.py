@@ -30,9 +30,6 @@ STEPS: Final = (
 
 _CLASSIFIED: Final = "classified"
 _KNOWN: Final = "known"
-_MARGIN_MS: Final = 3_600_000
-"""Stored events are looked at around the times of the new ones: a forged copy rarely keeps the very time."""
-
 Progress = Callable[[str], None]
 """Called with the name of each step as it begins."""
 
@@ -49,12 +46,15 @@ class IngestOptions:
     `audit_raw`. `watermark_days`: an event that is older than the newest one committed before by more than
     that is quarantined as `too_late`; None takes all. Without `with_rollup` the days of the events are only
     marked, and rolled up by the next run that does it or by `refresh_rollup`: for streams with short batches.
+    `look_around_ms`: stored events are compared from so long before the earliest new one to so long after the
+    latest. A copy has the very time; a forgery, with the same id and another content, rarely keeps it.
     """
 
     time_zone: str = "UTC"
     keep_raw: bool = False
     watermark_days: int | None = None
     with_rollup: bool = True
+    look_around_ms: int = 3_600_000
 
 
 def ingest(
@@ -194,7 +194,8 @@ class _Run:
         known = conflicting = None
         stored_days = self._tables.days(AUDIT_EVENTS) & {day.isoformat() for day in span["days"]}
         if stored_days:
-            between = sql.col("time_ms").between(span["first"] - _MARGIN_MS, span["last"] + _MARGIN_MS)
+            around = self._options.look_around_ms
+            between = sql.col("time_ms").between(span["first"] - around, span["last"] + around)
             events = self._tables.read(self._spark, AUDIT_EVENTS).filter(is_of(stored_days) & between)
             known_events(classified, events).write.parquet(str(self._change.stage(_KNOWN)))
             if self._staged_rows(_KNOWN):
