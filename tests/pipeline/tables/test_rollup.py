@@ -1,0 +1,155 @@
+"""The roll-up equals plain Python's and DuckDB's, and parts add up to the whole."""
+
+from collections import defaultdict
+from datetime import UTC, date, datetime, timedelta
+from itertools import pairwise
+from random import Random
+from typing import Any
+
+import duckdb
+import pyarrow
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.testing import assertDataFrameEqual
+
+from kustos.authorizer.audit_fields import AUDIT_FIELDS
+from kustos.pipeline.schemas import AUDIT_EVENTS_SCHEMA, AUDIT_ROLLUP_SCHEMA, ROLLUP_GRAIN
+from kustos.pipeline.stages.rollup import merge_rollups, rollup
+
+MIDNIGHT_MS = 1_795_219_200_000
+"""The beginning of 2026-11-21 in UTC."""
+DAY_MS = 86_400_000
+RULES: tuple[dict[str, str | None], ...] = (
+    {"kind": "SuperUser"},
+    {"kind": "MatchingAcl", "resource_type": "TOPIC", "resource_name": "a", "pattern_type": "PREFIXED"},
+    {"kind": "MatchingAcl", "resource_type": "TOPIC", "resource_name": "a", "pattern_type": "LITERAL"},
+)
+RULE_NAMES = [f.name.removeprefix("rule.") for f in AUDIT_FIELDS if f.name.startswith("rule.")]
+QUICK = settings(max_examples=2, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+def event(number: int, **changes: Any) -> dict[str, Any]:
+    rule = dict.fromkeys(RULE_NAMES)
+    row: dict[str, Any] = dict.fromkeys(AUDIT_EVENTS_SCHEMA.fieldNames())
+    row |= {"event_id": f"{number * 7919 % 1000:03d}", "time_ms": MIDNIGHT_MS, "principal_type": "User"}
+    row |= {"principal_name": "bob", "host": "::1", "operation": "READ", "resource_type": "TOPIC"}
+    row |= {"resource_name": "a", "decision": "ALLOWED", "access": "ACCESS", "reference_count": 1}
+    row |= changes
+    return row | {"rule": rule | changes.get("rule", RULES[0])}
+
+
+def some_events(seed: int) -> list[dict[str, Any]]:
+    random = Random(seed)
+    return [
+        event(
+            number,
+            time_ms=MIDNIGHT_MS + random.choice([-DAY_MS, -1, 0, 1, 3_600_000, DAY_MS - 1, 3 * DAY_MS]),
+            principal_name=random.choice(["bob", "a:b", ""]),
+            host=random.choice(["::1", "10.0.0.1"]),
+            resource_name=random.choice(["a", "", None]),
+            decision=random.choice(["ALLOWED", "DENIED", "ERROR"]),
+            access=random.choice(["ACCESS", "LISTING"]),
+            reference_count=random.choice([0, 1, 2**31 - 1, None]),
+            rule=random.choice(RULES),
+        )
+        for number in range(random.choice([1, 40, 300]))
+    ]
+
+
+def frame(spark: SparkSession, rows: list[dict[str, Any]]) -> DataFrame:
+    return spark.createDataFrame(rows, AUDIT_EVENTS_SCHEMA)
+
+
+def by_python(rows: list[dict[str, Any]]) -> dict[tuple[Any, ...], tuple[Any, ...]]:
+    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = defaultdict(list)
+    for row in rows:
+        time = datetime.fromtimestamp(row["time_ms"] // 1000, UTC)
+        principal = f"{row['principal_type']}:{row['principal_name']}"
+        plain = (row[name] for name in ROLLUP_GRAIN[2:-1])
+        groups[time.date(), principal, *plain, tuple(row["rule"].values())].append(row)
+    return {
+        grain: (
+            len(members),
+            sum(one["reference_count"] or 0 for one in members),
+            min(one["time_ms"] for one in members),
+            max(one["time_ms"] for one in members),
+            sum({1 << one["time_ms"] // 3_600_000 % 24 for one in members}),
+            min(one["event_id"] for one in members),
+        )
+        for grain, members in groups.items()
+    }
+
+
+def as_python(rows: DataFrame) -> dict[tuple[Any, ...], tuple[Any, ...]]:
+    found = {}
+    for row in rows.collect():
+        grain = (*(row[name] for name in ROLLUP_GRAIN[:-1]), tuple(row["rule"]))
+        assert grain not in found
+        times = (milliseconds(row["first_time"]), milliseconds(row["last_time"]))
+        found[grain] = (
+            row["event_count"],
+            row["reference_count"],
+            *times,
+            row["hours"],
+            row["sample_event_id"],
+        )
+    return found
+
+
+def milliseconds(time: datetime) -> int:
+    return (time.astimezone(UTC) - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
+
+
+def by_duckdb(rows: list[dict[str, Any]]) -> dict[tuple[Any, ...], tuple[Any, ...]]:
+    events = pyarrow.Table.from_pylist(rows)
+    grain = ", ".join(ROLLUP_GRAIN[2:-1])
+    query = f"""
+        SELECT epoch_ms(time_ms)::DATE, principal_type || ':' || principal_name, {grain}, rule::VARCHAR,
+               count(*), coalesce(sum(reference_count), 0)::BIGINT, min(time_ms), max(time_ms),
+               bit_or(1::INT << hour(epoch_ms(time_ms))::INT), min(event_id)
+        FROM events GROUP BY ALL"""
+    with duckdb.connect() as connection:
+        connection.register("events", events)
+        found = connection.execute(query).fetchall()
+    return {row[: len(ROLLUP_GRAIN)]: row[len(ROLLUP_GRAIN) :] for row in found}
+
+
+def test_a_row_counts_the_events_of_its_day_and_rule(spark: SparkSession) -> None:
+    rows = [
+        event(1, time_ms=MIDNIGHT_MS + 5, reference_count=3),
+        event(2, time_ms=MIDNIGHT_MS + DAY_MS - 1),
+        event(3, time_ms=MIDNIGHT_MS - 1),
+    ]
+    at = [datetime.fromtimestamp(row["time_ms"] / 1000, UTC) for row in rows]
+    rule = tuple(rows[0]["rule"].values())
+    common = ("User:bob", "::1", "READ", "TOPIC", "a", "ALLOWED", "ACCESS", rule)
+    expected = [
+        (date(2026, 11, 21), *common, 2, 4, at[0], at[1], 1 | 1 << 23, "838"),
+        (date(2026, 11, 20), *common, 1, 1, at[2], at[2], 1 << 23, "757"),
+    ]
+    found = frame(spark, rows).transform(rollup)
+    assertDataFrameEqual(found, spark.createDataFrame(expected, AUDIT_ROLLUP_SCHEMA))
+    assert found.dtypes == spark.createDataFrame([], AUDIT_ROLLUP_SCHEMA).dtypes
+
+
+@QUICK
+@given(seed=st.integers(0, 2**32))
+def test_rolled_up_as_by_plain_python_and_duckdb_and_parts_add_up_to_the_whole(
+    spark: SparkSession, seed: int
+) -> None:
+    rows = some_events(seed)
+    expected = by_python(rows)
+    assert as_python(frame(spark, rows).transform(rollup)) == expected
+    counted: dict[tuple[Any, ...], list[tuple[Any, ...]]] = defaultdict(list)
+    for grain, values in by_duckdb(rows).items():
+        counted[grain[:-1]].append(values)
+    theirs: dict[tuple[Any, ...], list[tuple[Any, ...]]] = defaultdict(list)
+    for grain, values in expected.items():
+        theirs[grain[:-1]].append(values)
+    assert {key: sorted(values) for key, values in counted.items()} == {
+        key: sorted(values) for key, values in theirs.items()
+    }
+    cuts = sorted(Random(seed).choices(range(len(rows) + 1), k=2))
+    parts = [rollup(frame(spark, rows[start:end])) for start, end in pairwise([0, *cuts, len(rows)])]
+    assert as_python(merge_rollups(parts[2], merge_rollups(parts[0], parts[1]))) == expected
