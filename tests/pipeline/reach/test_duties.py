@@ -1,4 +1,4 @@
-"""Duties: a file is read whole or refused; breaches by grant are exact, those by use are the recorded ones."""
+"""Duties: a file is read whole or refused; breaches by grant are exact, those by use the recorded ones."""
 
 import json
 from typing import Any

@@ -3,12 +3,15 @@
 import csv
 import io
 import shlex
+import subprocess
+import sys
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import kustos.pipeline.review
 from kustos.acl.forms import AclForm, read_acls
 from kustos.pipeline.deciding import AclSet
 from kustos.pipeline.errors import ReviewError
@@ -22,6 +25,7 @@ from kustos.pipeline.review.csv_form import (
     review_csv,
     safe_cell,
 )
+from kustos.pipeline.schemas import ACCESS_REVIEW_SCHEMA
 from tests.pipeline.review.test_signoff import ACLS, READ_PAY, ROWS, WRITE_OLD, decided, document, row_id
 from tests.pipeline.review.worlds import acl
 
@@ -98,7 +102,7 @@ def test_csv_has_the_columns_of_the_table_and_opens_in_spreadsheets() -> None:
     assert written.startswith(BYTE_ORDER_MARK)
     assert written.endswith("\r\n")
     header, only = csv.reader(io.StringIO(written.removeprefix(BYTE_ORDER_MARK), newline=""))
-    assert tuple(header) == COLUMNS
+    assert tuple(header) == COLUMNS == tuple(ACCESS_REVIEW_SCHEMA.fieldNames())
     cells = dict(zip(header, only, strict=True))
     assert cells["team"] == "'=cmd|' /C calc'!A0"
     assert cells["hosts"] == "10.0.0.1; a,b"
@@ -120,3 +124,14 @@ def test_an_acl_that_no_form_holds_is_never_half_written() -> None:
     unknown = acl("User:a", "UNKNOWN", "TOPIC", "a")
     with pytest.raises(ReviewError, match="use another form"):
         kafka_acls_commands([unknown], AclAction.REMOVE)
+
+
+def test_who_signs_and_checks_a_review_needs_no_spark() -> None:
+    program = (
+        "import sys; sys.modules['pyspark'] = sys.modules['pyarrow'] = None\n"
+        "from kustos.pipeline.review import changes_of, read_review, sign_review, verify_signed_review"
+        ", review_csv, sign_off, kafka_acls_commands\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+    with pytest.raises(AttributeError, match="nothing called"):
+        kustos.pipeline.review.nothing  # noqa: B018

@@ -1,1 +1,95 @@
-"""The access review: who holds which access by which ACLs, when it was last used, what a reviewer decides."""
+"""The access review: who holds which access by which ACLs, when it was last used, what a reviewer decides.
+
+Each name is loaded when it is first asked for: who signs or checks a review needs no Spark.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from kustos.pipeline.review.access import DORMANT_DAYS, access_review, of_team, review_questions, under
+    from kustos.pipeline.review.changes import Contested, ReplayFunction, ReviewChanges, changes_of
+    from kustos.pipeline.review.commands import AclAction, kafka_acls_commands
+    from kustos.pipeline.review.csv_form import review_csv
+    from kustos.pipeline.review.period import bindings_of, in_force, until, with_team
+    from kustos.pipeline.review.replaying import lost_uses
+    from kustos.pipeline.review.signing import sign_review, verify_signed_review
+    from kustos.pipeline.review.signoff import (
+        Document,
+        ReviewDecision,
+        ReviewState,
+        read_review,
+        review_document,
+        sign_off,
+        verify_review,
+        with_decision,
+        write_review,
+    )
+
+__all__ = [
+    "DORMANT_DAYS",
+    "AclAction",
+    "Contested",
+    "Document",
+    "ReplayFunction",
+    "ReviewChanges",
+    "ReviewDecision",
+    "ReviewState",
+    "access_review",
+    "bindings_of",
+    "changes_of",
+    "in_force",
+    "kafka_acls_commands",
+    "lost_uses",
+    "of_team",
+    "read_review",
+    "review_csv",
+    "review_document",
+    "review_questions",
+    "sign_off",
+    "sign_review",
+    "under",
+    "until",
+    "verify_review",
+    "verify_signed_review",
+    "with_decision",
+    "with_team",
+    "write_review",
+]
+
+_HOMES: Final = {
+    "AclAction": "commands",
+    "Contested": "changes",
+    "DORMANT_DAYS": "access",
+    "Document": "signoff",
+    "ReplayFunction": "changes",
+    "ReviewChanges": "changes",
+    "ReviewDecision": "signoff",
+    "ReviewState": "signoff",
+    "access_review": "access",
+    "bindings_of": "period",
+    "changes_of": "changes",
+    "in_force": "period",
+    "kafka_acls_commands": "commands",
+    "lost_uses": "replaying",
+    "of_team": "access",
+    "read_review": "signoff",
+    "review_csv": "csv_form",
+    "review_document": "signoff",
+    "review_questions": "access",
+    "sign_off": "signoff",
+    "sign_review": "signing",
+    "under": "access",
+    "until": "period",
+    "verify_review": "signoff",
+    "verify_signed_review": "signing",
+    "with_decision": "signoff",
+    "with_team": "period",
+    "write_review": "signoff",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module `{__name__}` has nothing called `{name}`")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

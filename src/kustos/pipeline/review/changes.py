@@ -7,21 +7,23 @@ a default allows no ACL takes away: those rows are told apart.
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kustos.acl import AclBinding
 from kustos.acl.forms import AclForm, write_acls
 from kustos.acl.forms.fields import binding_of_fields
 from kustos.acl.forms.values import Place
-from kustos.pipeline.deciding import AclSet
 from kustos.pipeline.errors import ReviewError
 from kustos.pipeline.review.commands import AclAction, kafka_acls_commands
 from kustos.pipeline.review.signoff import Document, ReviewDecision, verify_review
 
+if TYPE_CHECKING:
+    from kustos.pipeline.deciding import AclSet
+
 Flipped = tuple[str, str, str, str | None]
 """An access that would be lost: principal, operation, resource type, resource name."""
 
-ReplayFunction = Callable[[AclSet], Iterable[Flipped]]
+ReplayFunction = Callable[["AclSet"], Iterable[Flipped]]
 """Given the ACLs that would be left, returns every recorded access that they would decide otherwise."""
 
 
@@ -56,7 +58,7 @@ class ReviewChanges:
 
 
 def changes_of(
-    document: Document, acls: AclSet | None = None, replay: ReplayFunction | None = None
+    document: Document, acls: "AclSet | None" = None, replay: ReplayFunction | None = None
 ) -> ReviewChanges:
     """Return what the decisions of a review ask for; raise `ReviewError` unless the document is whole.
 
@@ -101,7 +103,7 @@ def _sorted_out(document: Document) -> tuple[list[dict[str, Any]], Granting, Gra
 
 
 def _unexpected(
-    revoked: Iterable[dict[str, Any]], removed: Sequence[AclBinding], acls: AclSet, replay: ReplayFunction
+    revoked: Iterable[dict[str, Any]], removed: Sequence[AclBinding], acls: "AclSet", replay: ReplayFunction
 ) -> tuple[Flipped, ...]:
     gone = set(removed)
     left = acls.with_bindings(

@@ -12,10 +12,25 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from kustos.pipeline.schemas import ACCESS_REVIEW_SCHEMA
-
-COLUMNS: Final = tuple(ACCESS_REVIEW_SCHEMA.fieldNames())
-"""The columns, in order; `hosts` and `granted_by` are several in one cell."""
+COLUMNS: Final = (
+    "as_of",
+    "team",
+    "principal",
+    "operation",
+    "resource_type",
+    "resource_name",
+    "pattern_type",
+    "hosts",
+    "basis",
+    "granted_by",
+    "granted_since",
+    "last_used",
+    "use_count",
+    "denied_count",
+    "dormant_days",
+    "is_dormant",
+)
+"""The columns of `access_review`, in order; `hosts` and `granted_by` are several in one cell."""
 
 BYTE_ORDER_MARK: Final = "\ufeff"
 """Without it spreadsheets take UTF-8 for something else."""

@@ -18,11 +18,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum, unique
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from kustos.pipeline.deciding import AclSet
 from kustos.pipeline.errors import ReviewError
 from kustos.pipeline.review.csv_form import COLUMNS, instant_text
+
+if TYPE_CHECKING:
+    from kustos.pipeline.deciding import AclSet
 
 FORMAT: Final = "kustos-access-review"
 VERSION: Final = 1
@@ -88,7 +90,7 @@ def digest_of(value: Any) -> str:
 
 def review_document(
     rows: Iterable[Mapping[str, Any]],
-    acls: AclSet,
+    acls: "AclSet",
     *,
     as_of: datetime,
     dormant_days: int,
