@@ -108,6 +108,7 @@ def late_hours(world: World, trail: Trail, plan: Plan) -> None:
         traffic.do_uses(world, trail, one, one.uses, [hour, hour + 1])
     night = (plan.day(world) + 1) * 24 + random.randint(0, 2) - world.zones[0]
     for one in people[: random.randint(3, 5)]:
+        one.is_taken = True  # nobody who is up at night is silent for weeks in another story
         traffic.do_uses(world, trail, one, one.uses, [night, night + 1])
     for one in services(world, "nightly")[:1]:
         one.is_taken = True

@@ -4,6 +4,7 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from functools import cache
 from itertools import pairwise
 from statistics import median
 
@@ -47,6 +48,11 @@ class Plain:
     def active_days(self, principal: str) -> int:
         return sum(day < self.first for day in self.days[principal])
 
+    def looks(self, principal: str) -> int:
+        return max(
+            sum(day < self.first and self.is_grown_up(principal, day) for day in self.days[principal]), 1
+        )
+
     def is_grown_up(self, principal: str, day: int) -> bool:
         return day - self.days[principal][0] >= self.parameters.learning_days
 
@@ -89,15 +95,19 @@ class Plain:
         for (name, network), day in came.items():
             if day < self.first or len(seen[name, network]) >= p.habit_days:
                 continue
-            novel = {d for (other, _), d in came.items() if other == name and d < self.first}
+            is_known = wide[name, network.rpartition(".")[0]] < day
+            novel = {
+                d
+                for (other, net), d in came.items()
+                if other == name and d < self.first and (is_known or wide[other, net.rpartition(".")[0]] == d)
+            }
             residents = {n for (n, net), d in seen.items() if net == network and min(d) < self.first}
             company = sum(
                 net == network and other != name and abs(d - day) <= p.company_days
                 for (other, net), d in came.items()
             )
-            surprise = rarity(len(novel), max(self.active_days(name) - p.learning_days, 1))
+            surprise = rarity(len(novel), self.looks(name))
             surprise -= company * p.company_surprise
-            is_known = wide[name, network.rpartition(".")[0]] < day
             is_shared = len(residents) / len(self.days) >= p.shared_network_share
             yield "NEW_HOST", name, day, surprise - (is_known + is_shared) * p.known_range_surprise
 
@@ -156,11 +166,25 @@ class Pairs:
         names = {other for _, other in self.used}
         best = 0.0
         for prefix in proper_prefixes(name):
-            sharing = {other for other in names if prefix in proper_prefixes(other)}
-            mine = {other for who, other in list(self.used) if who == principal} & sharing
-            if any(self.allowed_since(principal, other) < first for other in mine):
-                best = max(best, math.log(len(names) / len(sharing)))
+            familiar = {
+                other_prefix: self.familiar_since(principal, other_prefix)
+                for who, other in list(self.used)
+                for other_prefix in proper_prefixes(other)
+                if who == principal and len(other_prefix) == len(prefix)
+            }
+            mine = {other for other, since in familiar.items() if since < math.inf}
+            covered = sum(any(one in mine for one in proper_prefixes(other)) for other in names)
+            if familiar[prefix] < first:
+                best = max(best, math.log(len(names) / covered))
         return best
+
+    @cache  # noqa: B019  it lives as long as a test
+    def familiar_since(self, principal: str, prefix: tuple[str, ...]) -> float:
+        return min(
+            self.allowed_since(principal, other)
+            for who, other in list(self.used)
+            if who == principal and prefix in proper_prefixes(other)
+        )
 
     def fresh(self) -> Iterator[tuple[str, int, list[Use], float, int]]:
         """Yield principal, first day, that day's uses, affinity and used days of unfamiliar pairs."""
@@ -178,8 +202,7 @@ class Pairs:
         found: dict[tuple[str, int], list[float]] = defaultdict(list)
         for name, day, _, affinity, used_days in allowed:
             novel = {d for n, d, *_ in allowed if n == name and d < first_day}
-            looks = max(self.plain.active_days(name) - p.learning_days, 1)
-            surprise = rarity(len(novel), looks) - affinity
+            surprise = rarity(len(novel), self.plain.looks(name)) - affinity * p.affinity_weight
             if day >= first_day and used_days < p.habit_days and surprise >= p.first_seen_surprise:
                 found[name, day].append(surprise)
         for (name, day), many in found.items():

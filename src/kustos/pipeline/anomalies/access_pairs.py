@@ -55,12 +55,11 @@ def first_seen(fresh: DataFrame, scope: Scope) -> DataFrame:
         .groupBy("principal")
         .agg(sql.count_distinct("day").alias("novel_days"))
     )
-    looks = sql.greatest(sql.col("active_days") - parameters.learning_days, sql.lit(1))
-    novelty = rarity(sql.coalesce("novel_days", sql.lit(0)), looks)
+    novelty = rarity(sql.coalesce("novel_days", sql.lit(0)), sql.col("looks"))
     surprising = (
         allowed.filter(scope.is_judged() & (sql.col("used_days") < parameters.habit_days))
         .join(before, "principal", "left")
-        .withColumn("surprise", novelty - sql.col("affinity"))
+        .withColumn("surprise", novelty - sql.col("affinity") * parameters.affinity_weight)
         .filter(sql.col("surprise") >= parameters.first_seen_surprise)
     )
     grouped = surprising.groupBy("principal", "day").agg(
@@ -73,7 +72,7 @@ def first_seen(fresh: DataFrame, scope: Scope) -> DataFrame:
         sql.count(sql.lit(1)).alias("new_resources"),
         sql.slice(sql.sort_array(sql.collect_set("resource_name")), 1, NAMES_MAX).alias("names"),
         sql.max(sql.coalesce("novel_days", sql.lit(0))).alias("novel_days"),
-        sql.max("active_days").alias("active_days"),
+        sql.max("looks").alias("looks"),
     )
     reason = sql.format_string(
         "first use of %s that others have long used (%s): something new came on %d of %d days before",
@@ -82,9 +81,9 @@ def first_seen(fresh: DataFrame, scope: Scope) -> DataFrame:
         ),
         quoted(sql.col("names")),
         "novel_days",
-        "active_days",
+        "looks",
     )
-    evidence = {name: sql.col(name) for name in ("new_resources", "names", "novel_days", "active_days")}
+    evidence = {name: sql.col(name) for name in ("new_resources", "names", "novel_days", "looks")}
     return candidate(grouped, "FIRST_SEEN_ACCESS", parameters.first_seen_surprise, reason, evidence)
 
 

@@ -3,10 +3,11 @@
 from dataclasses import dataclass
 from datetime import timedelta
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sql
 
-from kustos.pipeline.anomalies.parameters import AnomalyParameters, Window
+from kustos.pipeline.anomalies.parameters import AnomalyParameters
+from kustos.pipeline.anomalies.parameters import Window as JudgedWindow
 from kustos.pipeline.schemas import ROLLUP_GRAIN
 
 SEGMENTS = r"[._\-/:]+"
@@ -19,7 +20,7 @@ SEGMENTS_MAX = 4
 class Scope:
     """What is judged by which parameters."""
 
-    window: Window
+    window: JudgedWindow
     parameters: AnomalyParameters
 
     def is_history(self, day: str = "day") -> Column:
@@ -94,10 +95,22 @@ def activity(rollup: DataFrame, scope: Scope) -> DataFrame:
 
 
 def principals(days: DataFrame, scope: Scope) -> DataFrame:
-    """Return each principal's first day and how many days of the history it was active on."""
-    return days.groupBy("principal").agg(
-        sql.min("day").alias("principal_first_day"),
-        sql.count_distinct(sql.when(scope.is_history(), sql.col("day"))).alias("active_days"),
+    """Return each principal's first day, and on how many days of the history it was active.
+
+    `looks` are those of them on which something new would have been news: after its first weeks.
+    """
+    first = sql.min("day").over(Window.partitionBy("principal"))
+    is_news = sql.date_diff("day", "principal_first_day") >= scope.parameters.learning_days
+    return (
+        days.select("principal", "day")
+        .distinct()
+        .withColumn("principal_first_day", first)
+        .groupBy("principal")
+        .agg(
+            sql.min("day").alias("principal_first_day"),
+            sql.count_if(scope.is_history()).alias("active_days"),
+            sql.greatest(sql.count_if(scope.is_history() & is_news), sql.lit(1)).alias("looks"),
+        )
     )
 
 
@@ -137,8 +150,9 @@ def pairs(days: DataFrame) -> DataFrame:
 def affinity(pairs: DataFrame) -> DataFrame:
     """Return for each principal and resource of `pairs` how much its name speaks for the principal, in nats.
 
-    A prefix that the principal was allowed to use before speaks the more the fewer of all resources share it:
-    that all start with `prod.` says nothing. A pair without such a prefix has no row.
+    A name speaks for who was allowed to use others of its prefix before: the more, the fewer of all resources
+    have one of the prefixes (of this depth) that the principal uses. That all start with `prod.` says
+    nothing, nor does a prefix of somebody who is everywhere. A pair without such a prefix has no row.
     """
     resources = pairs.select("resource_type", "resource_name").distinct()
     total = resources.agg(sql.count(sql.lit(1)).alias("resources"))
@@ -147,15 +161,23 @@ def affinity(pairs: DataFrame) -> DataFrame:
         .groupBy("prefix")
         .agg(sql.count(sql.lit(1)).alias("sharing"))
     )
-    used = pairs.withColumn("prefix", sql.explode(prefixes(sql.col("resource_name"))))
-    familiar = used.groupBy("principal", "prefix").agg(sql.min("allowed_since").alias("familiar_since"))
+    used = pairs.withColumn("prefix", sql.explode(prefixes(sql.col("resource_name")))).withColumn(
+        "depth", sql.size(sql.split("prefix", "\u0001"))
+    )
+    familiar = (
+        used.groupBy("principal", "prefix", "depth")
+        .agg(sql.min("allowed_since").alias("familiar_since"))
+        .filter(sql.col("familiar_since").isNotNull())
+        .join(by_prefix, "prefix")
+        .withColumn("covered", sql.sum("sharing").over(Window.partitionBy("principal", "depth")))
+        .select("principal", "prefix", "familiar_since", "covered")
+    )
     return (
         used.join(familiar, ["principal", "prefix"])
         .filter(sql.col("familiar_since") < sql.col("first_day"))
-        .join(by_prefix, "prefix")
         .crossJoin(sql.broadcast(total))
         .groupBy("principal", "resource_type", "resource_name")
-        .agg(sql.max(sql.ln(sql.col("resources") / sql.col("sharing"))).alias("affinity"))
+        .agg(sql.max(sql.ln(sql.col("resources") / sql.col("covered"))).alias("affinity"))
     )
 
 

@@ -12,8 +12,8 @@ QUARTILES_APART = 1.349
 """The quartiles of a normal distribution are so many standard deviations apart."""
 HABIT_SURPRISE = 10.0
 """Counts of what is denied every day swing; one in 20,000 days is another thing."""
-FAMILIAR_AFFINITY = 1.0
-"""A name whose prefix fewer than 37 % of all resources share says whose it is."""
+FAMILIAR_AFFINITY = 0.5
+"""A name says whose it is, if fewer than 60 % of all resources have a prefix that the principal uses."""
 GOVERNING = (
     "CREATE",
     "DELETE",

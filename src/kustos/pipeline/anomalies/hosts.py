@@ -62,24 +62,33 @@ def new_hosts(days: DataFrame, scope: Scope) -> DataFrame:
     """Return findings of kind NEW_HOST: one for a principal and day.
 
     A new address in a known network is a new pod. A new network surprises the less the oftener the principal
-    changes networks, if its wider range is known, if others came along, and not at all if it stays there.
+    changes networks (ranges, if the range is new too), if its wider range is known, if others came along, and
+    not at all if it stays there.
     """
     parameters = scope.parameters
     came = arrivals(days, scope)
     before = (
         came.filter(scope.is_history("first_day"))
         .groupBy("principal")
-        .agg(sql.count_distinct("first_day").alias("novel_days"))
+        .agg(
+            sql.count_distinct("first_day").alias("days_of_networks"),
+            sql.count_distinct(sql.when(~sql.col("is_range_known"), sql.col("first_day"))).alias(
+                "days_of_ranges"
+            ),
+        )
     )
-    looks = sql.greatest(sql.col("active_days") - parameters.learning_days, sql.lit(1))
+    novel = sql.when(sql.col("is_range_known"), sql.col("days_of_networks")).otherwise(
+        sql.col("days_of_ranges")
+    )
     judged = (
         came.filter(scope.is_judged("first_day") & (sql.col("used_days") < parameters.habit_days))
         .join(_company(came, scope), ["network", "principal"], "left")
         .join(before, "principal", "left")
-        .fillna(0, ["company", "novel_days"])
+        .fillna(0, ["company", "days_of_networks", "days_of_ranges"])
+        .withColumn("novel_days", novel)
     )
     surprising = judged.withColumn(
-        "surprise", rarity(sql.col("novel_days"), looks) - _discount(scope)
+        "surprise", rarity(sql.col("novel_days"), sql.col("looks")) - _discount(scope)
     ).filter(sql.col("surprise") >= parameters.new_host_surprise)
     uses = days.join(surprising.drop("wide_network"), ["principal", "network"]).filter(
         sql.col("day") == sql.col("first_day")
@@ -95,14 +104,14 @@ def new_hosts(days: DataFrame, scope: Scope) -> DataFrame:
         ),
         sql.max("surprise").alias("surprise"),
         sql.max("novel_days").alias("novel_days"),
-        sql.max("active_days").alias("active_days"),
+        sql.max("looks").alias("looks"),
         sql.slice(sql.sort_array(sql.collect_set("host")), 1, NAMES_MAX).alias("hosts"),
     )
     reason = sql.format_string(
         "came from %s, a network it never used: on %d of its %d active days before it came from a new one",
         quoted(sql.col("hosts")),
         "novel_days",
-        "active_days",
+        "looks",
     )
-    evidence = {name: sql.col(name) for name in ("hosts", "denied", "novel_days", "active_days")}
+    evidence = {name: sql.col(name) for name in ("hosts", "denied", "novel_days", "looks")}
     return candidate(grouped, "NEW_HOST", parameters.new_host_surprise, reason, evidence)

@@ -27,6 +27,8 @@ class AnomalyParameters:
     """What was done on so many days since it began is a habit by the end of the window, no incident."""
     first_seen_surprise: float = 2.5
     """Somebody who meets a foreign resource on one active day in twelve is a wanderer, no surprise."""
+    affinity_weight: float = 2.0
+    """A name of one's own team is stronger evidence than chance alone: names are given on purpose."""
     new_host_surprise: float = 2.0
     """Lower than others: what speaks for the network (neighbours, company) is taken off first."""
     company_surprise: float = 1.5
