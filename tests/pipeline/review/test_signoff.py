@@ -23,6 +23,7 @@ from kustos.pipeline.review.signoff import (
     sign_off,
     verify_review,
     with_decision,
+    with_decisions,
     write_review,
 )
 from tests.pipeline.review.worlds import AS_OF, acl
@@ -97,6 +98,8 @@ def test_a_review_is_read_back_as_it_was_written_and_counts_its_decisions() -> N
         sign_off(made, by="Ann", at=AT)
     closed = sign_off(decided(document(), old="revoke"), by="Ann", at=AT)
     assert verify_review(closed).is_signed_off
+    with pytest.raises(ReviewError, match="no row `x`"):
+        with_decisions(made, [row_id(made, "User:bob", "old"), "x"], ReviewDecision.KEEP, by="Eve", at=AT)
     with pytest.raises(ReviewError, match="signed off"):
         with_decision(closed, row_id(closed, "User:bob", "old"), ReviewDecision.KEEP, by="Eve", at=AT)
     with pytest.raises(ReviewError, match="already"):

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         sign_off,
         verify_review,
         with_decision,
+        with_decisions,
         write_review,
     )
 
@@ -53,6 +54,7 @@ __all__ = [
     "verify_review",
     "verify_signed_review",
     "with_decision",
+    "with_decisions",
     "with_team",
     "write_review",
 ]
@@ -84,6 +86,7 @@ _HOMES: Final = {
     "verify_review": "signoff",
     "verify_signed_review": "signing",
     "with_decision": "signoff",
+    "with_decisions": "signoff",
     "with_team": "period",
     "write_review": "signoff",
 }

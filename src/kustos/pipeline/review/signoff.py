@@ -152,18 +152,35 @@ def with_decision(
     at: datetime,
     reason: str = "",
 ) -> Document:
-    """Return the document with a reviewer's word on a row, in the place of an earlier one.
+    """Return the document with a reviewer's word on one row; as `with_decisions`."""
+    return with_decisions(document, [row_id], decision, by=by, at=at, reason=reason)
+
+
+def with_decisions(
+    document: Document,
+    row_ids: Iterable[str],
+    decision: ReviewDecision,
+    *,
+    by: str,
+    at: datetime,
+    reason: str = "",
+) -> Document:
+    """Return the document with a reviewer's word on some rows, in the place of earlier ones.
 
     Raises `ReviewError` for an unknown row, a document that is signed off, or a word without who said it
     and, for `revoke` and `ask`, why.
     """
     if document["sign_off"] is not None:
         raise ReviewError("the review is signed off, make a new one to decide otherwise")
-    if row_id not in {row["row_id"] for row in document["review"]["rows"]}:
-        raise ReviewError(f"the review has no row `{row_id}`")
+    known = {row["row_id"] for row in document["review"]["rows"]}
     said = {"verdict": decision.value, "by": by, "at": _zoned(at), "reason": reason}
-    _check_decision(row_id, said)
-    return {**document, "decisions": {**document["decisions"], row_id: said}}
+    decided = dict(document["decisions"])
+    for row_id in row_ids:
+        if row_id not in known:
+            raise ReviewError(f"the review has no row `{row_id}`")
+        _check_decision(row_id, said)
+        decided[row_id] = dict(said)
+    return {**document, "decisions": decided}
 
 
 def sign_off(document: Document, *, by: str, at: datetime) -> Document:
