@@ -1,1 +1,8 @@
 """ACLs, users and tokens as they were: a data source over metadata logs, and events judged by it."""
+
+from kustos.pipeline.history.as_of import acls_as_of
+from kustos.pipeline.history.findings import history_findings
+from kustos.pipeline.history.judging import judged_by_history
+from kustos.pipeline.history.source import read_history, register
+
+__all__ = ["acls_as_of", "history_findings", "judged_by_history", "read_history", "register"]
