@@ -11,8 +11,12 @@ from testkit.spark_jars import SPARK_DELTA, SPARK_KAFKA, spark_jars
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    jars = {"spark.jars": spark_jars(SPARK_KAFKA, SPARK_DELTA)}  # a session cannot be given them later
-    with open_session("kustos tests", settings=jars) as session:
+    settings = {
+        "spark.jars": spark_jars(SPARK_KAFKA, SPARK_DELTA),  # a session cannot be given them later
+        # plans of tiny frames run once: what the second compiler and parallel collectors do costs more
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:CICompilerCount=1",
+    }
+    with open_session("kustos tests", settings=settings) as session:
         session.conf.set("spark.sql.shuffle.partitions", "2")
         session.conf.set("spark.sql.codegen.wholeStage", "false")  # compiling costs more than tiny frames do
         yield session

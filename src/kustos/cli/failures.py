@@ -108,6 +108,7 @@ def _core_failure(error: Exception) -> Failure | None:
         ("kustos.pipeline.errors", "ConfigurationError", "SETTINGS", ExitCode.USAGE),
         ("kustos.pipeline.errors", "SparkMissingError", "SPARK_MISSING", ExitCode.USAGE),
         ("kustos.pipeline.errors", "AuditInputError", "AUDIT_INPUT", ExitCode.USAGE),
+        ("kustos.pipeline.errors", "AclSetError", "ACL_FORMAT", ExitCode.USAGE),
         ("kustos.pipeline.errors", "PipelineError", "PIPELINE", ExitCode.FAILED),
     ):
         loaded = sys.modules.get(module)

@@ -57,6 +57,27 @@ def todays_acls(configuration: "PipelineConfiguration", folder: Path) -> "AclSet
     return acl_set(configuration.acls.source, configuration.acls, folder)
 
 
+def acls_then(
+    configuration: "PipelineConfiguration", folder: Path, as_of: str | None, moment: datetime
+) -> "AclSet":
+    """Return today's ACLs, or those of a past moment, which the configuration's metadata log knows."""
+    if as_of is None:
+        return todays_acls(configuration, folder)
+    if configuration.metadata is None:
+        raise usage_error("a past moment needs the metadata log, add `metadata:` to the configuration")
+    at = moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return acl_set(str(configuration.metadata), configuration.acls, folder, at)
+
+
+def names_of(path: Path | None) -> frozenset[str] | None:
+    """Return the names in a file, one a line; None for no file."""
+    if path is None:
+        return None
+    from kustos.cli.acl_sources import read_text
+
+    return frozenset(name for line in read_text(str(path)).splitlines() if (name := line.strip()))
+
+
 def tables_of(configuration: "PipelineConfiguration") -> "Tables":
     """Return the tables of the configuration, which need not be there yet."""
     from kustos.pipeline.tables import Tables

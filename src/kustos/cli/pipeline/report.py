@@ -1,45 +1,88 @@
 """`kustos pipeline report`."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from kustos.cli.options import Output
 from kustos.cli.output import OutputFormat
+from kustos.cli.pipeline.inputs import Since, Until
+from kustos.cli.pipeline.working import DEFAULT_CONFIG, Config
 
 if TYPE_CHECKING:
     from kustos.pipeline.jobs import ReportSummary
 
 EXAMPLES = """
+kustos pipeline report --out report.html
+kustos pipeline report --out october.html --since 2026-10-01 \\
+    --until 2026-10-31
 kustos pipeline report --audit /var/log/kustos/audit --out access-report
 kustos pipeline report --audit kafka-logs --out report \\
     --time-zone Europe/Berlin
 """
 
 Audit = Annotated[
-    Path,
+    Path | None,
     typer.Option(
-        "--audit", metavar="DIR", help="Folder of audit files: kustos' JSON lines, Kafka's log, also `.gz`."
+        "--audit",
+        metavar="DIR",
+        help="Report on a folder of audit files, without a configuration: JSON lines, Kafka's log, `.gz`.",
+        show_default=False,
     ),
 ]
 Out = Annotated[
     Path,
     typer.Option(
-        "--out", metavar="DIR", help="Folder for the tables and `report.html`; replaced by a new run."
+        "--out", metavar="PATH", help="The page; with --audit a folder for its tables and the page."
     ),
 ]
 TimeZone = Annotated[
     str, typer.Option("--time-zone", metavar="NAME", help="Time zone of the brokers that wrote Kafka's log.")
 ]
 
+_SHOWN: Final = ("events", "quarantined", "allowed", "denied", "principals", "resources")
 
-def report(audit: Audit, out: Out, time_zone: TimeZone = "UTC", output: Output = OutputFormat.TABLE) -> None:
-    """Turn audit files into Parquet tables and one HTML report.
 
-    Writes `audit_events`, `access_counts`, `quarantine`, `summary.json` and `report.html`; each line read
-    is in one of the tables or a duplicate, or nothing is written.
+def report(
+    out: Out,
+    config: Config = DEFAULT_CONFIG,
+    audit: Audit = None,
+    time_zone: TimeZone = "UTC",
+    since: Since = None,
+    until: Until = None,
+    output: Output = OutputFormat.TABLE,
+) -> None:
+    """Draw one HTML page of access, with its plots and tables.
+
+    Shows the tables of the configuration: who uses what, denials over time, and what the commands `replay`,
+    `review` and `anomalies` last found. With --audit it reads a folder of audit files instead, at once and
+    as a whole, and also leaves the tables `audit_events`, `access_counts`, `quarantine` and `summary.json`
+    in --out. The page runs no script and fetches nothing.
     """
+    if audit is not None:
+        _report_on_folder(audit, out, time_zone, output)
+        return
+    from kustos.cli.output import print_json
+    from kustos.cli.pipeline.inputs import filled_tables, period_of
+    from kustos.cli.pipeline.working import configured, working
+
+    configuration = configured(config)
+    first, last = period_of(since, until)
+    tables = filled_tables(configuration)
+    from kustos.pipeline.jobs import REPORT_STEPS, run_tables_report
+
+    steps = len(REPORT_STEPS)
+    with working("report", configuration.spark, delta=tables.form == "delta", steps=steps) as (spark, step):
+        made = run_tables_report(spark, tables, out, first_day=first, last_day=last, progress=step)
+    if output is OutputFormat.JSON:
+        print_json(made.as_dict())
+        return
+    rows = [(name, getattr(made, name)) for name in _SHOWN]
+    _print([*rows], made.report)
+
+
+def _report_on_folder(audit: Path, out: Path, time_zone: str, output: OutputFormat) -> None:
     from kustos.cli.pipeline.working import check_installed, working
 
     check_installed()
@@ -56,8 +99,6 @@ def report(audit: Audit, out: Out, time_zone: TimeZone = "UTC", output: Output =
 
 
 def _print_summary(summary: "ReportSummary") -> None:
-    from kustos.cli.output import print_lines, print_table
-
     rows = [
         ("files read", summary.files),
         ("hidden files passed over", summary.files_passed_over),
@@ -70,5 +111,11 @@ def _print_summary(summary: "ReportSummary") -> None:
         ("principals", summary.principals),
         ("resources", summary.resources),
     ]
+    _print(rows, summary.report)
+
+
+def _print(rows: list[tuple[str, int]], page: str) -> None:
+    from kustos.cli.output import print_lines, print_table
+
     print_table(("what", "#count"), [(what, f"{count:,}") for what, count in rows], title="access report")
-    print_lines(summary.report)
+    print_lines(page)

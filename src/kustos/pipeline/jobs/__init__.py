@@ -7,16 +7,20 @@ from kustos.pipeline.jobs.access_report import STEPS, ReportSummary, run_access_
 from kustos.pipeline.jobs.inputs import FoundFiles, find_new_files
 from kustos.pipeline.jobs.reading import DamagedFileError, Progress, read_lines
 from kustos.pipeline.jobs.run import run_pipeline
+from kustos.pipeline.jobs.tables_report import REPORT_STEPS, TablesReportSummary, run_tables_report
 
 __all__ = [
+    "REPORT_STEPS",
     "STEPS",
     "DamagedFileError",
     "FoundFiles",
     "Progress",
     "ReportSummary",
+    "TablesReportSummary",
     "find_new_files",
     "read_lines",
     "run_access_report",
     "run_pipeline",
+    "run_tables_report",
     "write_tables",
 ]

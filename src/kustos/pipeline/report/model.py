@@ -38,6 +38,9 @@ BUCKET_SECONDS: Final = tuple(
 """Widths to choose from; the last covers the years 1970 to 9999 within the limit."""
 
 
+DAY_SECONDS: Final = 86400
+
+
 @dataclass(frozen=True, slots=True)
 class Totals:
     """Sums over all events."""
@@ -104,7 +107,7 @@ class Report:
     """The whole report."""
 
     files: int
-    lines: int
+    lines: int | None
     outcomes: Mapping[str, int]
     totals: Totals
     denials: tuple[Access, ...]
@@ -127,10 +130,12 @@ def bucket_seconds_for(first: datetime | None, last: datetime | None) -> int:
 
 
 def collect_report(
-    tables: Mapping[str, DataFrame], *, lines: int, outcomes: Mapping[str, int], files: int
+    tables: Mapping[str, DataFrame], *, lines: int | None, outcomes: Mapping[str, int], files: int
 ) -> Report:
     """Return the report over the three tables; the session's time zone must be UTC.
 
+    `lines` None: they are counted by the runs that filled the tables, so the page does not tell of them.
+    With `audit_rollup` among the tables whole days are summed up from it.
     `replay_flips`, `access_review` and `findings` are shown where they are among the tables.
     """
     counts = tables["access_counts"].cache()
@@ -146,7 +151,12 @@ def collect_report(
     for row in drill:
         by_principal[row["principal"]].append(_access(row))
     reasons = access.quarantine_reasons(tables["quarantine"]).limit(MAXIMUM_REASONS).collect()
-    buckets = access.activity(tables["audit_events"], width).collect()
+    by_day = width % DAY_SECONDS == 0 and "audit_rollup" in tables
+    buckets = (
+        access.activity_by_day(tables["audit_rollup"], width)
+        if by_day
+        else access.activity(tables["audit_events"], width)
+    ).collect()
     counts.unpersist()
     return Report(
         files=files,

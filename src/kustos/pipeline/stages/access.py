@@ -26,6 +26,18 @@ def access_counts(events: DataFrame) -> DataFrame:
     return counted.select(*ACCESS_COUNTS_SCHEMA.fieldNames())
 
 
+def counts_of_rollup(rollup: DataFrame) -> DataFrame:
+    """Return the same table of `audit_rollup`, which knows the same events day by day."""
+    is_listing = sql.col("access") == "LISTING"
+    counted = rollup.groupBy(*GRAIN).agg(
+        sql.sum("event_count").alias("event_count"),
+        sql.sum(sql.when(is_listing, sql.col("event_count")).otherwise(sql.lit(0))).alias("listing_count"),
+        sql.min("first_time").alias("first_time"),
+        sql.max("last_time").alias("last_time"),
+    )
+    return counted.select(*ACCESS_COUNTS_SCHEMA.fieldNames())
+
+
 def _allowed(column: str = "event_count") -> Column:
     return sql.sum(sql.when(sql.col("decision") == "ALLOWED", sql.col(column)).otherwise(sql.lit(0)))
 
@@ -115,6 +127,17 @@ def activity(events: DataFrame, bucket_seconds: int) -> DataFrame:
             sql.sum(sql.when(sql.col("decision") == "ALLOWED", one).otherwise(sql.lit(0))).alias("allowed"),
             _denied(one).alias("denied"),
         )
+        .orderBy("bucket_start")
+    )
+
+
+def activity_by_day(rollup: DataFrame, bucket_seconds: int) -> DataFrame:
+    """Return the same of `audit_rollup`, for buckets of whole days."""
+    second = sql.unix_seconds(sql.col("day").cast("timestamp"))
+    return (
+        rollup.withColumn("bucket_start", sql.floor(second / bucket_seconds) * bucket_seconds)
+        .groupBy("bucket_start")
+        .agg(_allowed().alias("allowed"), _denied().alias("denied"))
         .orderBy("bucket_start")
     )
 

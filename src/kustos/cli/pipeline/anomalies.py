@@ -1,0 +1,93 @@
+"""`kustos pipeline anomalies`."""
+
+from typing import Annotated, Any
+
+import typer
+
+from kustos.cli.options import Output
+from kustos.cli.output import OutputFormat
+from kustos.cli.pipeline.inputs import DryRun, Until
+from kustos.cli.pipeline.working import DEFAULT_CONFIG, Config
+
+EXAMPLES = """
+kustos pipeline anomalies
+kustos pipeline anomalies --until 2026-10-31 --days 31
+kustos pipeline anomalies --days 1 --exit-code
+"""
+
+Days = Annotated[
+    int,
+    typer.Option("--days", metavar="N", min=1, max=3660, help="How many days to judge; habits come before."),
+]
+Limit = Annotated[int, typer.Option("--limit", metavar="N", min=1, max=10_000, help="Rows to show.")]
+ExitCodeFlag = Annotated[
+    bool, typer.Option("--exit-code", help="Exit with 5 if anything was found, for scripts.")
+]
+
+
+def anomalies(
+    config: Config = DEFAULT_CONFIG,
+    until: Until = None,
+    days: Days = 30,
+    limit: Limit = 20,
+    exit_code: ExitCodeFlag = False,
+    dry_run: DryRun = False,
+    output: Output = OutputFormat.TABLE,
+) -> int:
+    """Find what does not fit the habits of the days before.
+
+    First uses of foreign resources, new hosts, bursts of denials, unusual hours, enumeration of topics,
+    use of super users, credentials that wake after a long time. Each finding has a score, the reason in
+    words, and its evidence; all go to the table `anomalies`.
+    """
+    from datetime import UTC, datetime, timedelta
+
+    from kustos.cli.failures import ExitCode
+    from kustos.cli.output import print_json, print_lines
+    from kustos.cli.pipeline.inputs import day_of, filled_tables
+    from kustos.cli.pipeline.working import configured, working
+
+    configuration = configured(config)
+    last = day_of("--until", until) or datetime.now(UTC).date() - timedelta(days=1)
+    tables = filled_tables(configuration)
+    from kustos.pipeline.anomalies import Window, find_anomalies
+
+    window = Window.before(last + timedelta(days=1), days)
+    period = f"{window.start} to {last}"
+    if dry_run:
+        print_lines(f"would judge {period} by the days before")
+        return ExitCode.OK
+    with working("anomalies", configuration.spark, delta=tables.form == "delta", steps=2) as (spark, step):
+        step("looking for anomalies")
+        rollup = tables.read(spark, "audit_rollup")
+        tables.replace(spark, "anomalies", find_anomalies(spark, window=window, rollup=rollup))
+        step("summing up")
+        saved = tables.read(spark, "anomalies")
+        kinds = {row["kind"]: int(row["count"]) for row in saved.groupBy("kind").count().collect()}
+        gravest = saved.orderBy(saved["score"].desc(), "first_time", "finding_id").limit(limit)
+        rows = [row.asDict(recursive=True) for row in gravest.collect()]
+    if output is OutputFormat.JSON:
+        from kustos.cli.pipeline.shown import plain
+
+        print_json(plain({"period": period, "kinds": dict(sorted(kinds.items())), "anomalies": rows}))
+    else:
+        _print(period, kinds, rows)
+    return ExitCode.NO if exit_code and kinds else ExitCode.OK
+
+
+def _print(period: str, kinds: dict[str, int], rows: list[dict[str, Any]]) -> None:
+    from kustos.cli.output import print_lines, print_paragraph
+    from kustos.cli.pipeline.shown import seen
+
+    if not kinds:
+        print_lines(f"nothing unusual from {period}")
+        return
+    print_lines(f"{sum(kinds.values())} anomalies from {period}:")
+    for kind, count in sorted(kinds.items(), key=lambda item: (-item[1], item[0])):
+        print_lines(f"{count:6,}  {kind.replace('_', ' ').lower()}")
+    for row in rows:
+        print_lines(
+            "", f"{row['severity']} {row['score']:.2f}  {row['principal']}  {seen(row['first_time'])}"
+        )
+        print_paragraph(row["reason"], indent="  ")
+    print_lines("", "all are in the table `anomalies`")

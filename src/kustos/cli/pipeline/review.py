@@ -1,0 +1,200 @@
+"""`kustos pipeline review`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kustos.cli.options import Output
+from kustos.cli.output import OutputFormat
+from kustos.cli.pipeline.inputs import DryRun
+from kustos.cli.pipeline.working import DEFAULT_CONFIG, Config
+
+if TYPE_CHECKING:
+    from kustos.pipeline.configuration import PipelineConfiguration
+    from kustos.pipeline.findings import Existing
+
+EXAMPLES = """
+kustos pipeline review
+kustos pipeline review --as-of 2026-09-30 --csv q3.csv --sign-off q3.json
+kustos pipeline review --topics topics.txt --groups groups.txt
+"""
+
+AsOf = Annotated[
+    str | None,
+    typer.Option(
+        "--as-of", metavar="TIME", help="A past day or UTC time; the ACLs are those of the metadata then."
+    ),
+]
+Csv = Annotated[
+    Path | None, typer.Option("--csv", metavar="FILE", help="Write the rows for a spreadsheet (UTF-8, BOM).")
+]
+SignOff = Annotated[
+    Path | None,
+    typer.Option("--sign-off", metavar="FILE", help="Write the document that reviewers decide and sign off."),
+]
+Topics = Annotated[
+    Path | None,
+    typer.Option("--topics", metavar="FILE", help="The topics that exist, one a line: finds orphaned ACLs."),
+]
+Groups = Annotated[
+    Path | None, typer.Option("--groups", metavar="FILE", help="The groups that exist, likewise.")
+]
+ScramUsers = Annotated[
+    Path | None, typer.Option("--scram-users", metavar="FILE", help="The users that can log in, likewise.")
+]
+
+
+def review(
+    config: Config = DEFAULT_CONFIG,
+    as_of: AsOf = None,
+    csv: Csv = None,
+    sign_off: SignOff = None,
+    topics: Topics = None,
+    groups: Groups = None,
+    scram_users: ScramUsers = None,
+    dry_run: DryRun = False,
+    output: Output = OutputFormat.TABLE,
+) -> None:
+    """Say who may do what, by which ACLs, and who used it.
+
+    Fills the tables `access_review` (each access and each unused grant, with its last use) and `findings`
+    (unused, redundant, shadowed and orphaned ACLs, each with its evidence and whether a replay says that
+    it can go). With `metadata` in the configuration it is known since when each ACL is there, and any past
+    moment can be reviewed.
+    """
+    from kustos.cli.output import print_json, print_lines
+    from kustos.cli.pipeline.inputs import acls_then, filled_tables, moment_of
+    from kustos.cli.pipeline.working import configured, working
+
+    configuration = configured(config)
+    moment = moment_of("--as-of", as_of)
+    tables = filled_tables(configuration)
+    acls = acls_then(configuration, config.absolute().parent, as_of, moment)
+    existing = _existing(topics, groups, scram_users)
+    if dry_run:
+        print_lines(
+            f"would review {len(acls.bindings)} ACLs of `{acls.name}` as of {moment:%Y-%m-%d %H:%M} UTC"
+        )
+        return
+    from kustos.pipeline.findings import acl_findings
+    from kustos.pipeline.review import access_review
+
+    days = configuration.review.dormant_days
+    with working("review", configuration.spark, delta=tables.form == "delta", steps=4) as (spark, step):
+        history, scram_history = _histories(spark, configuration)
+        rollup = tables.read(spark, "audit_rollup")
+        step("reviewing access")
+        teams = configuration.review.teams
+        reviewed = access_review(
+            spark, rollup, acls, as_of=moment, dormant_days=days, teams=teams, history=history
+        )
+        tables.replace(spark, "access_review", reviewed)
+        step("looking for ACLs that nobody needs")
+        found = acl_findings(
+            spark,
+            rollup,
+            acls,
+            as_of=moment,
+            unused_days=days,
+            existing=existing,
+            history=history,
+            scram_history=scram_history,
+        )
+        tables.replace(spark, "findings", found)
+        step("summing up")
+        counts = _counts(tables.read(spark, "access_review"), tables.read(spark, "findings"))
+        step("writing files")
+        rows = tables.read(spark, "access_review")
+        if csv is not None:
+            _write_csv(csv, rows)
+        if sign_off is not None:
+            _write_document(sign_off, rows, acls, moment, days)
+    if output is OutputFormat.JSON:
+        print_json({"as_of": moment.isoformat(), "acls": acls.name, **counts})
+    else:
+        _print(counts, f"{acls.name} as of {moment:%Y-%m-%d %H:%M} UTC")
+
+
+def _existing(topics: Path | None, groups: Path | None, users: Path | None) -> "Existing":
+    from kustos.cli.pipeline.inputs import names_of
+    from kustos.pipeline.findings import Existing
+
+    return Existing.of(topics=names_of(topics), groups=names_of(groups), scram_users=names_of(users))
+
+
+def _histories(spark: Any, configuration: "PipelineConfiguration") -> tuple[Any, Any]:
+    from kustos.pipeline.history import read_history, register
+
+    if configuration.metadata is None:
+        return None, None
+    register(spark)
+    path = configuration.metadata
+    return read_history(spark, path), read_history(spark, path, "scram_credentials")
+
+
+def _counts(review: Any, findings: Any) -> dict[str, Any]:
+    from pyspark.sql import functions as sql
+
+    sums = review.agg(
+        sql.count(sql.lit(1)).alias("rows"),
+        sql.count_if(sql.col("use_count") > 0).alias("used"),
+        sql.count_if(sql.col("is_dormant")).alias("dormant"),
+        sql.count_distinct("principal").alias("principals"),
+    )
+    kinds = findings.groupBy("kind").agg(
+        sql.count(sql.lit(1)).alias("acls"),
+        sql.count_if(sql.col("is_safe_to_remove")).alias("safe_to_remove"),
+    )
+    return {
+        **sums.collect()[0].asDict(),
+        "findings": [row.asDict() for row in kinds.orderBy("kind").collect()],
+    }
+
+
+def _write_csv(path: Path, rows: Any) -> None:
+    from kustos.pipeline.review import review_csv
+
+    ordered = rows.orderBy("team", "principal", "resource_type", "resource_name", "operation")
+    with path.open("w", encoding="utf-8", newline="") as file:
+        for line in review_csv(row.asDict(recursive=True) for row in ordered.toLocalIterator()):
+            file.write(line)
+
+
+def _write_document(path: Path, rows: Any, acls: Any, moment: Any, days: int) -> None:
+    from datetime import UTC, datetime
+
+    from kustos.pipeline.review import review_document, write_review
+
+    document = review_document(
+        (row.asDict(recursive=True) for row in rows.toLocalIterator()),
+        acls,
+        as_of=moment,
+        dormant_days=days,
+        made_at=datetime.now(UTC),
+    )
+    path.write_text(write_review(document), encoding="utf-8")
+
+
+def _print(counts: dict[str, Any], title: str) -> None:
+    from kustos.cli.output import print_lines, print_table
+
+    print_lines(title)
+    print_table(
+        ("access", "#rows"),
+        [
+            ("used", f"{counts['used']:,}"),
+            ("never used", f"{counts['rows'] - counts['used']:,}"),
+            ("dormant", f"{counts['dormant']:,}"),
+            ("principals", f"{counts['principals']:,}"),
+        ],
+    )
+    if counts["findings"]:
+        print_table(
+            ("found", "#ACLs", "#safe to remove"),
+            [
+                (one["kind"].replace("_", " ").lower(), f"{one['acls']:,}", f"{one['safe_to_remove']:,}")
+                for one in counts["findings"]
+            ],
+        )
+    print_lines("all rows are in the tables `access_review` and `findings`")

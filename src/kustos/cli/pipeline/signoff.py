@@ -1,0 +1,221 @@
+"""`kustos pipeline signoff`: what reviewers do with a review document. Nothing of it needs Spark."""
+
+from datetime import UTC, datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kustos.cli.commands import register
+from kustos.cli.failures import ExitCode
+from kustos.cli.options import Output
+from kustos.cli.output import OutputFormat
+
+if TYPE_CHECKING:
+    from kustos.pipeline.review import ReviewState
+
+CHECK_EXAMPLES = """
+kustos pipeline signoff check q3.json
+kustos pipeline signoff check q3.jws --key auditors.pem --exit-code
+"""
+DECIDE_EXAMPLES = """
+kustos pipeline signoff decide q3.json revoke --by alice \\
+    --reason "team has moved" --row 5c1b...
+kustos pipeline signoff decide q3.json keep --by alice --principal User:pay
+"""
+CLOSE_EXAMPLES = """
+kustos pipeline signoff close q3.json --by "Alice, platform team"
+"""
+SIGN_EXAMPLES = """
+kustos pipeline signoff sign q3.json --key auditors-private.pem --out q3.jws
+"""
+CHANGES_EXAMPLES = """
+kustos pipeline signoff changes q3.json > remove.yaml
+kustos pipeline signoff changes q3.json --commands
+"""
+
+
+class Verdict(StrEnum):
+    """What a reviewer says."""
+
+    KEEP = "keep"
+    REVOKE = "revoke"
+    ASK = "ask"
+
+
+Document = Annotated[Path, typer.Argument(metavar="FILE", help="The document of `review --sign-off`.")]
+By = Annotated[str, typer.Option("--by", metavar="NAME", help="Who says so.")]
+
+app = typer.Typer(help="Decide, close, sign and check a review.", no_args_is_help=True)
+
+
+def check(
+    document: Document,
+    key: Annotated[
+        Path | None,
+        typer.Option(
+            "--key", metavar="FILE", help="FILE is signed: check it by this public key (PEM or JWK)."
+        ),
+    ] = None,
+    exit_code: Annotated[
+        bool, typer.Option("--exit-code", help="Exit with 5 unless it is signed off, for scripts.")
+    ] = False,
+    output: Output = OutputFormat.TABLE,
+) -> int:
+    """Say whether a review is whole, and how far it is.
+
+    A row, a decision or a sign-off that was altered by anything but `signoff` is found by its digest.
+    """
+    from kustos.pipeline.review import verify_review, verify_signed_review
+
+    said = _read(document) if key is None else verify_signed_review(_text(document), key.read_bytes())
+    state = verify_review(said)
+    _print_state(state, output)
+    return ExitCode.NO if exit_code and not state.is_signed_off else ExitCode.OK
+
+
+def decide(
+    document: Document,
+    verdict: Annotated[Verdict, typer.Argument(help="What to do with the rows.")],
+    by: By,
+    reason: Annotated[
+        str, typer.Option("--reason", metavar="TEXT", help="Why; needed to revoke and to ask.")
+    ] = "",
+    row: Annotated[
+        list[str] | None, typer.Option("--row", metavar="ID", help="A row, by its id or a beginning of it.")
+    ] = None,
+    principal: Annotated[
+        str | None, typer.Option("--principal", metavar="TYPE:NAME", help="All rows of a principal.")
+    ] = None,
+    team: Annotated[
+        str | None, typer.Option("--team", metavar="NAME", help="All rows for which a team answers.")
+    ] = None,
+    undecided: Annotated[bool, typer.Option("--undecided", help="Only rows not decided yet.")] = False,
+    output: Output = OutputFormat.TABLE,
+) -> None:
+    """Write a reviewer's word on rows into the document."""
+    from kustos.cli.failures import usage_error
+    from kustos.pipeline.review import ReviewDecision, verify_review, with_decision
+
+    if not row and principal is None and team is None:
+        raise usage_error("say which rows: `--row`, `--principal` or `--team`")
+    said = _read(document)
+    verify_review(said)
+    wanted = [
+        one["row_id"]
+        for one in said["review"]["rows"]
+        if (not row or any(one["row_id"].startswith(beginning) for beginning in row))
+        and (principal is None or one["principal"] == principal)
+        and (team is None or one["team"] == team)
+        and not (undecided and one["row_id"] in said["decisions"])
+    ]
+    if not wanted:
+        raise usage_error("the review has no such row")
+    at = datetime.now(UTC)
+    for row_id in wanted:
+        said = with_decision(said, row_id, ReviewDecision(verdict.value), by=by, at=at, reason=reason)
+    _write(document, said)
+    _print_state(verify_review(said), output)
+
+
+def close(document: Document, by: By, output: Output = OutputFormat.TABLE) -> None:
+    """Sign a review off: each row must be kept or revoked."""
+    from kustos.pipeline.review import sign_off, verify_review
+
+    closed = sign_off(_read(document), by=by, at=datetime.now(UTC))
+    _write(document, closed)
+    _print_state(verify_review(closed), output)
+
+
+def sign(
+    document: Document,
+    key: Annotated[
+        Path, typer.Option("--key", metavar="FILE", help="Private key: Ed25519 or P-256, PEM or JWK.")
+    ],
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="Where the signed review goes (JWS).")],
+    key_password_file: Annotated[
+        Path | None, typer.Option("--key-password-file", metavar="FILE", help="Holds the key's password.")
+    ] = None,
+) -> None:
+    """Sign a review by a key, for auditors."""
+    from kustos.cli.output import print_lines
+    from kustos.pipeline.review import sign_review
+
+    password = None if key_password_file is None else key_password_file.read_bytes().rstrip(b"\r\n")
+    out.write_text(sign_review(_read(document), key.read_bytes(), password), encoding="ascii")
+    print_lines(str(out))
+
+
+def changes(
+    document: Document,
+    commands: Annotated[
+        bool, typer.Option("--commands", help="Print kafka-acls commands, not YAML.")
+    ] = False,
+) -> int:
+    """Print the ACLs that the revoked rows ask to remove.
+
+    An ACL that also grants rows which are kept is not removed, but told of on standard error.
+    """
+    import sys
+
+    from kustos.cli.output import print_lines, printable
+    from kustos.pipeline.review import changes_of
+
+    asked = changes_of(_read(document))
+    for one in asked.contested:
+        sys.stderr.write(
+            f"kept: {printable(one.binding.audit_text())} grants {len(one.revoke)} revoked rows "
+            f"and {len(one.other)} others\n"
+        )
+    if asked.beyond_acls:
+        sys.stderr.write(
+            f"{len(asked.beyond_acls)} revoked rows are granted by no ACL: super users, defaults\n"
+        )
+    if commands:
+        print_lines(*asked.to_commands())
+    else:
+        sys.stdout.write(asked.to_yaml())
+    return ExitCode.OK
+
+
+def _text(path: Path) -> str:
+    from kustos.cli.acl_sources import read_text
+
+    return read_text(str(path))
+
+
+def _read(path: Path) -> Any:
+    from kustos.pipeline.review import read_review
+
+    return read_review(_text(path))
+
+
+def _write(path: Path, document: Any) -> None:
+    from kustos.pipeline.review import write_review
+
+    # beside it first: a crash must not leave half a review
+    beside = path.with_name(f".{path.name}.new")
+    beside.write_text(write_review(document), encoding="utf-8")
+    beside.replace(path)
+
+
+def _print_state(state: "ReviewState", output: OutputFormat) -> None:
+    from dataclasses import asdict
+
+    from kustos.cli.output import print_json, print_lines
+
+    if output is OutputFormat.JSON:
+        print_json(asdict(state))
+        return
+    print_lines(
+        f"{state.rows} rows: {state.keep} keep, {state.revoke} revoke, {state.ask} ask, "
+        f"{state.undecided} undecided; {'signed off' if state.is_signed_off else 'open'}"
+    )
+
+
+register(app, "check", check, CHECK_EXAMPLES)
+register(app, "decide", decide, DECIDE_EXAMPLES)
+register(app, "close", close, CLOSE_EXAMPLES)
+register(app, "sign", sign, SIGN_EXAMPLES)
+register(app, "changes", changes, CHANGES_EXAMPLES)

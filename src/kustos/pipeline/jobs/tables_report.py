@@ -1,0 +1,117 @@
+"""The report on the tables that runs fill, and on the answers that stand beside them."""
+
+import os
+from dataclasses import asdict, dataclass
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from kustos.pipeline.errors import AuditInputError, ReportOutputError
+from kustos.pipeline.jobs.reading import Progress, silent
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from kustos.pipeline.tables import Tables
+
+REPORT_STEPS: Final = ("summing up access", "drawing the report")
+ANSWERS: Final = ("replay_flips", "access_review")
+FINDINGS: Final = ("findings", "anomalies")
+"""Tables of findings, which the page shows as one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TablesReportSummary:
+    """What a page shows; `answers` are the tables of answers that were there."""
+
+    events: int
+    quarantined: int
+    allowed: int
+    denied: int
+    principals: int
+    resources: int
+    answers: tuple[str, ...]
+    report: str
+
+    def as_dict(self) -> dict[str, object]:
+        """Return the same as a document."""
+        return asdict(self)
+
+
+def run_tables_report(
+    spark: "SparkSession",
+    tables: "Tables",
+    out: Path,
+    *,
+    first_day: date | None = None,
+    last_day: date | None = None,
+    progress: Progress = silent,
+) -> TablesReportSummary:
+    """Write the page on the tables, of a period of days if one is given; a former page is replaced whole.
+
+    A replay, the access review, findings and anomalies are shown as they were last asked for. Raises
+    `AuditInputError` where no run has filled the tables yet, `ReportOutputError`, and what `Tables.read`
+    raises.
+    """
+    from kustos.pipeline.report.model import collect_report
+    from kustos.pipeline.report.render import render_report
+    from kustos.pipeline.stages.access import counts_of_rollup
+
+    if not tables.days("audit_rollup") and tables.form == "parquet":
+        raise AuditInputError(f"no run has filled the tables in `{tables.folder}`, see `kustos pipeline run`")
+    rollup = _within(tables.read(spark, "audit_rollup"), first_day, last_day)
+    events = _within(tables.read(spark, "audit_events"), first_day, last_day)
+    progress(REPORT_STEPS[0])
+    found = {
+        "audit_rollup": rollup,
+        "audit_events": events,
+        "access_counts": rollup.transform(counts_of_rollup),
+        "quarantine": tables.read(spark, "quarantine"),
+    }
+    found |= {name: tables.read(spark, name) for name in ANSWERS if tables.place(name).is_dir()}
+    answered = [name for name in FINDINGS if tables.place(name).is_dir()]
+    frames = [tables.read(spark, name) for name in answered]
+    if frames:
+        findings = frames[0]
+        for more in frames[1:]:
+            findings = findings.unionByName(more)
+        found["findings"] = findings
+    quarantined = found["quarantine"].count()
+    report = collect_report(
+        found,
+        lines=None,
+        outcomes={"quarantined": quarantined},
+        files=len(tables.state().inputs),
+    )
+    progress(REPORT_STEPS[1])
+    _replace(out, render_report(report))
+    return TablesReportSummary(
+        events=report.totals.allowed + report.totals.denied,
+        quarantined=quarantined,
+        allowed=report.totals.allowed,
+        denied=report.totals.denied,
+        principals=report.totals.principals,
+        resources=report.totals.resources,
+        answers=(*(name for name in ANSWERS if name in found), *answered),
+        report=str(out.resolve()),
+    )
+
+
+def _within(frame: "DataFrame", first_day: date | None, last_day: date | None) -> "DataFrame":
+    if first_day is not None:
+        frame = frame.filter(frame["day"] >= first_day)
+    return frame if last_day is None else frame.filter(frame["day"] <= last_day)
+
+
+def _replace(out: Path, page: str) -> None:
+    """Write beside the page first, so that nobody ever reads half of one."""
+    beside = out.with_name(f".{out.name}.new")
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with beside.open("w", encoding="utf-8") as file:
+            file.write(page)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(out)
+    except OSError as error:
+        raise ReportOutputError(f"cannot write `{out}`: {error.strerror}") from error

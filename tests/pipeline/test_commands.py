@@ -1,0 +1,106 @@
+"""The commands over one set of tables, as somebody would use them one after the other."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from kustos.cli.failures import ExitCode
+from kustos.cli.run import run
+from kustos.pipeline.jobs import run_tables_report
+from kustos.pipeline.tables import Tables
+from tests.pipeline.events import event_line
+
+ACLS = """Current ACLs for resource `ResourcePattern(resourceType=TOPIC, name=payments, patternType=LITERAL)`:
+ \t(principal=User:bob, host=*, operation=READ, permissionType=ALLOW)
+"""
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("commands")
+    (folder / "audit").mkdir()
+    (folder / "acls.txt").write_text(ACLS)
+    (folder / "pipeline.yml").write_text(
+        "version: 1\ntables: {path: tables}\ninputs:\n  - files: audit\nacls: {source: acls.txt}\n"
+    )
+    lines = [event_line(number, principal_name="bob") for number in range(5)]
+    lines += [event_line(number, principal_name="eve", decision="DENIED") for number in range(5, 8)]
+    (folder / "audit" / "a.jsonl").write_text("\n".join([*lines, lines[0], "junk"]))
+    return folder
+
+
+def said(capsys: pytest.CaptureFixture[str], place: Path, *words: str) -> Any:
+    """Run a command of the pipeline and return the document that it prints."""
+    config = ["--config", str(place / "pipeline.yml")]
+    capsys.readouterr()
+    assert run(["pipeline", *words, *config, "--output", "json"]) in {ExitCode.OK, ExitCode.NO}
+    return json.loads(capsys.readouterr().out)
+
+
+def test_a_dry_run_tells_what_is_new_and_a_run_takes_it_in_once(
+    spark: SparkSession, place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan = said(capsys, place, "run", "--dry-run")["plan"]
+    assert (plan[0]["files"], plan[0]["new_files"]) == (1, 1)
+    first = said(capsys, place, "run")["inputs"][0]
+    assert (first["lines"], first["events"], first["quarantined"], first["duplicates"]) == (10, 8, 1, 1)
+    again = said(capsys, place, "run")["inputs"][0]
+    assert (again["files"], again["new_files"], again["lines"]) == (1, 0, 0)
+    assert Tables(place / "tables").read(spark, "audit_events").count() == 8
+
+
+def test_a_replay_tells_who_loses_what_and_ends_with_five(
+    spark: SparkSession, place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    same = said(capsys, place, "replay", str(place / "acls.txt"))
+    assert (same["lost"], same["flips"]) == (0, [])
+    (place / "eve.txt").write_text(ACLS.replace("bob", "eve"))
+    command = ["pipeline", "replay", "eve.txt", "--config", str(place / "pipeline.yml"), "--exit-code"]
+    assert run(command) == ExitCode.NO
+    shown = capsys.readouterr().out
+    assert "lost" in shown
+    assert "gained" in shown
+    flips = said(capsys, place, "replay", "eve.txt")
+    assert flips["lost"] == 5
+    assert {(row["kind"], row["principal"], row["event_count"]) for row in flips["flips"]} == {
+        ("LOST", "User:bob", 5),
+        ("GAINED", "User:eve", 3),
+    }
+
+
+def test_the_page_shows_the_tables_and_the_last_replay(spark: SparkSession, place: Path) -> None:
+    summary = run_tables_report(spark, Tables(place / "tables"), place / "page" / "report.html")
+    assert (summary.events, summary.allowed, summary.denied, summary.quarantined) == (8, 5, 3, 1)
+    assert summary.answers == ("replay_flips",)
+    page = (place / "page" / "report.html").read_text()
+    assert '<section id="replayed">' in page
+    assert '<section id="findings">' not in page
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["run", "--follow"], "exactly one input, a topic"),
+        (["replay", "nowhere.txt"], "cannot read the ACLs"),
+        (["replay", "git:acls.txt"], "write `git:REVISION:PATH`"),
+        (["replay", "acls.txt", "--since", "2026-11-03", "--until", "2026-11-01"], "lies before"),
+        (["replay", "acls.txt", "--since", "yesterday"], "`--since yesterday` is no day"),
+        (["report", "--out", "x.html", "--config", "nowhere.yml"], "cannot read the configuration"),
+    ],
+)
+def test_what_is_wrong_is_said_before_spark_starts(
+    place: Path, capsys: pytest.CaptureFixture[str], words: list[str], message: str
+) -> None:
+    config = [] if "--config" in words else ["--config", str(place / "pipeline.yml")]
+    assert run(["pipeline", *words, *config]) == ExitCode.USAGE
+    assert message in capsys.readouterr().err
+
+
+def test_without_tables_it_says_how_to_fill_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "pipeline.yml").write_text("version: 1\ntables: {path: tables}\n")
+    config = ["--config", str(tmp_path / "pipeline.yml")]
+    assert run(["pipeline", "report", "--out", str(tmp_path / "x.html"), *config]) == ExitCode.USAGE
+    assert "fill them with `kustos pipeline run`" in capsys.readouterr().err
