@@ -1,106 +1,142 @@
-"""The table of recommendations: on small records row by row, and beside the optimiser without Spark."""
+"""The table of recommendations: on small records row by row, all of them in one frame."""
 
-from collections import Counter
 from typing import Any
 
 import pytest
-from hypothesis import Phase, find, settings
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from kustos.acl import PatternType, ResourcePattern, ResourceType
-from kustos.pipeline.privilege import Denial, PrivilegeOptions, Problem, Use, least_privilege
+from kustos.pipeline.privilege import PrivilegeOptionError, PrivilegeOptions
 from kustos.pipeline.privilege.group import solved_group
+from kustos.pipeline.privilege.grouping import grouped_rows
 from kustos.pipeline.privilege.legitimate import Legitimate, distinct_accesses, known_names
-from kustos.pipeline.privilege.names import cutter
-from kustos.pipeline.privilege.recommending import recommend, recommended_bindings
+from kustos.pipeline.privilege.recommending import recommend
 from kustos.pipeline.schemas import RECOMMENDATIONS_SCHEMA
 from tests.pipeline.privilege.rows import START, denied, rollup, used
-from tests.pipeline.privilege.worlds import problems
 
-FAMILY = [used(f"pay.orders-{letter}", count=10) for letter in "abcd"]
-
-
-def granted(recommendations: DataFrame) -> set[tuple[str, ...]]:
-    return {
-        (binding.entry.principal, binding.entry.operation.name, binding.pattern.pattern_type.name)
-        + (binding.pattern.name, binding.entry.host)
-        for binding in recommended_bindings(recommendations)
-    }
+Rows = list[dict[str, Any]]
 
 
-def test_a_family_of_names_becomes_one_prefix_with_its_evidence(spark: SparkSession) -> None:
-    others = [used("pay.orders-z", principal="User:b"), used("x", "WRITE", count=3), used("x", "DESCRIBE")]
-    found = rollup(spark, *FAMILY, *others).transform(recommend)
-    assert found.schema == RECOMMENDATIONS_SCHEMA
-    rows = {(row["principal"], row["operation"], row["resource_name"]): row for row in found.collect()}
+def family(principal: str, letters: str = "abcd") -> Rows:
+    return [
+        used(f"{principal}.orders-{letter}", principal=f"User:{principal}", count=10) for letter in letters
+    ]
+
+
+SCENARIOS: Rows = [
+    *family("family"),
+    used("family.orders-z", principal="User:other"),
+    used("family-x", "WRITE", principal="User:family", count=3),
+    used("family-x", "DESCRIBE", principal="User:family"),
+    *family("refused"),
+    denied("refused.orders-secret", principal="User:refused"),
+    used("withdrawn", principal="User:newest", hours=1),
+    denied("withdrawn", principal="User:newest", hours=2),
+    denied("granted", principal="User:newest", hours=1),
+    used("granted", principal="User:newest", hours=2),
+    used("at-once", principal="User:newest", hours=3),
+    denied("at-once", principal="User:newest", hours=3),
+    used("erred", principal="User:newest", hours=1),
+    used("erred", principal="User:newest", decision="ERROR", hours=2),
+    used("listed", "DESCRIBE", principal="User:idle", access="LISTING"),
+    used("by-root", principal="User:root", kind="SuperUser"),
+    used("", principal="User:nameless", resource_type="GROUP", count=7),
+    used("t", principal="User:*"),
+    used("t", "SING", principal="User:singer"),
+    used("t", principal="User:overruling"),
+    denied(None, principal="User:overruling", hours=1),
+]
+
+
+@pytest.fixture(scope="module")
+def found(spark: SparkSession) -> Rows:
+    recommended = rollup(spark, *SCENARIOS).transform(recommend)
+    assert recommended.schema == RECOMMENDATIONS_SCHEMA
+    return [row.asDict() for row in recommended.collect()]
+
+
+def of(found: Rows, principal: str) -> dict[tuple[str, str, str], dict[str, Any]]:
+    rows = [row for row in found if row["principal"] == f"User:{principal}"]
+    return {(row["outcome"], row["operation"], row["resource_name"]): row for row in rows}
+
+
+def test_a_family_of_names_becomes_one_prefix_with_its_evidence(found: Rows) -> None:
+    rows = of(found, "family")
     assert rows.keys() == {
-        ("User:app", "READ", "pay.orders-"),
-        ("User:app", "WRITE", "x"),
-        ("User:b", "READ", "pay.orders-z"),
+        ("RECOMMENDED", "READ", "family.orders-"),
+        ("RECOMMENDED", "WRITE", "family-x"),
     }
-    prefix = rows["User:app", "READ", "pay.orders-"]
+    prefix = rows["RECOMMENDED", "READ", "family.orders-"]
     assert prefix["pattern_type"] == "PREFIXED"
     assert (prefix["access_count"], prefix["event_count"], prefix["name_count"]) == (4, 40, 4)
     assert (prefix["known_count"], prefix["over_grant_count"]) == (5, 1)
-    assert prefix["examples"] == ["pay.orders-a", "pay.orders-b", "pay.orders-c"]
-    literal = rows["User:app", "WRITE", "x"]  # which implies DESCRIBE
+    assert prefix["examples"] == ["family.orders-a", "family.orders-b", "family.orders-c"]
+    literal = rows["RECOMMENDED", "WRITE", "family-x"]  # which implies DESCRIBE
     assert (literal["access_count"], literal["event_count"], literal["pattern_type"]) == (2, 4, "LITERAL")
+    assert of(found, "other").keys() == {("RECOMMENDED", "READ", "family.orders-z")}
 
 
-def test_a_denied_name_keeps_its_family_literal(spark: SparkSession) -> None:
-    found = granted(rollup(spark, *FAMILY, denied("pay.orders-secret")).transform(recommend))
-    assert found == {("User:app", "READ", "LITERAL", f"pay.orders-{letter}", "*") for letter in "abcd"}
+def test_a_denied_name_keeps_its_family_literal(found: Rows) -> None:
+    rows = of(found, "refused")
+    assert rows.keys() == {("RECOMMENDED", "READ", f"refused.orders-{letter}") for letter in "abcd"}
+    assert {row["pattern_type"] for row in rows.values()} == {"LITERAL"}
 
 
-def test_the_newest_answer_counts(spark: SparkSession) -> None:
-    found = rollup(
-        spark,
-        used("withdrawn", hours=1),
-        denied("withdrawn", hours=2),
-        denied("granted", hours=1),
-        used("granted", hours=2),
-        used("at-once", hours=3),
-        denied("at-once", hours=3),
-        used("erred", hours=1),
-        used("erred", decision="ERROR", hours=2),
-    ).transform(recommend)
-    assert {name for _, _, _, name, _ in granted(found)} == {"granted", "erred"}
+def test_the_newest_answer_counts(found: Rows) -> None:
+    assert {name for _, _, name in of(found, "newest")} == {"granted", "erred"}
 
 
-def test_what_is_no_need_gets_no_acl(spark: SparkSession) -> None:
-    rows = rollup(
-        spark,
-        used("listed", "DESCRIBE", access="LISTING"),
-        used("by-root", principal="User:root", kind="SuperUser"),
-        used("rare", count=1),
-        used("often", count=2),
-        used("secret.often", count=9),
-        used("late", count=9, hours=48),
-        used("x", principal="User:gone", count=9),
-    )
-    legitimate = Legitimate(
-        uses_min=2,
-        to_day=START.date(),
-        principals_excluded=("User:gone",),
-        resources_excluded=(ResourcePattern(ResourceType.TOPIC, "secret.", PatternType.PREFIXED),),
-    )
-    assert {row[3] for row in granted(recommend(rows, legitimate=legitimate))} == {"often"}
-    everything = recommend(rows, legitimate=Legitimate(with_listing=True, with_super_users=True))
-    assert {row[3] for row in granted(everything)} == {
-        *("listed", "by-root", "rare", "often", "secret.often", "late", "x")
-    }
+def test_a_filtered_list_and_a_super_user_are_no_need(found: Rows) -> None:
+    assert of(found, "idle") == of(found, "root") == {}
 
 
-def test_coverage_leaves_out_the_rarest(spark: SparkSession) -> None:
-    rows = rollup(spark, used("a", count=90), used("b", count=9), used("c", count=1))
-    assert {row[3] for row in granted(recommend(rows, legitimate=Legitimate(coverage=0.99)))} == {"a", "b"}
-    assert {row[3] for row in granted(recommend(rows, legitimate=Legitimate(coverage=0.9)))} == {"a"}
+def test_what_cannot_be_served_is_told(found: Rows) -> None:
+    nameless = of(found, "nameless")
+    assert nameless.keys() == {("UNSERVED", "READ", "")}
+    assert nameless["UNSERVED", "READ", ""]["event_count"] == 7
+    everybody = of(found, "*")
+    assert everybody.keys() == {("UNSERVED", "READ", "t")}
+    assert "every principal" in everybody["UNSERVED", "READ", "t"]["reason"]
+    assert of(found, "singer").keys() == {("UNSERVED", "UNKNOWN", "t")}
+    assert of(found, "overruling").keys() == {("RECOMMENDED", "READ", "t"), ("OVERRULED", "READ", None)}
 
 
-def test_an_exclusion_is_a_denial_for_prefixes(spark: SparkSession) -> None:
-    secret = ResourcePattern(ResourceType.TOPIC, "pay.orders-d")
-    found = recommend(rollup(spark, *FAMILY), legitimate=Legitimate(resources_excluded=(secret,)))
-    assert {row[2:4] for row in granted(found)} == {("LITERAL", f"pay.orders-{letter}") for letter in "abc"}
+LEGITIMATE: Rows = [
+    used("listed", "DESCRIBE", access="LISTING", count=9),
+    used("by-root", kind="SuperUser", count=9),
+    used("rare", count=1),
+    used("often", count=90),
+    used("secret.often", count=9),
+    used("late", count=9, hours=48),
+    used("gone", principal="User:gone", count=9),
+]
+SECRET = ResourcePattern(ResourceType.TOPIC, "secret.", PatternType.PREFIXED)
+
+
+@pytest.mark.parametrize(
+    ("legitimate", "needs"),
+    [
+        (Legitimate(), {"rare", "often", "secret.often", "late", "gone"}),
+        (Legitimate(uses_min=2), {"often", "secret.often", "late", "gone"}),
+        (Legitimate(to_day=START.date()), {"rare", "often", "secret.often", "gone"}),
+        (Legitimate(from_day=START.date().replace(day=2)), {"late"}),
+        (Legitimate(principals_excluded=("User:gone",)), {"rare", "often", "secret.often", "late"}),
+        (Legitimate(resources_excluded=(SECRET,)), {"rare", "often", "late", "gone"}),
+        (
+            Legitimate(with_listing=True, with_super_users=True),
+            {"listed", "by-root", "rare", "often", "secret.often", "late", "gone"},
+        ),
+        (Legitimate(coverage=0.99), {"often", "secret.often", "late", "gone"}),
+        (Legitimate(coverage=0.8), {"often", "gone"}),
+    ],
+)
+def test_what_counts_as_a_need(spark: SparkSession, legitimate: Legitimate, needs: set[str]) -> None:
+    accesses = distinct_accesses(rollup(spark, *LEGITIMATE), legitimate)
+    rows = {row["resource_name"]: row for row in accesses.collect()}
+    assert {name for name, row in rows.items() if row["is_need"]} == needs
+    excluded = {name for name, row in rows.items() if row["is_excluded"]}
+    assert excluded == ({"secret.often"} if legitimate.resources_excluded else set())
+    assert not any(row["is_denied"] for row in rows.values())
 
 
 def test_names_that_are_only_denied_are_not_known(spark: SparkSession) -> None:
@@ -108,104 +144,17 @@ def test_names_that_are_only_denied_are_not_known(spark: SparkSession) -> None:
     assert {row["resource_name"] for row in known_names(rows).collect()} == {"a", "c"}
 
 
-def test_what_cannot_be_served_is_told(spark: SparkSession) -> None:
-    rows = rollup(
-        spark,
-        used("", resource_type="GROUP", count=7),
-        used("t", principal="User:*"),
-        used("t", "SING", principal="User:b"),
-        used("t", "READ"),
-        denied(None, "READ", hours=1),
-    )
-    found = {
-        (row["outcome"], row["principal"], row["operation"], row["resource_name"]): row
-        for row in recommend(rows).collect()
-    }
-    assert found.keys() == {
-        ("UNSERVED", "User:app", "READ", ""),
-        ("UNSERVED", "User:*", "READ", "t"),
-        ("UNSERVED", "User:b", "UNKNOWN", "t"),
-        ("RECOMMENDED", "User:app", "READ", "t"),
-        ("OVERRULED", "User:app", "READ", None),
-    }
-    assert found["UNSERVED", "User:app", "READ", ""]["event_count"] == 7
-    assert "every principal" in found["UNSERVED", "User:*", "READ", "t"]["reason"]
-
-
-def test_a_principal_in_parts_gets_the_same_acls(spark: SparkSession) -> None:
-    rows = [used(f"{family}.{letter}") for family in ("pay1", "pay2", "pay3", "pay4") for letter in "abcd"]
-    rows += [used("single"), denied("pay2.x"), denied(None, "WRITE"), used(None, "READ")]
-    frame = rollup(spark, *rows)
-    whole = granted(recommend(frame))
-    assert {row[2] for row in whole} == {"LITERAL", "PREFIXED"}
-    assert granted(recommend(frame, group_accesses=3)) == whole
-
-
 def test_a_group_over_its_limit_is_told_as_a_whole(spark: SparkSession) -> None:
-    from kustos.pipeline.privilege.grouping import grouped_rows
-
-    frame = rollup(spark, *FAMILY)
+    frame = rollup(spark, *family("app"))
     rows = grouped_rows(distinct_accesses(frame), known_names(frame), PrivilegeOptions())
-    batch = solved_group("User:app", rows.toArrow().to_batches(), PrivilegeOptions(), rows_max=3)
-    found = batch.to_pylist()
+    batches = rows.toArrow().to_batches()
+    found = solved_group("User:app", batches, PrivilegeOptions(), rows_max=3).to_pylist()
     assert {row["outcome"] for row in found} == {"UNSERVED"}
     assert sum(row["access_count"] for row in found) == 4
     assert sum(row["event_count"] for row in found) == 40
 
 
-WORLDS = 24
-
-
-def drawn(count: int) -> list[Problem]:
-    """Return problems as hypothesis draws them, always the same ones."""
-    found: list[Problem] = []
-    quiet = settings(max_examples=count * 4, database=None, derandomize=True, phases=(Phase.generate,))
-
-    def keep(problem: Problem) -> bool:
-        found.append(problem)
-        return len(found) > count
-
-    find(problems(hosts=2), keep, settings=quiet)
-    return found[:count]
-
-
-def rows_of(number: int, problem: Problem) -> list[dict[str, Any]]:
-    """Return a problem as rows of the roll-up, its principal named after a number."""
-
-    def row(asked: Use | Denial, decision: str) -> dict[str, Any]:
-        return used(
-            asked.name,
-            asked.operation.name,
-            principal=f"User:w{number}",
-            host=asked.host,
-            resource_type=asked.resource_type.name,
-            decision=decision,
-            count=2,
-        )
-
-    uses = [row(use, "ALLOWED") for use in problem.uses]
-    return uses + [row(denial, "DENIED") for denial in problem.denials]
-
-
-@pytest.mark.parametrize("group_accesses", [200_000, 7])
-def test_spark_recommends_what_the_optimiser_does(spark: SparkSession, group_accesses: int) -> None:
-    """One frame holds many random records; parts change nothing but wildcards, which are off."""
-    options = PrivilegeOptions(wildcard_share=None, prefix_members_min=2, prefix_length_min=2)
-    worlds = drawn(WORLDS)
-    known: Counter[tuple[ResourceType, str]] = Counter()
-    names = {(use.resource_type, use.name) for world in worlds for use in world.uses if use.name is not None}
-    for resource_type, name in names:
-        known.update({(resource_type, beginning) for beginning in ("", *cutter(options)(name))})
-    expected = set()
-    for number, world in enumerate(worlds):
-        answer = least_privilege(Problem(f"User:w{number}", world.uses, world.denials, known), options)
-        expected |= {acl.binding for acl in answer.acls}
-    frame = rollup(spark, *[row for number, world in enumerate(worlds) for row in rows_of(number, world)])
-    found = set(recommended_bindings(recommend(frame, options, group_accesses=group_accesses)))
-    if group_accesses > WORLDS:
-        assert found == expected
-    else:  # a question for any resource is answered in one part, whatever the others have
-        assert expected - found == {acl for acl in expected if acl not in found}
-        assert {acl for acl in found if acl.pattern.pattern_type is PatternType.PREFIXED} == {
-            acl for acl in expected if acl.pattern.pattern_type is PatternType.PREFIXED
-        }
+@pytest.mark.parametrize("bad", [{"coverage": 0.0}, {"coverage": 1.5}, {"uses_min": 0}])
+def test_a_choice_that_means_nothing_is_refused(bad: dict[str, Any]) -> None:
+    with pytest.raises(PrivilegeOptionError, match=next(iter(bad))):
+        Legitimate(**bad)

@@ -56,19 +56,15 @@ def grouped_rows(
     parted = given.join(sql.broadcast(sizes.filter("parts > 1")), "principal", "left").withColumn(
         "parts", sql.coalesce(sql.col("parts"), sql.lit(1))
     )
-    first = sql.element_at(_beginnings(options), 2)
+    first = sql.get(_beginnings(options), sql.lit(1))
     by_name = sql.pmod(sql.xxhash64("resource_type", sql.coalesce(first, sql.col("resource_name"))), "parts")
     is_everywhere = sql.col("resource_name").isNull() & (sql.col("kind") == DENIAL)
-    every_part = sql.sequence(sql.lit(0), sql.col("parts") - 1)
-    one_part = sql.array(sql.coalesce(by_name.cast("int"), sql.lit(0)))
-    rows = parted.withColumn(
-        "part",
-        sql.when(sql.col("parts") == 1, sql.lit(0)).otherwise(sql.lit(-1)),
+    part = (
+        sql.when(sql.col("parts") == 1, sql.array(sql.lit(0)))
+        .when(is_everywhere, sql.sequence(sql.lit(0), sql.col("parts") - 1))
+        .otherwise(sql.array(sql.coalesce(by_name.cast("int"), sql.lit(0))))
     )
-    split = rows.filter("parts > 1").withColumn(
-        "part", sql.explode(sql.when(is_everywhere, every_part).otherwise(one_part))
-    )
-    rows = rows.filter("parts = 1").unionByName(split)
+    rows = parted.withColumn("part", sql.explode(part))
     if not options.has_prefixes:
         return rows.select(*COLUMNS)
     return rows.select(*COLUMNS).unionByName(_known(rows, names, options).select(*COLUMNS))

@@ -18,7 +18,8 @@ from kustos.pipeline.privilege.group import RECOMMENDED, solved_group
 from kustos.pipeline.privilege.grouping import GROUP, GROUP_ACCESSES, grouped_rows
 from kustos.pipeline.privilege.legitimate import EVERY_USE, Legitimate, distinct_accesses, known_names
 from kustos.pipeline.privilege.options import DEFAULT_OPTIONS, PrivilegeOptions
-from kustos.pipeline.schemas import ACL_SCHEMA, RECOMMENDATIONS_SCHEMA
+from kustos.pipeline.privilege.values import RecommendedAcl
+from kustos.pipeline.schemas import RECOMMENDATIONS_SCHEMA
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -59,28 +60,47 @@ def recommend_for(
     return rows.groupBy(*GROUP).applyInArrow(solve, RECOMMENDATIONS_SCHEMA)
 
 
-def recommended_bindings(recommendations: "DataFrame") -> list[AclBinding]:
-    """Return the recommended ACLs, in order: an action, which brings them to where it is called."""
-    table = recommendations.filter(f"outcome = '{RECOMMENDED}'").select(*ACL_SCHEMA.fieldNames()).toArrow()
-    bindings = [
-        AclBinding(
-            ResourcePattern(ResourceType[kind], name, PatternType[how]),
-            AccessControlEntry(principal, host, AclOperation[operation], AclPermissionType[permission]),
-        )
-        for kind, name, how, principal, host, operation, permission in zip(
-            *(column.to_pylist() for column in table.columns), strict=True
-        )
-    ]
-    return sorted(bindings, key=_order)
+def recommended_acls(recommendations: "DataFrame") -> list[RecommendedAcl]:
+    """Return the recommended ACLs with their reasons, in order: an action, it brings them here."""
+    table = recommendations.filter(f"outcome = '{RECOMMENDED}'").drop("outcome").toArrow()
+    return sorted([_acl(*row) for row in zip(*map(_values, table.columns), strict=True)], key=_order)
 
 
-def _order(binding: AclBinding) -> tuple[Any, ...]:
-    pattern, entry = binding.pattern, binding.entry
-    return (
-        entry.principal,
-        pattern.resource_type,
-        pattern.name,
-        pattern.pattern_type,
-        entry.host,
-        entry.operation,
+def _values(column: Any) -> list[Any]:
+    values: list[Any] = column.to_pylist()
+    return values
+
+
+def _acl(
+    kind: str,
+    name: str,
+    how: str,
+    principal: str,
+    host: str,
+    operation: str,
+    permission: str,
+    accesses: int,
+    events: int,
+    names: int,
+    known: int,
+    over_grants: int,
+    examples: list[str],
+    reason: str,
+) -> RecommendedAcl:
+    entry = AccessControlEntry(principal, host, AclOperation[operation], AclPermissionType[permission])
+    return RecommendedAcl(
+        binding=AclBinding(ResourcePattern(ResourceType[kind], name, PatternType[how]), entry),
+        access_count=accesses,
+        event_count=events,
+        name_count=names,
+        known_count=known,
+        over_grant_count=over_grants,
+        examples=tuple(examples),
+        reason=reason,
     )
+
+
+def _order(acl: RecommendedAcl) -> tuple[Any, ...]:
+    pattern, entry = acl.binding.pattern, acl.binding.entry
+    resource = (pattern.resource_type, pattern.name, pattern.pattern_type)
+    return (entry.principal, *resource, entry.permission_type, entry.operation, entry.host)
