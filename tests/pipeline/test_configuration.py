@@ -1,10 +1,14 @@
 """The configuration is understood whole, or refused with line, key and rule."""
 
+import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import get_args, get_origin
 
 import pytest
+from pydantic import BaseModel
 
-from kustos.pipeline.configuration import parse_configuration, read_configuration
+from kustos.pipeline.configuration import PipelineConfiguration, parse_configuration, read_configuration
 from kustos.pipeline.errors import ConfigurationError
 
 WHOLE = """version: 1
@@ -82,3 +86,21 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     (tmp_path / "latin").write_bytes(b"version: 1\n# \xe9\n")
     with pytest.raises(ConfigurationError, match="line 2: this is no text in UTF-8"):
         read_configuration(tmp_path / "latin")
+
+
+def keys_of(model: type[BaseModel], path: str = "") -> Iterator[str]:
+    """Yield every key that a configuration may have, as the page writes it."""
+    for name, field in model.model_fields.items():
+        args = [field.annotation, *get_args(field.annotation)]
+        inner = next((arg for arg in args if isinstance(arg, type) and issubclass(arg, BaseModel)), None)
+        if inner is None:
+            yield f"{path}{name}"
+        else:
+            is_list = get_origin(field.annotation) is tuple
+            yield from keys_of(inner, f"{path}{name}{'[]' if is_list else ''}.")
+
+
+def test_the_page_tells_of_every_key_and_of_no_other() -> None:
+    page = Path(__file__).parents[2] / "docs" / "reference" / "pipeline-configuration.md"
+    told = re.findall(r"^\| `([a-z_.\[\]]+)` \|", page.read_text(), re.MULTILINE)
+    assert told == list(keys_of(PipelineConfiguration))
