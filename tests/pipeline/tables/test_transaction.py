@@ -145,6 +145,27 @@ def test_two_runs_at_once_are_refused_and_a_failed_one_leaves_nothing(tmp_path: 
     assert read_state(tmp_path)[1] == ()
 
 
+@pytest.mark.parametrize("is_there", [False, True])
+def test_an_entry_that_failed_to_be_written_counts_if_it_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_there: bool
+) -> None:
+    honest = FileSystemStorage.write
+
+    def failing(storage: FileSystemStorage, path: Path, data: bytes) -> None:
+        if is_there:
+            honest(storage, path, data)
+        raise OSError(5, "the directory could not be brought to the disk")
+
+    monkeypatch.setattr(FileSystemStorage, "write", failing)
+    with pytest.raises(OSError, match="could not be brought"):
+        change_tables(tmp_path, 1)
+    monkeypatch.undo()
+    assert is_unfinished(tmp_path) == is_there
+    assert bool(list(tmp_path.glob("_staging*"))) == is_there
+    change_tables(tmp_path, 1)
+    assert len(contents(tmp_path)) == 4
+
+
 def test_tables_keep_their_form_and_a_file_that_is_gone_is_named(tmp_path: Path) -> None:
     change_tables(tmp_path, 1)
     with (

@@ -99,6 +99,7 @@ def ingest(
             seconds=(clock.monotonic_ms() - run.started_ms) / 1000,
         )
         progress(STEPS[5])
+        change.discard(_CLASSIFIED, _KNOWN)
         change.commit(
             run_id,
             RUN,

@@ -173,17 +173,24 @@ def read_state(tables: Path) -> tuple[State, tuple[Entry, ...]]:
 
 def write_entry(tables: Path, entry: Entry) -> None:
     """Commit: after this call the run has happened, also if the machine loses its power."""
-    folder = tables / LEDGER
-    _STORAGE.make_directory(folder)
-    _STORAGE.write(folder / f"{entry.sequence:012d}.json", entry.to_json().encode())
+    _STORAGE.make_directory(tables / LEDGER)
+    _STORAGE.write(_place(tables, entry), entry.to_json().encode())
+
+
+def has_entry(tables: Path, entry: Entry) -> bool:
+    """Return whether the entry is there, durably or not."""
+    return _place(tables, entry).exists()
+
+
+def _place(tables: Path, entry: Entry) -> Path:
+    return tables / LEDGER / f"{entry.sequence:012d}.json"
 
 
 def fold(tables: Path, state: State, entries: Iterable[Entry]) -> None:
     """Replace the entries, all of them carried out, by the state that they lead to."""
-    folder = tables / LEDGER
-    _STORAGE.write(folder / STATE, state.to_json().encode())
+    _STORAGE.write(tables / LEDGER / STATE, state.to_json().encode())
     for entry in entries:
-        (folder / f"{entry.sequence:012d}.json").unlink(missing_ok=True)
+        _place(tables, entry).unlink(missing_ok=True)
 
 
 def _entry_names(folder: Path) -> list[str]:

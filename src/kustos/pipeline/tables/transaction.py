@@ -19,7 +19,15 @@ from pathlib import Path
 from typing import Any, Final
 
 from kustos.pipeline.tables.errors import TablesDamagedError, TablesError, TablesInUseError
-from kustos.pipeline.tables.ledger import MAXIMUM_ENTRIES, Entry, State, fold, read_state, write_entry
+from kustos.pipeline.tables.ledger import (
+    MAXIMUM_ENTRIES,
+    Entry,
+    State,
+    fold,
+    has_entry,
+    read_state,
+    write_entry,
+)
 from kustos.runtime import SystemEntropy
 
 STAGING_PREFIX: Final = "_staging-"
@@ -51,6 +59,11 @@ class Transaction:
         """Return the data files staged under this name, relative to it."""
         return data_files(self.staging / name)
 
+    def discard(self, *names: str) -> None:
+        """Remove what was staged under these names, which the tables do not need."""
+        for name in names:
+            shutil.rmtree(self.staging / name, ignore_errors=True)
+
     def commit(self, run_id: str, kind: str, **changes: Any) -> None:
         """Commit and put in place; `changes` are fields of `Entry`. Raises OSError for a disk that cannot."""
         if self.is_committed:
@@ -65,7 +78,12 @@ class Transaction:
         )
         self.staging.mkdir(exist_ok=True)
         sync_tree(self.staging)
-        write_entry(self.folder, entry)
+        try:
+            write_entry(self.folder, entry)
+        except OSError:
+            # it may be there, if only its directory could not be brought to the disk: then it counts
+            self.is_committed = has_entry(self.folder, entry)
+            raise
         self.is_committed = True
         finish(self.folder, entry, self._apply_write)
 
