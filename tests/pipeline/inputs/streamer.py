@@ -20,9 +20,10 @@ def main() -> None:
     """Stream until killed; the JVM is in the same process group."""
     os.setpgrp()
     bootstrap, topic, folder = sys.argv[1:]
-    settings = TopicSettings(topic=topic, properties={"bootstrap.servers": bootstrap}, maximum_records=400)
-    jars = {"spark.jars": spark_jars(SPARK_KAFKA), "spark.sql.shuffle.partitions": "2"}
-    with open_session("kustos stream", settings=jars) as spark:
+    settings = TopicSettings(topic=topic, properties={"bootstrap.servers": bootstrap}, maximum_records=1000)
+    small = {"spark.sql.shuffle.partitions": "2", "spark.sql.codegen.wholeStage": "false"}
+    jars = {"spark.jars": spark_jars(SPARK_KAFKA)}
+    with open_session("kustos stream", settings={**small, **jars}) as spark:
         options = StreamOptions(interval_ms=100)
         tables, checkpoint = Tables(Path(folder, "tables")), Path(folder, "checkpoint")
         run_stream(spark, settings, tables, checkpoint, options=options, on_batch=tell)

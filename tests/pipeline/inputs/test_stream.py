@@ -89,6 +89,7 @@ def test_a_running_stream_goes_on_until_it_is_told_to_stop(
     assert stored(spark, tables) == identifiers(1, 2)
 
 
+@pytest.mark.timeout(600)  # two sessions of Spark, one of them killed
 def test_a_stream_killed_amid_its_work_loses_no_event_and_takes_none_twice(
     spark: SparkSession, kafka: KafkaNode, tmp_path: Path
 ) -> None:
@@ -97,7 +98,7 @@ def test_a_stream_killed_amid_its_work_loses_no_event_and_takes_none_twice(
     command = [sys.executable, "-m", "tests.pipeline.inputs.streamer", kafka.bootstrap, topic, str(tmp_path)]
     child = Server("stream", command, tmp_path / "output")
     try:
-        child.wait_ready(lambda: child.output.read_text().count("committed") >= 2, timeout_s=200)
+        child.wait_ready(lambda: child.output.read_text().count("committed") >= 1, timeout_s=300)
     finally:
         os.killpg(child.pid, signal.SIGKILL)
         child.kill()
