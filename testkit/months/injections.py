@@ -122,7 +122,7 @@ def misconfiguration(world: World, trail: Trail, plan: Plan) -> Labels:
     hours = some(world, traffic.hours_of(world, one, day), world.draw(world.ranges.retry_hours))
     lost = [(use.operation, use.resource) for use in one.uses]
     new = [
-        ("WRITE", ("TOPIC", world.new_topic(one.team))),
+        ("WRITE", ("TOPIC", world.new_topic(one.team % len(world.topics)))),
         ("READ", ("GROUP", f"{one.name[5:]}{world.separator}v2")),
         ("WRITE", ("TRANSACTIONAL_ID", f"{one.name[5:]}{world.separator}tx")),
     ]

@@ -63,7 +63,7 @@ class AnomalyParameters:
     """Clocks change by one hour and people stay for two: closer than that is no other time."""
     regular_weekdays: int = 4
     """Who works on so many weekdays at an hour has a weekend; fewer are a schedule of its own."""
-    regular_share: float = 0.6
+    regular_share: float = 0.75
     """Works on a weekday: in this share of the weeks, holidays and failures left aside."""
     super_user_surprise: float = 2.5
     """Nearly all: a new use of a super user is always worth a look once a fortnight is known."""
