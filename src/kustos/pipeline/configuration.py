@@ -151,7 +151,8 @@ class PipelineConfiguration(_Section):
     inputs: Annotated[tuple[InputSettings, ...], Field(max_length=INPUTS_MAX)] = ()
     acls: AclSettings | None = None
     metadata: LocalPath | None = None
-    rules: LocalPath | None = None
+    duties: LocalPath | None = None
+    policy: LocalPath | None = None
     review: ReviewSettings = ReviewSettings()
     spark: SparkSettings = SparkSettings()
 

@@ -1,5 +1,6 @@
 """`kustos pipeline replay`."""
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -64,11 +65,10 @@ def replay(
     from kustos.cli.pipeline.working import configured, working
 
     configuration = configured(config)
-    folder = config.absolute().parent
     first, last = period_of(since, until)
     tables = filled_tables(configuration)
-    candidate = acl_set(acls, configuration.acls, folder, at)
-    baseline = todays_acls(configuration, folder) if today else None
+    candidate = acl_set(acls, configuration.acls, Path.cwd(), at)
+    baseline = todays_acls(configuration, config.absolute().parent) if today else None
     compared = "what was recorded" if baseline is None else f"{len(baseline.bindings)} ACLs of today"
     if dry_run:
         print_lines(f"would compare {len(candidate.bindings)} ACLs of `{acls}` with {compared}")

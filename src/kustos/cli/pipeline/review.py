@@ -60,8 +60,8 @@ def review(
 
     Fills the tables `access_review` (each access and each unused grant, with its last use) and `findings`
     (unused, redundant, shadowed and orphaned ACLs, each with its evidence and whether a replay says that
-    it can go). With `metadata` in the configuration it is known since when each ACL is there, and any past
-    moment can be reviewed.
+    it can go; who breaks the `duties` and the `policy` of the configuration). With `metadata` in the
+    configuration it is known since when each ACL is there, and any past moment can be reviewed.
     """
     from kustos.cli.output import print_json, print_lines
     from kustos.cli.pipeline.inputs import acls_then, filled_tables, moment_of
@@ -101,7 +101,8 @@ def review(
             history=history,
             scram_history=scram_history,
         )
-        tables.replace(spark, "findings", found)
+        broken = _broken_rules(spark, configuration, rollup, acls, moment)
+        tables.replace(spark, "findings", found if broken is None else found.unionByName(broken))
         step("summing up")
         counts = _counts(tables.read(spark, "access_review"), tables.read(spark, "findings"))
         step("writing files")
@@ -121,6 +122,27 @@ def _existing(topics: Path | None, groups: Path | None, users: Path | None) -> "
     from kustos.pipeline.findings import Existing
 
     return Existing.of(topics=names_of(topics), groups=names_of(groups), scram_users=names_of(users))
+
+
+def _broken_rules(
+    spark: Any, configuration: "PipelineConfiguration", rollup: Any, acls: Any, moment: Any
+) -> Any:
+    """Return the findings about declared rules, None where none are declared; raise `PolicyError`."""
+    from kustos.analysis import parse_policy
+    from kustos.cli.acl_sources import read_text
+    from kustos.pipeline.reach import parse_duties, rule_findings
+
+    duties, policy = configuration.duties, configuration.policy
+    if duties is None and policy is None:
+        return None
+    return rule_findings(
+        spark,
+        rollup,
+        acls,
+        as_of=moment,
+        duties=() if duties is None else parse_duties(read_text(str(duties)), str(duties)),
+        policy=None if policy is None else parse_policy(read_text(str(policy)), str(policy)),
+    )
 
 
 def _histories(spark: Any, configuration: "PipelineConfiguration") -> tuple[Any, Any]:
@@ -143,7 +165,7 @@ def _counts(review: Any, findings: Any) -> dict[str, Any]:
         sql.count_distinct("principal").alias("principals"),
     )
     kinds = findings.groupBy("kind").agg(
-        sql.count(sql.lit(1)).alias("acls"),
+        sql.count(sql.lit(1)).alias("count"),
         sql.count_if(sql.col("is_safe_to_remove")).alias("safe_to_remove"),
     )
     return {
@@ -191,9 +213,9 @@ def _print(counts: dict[str, Any], title: str) -> None:
     )
     if counts["findings"]:
         print_table(
-            ("found", "#ACLs", "#safe to remove"),
+            ("found", "#count", "#safe to remove"),
             [
-                (one["kind"].replace("_", " ").lower(), f"{one['acls']:,}", f"{one['safe_to_remove']:,}")
+                (one["kind"].replace("_", " ").lower(), f"{one['count']:,}", f"{one['safe_to_remove']:,}")
                 for one in counts["findings"]
             ],
         )

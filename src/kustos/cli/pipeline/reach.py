@@ -1,0 +1,87 @@
+"""`kustos pipeline reach`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kustos.cli.options import Output
+from kustos.cli.output import OutputFormat
+from kustos.cli.pipeline.working import DEFAULT_CONFIG, Config
+
+if TYPE_CHECKING:
+    from kustos.pipeline.reach import BlastRadius
+
+EXAMPLES = """
+kustos pipeline reach User:billing
+kustos pipeline reach User:billing --acls new-acls.yaml --exit-code
+kustos pipeline reach User:deployer --known users.txt --no-tokens
+"""
+
+Principal = Annotated[str, typer.Argument(metavar="TYPE:NAME", help="Whose credential is stolen.")]
+Acls = Annotated[
+    str | None,
+    typer.Option(
+        "--acls", metavar="ACLS", help="Other ACLs than the configuration's: a file, or git:REVISION:PATH."
+    ),
+]
+Known = Annotated[
+    Path | None,
+    typer.Option("--known", metavar="FILE", help="Principals that exist, one a line, beside those in ACLs."),
+]
+NoTokens = Annotated[bool, typer.Option("--no-tokens", help="Delegation tokens are switched off.")]
+ExitCodeFlag = Annotated[bool, typer.Option("--exit-code", help="Exit with 5 if it reaches everything.")]
+
+
+def reach(
+    principal: Principal,
+    config: Config = DEFAULT_CONFIG,
+    acls: Acls = None,
+    known: Known = None,
+    no_tokens: NoTokens = False,
+    exit_code: ExitCodeFlag = False,
+    output: Output = OutputFormat.TABLE,
+) -> int:
+    """Say what one compromised principal can reach.
+
+    What the ACLs allow it, exactly, and what rights make of rights: ALTER on the cluster gives every right,
+    delegation tokens give other identities. Needs no Spark and no tables.
+    """
+    from kustos.cli.failures import ExitCode
+    from kustos.cli.output import print_json
+    from kustos.cli.pipeline.inputs import acl_set, names_of, todays_acls
+    from kustos.cli.pipeline.working import configured
+    from kustos.cli.progress import progress
+    from kustos.pipeline.reach import blast_radius
+
+    configuration = configured(config)
+    folder = config.absolute().parent
+    chosen = todays_acls(configuration, folder) if acls is None else acl_set(acls, configuration.acls, folder)
+    with progress(f"following {principal}"):
+        radius = blast_radius(chosen, principal, known=names_of(known) or (), has_tokens=not no_tokens)
+    if output is OutputFormat.JSON:
+        print_json(radius.to_json())
+    else:
+        _print(radius)
+    return ExitCode.NO if exit_code and radius.everything is not None else ExitCode.OK
+
+
+def _print(radius: "BlastRadius") -> None:
+    from kustos.cli.output import print_lines, print_paragraph
+
+    if radius.everything is not None:
+        print_lines(f"{radius.principal} reaches everything:")
+        for step in radius.everything:
+            print_paragraph(step.text(), indent="    ", first="  - ")
+    for identity in radius.identities:
+        print_lines("", f"as {identity.principal}:" if identity.path else f"{radius.principal} itself:")
+        for step in identity.path:
+            print_paragraph(step.text(), indent="    ", first="  by ")
+        if not identity.regions:
+            print_lines("  nothing that ACLs allow")
+        for region in identity.regions:
+            print_paragraph(region.text(), indent="    ", first="  ")
+    if radius.conditional:
+        print_lines("", "and, as the brokers are set up:")
+        for step in radius.conditional:
+            print_paragraph(step.text(), indent="    ", first="  - ")
