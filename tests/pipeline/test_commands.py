@@ -58,12 +58,19 @@ def test_a_replay_tells_who_loses_what_and_ends_with_five(
     same = said(capsys, place, "replay", str(place / "acls.txt"))
     assert (same["lost"], same["flips"]) == (0, [])
     (place / "eve.txt").write_text(ACLS.replace("bob", "eve"))
-    command = ["pipeline", "replay", "eve.txt", "--config", str(place / "pipeline.yml"), "--exit-code"]
+    command = [
+        "pipeline",
+        "replay",
+        str(place / "eve.txt"),
+        "--config",
+        str(place / "pipeline.yml"),
+        "--exit-code",
+    ]
     assert run(command) == ExitCode.NO
     shown = capsys.readouterr().out
     assert "lost" in shown
     assert "gained" in shown
-    flips = said(capsys, place, "replay", "eve.txt")
+    flips = said(capsys, place, "replay", str(place / "eve.txt"))
     assert flips["lost"] == 5
     assert {(row["kind"], row["principal"], row["event_count"]) for row in flips["flips"]} == {
         ("LOST", "User:bob", 5),
@@ -86,8 +93,8 @@ def test_the_page_shows_the_tables_and_the_last_replay(spark: SparkSession, plac
         (["run", "--follow"], "exactly one input, a topic"),
         (["replay", "nowhere.txt"], "cannot read the ACLs"),
         (["replay", "git:acls.txt"], "write `git:REVISION:PATH`"),
-        (["replay", "acls.txt", "--since", "2026-11-03", "--until", "2026-11-01"], "lies before"),
-        (["replay", "acls.txt", "--since", "yesterday"], "`--since yesterday` is no day"),
+        (["replay", "pipeline.yml", "--since", "2026-11-03", "--until", "2026-11-01"], "lies before"),
+        (["replay", "pipeline.yml", "--since", "yesterday"], "`--since yesterday` is no day"),
         (["report", "--out", "x.html", "--config", "nowhere.yml"], "cannot read the configuration"),
     ],
 )

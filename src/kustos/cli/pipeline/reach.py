@@ -55,8 +55,11 @@ def reach(
     from kustos.pipeline.reach import blast_radius
 
     configuration = configured(config)
-    folder = config.absolute().parent
-    chosen = todays_acls(configuration, folder) if acls is None else acl_set(acls, configuration.acls, folder)
+    chosen = (
+        todays_acls(configuration, config.absolute().parent)
+        if acls is None
+        else acl_set(acls, configuration.acls, Path.cwd())
+    )
     with progress(f"following {principal}"):
         radius = blast_radius(chosen, principal, known=names_of(known) or (), has_tokens=not no_tokens)
     if output is OutputFormat.JSON:
