@@ -156,21 +156,11 @@ def _histories(spark: Any, configuration: "PipelineConfiguration") -> tuple[Any,
 
 
 def _counts(review: Any, findings: Any) -> dict[str, Any]:
-    from pyspark.sql import functions as sql
+    from kustos.pipeline.stages.answers import findings_by_safety, review_sums
 
-    sums = review.agg(
-        sql.count(sql.lit(1)).alias("rows"),
-        sql.count_if(sql.col("use_count") > 0).alias("used"),
-        sql.count_if(sql.col("is_dormant")).alias("dormant"),
-        sql.count_distinct("principal").alias("principals"),
-    )
-    kinds = findings.groupBy("kind").agg(
-        sql.count(sql.lit(1)).alias("count"),
-        sql.count_if(sql.col("is_safe_to_remove")).alias("safe_to_remove"),
-    )
     return {
-        **sums.collect()[0].asDict(),
-        "findings": [row.asDict() for row in kinds.orderBy("kind").collect()],
+        **review_sums(review).collect()[0].asDict(),
+        "findings": [row.asDict() for row in findings_by_safety(findings).collect()],
     }
 
 

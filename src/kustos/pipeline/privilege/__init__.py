@@ -3,12 +3,16 @@
 `solving` decides for one principal, without Spark; `recommending` asks it for all of them.
 """
 
+from kustos.pipeline.privilege.emitting import recommended_commands, recommended_yaml
+from kustos.pipeline.privilege.legitimate import EVERY_USE, Legitimate, known_names
 from kustos.pipeline.privilege.options import (
     DEFAULT_OPTIONS,
     HostChoice,
     PrivilegeOptionError,
     PrivilegeOptions,
 )
+from kustos.pipeline.privilege.proving import PrivilegeNumbers, Recommendation, recommendation
+from kustos.pipeline.privilege.recommending import recommend, recommended_bindings
 from kustos.pipeline.privilege.solving import least_privilege
 from kustos.pipeline.privilege.values import (
     Answer,
@@ -22,15 +26,25 @@ from kustos.pipeline.privilege.values import (
 
 __all__ = [
     "DEFAULT_OPTIONS",
+    "EVERY_USE",
     "Answer",
     "Denial",
     "HostChoice",
+    "Legitimate",
+    "PrivilegeNumbers",
     "PrivilegeOptionError",
     "PrivilegeOptions",
     "Problem",
+    "Recommendation",
     "RecommendedAcl",
     "Unserved",
     "UnservedUse",
     "Use",
+    "known_names",
     "least_privilege",
+    "recommend",
+    "recommendation",
+    "recommended_bindings",
+    "recommended_commands",
+    "recommended_yaml",
 ]

@@ -70,6 +70,16 @@ def grants_by_age(review: DataFrame) -> DataFrame:
     )
 
 
+def review_sums(review: DataFrame) -> DataFrame:
+    """Return one row: `rows`, `used`, `dormant`, `principals` of an access review."""
+    return review.agg(
+        sql.count(sql.lit(1)).alias("rows"),
+        sql.count_if(sql.col("use_count") > 0).alias("used"),
+        sql.count_if(sql.col("is_dormant")).alias("dormant"),
+        sql.count_distinct("principal").alias("principals"),
+    )
+
+
 def most_dormant(review: DataFrame, limit: int) -> DataFrame:
     """Return the `limit` dormant rows that were longest without use, those of unknown age first."""
     return (
@@ -111,6 +121,12 @@ def findings_by_kind(findings: DataFrame) -> DataFrame:
         .orderBy("gravity", sql.desc("high"), sql.desc("count"), "kind")
         .drop("gravity")
     )
+
+
+def findings_by_safety(findings: DataFrame) -> DataFrame:
+    """Return `kind`, `count` and `safe_to_remove` (of them ACLs that a replay lets go), by kind."""
+    safe = sql.count_if(sql.coalesce("is_safe_to_remove", sql.lit(False))).alias("safe_to_remove")
+    return findings.groupBy("kind").agg(sql.count(sql.lit(1)).alias("count"), safe).orderBy("kind")
 
 
 def gravest_of_each_kind(findings: DataFrame, limit: int) -> DataFrame:
