@@ -107,7 +107,7 @@ def reading(
     except (Py4JJavaError, PySparkException) as error:
         text = str(error)
         match = re.search(r"reading file (?:file:/*)?(/?\S+?)\.\s", text)
-        if "FAILED_READ_FILE" not in text or match is None:
+        if "FAILED_READ_FILE" not in text or match is None or match[1].endswith(".parquet"):
             raise
         name = unquote("/" + match[1].lstrip("/"))
         if "FILE_NOT_EXIST" in text or not Path(name).exists():
