@@ -1,5 +1,6 @@
 """The trade-off as one SVG of two panels, each point with its weight; no library needed."""
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -27,8 +28,8 @@ def drawing(points: Sequence[Point], below: str) -> str:
 
 
 def _panel(points: Sequence[Point], title: str, value: Callable[[Point], float], across: int) -> str:
-    most = max(point.acls for point in points)
-    highest = max(0.01, *(value(point) for point in points))
+    most = _round(max(point.acls for point in points))
+    highest = _round(max(0.01, *(value(point) for point in points)))
     right, bottom = WIDTH - RIGHT, HEIGHT - BOTTOM
 
     def place(acls: float, height: float) -> tuple[float, float]:
@@ -39,7 +40,7 @@ def _panel(points: Sequence[Point], title: str, value: Callable[[Point], float],
     for share in (0.0, 0.25, 0.5, 0.75, 1.0):
         x, y = place(most * share, highest * share)
         parts.append(_line(across + LEFT, y, across + right, y))
-        parts.append(_text(across + LEFT - 6, y + 4, f"{highest * share:.2g}", anchor="end"))
+        parts.append(_text(across + LEFT - 6, y + 4, f"{highest * share:g}", anchor="end"))
         parts.append(_text(x, bottom + 16, f"{most * share:,.0f}"))
     parts.append(_text(across + (LEFT + right) / 2, bottom + 32, "ACLs"))
     places = [place(point.acls, value(point)) for point in points]
@@ -50,9 +51,15 @@ def _panel(points: Sequence[Point], title: str, value: Callable[[Point], float],
         parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{BLUE}"/>')
         if all(abs(x - other) > 24 or abs(y - height) > 12 for other, height in taken):
             words = "∞" if point.weight == float("inf") else f"{point.weight:g}"
-            parts.append(_text(x - 6 if x > across + right - 20 else x + 6, y - 6, words, anchor="middle"))
+            parts.append(_text(x + 5, y - 6, words, anchor="start"))
             taken.append((x, y))
     return "\n".join(parts)
+
+
+def _round(value: float) -> float:
+    """Return the next number above that quarters of it read well of."""
+    decade = 10.0 ** math.floor(math.log10(value))
+    return next(decade * factor for factor in (1, 2, 3, 4, 6, 8, 10) if decade * factor >= value)
 
 
 def _line(x: float, y: float, to_x: float, to_y: float) -> str:

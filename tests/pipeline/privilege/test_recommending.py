@@ -139,6 +139,13 @@ def test_what_counts_as_a_need(spark: SparkSession, legitimate: Legitimate, need
     assert not any(row["is_denied"] for row in rows.values())
 
 
+def test_a_name_left_out_of_a_list_is_a_denial_by_choice(spark: SparkSession) -> None:
+    rows = rollup(spark, denied("hidden", "DESCRIBE", access="LISTING"), denied("tried", "DESCRIBE"))
+    for keeps_hidden, names in ((True, {"hidden", "tried"}), (False, {"tried"})):
+        accesses = distinct_accesses(rows, Legitimate(keeps_hidden=keeps_hidden))
+        assert {row["resource_name"] for row in accesses.filter("is_denied").collect()} == names
+
+
 def test_names_that_are_only_denied_are_not_known(spark: SparkSession) -> None:
     rows = rollup(spark, used("a"), denied("b"), denied("c", access="LISTING"), used(None, "WRITE"))
     assert {row["resource_name"] for row in known_names(rows).collect()} == {"a", "c"}

@@ -12,7 +12,7 @@ from kustos.pipeline.privilege.options import (
     PrivilegeOptions,
 )
 from kustos.pipeline.privilege.proving import PrivilegeNumbers, Recommendation, recommendation
-from kustos.pipeline.privilege.recommending import recommend, recommended_bindings
+from kustos.pipeline.privilege.recommending import recommend, recommended_acls
 from kustos.pipeline.privilege.solving import least_privilege
 from kustos.pipeline.privilege.values import (
     Answer,
@@ -44,7 +44,7 @@ __all__ = [
     "least_privilege",
     "recommend",
     "recommendation",
-    "recommended_bindings",
+    "recommended_acls",
     "recommended_commands",
     "recommended_yaml",
 ]

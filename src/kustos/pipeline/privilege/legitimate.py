@@ -27,9 +27,10 @@ class Legitimate:
     Days (UTC) are from `from_day` to `to_day`, both included. `principals_excluded` get no ACLs.
     `resources_excluded` must not be used: recorded use of them is taken as denied. An access is a need if it
     was allowed at least `uses_min` times in all. A name that only filtered a list is no use, unless
-    `with_listing`. Super users need no ACLs; `with_super_users` gives them some for what they did. `coverage`
-    below 1 leaves out a principal's rarest accesses as long as the rest makes that share of its allowed
-    events. Raises `PrivilegeOptionError`.
+    `with_listing`; one that was left out of a list stays hidden as any other denial does, unless
+    `keeps_hidden` is false: then prefixes may show it. Super users need no ACLs; `with_super_users` gives
+    them some for what they did. `coverage` below 1 leaves out a principal's rarest accesses as long as the
+    rest makes that share of its allowed events. Raises `PrivilegeOptionError`.
     """
 
     from_day: date | None = None
@@ -38,6 +39,7 @@ class Legitimate:
     resources_excluded: tuple[ResourcePattern, ...] = ()
     uses_min: int = 1
     with_listing: bool = False
+    keeps_hidden: bool = True
     with_super_users: bool = False
     coverage: float = 1.0
 
@@ -77,6 +79,8 @@ def distinct_accesses(rollup: DataFrame, legitimate: Legitimate = EVERY_USE) -> 
     if not legitimate.with_super_users:
         rows = rows.filter(~sql.col("rule.kind").eqNullSafe(SUPER_USER))
     allowed = sql.col("decision") == ALLOWED
+    if not legitimate.keeps_hidden:
+        rows = rows.filter(allowed | ~sql.col("access").eqNullSafe(LISTING))
     is_use = allowed if legitimate.with_listing else allowed & ~sql.col("access").eqNullSafe(LISTING)
     accesses = (
         rows.groupBy(*QUESTION_COLUMNS)
