@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from kustos.pipeline.tables import delta
 from kustos.pipeline.tables.errors import TablesError
 from kustos.pipeline.tables.ledger import UPKEEP
-from kustos.pipeline.tables.reading import check_schemas, rows_on_disk, spark_path
+from kustos.pipeline.tables.reading import rows_on_disk, spark_path, with_unknown_columns
 from kustos.pipeline.tables.store import BY_DAY, DELTA, GROWING, SCHEMAS, Tables
 from kustos.pipeline.tables.transaction import Transaction, data_files, moves_of
 
@@ -53,8 +53,10 @@ def _compact(
 ) -> None:
     place = tables.place(table)
     files = [str(Path(folder, file)) for folder in folders for file in data_files(place / folder)]
-    check_schemas(place, files, SCHEMAS[table])
-    writer = _few(_rows(spark, place, folders), place, files, table).write
+    schema = with_unknown_columns(place, files, SCHEMAS[table])
+    rows = spark.read.schema(schema).option("basePath", str(place))
+    few = _few(rows.parquet(*(spark_path(place / folder) for folder in folders)), place, files, table)
+    writer = few.write
     if table in BY_DAY:
         writer = writer.partitionBy("day")
     writer.parquet(str(change.stage(table)))
@@ -67,11 +69,6 @@ def _compact(
         moves=moves_of(staged, table, table),
         removes=tuple(f"{table}/{file}" for file in files),
     )
-
-
-def _rows(spark: SparkSession, place: Path, folders: list[str]) -> DataFrame:
-    reader = spark.read.option("mergeSchema", "true").option("basePath", str(place))
-    return reader.parquet(*(spark_path(place / folder) for folder in folders))
 
 
 def _few(rows: DataFrame, place: Path, files: list[str], table: str) -> DataFrame:

@@ -9,6 +9,7 @@ from typing import Any, Final
 import pyarrow as arrow
 import pyarrow.parquet
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import (
     ArrayType,
     BooleanType,
@@ -18,6 +19,7 @@ from pyspark.sql.types import (
     IntegerType,
     LongType,
     StringType,
+    StructField,
     StructType,
     TimestampType,
 )
@@ -67,6 +69,30 @@ def check_schemas(folder: Path, files: Sequence[str], schema: StructType) -> Non
             position = found.get_field_index(field.name)
             if position >= 0:
                 _check_column(path, field.name, found.field(position).type, field.dataType)
+
+
+def with_unknown_columns(folder: Path, files: Sequence[str], schema: StructType) -> StructType:
+    """Return the schema with all columns that these files have besides, also those inside of structs.
+
+    Raises `SchemaConflictError` if two files have one of them with different types.
+    """
+    for file in files:
+        path = folder / file
+        schema = _widened(path, schema, list(_footer(path, path.stat().st_mtime_ns)))
+    return schema
+
+
+def _widened(path: Path, schema: StructType, found: Sequence[arrow.Field]) -> StructType:
+    known = {field.name: field for field in schema.fields}
+    for field in found:
+        former = known.get(field.name)
+        if former is None:
+            known[field.name] = StructField(field.name, from_arrow_type(field.type))
+        elif isinstance(former.dataType, StructType) and arrow.types.is_struct(field.type):
+            known[field.name] = StructField(field.name, _widened(path, former.dataType, list(field.type)))
+        else:
+            _check_column(path, field.name, field.type, former.dataType)
+    return StructType(list(known.values()))
 
 
 def _check_column(path: Path, name: str, found: arrow.DataType, wanted: DataType) -> None:
