@@ -43,6 +43,11 @@ def test_the_metadata_version_is_raised() -> None:
     assert updated(30, FeatureUpdate(MV, 33)) == ((FeatureLevelRecord(MV, 33),), None)
 
 
+def test_codes_of_directions_that_nobody_knows_are_unknown() -> None:
+    assert [UpgradeType.from_code(code) for code in (1, 2, 3)] == [UP, SAFE, UNSAFE]
+    assert {UpgradeType.from_code(code) for code in (0, 4, -1, 127)} == {UpgradeType.UNKNOWN}
+
+
 def test_who_only_validates_raises_nothing() -> None:
     assert updated(30, FeatureUpdate(MV, 33), validate_only=True) == ((), None)
 

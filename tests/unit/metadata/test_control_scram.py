@@ -146,6 +146,10 @@ def test_a_user_altered_twice_fails_once_and_changes_nothing(
 def test_the_first_error_of_a_user_stays() -> None:
     asked = (ScramDeletion("one", SHA_512), upsertion("one"), upsertion("one"))
     assert alter(IMAGE, *asked) == ([], [ScramAlterResult("one", NO_SUCH)])
+    # and keeps nobody else from being altered
+    records, results = alter(IMAGE, *asked, upsertion("z"))
+    assert results == [ScramAlterResult("z"), ScramAlterResult("one", NO_SUCH)]
+    assert len(records) == 1
 
 
 def test_results_are_deletions_then_upsertions_then_errors() -> None:

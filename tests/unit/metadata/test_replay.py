@@ -6,7 +6,7 @@ from uuid import UUID
 import pytest
 
 from kustos.metadata.errors import ReplayError
-from kustos.metadata.image import EMPTY_IMAGE, ImageBuilder, binding_of, image_of
+from kustos.metadata.image import EMPTY_IMAGE, ImageBuilder, MetadataImage, binding_of, image_of
 from kustos.metadata.records import (
     AbortTransactionRecord,
     AccessControlEntryRecord,
@@ -96,6 +96,10 @@ def test_what_is_added_at_once_must_be_new() -> None:
             builder.add_acls(added)
         assert str(caught.value) == words
     builder = ImageBuilder()
+    builder.add_acls([first])
+    builder.add_acls([second])
+    assert (len(builder.view().acls), len(builder.build(0, 0).acls)) == (2, 2)
+    builder = ImageBuilder()
     builder.replay(BeginTransactionRecord())
     with pytest.raises(ReplayError, match=r"^ACLs are added at once amid a metadata transaction$"):
         builder.add_acls([first, second])
@@ -142,6 +146,17 @@ def test_what_an_image_was_built_from_stays_and_what_follows_does_not_reach_it()
     ]
     assert [len(each.scram_credentials) for each in (before, between, after)] == [1, 1, 0]
     assert after.delegation_tokens == before.delegation_tokens
+
+
+def test_an_image_of_plain_mappings_is_built_upon_too() -> None:
+    image = MetadataImage(features={"metadata.version": 30}, configs={(4, "", "x"): "1"})
+    builder = ImageBuilder(image)
+    builder.replay_all([FeatureLevelRecord("metadata.version", 31), ConfigRecord(4, "", "y", "2"), acl(1)])
+    built = builder.build(0, 0)
+    assert dict(built.features) == {"metadata.version": 31}
+    assert dict(built.configs) == {(4, "", "x"): "1", (4, "", "y"): "2"}
+    assert len(built.acls) == 1
+    assert dict(image.features) == {"metadata.version": 30}
 
 
 def test_records_that_are_kept_unread_and_the_one_that_says_nothing_change_nothing() -> None:

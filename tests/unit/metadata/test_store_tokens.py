@@ -7,7 +7,21 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from kustos.acl import KafkaPrincipal
-from kustos.metadata.control import ApiError, TokenCreation, TokenExpiry, TokenRenewal, TokenRules
+from kustos.authorizer import parse_super_users
+from kustos.metadata.control import (
+    ApiError,
+    ConfigAlteration,
+    ConfigChange,
+    ConfigOperation,
+    ConfigRules,
+    FeatureUpdate,
+    FeatureUpdates,
+    ResourceChanges,
+    TokenCreation,
+    TokenExpiry,
+    TokenRenewal,
+    TokenRules,
+)
 from kustos.metadata.errors import RecordError
 from kustos.metadata.format import format_directory
 from kustos.metadata.loader import read_image
@@ -43,6 +57,21 @@ def store(tmp_path: Path, clock: HandClock) -> Iterator[MetadataStore]:
     store = MetadataStore.open(tmp_path / "meta", clock=clock, token_rules=RULES)
     yield store
     store.close()
+
+
+def test_settings_and_levels_are_kept_in_the_log_too(store: MetadataStore, tmp_path: Path) -> None:
+    changes = (ConfigChange("super.users", ConfigOperation.SET, "User:root"),)
+    rules = ConfigRules(1, {"super.users": parse_super_users}, frozenset())
+    altered, raised = store.append_many(
+        [
+            ConfigAlteration((ResourceChanges(4, "", changes),), rules),
+            FeatureUpdates(1, (FeatureUpdate("metadata.version", 31),)),
+        ]
+    )
+    assert [result.error for result in (*altered, *raised)] == [None, None]
+    for image in (store.image, read_image(tmp_path / "meta")):
+        assert image.configs_of(4, "") == {"super.users": "User:root"}
+        assert image.metadata_version == 31
 
 
 def made(store: MetadataStore, count: int = 1) -> list[tuple[DelegationTokenRecord, bytes]]:

@@ -93,6 +93,8 @@ def test_damage_before_a_whole_batch_is_never_cut() -> None:
     assert is_torn_tail(WHOLE + torn + data_batch(0).encode(), len(WHOLE), 1)
     # and one that is not whole either is torn too
     assert is_torn_tail(WHOLE + torn + data_batch(2).encode()[:-1], len(WHOLE), 1)
+    # also where but one byte lies before it
+    assert not is_torn_tail(WHOLE + b"\x00" + data_batch(1).encode(), len(WHOLE), 1)
     # a batch is looked for at every byte, and so behind what looks like the beginning of one
     assert not is_torn_tail(WHOLE + torn + b"\x02" * 40 + data_batch(2).encode(), len(WHOLE), 1)
     assert not is_torn_tail(WHOLE + torn + data_batch(2).encode() + b"\x02", len(WHOLE), 1)
