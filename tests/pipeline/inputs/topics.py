@@ -9,7 +9,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from testkit.kafka import KafkaNode, Listener, NodeSettings
 
-PASSWORD = "s3cr3t, hunter]2"  # of a test broker on loopback; with what a plan's text is made of
+PASSWORD = "s3cr3t hunter]2"  # of a test broker on loopback; with what a text may be cut at
 CLIENT = Listener(name="CLIENT", protocol="SASL_PLAINTEXT", mechanisms=("PLAIN",))
 GUARDED = NodeSettings(
     listeners=(CLIENT,),
