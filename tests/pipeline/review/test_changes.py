@@ -73,7 +73,7 @@ def test_a_command_names_one_acl_in_quotes() -> None:
     first, second = kafka_acls_commands([evil, cluster], AclAction.REMOVE, command_config="a b")
     assert shlex.split(first) == [
         "kafka-acls.sh", "--bootstrap-server", "$BOOTSTRAP_SERVER", "--command-config", "a b",
-        "--remove", "--force", "--group=-a'; echo", "--resource-pattern-type=prefixed", "--operation=ALL",
+        "--remove", "--force", "--group=-a'; echo", "--resource-pattern-type=prefixed", "--operation=All",
         "--deny-principal=User:$(rm -rf ~)", "--deny-host=10.0.0.0/8",
     ]  # fmt: skip
     assert "--cluster" in shlex.split(second)
@@ -121,9 +121,9 @@ def test_times_are_told_in_utc() -> None:
 
 
 def test_an_acl_that_no_form_holds_is_never_half_written() -> None:
-    unknown = acl("User:a", "UNKNOWN", "TOPIC", "a")
-    with pytest.raises(ReviewError, match="use another form"):
-        kafka_acls_commands([unknown], AclAction.REMOVE)
+    for unknown in (acl("User:a", "UNKNOWN", "TOPIC", "a"), acl("User:a", "CREATE_TOKENS", "TOPIC", "a")):
+        with pytest.raises(ReviewError, match="use another form"):
+            kafka_acls_commands([unknown], AclAction.REMOVE)
 
 
 def test_who_signs_and_checks_a_review_needs_no_spark() -> None:

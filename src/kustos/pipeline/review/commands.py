@@ -1,7 +1,8 @@
 """ACLs as commands of Kafka's own tool: what `kafka-acls.sh` removes or adds, one ACL a command.
 
 Every text is one argument in quotes of a POSIX shell and joined to its option by `=`, so that no name is
-taken for an option or run. The tool trims names and takes line breaks badly: such ones are refused.
+taken for an option or run. The tool trims names, takes line breaks badly and knows no operations but those
+that mean something on the type: others are refused here.
 Source: `AclCommand` of Kafka 4.3.1.
 """
 
@@ -10,7 +11,7 @@ from collections.abc import Iterable
 from enum import StrEnum, unique
 from typing import Final
 
-from kustos.acl import AclBinding, AclPermissionType, PatternType, ResourceType
+from kustos.acl import SUPPORTED_OPERATIONS, AclBinding, AclOperation, AclPermissionType, ResourceType
 from kustos.pipeline.errors import ReviewError
 
 _OPTIONS: Final = {
@@ -56,7 +57,9 @@ def _arguments(binding: AclBinding, action: AclAction) -> list[str]:
     pattern, entry = binding.pattern, binding.entry
     for text in (pattern.name, entry.principal, entry.host):
         _check(text)
-    if pattern.pattern_type not in {PatternType.LITERAL, PatternType.PREFIXED} or not entry.operation:
+    supported = {AclOperation.ALL, *SUPPORTED_OPERATIONS.get(pattern.resource_type, ())}
+    is_known = entry.operation in supported and pattern.pattern_type.is_specific
+    if not is_known or entry.permission_type is AclPermissionType.UNKNOWN:
         raise ReviewError(f"kafka-acls cannot be told `{binding.audit_text()}`, use another form")
     arguments = [action.value]
     if action is AclAction.REMOVE:
@@ -70,7 +73,8 @@ def _arguments(binding: AclBinding, action: AclAction) -> list[str]:
     arguments.append(f"--resource-pattern-type={pattern.pattern_type.name.lower()}")
     word = "allow" if entry.permission_type is AclPermissionType.ALLOW else "deny"
     arguments += [
-        f"--operation={entry.operation.name}",
+        # Kafka's tool reads these in camel case alone
+        f"--operation={''.join(part.capitalize() for part in entry.operation.name.split('_'))}",
         f"--{word}-principal={shlex.quote(entry.principal)}",
         f"--{word}-host={shlex.quote(entry.host)}",
     ]
