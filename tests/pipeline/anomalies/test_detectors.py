@@ -52,7 +52,7 @@ def test_a_finding_has_a_score_a_severity_a_reason_and_its_evidence(told: list[R
         assert row.asDict().keys() == set(FINDINGS_SCHEMA.fieldNames())
         assert 0.5 <= row["score"] < 1
         assert row["severity"] in ("HIGH", "MEDIUM", "LOW")
-        assert row["reason"][0].islower()
+        assert not row["reason"][0].isupper()
         assert json.loads(row["evidence"])["surprise"] > 0
         assert row["first_time"] <= row["last_time"]
         assert row["event_count"] > 0
