@@ -1,0 +1,54 @@
+"""A run in a process of its own, that kills itself at a point it was told: `driver AUDIT TABLES POINT`."""
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from kustos.pipeline.jobs import run_pipeline
+from kustos.pipeline.session import open_session
+from kustos.pipeline.tables import Tables, transaction
+
+BEGUN = "begun"
+"""Printed once Spark is there and the run begins."""
+
+
+def die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def after(count: int, original: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function, that kills before its n-th call."""
+    left = [count]
+
+    def counted(*args: Any, **more: Any) -> Any:
+        left[0] -= 1
+        if left[0] < 0:
+            die()
+        return original(*args, **more)
+
+    return counted
+
+
+def main(audit: str, tables: str, point: str) -> None:
+    settings = {"spark.sql.codegen.wholeStage": "false"}
+    settings["spark.driver.extraJavaOptions"] = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+    with open_session("kustos killed", settings=settings) as spark:
+        spark.conf.set("spark.sql.shuffle.partitions", "2")
+
+        def progress(step: str) -> None:
+            if step == point:
+                die()
+
+        if point == "committed":
+            transaction.finish = after(0, transaction.finish)
+        elif point == "moving":
+            transaction._move = after(1, transaction._move)
+        print(BEGUN, flush=True)
+        run_pipeline(spark, tables=Tables(Path(tables)), audit=Path(audit), progress=progress)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
