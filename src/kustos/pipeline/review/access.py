@@ -89,7 +89,7 @@ def access_review(
             "is_dormant": sql.coalesce(since, recorded_for, sql.lit(0)) >= limit,
         }
     )
-    return with_team(spark, finished, teams or {}).select(*ACCESS_REVIEW_SCHEMA.fieldNames())
+    return with_team(finished, teams or {}).select(*ACCESS_REVIEW_SCHEMA.fieldNames())
 
 
 def used_questions(rollup: DataFrame, as_of: datetime) -> DataFrame:
@@ -149,17 +149,20 @@ def _used_rows(asked: DataFrame, grants: DataFrame) -> DataFrame:
         )
         .filter(is_used)
     )
-    # one row of all ACLs, in order: each number finds its own, and no row is moved for it
-    every = grants.agg(sql.array_sort(sql.collect_list(sql.struct("number", "acl", "since"))).alias("_every"))
-    held = sql.transform("numbers", lambda number: sql.element_at("_every", number + 1))
-    joined = resources.crossJoin(sql.broadcast(every)).withColumn("_held", held)
-    return joined.withColumns(
-        {
-            "granted_by": sql.transform("_held", lambda one: one.getField("acl")),
-            "granted_since": sql.array_min(sql.transform("_held", lambda one: one.getField("since"))),
-            "pattern_type": sql.when(sql.col("resource_name").isNotNull(), sql.lit("LITERAL")),
-        }
-    ).drop("_every", "_held")
+    # told apart by their numbers and put together again: where ACLs are broadcast no row moves for it
+    each = resources.withColumn("number", sql.explode_outer("numbers")).join(
+        grants.select("number", "acl", "since"), "number", "left"
+    )
+    kept = [name for name in resources.columns if name not in _RESOURCE]
+    return (
+        each.groupBy(*_RESOURCE)
+        .agg(
+            *[sql.first(name).alias(name) for name in kept],
+            sql.array_sort(sql.collect_list("acl")).alias("granted_by"),
+            sql.min("since").alias("granted_since"),
+        )
+        .withColumn("pattern_type", sql.when(sql.col("resource_name").isNotNull(), sql.lit("LITERAL")))
+    )
 
 
 def _hosts_used() -> Column:

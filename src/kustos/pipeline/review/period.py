@@ -2,11 +2,13 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
-from pyspark.sql import Column, DataFrame, SparkSession
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
-from pyspark.sql.types import BooleanType, StringType, StructField, StructType
+from pyspark.sql.pandas.functions import arrow_udf
+from pyspark.sql.types import StringType
 
 from kustos.acl import (
     AccessControlEntry,
@@ -21,14 +23,6 @@ from kustos.pipeline.errors import ReviewError
 from kustos.pipeline.schemas import ACL_SCHEMA
 
 ACL_COLUMNS: Final = tuple(ACL_SCHEMA.fieldNames())
-
-_TEAM_SCHEMA: Final = StructType(
-    [
-        StructField("_beginning", StringType()),
-        StructField("_is_prefix", BooleanType()),
-        StructField("team", StringType()),
-    ]
-)
 
 
 def moment(as_of: datetime) -> Column:
@@ -91,7 +85,7 @@ def bindings_of(acls: DataFrame) -> tuple[AclBinding, ...]:
     return tuple(found)
 
 
-def with_team(spark: SparkSession, rows: DataFrame, teams: Mapping[str, str]) -> DataFrame:
+def with_team(rows: DataFrame, teams: Mapping[str, str]) -> DataFrame:
     """Return rows with the `team` that answers for their `principal`, null if none does.
 
     `teams` maps `User:name`, or `User:prefix*` for all that begin so, to a team; a name goes before a
@@ -99,28 +93,26 @@ def with_team(spark: SparkSession, rows: DataFrame, teams: Mapping[str, str]) ->
     """
     if not teams:
         return rows.withColumn("team", sql.lit(None).cast(StringType()))
-    patterns = [
-        (pattern.removesuffix("*"), pattern.endswith("*"), team) for pattern, team in sorted(teams.items())
-    ]
-    mapped = spark.createDataFrame(patterns, _TEAM_SCHEMA).agg(
-        sql.collect_list(sql.struct(*_TEAM_SCHEMA.fieldNames())).alias("_teams")
-    )
-    its = sql.filter("_teams", lambda one: _is_its(one, sql.col("principal")))
-    ranked = sql.transform(
-        its,
-        lambda one: sql.struct(
-            (~one.getField("_is_prefix")).alias("exact"),
-            sql.length(one.getField("_beginning")).alias("length"),
-            one.getField("team").alias("team"),
-        ),
-    )
-    # one row of all patterns: no row is moved to another machine to learn its team
-    joined = rows.crossJoin(sql.broadcast(mapped))
-    return joined.withColumn("team", sql.array_max(ranked).getField("team")).drop("_teams")
+    known = dict(teams)
+
+    def of_each(principal: pa.Array) -> pa.Array:
+        found: dict[str | None, str | None] = {}
+        names = principal.to_pylist()
+        for name in names:
+            if name not in found:
+                found[name] = None if name is None else team_of(name, known)
+        return pa.array([found[name] for name in names], pa.string())
+
+    make: Any = arrow_udf
+    return rows.withColumn("team", make(of_each, StringType())("principal"))
 
 
-def _is_its(pattern: Column, principal: Column) -> Column:
-    beginning = pattern.getField("_beginning")
-    return sql.when(pattern.getField("_is_prefix"), sql.startswith(principal, beginning)).otherwise(
-        principal == beginning
-    )
+def team_of(principal: str, teams: Mapping[str, str]) -> str | None:
+    """Return the team that answers for a principal, as `with_team`."""
+    if principal in teams:
+        return teams[principal]
+    for length in range(len(principal), -1, -1):
+        team = teams.get(f"{principal[:length]}*")
+        if team is not None:
+            return team
+    return None
