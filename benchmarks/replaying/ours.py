@@ -144,6 +144,8 @@ def measure(
     settings = {
         "spark.driver.memory": memory,
         "spark.eventLog.enabled": "true",
+        "spark.eventLog.compress": "false",
+        "spark.eventLog.rolling.enabled": "false",
         "spark.eventLog.dir": log.as_uri(),
         "spark.executor.processTreeMetrics.enabled": "true",
         "spark.local.dir": str(CACHE),

@@ -3,12 +3,13 @@
 from collections import OrderedDict
 from typing import Final, Protocol
 
+from kustos.authorizer import StandardAuthorizer
 from kustos.authorizer.bulk import BulkAuthorizer
 from kustos.pipeline.deciding.acl_set import authorizer_of_content
 
 COMPILED_SETS_MAX: Final = 4
-"""Kept in a process: two sets compared, with rules and without. The least recently used goes first; one of
-100,000 ACLs takes some 150 MB with the tables of bulk decisions."""
+"""Kept in a process: two sets compared, and two of the query before. The least recently used goes first; one
+of 100,000 ACLs takes some 150 MB with the tables of bulk decisions."""
 
 
 class ShippedAcls(Protocol):
@@ -26,7 +27,17 @@ class ShippedAcls(Protocol):
         """Return the set's content; in a worker."""
 
 
-_compiled: Final[OrderedDict[tuple[str, bool], BulkAuthorizer]] = OrderedDict()
+class _Compiled:
+    """An authorizer, and what asks it in bulk: with rules, and without."""
+
+    __slots__ = ("askers", "authorizer")
+
+    def __init__(self, authorizer: StandardAuthorizer) -> None:
+        self.authorizer: Final = authorizer
+        self.askers: Final[dict[bool, BulkAuthorizer]] = {}
+
+
+_compiled: Final[OrderedDict[str, _Compiled]] = OrderedDict()
 
 
 def compiled(shipped: ShippedAcls, *, with_rule: bool) -> BulkAuthorizer:
@@ -34,12 +45,14 @@ def compiled(shipped: ShippedAcls, *, with_rule: bool) -> BulkAuthorizer:
 
     Raises `AclSetError` if the set was damaged on its way: nothing is decided then.
     """
-    key = shipped.digest, with_rule
-    found = _compiled.get(key)
+    found = _compiled.get(shipped.digest)
     if found is None:
         while len(_compiled) >= COMPILED_SETS_MAX:
             _compiled.popitem(last=False)
         authorizer = authorizer_of_content(shipped.name, shipped.content(), shipped.digest)
-        found = _compiled[key] = BulkAuthorizer(authorizer, with_rule=with_rule)
-    _compiled.move_to_end(key)
-    return found
+        found = _compiled[shipped.digest] = _Compiled(authorizer)
+    _compiled.move_to_end(shipped.digest)
+    asker = found.askers.get(with_rule)
+    if asker is None:
+        asker = found.askers[with_rule] = BulkAuthorizer(found.authorizer, with_rule=with_rule)
+    return asker

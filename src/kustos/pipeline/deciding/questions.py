@@ -1,12 +1,13 @@
 """Stages that decide: questions in, the same rows with a decision out, by the gateway's own index."""
 
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 from pyspark.sql.pandas.functions import arrow_udf
-from pyspark.sql.types import StringType, StructField, StructType
+from pyspark.sql.types import DataType, StringType, StructField, StructType
 
 from kustos.pipeline.deciding.compiled import ShippedAcls, compiled
 from kustos.pipeline.errors import QuestionsError
@@ -49,10 +50,24 @@ def verdict(shipped: ShippedAcls, *, with_rule: bool = True) -> Column:
             return texts[0]
         return pa.StructArray.from_arrays(texts, names=VERDICT_SCHEMA.fieldNames())
 
+    return asked_once(judge, VERDICT_SCHEMA if with_rule else StringType(), *QUESTION_COLUMNS)
+
+
+def answered(shipped: ShippedAcls, columns: Sequence[pa.Array], *, with_rule: bool) -> list[pa.Array]:
+    """Return in a worker the decision of each row of `QUESTION_COLUMNS` and, if asked for, its rule."""
+    questions = dict(zip(QUESTION_COLUMNS, columns, strict=True))
+    answers = compiled(shipped, with_rule=with_rule).authorize(questions)
+    return [answers.column(name).cast(pa.string()).combine_chunks() for name in answers.column_names]
+
+
+def asked_once(function: Callable[..., pa.Array], kind: DataType, *columns: str) -> Column:
+    """Return what a function from Arrow arrays to one says of these columns, evaluated in one place.
+
+    Else Spark puts a filter on the answer below it, and below what made the questions distinct, and asks
+    them twice.
+    """
     make: Any = arrow_udf
-    # else Spark puts a filter on the verdict below it, and below what made questions distinct, and asks twice
-    judged = make(judge, VERDICT_SCHEMA if with_rule else StringType()).asNondeterministic()
-    asked: Column = judged(*QUESTION_COLUMNS)
+    asked: Column = make(function, kind).asNondeterministic()(*columns)
     return asked
 
 
@@ -97,7 +112,8 @@ def decide(
     decided = asked.select(*keys, *[sql.col(own).alias(name) for name, own in names.items()])
     condition = sql.lit(True)
     for name in QUESTION_COLUMNS:
-        condition = condition & questions[name].eqNullSafe(decided[_KEY.format(name)])
+        # by name: to Connect a column of `questions` would be one of both sides
+        condition = condition & sql.col(name).eqNullSafe(sql.col(_KEY.format(name)))
     return questions.drop(*names).join(decided, condition).drop(*(_KEY.format(n) for n in QUESTION_COLUMNS))
 
 

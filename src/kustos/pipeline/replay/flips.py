@@ -7,6 +7,7 @@ from pyspark.sql import functions as sql
 
 from kustos.pipeline.deciding import ShippedAcls, decide_each
 from kustos.pipeline.replay.accesses import rule_text
+from kustos.pipeline.replay.comparing import ALLOWED, compared, compared_with_recorded
 from kustos.pipeline.schemas import DECISIONS_SCHEMA, FLIPS_SCHEMA, QUESTION_COLUMNS
 
 LOST: Final = "LOST"
@@ -15,8 +16,6 @@ GAINED: Final = "GAINED"
 """Not allowed before, and now."""
 RULE_CHANGED: Final = "RULE_CHANGED"
 """The same outcome, for another reason."""
-
-ALLOWED: Final = "ALLOWED"
 
 _ROWS: Final = (*QUESTION_COLUMNS, "access")
 _FROM: Final[dict[str, Any]] = {"decision_column": "from_decision", "rule_column": "from_rule"}
@@ -49,18 +48,17 @@ def flips(
     A question about any resource of a type has no rule of its own, only an example of one: for it no rule
     changes. Nor does it where no rule was recorded, or where neither side allows and one is an ERROR.
     """
-    asked = _uses(accesses) if baseline is not None else _recorded(accesses)
-    if baseline is not None:
-        asked = decide_each(asked, baseline, with_rule=rule_changes, **_FROM)
-    asked = decide_each(asked, candidate, with_rule=rule_changes, **_TO)
-    found = asked.withColumn("kind", kind_of_flip(rule_changes=rule_changes)).filter(
-        sql.col("kind").isNotNull()
-    )
-    if not rule_changes:
-        if baseline is not None:
-            found = decide_each(found, baseline, **_FROM)
-        found = decide_each(found, candidate, **_TO)
-    return found.select(*FLIPS_SCHEMA.fieldNames())
+    if baseline is None:
+        asked = _recorded(accesses)
+        decided = (
+            decide_each(asked, candidate, **_TO) if rule_changes else compared_with_recorded(asked, candidate)
+        )
+    elif rule_changes:
+        decided = decide_each(decide_each(_uses(accesses), baseline, **_FROM), candidate, **_TO)
+    else:
+        decided = compared(_uses(accesses), baseline, candidate)
+    found = decided.withColumn("kind", kind_of_flip(rule_changes=rule_changes))
+    return found.filter(sql.col("kind").isNotNull()).select(*FLIPS_SCHEMA.fieldNames())
 
 
 def kind_of_flip(*, rule_changes: bool) -> Column:

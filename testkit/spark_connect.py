@@ -1,0 +1,64 @@
+"""A Spark Connect server on the loopback, as a cluster's: its clients share nothing with it but its port."""
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from pathlib import Path
+from socket import create_connection
+from typing import Final
+
+import pyspark
+
+from testkit.ports import LOOPBACK, free_port
+from testkit.processes import Server
+
+MAIN: Final = "org.apache.spark.sql.connect.service.SparkConnectServer"
+START_S: Final = 240
+"""A JVM and its session on a machine where many others start too."""
+
+SETTINGS: Final = {
+    "spark.ui.enabled": "false",
+    "spark.driver.host": LOOPBACK,
+    "spark.driver.bindAddress": LOOPBACK,
+    "spark.connect.grpc.binding.address": LOOPBACK,
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled": "false",
+}
+
+
+@contextmanager
+def connect_server(folder: Path, settings: Mapping[str, str] = SETTINGS) -> Iterator[str]:
+    """Lend the URL of a server of its own, with its output in `folder`; it is gone at the end."""
+    port = free_port()
+    home = Path(pyspark.__file__).parent
+    options = [f"--conf={key}={value}" for key, value in settings.items()]
+    command = [
+        str(home / "bin" / "spark-submit"),
+        "--master=local[2]",
+        f"--class={MAIN}",
+        f"--conf=spark.connect.grpc.binding.port={port}",
+        *options,
+        "spark-internal",
+    ]
+    environment = {"SPARK_LOCAL_IP": LOOPBACK, "PYSPARK_PYTHON": sys.executable, "SPARK_HOME": str(home)}
+    server = Server("Spark Connect", command, folder / "connect.log", environment)
+    try:
+        server.wait_ready(lambda: _listens(port), timeout_s=START_S)
+        yield f"sc://{LOOPBACK}:{port}"
+    finally:
+        server.kill()
+
+
+def _listens(port: int) -> bool:
+    try:
+        with closing(create_connection((LOOPBACK, port), timeout=1)):
+            return True
+    except OSError:
+        return False
+
+
+def clean_environment() -> dict[str, str]:
+    """Return this process's environment without what a classic session or another client left in it."""
+    return {key: value for key, value in os.environ.items() if not key.startswith(("SPARK_", "PYSPARK_"))}
