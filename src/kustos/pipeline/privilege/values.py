@@ -55,7 +55,7 @@ class Problem:
 
     principal: str
     uses: tuple[Use, ...]
-    denials: tuple[Denial, ...]
+    denials: tuple[Denial, ...] = ()
     known: KnownNames = field(default_factory=dict)
 
 
