@@ -89,6 +89,8 @@ def recommend(
     It allows every recorded need and nothing that was denied; prefixes are taken where they are worth it.
     A replay proves it before it is shown; the exit code is 1 if it does not hold.
     """
+    import sys
+
     from kustos.cli.failures import ExitCode
     from kustos.cli.output import print_lines
     from kustos.cli.pipeline.inputs import filled_tables, period_of, todays_acls
@@ -122,7 +124,7 @@ def recommend(
     if commands is not None:
         commands.write_text("\n".join([*recommended_commands(found.acls), ""]), encoding="utf-8")
     if output is OutputFormat.JSON:
-        print_lines(found.to_json())
+        sys.stdout.write(found.to_json() + "\n")
     else:
         _print(found.numbers, [path for path in (out, commands) if path is not None])
     return ExitCode.OK if found.numbers.is_proven else ExitCode.FAILED

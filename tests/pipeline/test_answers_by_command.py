@@ -1,0 +1,122 @@
+"""The commands that answer, over one set of tables: review, sign-off, recommendation, anomalies, flows."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from kustos.cli.failures import ExitCode
+from kustos.cli.run import run
+from kustos.pipeline.deciding import read_acl_set
+from kustos.pipeline.tables import Tables
+from tests.pipeline.events import event_line
+
+ACLS = """Current ACLs for resource `ResourcePattern(resourceType=TOPIC, name=payments, patternType=LITERAL)`:
+ \t(principal=User:bob, host=*, operation=READ, permissionType=ALLOW)
+ \t(principal=User:eve, host=*, operation=READ, permissionType=ALLOW)
+"""
+BY_BOB = {
+    "rule__kind": "MatchingAcl",
+    "rule__resource_type": "TOPIC",
+    "rule__resource_name": "payments",
+    "rule__pattern_type": "LITERAL",
+    "rule__principal": "User:bob",
+    "rule__host": "*",
+    "rule__operation": "READ",
+    "rule__permission_type": "ALLOW",
+}
+
+
+@pytest.fixture(scope="module")
+def place(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Tables of a month: bob reads, mallory is denied, a writer feeds bob."""
+    folder = tmp_path_factory.mktemp("answers")
+    (folder / "audit").mkdir()
+    (folder / "acls.txt").write_text(ACLS)
+    (folder / "pipeline.yml").write_text(
+        "version: 1\ntables: {path: tables}\ninputs:\n  - files: audit\nacls: {source: acls.txt}\n"
+        "review: {dormant_days: 7, teams: {'User:b*': basics}}\n"
+    )
+    day = 86_400_000
+    lines = [event_line(n, time_ms=1_795_233_600_000 - n * day, **BY_BOB) for n in range(30)]
+    lines += [
+        event_line(40 + n, principal_name="mallory", decision="DENIED", rule__kind="DefaultDeny")
+        for n in range(3)
+    ]
+    lines += [event_line(50, principal_name="feed", operation="WRITE")]
+    (folder / "audit" / "a.jsonl").write_text("\n".join(lines))
+    assert run(["pipeline", "run", "--config", str(folder / "pipeline.yml"), "--output", "json"]) == 0
+    return folder
+
+
+def said(capsys: pytest.CaptureFixture[str], place: Path, *words: str) -> Any:
+    capsys.readouterr()
+    command = ["pipeline", *words, "--config", str(place / "pipeline.yml"), "--output", "json"]
+    assert run(command) == ExitCode.OK, capsys.readouterr().err
+    return json.loads(capsys.readouterr().out)
+
+
+def test_a_review_finds_the_unused_grant_and_is_signed_off(
+    spark: SparkSession, place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    document, csv = place / "review.json", place / "review.csv"
+    counts = said(capsys, place, "review", "--sign-off", str(document), "--csv", str(csv))
+    assert counts["used"] == 2
+    found = Tables(place / "tables").read(spark, "findings")
+    unused = [row for row in found.collect() if row["kind"] == "UNUSED_ACL"]
+    assert [(row["principal"], row["is_safe_to_remove"]) for row in unused] == [("User:eve", True)]
+    assert csv.read_bytes().startswith("\ufeffas_of,".encode())
+
+    signoff = ["pipeline", "signoff"]
+    revoke = [*signoff, "decide", str(document), "revoke", "--by", "alice", "--principal", "User:eve"]
+    assert run(revoke) == ExitCode.FAILED
+    assert "does not say why" in capsys.readouterr().err
+    assert run([*revoke, "--reason", "left"]) == ExitCode.OK
+    keep = [*signoff, "decide", str(document), "keep", "--by", "alice", "--undecided", "--principal"]
+    for principal in sorted({row["principal"] for row in json.loads(document.read_text())["review"]["rows"]}):
+        if principal != "User:eve":
+            assert run([*keep, principal]) == ExitCode.OK
+    assert run([*signoff, "check", str(document), "--exit-code"]) == ExitCode.NO
+    assert run([*signoff, "close", str(document), "--by", "alice"]) == ExitCode.OK
+    assert run([*signoff, "check", str(document), "--exit-code"]) == ExitCode.OK
+    capsys.readouterr()
+    assert run([*signoff, "changes", str(document), "--commands"]) == ExitCode.OK
+    changes = capsys.readouterr().out
+    assert "--remove" in changes
+    assert "User:eve" in changes
+    assert "User:bob" not in changes
+    document.write_text(document.read_text().replace("left", "stays"))
+    assert run([*signoff, "check", str(document)]) == ExitCode.FAILED
+
+
+def test_the_recommended_acls_allow_what_was_used_and_no_more(
+    spark: SparkSession, place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = place / "least.yaml"
+    numbers = said(capsys, place, "recommend", "--out", str(out), "--today")
+    assert numbers["is_proven"]
+    assert numbers["acls_today"] == 2
+    entries = {(str(b.entry.principal), b.entry.operation.name) for b in read_acl_set(out).bindings}
+    assert ("User:bob", "READ") in entries
+    assert not {who for who, _ in entries} & {"User:mallory", "User:eve"}
+
+
+def test_flows_and_anomalies_answer(
+    spark: SparkSession, place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dot = place / "flows.dot"
+    flows = said(capsys, place, "flows", "--out", str(dot), "--from", "User:feed")
+    assert flows["paths"] == [
+        {
+            "source": "User:feed",
+            "target": "User:bob",
+            "hops": 1,
+            "path": ["User:feed", "payments", "User:bob"],
+        }
+    ]
+    assert dot.read_text().startswith("digraph")
+    found = said(capsys, place, "anomalies", "--until", "2026-11-21", "--days", "5")
+    assert found["period"] == "2026-11-17 to 2026-11-21"
+    assert set(found) == {"period", "kinds", "anomalies"}
