@@ -331,6 +331,15 @@ async def test_who_waits_for_an_offset_waits_until_it_is_applied(directory: Path
     assert left.cancelled(), "who waits still is let go with the follower"
 
 
+async def test_before_a_node_has_caught_up_nothing_counts_as_applied(directory: Path) -> None:
+    async with FakeController(lambda _: None) as silent, following(directory, silent) as made:
+        assert made.follower.applied_end == -1
+        waiting = asyncio.ensure_future(made.follower.applied(0))
+        await asyncio.wait((waiting,), timeout=0.05)
+        assert not waiting.done()
+        waiting.cancel()
+
+
 async def test_a_connection_is_kept_for_as_long_as_its_controller_is_wanted() -> None:
     async with FakeController(lambda _: None) as one, FakeController(lambda _: None) as two:
         settings = ClientSettings.from_properties(str(one.address), {})

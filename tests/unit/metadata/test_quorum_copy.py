@@ -59,6 +59,17 @@ def test_batches_that_continue_the_snapshot_are_kept(
     kept.close()
 
 
+def test_a_snapshot_of_a_single_record_is_one_and_that_of_the_format_is_none(tmp_path: Path) -> None:
+    for end_offset in (0, 1):
+        directory = tmp_path / str(end_offset)
+        partition(directory).mkdir(parents=True)
+        named = SnapshotId(end_offset, 1)
+        (partition(directory) / named.file_name).write_bytes(SNAPSHOT.data)
+        kept = LocalCopy.open(directory, FileSystemStorage())
+        kept.close()
+        assert kept.snapshot == (SnapshotFetched(named, SNAPSHOT.data) if end_offset else None)
+
+
 @pytest.mark.parametrize(
     ("batches", "lacked"),
     [

@@ -236,7 +236,13 @@ def test_a_snapshot_that_contradicts_itself_is_thrown_away(directory: Path) -> N
     store.close()
     with capture_logs() as logs:
         store = opened(directory)
-    assert "thrown away" in logs[0]["event"]
+    assert logs == [
+        {
+            "event": "the local copy of the metadata is thrown away and fetched anew",
+            "log_level": "warning",
+            "reason": f"the ACL id `{UUID(int=7)}` is made twice",
+        }
+    ]
     assert store.machine.end_offset == 0
     store.close()
 
