@@ -3,6 +3,13 @@
 from kustos.pipeline.history.as_of import acls_as_of
 from kustos.pipeline.history.findings import history_findings
 from kustos.pipeline.history.judging import judged_by_history
-from kustos.pipeline.history.source import read_history, register
+from kustos.pipeline.history.source import history_failure, read_history, register
 
-__all__ = ["acls_as_of", "history_findings", "judged_by_history", "read_history", "register"]
+__all__ = [
+    "acls_as_of",
+    "history_failure",
+    "history_findings",
+    "judged_by_history",
+    "read_history",
+    "register",
+]

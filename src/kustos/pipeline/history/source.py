@@ -11,6 +11,7 @@ The files must lie where the tasks run; on a cluster on a shared file system. A 
 count in their order. Secrets (salts, keys, HMACs) are in no row.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -41,6 +42,11 @@ TABLES: Final = {
 """What the option `table` may say."""
 ROWS_PER_BATCH: Final = 8192
 """Rows handed to Spark at a time, some 2 MB."""
+
+_REASON: Final = re.compile(
+    r"MetadataHistoryError: ([^\n]+)|\[USER_RAISED_EXCEPTION\] (the history [^\n]+?)(?: SQLSTATE|\n|$)"
+)
+"""How a worker's error reaches the session: the last line of a traceback, or what a column raised."""
 
 _OPTIONS: Final = frozenset({"path", "table", "endoffset"})
 
@@ -125,6 +131,12 @@ def record_batches(options: HistoryOptions) -> Iterator[Any]:
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise MetadataHistoryError(f"`{options.path}` cannot be read: {reason}") from error
+
+
+def history_failure(error: BaseException) -> MetadataHistoryError | None:
+    """Return what a failed query over a history says for people; None for a failure of another kind."""
+    found = _REASON.search(str(error))
+    return MetadataHistoryError((found[1] or found[2]).strip()) if found else None
 
 
 def register(spark: "SparkSession") -> None:

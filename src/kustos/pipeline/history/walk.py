@@ -193,7 +193,7 @@ class Walk:
                 self._close(answers)
                 self._place = lanes[number], buckets[number]
                 self._state = _State(self._settings)
-            if self._changed_at is not None and (step == ASKED or order != self._changed_at):
+            if self._changed_at is not None and order != self._changed_at:
                 self._ask_again(answers)
             if step != ASKED:
                 if self._open and order != self._changed_at:
