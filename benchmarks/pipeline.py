@@ -8,8 +8,9 @@
 - verdict-per-event-20m: a verdict on each event, written; theirs is Spark's bare copy of the events
 
 Both sides are processes of their own that read the same Parquet files and must find the same flips; Spark
-is warm, as a session that is used is. Figures are medians of rounds by the clock: a machine that is shared
-slows both. With each goes what Spark spilled and how much memory its processes had at most.
+is warm, as a session that is used is. Figures are medians of rounds, by the clock and (`-cores`) by the
+processor time of all processes of a side, which a machine that is shared does not change. With each goes
+what Spark spilled and how much memory its processes had at most.
 
     python -m benchmarks.pipeline [word ...]     rows whose names hold a word; without one, all
 """
@@ -61,20 +62,23 @@ def _run(module: str, *arguments: object) -> dict[str, Any]:
     return found
 
 
-def figure(name: str, measured: dict[str, dict[str, Any]]) -> Figure:
-    """Return the figure of a row; raise `SystemExit` unless both sides found the same."""
+def compared(name: str, measured: dict[str, dict[str, Any]]) -> list[Figure]:
+    """Return the figures of a row; raise `SystemExit` unless both sides found the same."""
     case, other, floor = ROWS[name]
     one, two = measured[case], measured[other]
     if one["found"] and two["found"] and one["found"] != two["found"]:
         raise SystemExit(f"{name}: ours finds {one['found']}, theirs {two['found']}")
-    return Figure(
-        name=name,
-        unit="s",
-        ours=median(one["seconds"]),
-        theirs=median(two["seconds"]),
-        size=EVENTS,
-        floor=floor,
-    )
+    return [
+        Figure(
+            name=f"{name}{ending}",
+            unit=unit,
+            ours=median(one[key]),
+            theirs=median(two[key]),
+            size=EVENTS,
+            floor=floor,
+        )
+        for ending, unit, key in (("", "s", "seconds"), ("-cores", "s of a core", "core_seconds"))
+    ]
 
 
 def main() -> None:
@@ -85,16 +89,18 @@ def main() -> None:
     for events in (WARM_EVENTS, EVENTS):
         recorded(events, ACLS)
     measured: dict[str, dict[str, Any]] = {}
-    figures = []
+    figures: list[Figure] = []
     for name in chosen:
         case, other, _ = ROWS[name]
-        for each in (NEEDS.get(case), other, case):
-            if each is not None and each not in measured:
-                measured[each] = theirs(EVENTS, ACLS) if each == DUCKDB else ours(each, EVENTS, ACLS)
-                progress(f"{each}: {json.dumps(measured[each])}")
-        figures.append(figure(name, measured))
-        emit(figures[-1:])
-        progress(figures[-1].sentence())
+        for step in (NEEDS.get(case), other, case):
+            if step is not None and step not in measured:
+                measured[step] = theirs(EVENTS, ACLS) if step == DUCKDB else ours(step, EVENTS, ACLS)
+                progress(f"{step}: {json.dumps(measured[step])}")
+        found = compared(name, measured)
+        emit(found)
+        for each in found:
+            progress(each.sentence())
+        figures += found
     missed = [each.name for each in figures if not each.holds]
     progress(f"{len(figures)} figures, {len(missed)} below their floor: {', '.join(missed) or 'none'}")
 

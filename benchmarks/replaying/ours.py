@@ -22,6 +22,7 @@ from pyspark.sql import functions as sql
 from benchmarks.replaying.estate import acl_sets
 from benchmarks.replaying.event_log import Used, used
 from benchmarks.replaying.events import CACHE, DAYS, WARM_EVENTS, folder_of
+from benchmarks.replaying.processor import tree_seconds
 from kustos.pipeline.deciding import AclSet, ShippedAcls, decide_each, distinct_questions, ship
 from kustos.pipeline.replay import (
     Replay,
@@ -151,21 +152,23 @@ def measure(
         "spark.local.dir": str(CACHE),
         "spark.sql.execution.arrow.maxRecordsPerBatch": PYTHON_BATCH_ROWS,
     }
-    seconds, found = [], []
+    seconds, core_seconds, found = [], [], []
     try:
         with open_session("benchmark", settings=settings) as spark:
             if case not in OF_ROLLUP:
                 Cases(spark, WARM_EVENTS, acls, candidate).by_name()[case]()
             for _ in range(rounds + (case in OF_ROLLUP)):
-                start = time.monotonic()
+                start, start_of_cores = time.monotonic(), tree_seconds()
                 found.append(Cases(spark, events, acls, candidate, times).by_name()[case]())
                 seconds.append(time.monotonic() - start)
+                core_seconds.append(tree_seconds() - start_of_cores)
         spent: Used = used(log)
     finally:
         shutil.rmtree(log)
     if any(each != found[0] for each in found):
         raise SystemExit(f"{case} finds something else each time: {found}")
-    return {"seconds": seconds[1:] if case in OF_ROLLUP else seconds, "found": found[0], **spent}
+    first = 1 if case in OF_ROLLUP else 0
+    return {"seconds": seconds[first:], "core_seconds": core_seconds[first:], "found": found[0], **spent}
 
 
 def main() -> None:

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from benchmarks.replaying.estate import acl_sets
 from benchmarks.replaying.events import folder_of
+from benchmarks.replaying.processor import tree_seconds
 from kustos.authorizer.bulk import BulkAuthorizer
 from kustos.pipeline.deciding import AclSet
 from kustos.pipeline.schemas import QUESTION_COLUMNS
@@ -68,13 +69,15 @@ def replay(folder: Path, candidate: AclSet, times: int) -> dict[str, Any]:
 def main() -> None:
     events, acls, rounds, *more = map(int, sys.argv[1:])
     _, candidate = acl_sets(acls)
-    seconds, found = [], {}
+    seconds, core_seconds, found = [], [], {}
     for _ in range(rounds):
-        start = time.monotonic()
+        start, start_of_cores = time.monotonic(), tree_seconds()
         found = replay(folder_of(events, acls), candidate, *(more or [1]))
         seconds.append(time.monotonic() - start)
+        core_seconds.append(tree_seconds() - start_of_cores)
     resident = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    print(json.dumps({"seconds": seconds, "found": found, "python_resident": resident}))
+    times = {"seconds": seconds, "core_seconds": core_seconds}
+    print(json.dumps({**times, "found": found, "python_resident": resident}))
 
 
 if __name__ == "__main__":
