@@ -96,7 +96,7 @@ def decide(
 ) -> None:
     """Write a reviewer's word on rows into the document."""
     from kustos.cli.failures import usage_error
-    from kustos.pipeline.review import ReviewDecision, verify_review, with_decision
+    from kustos.pipeline.review import ReviewDecision, verify_review, with_decisions
 
     if not row and principal is None and team is None:
         raise usage_error("say which rows: `--row`, `--principal` or `--team`")
@@ -113,8 +113,7 @@ def decide(
     if not wanted:
         raise usage_error("the review has no such row")
     at = datetime.now(UTC)
-    for row_id in wanted:
-        said = with_decision(said, row_id, ReviewDecision(verdict.value), by=by, at=at, reason=reason)
+    said = with_decisions(said, wanted, ReviewDecision(verdict.value), by=by, at=at, reason=reason)
     _write(document, said)
     _print_state(verify_review(said), output)
 
