@@ -39,6 +39,7 @@ DUPLICATE_EVERY = 100
 """A sink that tries again sends an event twice now and then."""
 
 END_TO_END_S = 3.0
+FEWEST_BATCHES = 6
 
 
 def make_topic(node: KafkaNode, name: str) -> None:
@@ -158,6 +159,8 @@ def steady(spark: SparkSession, node: KafkaNode, folder: Path) -> list[tuple[flo
 
 
 def figures_of(ours: float, theirs: float, ages: list[tuple[float, float]]) -> list[Figure]:
+    if len(ages) < FEWEST_BATCHES:
+        raise SystemExit(f"only {len(ages)} batches in {STEADY_S} s say nothing: this machine has other work")
     begin, end = ages[0][0], ages[-1][0]
     first = [age for at, age in ages if at <= begin + (end - begin) / 3]
     last = [age for at, age in ages if at >= end - (end - begin) / 3]
