@@ -98,9 +98,17 @@ def _beginnings(options: PrivilegeOptions) -> Column:
 
 def _known(rows: DataFrame, names: DataFrame, options: PrivilegeOptions) -> DataFrame:
     """Return the counts of known names for the beginnings that enough of a principal's accesses have."""
+    # what filters these is put into the texts that are made here: else Spark puts it below what made the
+    # accesses distinct, and makes them once more
+    is_wanted = (sql.col("kind") == USE) & _is_prefixable() & sql.col("resource_name").isNotNull()
+    kind, nothing = sql.col("resource_type"), sql.lit(None).cast("string")
+    pairs = sql.transform(
+        sql.when(is_wanted, _beginnings(options)).otherwise(sql.array().cast("array<string>")),
+        lambda text: sql.struct(kind.alias("resource_type"), text.alias("resource_name")),
+    )
     wanted = (
-        rows.filter((sql.col("kind") == USE) & _is_prefixable() & sql.col("resource_name").isNotNull())
-        .select(*GROUP, "parts", "resource_type", sql.explode(_beginnings(options)).alias("resource_name"))
+        rows.select(*GROUP, "parts", sql.explode(pairs).alias("pair"))
+        .select(*GROUP, "parts", "pair.resource_type", "pair.resource_name")
         .groupBy(*GROUP, "parts", "resource_type", "resource_name")
         .agg(sql.count(sql.lit(1)).alias("accesses"))
         .filter(sql.col("accesses") >= options.prefix_members_min)
@@ -113,7 +121,6 @@ def _known(rows: DataFrame, names: DataFrame, options: PrivilegeOptions) -> Data
         .agg(sql.count(sql.lit(1)).alias("event_count"))
         .filter(sql.col("event_count") >= options.prefix_members_min)
     )
-    nothing = sql.lit(None).cast("string")
     return wanted.join(counts, ["resource_type", "resource_name"]).withColumns(
         {"kind": sql.lit(KNOWN), "host": nothing, "operation": nothing}
     )

@@ -75,7 +75,9 @@ def distinct_accesses(rollup: DataFrame, legitimate: Legitimate = EVERY_USE) -> 
     denied it (at the same time, a DENIED is the newer one; an ERROR says nothing about ACLs, unless there was
     no other answer); `is_excluded`; and `is_need`. What neither is a need nor was denied says nothing.
     """
-    rows = in_period(rollup, legitimate)
+    # nothing is lost that has no principal, and a filter for it would keep Spark from making this only once
+    principal = sql.coalesce(sql.col("principal"), sql.lit(""))
+    rows = in_period(rollup, legitimate).withColumn("principal", principal)
     if not legitimate.with_super_users:
         rows = rows.filter(~sql.col("rule.kind").eqNullSafe(SUPER_USER))
     allowed = sql.col("decision") == ALLOWED
