@@ -330,6 +330,19 @@ def test_a_leaders_change_and_a_token_are_shown_whole() -> None:
     }
 
 
+def test_a_mechanism_without_a_name_is_its_number() -> None:
+    assert [mechanism(value) for value in (0, 3, 127, "SCRAM-SHA-512")] == [0, 3, 127, 2]
+    with pytest.raises(UnfitValueError):
+        mechanism(128)
+
+
+def test_a_file_without_its_beginning_is_named(tmp_path: Path) -> None:
+    directory = directory_with(tmp_path, snapshot_0_0=snapshot_bytes(acl(1), epoch=0))
+    path = directory / METADATA_PARTITION / SnapshotId(0, 0).file_name
+    with pytest.raises(LogDamagedError, match=f"^the log in `{path}` lacks its beginning"):
+        FileSource(path, STORAGE).image()
+
+
 @pytest.mark.parametrize("value", [["SCRAM-SHA-256"], 1, True, None, "SCRAM_SHA_256", 300])
 def test_only_the_name_of_a_mechanism_names_it(value: object) -> None:
     with pytest.raises(UnfitValueError, match="must be SCRAM-SHA-256 or SCRAM-SHA-512"):

@@ -166,6 +166,17 @@ def test_what_means_nothing_is_told(line: str, why: str) -> None:
     assert why in str(caught.value)
 
 
+def test_an_option_without_its_pattern_is_told_with_an_example() -> None:
+    with pytest.raises(ShellError) as caught:
+        said("find -name")
+    assert str(caught.value) == "`-name` takes a pattern, as `-name 'User:a*'`"
+
+
+def test_the_version_is_a_leaf_like_all_others() -> None:
+    (version,) = said("ls /local")
+    assert (version, json.loads("\n".join(said("cat /local/version")))) == ("version", {"version": "1.0"})
+
+
 def test_help_names_every_command() -> None:
     lines = said("help")
     assert [line.split()[0] for line in lines[:-1]] == list(COMMANDS)

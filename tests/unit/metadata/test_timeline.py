@@ -111,8 +111,38 @@ def test_a_directory_without_a_beginning_is_refused(tmp_path: Path) -> None:
 def test_a_missing_segment_stops_the_line(tmp_path: Path) -> None:
     directory = directory_with(tmp_path, log_0=log_bytes(), log_20=log_bytes((), base_offset=20, epoch=2))
     assert names(at(directory, "6")) == ["t1", "t2", "t3"]
-    with pytest.raises(LogDamagedError, match="lacks the offsets from 11 to 19"):
+    with pytest.raises(LogDamagedError) as caught:
         at(directory, "20")
+    assert str(caught.value) == (
+        f"`{directory}` lacks the offsets from 11 to 19; restore the directory from a copy"
+    )
+
+
+def test_a_snapshot_behind_a_hole_begins_the_line_anew(tmp_path: Path) -> None:
+    state = image_of([record for batch in BATCHES for record in batch])
+    directory = directory_with(
+        tmp_path,
+        log_0=log_bytes(),
+        log_20=log_bytes(((acl(7),),), base_offset=20, epoch=2),
+        snapshot_20_1=snapshot_bytes(*state.records(), last_contained_ms=T0_MS),
+    )
+    assert names(at(directory, "21")) == ["t1", "t3", "t4", "t7"]
+    assert names(at(directory, "6")) == ["t1", "t2", "t3"]
+
+
+def test_a_segment_that_lies_below_the_beginning_is_not_read(tmp_path: Path) -> None:
+    state = image_of([record for batch in BATCHES for record in batch])
+    directory = directory_with(
+        tmp_path,
+        log_0=log_bytes(),
+        log_11=log_bytes(((acl(7),),), base_offset=11, epoch=2),
+        snapshot_11_1=snapshot_bytes(*state.records(), last_contained_ms=T0_MS),
+    )
+    log = directory / "__cluster_metadata-0" / f"{0:020d}.log"
+    damaged = bytearray(log.read_bytes())
+    damaged[-10] ^= 0xFF
+    log.write_bytes(bytes(damaged))
+    assert names(at(directory, "12")) == ["t1", "t3", "t4", "t7"]
 
 
 def test_a_transaction_counts_from_its_end(tmp_path: Path) -> None:

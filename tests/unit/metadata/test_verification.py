@@ -131,6 +131,20 @@ def test_a_snapshot_ends_where_a_batch_of_the_log_ends(name: str, where: str, tm
     assert where in damage.message
 
 
+def test_a_snapshot_that_ends_amid_a_batch_does_not_hide_the_next(tmp_path: Path) -> None:
+    state = image_of(record for batch in BATCHES[:2] for record in batch)
+    directory = directory_with(
+        tmp_path,
+        log_0=log_bytes(),
+        snapshot_5_1=snapshot_bytes(*STATE[:1]),
+        snapshot_7_1=snapshot_bytes(*state.records()),
+    )
+    found = verified(directory)
+    (damage,) = found.damage
+    assert damage.offset == 5
+    assert found.compared_snapshots == 1
+
+
 def test_a_log_that_a_snapshot_precedes_is_compared_from_there_on(tmp_path: Path) -> None:
     tail = log_bytes(((acl(5),),), base_offset=11, epoch=2)
     later = image_of([*STATE, acl(5)])
