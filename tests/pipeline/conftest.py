@@ -14,7 +14,7 @@ def spark() -> Iterator[SparkSession]:
     settings = {
         "spark.jars": spark_jars(SPARK_KAFKA, SPARK_DELTA),  # a session cannot be given them later
         # plans of tiny frames run once: what the second compiler and parallel collectors do costs more
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:CICompilerCount=1",
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m",
     }
     with open_session("kustos tests", settings=settings) as session:
         session.conf.set("spark.sql.shuffle.partitions", "2")

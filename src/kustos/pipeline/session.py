@@ -99,13 +99,14 @@ def open_session(
     if remote is not None:
         spark = _connected(remote, settings)
     else:
-        local = master.startswith("local")
+        is_submitted = SUBMITTED in os.environ
+        local = master.startswith("local") and not is_submitted
         if local:
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
             # workers have the packages that the driver has
             os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         builder = SparkSession.builder.appName(application_name)
-        if SUBMITTED not in os.environ:
+        if not is_submitted:
             builder = builder.master(master)
         ours = {**SETTINGS, **(LOCAL_SETTINGS if local else {}), **settings}
         for key, value in ours.items():

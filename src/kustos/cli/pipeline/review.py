@@ -71,46 +71,31 @@ def review(
     moment = moment_of("--as-of", as_of)
     tables = filled_tables(configuration)
     acls = acls_then(configuration, config.absolute().parent, as_of, moment)
-    existing = _existing(topics, groups, scram_users)
     if dry_run:
         print_lines(
             f"would review {len(acls.bindings)} ACLs of `{acls.name}` as of {moment:%Y-%m-%d %H:%M} UTC"
         )
         return
-    from kustos.pipeline.findings import acl_findings
-    from kustos.pipeline.review import access_review
+    from kustos.pipeline.jobs import REVIEW_STEPS, ReviewQuestion, run_review
 
-    days = configuration.review.dormant_days
-    with working("review", configuration.spark, delta=tables.form == "delta", steps=4) as (spark, step):
-        history, scram_history = _histories(spark, configuration)
-        rollup = tables.read(spark, "audit_rollup")
-        step("reviewing access")
-        teams = configuration.review.teams
-        reviewed = access_review(
-            spark, rollup, acls, as_of=moment, dormant_days=days, teams=teams, history=history
-        )
-        tables.replace(spark, "access_review", reviewed)
-        step("looking for ACLs that nobody needs")
-        found = acl_findings(
-            spark,
-            rollup,
-            acls,
-            as_of=moment,
-            unused_days=days,
-            existing=existing,
-            history=history,
-            scram_history=scram_history,
-        )
-        broken = _broken_rules(spark, configuration, rollup, acls, moment)
-        tables.replace(spark, "findings", found if broken is None else found.unionByName(broken))
-        step("summing up")
-        counts = _counts(tables.read(spark, "access_review"), tables.read(spark, "findings"))
+    asked = ReviewQuestion(
+        acls=acls,
+        as_of=moment,
+        dormant_days=configuration.review.dormant_days,
+        teams=configuration.review.teams,
+        metadata=configuration.metadata,
+        existing=_existing(topics, groups, scram_users),
+        **_rules(configuration),
+    )
+    steps = len(REVIEW_STEPS) + 1
+    with working("review", configuration.spark, delta=tables.form == "delta", steps=steps) as (spark, step):
+        counts = run_review(spark, tables, asked, step)
         step("writing files")
         rows = tables.read(spark, "access_review")
         if csv is not None:
             _write_csv(csv, rows)
         if sign_off is not None:
-            _write_document(sign_off, rows, acls, moment, days)
+            _write_document(sign_off, rows, acls, moment, asked.dormant_days)
     if output is OutputFormat.JSON:
         print_json({"as_of": moment.isoformat(), "acls": acls.name, **counts})
     else:
@@ -124,43 +109,16 @@ def _existing(topics: Path | None, groups: Path | None, users: Path | None) -> "
     return Existing.of(topics=names_of(topics), groups=names_of(groups), scram_users=names_of(users))
 
 
-def _broken_rules(
-    spark: Any, configuration: "PipelineConfiguration", rollup: Any, acls: Any, moment: Any
-) -> Any:
-    """Return the findings about declared rules, None where none are declared; raise `PolicyError`."""
+def _rules(configuration: "PipelineConfiguration") -> dict[str, Any]:
+    """Return the declared rules of the configuration; raise `PolicyError`."""
     from kustos.analysis import parse_policy
     from kustos.cli.acl_sources import read_text
-    from kustos.pipeline.reach import parse_duties, rule_findings
+    from kustos.pipeline.reach import parse_duties
 
     duties, policy = configuration.duties, configuration.policy
-    if duties is None and policy is None:
-        return None
-    return rule_findings(
-        spark,
-        rollup,
-        acls,
-        as_of=moment,
-        duties=() if duties is None else parse_duties(read_text(str(duties)), str(duties)),
-        policy=None if policy is None else parse_policy(read_text(str(policy)), str(policy)),
-    )
-
-
-def _histories(spark: Any, configuration: "PipelineConfiguration") -> tuple[Any, Any]:
-    from kustos.pipeline.history import read_history, register
-
-    if configuration.metadata is None:
-        return None, None
-    register(spark)
-    path = configuration.metadata
-    return read_history(spark, path), read_history(spark, path, "scram_credentials")
-
-
-def _counts(review: Any, findings: Any) -> dict[str, Any]:
-    from kustos.pipeline.stages.answers import findings_by_safety, review_sums
-
     return {
-        **review_sums(review).collect()[0].asDict(),
-        "findings": [row.asDict() for row in findings_by_safety(findings).collect()],
+        "duties": () if duties is None else parse_duties(read_text(str(duties)), str(duties)),
+        "policy": None if policy is None else parse_policy(read_text(str(policy)), str(policy)),
     }
 
 

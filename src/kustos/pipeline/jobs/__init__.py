@@ -4,6 +4,7 @@ Public front: `run_pipeline` keeps the tables, `run_access_report` reports on a 
 """
 
 from kustos.pipeline.jobs.access_report import STEPS, ReportSummary, run_access_report, write_tables
+from kustos.pipeline.jobs.access_review import REVIEW_STEPS, ReviewQuestion, run_review
 from kustos.pipeline.jobs.inputs import FoundFiles, find_new_files
 from kustos.pipeline.jobs.reading import DamagedFileError, Progress, read_lines
 from kustos.pipeline.jobs.run import run_pipeline
@@ -11,16 +12,19 @@ from kustos.pipeline.jobs.tables_report import REPORT_STEPS, TablesReportSummary
 
 __all__ = [
     "REPORT_STEPS",
+    "REVIEW_STEPS",
     "STEPS",
     "DamagedFileError",
     "FoundFiles",
     "Progress",
     "ReportSummary",
+    "ReviewQuestion",
     "TablesReportSummary",
     "find_new_files",
     "read_lines",
     "run_access_report",
     "run_pipeline",
+    "run_review",
     "run_tables_report",
     "write_tables",
 ]

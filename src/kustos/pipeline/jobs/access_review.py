@@ -1,0 +1,111 @@
+"""The review over the tables: `access_review` and `findings`, filled from one look at the roll-up."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from kustos.pipeline.jobs.reading import Progress, silent
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from kustos.analysis import Policy
+    from kustos.pipeline.deciding import AclSet
+    from kustos.pipeline.findings import Existing
+    from kustos.pipeline.reach import Duty
+    from kustos.pipeline.tables import Tables
+
+REVIEW_STEPS: Final = ("reviewing access", "looking for ACLs that nobody needs", "summing up")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReviewQuestion:
+    """What is asked: whose ACLs, as of when, and what is known besides.
+
+    `metadata` is a metadata log that knows since when ACLs are there; `existing` None: nothing is known of
+    what exists. Broken `duties` and `policy` become findings.
+    """
+
+    acls: "AclSet"
+    as_of: datetime
+    dormant_days: int
+    teams: Mapping[str, str]
+    metadata: Path | None = None
+    existing: "Existing | None" = None
+    duties: "Sequence[Duty]" = ()
+    policy: "Policy | None" = None
+
+
+def run_review(
+    spark: "SparkSession", tables: "Tables", asked: ReviewQuestion, progress: Progress = silent
+) -> dict[str, Any]:
+    """Replace the tables `access_review` and `findings`; return sums of both.
+
+    Raises what `Tables` raises, `ReviewError`, `MetadataHistoryError` and `AnalysisError`.
+    """
+    from kustos.pipeline.deciding import ship
+    from kustos.pipeline.findings import NOTHING_KNOWN, acl_findings, supports
+    from kustos.pipeline.reach import rule_findings
+    from kustos.pipeline.review import access_review, review_questions
+
+    progress(REVIEW_STEPS[0])
+    history, scram_history = _histories(spark, asked.metadata)
+    rollup = tables.read(spark, "audit_rollup")
+    shipped = ship(spark, asked.acls)
+    # both are read several times
+    questions = review_questions(rollup, shipped, asked.as_of).persist()
+    supported = supports(rollup, shipped, asked.as_of).persist()
+    try:
+        reviewed = access_review(
+            spark,
+            rollup,
+            asked.acls,
+            as_of=asked.as_of,
+            dormant_days=asked.dormant_days,
+            teams=asked.teams,
+            history=history,
+            questions=questions,
+        )
+        tables.replace(spark, "access_review", reviewed)
+        progress(REVIEW_STEPS[1])
+        found = acl_findings(
+            spark,
+            rollup,
+            asked.acls,
+            as_of=asked.as_of,
+            unused_days=asked.dormant_days,
+            existing=asked.existing or NOTHING_KNOWN,
+            history=history,
+            scram_history=scram_history,
+            supported=supported,
+        )
+        if asked.duties or asked.policy is not None:
+            broken = rule_findings(
+                spark, rollup, asked.acls, as_of=asked.as_of, duties=asked.duties, policy=asked.policy
+            )
+            found = found.unionByName(broken)
+        tables.replace(spark, "findings", found)
+    finally:
+        questions.unpersist()
+        supported.unpersist()
+    progress(REVIEW_STEPS[2])
+    return _sums(spark, tables)
+
+
+def _histories(spark: "SparkSession", metadata: Path | None) -> tuple[Any, Any]:
+    from kustos.pipeline.history import read_history, register
+
+    if metadata is None:
+        return None, None
+    register(spark)
+    return read_history(spark, metadata), read_history(spark, metadata, "scram_credentials")
+
+
+def _sums(spark: "SparkSession", tables: "Tables") -> dict[str, Any]:
+    from kustos.pipeline.stages.answers import findings_by_safety, review_sums
+
+    review, findings = tables.read(spark, "access_review"), tables.read(spark, "findings")
+    kinds = [row.asDict() for row in findings_by_safety(findings).collect()]
+    return {**review_sums(review).collect()[0].asDict(), "findings": kinds}
