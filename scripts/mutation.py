@@ -76,7 +76,7 @@ METADATA_TOOLS: Final = (
     "inspection_edges",
     "metadata_shell",
     "portable",
-    "timeline",
+    "timeline*",
     "tools_on_a_long_log",
     "verification",
     "verification_of_epochs",
