@@ -77,6 +77,7 @@ METADATA_TOOLS: Final = (
     "metadata_shell",
     "portable",
     "timeline*",
+    "tool_words",
     "tools_on_a_long_log",
     "verification",
     "verification_of_epochs",
