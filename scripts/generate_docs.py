@@ -15,7 +15,7 @@ from kustos.analysis.lint import LINT_CODES
 from kustos.auth.diagram import sasl_server_diagram
 from kustos.auth.sasl_table import SASL_SERVER_TRANSITIONS
 from kustos.authorizer import AuthorizerMetrics
-from kustos.authorizer.audit_fields import AUDIT_FIELDS, AUDIT_SCHEMA_VERSION
+from kustos.authorizer.audit_fields import AUDIT_FIELDS, AUDIT_SCHEMA_VERSION, AuditField
 from kustos.gateway.metrics import GatewayMetrics
 from kustos.gateway.metrics_quorum import QuorumFigures, WatchedQuorum
 from kustos.gateway.purgatory import ALTER_ACLS, DelayedFuturePurgatory
@@ -49,11 +49,16 @@ def page(*parts: str | list[str]) -> str:
 def audit_fields() -> str:
     """Return the page of audit fields."""
     rows = [
-        (f"`{field.name}`", str(field.kind), "yes" if field.nullable else "no", field.meaning)
-        for field in AUDIT_FIELDS
+        (f"`{field.name}`", str(field.kind), _may_be_null(field), field.meaning) for field in AUDIT_FIELDS
     ]
     intro = f"One JSON object a line, schema version {AUDIT_SCHEMA_VERSION}. A dot in a name nests."
     return page("# Audit fields", intro, table(("field", "type", "may be null", "meaning"), rows))
+
+
+def _may_be_null(field: AuditField) -> str:
+    if field.came_later:
+        return "yes; not in lines of earlier versions"
+    return "yes" if field.nullable else "no"
 
 
 def words_of(value: object, seen: set[object]) -> Iterator[str]:

@@ -113,6 +113,7 @@ def test_event_says_who_what_and_why() -> None:
         "log_if_denied": True,
         "access": "ACCESS",
         "acl_offset": 2**40,
+        "change_offset": None,
     }
 
 
@@ -159,6 +160,22 @@ def changed(**fields: object) -> str:
 def test_what_is_no_event_is_refused(line: str, named: str) -> None:
     with pytest.raises(AuditFormatError, match=named):
         AuditEvent.from_json(line)
+
+
+def test_a_field_that_came_later_is_null_in_older_lines() -> None:
+    later = [field.name for field in AUDIT_FIELDS if field.came_later]
+    assert later == ["change_offset"]
+    older = {name: value for name, value in json.loads(event().to_json()).items() if name not in later}
+    assert AuditEvent.from_json(json.dumps(older)) == event()
+    assert accepts(audit_json_schema(), older)
+
+
+def test_an_event_tells_where_its_change_is() -> None:
+    written = event(SUPER_USER, change_offset=2**50)
+    assert json.loads(written.to_json())["change_offset"] == 2**50
+    assert AuditEvent.from_json(written.to_json()).change_offset == 2**50
+    with pytest.raises(AuditFormatError, match="change_offset"):
+        AuditEvent.from_json(changed(change_offset="9"))
 
 
 def test_fields_of_later_versions_are_ignored() -> None:

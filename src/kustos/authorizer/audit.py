@@ -106,6 +106,7 @@ class AuditEvent:
     log_if_denied: bool
     access: str
     acl_offset: int
+    change_offset: int | None = None
 
     @classmethod
     def of(
@@ -119,6 +120,7 @@ class AuditEvent:
         node_id: int,
         api_name: str,
         acl_offset: int = NO_OFFSET,
+        change_offset: int | None = None,
         access: Access = Access.ACCESS,
         any_resource: bool = False,
     ) -> Self:
@@ -152,6 +154,7 @@ class AuditEvent:
             log_if_denied=action.log_if_denied,
             access=access.value,
             acl_offset=acl_offset,
+            change_offset=change_offset,
         )
 
     def to_json(self) -> str:
@@ -164,7 +167,10 @@ class AuditEvent:
 
     @classmethod
     def from_json(cls, line: str) -> Self:
-        """Return the event of a line; raise `AuditFormatError` for anything but an event of this version."""
+        """Return the event of a line; raise `AuditFormatError` for anything but an event of this version.
+
+        A field that came later is None in a line without it.
+        """
         try:
             tree = json.loads(line)
         except ValueError as error:
@@ -176,6 +182,8 @@ class AuditEvent:
         if isinstance(rule, dict):
             flat |= {f"rule.{name}": value for name, value in rule.items()}
         for field in AUDIT_FIELDS:
+            if field.came_later:
+                flat.setdefault(field.name, None)
             if field.name not in flat or not _fits(field, flat[field.name]):
                 raise AuditFormatError(f"audit field `{field.name}` is not a {field.kind}")
         values = {field.name: flat[field.name] for field in AUDIT_FIELDS}
@@ -242,7 +250,8 @@ def audit_json_schema() -> dict[str, Any]:
         if field.name == "schema_version":
             described["const"] = AUDIT_SCHEMA_VERSION
         parent["properties"][leaf if dot else outer] = described
-        parent["required"].append(leaf if dot else outer)
+        if not field.came_later:
+            parent["required"].append(leaf if dot else outer)
     title = f"kustos audit event, version {AUDIT_SCHEMA_VERSION}"
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title, **schema}
 

@@ -20,6 +20,8 @@ class AuditField:
     kind: FieldKind
     nullable: bool
     meaning: str
+    came_later: bool = False
+    """Whether lines of this version exist that were written before the field was: it is null in them."""
 
 
 AUDIT_FIELDS: Final[tuple[AuditField, ...]] = (
@@ -63,4 +65,12 @@ AUDIT_FIELDS: Final[tuple[AuditField, ...]] = (
     AuditField("log_if_denied", "boolean", False, "Kafka's flag: a DENIED is worth an INFO line"),
     AuditField("access", "string", False, "ACCESS for a use, LISTING for a filter over many names"),
     AuditField("acl_offset", "long", False, "metadata log offset whose ACLs decided, -1 if none"),
+    AuditField(
+        "change_offset",
+        "long",
+        True,
+        "metadata log offset of the first record that an allowed CreateAcls or DeleteAcls wrote, null "
+        "where it wrote none or it is not known",
+        came_later=True,
+    ),
 )

@@ -74,6 +74,8 @@ class AclCreateResult:
     """How one creation went: without `exception` the ACL is in force."""
 
     exception: KafkaApiError | None = None
+    change_offset: int | None = field(default=None, compare=False)
+    """Where the records of the whole request begin in the metadata log; None: it wrote none, or elsewhere."""
 
 
 SUCCESS: Final = AclCreateResult()
@@ -94,8 +96,11 @@ class AclDeleteResult:
 
     acl_binding_delete_results: tuple[AclBindingDeleteResult, ...] = ()
     exception: KafkaApiError | None = field(default=None)
+    change_offset: int | None = field(default=None, compare=False)
+    """As of `AclCreateResult`."""
 
     @classmethod
-    def of(cls, deleted: Iterable[AclBinding]) -> Self:
+    def of(cls, deleted: Iterable[AclBinding], change_offset: int | None = None) -> Self:
         """Return the result of a filter whose matches are all gone."""
-        return cls(tuple(AclBindingDeleteResult(binding) for binding in deleted))
+        results = tuple(AclBindingDeleteResult(binding) for binding in deleted)
+        return cls(results, change_offset=change_offset)

@@ -4,7 +4,9 @@ Results are per item. What an authorizer raises, and what it returns in place of
 of the items it stands for: its own code where it has one, else UNKNOWN_SERVER_ERROR without words.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 import structlog
@@ -21,6 +23,7 @@ from kustos.authorizer import (
 from kustos.gateway.custom import AuthorizerFailedError, discard
 from kustos.gateway.purgatory import DelayedFuturePurgatory
 from kustos.protocol import admin
+from kustos.protocol.exchange import WrittenAt
 from kustos.wire import Message
 
 LOG: Final = structlog.get_logger("kustos.gateway")
@@ -32,6 +35,10 @@ R = TypeVar("R", AclCreateResult, AclDeleteResult)
 
 def _no_authorizer(message: str) -> KafkaApiError:
     return KafkaApiError(ErrorCode.security_disabled, message)
+
+
+def untold(_change_offset: int | None) -> None:
+    """Take the word on where a change is where nobody waits for it."""
 
 
 class AclApis:
@@ -52,43 +59,52 @@ class AclApis:
         return admin.described_acls(made, found)
 
     async def create(
-        self, made: type[Message], request: Message, context: AuthorizableRequestContext
+        self,
+        made: type[Message],
+        request: Message,
+        context: AuthorizableRequestContext,
+        written_at: WrittenAt = untold,
     ) -> Message:
-        """Come to the answer to CreateAcls."""
+        """Come to the answer to CreateAcls; `written_at` is told where the change is, asked for or not."""
         authorizer = self._authorizer
         if admin.has_filter_codes(request):
+            written_at(None)
             return admin.failed_creations(made, request, NO_SENSE)
         if authorizer is None:
+            written_at(None)
             return admin.failed_creations(made, request, _no_authorizer("No Authorizer is configured."))
         asked = [admin.creation_of(item) for item in request.creations]
         bindings = [item for item in asked if isinstance(item, AclBinding)]
-        results = await self._results(
-            "create_acls", lambda: authorizer.create_acls(context, bindings), len(bindings), AclCreateResult
-        )
+        change = _Change("create_acls", lambda: authorizer.create_acls(context, bindings), written_at)
+        results = await self._results(change, len(bindings), AclCreateResult)
         return admin.created_acls(made, asked, results)
 
     async def delete(
-        self, made: type[Message], request: Message, context: AuthorizableRequestContext
+        self,
+        made: type[Message],
+        request: Message,
+        context: AuthorizableRequestContext,
+        written_at: WrittenAt = untold,
     ) -> Message:
-        """Come to the answer to DeleteAcls."""
+        """Come to the answer to DeleteAcls; `written_at` as for `create`."""
         authorizer = self._authorizer
         filters = [admin.filter_of(item) for item in request.filters]
         if authorizer is None:
+            written_at(None)
             refused = AclDeleteResult(exception=_no_authorizer("No Authorizer is configured."))
             return admin.deleted_acls(made, [refused] * len(filters))
-        results = await self._results(
-            "delete_acls", lambda: authorizer.delete_acls(context, filters), len(filters), AclDeleteResult
-        )
+        change = _Change("delete_acls", lambda: authorizer.delete_acls(context, filters), written_at)
+        results = await self._results(change, len(filters), AclDeleteResult)
         return admin.deleted_acls(made, results)
 
-    async def _results(self, method: str, change: Callable[[], object], count: int, kind: type[R]) -> list[R]:
+    async def _results(self, change: "_Change", count: int, kind: type[R]) -> list[R]:
         """Return one result for each item, whatever the authorizer does."""
         try:
-            outcomes = _counted(await self._outcomes(change()), count)
+            outcomes = _counted(await self._outcomes(change.begin()), count)
         except Exception as error:  # noqa: BLE001 - see the top of this file
-            return [kind(exception=self._failure(method, error))] * count
+            return [kind(exception=self._failure(change.method, error))] * count
         return [
-            outcome if isinstance(outcome, kind) else kind(exception=self._failure(method, outcome))
+            outcome if isinstance(outcome, kind) else kind(exception=self._failure(change.method, outcome))
             for outcome in outcomes
         ]
 
@@ -118,6 +134,42 @@ class AclApis:
             reason=type(error).__name__ + words,
         )
         return NO_SENSE
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """What an authorizer is asked to do, and who is told where it did it: when it is done, not who asked."""
+
+    method: str
+    ask: Callable[[], object]
+    written_at: WrittenAt
+
+    def begin(self) -> object:
+        """Return what the authorizer returns, under way; raise what it raises."""
+        try:
+            answer = self.ask()
+            if isinstance(answer, Awaitable):
+                answer = asyncio.ensure_future(answer)
+                # of the change itself: whoever asked may go away before
+                answer.add_done_callback(self._done)
+            else:
+                self.written_at(None)
+        except BaseException:
+            self.written_at(None)
+            raise
+        return answer
+
+    def _done(self, answer: asyncio.Future[object]) -> None:
+        failed = answer.cancelled() or answer.exception() is not None
+        self.written_at(None if failed else _change_offset(answer.result()))
+
+
+def _change_offset(results: object) -> int | None:
+    """Return where a change is, if its results tell."""
+    for result in results if isinstance(results, Sequence) else ():
+        if isinstance(result, AclCreateResult | AclDeleteResult) and type(result.change_offset) is int:
+            return result.change_offset
+    return None
 
 
 def _bindings(found: Iterable[object]) -> list[AclBinding]:

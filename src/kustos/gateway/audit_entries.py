@@ -31,6 +31,8 @@ class AuditEntry(NamedTuple):
     context: AuthorizableRequestContext
     decided: tuple[Decided, ...]
     acl_offset: int
+    change_offset: int | None = None
+    """Where the log has what the request changed, if it is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,7 @@ class AuditEvents:
                 node_id=self.node_id,
                 api_name=name,
                 acl_offset=entry.acl_offset,
+                change_offset=entry.change_offset,
                 access=Access.LISTING if decided.listing else Access.ACCESS,
                 any_resource=decided.name is None,
             )
@@ -77,7 +80,8 @@ class AuditEvents:
         """
         writer = writer or JsonLines(self.node_id)
         ids = map(self._event_id_text, count(entry.number))
-        return writer.lines(entry.context, entry.decided, ids, entry.time_ms, entry.acl_offset)
+        offsets = entry.acl_offset, entry.change_offset
+        return writer.lines(entry.context, entry.decided, ids, entry.time_ms, *offsets)
 
     def _event_id_text(self, number: int) -> str:
         digits = f"{self._event_id(number):032x}"

@@ -49,9 +49,12 @@ class JsonLines:
         event_ids: Iterator[str],
         time_ms: int,
         acl_offset: int,
+        change_offset: int | None = None,
     ) -> Iterator[str]:
         """Yield the line of each decision, without a line feed."""
         shared = f'"time_ms":{time_ms},{self._head},{_context(context)}'
+        changed = "null" if change_offset is None else change_offset
+        offsets = f'"acl_offset":{acl_offset},"change_offset":{changed}'
         for event_id, item in zip(event_ids, decided, strict=False):
             action = item.action
             name = "null" if item.name is None else quoted(action.resource_name)
@@ -63,7 +66,7 @@ class JsonLines:
                 f'"reference_count":{action.reference_count},'
                 f'"log_if_allowed":{_TRUTH[action.log_if_allowed]},'
                 f'"log_if_denied":{_TRUTH[action.log_if_denied]},'
-                f'"access":"{access.value}","acl_offset":{acl_offset}}}'
+                f'"access":"{access.value}",{offsets}}}'
             )
 
     def _decision(self, decision: Decision) -> str:

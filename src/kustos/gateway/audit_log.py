@@ -6,11 +6,16 @@ off the event loop. In mode `block` (closed on failure) the log is full as soon 
 `queue_max_events`, or its sink fails: the gateway then decides nothing more until the sink has written
 what it refused. In mode `drop` a full lane loses what comes, a failing sink loses what it was given, and
 both are counted. A sink may see events again after a failure; their ids tell (at least once).
+
+`hold` is for a change of ACLs: its event waits here, not yet in a lane, until it is known at which offset
+of the metadata log the change is. Whatever becomes of the change, the event is written: when it is said,
+after `HELD_MAX_S`, or when the log is closed.
 """
 
 import asyncio
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final, Protocol
 
 import structlog
@@ -32,6 +37,12 @@ LAST_RETRY_S: Final = 5.0
 
 CLOSE_TIMEOUT_S: Final = 15.0
 """How long closing waits for sinks: longer than one failed attempt, shorter than supervisors wait."""
+
+HELD_MAX_S: Final = 5.0
+"""How long an event waits for its change, so that a disk that hangs keeps nobody's request a secret."""
+
+HELD_MAX: Final = 10_000
+"""Requests whose events wait so, as many as changes may; those of more are written at once."""
 
 LOG: Final = structlog.get_logger("kustos.audit")
 
@@ -178,8 +189,9 @@ class AuditLog:
         self._wall_ms: Final = (clock or SystemClock()).wall_ms
         self._number = 0
         self._is_open = True
-        loop = asyncio.get_running_loop()
-        self._tasks: Final = [loop.create_task(lane.run()) for lane in self.lanes]
+        self._held: dict[int, tuple[AuditEntry, asyncio.TimerHandle]] = {}
+        self._loop: Final = asyncio.get_running_loop()
+        self._tasks: Final = [self._loop.create_task(lane.run()) for lane in self.lanes]
 
     @property
     def is_full(self) -> bool:
@@ -203,12 +215,46 @@ class AuditLog:
         In mode `block` it takes them even when full: what was decided must be written, and who asks
         `is_full` before deciding keeps the excess small. Raise `AuditLogClosedError` after `close`.
         """
+        if (entry := self._entry(context, decided, acl_offset)) is not None:
+            self._put(entry)
+
+    def hold(
+        self, context: AuthorizableRequestContext, decided: Sequence[Decided], acl_offset: int
+    ) -> Callable[[int | None], None]:
+        """Take the decisions of a request as `record` does, and return how to say where its change is.
+
+        They are written when that is said, with the offset or None, at the latest after `HELD_MAX_S`. The
+        first word counts. Raise `AuditLogClosedError` after `close`.
+        """
+        entry = self._entry(context, decided, acl_offset)
+        if entry is None:
+            return _nobody_listens
+        if len(self._held) >= HELD_MAX:
+            self._put(entry)
+            return _nobody_listens
+        release = partial(self._release, entry.number)
+        self._held[entry.number] = (entry, self._loop.call_later(HELD_MAX_S, release, None))
+        return release
+
+    def _release(self, number: int, change_offset: int | None) -> None:
+        if (held := self._held.pop(number, None)) is not None:
+            entry, timer = held
+            timer.cancel()
+            self._put(entry._replace(change_offset=change_offset))
+
+    def _entry(
+        self, context: AuthorizableRequestContext, decided: Sequence[Decided], acl_offset: int
+    ) -> AuditEntry | None:
+        """Return what is to be written, None if that is nothing."""
         if not self._is_open:
             raise AuditLogClosedError("the audit log is closed, nothing can be decided any more")
         if not self.lanes or not decided:
-            return
+            return None
         entry = AuditEntry(self._number, self._wall_ms(), context, tuple(decided), acl_offset)
         self._number += len(entry.decided)
+        return entry
+
+    def _put(self, entry: AuditEntry) -> None:
         for lane in self.lanes:
             if self._blocks or lane.depth < self._limit:
                 lane.put(entry)
@@ -223,6 +269,8 @@ class AuditLog:
         if not self._is_open:
             return
         self._is_open = False
+        for number in list(self._held):
+            self._release(number, None)
         for lane in self.lanes:
             lane.end()
         lost: list[str] = []
@@ -242,3 +290,7 @@ class AuditLog:
                 lost.append(f"`{lane.sink.name}` did not close: {error}")
         if lost:
             raise EventsLostError("; ".join(lost))
+
+
+def _nobody_listens(_change_offset: int | None) -> None:
+    """Take the word on a change whose event does not wait for it."""

@@ -37,7 +37,7 @@ class WriterMutator:
     ) -> list[AclCreateResult]:
         """Return one result for each ACL when those that are fine are durable and in force."""
         results = await self._changed(CreateAcls(tuple(bindings)))
-        return [AclCreateResult(_told(result.error)) for result in results]
+        return [AclCreateResult(_told(result.error), result.change_offset) for result in results]
 
     async def delete_acls(
         self, _context: AuthorizableRequestContext, filters: Sequence[AclBindingFilter]
@@ -45,7 +45,7 @@ class WriterMutator:
         """Return one result for each filter when what it matched is durably out of force."""
         results = await self._changed(DeleteAcls(tuple(filters)))
         return [
-            AclDeleteResult.of(result.deleted)
+            AclDeleteResult.of(result.deleted, result.change_offset)
             if result.error is None
             else AclDeleteResult(exception=_told(result.error))
             for result in results

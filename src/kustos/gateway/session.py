@@ -230,7 +230,7 @@ class ClientSession:
     def _report(self, slot: Slot, opened: Opened) -> None:
         decided = opened.exchange.decided
         if decided and slot.context is not None:
-            self._observer.decided(slot.context, decided)
+            opened.exchange.written_at = self._observer.decided(slot.context, decided)
             opened.exchange.decided = []
 
     def _perform(self, slot: Slot, opened: Opened, effect: Effect) -> tuple[Any] | None:

@@ -7,6 +7,7 @@ from kustos.authorizer import AuthorizableRequestContext
 from kustos.gateway.cluster import UpstreamUnavailableError
 from kustos.gateway.link import Awaited
 from kustos.protocol import Decided, Opened, Unwrap
+from kustos.protocol.exchange import WrittenAt
 from kustos.wire import Message
 
 
@@ -77,8 +78,8 @@ class Observer(Protocol):
     def is_full(self) -> bool:
         """Whether no more can be taken for now; nothing is decided then."""
 
-    def decided(self, context: AuthorizableRequestContext, decided: list[Decided]) -> None:
-        """Decisions were taken for a request."""
+    def decided(self, context: AuthorizableRequestContext, decided: list[Decided]) -> WrittenAt | None:
+        """Decisions were taken for a request; return who waits to be told where its change is, if anybody."""
 
     def answered(
         self,

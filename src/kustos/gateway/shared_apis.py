@@ -4,7 +4,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kustos.gateway.acl_apis import AclApis
+from kustos.gateway.acl_apis import AclApis, untold
 from kustos.gateway.cluster import UpstreamCluster
 from kustos.metadata.control import describe_scram
 from kustos.metadata.image import MetadataImage
@@ -35,7 +35,8 @@ class SharedApis:
                 return self.acls.describe(made, request)
             case ApiKey.CREATE_ACLS | ApiKey.DELETE_ACLS:
                 change = self.acls.create if opened.row.api_key == ApiKey.CREATE_ACLS else self.acls.delete
-                return change(made, request, opened.exchange.known_context())
+                context, written_at = opened.exchange.known_context(), opened.exchange.written_at
+                return change(made, request, context, written_at or untold)
             case ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS:
                 users = [user.name for user in request.users or ()]
                 return admin.described_scram(made, describe_scram(self.image(), users))

@@ -7,6 +7,7 @@ from kio.schema.errors import ErrorCode
 
 from kustos.acl import AclBinding, AclBindingFilter
 from kustos.metadata.control import (
+    AclCreateResult,
     AclDeleteResult,
     ApiError,
     ConfigAlteration,
@@ -69,6 +70,21 @@ StoreRequest = (
     | ConfigAlteration
     | FeatureUpdates
 )
+
+
+def written(results: tuple[Any, ...], change_offset: int) -> tuple[Any, ...]:
+    """Return the results of a request whose records begin there in the log: those of ACLs tell it."""
+    return tuple(_written(result, change_offset) for result in results)
+
+
+def _written(result: Any, change_offset: int) -> Any:
+    match result:
+        case AclCreateResult(error=None):
+            return AclCreateResult(change_offset=change_offset)
+        case AclDeleteResult(error=None):
+            return AclDeleteResult(result.deleted, change_offset=change_offset)
+        case _:
+            return result
 
 
 def refused(results: tuple[Any, ...], reason: BatchTooLargeError) -> tuple[Any, ...]:

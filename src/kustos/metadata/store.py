@@ -51,6 +51,7 @@ from kustos.metadata.requests import (
     StoreRequest,
     SweepTokens,
     refused,
+    written,
 )
 from kustos.metadata.snapshots import SnapshotJob, SnapshotKeeper
 from kustos.metadata.tokens import TokenIndex
@@ -210,7 +211,7 @@ class MetadataStore:
         self._writer.require_working()
         builder = ImageBuilder(self._image)
         answers: list[tuple[Any, ...]] = []
-        batches, deltas = [], []
+        batches, deltas, changed = [], [], []
         for request in requests:
             outcome = self._decide(builder.view(), request)
             try:
@@ -221,6 +222,7 @@ class MetadataStore:
                 continue
             answers.append(outcome.results)
             if values:
+                changed.append(len(answers) - 1)
                 changes = builder.replay_all(outcome.records)
                 # the requests after this one find its token
                 self._tokens.apply(changes)
@@ -235,6 +237,8 @@ class MetadataStore:
                 self._tokens.load(self._image)
                 raise
             self._keeper.appended(self._writer.written_bytes - written_before)
+            for number, values, last_offset in zip(changed, batches, last_offsets, strict=True):
+                answers[number] = written(answers[number], last_offset - len(values) + 1)
             epoch = self._writer.epoch
             self._image = builder.build(last_offsets[-1], epoch)
             self._publish(

@@ -1,6 +1,6 @@
 """One request on its way: what it says, who asks, and the decisions taken for it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
@@ -82,6 +82,10 @@ class Decided:
     """The resource name; None for a question about any resource of the type."""
 
 
+WrittenAt: TypeAlias = Callable[[int | None], object]
+"""Is told at which offset of the metadata log a change begins, None if it is nowhere."""
+
+
 @dataclass(slots=True)
 class Exchange:
     """The state that the steps of one request share. `topic_names` holds the ids resolved for it."""
@@ -103,6 +107,8 @@ class Exchange:
     """What is known of the request, once it is on its way."""
     is_forwarded: bool = False
     """Whether it came in an Envelope."""
+    written_at: WrittenAt | None = None
+    """Who waits to be told where the change is that this request makes, if anybody."""
 
     @property
     def version(self) -> int:

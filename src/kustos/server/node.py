@@ -159,7 +159,13 @@ class Node:
         return GatewayParts(
             cluster=self.cluster,
             local=self.local,
-            observer=GatewayObserver(self.audit, self.metrics, lambda: self.authorization.acl_offset),
+            observer=GatewayObserver(
+                self.audit,
+                self.metrics,
+                lambda: self.authorization.acl_offset,
+                # controllers do not say at which offset they wrote
+                changes_own_log=self.quorum is None and isinstance(self.authorization, StandardAuthorization),
+            ),
             metrics=self.metrics,
             decider=self.authorization.decider,
             asker=self.authorization.asker,

@@ -17,6 +17,7 @@ from kustos.gateway.cluster import UpstreamCluster
 from kustos.gateway.listener import Gateway, GatewayParts, ListenerPlan
 from kustos.protocol import Decided, Opened
 from kustos.protocol.api_versions import api_versions_response, offered_versions
+from kustos.protocol.exchange import WrittenAt
 from kustos.runtime import SystemEntropy
 from kustos.wire import Message, response_codec
 from kustos.wire.api_keys import ApiKey
@@ -109,8 +110,9 @@ class House:
     def serve(self, opened: Opened) -> Message | Coroutine[Any, Any, Message]:
         return api_versions_response(opened.exchange.version, self.offered(), None)
 
-    def decided(self, context: AuthorizableRequestContext, decided: list[Decided]) -> None:
+    def decided(self, context: AuthorizableRequestContext, decided: list[Decided]) -> WrittenAt | None:
         self.contexts.append(context)
+        return None
 
     def answered(
         self,

@@ -16,6 +16,7 @@ from kustos.gateway.cluster import UpstreamCluster
 from kustos.gateway.link import UpstreamLink
 from kustos.gateway.session import ClientSession
 from kustos.protocol import Decided, Guard, Opened
+from kustos.protocol.exchange import WrittenAt
 from kustos.wire import Message, request_codec, request_frame
 from kustos.wire.api_keys import ApiKey
 from tests.property.protocol_driver import HOST, OFFERED, PRINCIPAL, GatewayAddresses, served
@@ -171,8 +172,9 @@ class World:
 
     # the observer
 
-    def decided(self, context: AuthorizableRequestContext, decided: list[Decided]) -> None:
+    def decided(self, context: AuthorizableRequestContext, decided: list[Decided]) -> WrittenAt | None:
         self.decided_by.append(context.correlation_id)
+        return None
 
     def answered(
         self,

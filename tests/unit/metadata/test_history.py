@@ -161,7 +161,7 @@ def test_who_asked_is_found_in_the_audit_trail(
     assert asked[7] == ["User:cid", "User:eve"], "both may have: neither is ruled out"
     assert asked[10] == ["User:eve"]
     assert run(["metadata", "history", str(directory), "--topic", "t1", "--audit", str(trail)]) == ExitCode.OK
-    assert "asked by User:ann from 10.0.0.9\n" in capsys.readouterr().out
+    assert "asked by User:ann from 10.0.0.9 (about)\n" in capsys.readouterr().out
     nobody = tmp_path / "other.jsonl"
     nobody.write_text(event("CreateAcls", "ann", T0_MS - 60_000, 0) + "\n")
     assert run(["metadata", "history", str(directory), "--audit", str(nobody)]) == ExitCode.OK

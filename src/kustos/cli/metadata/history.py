@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from kustos.acl import AclBinding, AclBindingFilter
-    from kustos.metadata.inspection.requesters import AdminEvent, Requesters
+    from kustos.metadata.inspection.requesters import AdminEvent, AskedBy, Requesters
     from kustos.metadata.inspection.timeline import Timeline
 
 EXAMPLES = """
@@ -66,8 +66,8 @@ def history(
 
     Shows every creation and deletion of a matching ACL that the log still holds, with offset and time,
     after those that were there at its beginning. A name asks for all ACLs that govern it, wildcards and
-    prefixes too. With --audit the requests that may have made a change are named: allowed ones of its
-    kind, from the moments before it.
+    prefixes too. With --audit whoever asked for a change is named: for certain where the audit says at which
+    offset a request was written, else all whose allowed requests of its kind came in the moments before it.
     """
     from kustos.acl import KafkaPrincipal, PatternType
     from kustos.cli.acls.mapping import ResourceArguments, filters_to_list
@@ -104,6 +104,7 @@ def _events(
     requesters: "Requesters | None",
 ) -> Iterator[dict[str, Any]]:
     from kustos.metadata.image import AclAdded, AclRemoved
+    from kustos.metadata.inspection.requesters import AskedBy
 
     def is_asked(binding: "AclBinding") -> bool:
         named = not principals or binding.entry.principal in principals
@@ -112,12 +113,12 @@ def _events(
     oldest = timeline.oldest()
     for acl_id, binding in oldest.image.acls.items():
         if is_asked(binding):
-            yield _event("PRESENT", oldest.image.offset, oldest.time_ms, acl_id, binding, [])
+            yield _event("PRESENT", oldest.image.offset, oldest.time_ms, acl_id, binding, AskedBy())
     for each in timeline.changes():
         change = each.change
         if not isinstance(change, AclAdded | AclRemoved):
             continue
-        asked_by = requesters.of(each) if requesters is not None else []
+        asked_by = requesters.of(each) if requesters is not None else AskedBy()
         if is_asked(change.binding):
             name = "CREATED" if isinstance(change, AclAdded) else "DELETED"
             yield _event(name, each.offset, each.time_ms, change.id, change.binding, asked_by)
@@ -129,7 +130,7 @@ def _event(
     time_ms: int,
     acl_id: "UUID",
     binding: "AclBinding",
-    asked_by: "list[AdminEvent]",
+    asked_by: "AskedBy",
 ) -> dict[str, Any]:
     from kustos.acl.forms import texts_of
     from kustos.metadata.ids import uuid_text
@@ -148,8 +149,10 @@ def _event(
                 "client_id": event.client_id,
                 "timestamp": moment_text(event.time_ms),
                 "acl_offset": event.acl_offset,
+                "change_offset": event.change_offset,
+                "match": "EXACT" if asked_by.is_exact else "ABOUT",
             }
-            for event in asked_by
+            for event in asked_by.events
         ],
     }
 
@@ -206,7 +209,8 @@ def _asked_by(requesters: list[dict[str, Any]]) -> str:
     if not requesters:
         return "asked by nobody whom the audit files name"
     names = list(dict.fromkeys(f"{each['principal']} from {each['host']}" for each in requesters))
-    return ("asked by " if len(names) == 1 else "asked by one of ") + ", ".join(names)
+    match = requesters[0]["match"].lower()
+    return ("asked by " if len(names) == 1 else "asked by one of ") + ", ".join(names) + f" ({match})"
 
 
 def _audit_events(paths: list[Path]) -> "Iterator[AdminEvent]":

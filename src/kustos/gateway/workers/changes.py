@@ -160,8 +160,8 @@ ASKED_OF_THE_WRITER: Final = tuple(made for made, _ in _REQUESTS.values())
 RESULTS: Final = tuple_of(
     one_of(
         {
-            1: _row(AclCreateResult, error=_ERROR),
-            2: _row(AclDeleteResult, deleted=tuple_of(_BINDING), error=_ERROR),
+            1: _row(AclCreateResult, error=_ERROR, change_offset=optional(INT64)),
+            2: _row(AclDeleteResult, deleted=tuple_of(_BINDING), error=_ERROR, change_offset=optional(INT64)),
             3: _row(ScramAlterResult, user=TEXT, error=_ERROR),
             4: _row(
                 TokenCreateResult,

@@ -46,6 +46,8 @@ class AclCreateResult:
     """One creation: it holds now (also if it did before), or the error says why not."""
 
     error: ApiError | None = None
+    change_offset: int | None = None
+    """Where the records of the whole request begin in the log, once they are there; None: there are none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,8 @@ class AclDeleteResult:
 
     deleted: tuple[AclBinding, ...] = ()
     error: ApiError | None = None
+    change_offset: int | None = None
+    """As of `AclCreateResult`."""
 
 
 def create_acls(

@@ -1,9 +1,12 @@
 """Who asked for a change: the audit trail's admin events beside the log.
 
-An audit event is written when a request is decided, before its records are: it names who asked, when, and
-with `acl_offset` how far the log reached then. A change came from a request of its kind that was allowed
-at an offset before the change, and shortly before it. A request makes one batch: one that alone can have
-made a batch made no later one. Where several remain, all are named.
+An audit event names who asked and when, with `acl_offset` how far the log reached when it was decided, and
+with `change_offset` where the records of the request begin. Of a change in a node's own log that tells for
+certain: a request makes one batch, and the batch begins there.
+
+Without it (in cluster mode, in events of earlier versions, after a crash) a change came from a request of its
+kind that was allowed at an offset before the change, and shortly before it. One that alone can have made a
+batch made no later one. Where several remain, all are named.
 """
 
 import json
@@ -38,6 +41,15 @@ class AdminEvent:
     principal: str
     host: str
     client_id: str | None
+    change_offset: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AskedBy:
+    """Who asked for a change: for certain (`is_exact`, then it is one), or who may have, the latest first."""
+
+    events: tuple[AdminEvent, ...] = ()
+    is_exact: bool = False
 
 
 def admin_events(lines: Iterable[str]) -> Iterator[AdminEvent]:
@@ -70,6 +82,8 @@ def _admin_event(fields: dict[str, Any]) -> AdminEvent | None:
         f"{fields['principal_type']}:{fields['principal_name']}",
         str(fields["host"]),
         fields["client_id"],
+        # lines of earlier versions have none
+        None if (change_offset := fields.get("change_offset")) is None else int(change_offset),
     )
 
 
@@ -83,17 +97,29 @@ class Requesters:
         self._times: Final = [event.time_ms for event in self._events]
         self._used: Final[set[int]] = set()
         self._batch = -1
-        self._found: list[AdminEvent] = []
+        self._found = AskedBy()
 
-    def of(self, logged: LoggedChange) -> list[AdminEvent]:
-        """Return the requests that may have made a change, the latest first."""
+    def of(self, logged: LoggedChange) -> AskedBy:
+        """Return the request that made a change, or those that may have."""
         if logged.batch_base_offset != self._batch:
             self._batch = logged.batch_base_offset
-            candidates = self._candidates(logged)
-            if len(candidates) == 1:
-                self._used.update(candidates)
-            self._found = [self._events[number] for number in candidates]
+            self._found = self._asked_by(logged)
         return self._found
+
+    def _asked_by(self, logged: LoggedChange) -> AskedBy:
+        near = self._candidates(logged)
+        events = [self._events[number] for number in near]
+        exact = [event for event in events if event.change_offset == logged.batch_base_offset]
+        if len(exact) == 1:
+            return AskedBy(tuple(exact), is_exact=True)
+        if exact:
+            # files of nodes with logs of their own beside each other
+            return AskedBy(tuple(exact))
+        # one that says where its change is has not made this one
+        near = [number for number in near if self._events[number].change_offset is None]
+        if len(near) == 1:
+            self._used.update(near)
+        return AskedBy(tuple(self._events[number] for number in near))
 
     def _candidates(self, logged: LoggedChange) -> list[int]:
         creates = isinstance(logged.change, AclAdded)
