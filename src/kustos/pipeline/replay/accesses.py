@@ -61,13 +61,22 @@ def accesses_of_events(events: DataFrame, *, with_rule: bool = True, with_exampl
         sql.max("time").alias("last_time"),
     ]
     example = "event_id" if with_example else None
-    return _grouped(with_principal(events), aggregates, example, with_rule=with_rule)
+    # put together once for each use, not for each event
+    keys = ("principal_type", "principal_name", *_USE[1:])
+    return with_principal(_grouped(events, aggregates, example, keys, with_rule=with_rule)).drop(*keys[:2])
 
 
-def _grouped(rows: DataFrame, aggregates: list[Column], example: str | None, *, with_rule: bool) -> DataFrame:
+def _grouped(
+    rows: DataFrame,
+    aggregates: list[Column],
+    example: str | None,
+    keys: tuple[str, ...] = _USE,
+    *,
+    with_rule: bool,
+) -> DataFrame:
     if example is not None:
         aggregates = [*aggregates, sql.min(example).alias("sample_event_id")]
-    found = rows.groupBy(*_USE, "rule") if with_rule else rows.groupBy(*_USE)
+    found = rows.groupBy(*keys, "rule") if with_rule else rows.groupBy(*keys)
     accesses = found.agg(*aggregates)
     if example is None:
         accesses = accesses.withColumn("sample_event_id", sql.lit(None).cast("string"))
