@@ -72,8 +72,8 @@ REQUESTS: Final = st.one_of(
 )
 RESULTS: Final = few(
     st.one_of(
-        st.builds(AclCreateResult, ERRORS),
-        st.builds(AclDeleteResult, few(bindings), ERRORS),
+        st.builds(AclCreateResult, ERRORS, st.none() | INT64),
+        st.builds(AclDeleteResult, few(bindings), ERRORS, st.none() | INT64),
         st.builds(ScramAlterResult, TEXT, ERRORS),
         st.builds(TokenCreateResult, PRINCIPALS, PRINCIPALS, st.none() | TOKENS, DATA, ERRORS),
         st.builds(TokenChangeResult, INT64, ERRORS),

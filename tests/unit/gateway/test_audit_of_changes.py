@@ -1,0 +1,248 @@
+"""The event of a change of ACLs waits for the change's offset, and is written whatever becomes of it."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from kio.schema.errors import ErrorCode
+
+from kustos.acl import KafkaPrincipal
+from kustos.authorizer import (
+    SUCCESS,
+    AclCreateResult,
+    AclDeleteResult,
+    AuthorizableRequestContext,
+    KafkaApiError,
+)
+from kustos.gateway import audit_log
+from kustos.gateway.acl_apis import AclApis
+from kustos.gateway.audit_entries import AuditEntry
+from kustos.gateway.audit_log import AuditLog, AuditLogClosedError
+from kustos.gateway.metrics import GatewayMetrics
+from kustos.gateway.observer import GatewayObserver
+from kustos.gateway.purgatory import ALTER_ACLS, DelayedFuturePurgatory
+from kustos.protocol import Decided
+from kustos.wire.api_keys import ApiKey
+from tests.unit.authorizer.spi_worlds import SpecAuthorizer
+from tests.unit.gateway.audit_worlds import DENIED, ToldSink, decided, until
+from tests.unit.gateway.test_acl_apis import creation, deletion, made
+
+Written = list[tuple[str, int | None]]
+
+
+@dataclass
+class OffsetSink(ToldSink):
+    """Keeps the name and the offset of the change of each event."""
+
+    offsets: Written = field(default_factory=list)
+
+    async def write(self, entries: Sequence[AuditEntry]) -> None:
+        await super().write(entries)
+        self.offsets += [(item.name or "", each.change_offset) for each in entries for item in each.decided]
+
+
+def sink() -> OffsetSink:
+    ready = OffsetSink()
+    ready.may_write.set()
+    return ready
+
+
+def context_of(api_key: int) -> AuthorizableRequestContext:
+    return AuthorizableRequestContext(KafkaPrincipal("User", "ann"), "10.0.0.1", request_type=api_key)
+
+
+CREATING = context_of(ApiKey.CREATE_ACLS)
+
+
+async def test_a_held_event_is_written_once_with_the_first_word_on_it() -> None:
+    kept = sink()
+    log = AuditLog([kept])
+    first, second = (log.hold(CREATING, [decided(name)], 5) for name in ("first", "second"))
+    log.record(CREATING, [decided("beside")], 5)
+    await until(kept.answered, lambda: kept.names == ["beside"])
+    second(44)
+    second(45)
+    first(None)
+    first(9)
+    await log.close()
+    assert kept.offsets == [("beside", None), ("second", 44), ("first", None)]
+
+
+async def test_closing_writes_what_is_still_held() -> None:
+    kept = sink()
+    log = AuditLog([kept])
+    released = [log.hold(CREATING, [decided(f"{number}")], 5) for number in range(3)]
+    await log.close()
+    assert kept.offsets == [("0", None), ("1", None), ("2", None)]
+    for release in released:
+        release(7)
+    assert len(kept.offsets) == 3
+    with pytest.raises(AuditLogClosedError):
+        log.hold(CREATING, [decided("late")], 5)
+
+
+async def test_an_event_is_held_no_longer_than_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(audit_log, "HELD_MAX_S", 0.0)
+    kept = sink()
+    log = AuditLog([kept])
+    release = log.hold(CREATING, [decided("slow")], 5)
+    await until(kept.answered, lambda: kept.offsets == [("slow", None)])
+    release(7)
+    await log.close()
+    assert kept.offsets == [("slow", None)]
+
+
+async def test_no_more_events_are_held_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(audit_log, "HELD_MAX", 2)
+    kept = sink()
+    log = AuditLog([kept])
+    one, two, three = (log.hold(CREATING, [decided(name)], 5) for name in ("one", "two", "three"))
+    await until(kept.answered, lambda: kept.offsets == [("three", None)])
+    for offset, release in enumerate((one, two, three)):
+        release(offset)
+    log.hold(CREATING, [decided("four")], 5)(3)
+    await log.close()
+    assert kept.offsets == [("three", None), ("one", 0), ("two", 1), ("four", 3)]
+
+
+async def test_a_log_without_sinks_holds_nothing() -> None:
+    log = AuditLog([])
+    log.hold(CREATING, [decided("a")], 5)(7)
+    await log.close()
+
+
+@pytest.mark.parametrize(
+    ("api_key", "decisions", "own_log", "waits"),
+    [
+        (ApiKey.CREATE_ACLS, [decided("a")], True, True),
+        (ApiKey.DELETE_ACLS, [decided("a")], True, True),
+        (ApiKey.CREATE_ACLS, [decided("a", DENIED)], True, False),
+        (ApiKey.CREATE_ACLS, [decided("a")], False, False),
+        (ApiKey.DESCRIBE_ACLS, [decided("a")], True, False),
+        (ApiKey.FETCH, [decided("a")], True, False),
+    ],
+)
+async def test_only_allowed_changes_of_a_log_of_ones_own_wait(
+    api_key: int, decisions: list[Decided], own_log: bool, waits: bool
+) -> None:
+    kept = sink()
+    log = AuditLog([kept])
+    observer = GatewayObserver(log, GatewayMetrics(), lambda: 5, own_log)
+    written_at = observer.decided(context_of(api_key), decisions)
+    assert (written_at is not None) is waits
+    if written_at is None:
+        await until(kept.answered, lambda: kept.names == ["a"])
+    else:
+        written_at(12)
+    await log.close()
+    assert kept.offsets == [("a", 12 if waits else None)]
+
+
+Told = list[int | None]
+
+
+def apis_of(**methods: Any) -> AclApis:
+    authorizer: Any = SpecAuthorizer()
+    for name, method in methods.items():
+        setattr(authorizer, name, method)
+    return AclApis(authorizer, DelayedFuturePurgatory(ALTER_ACLS, 60_000))
+
+
+async def answering(results: Sequence[object]) -> Sequence[object]:
+    return results
+
+
+REFUSED = KafkaApiError(ErrorCode.invalid_request, "no")
+
+
+@pytest.mark.parametrize(
+    ("results", "offset"),
+    [
+        ([AclCreateResult(change_offset=31), AclCreateResult(change_offset=31)], 31),
+        ([AclCreateResult(REFUSED), AclCreateResult(change_offset=31)], 31),
+        ([AclCreateResult(REFUSED), AclCreateResult(REFUSED)], None),
+        ([SUCCESS, SUCCESS], None),
+        ([], None),
+        (None, None),
+        ([AclCreateResult(change_offset=None), 7], None),
+    ],
+)
+async def test_whoever_waits_is_told_where_a_creation_is(results: Any, offset: int | None) -> None:
+    told: Told = []
+    apis = apis_of(create_acls=lambda *_: answering(results))
+    await apis.create(made(ApiKey.CREATE_ACLS), creation("a", "b"), CREATING, told.append)
+    assert told == [offset]
+
+
+async def test_whoever_waits_is_told_where_a_deletion_is() -> None:
+    told: Told = []
+    apis = apis_of(delete_acls=lambda *_: answering([AclDeleteResult.of([], 8), AclDeleteResult.of([], 8)]))
+    await apis.delete(made(ApiKey.DELETE_ACLS), deletion("a", "b"), CREATING, told.append)
+    assert told == [8]
+
+
+def breaking(*_: object) -> object:
+    raise RuntimeError("no")
+
+
+async def failing(*_: object) -> object:
+    raise RuntimeError("later")
+
+
+@pytest.mark.parametrize("method", [breaking, failing, lambda *_: 7, lambda *_: [SUCCESS]])
+async def test_whoever_waits_is_told_of_what_fails_or_does_not_say(method: Callable[..., object]) -> None:
+    told: Told = []
+    await apis_of(create_acls=method).create(made(ApiKey.CREATE_ACLS), creation("a"), CREATING, told.append)
+    await apis_of(delete_acls=method).delete(made(ApiKey.DELETE_ACLS), deletion("a"), CREATING, told.append)
+    assert set(told) == {None}
+    assert len(told) >= 2
+
+
+async def test_without_an_authorizer_it_is_told_at_once() -> None:
+    told: Told = []
+    apis = AclApis(None, DelayedFuturePurgatory(ALTER_ACLS, 60_000))
+    await apis.create(made(ApiKey.CREATE_ACLS), creation("a"), CREATING, told.append)
+    await apis.delete(made(ApiKey.DELETE_ACLS), deletion("a"), CREATING, told.append)
+    assert told == [None, None]
+
+
+async def test_a_change_whose_asker_went_away_is_told_when_it_is_done() -> None:
+    loop = asyncio.get_running_loop()
+    begun, change, told = asyncio.Event(), loop.create_future(), loop.create_future()
+
+    async def slow(*_: object) -> Sequence[object]:
+        begun.set()
+        return [AclCreateResult(change_offset=await change)]
+
+    asked = asyncio.ensure_future(
+        apis_of(create_acls=slow).create(made(ApiKey.CREATE_ACLS), creation("a"), CREATING, told.set_result)
+    )
+    await begun.wait()
+    asked.cancel()
+    await asyncio.wait([asked])
+    assert not told.done()
+    change.set_result(77)
+    async with asyncio.timeout(30):
+        assert await told == 77
+
+
+async def test_a_change_that_the_end_of_the_node_calls_off_is_told() -> None:
+    told: Told = []
+    begun, never = asyncio.Event(), asyncio.get_running_loop().create_future()
+
+    async def slow(*_: object) -> object:
+        begun.set()
+        return await never
+
+    authorizer: Any = SpecAuthorizer()
+    authorizer.create_acls = slow
+    purgatory = DelayedFuturePurgatory(ALTER_ACLS, 60_000)
+    asked = asyncio.ensure_future(
+        AclApis(authorizer, purgatory).create(made(ApiKey.CREATE_ACLS), creation("a"), CREATING, told.append)
+    )
+    await begun.wait()
+    await purgatory.close()
+    await asyncio.wait([asked])
+    assert told == [None]
