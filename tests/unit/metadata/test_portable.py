@@ -311,6 +311,23 @@ def test_a_file_with_credentials_is_for_its_owner_alone(
     assert run(["metadata", "export", str(snapshot), "-o", "-", "--at", "3"]) == ExitCode.USAGE
 
 
+def test_what_was_taken_in_is_for_its_owner_alone(tmp_path: Path) -> None:
+    directory = fresh(tmp_path / "meta")
+    taken_in(directory, text_of(IMAGE))
+    (snapshot,) = (directory / METADATA_PARTITION).glob("*.checkpoint")
+    # it holds keys of passwords
+    assert snapshot.stat().st_mode & 0o777 == 0o600
+
+
+def test_the_words_of_kafka_end_without_a_period_here(tmp_path: Path) -> None:
+    lines = [changed(HEAD, lines=1), changed(ACL, host="10.0.0.0/8")]
+    with pytest.raises(PortableError) as caught:
+        taken_in(fresh(tmp_path / "meta"), lines)
+    assert str(caught.value) == (
+        "file, line 2: CIDR-based ACL host patterns require metadata version 4.4-IV1 or higher"
+    )
+
+
 def test_an_acl_that_no_file_can_say_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     odd = AccessControlEntryRecord(UUID(int=1), 2, "t", 3, "nobody", "*", 3, 3)
     directory = directory_with(

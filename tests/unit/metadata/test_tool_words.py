@@ -23,6 +23,7 @@ from kustos.metadata.portable.values import (
     whole_number,
 )
 from kustos.metadata.records import (
+    BeginTransactionRecord,
     ConfigRecord,
     FeatureLevelRecord,
     LeaderChange,
@@ -237,6 +238,30 @@ def test_epochs_and_batches_that_cannot_be_are_told_to_the_letter(tmp_path: Path
     assert damage.message == (
         f"`{path}` has a batch at offset 11 that cannot be applied: the ACL id `{UUID(int=1)}` is made "
         "twice; if a newer Kafka wrote it, use a newer kustos, else restore the directory from a copy"
+    )
+
+
+def test_a_segment_under_another_name_is_checked_from_offset_0(tmp_path: Path) -> None:
+    path = tmp_path / "copied.log"
+    path.write_bytes(log_bytes())
+    found = verified(path)
+    assert (found.damage, found.first_offset, found.last_offset) == ([], 0, 10)
+    path.write_bytes(log_bytes(base_offset=11, epoch=2))
+    (damage,) = verified(path).damage
+    assert damage.message.startswith(
+        f"`{path}` is damaged at offset 0 (byte 0): the batch there claims offset 11; "
+    )
+
+
+def test_a_snapshot_amid_a_transaction_is_told_to_the_letter(tmp_path: Path) -> None:
+    data = snapshot_bytes(VERSION, BeginTransactionRecord("x"), acl(1), epoch=0)
+    directory = directory_with(tmp_path, snapshot_0_0=data)
+    path = directory / METADATA_PARTITION / f"{0:020d}-{0:010d}.checkpoint"
+    assert verified(directory).damage[0] == Damage(
+        path,
+        None,
+        f"the snapshot `{path}` ends amid a metadata transaction, which nothing can end any more; restore it "
+        "from a copy",
     )
 
 
