@@ -75,6 +75,7 @@ ENTRIES = st.builds(
     CONTEXTS,
     st.lists(DECIDED, max_size=4).map(tuple),
     st.integers(-1, 2**62),
+    st.none() | st.integers(0, 2**62),
 )
 
 

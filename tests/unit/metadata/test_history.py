@@ -20,8 +20,10 @@ from kustos.cli.failures import ExitCode
 from kustos.cli.run import run
 from kustos.gateway.audit_entries import AuditEntry, AuditEvents
 from kustos.metadata.inspection.requesters import AdminEvent, AuditTrailError, admin_events
+from kustos.metadata.inspection.timeline import Timeline
 from kustos.metadata.records import AccessControlEntryRecord
 from kustos.protocol.exchange import Decided
+from kustos.runtime import FileSystemStorage
 from kustos.wire.api_keys import ApiKey
 from tests.unit.metadata.inspection_support import (
     BATCHES,
@@ -33,9 +35,12 @@ from tests.unit.metadata.inspection_support import (
 )
 
 
-def event(api: str, principal: str, time_ms: int, acl_offset: int, decision: str = "ALLOWED") -> str:
+def event(
+    api: str, principal: str, time_ms: int, acl_offset: int, decision: str = "ALLOWED", **more: int | None
+) -> str:
     return json.dumps(
-        {
+        more
+        | {
             "schema_version": 1,
             "event_id": f"{api} {principal} {time_ms}",
             "time_ms": time_ms,
@@ -168,6 +173,63 @@ def test_who_asked_is_found_in_the_audit_trail(
     assert "asked by nobody whom the audit files name" in capsys.readouterr().out
 
 
+def asked_of(document: Any) -> dict[int, list[tuple[str, str]]]:
+    return {
+        each["offset"]: [(who["principal"], who["match"]) for who in each["requesters"]]
+        for each in document["changes"]
+    }
+
+
+def test_who_asked_is_known_for_certain_where_events_tell_the_offset(
+    directory: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # all at one moment: only the offsets tell them apart
+    lines = [
+        event("CreateAcls", "ann", T0_MS, 0, change_offset=4),
+        event("CreateAcls", "ben", T0_MS, 0, change_offset=1),
+        event("CreateAcls", "eve", T0_MS, 0, change_offset=None),
+        event("CreateAcls", "eve", T0_MS + 1, 0, change_offset=99),
+        event("DeleteAcls", "eve", T0_MS, 0, change_offset=4),
+        event("DeleteAcls", "ann", T0_MS, 0, change_offset=7),
+        event("DeleteAcls", "eve", T0_MS + 2, 0),
+    ]
+    trail = tmp_path / "a.jsonl"
+    trail.write_text("\n".join(lines) + "\n")
+    document = told(capsys, str(directory), "--audit", str(trail))
+    bases = {
+        each.offset: each.batch_base_offset for each in Timeline(directory, FileSystemStorage()).changes()
+    }
+    assert (bases[3], bases[4], bases[5], bases[7]) == (1, 4, 4, 7)
+    assert asked_of(document) == {
+        3: [("User:ben", "EXACT")],
+        4: [("User:ann", "EXACT")],
+        5: [("User:ann", "EXACT")],
+        7: [("User:ann", "EXACT")],
+        # nobody says that it was theirs: whoever does not say where theirs is may have
+        10: [("User:eve", "ABOUT")],
+    }
+    assert document["changes"][0]["requesters"][0]["change_offset"] == 1
+    assert run(["metadata", "history", str(directory), "--topic", "t1", "--audit", str(trail)]) == ExitCode.OK
+    assert "asked by User:ben from 10.0.0.9 (exact)\n" in capsys.readouterr().out
+
+
+def test_an_offset_that_several_claim_or_that_is_of_another_time_is_not_certain(
+    directory: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = [
+        # another node's, whose log is its own
+        event("CreateAcls", "ann", T0_MS, 0, change_offset=1),
+        event("CreateAcls", "ben", T0_MS + 1, 0, change_offset=1),
+        # of a log that was here before
+        event("CreateAcls", "cid", T0_MS - 86_400_000, 0, change_offset=4),
+    ]
+    trail = tmp_path / "a.jsonl"
+    trail.write_text("\n".join(lines) + "\n")
+    asked = asked_of(told(capsys, str(directory), "--audit", str(trail)))
+    assert asked[3] == [("User:ben", "ABOUT"), ("User:ann", "ABOUT")]
+    assert asked[4] == []
+
+
 @pytest.mark.parametrize(("api_key", "creates"), [(ApiKey.CREATE_ACLS, True), (ApiKey.DELETE_ACLS, False)])
 def test_an_audit_event_as_kustos_writes_it_is_read(api_key: ApiKey, creates: bool) -> None:
     context = AuthorizableRequestContext(
@@ -179,10 +241,10 @@ def test_an_audit_event_as_kustos_writes_it_is_read(api_key: ApiKey, creates: bo
         listing=False,
         name="kafka-cluster",
     )
-    entry = AuditEntry(7, T0_MS, context, (decided,), 41)
+    entry = AuditEntry(7, T0_MS, context, (decided,), 41, 43)
     (line,) = AuditEvents(1, 99).json_lines(entry)
     (read,) = admin_events([line + "\n"])
-    assert read == AdminEvent(read.event_id, T0_MS, 41, creates, "User:ann:b", "10.0.0.9", "tool")
+    assert read == AdminEvent(read.event_id, T0_MS, 41, creates, "User:ann:b", "10.0.0.9", "tool", 43)
     assert len(read.event_id) == 36
 
 

@@ -20,20 +20,24 @@ ACL = {
 SEEN = ("api_name", "principal_name", "forwarded_by", "operation", "decision", "host", "correlation_id")
 
 
-async def events(directory: Path) -> list[dict[str, Any]]:
-    """Forward a request for one who may and for one who may not; return what was written down."""
+async def events(directory: Path) -> tuple[list[dict[str, Any]], int]:
+    """Forward a request for one who may and for one who may not; return what was written down.
+
+    And where the ACL that came of it is in the log.
+    """
     audit = str(directory / "audit")
     async with house(directory, kustos_audit_sinks="json", kustos_audit_json_dir=audit) as node:
         forwarder = await node.talk("forwarder")
         inner = frame_of(ApiKey.CREATE_ACLS, 3, 77, creations=[ACL])[4:]
         await forwarder.forward(inner, principal_bytes(OPS), bytes((10, 0, 0, 7)))
+        offset = node.node.store.last_offset
         await forwarder.forward(inner, principal_bytes(ALICE))
     files = sorted((directory / "audit").glob("audit-*.jsonl"))
-    return [json.loads(line) for file in files for line in file.read_text().splitlines()]
+    return [json.loads(line) for file in files for line in file.read_text().splitlines()], offset
 
 
 async def test_a_forwarded_request_names_both_who_made_it_and_who_handed_it_in(tmp_path: Path) -> None:
-    written = await events(tmp_path)
+    written, offset = await events(tmp_path)
     envelope = ("Envelope", "forwarder", None, "CLUSTER_ACTION", "ALLOWED", "127.0.0.1")
     assert [tuple(event[name] for name in SEEN[:-1]) for event in written] == [
         envelope,
@@ -43,3 +47,4 @@ async def test_a_forwarded_request_names_both_who_made_it_and_who_handed_it_in(t
     ]
     assert [event["correlation_id"] for event in written if event["forwarded_by"]] == [77, 77]
     assert {event["listener_name"] for event in written} == {"ADMIN"}
+    assert [event["change_offset"] for event in written] == [None, offset, None, None]

@@ -1,0 +1,98 @@
+"""Results of changes of ACLs say where their batch begins, and the log itself says the same."""
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kustos.acl import (
+    AccessControlEntryFilter,
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    PatternType,
+    ResourcePatternFilter,
+    ResourceType,
+)
+from kustos.metadata.format import format_directory
+from kustos.metadata.image import AclAdded, AclRemoved
+from kustos.metadata.inspection.timeline import Timeline
+from kustos.metadata.store import CreateAcls, DeleteAcls, MetadataStore
+from kustos.runtime import FileSystemStorage
+from tests.property.protocol_requests import allow
+
+Change = CreateAcls | DeleteAcls
+
+NAMES = st.sampled_from(["a", "b", "c", ""])
+"""The empty name is refused."""
+
+
+def binding(name: str) -> AclBinding:
+    return allow(ResourceType.TOPIC, name, AclOperation.READ)
+
+
+def only(name: str) -> AclBindingFilter:
+    """Return the filter of a topic's ACLs; of UNKNOWN ones, which is refused, for no name."""
+    pattern_type = PatternType.LITERAL if name else PatternType.UNKNOWN
+    return AclBindingFilter(
+        ResourcePatternFilter(ResourceType.TOPIC, name, pattern_type),
+        AccessControlEntryFilter(None, None, AclOperation.ANY, AclPermissionType.ANY),
+    )
+
+
+REQUESTS = st.builds(CreateAcls, st.lists(NAMES.map(binding), max_size=3).map(tuple)) | st.builds(
+    DeleteAcls, st.lists(NAMES.map(only), max_size=2).map(tuple)
+)
+
+
+def effect(request: Change, there: set[str]) -> set[str]:
+    """Return which names a request changes, and change them."""
+    match request:
+        case CreateAcls(bindings):
+            changed = {each.pattern.name for each in bindings} - there - {""}
+            there |= changed
+        case DeleteAcls(filters):
+            changed = {each.pattern_filter.name or "" for each in filters} & there
+            there -= changed
+    return changed
+
+
+def said(results: Sequence[Any]) -> set[int | None]:
+    """Return the offsets that the items say; one that failed must say none."""
+    assert all(each.change_offset is None for each in results if each.error is not None)
+    return {each.change_offset for each in results if each.error is None}
+
+
+@settings(max_examples=40, deadline=None)  # each forces the disk some times
+@given(st.lists(st.lists(REQUESTS, max_size=5), max_size=4))
+def test_a_request_is_told_the_offset_of_the_batch_that_the_log_has_of_it(
+    groups: Sequence[Sequence[Change]],
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        directory = Path(folder) / "meta"
+        format_directory(directory)
+        store = MetadataStore.open(directory)
+        there: set[str] = set()
+        expected: dict[int, set[str]] = {}
+        try:
+            for group in groups:
+                for request, results in zip(group, store.append_many(group), strict=True):
+                    changed, offsets = effect(request, there), said(results)
+                    if changed:
+                        (offset,) = offsets
+                        assert offset is not None
+                        assert offset not in expected, "no two requests share a batch"
+                        expected[offset] = changed
+                    else:
+                        assert offsets <= {None}
+        finally:
+            store.close()
+        logged: dict[int, set[str]] = {}
+        for each in Timeline(directory, FileSystemStorage()).changes():
+            if isinstance(each.change, AclAdded | AclRemoved):
+                logged.setdefault(each.batch_base_offset, set()).add(each.change.binding.pattern.name)
+        assert logged == expected
