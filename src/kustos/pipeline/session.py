@@ -34,6 +34,8 @@ SETTINGS: Final = {
     "spark.sql.shuffle.partitions": str(SHUFFLE_PARTITIONS),
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",
+    # Java compiles no method longer than this; where fused code would be longer, Spark is to keep it apart
+    "spark.sql.codegen.hugeMethodLimit": "8000",
     "spark.sql.files.ignoreCorruptFiles": "false",  # a damaged file must stop the run
     "spark.sql.files.ignoreMissingFiles": "false",
     "spark.ui.showConsoleProgress": "false",

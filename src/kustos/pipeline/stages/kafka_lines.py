@@ -145,10 +145,15 @@ def has_separator(line: Column) -> Column:
     return sql.contains(line, sql.lit(FIELD_SEPARATOR))
 
 
-def is_ambiguous(parts: Column) -> Column:
-    """Return whether a name imitates a connecting phrase, so that the line can be read in two ways."""
+def names(parts: Column) -> Column:
+    """Return all that whoever sent the request, or wrote the ACL, could choose; null if they are not complete."""
     # each name with the space that follows it: a phrase that begins in a name and ends beyond it counts too
     free_text = sql.concat_ws(" \n", *(_part(parts, name) for name in _FREE_PARTS), sql.lit(""))
+    return sql.when(sql.size(parts) == len(_PARTS), free_text)
+
+
+def is_ambiguous(free_text: Column) -> Column:
+    """Return whether one of the `names` imitates a connecting phrase: the line can be read in two ways."""
     # nearly no name holds what every phrase but two has; looking for that is quicker than for the phrases
     suspect = (
         sql.contains(free_text, sql.lit("="))

@@ -34,6 +34,7 @@ def parse_lines(lines: DataFrame, *, time_zone: str = "UTC") -> DataFrame:
     prepared = lines.select(
         sql.col("file").alias("source_file"),
         "line",
+        readable.alias("is_readable"),
         sql.when(readable, text).otherwise(sql.lit("")).alias("text"),
         *_place(lines.columns),
     )
@@ -43,14 +44,18 @@ def parse_lines(lines: DataFrame, *, time_zone: str = "UTC") -> DataFrame:
         sql.when(is_json, json_lines.parsed_envelope(sql.col("text"))).alias("envelope"),
         sql.when(~is_json, kafka_lines.captured_parts(sql.col("text"))).alias("parts"),
     )
-    timed = split.select("*", _form().alias("source_format"), _kafka_time(time_zone).alias("kafka_time"))
+    timed = split.select(
+        "*",
+        _form().alias("form"),
+        _kafka_time(time_zone).alias("kafka_time"),
+        kafka_lines.names(sql.col("parts")).alias("names"),
+    )
     judged = timed.select("*", sql.coalesce("fault", _reason()).alias("reason"))
-    told = judged.select("*", sql.when(sql.col("reason").isNull(), _event()).alias("event"))
-    known = sql.col("reason").isNull()
+    told = judged.withColumn("source_format", sql.when(sql.col("reason").isNull(), sql.col("form")))
     return told.select(
-        "event.*",
-        sql.timestamp_millis("event.time_ms").alias("time"),
-        sql.when(known, sql.col("source_format")).alias("source_format"),
+        *_event(),
+        sql.timestamp_millis(_time_ms()).alias("time"),
+        "source_format",
         "source_file",
         "line",
         "reason",
@@ -83,11 +88,13 @@ def _kafka_time(time_zone: str) -> Column:
 
 
 def _reason() -> Column:
-    text, line, form = sql.col("text"), sql.col("line"), sql.col("source_format")
-    envelope, parts = sql.col("envelope"), sql.col("parts")
+    text, line, form = sql.col("text"), sql.col("line"), sql.col("form")
+    envelope = sql.col("envelope")
+    unreadable = sql.when(~sql.is_valid_utf8(line), sql.lit("not_utf8")).otherwise(sql.lit("line_too_long"))
     kafka = (
         sql.when(
-            kafka_lines.has_separator(text) | kafka_lines.is_ambiguous(parts), sql.lit("kafka_line_ambiguous")
+            kafka_lines.has_separator(text) | kafka_lines.is_ambiguous(sql.col("names")),
+            sql.lit("kafka_line_ambiguous"),
         )
         .when(sql.col("kafka_time").isNull(), sql.lit("time_out_of_range"))
         .when(~_in_range(sql.unix_millis("kafka_time")), sql.lit("time_out_of_range"))
@@ -104,8 +111,7 @@ def _reason() -> Column:
         .otherwise(sql.lit("format_unknown"))
     )
     return (
-        sql.when(~sql.is_valid_utf8(line), sql.lit("not_utf8"))
-        .when(sql.length(line) > MAXIMUM_LINE_CHARACTERS, sql.lit("line_too_long"))
+        sql.when(~sql.col("is_readable"), unreadable)
         .when(form == KAFKA, kafka)
         .when(form == JSON, _timed(json_lines.fault(envelope), sql.col("envelope.event.time_ms")))
         .when(form == CONFLUENT, _timed(confluent_events.fault(envelope), confluent_events.time_ms(envelope)))
@@ -122,24 +128,37 @@ def _in_range(time_ms: Column) -> Column:
     return time_ms.between(0, MAXIMUM_TIME_MS)
 
 
-def _event() -> Column:
-    form, envelope = sql.col("source_format"), sql.col("envelope")
-    kafka = kafka_lines.event_columns(sql.col("parts"), sql.col("kafka_time"))
-    return (
-        sql.when(form == KAFKA, _struct(kafka))
-        .when(form == CONFLUENT, _struct(confluent_events.event_columns(envelope)))
-        .otherwise(_struct(json_lines.event_columns(envelope)))
+def _time_ms() -> Column:
+    envelope = sql.col("envelope")
+    return _by_format(
+        sql.unix_millis("kafka_time"),
+        confluent_events.time_ms(envelope),
+        json_lines.event_columns(envelope)["time_ms"],
     )
 
 
-def _struct(told: Mapping[str, Column], type_: StructType = _EVENT, prefix: str = "") -> Column:
-    """Return the event of which `told` has fields by their dotted names; the others are null."""
-    return sql.struct(
-        *(_member(told, field.dataType, prefix + field.name).alias(field.name) for field in type_.fields)
-    )
+def _event() -> list[Column]:
+    """Return the fields of the event, each chosen by itself: a struct would be built to be taken apart."""
+    envelope = sql.col("envelope")
+    kafka = _fields(kafka_lines.event_columns(sql.col("parts"), sql.col("kafka_time")))
+    confluent = _fields(confluent_events.event_columns(envelope))
+    json = _fields(json_lines.event_columns(envelope))
+    return [_by_format(kafka[name], confluent[name], json[name]).alias(name) for name in _EVENT.fieldNames()]
+
+
+def _by_format(kafka: Column, confluent: Column, json: Column) -> Column:
+    """Return what is told in the format of the line; null where `source_format` is, of no event."""
+    form = sql.col("source_format")
+    return sql.when(form == KAFKA, kafka).when(form == CONFLUENT, confluent).when(form == JSON, json)
+
+
+def _fields(told: Mapping[str, Column], type_: StructType = _EVENT, prefix: str = "") -> dict[str, Column]:
+    """Return the fields of the event of which `told` has some by dotted names; the others are null."""
+    return {field.name: _member(told, field.dataType, prefix + field.name) for field in type_.fields}
 
 
 def _member(told: Mapping[str, Column], type_: DataType, name: str) -> Column:
     if isinstance(type_, StructType):
-        return _struct(told, type_, f"{name}.")
+        members = _fields(told, type_, f"{name}.")
+        return sql.struct(*(column.alias(member) for member, column in members.items()))
     return told.get(name, sql.lit(None)).cast(type_)
