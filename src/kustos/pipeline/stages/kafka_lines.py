@@ -146,7 +146,7 @@ def has_separator(line: Column) -> Column:
 
 
 def names(parts: Column) -> Column:
-    """Return all that whoever sent the request, or wrote the ACL, could choose; null if they are not complete."""
+    """Return all that whoever sent the request, or wrote the ACL, could choose; null for no whole line."""
     # each name with the space that follows it: a phrase that begins in a name and ends beyond it counts too
     free_text = sql.concat_ws(" \n", *(_part(parts, name) for name in _FREE_PARTS), sql.lit(""))
     return sql.when(sql.size(parts) == len(_PARTS), free_text)
