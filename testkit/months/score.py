@@ -16,21 +16,28 @@ from testkit.months.month import make_month
 from testkit.months.score_values import Found, Tally, matches, tally
 from testkit.months.values import Month, Ranges
 
-MONTHS_AT_ONCE = 4
+MONTHS_AT_ONCE = 2
 """Planning takes longer than the work on so few rows, and each thread plans its own."""
+SMALL = {
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.adaptive.enabled": "false",  # planning again after each stage costs more than it saves
+    "spark.sql.codegen.wholeStage": "false",  # so does compiling
+}
 
 
 def search(spark: Any, month: Month, folder: Path, seed: int) -> list[tuple[Found, str]]:
     """Return what the detectors find in a month, with their reasons."""
     import pyarrow.parquet
 
-    from kustos.pipeline.anomalies import Window, find_anomalies
+    from kustos.pipeline.anomalies import Window, find_anomalies, keeping
 
     path = folder / f"{seed}.parquet"
     pyarrow.parquet.write_table(rollup_table(month), path, coerce_timestamps="us")
     start = month.start + timedelta(days=month.history_days)
     window = Window(start, start + timedelta(days=month.window_days))
-    rows = find_anomalies(spark, rollup=spark.read.parquet(str(path)), window=window).collect()
+    rollup = spark.read.parquet(str(path))
+    with keeping() as keep:
+        rows = find_anomalies(spark, rollup=rollup, window=window, keep=keep).collect()
     return [
         (Found(row["kind"], row["principal"], (row["day"] - month.start).days), row["reason"]) for row in rows
     ]
@@ -48,11 +55,10 @@ def explain(month: Month, found: list[tuple[Found, str]]) -> None:
 
 def run(seeds: tuple[int, ...], ranges: Ranges, *, is_explained: bool) -> tuple[Tally, Tally]:
     """Return the detectors' tally over these months, and the baseline's."""
-    from kustos.pipeline.session import local_session
+    from kustos.pipeline.session import open_session
 
     ours, theirs = Tally(), Tally()
-    with TemporaryDirectory() as folder, local_session("months") as spark:
-        spark.conf.set("spark.sql.shuffle.partitions", "2")  # a month is small
+    with TemporaryDirectory() as folder, open_session("months", master="local[2]", settings=SMALL) as spark:
 
         def one(seed: int) -> tuple[Month, list[tuple[Found, str]]]:
             month = make_month(seed, ranges)

@@ -9,7 +9,7 @@ from random import Random
 import pytest
 from pyspark.sql import Row, SparkSession
 
-from kustos.pipeline.anomalies import AnomalyParameters, Suppression, Window, find_anomalies
+from kustos.pipeline.anomalies import AnomalyParameters, Suppression, Window, find_anomalies, keeping
 from kustos.pipeline.errors import AnomalyInputError
 from kustos.pipeline.schemas import FINDINGS_SCHEMA
 from tests.pipeline.anomalies import plain, story
@@ -29,21 +29,34 @@ def key(row: Row, start_ordinal: int = START.toordinal()) -> tuple[str, str, int
     return row["kind"], row["principal"], row["day"].toordinal() - start_ordinal
 
 
-def window_of(first: int, end: int, shift: int = 0) -> Window:
-    return Window(START + timedelta(days=first + shift), START + timedelta(days=end + shift))
+def window_of(first: int, end: int) -> Window:
+    return Window(START + timedelta(days=first), START + timedelta(days=end))
+
+
+def halves(use: Use) -> list[Use]:
+    """Return the use as two rows, as a roll-up holds it where late events came."""
+    return [replace(use, count=use.count // 2), replace(use, count=use.count - use.count // 2)]
 
 
 @pytest.fixture(scope="module")
 def told(spark: SparkSession) -> list[Row]:
+    """Return the story's findings: told out of order, each row in two, a principal doubled by a twin."""
     uses = [*story.ordinary(), *story.look_alikes(), *story.sleeper()]
     for more in story.anomalies().values():
         uses += more
-    found: list[Row] = find_anomalies(spark, rollup=frame(spark, uses), window=story.WINDOW).collect()
+    uses += [replace(use, principal="User:twin") for use in uses if use.principal == "User:team2-2"]
+    rows = [half for use in uses for half in halves(use)]
+    Random(5).shuffle(rows)
+    with keeping() as keep:
+        found: list[Row] = find_anomalies(
+            spark, rollup=frame(spark, rows), window=story.WINDOW, keep=keep
+        ).collect()
     return found
 
 
-def test_each_anomaly_is_found_and_no_look_alike(told: list[Row]) -> None:
-    assert {key(row): row["reason"] for row in told}.keys() == story.anomalies().keys()
+def test_each_anomaly_is_found_once_and_no_look_alike(told: list[Row]) -> None:
+    """In whatever order and pieces the roll-up comes; a copy of somebody's behaviour adds nothing."""
+    assert sorted(map(key, told)) == sorted(story.anomalies())
 
 
 def test_a_finding_has_a_score_a_severity_a_reason_and_its_evidence(told: list[Row]) -> None:
@@ -57,21 +70,6 @@ def test_a_finding_has_a_score_a_severity_a_reason_and_its_evidence(told: list[R
         assert row["first_time"] <= row["last_time"]
         assert row["event_count"] > 0
     assert len({row["finding_id"] for row in told}) == len(told)
-
-
-def test_shifted_by_a_week_and_shuffled_the_same_is_found_a_week_later(
-    spark: SparkSession, told: list[Row]
-) -> None:
-    """A copy of a principal's behaviour under another name adds nothing either; nor do doubled counts."""
-    uses = [*story.ordinary(), *story.look_alikes(), *story.sleeper()]
-    uses += [replace(use, principal="User:twin") for use in uses if use.principal == "User:team2-2"]
-    for more in story.anomalies().values():
-        uses += more
-    moved = [replace(use, day=use.day + 7) for use in uses]
-    Random(5).shuffle(moved)
-    window = window_of(story.FIRST, story.END, shift=7)
-    rows = find_anomalies(spark, rollup=frame(spark, moved), window=window).collect()
-    assert sorted(key(row) for row in rows) == sorted((k, p, day + 7) for k, p, day in map(key, told))
 
 
 def expected_findings(uses: list[Use], parameters: AnomalyParameters) -> Iterator[plain.Finding]:
@@ -94,12 +92,12 @@ def expected_findings(uses: list[Use], parameters: AnomalyParameters) -> Iterato
         yield "BURST", principal, day, deviations**2 / 2
 
 
-@pytest.mark.parametrize("seed", [3])
-def test_random_uses_have_the_findings_of_plain_python(spark: SparkSession, seed: int) -> None:
-    uses = random_uses(seed, DAYS, 30)
-    found = find_anomalies(
-        spark, rollup=frame(spark, uses), window=window_of(FIRST, DAYS), parameters=LENIENT
-    ).collect()
+def test_random_uses_have_the_findings_of_plain_python(spark: SparkSession) -> None:
+    uses = random_uses(3, DAYS, 30)
+    with keeping() as keep:
+        found = find_anomalies(
+            spark, rollup=frame(spark, uses), window=window_of(FIRST, DAYS), parameters=LENIENT, keep=keep
+        ).collect()
     kinds = {row["kind"] for row in found}
     assert len(kinds) >= 7, f"random uses should hold most kinds, not only {sorted(kinds)}"
     actual: dict[tuple[str, str, int], float] = {}

@@ -50,7 +50,7 @@ def anomalies(
     configuration = configured(config)
     last = day_of("--until", until) or datetime.now(UTC).date() - timedelta(days=1)
     tables = filled_tables(configuration)
-    from kustos.pipeline.anomalies import Window, find_anomalies
+    from kustos.pipeline.anomalies import Window, find_anomalies, keeping
 
     window = Window.before(last + timedelta(days=1), days)
     period = f"{window.start} to {last}"
@@ -60,7 +60,9 @@ def anomalies(
     with working("anomalies", configuration.spark, delta=tables.form == "delta", steps=2) as (spark, step):
         step("looking for anomalies")
         rollup = tables.read(spark, "audit_rollup")
-        tables.replace(spark, "anomalies", find_anomalies(spark, window=window, rollup=rollup))
+        with keeping() as keep:
+            found = find_anomalies(spark, window=window, rollup=rollup, keep=keep)
+            tables.replace(spark, "anomalies", found)
         step("summing up")
         saved = tables.read(spark, "anomalies")
         kinds = {row["kind"]: int(row["count"]) for row in saved.groupBy("kind").count().collect()}

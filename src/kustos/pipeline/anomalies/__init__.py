@@ -1,6 +1,6 @@
 """Anomalies: what in a window of days does not fit the habits of the days before."""
 
-from kustos.pipeline.anomalies.detect import find_anomalies
+from kustos.pipeline.anomalies.detect import find_anomalies, keeping
 from kustos.pipeline.anomalies.parameters import AnomalyParameters, Suppression, Window
 
-__all__ = ["AnomalyParameters", "Suppression", "Window", "find_anomalies"]
+__all__ = ["AnomalyParameters", "Suppression", "Window", "find_anomalies", "keeping"]

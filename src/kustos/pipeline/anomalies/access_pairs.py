@@ -3,26 +3,22 @@
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sql
 
-from kustos.pipeline.anomalies.activity import Scope, affinity, is_grown_up, pairs, principals
+from kustos.pipeline.anomalies.activity import Scope, is_grown_up
 from kustos.pipeline.anomalies.findings import NAMES_MAX, candidate, quoted
 from kustos.pipeline.anomalies.tails import negative_binomial_surprise, rarity
 
 PAIR = ["principal", "resource_type", "resource_name"]
 
 
-def unfamiliar(days: DataFrame, scope: Scope) -> DataFrame:
+def unfamiliar(days: DataFrame, known: DataFrame, everybody: DataFrame, scope: Scope) -> DataFrame:
     """Return the pairs that are new to a principal with habits and no part of a deploy, or were only denied.
 
     A row for each pair on its first day; `used_days`: on how many days the pair was used; `affinity` in nats,
     0 if no name speaks for it.
     """
-    known, everybody = pairs(days), principals(days, scope)
     young = sql.date_diff("first_day", "known_since") < scope.parameters.settled_days
-    fresh = (
-        known.join(everybody, "principal")
-        .filter((is_grown_up(scope, "first_day") & ~young) | sql.col("allowed_since").isNull())
-        .join(affinity(known), PAIR, "left")
-        .withColumn("affinity", sql.coalesce("affinity", sql.lit(0.0)))
+    fresh = known.join(everybody, "principal").filter(
+        (is_grown_up(scope, "first_day") & ~young) | sql.col("allowed_since").isNull()
     )
     uses = (
         days.filter(~sql.col("is_super"))

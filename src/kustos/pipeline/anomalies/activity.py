@@ -1,5 +1,6 @@
 """What the detectors look at: days of access, in the history and in the window."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -16,12 +17,18 @@ SEGMENTS_MAX = 4
 """Deeper prefixes tell no more, and each is a row."""
 
 
+def as_it_is(frame: DataFrame) -> DataFrame:
+    """Return the frame: it is made again by each who reads it."""
+    return frame
+
+
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What is judged by which parameters."""
+    """What is judged by which parameters; `keep` gets each frame that is read more than once."""
 
     window: JudgedWindow
     parameters: AnomalyParameters
+    keep: Callable[[DataFrame], DataFrame] = as_it_is
 
     def is_history(self, day: str = "day") -> Column:
         """Return whether a day lies before the window."""
@@ -178,6 +185,14 @@ def affinity(pairs: DataFrame) -> DataFrame:
         .crossJoin(sql.broadcast(total))
         .groupBy("principal", "resource_type", "resource_name")
         .agg(sql.max(sql.ln(sql.col("resources") / sql.col("covered"))).alias("affinity"))
+    )
+
+
+def known_pairs(days: DataFrame, scope: Scope) -> DataFrame:
+    """Return `pairs` with their `affinity`, 0 if no name speaks for the principal."""
+    known = scope.keep(pairs(days))
+    return known.join(affinity(known), ["principal", "resource_type", "resource_name"], "left").fillna(
+        0.0, ["affinity"]
     )
 
 

@@ -3,7 +3,7 @@
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 
-from kustos.pipeline.anomalies.activity import Scope, affinity, hours_in, pairs
+from kustos.pipeline.anomalies.activity import Scope, hours_in
 from kustos.pipeline.anomalies.findings import NAMES_MAX, candidate, quoted
 from kustos.pipeline.anomalies.tails import negative_binomial_surprise
 
@@ -97,19 +97,11 @@ def excess(tried: DataFrame, scope: Scope) -> DataFrame:
     )
 
 
-def _familiar(days: DataFrame) -> DataFrame:
-    """Return for each pair since when it was allowed, and what its name says."""
-    known = pairs(days)
-    return known.join(affinity(known), ["principal", "resource_type", "resource_name"], "left").select(
-        "principal", "resource_type", "resource_name", "allowed_since", "affinity"
-    )
-
-
-def denied_days(days: DataFrame, scope: Scope) -> DataFrame:
+def denied_days(days: DataFrame, known: DataFrame, scope: Scope) -> DataFrame:
     """Return each principal's days with more denials than its habits, and what they were about."""
-    over = excess(attempts(days), scope).join(
-        _familiar(days), ["principal", "resource_type", "resource_name"], "left"
-    )
+    pair = ["principal", "resource_type", "resource_name"]
+    familiar = known.select(*pair, "allowed_since", "affinity")
+    over = excess(scope.keep(attempts(days)), scope).join(familiar, pair, "left")
     is_own = sql.coalesce(sql.col("allowed_since") < sql.col("day"), sql.lit(False)) | (
         sql.coalesce("affinity", sql.lit(0.0)) >= FAMILIAR_AFFINITY
     )
@@ -134,7 +126,7 @@ def denied_days(days: DataFrame, scope: Scope) -> DataFrame:
     )
 
 
-def bursts(days: DataFrame, scope: Scope) -> DataFrame:
+def bursts(days: DataFrame, known: DataFrame, scope: Scope) -> DataFrame:
     """Return the days of the window with far more denials than a day with denials has, and a `suspicion`.
 
     Usual are the days of all principals in the history, as logarithms (counts of failures are skewed).
@@ -142,7 +134,7 @@ def bursts(days: DataFrame, scope: Scope) -> DataFrame:
     govern, many of both.
     """
     parameters = scope.parameters
-    by_day = denied_days(days, scope).filter(sql.col("excess") >= 1)
+    by_day = scope.keep(denied_days(days, known, scope).filter(sql.col("excess") >= 1))
     usual = (
         by_day.filter(scope.is_history())
         .agg(
@@ -187,9 +179,9 @@ def bursts(days: DataFrame, scope: Scope) -> DataFrame:
     )
 
 
-def denial_bursts(days: DataFrame, scope: Scope) -> DataFrame:
+def denial_bursts(days: DataFrame, known: DataFrame, scope: Scope) -> DataFrame:
     """Return findings of the kinds BRUTE_FORCE and MISCONFIGURATION: one for a principal and day."""
-    found = bursts(days, scope)
+    found = scope.keep(bursts(days, known, scope))
     threshold = scope.parameters.denials_lasting_deviations**2 / 2
     facts = (
         "excess",

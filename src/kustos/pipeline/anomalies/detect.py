@@ -1,12 +1,20 @@
 """The search for anomalies: all detectors over one window."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
 
 from kustos.pipeline.anomalies.access_pairs import enumeration, first_seen, unfamiliar
-from kustos.pipeline.anomalies.activity import Scope, activity, rollup_of_events
+from kustos.pipeline.anomalies.activity import (
+    Scope,
+    activity,
+    as_it_is,
+    known_pairs,
+    principals,
+    rollup_of_events,
+)
 from kustos.pipeline.anomalies.denials import denial_bursts
 from kustos.pipeline.anomalies.dormancy import dormant_waking
 from kustos.pipeline.anomalies.findings import without
@@ -20,6 +28,25 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+@contextmanager
+def keeping() -> Iterator[Callable[[DataFrame], DataFrame]]:
+    """Lend a `keep` for `find_anomalies` that persists what is read more than once, and drops it at the end.
+
+    With it Spark plans and computes each of these parts once, and reads the input once.
+    """
+    kept: list[DataFrame] = []
+
+    def keep(frame: DataFrame) -> DataFrame:
+        kept.append(frame.persist())
+        return kept[-1]
+
+    try:
+        yield keep
+    finally:
+        for frame in kept:
+            frame.unpersist()
+
+
 def find_anomalies(
     spark: "SparkSession",  # noqa: ARG001  all questions are asked alike
     *,
@@ -28,13 +55,14 @@ def find_anomalies(
     events: DataFrame | None = None,
     parameters: AnomalyParameters | None = None,
     suppressions: Sequence[Suppression] = (),
+    keep: Callable[[DataFrame], DataFrame] = as_it_is,
 ) -> DataFrame:
     """Return the anomalies of the window's days as rows of `findings`, learnt from the days before it.
 
     Give `audit_rollup`, or `audit_events` for bursts to be judged by their worst hour, not both. Nothing is
     run here; `spark` makes no table of its own, it is taken as by the other questions. The input is read
-    several times: hand in what lies in files, or persist it. A principal has at most one finding of a kind
-    and day. Raise `AnomalyInputError` if the question makes no sense.
+    some twenty times unless `keep` (lent by `keeping`) keeps what is read more than once. A principal has at
+    most one finding of a kind and day. Raise `AnomalyInputError` if the question makes no sense.
     """
     if rollup is None and events is not None:
         source = rollup_of_events(events)
@@ -44,17 +72,18 @@ def find_anomalies(
         raise AnomalyInputError("give either a roll-up or events to search for anomalies")
     if len(suppressions) > SUPPRESSIONS_MAX:
         raise AnomalyInputError(f"{len(suppressions)} suppressions are more than {SUPPRESSIONS_MAX}")
-    scope = Scope(window, parameters or AnomalyParameters())
-    days = activity(source, scope)
-    fresh = unfamiliar(days, scope)
-    tours = enumeration(fresh, scope)
+    scope = Scope(window, parameters or AnomalyParameters(), keep)
+    days = keep(activity(source, scope))
+    everybody, known = keep(principals(days, scope)), keep(known_pairs(days, scope))
+    fresh = keep(unfamiliar(days, known, everybody, scope))
+    tours = keep(enumeration(fresh, scope))
     met = first_seen(fresh, scope).join(tours.select("principal", "day"), ["principal", "day"], "left_anti")
     found = tours
     for more in (
         met,
-        new_hosts(days, scope),
-        denial_bursts(days, scope),
-        unusual_hours(days, scope),
+        new_hosts(days, everybody, scope),
+        denial_bursts(days, known, scope),
+        unusual_hours(days, everybody, scope),
         super_user_use(days, scope),
         dormant_waking(days, scope),
     ):

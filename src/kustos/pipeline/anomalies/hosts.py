@@ -3,7 +3,7 @@
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sql
 
-from kustos.pipeline.anomalies.activity import Scope, is_grown_up, principals
+from kustos.pipeline.anomalies.activity import Scope, is_grown_up
 from kustos.pipeline.anomalies.findings import NAMES_MAX, candidate, quoted
 from kustos.pipeline.anomalies.tails import rarity
 
@@ -23,11 +23,12 @@ def _company(arrivals: DataFrame, scope: Scope) -> DataFrame:
     )
 
 
-def arrivals(days: DataFrame, scope: Scope) -> DataFrame:
+def arrivals(days: DataFrame, everybody: DataFrame, scope: Scope) -> DataFrame:
     """Return each principal's networks with the day they were first seen, and what speaks for them."""
-    everybody = principals(days, scope)
-    networks = days.groupBy("principal", "network", "wide_network").agg(
-        sql.min("day").alias("first_day"), sql.count_distinct("day").alias("used_days")
+    networks = scope.keep(
+        days.groupBy("principal", "network", "wide_network").agg(
+            sql.min("day").alias("first_day"), sql.count_distinct("day").alias("used_days")
+        )
     )
     ranges = Window.partitionBy("principal", "wide_network")
     total = everybody.agg(sql.count(sql.lit(1)).alias("principals"))
@@ -58,7 +59,7 @@ def _discount(scope: Scope) -> Column:
     )
 
 
-def new_hosts(days: DataFrame, scope: Scope) -> DataFrame:
+def new_hosts(days: DataFrame, everybody: DataFrame, scope: Scope) -> DataFrame:
     """Return findings of kind NEW_HOST: one for a principal and day.
 
     A new address in a known network is a new pod. A new network surprises the less the oftener the principal
@@ -66,7 +67,7 @@ def new_hosts(days: DataFrame, scope: Scope) -> DataFrame:
     not at all if it stays there.
     """
     parameters = scope.parameters
-    came = arrivals(days, scope)
+    came = scope.keep(arrivals(days, everybody, scope))
     before = (
         came.filter(scope.is_history("first_day"))
         .groupBy("principal")

@@ -3,7 +3,7 @@
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sql
 
-from kustos.pipeline.anomalies.activity import Scope, hours_in, is_grown_up, principals
+from kustos.pipeline.anomalies.activity import Scope, hours_in, is_grown_up
 from kustos.pipeline.anomalies.findings import candidate
 from kustos.pipeline.anomalies.tails import rarity
 
@@ -33,10 +33,10 @@ def habits(days: DataFrame, scope: Scope) -> DataFrame:
     )
 
 
-def judged_hours(days: DataFrame, scope: Scope) -> DataFrame:
+def judged_hours(days: DataFrame, everybody: DataFrame, scope: Scope) -> DataFrame:
     """Return the hours of the window in which a grown-up principal was active, with its habits."""
     parameters = scope.parameters
-    at, everybody = habits(days, scope), principals(days, scope)
+    at = scope.keep(habits(days, scope))
     weeks = sql.greatest(
         sql.floor(sql.date_diff(sql.lit(scope.window.start), "principal_first_day") / 7), sql.lit(1)
     )
@@ -63,7 +63,7 @@ def judged_hours(days: DataFrame, scope: Scope) -> DataFrame:
     )
 
 
-def unusual_hours(days: DataFrame, scope: Scope) -> DataFrame:
+def unusual_hours(days: DataFrame, everybody: DataFrame, scope: Scope) -> DataFrame:
     """Return findings of kind UNUSUAL_HOURS: one for a principal and day (of UTC).
 
     Surprising is an hour about which the principal was hardly ever active on any day; or on this weekday,
@@ -78,7 +78,7 @@ def unusual_hours(days: DataFrame, scope: Scope) -> DataFrame:
     ).otherwise(sql.lit(0.0))
     alone = Window.partitionBy("day", "hour")
     surprising = (
-        judged_hours(days, scope)
+        judged_hours(days, everybody, scope)
         .withColumn("alone", sql.greatest(of_day, of_week))
         .filter(sql.col("alone") >= parameters.hours_surprise)
         .withColumn("company", sql.count(sql.lit(1)).over(alone) - 1)
