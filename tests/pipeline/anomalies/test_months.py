@@ -8,7 +8,7 @@ import pyarrow.parquet
 import pytest
 from pyspark.sql import SparkSession
 
-from kustos.pipeline.anomalies import Window, find_anomalies
+from kustos.pipeline.anomalies import Window, find_anomalies, keeping
 from testkit.months import score_values, sets
 from testkit.months.frames import event_rows, rollup_rows, rollup_table
 from testkit.months.month import make_month
@@ -16,7 +16,7 @@ from testkit.months.score_values import Found
 from testkit.months.values import KINDS, Label, Month, Trail
 
 SMALL = replace(
-    sets.DEVELOPMENT, teams=(4, 4), services=(6, 6), topics=(4, 5), humans=(10, 10), history_days=(42, 42),
+    sets.DEVELOPMENT, teams=(4, 4), services=(8, 8), topics=(8, 10), humans=(10, 10), history_days=(42, 42),
     window_days=(21, 21), labels_per_kind=(1, 1), look_alikes=(1, 1), dormant_days=(30, 30),
     starts=sets.DEVELOPMENT.starts[:1],
 )  # fmt: skip
@@ -77,7 +77,8 @@ def test_a_small_month_is_searched_from_end_to_end(spark: SparkSession, month: M
     start = month.start + timedelta(days=month.history_days)
     window = Window(start, start + timedelta(days=month.window_days))
     rollup = spark.read.parquet(str(tmp_path / "rollup.parquet"))
-    rows = find_anomalies(spark, rollup=rollup, window=window).collect()
+    with keeping() as keep:
+        rows = find_anomalies(spark, rollup=rollup, window=window, keep=keep).collect()
     found = [Found(row["kind"], row["principal"], (row["day"] - month.start).days) for row in rows]
     tally = score_values.tally(month.labels, found)
     assert tally.recall() >= 0.8, tally.table()
