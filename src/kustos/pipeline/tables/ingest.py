@@ -2,10 +2,13 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from datetime import date, timedelta
+from pathlib import Path
 from typing import Final
 
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as sql
+from pyspark.sql.types import StructType
 
 from kustos.pipeline.stages import classify
 from kustos.pipeline.stages.knowing import conflicting_events, judge, known_events
@@ -27,6 +30,9 @@ STEPS: Final = (
     "writing audit_rollup",
     "committing",
 )
+
+FEW_LINES: Final = 20_000
+"""So few one task writes sooner than a shuffle is planned: micro-batches have not more."""
 
 _CLASSIFIED: Final = "classified"
 _KNOWN: Final = "known"
@@ -123,6 +129,30 @@ class _Counts:
     newest_time_ms: int | None
 
 
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What a run's lines are before anything stored is looked at: their number, the events' times."""
+
+    lines: int
+    first_time_ms: int | None
+    last_time_ms: int | None
+    quarantined: int
+
+    def may_be_of(self, day: str) -> bool:
+        """Return whether an event may be of the day (ISO)."""
+        if self.first_time_ms is None or self.last_time_ms is None:
+            return False
+        return _iso_day(self.first_time_ms) <= day <= _iso_day(self.last_time_ms)
+
+    def around(self, margin_ms: int) -> tuple[int, int]:
+        """Return the first and the last time, so much further out; 0 where there is no event."""
+        return (self.first_time_ms or 0) - margin_ms, (self.last_time_ms or 0) + margin_ms
+
+
+def _iso_day(time_ms: int) -> str:
+    return (date(1970, 1, 1) + timedelta(days=time_ms // MILLISECONDS_OF_A_DAY)).isoformat()
+
+
 class _Run:
     """One ingestion up to its commit: everything is staged, `changes` say what the commit does with it."""
 
@@ -145,19 +175,24 @@ class _Run:
     def write(self, lines: DataFrame) -> _Counts:
         """Stage all tables; raise `LinesLostError` if a line is missing among them."""
         self._progress(STEPS[0])
-        line_count, classified = self._classified(lines)
+        seen, classified = self._classified(lines)
         self._progress(STEPS[1])
-        judged = self._judged(classified)
+        judged, may_quarantine = self._judged(classified, seen)
         self._progress(STEPS[2])
-        events_of = judged.filter(sql.col("outcome") == EVENT)
-        stage_by_day(events_of.select(*SCHEMAS[AUDIT_EVENTS].fieldNames()), self._change, AUDIT_EVENTS)
+        told, newest = self._write_events(judged, are_few=seen.lines <= FEW_LINES)
         self._progress(STEPS[3])
-        judged.transform(classify.quarantine).coalesce(1).write.parquet(str(self._change.stage(QUARANTINE)))
-        outcomes = {row["outcome"]: int(row["line_count"]) for row in classify.tally(judged).collect()}
-        outcomes |= {EVENT: self._staged_rows(AUDIT_EVENTS), QUARANTINED: self._staged_rows(QUARANTINE)}
+        if may_quarantine:
+            rows = judged.transform(classify.quarantine).coalesce(1)
+            rows.write.parquet(str(self._change.stage(QUARANTINE)))
+        line_count = seen.lines
+        outcomes = {
+            EVENT: self._staged_rows(AUDIT_EVENTS),
+            QUARANTINED: self._staged_rows(QUARANTINE),
+            DUPLICATE: told.get(DUPLICATE, 0),
+        }
         check_no_line_lost(line_count, outcomes)
         self._progress(STEPS[4])
-        days, newest = self._rolled_up()
+        days = self._rolled_up()
         for table in (AUDIT_EVENTS, QUARANTINE):
             if self._staged_rows(table):
                 self.changes += append(self._tables, self._change, table)
@@ -170,48 +205,69 @@ class _Run:
             newest_time_ms=newest,
         )
 
-    def _classified(self, lines: DataFrame) -> tuple[int, DataFrame]:
+    def _classified(self, lines: DataFrame) -> tuple["_Seen", DataFrame]:
         if self._options.keep_raw:
             lines.write.parquet(str(self._change.stage(AUDIT_RAW)))
             lines = self._staged(AUDIT_RAW)
             self.changes += append(self._tables, self._change, AUDIT_RAW)
-        observed = Observation("lines read")
-        counted = lines.observe(observed, sql.count(sql.lit(1)).alias("lines"))
+        read, sorted_out = Observation("lines read"), Observation("lines sorted out")
+        counted = lines.observe(read, sql.count(sql.lit(1)).alias("lines"))
         classified = counted.transform(classify.classify, time_zone=self._options.time_zone)
-        classified.write.parquet(str(self._change.stage(_CLASSIFIED)))
-        if not self._staged_rows(_CLASSIFIED):
-            return lines.count(), self._staged(_CLASSIFIED)  # Spark observes nothing where it plans no work
-        return int(observed.get["lines"]), self._staged(_CLASSIFIED)
-
-    def _judged(self, classified: DataFrame) -> DataFrame:
-        """Return the lines with their outcomes beside what is stored, of which little is looked at."""
-        is_event = sql.col("outcome") == EVENT
-        span = classified.agg(
-            sql.collect_set(sql.when(is_event, sql.col("day"))).alias("days"),
-            sql.min(sql.when(is_event, sql.col("time_ms"))).alias("first"),
-            sql.max(sql.when(is_event, sql.col("time_ms"))).alias("last"),
+        time_ms = sql.when(sql.col("outcome") == EVENT, sql.col("time_ms"))
+        watched = classified.observe(
+            sorted_out,
+            sql.min(time_ms).alias("first"),
+            sql.max(time_ms).alias("last"),
             sql.count_if(sql.col("outcome") == QUARANTINED).alias("quarantined"),
-        ).collect()[0]
+        )
+        watched.write.parquet(str(self._change.stage(_CLASSIFIED)))
+        staged = self._staged(_CLASSIFIED, classified.schema)
+        if not self._staged_rows(_CLASSIFIED):
+            return _Seen(
+                lines.count(), None, None, 0
+            ), staged  # Spark observes nothing where it plans no work
+        span = sorted_out.get
+        return _Seen(int(read.get["lines"]), span["first"], span["last"], int(span["quarantined"])), staged
+
+    def _write_events(self, judged: DataFrame, *, are_few: bool) -> tuple[dict[str, int], int | None]:
+        """Stage the events; return how many lines have each outcome, and the newest event's time."""
+        observed = Observation("lines judged")
+        is_event = sql.col("outcome") == EVENT
+        watched = judged.observe(
+            observed,
+            sql.count_if(sql.col("outcome") == DUPLICATE).alias(DUPLICATE),
+            sql.max(sql.when(is_event, sql.col("time_ms"))).alias("newest"),
+        )
+        events = watched.filter(is_event).select(*SCHEMAS[AUDIT_EVENTS].fieldNames())
+        stage_by_day(events, self._change, AUDIT_EVENTS, are_few=are_few)
+        if not self._staged_rows(AUDIT_EVENTS):  # what is empty Spark leaves out, with what watches it
+            rows = classify.tally(judged).collect()
+            return {row["outcome"]: int(row["line_count"]) for row in rows}, None
+        return {DUPLICATE: int(observed.get[DUPLICATE])}, int(observed.get["newest"])
+
+    def _judged(self, classified: DataFrame, seen: "_Seen") -> tuple[DataFrame, bool]:
+        """Return the lines with their outcomes beside what is stored, and whether any may be quarantined."""
         known = conflicting = None
-        stored_days = self._tables.days(AUDIT_EVENTS) & {day.isoformat() for day in span["days"]}
+        stored_days = {day for day in self._tables.days(AUDIT_EVENTS) if seen.may_be_of(day)}
         if stored_days:
-            around = self._options.look_around_ms
-            between = sql.col("time_ms").between(span["first"] - around, span["last"] + around)
+            between = sql.col("time_ms").between(*seen.around(self._options.look_around_ms))
             events = self._tables.read(self._spark, AUDIT_EVENTS).filter(is_of(stored_days) & between)
-            known_events(classified, events).write.parquet(str(self._change.stage(_KNOWN)))
+            found = known_events(classified, events)
+            found.write.parquet(str(self._change.stage(_KNOWN)))
             if self._staged_rows(_KNOWN):
-                known = self._staged(_KNOWN)
+                known = self._staged(_KNOWN, found.schema)
                 conflicting = conflicting_events(classified, events, known)
         oldest = self._oldest_time_ms()
-        may_quarantine = span["quarantined"] or conflicting is not None or oldest is not None
+        may_quarantine = seen.quarantined > 0 or conflicting is not None or oldest is not None
         known_lines = self._tables.read(self._spark, QUARANTINE) if may_quarantine else None
-        return judge(
+        judged = judge(
             classified,
             known=known,
             conflicting=conflicting,
             known_lines=known_lines,
             oldest_time_ms=oldest,
         )
+        return judged, may_quarantine
 
     def _oldest_time_ms(self) -> int | None:
         newest, days = self._change.state.newest_time_ms, self._options.watermark_days
@@ -220,15 +276,11 @@ class _Run:
         # an event that claims a far future must not make everything else late
         return min(newest, self._clock.wall_ms()) - days * MILLISECONDS_OF_A_DAY
 
-    def _rolled_up(self) -> tuple[tuple[str, ...], int | None]:
-        """Stage the roll-up; return the days of the new events and the newest event's time."""
-        events = self._staged(AUDIT_EVENTS) if self._change.staged_files(AUDIT_EVENTS) else None
-        days: set[str] = set()
-        newest = None
-        if events is not None:
-            rows = events.groupBy("day").agg(sql.max("time_ms").alias("newest")).collect()
-            days = {row["day"].isoformat() for row in rows}
-            newest = max(int(row["newest"]) for row in rows)
+    def _rolled_up(self) -> tuple[str, ...]:
+        """Stage the roll-up; return the days of the new events."""
+        files = self._change.staged_files(AUDIT_EVENTS)
+        days = {Path(file).parts[0].removeprefix("day=") for file in files}
+        events = self._staged(AUDIT_EVENTS) if files and self._options.with_rollup else None
         wanted = days | self._change.state.stale_days
         if not self._options.with_rollup:
             self.stale_days = tuple(sorted(days))
@@ -238,10 +290,11 @@ class _Run:
             stage_by_day(rows_of, self._change, AUDIT_ROLLUP)
             self.changes += replace_days(self._tables, self._change, AUDIT_ROLLUP, sorted(wanted))
             self.fresh_days = tuple(sorted(self._change.state.stale_days))
-        return tuple(sorted(days)), newest
+        return tuple(sorted(days))
 
-    def _staged(self, name: str) -> DataFrame:
-        return self._spark.read.parquet(spark_path(self._change.staging / name))
+    def _staged(self, name: str, schema: StructType | None = None) -> DataFrame:
+        reader = self._spark.read if schema is None else self._spark.read.schema(schema)
+        return reader.parquet(spark_path(self._change.staging / name))
 
     def _staged_rows(self, name: str) -> int:
         return rows_on_disk(self._change.staging / name, self._change.staged_files(name))

@@ -27,9 +27,10 @@ class Changes:
         return {"moves": self.moves, "removes": self.removes, "writes": self.writes}
 
 
-def stage_by_day(rows: DataFrame, change: Transaction, table: str) -> None:
-    """Write rows below the staging folder, in few files a day."""
-    rows.hint("rebalance", "day").write.partitionBy("day").parquet(str(change.stage(table)))
+def stage_by_day(rows: DataFrame, change: Transaction, table: str, *, are_few: bool = False) -> None:
+    """Write rows below the staging folder, in few files a day; a few rows without a shuffle for it."""
+    laid_out = rows.coalesce(1) if are_few else rows.hint("rebalance", "day")
+    laid_out.write.partitionBy("day").parquet(str(change.stage(table)))
 
 
 def append(tables: Tables, change: Transaction, table: str) -> Changes:
