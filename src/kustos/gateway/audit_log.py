@@ -215,8 +215,12 @@ class AuditLog:
         In mode `block` it takes them even when full: what was decided must be written, and who asks
         `is_full` before deciding keeps the excess small. Raise `AuditLogClosedError` after `close`.
         """
-        if (entry := self._entry(context, decided, acl_offset)) is not None:
+        if self._is_open and self.lanes and decided:
+            entry = AuditEntry(self._number, self._wall_ms(), context, tuple(decided), acl_offset)
+            self._number += len(entry.decided)
             self._put(entry)
+        elif not self._is_open:
+            raise _closed()
 
     def hold(
         self, context: AuthorizableRequestContext, decided: Sequence[Decided], acl_offset: int
@@ -226,12 +230,13 @@ class AuditLog:
         They are written when that is said, with the offset or None, at the latest after `HELD_MAX_S`. The
         first word counts. Raise `AuditLogClosedError` after `close`.
         """
-        entry = self._entry(context, decided, acl_offset)
-        if entry is None:
+        if not self._is_open:
+            raise _closed()
+        if not self.lanes or not decided or len(self._held) >= HELD_MAX:
+            self.record(context, decided, acl_offset)
             return _nobody_listens
-        if len(self._held) >= HELD_MAX:
-            self._put(entry)
-            return _nobody_listens
+        entry = AuditEntry(self._number, self._wall_ms(), context, tuple(decided), acl_offset)
+        self._number += len(entry.decided)
         release = partial(self._release, entry.number)
         self._held[entry.number] = (entry, self._loop.call_later(HELD_MAX_S, release, None))
         return release
@@ -241,18 +246,6 @@ class AuditLog:
             entry, timer = held
             timer.cancel()
             self._put(entry._replace(change_offset=change_offset))
-
-    def _entry(
-        self, context: AuthorizableRequestContext, decided: Sequence[Decided], acl_offset: int
-    ) -> AuditEntry | None:
-        """Return what is to be written, None if that is nothing."""
-        if not self._is_open:
-            raise AuditLogClosedError("the audit log is closed, nothing can be decided any more")
-        if not self.lanes or not decided:
-            return None
-        entry = AuditEntry(self._number, self._wall_ms(), context, tuple(decided), acl_offset)
-        self._number += len(entry.decided)
-        return entry
 
     def _put(self, entry: AuditEntry) -> None:
         for lane in self.lanes:
@@ -290,6 +283,10 @@ class AuditLog:
                 lost.append(f"`{lane.sink.name}` did not close: {error}")
         if lost:
             raise EventsLostError("; ".join(lost))
+
+
+def _closed() -> AuditLogClosedError:
+    return AuditLogClosedError("the audit log is closed, nothing can be decided any more")
 
 
 def _nobody_listens(_change_offset: int | None) -> None:

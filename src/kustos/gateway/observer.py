@@ -34,7 +34,7 @@ class GatewayObserver:
     def decided(self, context: AuthorizableRequestContext, decided: list[Decided]) -> WrittenAt | None:
         """Keep the decisions of a request; return who must be told where its change is, if anybody."""
         written_at = None
-        if context.request_type in CHANGES_OF_ACLS and self.changes_own_log and _allowed(decided):
+        if self.changes_own_log and context.request_type in CHANGES_OF_ACLS and _allowed(decided):
             written_at = self.audit.hold(context, decided, self.acl_offset())
         else:
             self.audit.record(context, decided, self.acl_offset())
