@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kustos.metadata.log import SnapshotId
@@ -139,6 +139,14 @@ def test_once_a_leader_commits_a_follower_that_asks_catches_up(steps: list[tuple
     assert observer.caught_up == cluster.truth[-1].last_offset + 1
 
 
+DEPOSED_LEADER = [
+    *[("elect", 1), ("ask", 1), ("ask", 1), ("copy", 2), ("trim", 1), ("ask", 1), ("ask", 1), ("ask", 1)],
+    *[("restart", 0), ("ask", 0), ("ask", 0)],
+]
+"""A node that restarts with a snapshot of epoch 2 asks one who still believes to lead in epoch 1."""
+
+
+@example([("ask", 0)] * 12 + DEPOSED_LEADER, b"", 0, 0)
 @given(STEPS, st.binary(max_size=300), st.integers(0, 10_000), st.integers(0, 255))
 def test_an_answer_of_a_wrong_form_is_a_typed_error_and_moves_nothing(
     steps: list[tuple[str, int]], garbage: bytes, at: int, value: int

@@ -176,7 +176,7 @@ def test_a_restart_goes_on_where_it_ended_and_believes_nothing_yet(directory: Pa
     store = restarted(directory, snapshot(50, record(7)), Appended(batches), committed(batches[0]))
     machine = store.machine
     assert (machine.base, machine.end_offset, machine.applied_end) == (SnapshotId(50, 1), 52, 50)
-    assert (machine.high_watermark, machine.epoch) == (-1, 0)
+    assert (machine.high_watermark, machine.leader, machine.epoch) == (-1, None, 1)
     assert store.image is EMPTY_IMAGE
     store.close()
 

@@ -75,6 +75,8 @@ class FollowerMachine:
         self._forget(base or SnapshotId(0, 0))
         for each in kept:
             self._append(each)
+        # as Kafka's `QuorumState.initialize`: a leader deposed before what we hold has nothing to tell us
+        self.epoch = self.last_epoch
 
     def _forget(self, base: SnapshotId) -> None:
         self.base = base
