@@ -107,7 +107,7 @@ def test_the_commands_are_those_of_kafkas_tool(found: Recommendation) -> None:
     assert len(commands) == 4
     assert (
         'kafka-acls.sh --bootstrap-server "$BOOTSTRAP_SERVER" --add --topic=pay.orders- '
-        "--resource-pattern-type=prefixed --operation=READ --allow-principal=User:app --allow-host='*'"
+        "--resource-pattern-type=prefixed --operation=Read --allow-principal=User:app --allow-host='*'"
     ) in commands
 
 
