@@ -18,6 +18,7 @@ from kio.schema.types import GroupId, TopicName
 from kio.static.primitive import i8, i32, i32Timedelta, i64
 
 from kustos.acl import AclBinding
+from testkit.tap import Exchange
 from testkit.waiting import wait_until
 from tests.e2e.raw import Connect, RawClient, body_of, request_bytes
 from tests.e2e.scene import Op, Scene, Type, acl
@@ -217,6 +218,12 @@ def test_a_running_consumer_loses_and_regains_its_topic(changing: Scene, connect
         revoke(admin, "bob", "invoices")
         deleted_s = admin_answered_s(world)
         wait_until(lambda: sees("TOPIC_AUTHORIZATION_FAILED"), timeout_s=WAIT_S, what="access is lost")
+        # the fetch that told so may have been under way; one that was asked later must come, too
+        wait_until(
+            lambda: any(deleted_s < each.asked_s for each in answered_fetches(world)),
+            timeout_s=WAIT_S,
+            what="a fetch asked after the change is answered",
+        )
         grant(admin, "bob", "invoices")
         granted_s = admin_answered_s(world)
         wait_until(lambda: sees(None), timeout_s=WAIT_S, what="records come again")
@@ -225,13 +232,20 @@ def test_a_running_consumer_loses_and_regains_its_topic(changing: Scene, connect
         writer.join()
         consumer.close()
         revoke(admin, "bob", "invoices")
-    fetches = [each for each in world.clients.exchanges if each.api_key == FETCH and each.answer]
-    after = [each for each in fetches if deleted_s < each.asked_s and (each.answered_s or 0) < granted_s]
+    after = [
+        each
+        for each in answered_fetches(world)
+        if deleted_s < each.asked_s and (each.answered_s or 0) < granted_s
+    ]
     assert after
     for each in after:
         assert each.answer is not None
         assert struct.pack(">h", TOPIC_AUTHORIZATION_FAILED) in each.answer
     world.assert_proper(ACLS, (*ACLS, *granted("bob", "invoices")))
+
+
+def answered_fetches(world: Scene) -> list[Exchange]:
+    return [each for each in world.clients.exchanges if each.api_key == FETCH and each.answer]
 
 
 def admin_answered_s(world: Scene) -> float:
