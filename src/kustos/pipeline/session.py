@@ -76,6 +76,11 @@ def _quiet_start() -> Iterator[None]:
         os.close(nowhere)
 
 
+def is_connect(spark: "SparkSession") -> bool:
+    """Return whether a session speaks to its Spark over Connect."""
+    return type(spark).__module__.startswith("pyspark.sql.connect.")
+
+
 @contextmanager
 def open_session(
     application_name: str = "kustos",

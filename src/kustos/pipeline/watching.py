@@ -5,6 +5,8 @@ from contextlib import contextmanager
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, Final
 
+from kustos.pipeline.session import is_connect
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -22,7 +24,7 @@ def watched(spark: "SparkSession", watcher: Watcher) -> Iterator[None]:
     A Connect server tells by itself; a classic session is asked by a thread. What the watcher raises ends
     the telling, not the work.
     """
-    if not hasattr(spark, "sparkContext") or type(spark).__module__.startswith("pyspark.sql.connect"):
+    if is_connect(spark):
         handler = _handler(watcher)
         spark.registerProgressHandler(handler)
         try:

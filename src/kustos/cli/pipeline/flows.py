@@ -59,7 +59,7 @@ def flows(
     """
     from kustos.cli.failures import usage_error
     from kustos.cli.output import print_json, print_lines, print_table
-    from kustos.cli.pipeline.inputs import filled_tables, period_of, within
+    from kustos.cli.pipeline.inputs import filled_tables, period_of
     from kustos.cli.pipeline.working import configured, working
 
     configuration = configured(config)
@@ -69,10 +69,11 @@ def flows(
     if form is not None and form not in list(GraphForm):
         raise usage_error(f"`{out}` has none of the endings .dot, .graphml and .json")
     from kustos.pipeline.reach import edges, flow_paths
+    from kustos.pipeline.stages.days import within_days
 
     with working("flows", configuration.spark, delta=tables.form == "delta", steps=2) as (spark, step):
         step("looking who feeds whom")
-        graph = edges(within(tables.read(spark, "audit_rollup"), first, last)).persist()
+        graph = edges(within_days(tables.read(spark, "audit_rollup"), first, last)).persist()
         found = flow_paths(graph, hops_max=hops, sources=sources)
         paths = [row.asDict() for row in found.orderBy("hops", "source", "target").limit(limit).collect()]
         step("drawing the graph")

@@ -111,13 +111,6 @@ def period_of(since: str | None, until: str | None) -> tuple[date | None, date |
     return first, last
 
 
-def within(frame: Any, first: date | None, last: date | None) -> Any:
-    """Return the rows of a table by day that lie in a period."""
-    if first is not None:
-        frame = frame.filter(frame["day"] >= first)
-    return frame if last is None else frame.filter(frame["day"] <= last)
-
-
 def moment_of(option: str, text: str | None) -> datetime:
     """Return the UTC time that an option names, now without one; a day is its end.
 

@@ -61,7 +61,7 @@ def replay(
     """
     from kustos.cli.failures import ExitCode
     from kustos.cli.output import print_json, print_lines
-    from kustos.cli.pipeline.inputs import acl_set, filled_tables, period_of, todays_acls, within
+    from kustos.cli.pipeline.inputs import acl_set, filled_tables, period_of, todays_acls
     from kustos.cli.pipeline.working import configured, working
 
     configuration = configured(config)
@@ -74,10 +74,11 @@ def replay(
         print_lines(f"would compare {len(candidate.bindings)} ACLs of `{acls}` with {compared}")
         return ExitCode.OK
     from kustos.pipeline.replay import replay as replayed
+    from kustos.pipeline.stages.days import within_days
 
     with working("replay", configuration.spark, steps=3) as (spark, step):
         step("deciding")
-        rollup = within(tables.read(spark, "audit_rollup"), first, last)
+        rollup = within_days(tables.read(spark, "audit_rollup"), first, last)
         found = replayed(spark, rollup, candidate, baseline, rule_changes=rules)
         tables.replace(spark, "replay_flips", found.flips)
         step("summing up")

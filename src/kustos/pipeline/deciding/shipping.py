@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from kustos.pipeline.deciding.acl_set import AclSet
 from kustos.pipeline.deciding.compiled import ShippedAcls
+from kustos.pipeline.session import is_connect
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -52,11 +53,6 @@ class FileAcls:
 def file_name_of(digest: str) -> str:
     """Return the name under which a set is sent; made of nothing that anybody else chose."""
     return f"kustos-acls-{digest}"
-
-
-def is_connect(spark: "SparkSession") -> bool:
-    """Return whether a session speaks to its Spark over Connect."""
-    return type(spark).__module__.startswith("pyspark.sql.connect.")
 
 
 def ship(spark: "SparkSession", acl_set: AclSet) -> ShippedAcls:

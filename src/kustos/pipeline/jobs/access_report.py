@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kustos.pipeline.files import check_replaceable, list_audit_files, publish, staging
-from kustos.pipeline.jobs.reading import Progress, check_time_zone, read_lines, reading, silent
+from kustos.pipeline.jobs.reading import check_time_zone, read_lines, reading
+from kustos.pipeline.progress import Progress, silent
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -6,7 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from kustos.pipeline.jobs.reading import Progress, silent
+from kustos.pipeline.progress import Progress, silent
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

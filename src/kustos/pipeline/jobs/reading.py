@@ -18,13 +18,6 @@ if TYPE_CHECKING:
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
 
-Progress = Callable[[str], None]
-"""Called with the name of each step as it begins."""
-
-
-def silent(_step: str) -> None:
-    """Show nothing."""
-
 
 class DamagedFileError(AuditInputError):
     """A compressed file cannot be unpacked to its end."""

@@ -5,14 +5,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
 from kustos.pipeline.jobs.inputs import FoundFile, find_new_files, with_damage
-from kustos.pipeline.jobs.reading import (
-    DamagedFileError,
-    Progress,
-    check_time_zone,
-    read_located_lines,
-    reading,
-    silent,
-)
+from kustos.pipeline.jobs.reading import DamagedFileError, check_time_zone, read_located_lines, reading
+from kustos.pipeline.progress import Progress, silent
 from kustos.runtime import Clock, Entropy, SystemClock, SystemEntropy
 
 if TYPE_CHECKING:

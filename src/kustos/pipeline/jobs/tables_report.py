@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kustos.pipeline.errors import AuditInputError, ReportOutputError
-from kustos.pipeline.jobs.reading import Progress, silent
+from kustos.pipeline.progress import Progress, silent
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from kustos.pipeline.tables import Tables
 
@@ -56,11 +56,12 @@ def run_tables_report(
     from kustos.pipeline.report.model import collect_report
     from kustos.pipeline.report.render import render_report
     from kustos.pipeline.stages.access import counts_of_rollup
+    from kustos.pipeline.stages.days import within_days
 
     if not tables.days("audit_rollup") and tables.form == "parquet":
         raise AuditInputError(f"no run has filled the tables in `{tables.folder}`, see `kustos pipeline run`")
-    rollup = _within(tables.read(spark, "audit_rollup"), first_day, last_day)
-    events = _within(tables.read(spark, "audit_events"), first_day, last_day)
+    rollup = within_days(tables.read(spark, "audit_rollup"), first_day, last_day)
+    events = within_days(tables.read(spark, "audit_events"), first_day, last_day)
     progress(REPORT_STEPS[0])
     found = {
         "audit_rollup": rollup,
@@ -95,12 +96,6 @@ def run_tables_report(
         answers=(*(name for name in ANSWERS if name in found), *answered),
         report=str(out.resolve()),
     )
-
-
-def _within(frame: "DataFrame", first_day: date | None, last_day: date | None) -> "DataFrame":
-    if first_day is not None:
-        frame = frame.filter(frame["day"] >= first_day)
-    return frame if last_day is None else frame.filter(frame["day"] <= last_day)
 
 
 def _replace(out: Path, page: str) -> None:

@@ -10,6 +10,7 @@ from pyspark.sql import functions as sql
 from kustos.acl import WILDCARD, PatternType, ResourcePattern
 from kustos.pipeline.privilege.options import PrivilegeOptionError
 from kustos.pipeline.schemas import QUESTION_COLUMNS
+from kustos.pipeline.stages.days import within_days
 
 ALLOWED: Final = "ALLOWED"
 DENIED: Final = "DENIED"
@@ -59,10 +60,7 @@ EVERY_USE: Final = Legitimate()
 
 def in_period(rollup: DataFrame, legitimate: Legitimate) -> DataFrame:
     """Return the roll-up's rows of the period and of principals that are not excluded."""
-    if legitimate.from_day is not None:
-        rollup = rollup.filter(sql.col("day") >= sql.lit(legitimate.from_day))
-    if legitimate.to_day is not None:
-        rollup = rollup.filter(sql.col("day") <= sql.lit(legitimate.to_day))
+    rollup = within_days(rollup, legitimate.from_day, legitimate.to_day)
     if legitimate.principals_excluded:
         rollup = rollup.filter(~sql.col("principal").isin(*legitimate.principals_excluded))
     return rollup

@@ -2,7 +2,7 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,6 +15,7 @@ from kustos.pipeline.privilege.options import DEFAULT_OPTIONS, PrivilegeOptions
 from kustos.pipeline.privilege.reach import granted_on_known_names
 from kustos.pipeline.privilege.recommending import recommend_for, recommended_acls
 from kustos.pipeline.privilege.values import RecommendedAcl
+from kustos.pipeline.progress import Progress, silent
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -93,10 +94,6 @@ class Recommendation:
         return json.dumps(numbers | {"difference": changed}, indent=2)
 
 
-def _silent(_step: str) -> None:
-    """Show nothing."""
-
-
 def recommendation(
     spark: "SparkSession",
     rollup: "DataFrame",
@@ -105,7 +102,7 @@ def recommendation(
     *,
     names: "DataFrame | None" = None,
     today: AclSet | None = None,
-    progress: Callable[[str], None] = _silent,
+    progress: Progress = silent,
 ) -> Recommendation:
     """Return least privilege for all of a roll-up, proven by replay and compared with `today`'s ACLs.
 

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from kustos.pipeline.errors import StreamError
 from kustos.pipeline.inputs import TopicSettings, stream_topic
 from kustos.pipeline.inputs.topic import kafka_errors
+from kustos.pipeline.session import is_connect
 from kustos.pipeline.streaming.batches import Batches, StoppedError, StreamSummary
 from kustos.pipeline.streaming.identity import stream_name
 from kustos.pipeline.tables import IngestOptions, RunSummary, Tables, compact_tables, refresh_rollup
@@ -69,7 +70,7 @@ def run_stream(
     another stream or a session of Spark Connect (its batches would run in another process), and what `ingest`
     raises. Whatever is raised, a new call goes on where the tables end.
     """
-    if _is_connected(spark):
+    if is_connect(spark):
         raise StreamError("a stream needs a session of its own, not one of Spark Connect; leave `remote` out")
     stop = stop or threading.Event()
     lines = stream_topic(spark, settings)
@@ -113,7 +114,3 @@ def _watch(query: Any, batches: Batches, stop: threading.Event) -> None:
     finally:
         if query.isActive:
             query.stop()
-
-
-def _is_connected(spark: SparkSession) -> bool:
-    return type(spark).__module__.startswith("pyspark.sql.connect")

@@ -1,6 +1,6 @@
 """Raw lines into committed tables: the one way in, for runs over files and for batches of a stream."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import date, timedelta
 from pathlib import Path
@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql.types import StructType
 
+from kustos.pipeline.progress import Progress, silent
 from kustos.pipeline.stages import classify
 from kustos.pipeline.stages.knowing import conflicting_events, judge, known_events
 from kustos.pipeline.stages.settling import DUPLICATE, EVENT, MILLISECONDS_OF_A_DAY, QUARANTINED
@@ -36,12 +37,6 @@ FEW_LINES: Final = 20_000
 
 _CLASSIFIED: Final = "classified"
 _KNOWN: Final = "known"
-Progress = Callable[[str], None]
-"""Called with the name of each step as it begins."""
-
-
-def _silent(_step: str) -> None:
-    """Show nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +68,7 @@ def ingest(
     inputs: Sequence[InputFile] = (),
     files: int = 0,
     damaged_files: int = 0,
-    progress: Progress = _silent,
+    progress: Progress = silent,
     clock: Clock | None = None,
 ) -> RunSummary:
     """Take lines (INPUT_LINES_SCHEMA or LINES_SCHEMA) into the tables, all of them or none, once for each id.
