@@ -14,7 +14,7 @@ SAMPLE ?=
 MINUTES ?= 120
 POINTS ?=
 
-.PHONY: help setup demo test check bench docs differential fuzz mutation simulation soak lock clean
+.PHONY: help setup demo test test-connect check bench docs differential fuzz mutation simulation soak lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z%-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 22
@@ -27,6 +27,9 @@ demo: setup ## show a guarded Kafka, start to report
 
 test: setup ## run every test; PYTEST_ARGS=... goes to pytest
 	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+test-connect: setup ## run the tests of the pipeline over a Spark Connect server
+	@KUSTOS_TEST_SPARK=connect $(BIN)/python -m pytest tests/pipeline $(PYTEST_ARGS)
 
 check: ## lint, format, types, import contracts
 	@scripts/setup python

@@ -1,6 +1,5 @@
 """A Spark Connect server on the loopback, as a cluster's: its clients share nothing with it but its port."""
 
-import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -10,6 +9,7 @@ from typing import Final
 
 import pyspark
 
+from testkit.paths import ROOT
 from testkit.ports import LOOPBACK, free_port
 from testkit.processes import Server
 
@@ -42,7 +42,12 @@ def connect_server(folder: Path, settings: Mapping[str, str] = SETTINGS) -> Iter
         *options,
         "spark-internal",
     ]
-    environment = {"SPARK_LOCAL_IP": LOOPBACK, "PYSPARK_PYTHON": sys.executable, "SPARK_HOME": str(home)}
+    environment = {
+        "SPARK_LOCAL_IP": LOOPBACK,
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_HOME": str(home),
+        "PYTHONPATH": str(ROOT),  # what workers run is pickled by its name
+    }
     server = Server("Spark Connect", command, folder / "connect.log", environment)
     try:
         server.wait_ready(lambda: _listens(port), timeout_s=START_S)
@@ -57,8 +62,3 @@ def _listens(port: int) -> bool:
             return True
     except OSError:
         return False
-
-
-def clean_environment() -> dict[str, str]:
-    """Return this process's environment without what a classic session or another client left in it."""
-    return {key: value for key, value in os.environ.items() if not key.startswith(("SPARK_", "PYSPARK_"))}

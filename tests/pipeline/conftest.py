@@ -1,24 +1,57 @@
-"""One Spark session for the whole run: it costs seconds to start."""
+"""One Spark session for the whole run, since it costs seconds to start: classic, or of a Connect server.
+
+`KUSTOS_TEST_SPARK=connect` asks for the server; `backends` says what does not run there.
+"""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
 from kustos.pipeline.session import open_session
+from testkit.spark_connect import SETTINGS, connect_server
 from testkit.spark_jars import SPARK_DELTA, SPARK_KAFKA, spark_jars
+from tests.pipeline.backends import CLASSIC_ONLY, IS_CONNECT, runs_here
 
+ROOM = Path(__file__).parent
 QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m"
 """Plans of tiny frames run once: what the second compiler and parallel collectors do costs more."""
 
+TINY = {
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.codegen.wholeStage": "false",  # compiling costs more than tiny frames do
+}
+
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
-    settings = {
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    at_start = {
         "spark.jars": spark_jars(SPARK_KAFKA, SPARK_DELTA),  # a session cannot be given them later
         "spark.driver.extraJavaOptions": QUICK,
     }
-    with open_session("kustos tests", settings=settings) as session:
-        session.conf.set("spark.sql.shuffle.partitions", "2")
-        session.conf.set("spark.sql.codegen.wholeStage", "false")  # compiling costs more than tiny frames do
+    if not IS_CONNECT:
+        with open_session("kustos tests", settings=at_start | TINY) as session:
+            yield session
+        return
+    with (
+        connect_server(tmp_path_factory.mktemp("connect"), SETTINGS | at_start) as url,
+        open_session("kustos tests", remote=url, settings=TINY) as session,
+    ):
         yield session
+
+
+def pytest_report_header() -> list[str]:
+    if not IS_CONNECT:
+        return []
+    return [
+        "spark: over Connect, tests that use the session",
+        *(f"not {name}: {why}" for name, why in CLASSIC_ONLY.items()),
+    ]
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the tests of this room that say nothing about the session of this run."""
+    left = {item for item in items if item.path.is_relative_to(ROOM) and not runs_here(item)}
+    config.hook.pytest_deselected(items=list(left))
+    items[:] = [item for item in items if item not in left]
