@@ -73,13 +73,13 @@ def replay(
     if dry_run:
         print_lines(f"would compare {len(candidate.bindings)} ACLs of `{acls}` with {compared}")
         return ExitCode.OK
-    from kustos.pipeline.replay import replay as replayed
-    from kustos.pipeline.stages.days import within_days
+    from kustos.pipeline.jobs import replay_of_tables
 
     with working("replay", configuration.spark, steps=3) as (spark, step):
         step("deciding")
-        rollup = within_days(tables.read(spark, "audit_rollup"), first, last)
-        found = replayed(spark, rollup, candidate, baseline, rule_changes=rules)
+        found = replay_of_tables(
+            spark, tables, candidate, baseline, first_day=first, last_day=last, rule_changes=rules
+        )
         tables.replace(spark, "replay_flips", found.flips)
         step("summing up")
         saved = type(found)(tables.read(spark, "replay_flips"))

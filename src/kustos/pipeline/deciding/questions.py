@@ -53,11 +53,19 @@ def verdict(shipped: ShippedAcls, *, with_rule: bool = True) -> Column:
     return asked_once(judge, VERDICT_SCHEMA if with_rule else StringType(), *QUESTION_COLUMNS)
 
 
-def answered(shipped: ShippedAcls, columns: Sequence[pa.Array], *, with_rule: bool) -> list[pa.Array]:
-    """Return in a worker the decision of each row of `QUESTION_COLUMNS` and, if asked for, its rule."""
+def answered(
+    shipped: ShippedAcls, columns: Sequence[pa.Array], *, with_rule: bool, as_codes: bool = False
+) -> list[pa.Array]:
+    """Return in a worker the decision of each row of `QUESTION_COLUMNS` and, if asked for, its rule.
+
+    As texts or, `as_codes`, as Arrow's dictionaries.
+    """
     questions = dict(zip(QUESTION_COLUMNS, columns, strict=True))
     answers = compiled(shipped, with_rule=with_rule).authorize(questions)
-    return [answers.column(name).cast(pa.string()).combine_chunks() for name in answers.column_names]
+    found = [answers.column(name) for name in answers.column_names]
+    if not as_codes:
+        found = [column.cast(pa.string()) for column in found]
+    return [column.combine_chunks() for column in found]
 
 
 def asked_once(function: Callable[..., pa.Array], kind: DataType, *columns: str) -> Column:

@@ -7,6 +7,7 @@ from kustos.pipeline.jobs.access_report import STEPS, ReportSummary, run_access_
 from kustos.pipeline.jobs.access_review import REVIEW_STEPS, ReviewQuestion, run_review
 from kustos.pipeline.jobs.inputs import FoundFiles, find_new_files
 from kustos.pipeline.jobs.reading import DamagedFileError, read_lines
+from kustos.pipeline.jobs.replaying import replay_of_tables
 from kustos.pipeline.jobs.run import run_pipeline
 from kustos.pipeline.jobs.tables_report import REPORT_STEPS, TablesReportSummary, run_tables_report
 from kustos.pipeline.progress import Progress
@@ -23,6 +24,7 @@ __all__ = [
     "TablesReportSummary",
     "find_new_files",
     "read_lines",
+    "replay_of_tables",
     "run_access_report",
     "run_pipeline",
     "run_review",

@@ -4,6 +4,7 @@ from kustos.pipeline.replay.accesses import accesses_of_events, accesses_of_roll
 from kustos.pipeline.replay.answer import Replay, replay
 from kustos.pipeline.replay.each_event import verdict_on_each_event
 from kustos.pipeline.replay.flips import GAINED, LOST, RULE_CHANGED, decisions, flips
+from kustos.pipeline.replay.of_files import flips_of_files
 from kustos.pipeline.replay.summaries import (
     flips_by_kind,
     flips_by_principal,
@@ -23,6 +24,7 @@ __all__ = [
     "flips_by_kind",
     "flips_by_principal",
     "flips_by_resource",
+    "flips_of_files",
     "replay",
     "rule_text",
     "top_flips",

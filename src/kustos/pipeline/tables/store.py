@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import date
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -24,7 +25,7 @@ from kustos.pipeline.schemas.events import INPUT_LINES_SCHEMA
 from kustos.pipeline.tables import delta
 from kustos.pipeline.tables.errors import TablesError, TablesInUseError
 from kustos.pipeline.tables.ledger import UPKEEP, State, read_state
-from kustos.pipeline.tables.reading import read_parquet
+from kustos.pipeline.tables.reading import check_schemas, read_parquet
 from kustos.pipeline.tables.transaction import (
     Transaction,
     data_files,
@@ -92,6 +93,21 @@ class Tables:
             return spark.read.parquet(str(place))
         return read_parquet(spark, place, files, schema)
 
+    def files(self, name: str, first_day: date | None = None, last_day: date | None = None) -> list[Path]:
+        """Return the files of a table that runs write, as they stand; of these days only if it is by day.
+
+        For who reads files and not rows (`columns`). Call it after `read`, which puts a killed run's commit
+        in place; what `read` says of changes meanwhile holds here too. Raises `TablesError` for a table of
+        Delta, whose files alone are not its rows, and `SchemaConflictError`.
+        """
+        place = self.place(name)
+        if self.form == DELTA:
+            raise TablesError(f"`{name}` is a Delta table, its files alone are not its rows")
+        with place_lock(self.folder, fcntl.LOCK_SH):
+            files = data_files(place)
+            check_schemas(place, files, SCHEMAS[name])
+        return [place / file for file in files if name not in BY_DAY or _is_within(file, first_day, last_day)]
+
     def replace(self, spark: SparkSession, name: str, rows: DataFrame) -> None:
         """Put rows in the place of a whole table, at once; raise `TablesError` for one that only runs write.
 
@@ -144,6 +160,11 @@ class Tables:
                 pass
         except TablesInUseError:
             return  # a run is at work: what stands is what there was before it
+
+
+def _is_within(file: str, first_day: date | None, last_day: date | None) -> bool:
+    day = date.fromisoformat(file.partition("/")[0].removeprefix("day="))
+    return (first_day is None or first_day <= day) and (last_day is None or day <= last_day)
 
 
 def _apply(spark: SparkSession, folder: Path, staging: Path, write: Mapping[str, Any], sequence: int) -> None:

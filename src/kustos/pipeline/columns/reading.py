@@ -1,0 +1,71 @@
+"""Parquet columns as Arrow arrays of bounded length, texts as the codes that the file itself has."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import parquet
+
+from kustos.pipeline.columns.coding import Coded, coded
+from kustos.pipeline.columns.parts import FilePart
+
+CHUNK_ROWS_MAX: Final = 1 << 20
+"""Rows at a time: some 100 MB of codes and numbers."""
+
+Chunk = dict[str, Coded | pa.Array]
+
+
+def chunks(part: FilePart, texts: Sequence[str], others: Sequence[str]) -> Iterator[Chunk]:
+    """Yield the columns of a part of a file, chunk by chunk; raise `OSError` or `pyarrow.ArrowInvalid`.
+
+    `texts` come as codes, `others` as the file has them, times in microseconds. A column that the file
+    lacks is null; fields of structs are named with dots.
+    """
+    footer = parquet.read_metadata(part.path)
+    groups = _row_groups(footer, part)
+    if not groups:
+        return
+    schema = footer.schema.to_arrow_schema()
+    known = [name for name in texts if _has(schema, name)]
+    wanted = known + [name for name in others if _has(schema, name)]
+    with parquet.ParquetFile(
+        part.path, metadata=footer, read_dictionary=known, coerce_int96_timestamp_unit="us"
+    ) as file:
+        batches = file.iter_batches(CHUNK_ROWS_MAX, row_groups=groups, columns=wanted, use_threads=False)
+        for batch in batches:
+            chunk: Chunk = {name: coded(_column(batch, name)) for name in texts}
+            chunk |= {name: _column(batch, name) for name in others}
+            yield chunk
+
+
+def _row_groups(footer: parquet.FileMetaData, part: FilePart) -> list[int]:
+    found = []
+    for number in range(footer.num_row_groups):
+        group = footer.row_group(number)
+        columns = [group.column(each) for each in range(group.num_columns)]
+        start = min(each.dictionary_page_offset or each.data_page_offset for each in columns)
+        middle = start + sum(each.total_compressed_size for each in columns) // 2
+        if part.start <= middle < part.end:
+            found.append(number)
+    return found
+
+
+def _has(schema: pa.Schema, name: str) -> bool:
+    fields: pa.Schema | pa.DataType = schema
+    for step in name.split("."):
+        position = fields.get_field_index(step)
+        if position < 0:
+            return False
+        fields = fields.field(position).type
+    return True
+
+
+def _column(batch: pa.RecordBatch, name: str) -> pa.Array:
+    if not _has(batch.schema, name):
+        return pa.nulls(batch.num_rows)
+    head, *rest = name.split(".")
+    column = batch.column(head)
+    for step in rest:
+        column = pc.struct_field(column, step)
+    return column

@@ -1,0 +1,35 @@
+"""A replay of recorded tables: over their files where it can be, over their rows where it must."""
+
+from datetime import date
+from typing import TYPE_CHECKING
+
+from kustos.pipeline.deciding import AclSet, ship
+from kustos.pipeline.replay import Replay, flips_of_files, replay
+from kustos.pipeline.stages.days import within_days
+from kustos.pipeline.tables.store import AUDIT_ROLLUP, PARQUET, Tables
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def replay_of_tables(
+    spark: "SparkSession",
+    tables: Tables,
+    candidate: AclSet,
+    baseline: AclSet | None = None,
+    *,
+    first_day: date | None = None,
+    last_day: date | None = None,
+    rule_changes: bool = True,
+) -> Replay:
+    """Return what `candidate` would decide otherwise over the roll-up of these days, both included.
+
+    As `replay`; without rule changes the files of Parquet tables are read by column, which takes a third of
+    the time. Raises what `Tables.read` raises.
+    """
+    rollup = within_days(tables.read(spark, AUDIT_ROLLUP), first_day, last_day)
+    if rule_changes or tables.form != PARQUET:
+        return replay(spark, rollup, candidate, baseline, rule_changes=rule_changes)
+    files = tables.files(AUDIT_ROLLUP, first_day, last_day)
+    shipped = None if baseline is None else ship(spark, baseline)
+    return Replay(flips_of_files(spark, AUDIT_ROLLUP, files, ship(spark, candidate), shipped))
