@@ -3,13 +3,26 @@
 import typer
 
 from kustos.cli.commands import register
-from kustos.cli.pipeline import anomalies, flows, jars, reach, recommend, replay, report, review, run, signoff
+from kustos.cli.pipeline import (
+    anomalies,
+    flows,
+    jars,
+    judge,
+    reach,
+    recommend,
+    replay,
+    report,
+    review,
+    run,
+    signoff,
+)
 
 app = typer.Typer(help="Study months of access with Spark.", no_args_is_help=True)
 register(app, "run", run.run, run.EXAMPLES)
 register(app, "replay", replay.replay, replay.EXAMPLES)
 register(app, "review", review.review, review.EXAMPLES)
 app.add_typer(signoff.app, name="signoff")
+register(app, "judge", judge.judge, judge.EXAMPLES)
 register(app, "recommend", recommend.recommend, recommend.EXAMPLES)
 register(app, "anomalies", anomalies.anomalies, anomalies.EXAMPLES)
 register(app, "reach", reach.reach, reach.EXAMPLES)

@@ -56,9 +56,9 @@ def report(
     """Draw one HTML page of access, with its plots and tables.
 
     Shows the tables of the configuration: who uses what, denials over time, and what the commands `replay`,
-    `review` and `anomalies` last found. With --audit it reads a folder of audit files instead, at once and
-    as a whole, and also leaves the tables `audit_events`, `access_counts`, `quarantine` and `summary.json`
-    in --out. The page runs no script and fetches nothing.
+    `review`, `judge` and `anomalies` last found. With --audit it reads a folder of audit files instead, at
+    once and as a whole, and also leaves the tables `audit_events`, `access_counts`, `quarantine` and
+    `summary.json` in --out. The page runs no script and fetches nothing.
     """
     if audit is not None:
         _report_on_folder(audit, out, time_zone, output)

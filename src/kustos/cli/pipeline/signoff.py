@@ -1,9 +1,9 @@
-"""`kustos pipeline signoff`: what reviewers do with a review document. Nothing of it needs Spark."""
+"""`kustos pipeline signoff`: what reviewers do with a review document. Only a replay needs Spark."""
 
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -11,9 +11,10 @@ from kustos.cli.commands import register
 from kustos.cli.failures import ExitCode
 from kustos.cli.options import Output
 from kustos.cli.output import OutputFormat
+from kustos.cli.pipeline.working import DEFAULT_CONFIG, Config
 
 if TYPE_CHECKING:
-    from kustos.pipeline.review import ReviewState
+    from kustos.pipeline.review import ReviewChanges, ReviewState
 
 CHECK_EXAMPLES = """
 kustos pipeline signoff check q3.json
@@ -33,7 +34,11 @@ kustos pipeline signoff sign q3.json --key auditors-private.pem --out q3.jws
 CHANGES_EXAMPLES = """
 kustos pipeline signoff changes q3.json > remove.yaml
 kustos pipeline signoff changes q3.json --commands
+kustos pipeline signoff changes q3.json --replay --exit-code
 """
+
+LOST_SHOWN_MAX: Final = 20
+"""Uses named on a terminal; as many say enough."""
 
 
 class Verdict(StrEnum):
@@ -151,17 +156,33 @@ def changes(
     commands: Annotated[
         bool, typer.Option("--commands", help="Print kafka-acls commands, not YAML.")
     ] = False,
+    replay: Annotated[
+        bool,
+        typer.Option(
+            "--replay", help="Check by a replay that no recorded use is lost but those revoked; needs Spark."
+        ),
+    ] = False,
+    exit_code: Annotated[
+        bool, typer.Option("--exit-code", help="Exit with 5 if the replay finds one, for scripts.")
+    ] = False,
+    config: Config = DEFAULT_CONFIG,
 ) -> int:
     """Print the ACLs that the revoked rows ask to remove.
 
-    An ACL that also grants rows which are kept is not removed, but told of on standard error.
+    An ACL that also grants rows which are kept is not removed, but told of on standard error. With
+    --replay today's ACLs, which must be those that were reviewed, decide all recorded use again without
+    the removed ones: nothing is printed to remove while any other use would be lost.
     """
     import sys
 
+    from kustos.cli.failures import usage_error
     from kustos.cli.output import print_lines, printable
     from kustos.pipeline.review import changes_of
 
-    asked = changes_of(_read(document))
+    if exit_code and not replay:
+        raise usage_error("`--exit-code` tells what a replay finds, add `--replay`")
+    said = _read(document)
+    asked = _replayed(said, config) if replay else changes_of(said)
     for one in asked.contested:
         sys.stderr.write(
             f"kept: {printable(one.binding.audit_text())} grants {len(one.revoke)} revoked rows "
@@ -171,11 +192,49 @@ def changes(
         sys.stderr.write(
             f"{len(asked.beyond_acls)} revoked rows are granted by no ACL: super users, defaults\n"
         )
+    if replay:
+        _tell_lost(asked)
+    if asked.unexpected:
+        return ExitCode.NO if exit_code else ExitCode.OK
     if commands:
         print_lines(*asked.to_commands())
     else:
         sys.stdout.write(asked.to_yaml())
     return ExitCode.OK
+
+
+def _replayed(document: Any, config: Path) -> "ReviewChanges":
+    """Return the changes with what a replay of all recorded use, up to now, says of them."""
+    from kustos.cli.pipeline.inputs import filled_tables, todays_acls
+    from kustos.cli.pipeline.working import configured, working
+    from kustos.pipeline.review import changes_of, lost_uses
+
+    configuration = configured(config)
+    tables = filled_tables(configuration)
+    acls = todays_acls(configuration, config.absolute().parent)
+    changes_of(document, acls)  # other ACLs than those reviewed are told before Spark's seconds of start
+    with working("signoff", configuration.spark, delta=tables.form == "delta", steps=1) as (spark, step):
+        step("deciding recorded use without the removed ACLs")
+        rollup = tables.read(spark, "audit_rollup")
+        return changes_of(document, acls, lost_uses(spark, rollup, acls, as_of=datetime.now(UTC)))
+
+
+def _tell_lost(asked: "ReviewChanges") -> None:
+    import sys
+
+    from kustos.cli.output import counted, printable
+
+    lost = asked.unexpected or ()
+    for principal, operation, kind, name in lost[:LOST_SHOWN_MAX]:
+        resource = f"{kind} {name if name is not None else '(any)'}"
+        sys.stderr.write(f"lost: {printable(f'{principal} {operation} {resource}')}\n")
+    if len(lost) > LOST_SHOWN_MAX:
+        sys.stderr.write(f"and {len(lost) - LOST_SHOWN_MAX:,} more\n")
+    if lost:
+        sys.stderr.write("nothing is to be removed while uses that nobody revoked would be lost\n")
+    else:
+        removed = counted(len(asked.remove), "ACL")
+        sys.stderr.write(f"replay: without {removed} no recorded use is lost but those revoked\n")
 
 
 def _text(path: Path) -> str:

@@ -1,15 +1,24 @@
 """ACLs, users and tokens as they were: a data source over metadata logs, and events judged by it."""
 
 from kustos.pipeline.history.as_of import acls_as_of
-from kustos.pipeline.history.findings import history_findings
+from kustos.pipeline.history.findings import gravest_findings, history_findings
 from kustos.pipeline.history.judging import judged_by_history
-from kustos.pipeline.history.source import history_failure, read_history, register
+from kustos.pipeline.history.source import (
+    history_failure,
+    history_reach,
+    read_history,
+    register,
+    telling_of_history,
+)
 
 __all__ = [
     "acls_as_of",
+    "gravest_findings",
     "history_failure",
     "history_findings",
+    "history_reach",
     "judged_by_history",
     "read_history",
     "register",
+    "telling_of_history",
 ]

@@ -52,6 +52,18 @@ def history_findings(judged: DataFrame) -> DataFrame:
     )
 
 
+def gravest_findings(findings: DataFrame, limit: int, *, with_rules: bool = False) -> DataFrame:
+    """Return the `limit` gravest of FINDINGS_SCHEMA, the surest and most frequent first.
+
+    Those in which only the rule differs are among them if asked for.
+    """
+    if not with_rules:
+        findings = findings.where(sql.col("kind") != RULE_DIFFERS)
+    gravity = sql.when(sql.col("severity") == "HIGH", 0).when(sql.col("severity") == "MEDIUM", 1).otherwise(2)
+    order = (gravity, sql.desc("score"), sql.desc("event_count"), "first_time", "finding_id")
+    return findings.orderBy(*order).limit(limit)
+
+
 def _identity() -> Column:
     told = sql.to_json(
         sql.struct(

@@ -13,6 +13,7 @@ count in their order. Secrets (salts, keys, HMACs) are in no row.
 
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -133,10 +134,34 @@ def record_batches(options: HistoryOptions) -> Iterator[Any]:
         raise MetadataHistoryError(f"`{options.path}` cannot be read: {reason}") from error
 
 
+def history_reach(path: str | Path, end_offset: int | None = None) -> dict[str, Any]:
+    """Return the row of the table `reach` as a mapping, read here, without Spark.
+
+    Raises `MetadataHistoryError`.
+    """
+    options = HistoryOptions(str(path), "reach", end_offset)
+    rows: list[dict[str, Any]] = [row for batch in record_batches(options) for row in batch.to_pylist()]
+    return rows[0]
+
+
 def history_failure(error: BaseException) -> MetadataHistoryError | None:
     """Return what a failed query over a history says for people; None for a failure of another kind."""
     found = _REASON.search(str(error))
     return MetadataHistoryError((found[1] or found[2]).strip()) if found else None
+
+
+@contextmanager
+def telling_of_history() -> Iterator[None]:
+    """Raise `MetadataHistoryError` in the place of what Spark raises when a query over a history fails."""
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except PySparkException as error:
+        told = history_failure(error)
+        if told is None:
+            raise
+        raise told from error
 
 
 def register(spark: "SparkSession") -> None:

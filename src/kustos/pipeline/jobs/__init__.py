@@ -6,6 +6,7 @@ Public front: `run_pipeline` keeps the tables, `run_access_report` reports on a 
 from kustos.pipeline.jobs.access_report import STEPS, ReportSummary, run_access_report, write_tables
 from kustos.pipeline.jobs.access_review import REVIEW_STEPS, ReviewQuestion, run_review
 from kustos.pipeline.jobs.inputs import FoundFiles, find_new_files
+from kustos.pipeline.jobs.judging import JUDGE_STEPS, JudgeQuestion, run_judgement
 from kustos.pipeline.jobs.reading import DamagedFileError, read_lines
 from kustos.pipeline.jobs.replaying import replay_of_tables
 from kustos.pipeline.jobs.run import run_pipeline
@@ -13,11 +14,13 @@ from kustos.pipeline.jobs.tables_report import REPORT_STEPS, TablesReportSummary
 from kustos.pipeline.progress import Progress
 
 __all__ = [
+    "JUDGE_STEPS",
     "REPORT_STEPS",
     "REVIEW_STEPS",
     "STEPS",
     "DamagedFileError",
     "FoundFiles",
+    "JudgeQuestion",
     "Progress",
     "ReportSummary",
     "ReviewQuestion",
@@ -26,6 +29,7 @@ __all__ = [
     "read_lines",
     "replay_of_tables",
     "run_access_report",
+    "run_judgement",
     "run_pipeline",
     "run_review",
     "run_tables_report",

@@ -45,6 +45,15 @@ def run_review(
 
     Raises what `Tables` raises, `ReviewError`, `MetadataHistoryError` and `AnalysisError`.
     """
+    from kustos.pipeline.history import telling_of_history
+
+    with telling_of_history():
+        _review(spark, tables, asked, progress)
+    progress(REVIEW_STEPS[2])
+    return _sums(spark, tables)
+
+
+def _review(spark: "SparkSession", tables: "Tables", asked: ReviewQuestion, progress: Progress) -> None:
     from kustos.pipeline.deciding import ship
     from kustos.pipeline.findings import NOTHING_KNOWN, acl_findings, supports
     from kustos.pipeline.reach import rule_findings
@@ -90,8 +99,6 @@ def run_review(
     finally:
         questions.unpersist()
         supported.unpersist()
-    progress(REVIEW_STEPS[2])
-    return _sums(spark, tables)
 
 
 def _histories(spark: "SparkSession", metadata: Path | None) -> tuple[Any, Any]:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 REPORT_STEPS: Final = ("summing up access", "drawing the report")
 ANSWERS: Final = ("replay_flips", "access_review")
-FINDINGS: Final = ("findings", "anomalies")
+FINDINGS: Final = ("findings", "anomalies", "history_findings")
 """Tables of findings, which the page shows as one."""
 
 
@@ -49,9 +49,9 @@ def run_tables_report(
 ) -> TablesReportSummary:
     """Write the page on the tables, of a period of days if one is given; a former page is replaced whole.
 
-    A replay, the access review, findings and anomalies are shown as they were last asked for. Raises
-    `AuditInputError` where no run has filled the tables yet, `ReportOutputError`, and what `Tables.read`
-    raises.
+    A replay, the access review, anomalies and the findings of `review` and `judge` are shown as they were
+    last asked for. Raises `AuditInputError` where no run has filled the tables yet, `ReportOutputError`, and
+    what `Tables.read` raises.
     """
     from kustos.pipeline.report.model import collect_report
     from kustos.pipeline.report.render import render_report

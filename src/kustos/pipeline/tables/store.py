@@ -19,6 +19,7 @@ from kustos.pipeline.schemas import (
     AUDIT_ROLLUP_SCHEMA,
     DECISIONS_SCHEMA,
     FINDINGS_SCHEMA,
+    JUDGED_SCHEMA,
     QUARANTINE_SCHEMA,
 )
 from kustos.pipeline.schemas.events import INPUT_LINES_SCHEMA
@@ -46,6 +47,8 @@ SCHEMAS: Final[Mapping[str, StructType]] = {
     "decisions": DECISIONS_SCHEMA,
     "access_review": ACCESS_REVIEW_SCHEMA,
     "findings": FINDINGS_SCHEMA,
+    "judged": JUDGED_SCHEMA,
+    "history_findings": FINDINGS_SCHEMA,
 }
 """Tables and their columns; any other name holds what `replace` was given."""
 

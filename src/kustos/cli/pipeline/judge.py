@@ -1,0 +1,182 @@
+"""`kustos pipeline judge`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kustos.cli.options import Output
+from kustos.cli.output import OutputFormat
+from kustos.cli.pipeline.inputs import DryRun, Since, Until
+from kustos.cli.pipeline.working import DEFAULT_CONFIG, Config
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from kustos.pipeline.configuration import PipelineConfiguration
+    from kustos.pipeline.jobs import JudgeQuestion
+
+EXAMPLES = """
+kustos pipeline judge
+kustos pipeline judge --since 2026-11-01 --exit-code
+kustos pipeline judge --metadata /backup/metadata --end-offset 4711
+"""
+
+Metadata = Annotated[
+    Path | None,
+    typer.Option(
+        "--metadata", metavar="DIR", help="Another metadata log than the configuration's.", show_default=False
+    ),
+]
+EndOffset = Annotated[
+    int | None,
+    typer.Option(
+        "--end-offset",
+        metavar="N",
+        min=0,
+        help="Read the log up to this offset, not including it: a quorum's high watermark.",
+    ),
+]
+ByRollup = Annotated[
+    bool,
+    typer.Option("--by-rollup", help="Judge the roll-up, not each event: quicker, and by time alone."),
+]
+Rules = Annotated[
+    bool, typer.Option("--rules", help="Also show what was rightly decided, but by another rule.")
+]
+Limit = Annotated[int, typer.Option("--limit", metavar="N", min=1, max=10_000, help="Findings to show.")]
+ExitCodeFlag = Annotated[
+    bool, typer.Option("--exit-code", help="Exit with 5 if any decision differs, for scripts.")
+]
+
+
+def judge(
+    config: Config = DEFAULT_CONFIG,
+    metadata: Metadata = None,
+    end_offset: EndOffset = None,
+    by_rollup: ByRollup = False,
+    rules: Rules = False,
+    since: Since = None,
+    until: Until = None,
+    limit: Limit = 20,
+    exit_code: ExitCodeFlag = False,
+    dry_run: DryRun = False,
+    output: Output = OutputFormat.TABLE,
+) -> int:
+    """Judge recorded decisions by the ACLs then in force.
+
+    The ACLs of each moment are those of the metadata log. Finds what was allowed that no ACL allowed then,
+    and what was refused without a reason: clocks that are apart, a node behind its log, another
+    authorizer, or a record that somebody changed. All goes to the tables `judged` and `history_findings`,
+    which the report shows too.
+    """
+    from kustos.cli.failures import ExitCode
+    from kustos.cli.output import print_json, print_lines
+    from kustos.cli.pipeline.inputs import filled_tables, period_of
+    from kustos.cli.pipeline.shown import plain
+    from kustos.cli.pipeline.working import configured, working
+
+    configuration = configured(config)
+    first, last = period_of(since, until)
+    tables = filled_tables(configuration)
+    from kustos.pipeline.history import gravest_findings, history_reach
+    from kustos.pipeline.jobs import JUDGE_STEPS, JudgeQuestion, run_judgement
+
+    asked = JudgeQuestion(
+        metadata=_metadata(configuration, metadata),
+        end_offset=end_offset,
+        from_day=first,
+        to_day=last,
+        by_rollup=by_rollup,
+        **_settings(configuration),
+    )
+    if dry_run:
+        print_lines(f"would judge by {_told(asked, history_reach(asked.metadata, end_offset))}")
+        return ExitCode.OK
+    steps = len(JUDGE_STEPS) + 1
+    with working("judge", configuration.spark, delta=tables.form == "delta", steps=steps) as (spark, step):
+        judged = run_judgement(spark, tables, asked, step)
+        step("looking for the gravest")
+        found = gravest_findings(tables.read(spark, "history_findings"), limit, with_rules=rules)
+        rows = [row.asDict(recursive=True) for row in found.collect()]
+    differ = sum(one["events"] for one in judged["verdicts"] if one["verdict"] == "DIFFERS")
+    if output is OutputFormat.JSON:
+        document = {"metadata": str(asked.metadata), **judged, "differ": differ, "examples": _opened(rows)}
+        print_json(plain(document))
+    else:
+        print_lines(_told(asked, judged["history"]))
+        _print(judged, rows, rules)
+    return ExitCode.NO if exit_code and differ else ExitCode.OK
+
+
+def _metadata(configuration: "PipelineConfiguration", given: Path | None) -> Path:
+    from kustos.cli.failures import usage_error
+
+    chosen = configuration.metadata if given is None else given.absolute()
+    if chosen is None:
+        raise usage_error("the configuration says no `metadata:`, add it or give `--metadata`")
+    if configuration.spark.remote is None and not chosen.exists():
+        raise usage_error(f"there is no metadata log `{chosen}`")
+    return chosen
+
+
+def _settings(configuration: "PipelineConfiguration") -> dict[str, Any]:
+    """Return the brokers' settings; super users that nobody told of are believed as they are recorded."""
+    acls = configuration.acls
+    if acls is None:
+        return {}
+    return {
+        "super_users": acls.super_users if "super_users" in acls.model_fields_set else None,
+        "allow_everyone_if_no_acl_found": acls.allow_everyone_if_no_acl_found,
+    }
+
+
+def _opened(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    import json
+
+    return [{**row, "evidence": json.loads(row["evidence"])} for row in rows]
+
+
+def _told(asked: "JudgeQuestion", reach: dict[str, Any]) -> str:
+    from kustos.cli.pipeline.shown import seen
+
+    def moment(time: "datetime | None") -> str:
+        return "nothing" if time is None else seen(time)
+
+    return (
+        f"{asked.metadata}, offsets {reach['from_offset']} to {reach['to_offset']}, "
+        f"{moment(reach['from_time'])} to {moment(reach['to_time'])} UTC"
+    )
+
+
+def _print(judged: dict[str, Any], rows: list[dict[str, Any]], rules: bool) -> None:
+    from kustos.cli.output import print_lines, print_paragraph, print_table
+    from kustos.cli.pipeline.shown import resource, seen
+
+    meanings = {
+        "AGREES": "agrees",
+        "DIFFERS": "differs",
+        "UNCERTAIN": "uncertain",
+        "OUT_OF_REACH": "not in the log's time",
+        "NOT_JUDGED": "not by ACLs",
+    }
+    verdicts = [
+        (meanings[one["verdict"]], f"{one['events']:,}", f"{one['accesses']:,}") for one in judged["verdicts"]
+    ]
+    others = sum(one["events"] for one in judged["findings"] if one["kind"] == "RULE_DIFFERS")
+    if others:
+        verdicts.insert(1, ("  by another rule", f"{others:,}", ""))
+    print_table(("recorded decision", "#events", "#accesses"), verdicts)
+    for row in _opened(rows):
+        evidence = row["evidence"]
+        asked = f"{row['principal']}  {evidence['operation']}  {resource(row)}"
+        print_lines("", f"{row['severity']}  {asked}  {row['event_count']:,} x")
+        print_paragraph(row["reason"], indent="  ")
+        print_lines(
+            f"  {seen(row['first_time'])} to {seen(row['last_time'])} UTC from {evidence['host']}",
+            f"  for example {evidence['sample_event_id']}",
+        )
+    hidden = sum(one["count"] for one in judged["findings"] if rules or one["kind"] != "RULE_DIFFERS")
+    if hidden > len(rows):
+        print_lines("", f"and {hidden - len(rows):,} more")
+    print_lines("", "all are in the tables `judged` and `history_findings`")

@@ -1,0 +1,99 @@
+"""The judgement over the tables: was each recorded decision the one that the ACLs then in force say?"""
+
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from kustos.pipeline.progress import Progress, silent
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from kustos.pipeline.tables import Tables
+
+JUDGE_STEPS: Final = ("reading the history", "judging by the ACLs then in force", "looking for what differs")
+
+_VERDICTS: Final = ("AGREES", "DIFFERS", "UNCERTAIN", "OUT_OF_REACH", "NOT_JUDGED")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeQuestion:
+    """By which history, and what.
+
+    `metadata` is a metadata log, read up to `end_offset`, not including it (None: to its end). The other
+    settings are those of that time, see `judged_by_history`. Days (UTC) are both included. `by_rollup`
+    judges `audit_rollup` in the place of `audit_events`: quicker, and less sure, as it has no offsets.
+    """
+
+    metadata: Path
+    end_offset: int | None = None
+    super_users: str | None = None
+    allow_everyone_if_no_acl_found: bool = False
+    from_day: date | None = None
+    to_day: date | None = None
+    by_rollup: bool = False
+
+
+def run_judgement(
+    spark: "SparkSession", tables: "Tables", asked: JudgeQuestion, progress: Progress = silent
+) -> dict[str, Any]:
+    """Replace the tables `judged` and `history_findings`; return their sums, and where the history goes.
+
+    `history`: the row of METADATA_REACH_SCHEMA. `verdicts`: for each, its `events` and `accesses` (rows of
+    `judged`). `findings`: for each kind its `count` and `events`. Raises what `Tables` raises and
+    `MetadataHistoryError`.
+    """
+    from kustos.pipeline.history import (
+        history_findings,
+        judged_by_history,
+        read_history,
+        telling_of_history,
+    )
+    from kustos.pipeline.stages.days import within_days
+
+    with telling_of_history():
+        progress(JUDGE_STEPS[0])
+        reach = read_history(spark, asked.metadata, "reach", end_offset=asked.end_offset).persist()
+        try:
+            known = reach.collect()[0].asDict()
+            progress(JUDGE_STEPS[1])
+            rows = tables.read(spark, "audit_rollup" if asked.by_rollup else "audit_events")
+            judged = judged_by_history(
+                within_days(rows, asked.from_day, asked.to_day),
+                # a log that grows meanwhile is read to where it went before
+                read_history(spark, asked.metadata, end_offset=known["to_offset"] + 1),
+                reach=reach,
+                super_users=asked.super_users,
+                allow_everyone_if_no_acl_found=asked.allow_everyone_if_no_acl_found,
+            )
+            tables.replace(spark, "judged", judged)
+        finally:
+            reach.unpersist()
+    progress(JUDGE_STEPS[2])
+    saved = tables.read(spark, "judged")
+    tables.replace(spark, "history_findings", history_findings(saved))
+    return {
+        "history": known,
+        "verdicts": _verdicts(saved),
+        "findings": _kinds(tables.read(spark, "history_findings")),
+    }
+
+
+def _verdicts(judged: "DataFrame") -> list[dict[str, Any]]:
+    from pyspark.sql import functions as sql
+
+    sums = judged.groupBy("verdict").agg(
+        sql.sum("event_count").alias("events"), sql.count(sql.lit(1)).alias("accesses")
+    )
+    found = {row["verdict"]: row.asDict() for row in sums.collect()}
+    return [found[verdict] for verdict in _VERDICTS if verdict in found]
+
+
+def _kinds(findings: "DataFrame") -> list[dict[str, Any]]:
+    from pyspark.sql import functions as sql
+
+    sums = findings.groupBy("kind").agg(
+        sql.count(sql.lit(1)).alias("count"), sql.sum("event_count").alias("events")
+    )
+    return [row.asDict() for row in sums.orderBy("kind").collect()]
