@@ -9,13 +9,16 @@ from kustos.pipeline.tables.errors import (
 )
 from kustos.pipeline.tables.ingest import IngestOptions, ingest
 from kustos.pipeline.tables.ledger import InputFile
+from kustos.pipeline.tables.retention import Dropped, Retention, drop_expired, would_drop
 from kustos.pipeline.tables.rollups import refresh_rollup
 from kustos.pipeline.tables.store import Tables
 from kustos.pipeline.tables.summary import RunSummary
 
 __all__ = [
+    "Dropped",
     "IngestOptions",
     "InputFile",
+    "Retention",
     "RunSummary",
     "SchemaConflictError",
     "Tables",
@@ -23,6 +26,8 @@ __all__ = [
     "TablesError",
     "TablesInUseError",
     "compact_tables",
+    "drop_expired",
     "ingest",
     "refresh_rollup",
+    "would_drop",
 ]

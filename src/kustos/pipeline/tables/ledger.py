@@ -67,6 +67,7 @@ class Entry:
     newest_time_ms: int | None = None
     stale_days: tuple[str, ...] = ()
     fresh_days: tuple[str, ...] = ()
+    closed_before: str | None = None
 
     def to_json(self) -> str:
         """Return the text of its file."""
@@ -95,6 +96,7 @@ class State:
     inputs: Mapping[str, InputFile] = field(default_factory=dict)
     newest_time_ms: int | None = None
     stale_days: frozenset[str] = frozenset()
+    closed_before: str | None = None
 
     def summary_of(self, run_id: str) -> Mapping[str, Any] | None:
         """Return what the run left, or None if it never was; a batch before a stream's last one was."""
@@ -120,8 +122,10 @@ class State:
                 inputs.pop(file.path, None)  # what was read last stands last and is forgotten last
                 inputs[file.path] = file
             times = [time for time in (state.newest_time_ms, entry.newest_time_ms) if time is not None]
+            closed = [day for day in (state.closed_before, entry.closed_before) if day is not None]
             state = replace(
                 state,
+                closed_before=max(closed, default=None),
                 sequence=entry.sequence,
                 form=entry.form,
                 newest_time_ms=max(times, default=None),

@@ -120,6 +120,14 @@ def _footer(path: Path, _modified_ns: int) -> Any:
         raise SchemaConflictError(f"`{path}` is no readable Parquet file ({error}), take it out") from error
 
 
+def count_of(folder: Path, files: Sequence[str], column: str, value: str) -> int:
+    """Return how many rows of these files have this text in a column."""
+    return sum(
+        arrow.parquet.read_table(folder / file, columns=[column])[column].to_pylist().count(value)
+        for file in files
+    )
+
+
 def rows_on_disk(folder: Path, files: Sequence[str]) -> int:
     """Return how many rows these files hold, as their footers say."""
     return sum(arrow.parquet.read_metadata(folder / file).num_rows for file in files)

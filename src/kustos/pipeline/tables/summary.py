@@ -2,10 +2,11 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Self
 
 from kustos.pipeline.errors import LinesLostError
+from kustos.pipeline.tables.retention import Dropped
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -13,7 +14,10 @@ class RunSummary:
     """What a run read and wrote; `lines == events + quarantined + duplicates` always holds.
 
     `files` were found, `new_files` of them read, `damaged_files` quarantined whole (each counts as a line).
-    `days` (ISO dates) got events. `is_repeat`: the run had been committed before, and nothing was done now.
+    `too_late` of the quarantined were events older than the tables take. `days` (ISO dates) got events.
+    `dropped_*` went afterwards, by their retention: days of events and how many these were, days of the
+    roll-up, lines quarantined or kept raw. `is_repeat`: the run had been committed before, and nothing was
+    done now.
     """
 
     run_id: str
@@ -24,13 +28,28 @@ class RunSummary:
     events: int = 0
     quarantined: int = 0
     duplicates: int = 0
+    too_late: int = 0
     days: tuple[str, ...] = ()
     seconds: float = 0.0
     is_repeat: bool = False
+    dropped_days: int = 0
+    dropped_events: int = 0
+    dropped_rollup_days: int = 0
+    dropped_lines: int = 0
 
     def to_json(self) -> str:
         """Return one JSON object."""
         return json.dumps(asdict(self), indent=2)
+
+    def with_dropped(self, dropped: Dropped) -> Self:
+        """Return the summary with what went by its retention."""
+        return replace(
+            self,
+            dropped_days=len(dropped.event_days),
+            dropped_events=dropped.events,
+            dropped_rollup_days=len(dropped.rollup_days),
+            dropped_lines=dropped.lines,
+        )
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, Any], **changes: Any) -> Self:

@@ -1,0 +1,157 @@
+"""What is older than its retention is dropped, by whole days, in one commit; and is not taken in again.
+
+Events and roll-up go by their days. Lines of `quarantine` and `audit_raw`, which may have no time, go by the
+day on which they were taken in, which stands in the names of their files. From then on the days are closed:
+the ledger knows up to where (`closed_before`), and an event of such a day that comes again, or late, is
+quarantined as too late. Otherwise it would be counted once more in a roll-up that is kept for longer.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+from pyspark.sql import SparkSession
+
+from kustos.pipeline.tables.errors import TablesError
+from kustos.pipeline.tables.ledger import UPKEEP, State
+from kustos.pipeline.tables.reading import rows_on_disk
+from kustos.pipeline.tables.store import AUDIT_EVENTS, AUDIT_RAW, AUDIT_ROLLUP, DELTA, QUARANTINE, Tables
+from kustos.pipeline.tables.transaction import data_files
+from kustos.runtime import Clock, SystemClock
+
+_TAKEN: Final = re.compile(r"(\d{4}-\d\d-\d\d)_")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retention:
+    """How many days are kept, today not counted: of events and lines, and of the roll-up (None: for ever).
+
+    The roll-up is kept as long as the events at least. Raises `TablesError`.
+    """
+
+    days: int
+    rollup_days: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.days < 1:
+            raise TablesError("a retention is one day or more")
+        if self.rollup_days is not None and self.rollup_days < self.days:
+            raise TablesError("the roll-up is kept as long as the events at least")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dropped:
+    """What was dropped, or would be: days (ISO) of events and of the roll-up, events, and lines."""
+
+    event_days: tuple[str, ...] = ()
+    events: int = 0
+    rollup_days: tuple[str, ...] = ()
+    lines: int = 0
+
+
+def kept_from(days: int, clock: Clock) -> str:
+    """Return the first day (ISO, UTC) that is kept."""
+    today = datetime.fromtimestamp(clock.wall_ms() / 1000, UTC).date()
+    return max(date.min, today - timedelta(days=min(days, today.toordinal() - 1))).isoformat()
+
+
+def closed_before(state: State, retention: Retention | None, clock: Clock) -> str | None:
+    """Return the day (ISO) before which no event is taken in; a closed day is never opened again."""
+    asked = () if retention is None else (kept_from(retention.days, clock),)
+    return max([day for day in (state.closed_before, *asked) if day is not None], default=None)
+
+
+def drop_expired(
+    spark: SparkSession, tables: Tables, retention: Retention, *, clock: Clock | None = None
+) -> Dropped:
+    """Drop what is older than its retention, all of it or nothing; return what that was.
+
+    A day that is not rolled up yet stays until it is. Tables kept as Delta are refused: Delta keeps what is
+    deleted until its own VACUUM. Raises `TablesError`, `TablesInUseError`.
+    """
+    clock = clock or SystemClock()
+    if tables.form == DELTA:
+        raise TablesError("tables kept as Delta are cut by Delta's own DELETE and VACUUM, not by a retention")
+    with tables.transaction(spark) as change:
+        found = _Expired(tables, change.state, retention, clock)
+        dropped, files = found.told(), found.files()
+        closed = closed_before(change.state, retention, clock)
+        if files:
+            change.commit(f"drop-before-{closed}", UPKEEP, removes=files, closed_before=closed)
+            _remove_empty(tables, dropped)
+    return dropped
+
+
+def would_drop(tables: Tables, retention: Retention, *, clock: Clock | None = None) -> Dropped:
+    """Return what `drop_expired` would drop now."""
+    return _Expired(tables, tables.state(), retention, clock or SystemClock()).told()
+
+
+class _Expired:
+    """What is too old, by table."""
+
+    def __init__(self, tables: Tables, state: State, retention: Retention, clock: Clock) -> None:
+        self._tables = tables
+        first = kept_from(retention.days, clock)
+        self.event_days = self._days(AUDIT_EVENTS, first, state)
+        self.rollup_days: tuple[str, ...] = ()
+        if retention.rollup_days is not None:
+            self.rollup_days = self._days(AUDIT_ROLLUP, kept_from(retention.rollup_days, clock), state)
+        self._lines = {
+            table: tuple(file for file in files if day_taken(tables.place(table) / file) < first)
+            for table, files in (
+                (table, data_files(tables.place(table))) for table in (QUARANTINE, AUDIT_RAW)
+            )
+        }
+
+    def _days(self, table: str, first: str, state: State) -> tuple[str, ...]:
+        return tuple(sorted(day for day in self._tables.days(table) - state.stale_days if day < first))
+
+    def _of_days(self, table: str, days: Sequence[str]) -> tuple[str, ...]:
+        place = self._tables.place(table)
+        return tuple(f"day={day}/{file}" for day in days for file in data_files(place / f"day={day}"))
+
+    def files(self) -> tuple[str, ...]:
+        """Return the files, relative to the tables' folder."""
+        by_table = {
+            AUDIT_EVENTS: self._of_days(AUDIT_EVENTS, self.event_days),
+            AUDIT_ROLLUP: self._of_days(AUDIT_ROLLUP, self.rollup_days),
+            **self._lines,
+        }
+        return tuple(f"{table}/{file}" for table, files in by_table.items() for file in files)
+
+    def told(self) -> Dropped:
+        """Return the numbers, from the footers of the files."""
+        events = self._of_days(AUDIT_EVENTS, self.event_days)
+        return Dropped(
+            event_days=self.event_days,
+            events=rows_on_disk(self._tables.place(AUDIT_EVENTS), events),
+            rollup_days=self.rollup_days,
+            lines=sum(rows_on_disk(self._tables.place(table), files) for table, files in self._lines.items()),
+        )
+
+
+def _remove_empty(tables: Tables, dropped: Dropped) -> None:
+    for table, days in ((AUDIT_EVENTS, dropped.event_days), (AUDIT_ROLLUP, dropped.rollup_days)):
+        for day in days:
+            with suppress(OSError):  # whoever keeps a file of his own there keeps the folder
+                (tables.place(table) / f"day={day}").rmdir()
+
+
+def day_taken(path: Path) -> str:
+    """Return the day (ISO, UTC) on which a file's lines were taken in; of older files that of writing."""
+    told = _TAKEN.match(path.name)
+    if told is not None:
+        return told[1]
+    return datetime.fromtimestamp(path.stat().st_mtime, UTC).date().isoformat()
+
+
+def taken_on(moves: Iterable[tuple[str, str]], day: str) -> tuple[tuple[str, str], ...]:
+    """Return moves of files into a table without days, their day in the names."""
+    return tuple(
+        (source, str(Path(target).with_name(f"{day}_{Path(target).name}"))) for source, target in moves
+    )
