@@ -9,12 +9,10 @@ from pyspark.sql.types import DataType, StructType
 
 from kustos.pipeline.schemas import EVENT_SCHEMA, relaxed
 from kustos.pipeline.stages import confluent_events, json_lines, kafka_lines
+from kustos.pipeline.stages.kafka_grammar import MAXIMUM_TIME_MS
 
 MAXIMUM_LINE_CHARACTERS: Final = 262_144
 """Longer lines are quarantined unparsed: the largest event has a few names of at most 64 KiB each."""
-
-MAXIMUM_TIME_MS: Final = 253_402_300_799_999
-"""The end of the year 9999; what claims to be later (or before 1970) is quarantined."""
 
 KAFKA, JSON, CONFLUENT = "kafka", "json", "confluent"
 """`source_format` of an event: Kafka's text, kustos' JSON lines, CloudEvents of Confluent."""
@@ -29,136 +27,109 @@ def parse_lines(lines: DataFrame, *, time_zone: str = "UTC") -> DataFrame:
     of its own, and its `.gz` is the same log.
     `time_zone` (an IANA name) is that of the brokers whose log lines say none.
     """
-    text = sql.rtrim("line", sql.lit("\r"))
-    readable = sql.is_valid_utf8("line") & (sql.length("line") <= MAXIMUM_LINE_CHARACTERS)
-    prepared = lines.select(
-        sql.col("file").alias("source_file"),
-        "line",
-        readable.alias("is_readable"),
-        sql.when(readable, text).otherwise(sql.lit("")).alias("text"),
-        *_place(lines.columns),
+    envelope = sql.col("envelope")
+    placed = lines.select(sql.col("file").alias("source_file"), "line", *_place(lines.columns))
+    opened = placed.select(
+        *_PLACE, sql.when(_is_json(), json_lines.parsed_envelope(sql.col("line"))).alias("envelope")
     )
-    is_json = sql.col("text").startswith("{")
-    split = prepared.select(
-        "*",
-        sql.when(is_json, json_lines.parsed_envelope(sql.col("text"))).alias("envelope"),
-        sql.when(~is_json, kafka_lines.captured_parts(sql.col("text"))).alias("parts"),
+    judged = opened.select(
+        *_PLACE, "envelope", sql.when(_is_json(), _json_fault(envelope)).alias("json_fault")
     )
-    timed = split.select(
-        "*",
-        _form().alias("form"),
-        _kafka_time(time_zone).alias("kafka_time"),
-        kafka_lines.names(sql.col("parts")).alias("names"),
+    is_event = _is_json() & sql.col("json_fault").isNull()
+    converted = judged.select(
+        *_PLACE, "json_fault", sql.when(is_event, _from_json(envelope)).alias("from_json")
     )
-    judged = timed.select("*", sql.coalesce("fault", _reason()).alias("reason"))
-    told = judged.withColumn("source_format", sql.when(sql.col("reason").isNull(), sql.col("form")))
-    return told.select(
-        *_event(),
-        sql.timestamp_millis(_time_ms()).alias("time"),
-        "source_format",
+    # null is said for a line of JSON, and for what cannot be read: a null line is an empty one
+    text = sql.when(sql.col("fault").isNull() & ~_starts_as_json(), sql.coalesce("line", sql.lit("")))
+    read = converted.select("*", kafka_lines.told(text, time_zone).alias("told"))
+    reason = sql.coalesce("fault", "json_fault", sql.col("told").getField("reason"))
+    is_kafka = sql.col("told").getField("time_ms").isNotNull()
+    form = sql.when(is_kafka, sql.lit(KAFKA)).otherwise(sql.col("from_json").getField("source_format"))
+    return read.select(
+        *(_field(name).alias(name) for name in _EVENT.fieldNames()),
+        sql.timestamp_millis(_field("time_ms")).alias("time"),
+        form.alias("source_format"),
         "source_file",
         "line",
-        "reason",
+        reason.alias("reason"),
         "log",
         "position",
     )
 
 
+_PLACE: Final = ("source_file", "line", "log", "position", "fault")
+
+
 def _place(columns: Sequence[str]) -> list[Column]:
-    """Where each line stands; what the input does not say is made of the file's name."""
-    plain_file = sql.regexp_replace("file", r"\.gz$", "")
-    log = sql.coalesce("log", plain_file) if "log" in columns else plain_file
-    position = sql.col("position") if "position" in columns else sql.lit(None)
-    fault = sql.col("fault") if "fault" in columns else sql.lit(None)
-    return [log.alias("log"), position.cast("long").alias("position"), fault.cast("string").alias("fault")]
+    """Where each line stands, and why it is not to be read; what the input does not say is told by itself."""
+    log = sql.regexp_replace("file", r"\.gz$", "")
+    position, fault = sql.lit(None).cast("long"), _unreadable()
+    if "log" in columns:
+        log = sql.coalesce("log", log)
+    if "position" in columns:
+        position = sql.col("position").cast("long")
+    if "fault" in columns:
+        fault = sql.coalesce("fault", fault)
+    return [log.alias("log"), position.alias("position"), fault.alias("fault")]
 
 
-def _form() -> Column:
-    """Which format a line is in, null for none of the text forms."""
-    is_json = sql.col("text").startswith("{")
-    json = sql.when(confluent_events.is_cloud_event(sql.col("envelope")), sql.lit(CONFLUENT))
-    kafka = sql.when(kafka_lines.is_complete(sql.col("parts")), sql.lit(KAFKA))
-    return sql.when(is_json, json.otherwise(sql.lit(JSON))).otherwise(kafka)
+def _unreadable() -> Column:
+    """Return why a line cannot be read, null if it can."""
+    line, maximum = sql.col("line"), sql.lit(MAXIMUM_LINE_CHARACTERS)
+    # no line has more characters than bytes, which need not be counted
+    is_long = (sql.octet_length(line) > maximum) & (sql.length(line) > maximum)
+    return sql.when(~sql.is_valid_utf8(line), sql.lit("not_utf8")).when(is_long, sql.lit("line_too_long"))
 
 
-def _kafka_time(time_zone: str) -> Column:
-    return sql.when(
-        kafka_lines.is_complete(sql.col("parts")), kafka_lines.instant(sql.col("parts"), time_zone)
-    )
+def _starts_as_json() -> Column:
+    return sql.coalesce(sql.col("line").startswith("{"), sql.lit(False))
 
 
-def _reason() -> Column:
-    text, line, form = sql.col("text"), sql.col("line"), sql.col("form")
-    envelope = sql.col("envelope")
-    unreadable = sql.when(~sql.is_valid_utf8(line), sql.lit("not_utf8")).otherwise(sql.lit("line_too_long"))
-    kafka = (
-        sql.when(
-            kafka_lines.has_separator(text) | kafka_lines.is_ambiguous(sql.col("names")),
-            sql.lit("kafka_line_ambiguous"),
-        )
-        .when(sql.col("kafka_time").isNull(), sql.lit("time_out_of_range"))
-        .when(~_in_range(sql.unix_millis("kafka_time")), sql.lit("time_out_of_range"))
-    )
-    no_kafka = (
-        sql.when(kafka_lines.has_separator(text), sql.lit("kafka_line_ambiguous"))
-        .when(
-            text.rlike(kafka_lines.LINE_START),
-            sql.when(kafka_lines.repeats_itself(text), sql.lit("kafka_line_ambiguous")).otherwise(
-                sql.lit("kafka_line_incomplete")
-            ),
-        )
-        .when(text.rlike(kafka_lines.NOTE_START), sql.lit("kafka_note"))
-        .otherwise(sql.lit("format_unknown"))
-    )
-    return (
-        sql.when(~sql.col("is_readable"), unreadable)
-        .when(form == KAFKA, kafka)
-        .when(form == JSON, _timed(json_lines.fault(envelope), sql.col("envelope.event.time_ms")))
-        .when(form == CONFLUENT, _timed(confluent_events.fault(envelope), confluent_events.time_ms(envelope)))
-        .when(sql.trim(text) == "", sql.lit("blank"))
-        .otherwise(no_kafka)
-    )
+def _is_json() -> Column:
+    """Return whether the line is to be read as JSON."""
+    return sql.col("fault").isNull() & _starts_as_json()
+
+
+def _json_fault(envelope: Column) -> Column:
+    """Return why a line of JSON is no event, null if it is one."""
+    confluent = _timed(confluent_events.fault(envelope), confluent_events.time_ms(envelope))
+    ours = _timed(json_lines.fault(envelope), envelope.getField("event").getField("time_ms"))
+    return sql.when(confluent_events.is_cloud_event(envelope), confluent).otherwise(ours)
 
 
 def _timed(fault: Column, time_ms: Column) -> Column:
-    return sql.coalesce(fault, sql.when(~_in_range(time_ms), sql.lit("time_out_of_range")))
+    is_in_range = time_ms.between(0, MAXIMUM_TIME_MS)
+    return sql.coalesce(fault, sql.when(~is_in_range, sql.lit("time_out_of_range")))
 
 
-def _in_range(time_ms: Column) -> Column:
-    return time_ms.between(0, MAXIMUM_TIME_MS)
+def _from_json(envelope: Column) -> Column:
+    """Return the event of a line of JSON: its fields and `source_format`."""
+    confluent = _event(confluent_events.event_columns(envelope), CONFLUENT)
+    ours = _event(json_lines.event_columns(envelope), JSON)
+    return sql.when(confluent_events.is_cloud_event(envelope), confluent).otherwise(ours)
 
 
-def _time_ms() -> Column:
-    envelope = sql.col("envelope")
-    return _by_format(
-        sql.unix_millis("kafka_time"),
-        confluent_events.time_ms(envelope),
-        json_lines.event_columns(envelope)["time_ms"],
-    )
+def _event(told: Mapping[str, Column], form: str) -> Column:
+    fields = {name: _member(told, type_, name) for name, type_ in _types(_EVENT)}
+    columns = [column.alias(name) for name, column in fields.items()]
+    return sql.struct(*columns, sql.lit(form).alias("source_format"))
 
 
-def _event() -> list[Column]:
-    """Return the fields of the event, each chosen by itself: a struct would be built to be taken apart."""
-    envelope = sql.col("envelope")
-    kafka = _fields(kafka_lines.event_columns(sql.col("parts"), sql.col("kafka_time")))
-    confluent = _fields(confluent_events.event_columns(envelope))
-    json = _fields(json_lines.event_columns(envelope))
-    return [_by_format(kafka[name], confluent[name], json[name]).alias(name) for name in _EVENT.fieldNames()]
-
-
-def _by_format(kafka: Column, confluent: Column, json: Column) -> Column:
-    """Return what is told in the format of the line; null where `source_format` is, of no event."""
-    form = sql.col("source_format")
-    return sql.when(form == KAFKA, kafka).when(form == CONFLUENT, confluent).when(form == JSON, json)
-
-
-def _fields(told: Mapping[str, Column], type_: StructType = _EVENT, prefix: str = "") -> dict[str, Column]:
-    """Return the fields of the event of which `told` has some by dotted names; the others are null."""
-    return {field.name: _member(told, field.dataType, prefix + field.name) for field in type_.fields}
+def _types(struct: StructType) -> list[tuple[str, DataType]]:
+    return [(field.name, field.dataType) for field in struct.fields]
 
 
 def _member(told: Mapping[str, Column], type_: DataType, name: str) -> Column:
+    """Return a field of the event, null if `told` has none of this dotted name."""
     if isinstance(type_, StructType):
-        members = _fields(told, type_, f"{name}.")
-        return sql.struct(*(column.alias(member) for member, column in members.items()))
+        members = ((member, _member(told, kind, f"{name}.{member}")) for member, kind in _types(type_))
+        return sql.struct(*(column.alias(member) for member, column in members))
     return told.get(name, sql.lit(None)).cast(type_)
+
+
+def _field(name: str) -> Column:
+    """Return a field of the event: only the reader of the line's format has told it."""
+    from_json = sql.col("from_json").getField(name)
+    if name not in kafka_lines.TOLD_SCHEMA.names:
+        return from_json
+    return sql.coalesce(sql.col("told").getField(name), from_json)

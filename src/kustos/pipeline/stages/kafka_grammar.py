@@ -1,0 +1,249 @@
+"""Kafka's own audit text, as `kafka.authorizer.logger` prints it, of every authorizer of Kafka's.
+
+    [2026-11-21 04:26:55,815] DEBUG Principal = User:bob is Allowed operation = READ from host = 127.0.0.1
+    on resource = Topic:LITERAL:foo for request = Fetch with resourceRefCount = 1 based on rule
+    MatchingAcl(acl=StandardAcl[...]) (kafka.authorizer.logger)            (all on one line)
+
+| authorizer | its form |
+|---|---|
+| StandardAuthorizer of 4.x | as above; `StandardAcl(...)` in 3.x; kustos writes the same |
+| AclAuthorizer, 2.4 to 3.9 | `Operation = Read`, and nothing after `resourceRefCount = 1` |
+| SimpleAclAuthorizer, up to 2.3 | `Operation = Read`, and nothing after the resource, `Topic:foo` up to 1.1 |
+
+The layout is Kafka's `[%d] %p %m (%c)%n`, of log4j 1, reload4j and log4j2 alike; also with a `T` in the time,
+with a time zone after it (then that one counts), with a padded level, and without the logger at the end. Only
+the oldest form must end with the logger: else a line cut in a name could not be told from a whole one.
+
+Theory of operation. Principal and resource name are whatever the client sent, unescaped, so a name can
+imitate the words around it. A line is taken only if it can be read in one way: each connecting phrase
+occurs once. A line that can be read in two ways is quarantined. A name with a line break cuts its own line
+in two; both halves are quarantined unless the forger completed one of them, which this format cannot show.
+
+Each name ends at the first phrase that can follow it, in an atomic group, so that no name can make the
+matcher go back and try again: the time a line takes grows with its length and no faster.
+Sources: `StandardAuthorizerData.buildAuditMessage` (KIP-801), `AclAuthorizer.logAuditMessage` and
+`SimpleAclAuthorizer.logAuditMessage`, lines that Kafka 4.3.1 and 2.8.2 wrote, `config/log4j.properties`.
+"""
+
+import re
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from typing import Final, NamedTuple
+from zoneinfo import ZoneInfo
+
+from kustos.acl import AclOperation, ResourceType
+
+SEPARATOR: Final = "\x1f"
+"""No log line has this one for a good reason; a line with it is called ambiguous."""
+
+LOGGER: Final = " (kafka.authorizer.logger)"
+PLAIN_RULES: Final = ("SuperUser", "DefaultAllow", "DefaultDeny", "CustomAuthorizer")
+PROBE_NAME: Final = "hardcode"
+"""Kafka asks for "any resource of the type" with this name and reference count 0 (KIP-679)."""
+
+MAXIMUM_TIME_MS: Final = 253_402_300_799_999
+"""The end of the year 9999; what claims to be later (or before 1970) is quarantined."""
+
+AMBIGUOUS, INCOMPLETE, OUT_OF_RANGE = "kafka_line_ambiguous", "kafka_line_incomplete", "time_out_of_range"
+NOTE, BLANK, UNKNOWN = "kafka_note", "blank", "format_unknown"
+"""Why a line is no event."""
+
+_LOGGER: Final = re.escape(LOGGER)
+_ENUM: Final = "[A-Z_]+"
+_LINE: Final = re.compile(
+    r"\[(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)[,.](\d{3})(Z|[+-]\d\d(?::?\d\d)?)?\] "
+    r"(TRACE|DEBUG|INFO) {1,2}"
+    r"Principal = ([^:]*+):(?>(.*?) is (Allowed|Denied) "
+    r"([oO])peration = )([A-Za-z_]+) from host = ([0-9A-Za-z.:%_\-]+) "
+    rf"on resource = ([A-Za-z]+):(?:({_ENUM}):)?(?>(.*?)"
+    rf"(?: for request = ([A-Za-z_0-9\-]+) with resourceRefCount = (\d{{1,9}})|(?={_LOGGER}\Z)))"
+    rf"(?: based on rule (?:({'|'.join(PLAIN_RULES)})|"
+    rf"(MatchingAcl)\(acl=StandardAcl[\[(]resourceType=({_ENUM}), "
+    rf"resourceName=(?>(.*?), patternType=)({_ENUM}), "
+    rf"principal=(?>(.*?), host=)(?>(.*?), operation=)({_ENUM}), permissionType=({_ENUM})[\])]\)))?"
+    rf"(?:{_LOGGER})?\Z",
+    re.ASCII | re.DOTALL,
+)
+_LINE_START: Final = re.compile(r"\[\d{4}-[^\]]*\] [A-Z]+ +Principal = ", re.ASCII)
+"""What begins like an audit line: if it then is none, it was cut or forged."""
+
+_NOTE_START: Final = re.compile(
+    r"\[\d{4}-[^\]]*\] DEBUG +(?:[pP]rincipal = .* is a super user|operation = |No acl found for resource )",
+    re.ASCII,
+)
+"""What AclAuthorizer says at DEBUG beside its decision: no decision itself."""
+
+_MESSAGE_PHRASES: Final = tuple(
+    re.compile(phrase)
+    for phrase in (
+        r"Principal = ",
+        r" is (?:Allowed|Denied) [oO]peration = ",
+        r" from host = ",
+        r" on resource = ",
+        r" for request = ",
+        r" with resourceRefCount = ",
+        r" based on rule ",
+    )
+)
+_ACL_PHRASES: Final = (", patternType=", ", principal=", ", host=", ", operation=", ", permissionType=")
+_PHRASES: Final = re.compile(
+    "|".join((*(phrase.pattern for phrase in _MESSAGE_PHRASES), *_ACL_PHRASES, _LOGGER))
+)
+_CAMEL_CASE_HUMP: Final = re.compile("(?<=[a-z])(?=[A-Z])")
+_FARTHEST_ZONE_MINUTES: Final = 18 * 60
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Rule(NamedTuple):
+    """What an event says of the rule that decided; None is what it does not say."""
+
+    kind: str | None
+    resource_type: str | None
+    resource_name: str | None
+    pattern_type: str | None
+    principal: str | None
+    host: str | None
+    operation: str | None
+    permission_type: str | None
+
+
+class Told(NamedTuple):
+    """What a line tells: fields of the audit event.
+
+    Kafka writes at TRACE what it only filtered a list by, hence `access`. The older authorizers do not say
+    which rule decided.
+    """
+
+    time_ms: int
+    principal_type: str
+    principal_name: str
+    host: str
+    api_name: str | None
+    resource_type: str
+    resource_name: str | None
+    operation: str
+    decision: str
+    rule: Rule
+    reference_count: int | None
+    log_if_allowed: bool | None
+    log_if_denied: bool | None
+    access: str
+
+
+def spellings(kinds: Iterable[ResourceType | AclOperation]) -> dict[str, str]:
+    """Return the names by all ways to write them: `DescribeConfigs` and `DESCRIBE_CONFIGS`."""
+    found: dict[str, str] = {}
+    for kind in kinds:
+        camel_case = "".join(word.capitalize() for word in kind.name.split("_"))
+        found |= {camel_case: kind.name, kind.name: kind.name}
+    return found
+
+
+_OPERATIONS: Final = spellings(AclOperation)
+_RESOURCE_TYPES: Final = spellings(ResourceType)
+
+
+def enum_name(word: str, known: dict[str, str]) -> str:
+    """Return the name of a kind; one that is not `known` gets its name by the same rule."""
+    return known.get(word) or _CAMEL_CASE_HUMP.sub("_", word).upper()
+
+
+def read_line(text: str, time_zone: ZoneInfo | None = None) -> Told | str:
+    """Return what a line tells, or the reason for which it is no event.
+
+    `time_zone` is the broker's, None for UTC: log4j writes local time without a zone, unless it is told to.
+    """
+    found = _LINE.match(text)
+    if found is None:
+        return _why_not(text)
+    parts = found.groups()
+    if SEPARATOR in text:
+        return AMBIGUOUS
+    date, time, milliseconds, zone, level, principal_type, principal, result, form, operation, host = parts[
+        :11
+    ]
+    resource_type, pattern, name, api, count, plain_rule, *acl = parts[11:]
+    # StandardAuthorizer (`operation`) always names the rule, the older ones (`Operation`) never do; only the
+    # oldest leaves out the kind of pattern, and it names no request either
+    names_rule = plain_rule is not None or acl[0] is not None
+    if (form == "o") != names_rule or (pattern is None and api is not None):
+        return _why_not(text)
+    if _deceives(principal_type, principal, name, *(acl[2:3] + acl[4:6])):
+        return AMBIGUOUS
+    time_ms = _time_ms(f"{date}T{time}.{milliseconds}", zone, time_zone)
+    if time_ms is None:
+        return OUT_OF_RANGE
+    reference_count = None if count is None else int(count)
+    is_probe = name == PROBE_NAME and reference_count == 0
+    is_allowed = result == "Allowed"
+    return Told(
+        time_ms,
+        principal_type,
+        principal,
+        host,
+        api,
+        enum_name(resource_type, _RESOURCE_TYPES),
+        None if is_probe else name,
+        enum_name(operation, _OPERATIONS),
+        "ALLOWED" if is_allowed else "DENIED",
+        Rule(plain_rule or acl[0], *(part or None for part in acl[1:])),
+        reference_count,
+        level == "DEBUG" if is_allowed else None,
+        None if is_allowed else level == "INFO",
+        "LISTING" if level == "TRACE" else "ACCESS",
+    )
+
+
+def _why_not(text: str) -> str:
+    """Return why a line is none of the authorizer's."""
+    if not text.strip(" "):
+        return BLANK
+    if SEPARATOR in text:
+        return AMBIGUOUS
+    if _LINE_START.match(text):
+        # a name that imitates a phrase may have made the line unreadable
+        is_repeated = any(len(phrase.findall(text)) > 1 for phrase in _MESSAGE_PHRASES)
+        return AMBIGUOUS if is_repeated else INCOMPLETE
+    return NOTE if _NOTE_START.match(text) else UNKNOWN
+
+
+def _deceives(*names: str | None) -> bool:
+    """Return whether something that a client or the writer of an ACL could choose imitates a phrase."""
+    # each name with the space that follows it: a phrase that begins in a name and ends beyond it counts too
+    text = " \n".join([*filter(None, names), ""])
+    # nearly no name holds what every phrase but two has; looking for that is quicker than for the phrases
+    if "=" not in text and " based on rule " not in text and "kafka.authorizer.logger" not in text:
+        return False
+    return _PHRASES.search(text) is not None
+
+
+def _time_ms(moment: str, zone: str | None, time_zone: ZoneInfo | None) -> int | None:
+    """Return the milliseconds since the epoch, None if there is no such time or it is out of range."""
+    if moment[11:13] == "24":  # the end of a day to newer Pythons
+        return None
+    try:
+        time = datetime.fromisoformat(moment).replace(tzinfo=UTC)
+    except ValueError:
+        return None
+    milliseconds = (time - _EPOCH) // timedelta(milliseconds=1)
+    if zone is None and time_zone is not None:
+        milliseconds -= local_offset_ms(milliseconds // 1_000, time_zone)
+    elif zone is not None and zone != "Z":
+        hours, minutes = int(zone[1:3]), int(zone[3:].lstrip(":") or 0)
+        if hours * 60 + minutes > _FARTHEST_ZONE_MINUTES or minutes > 59:
+            return None
+        away = (hours * 60 + minutes) * 60_000
+        milliseconds -= away if zone[0] == "+" else -away
+    return milliseconds if 0 <= milliseconds <= MAXIMUM_TIME_MS else None
+
+
+def local_offset_ms(local_seconds: int, time_zone: ZoneInfo) -> int:
+    """Return how far a zone is before UTC at a local time, given as seconds since the epoch in that zone.
+
+    Of a time that comes twice the first is meant; one that is skipped is as far after the last that is not.
+    """
+    try:
+        offset = (_EPOCH + timedelta(seconds=local_seconds)).replace(tzinfo=time_zone).utcoffset()
+    except OverflowError:  # the first and the last day there are
+        return 0
+    return 0 if offset is None else offset // timedelta(milliseconds=1)
