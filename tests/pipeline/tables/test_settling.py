@@ -12,7 +12,17 @@ from pyspark.sql import functions as sql
 from kustos.pipeline.schemas.events import INPUT_LINES_SCHEMA
 from kustos.pipeline.stages.classify import classify
 from kustos.pipeline.stages.knowing import conflicting_events, judge, known_events
-from kustos.pipeline.stages.settling import DUPLICATE, EVENT, QUARANTINED
+from kustos.pipeline.stages.parsing import parse_lines
+from kustos.pipeline.stages.settling import (
+    DUPLICATE,
+    EVENT,
+    QUARANTINED,
+    identify,
+    of_keys,
+    repeated_keys,
+    settle,
+    settled_alone,
+)
 from tests.pipeline.events import event_line, kafka_line
 
 WORLDS = 40
@@ -114,3 +124,33 @@ def test_one_run_keeps_what_plain_python_keeps_and_two_runs_keep_no_more(
     both = tally(first) + tally(second)
     assert kept(both) == wanted
     assert both.total() == len(lines)
+
+
+@QUICK
+@given(seed=st.integers(0, 2**32))
+def test_lines_without_a_copy_need_not_be_brought_together(spark: SparkSession, seed: int) -> None:
+    random = Random(seed)
+    lines = [line for world in range(WORLDS) for line in lines_of(world, random)]
+    lines += [  # a forged id that is what a line without one is known by
+        Line(
+            WORLDS,
+            "a",
+            event_line(1).replace("00000000-0000-0000-0000-000000000001", row["line_key"]),
+            "a",
+            None,
+        )
+        for row in identified(spark, lines[:4]).collect()
+    ]
+    known = identified(spark, lines)
+    keys = repeated_keys(known)
+    apart = of_keys(known, keys).transform(settle)
+    alone = of_keys(known, keys, others=True).transform(settled_alone)
+    assert alone.columns == apart.columns
+    assert 0 < alone.count() < len(lines)
+    found = Counter(apart.collect()) + Counter(alone.collect())
+    assert found == Counter(known.transform(settle).collect())
+
+
+def identified(spark: SparkSession, lines: list[Line]) -> DataFrame:
+    rows = spark.createDataFrame([line.row for line in lines], INPUT_LINES_SCHEMA)
+    return rows.transform(parse_lines).transform(identify)

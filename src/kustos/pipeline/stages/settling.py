@@ -5,6 +5,10 @@ content on the same day. A line without one (Kafka's text, and whatever is quara
 and its text: the n-th equal line of a log is the n-th, in each copy of the log. So a log that grew, was
 renamed, moved or packed brings no line twice, real repetitions within a millisecond count, and equal lines
 of two brokers are two events. Lines of a topic have a position instead.
+
+To compare lines they must be brought together, which costs more than to read them; yet nearly no line has a
+copy. Who keeps what `identify` returns can ask it for `repeated_keys`, a few bytes of each line, and bring
+together only what these are of: `settle`. All others are `settled_alone`.
 """
 
 from typing import Final
@@ -36,18 +40,50 @@ def settle_duplicates(parsed: DataFrame) -> DataFrame:
     An event id that comes again on its day with another content is quarantined: one of the two is a forgery
     or a fault, and dropping it would hide that.
     """
+    return parsed.transform(identify).transform(settle)
+
+
+def identify(parsed: DataFrame) -> DataFrame:
+    """Return `parse_lines` output with `day` and what each line is known by: `line_key`, `is_counted`.
+
+    `is_counted`: equal lines of a file are told apart by their number.
+    """
     brings_id = sql.col("event_id").isNotNull()
-    identified = parsed.withColumns(
-        {
-            "day": day_of(sql.col("time_ms")),
-            "key": sql.coalesce("event_id", _digest("kafka-")),
-        }
+    kind = sql.when(brings_id, sql.lit("line-")).otherwise(sql.lit("kafka-"))
+    return parsed.select(
+        *(sql.col(name) for name in parsed.columns if name not in ("log", "position")),
+        day_of(sql.col("time_ms")).alias("day"),
+        sql.concat(kind, _digest()).alias("line_key"),
+        (~brings_id & sql.col("position").isNull()).alias("is_counted"),
     )
+
+
+def repeated_keys(identified: DataFrame) -> DataFrame:
+    """Return as `key_hash` the hashes of what more than one line may be known by.
+
+    A hash that two keys share is in it too, so that nobody can hide a copy behind it.
+    """
+    hashes = identified.select(_key_hash().alias("key_hash"))
+    return hashes.groupBy("key_hash").count().filter("count > 1").select("key_hash")
+
+
+def of_keys(identified: DataFrame, keys: DataFrame, *, others: bool = False) -> DataFrame:
+    """Return the lines of these `repeated_keys`, or all others."""
+    marked = identified.withColumn("key_hash", _key_hash())
+    return marked.join(keys, "key_hash", "left_anti" if others else "left_semi").drop("key_hash")
+
+
+def settled_alone(identified: DataFrame) -> DataFrame:
+    """Return lines of which none is another's copy, as `settle` does without looking for one."""
+    outcome = sql.when(sql.col("reason").isNull(), sql.lit(EVENT)).otherwise(sql.lit(QUARANTINED))
+    return identified.withColumn("outcome", outcome).transform(_named, sql.col("reason"), sql.lit("1"))
+
+
+def settle(identified: DataFrame) -> DataFrame:
+    """Return the lines with their outcomes, each compared with all that are known by the same."""
     in_one_file = Window.partitionBy("key", "source_file").orderBy("line")
-    is_counted = ~brings_id & sql.col("position").isNull()
-    numbered = identified.repartition("key").withColumn(
-        "occurrence", sql.when(is_counted, sql.row_number().over(in_one_file)).otherwise(sql.lit(1))
-    )
+    occurrence = sql.when(sql.col("is_counted"), sql.row_number().over(in_one_file)).otherwise(sql.lit(1))
+    numbered = identified.withColumn("key", _key()).repartition("key").withColumn("occurrence", occurrence)
     copies = Window.partitionBy("key", "day", "occurrence").orderBy("line", "source_file")
     first = sql.first(content()).over(copies.rowsBetween(Window.unboundedPreceding, 0))
     ranked = numbered.withColumns({"copy": sql.row_number().over(copies), "first": first})
@@ -57,25 +93,40 @@ def settle_duplicates(parsed: DataFrame) -> DataFrame:
         .when(content().eqNullSafe(sql.col("first")), sql.lit(DUPLICATE))
         .otherwise(sql.lit(QUARANTINED))
     )
-    line_id = sql.concat_ws("-", "key", sql.col("occurrence").cast("string"))
-    return (
-        ranked.withColumn("outcome", outcome)
-        .withColumns(
-            {
-                "reason": sql.when(
-                    is_event & (sql.col("outcome") == QUARANTINED), sql.lit(CONFLICT)
-                ).otherwise(sql.col("reason")),
-                "event_id": sql.when(is_event, sql.coalesce("event_id", line_id)),
-                "line_id": sql.when(brings_id, _digest("line-")).otherwise(line_id),
-            }
-        )
-        .drop("key", "occurrence", "copy", "first", "log", "position")
-    )
+    judged = ranked.withColumn("outcome", outcome).drop("key", "copy", "first")
+    is_conflict = is_event & (sql.col("outcome") == QUARANTINED)
+    reason = sql.when(is_conflict, sql.lit(CONFLICT)).otherwise(sql.col("reason"))
+    return judged.transform(_named, reason, sql.col("occurrence").cast("string"))
 
 
-def _digest(prefix: str) -> Column:
+def _named(rows: DataFrame, reason: Column, occurrence: Column) -> DataFrame:
+    """Return the rows with the ids that follow from what they are known by, which is left out."""
+    brings_id = sql.col("event_id").isNotNull()
+    numbered = sql.concat("line_key", sql.lit("-"), occurrence)
+    ids = {
+        "event_id": sql.when(sql.col("reason").isNull(), sql.coalesce("event_id", numbered)),
+        "reason": reason,
+    }
+    kept = [
+        ids.get(name, sql.col(name)).alias(name)
+        for name in rows.columns
+        if name not in ("line_key", "is_counted", "occurrence")
+    ]
+    line_id = sql.when(brings_id, sql.col("line_key")).otherwise(numbered)
+    return rows.select(*kept, line_id.alias("line_id"))
+
+
+def _key() -> Column:
+    return sql.coalesce("event_id", "line_key")
+
+
+def _key_hash() -> Column:
+    return sql.xxhash64(_key())
+
+
+def _digest() -> Column:
     # bytes, not characters: what is no text in UTF-8 must not become equal by being read as such
     line = sql.rtrim(sql.coalesce("line", sql.lit("")), sql.lit("\r"))
     place = sql.coalesce(sql.col("position").cast("string"), sql.lit(""))
     parts = (part.cast("binary") for part in (sql.col("log"), sql.lit("\n"), place, sql.lit("\n"), line))
-    return sql.concat(sql.lit(prefix), sql.sha2(sql.concat(*parts), 256).substr(1, 32))
+    return sql.sha2(sql.concat(*parts), 256).substr(1, 32)
