@@ -101,6 +101,12 @@ def test_the_recommended_acls_allow_what_was_used_and_no_more(
     entries = {(str(b.entry.principal), b.entry.operation.name) for b in read_acl_set(out).bindings}
     assert ("User:bob", "READ") in entries
     assert not {who for who, _ in entries} & {"User:mallory", "User:eve"}
+    # today's ACLs do not allow what `feed` did as a super user
+    words = ["--within-today", "--with-super-users"]
+    within = said(capsys, place, "recommend", "--out", str(out), *words)
+    assert (within["is_proven"], within["unserved"], within["regions_gained"]) == (True, 1, 0)
+    entries = {(str(b.entry.principal), b.entry.operation.name) for b in read_acl_set(out).bindings}
+    assert entries == {("User:bob", "READ")}
 
 
 def test_flows_and_anomalies_answer(
@@ -120,3 +126,34 @@ def test_flows_and_anomalies_answer(
     found = said(capsys, place, "anomalies", "--until", "2026-11-21", "--days", "5")
     assert found["period"] == "2026-11-17 to 2026-11-21"
     assert set(found) == {"period", "kinds", "anomalies"}
+
+
+def test_changes_that_would_take_a_use_that_nobody_revoked_are_held_back(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Eve's prefix was without use when it was reviewed; since then somebody may have come to need it."""
+    config, document = ["--config", str(place / "pipeline.yml")], place / "broad.json"
+    broad = ACLS + ACLS.replace("LITERAL", "PREFIXED").replace("payments", "pay").replace("bob", "mallory")
+    (place / "acls.txt").write_text(broad)
+    signoff = ["pipeline", "signoff"]
+    try:
+        said(capsys, place, "review", "--sign-off", str(document))
+        why = ["revoke", "--by", "alice", "--reason", "unused", "--principal", "User:eve"]
+        assert run([*signoff, "decide", str(document), *why]) == ExitCode.OK
+        changes = [*signoff, "changes", str(document), "--replay", "--exit-code", *config]
+        capsys.readouterr()
+        assert run(changes) == ExitCode.OK
+        shown = capsys.readouterr()
+        assert "replay: without 2 ACLs no recorded use is lost but those revoked\n" in shown.err
+        assert shown.out.count("User:eve") == 2
+        (place / "audit" / "b.jsonl").write_text(event_line(60, principal_name="eve", resource_name="pay.in"))
+        said(capsys, place, "run")
+        assert run(changes) == ExitCode.NO
+        shown = capsys.readouterr()
+        assert "lost: User:eve READ TOPIC pay.in\n" in shown.err
+        assert shown.out == ""
+    finally:
+        (place / "acls.txt").write_text(ACLS)
+    assert run(changes) == ExitCode.FAILED
+    assert "are not those that were reviewed" in capsys.readouterr().err
+    assert run([*signoff, "changes", str(document), "--exit-code"]) == ExitCode.USAGE

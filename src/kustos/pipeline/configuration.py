@@ -70,6 +70,8 @@ def _without_bool(value: Any) -> Any:
 
 
 LocalPath = Annotated[Path, AfterValidator(_resolved)]
+Count = Annotated[int, BeforeValidator(_without_bool)]
+Number = Annotated[float, BeforeValidator(_without_bool)]
 Days = Annotated[int, BeforeValidator(_without_bool), Field(ge=1, le=36_500)]
 
 
@@ -78,12 +80,28 @@ class _Section(BaseModel):
 
 
 class TableSettings(_Section):
-    """Where the tables are. `watermark_days`: what comes later than that is quarantined; None takes all."""
+    """Where the tables are. `watermark_days`: what comes later than that is quarantined; None takes all.
+
+    `retention_days`: days of events, and lines, that are kept; `rollup_retention_days` of the roll-up. None:
+    for ever.
+    """
 
     path: LocalPath
     format: Literal["parquet", "delta"] = "parquet"
     keep_raw: bool = False
     watermark_days: Days | None = None
+    retention_days: Days | None = None
+    rollup_retention_days: Days | None = None
+
+    @model_validator(mode="after")
+    def _kept_long_enough(self) -> Self:
+        if self.rollup_retention_days is not None and (
+            self.retention_days is None or self.rollup_retention_days < self.retention_days
+        ):
+            raise ValueError("`rollup_retention_days` is at least `retention_days`, which must be said too")
+        if self.retention_days is not None and self.format == "delta":
+            raise ValueError("`retention_days` is for `parquet`: Delta has its own DELETE and VACUUM")
+        return self
 
 
 class InputSettings(_Section):
@@ -122,6 +140,40 @@ class ReviewSettings(_Section):
     teams: Mapping[str, str] = Field(default_factory=dict)
 
 
+class RecommendSettings(_Section):
+    """The choices of `recommend`, under the names of `PrivilegeOptions` and `Legitimate`, which check them.
+
+    What is not said is as they have it. `resources_excluded` are written `TOPIC:secret` or
+    `TOPIC:PREFIXED:secret.`.
+    """
+
+    over_grant_weight: Number | None = None
+    future_name_count: Number | None = None
+    separators: str | None = None
+    prefix_length_min: Count | None = None
+    prefix_members_min: Count | None = None
+    wildcard_share: Number | None = None
+    wildcard_members_min: Count | None = None
+    all_operations_min: Count | None = None
+    hosts: Literal["any", "exact", "ranges"] | None = None
+    hosts_max: Count | None = None
+    range_hosts_min: Count | None = None
+    range_bits_min_ipv4: Count | None = None
+    range_bits_min_ipv6: Count | None = None
+    principals_excluded: tuple[str, ...] | None = None
+    resources_excluded: tuple[str, ...] | None = None
+    uses_min: Count | None = None
+    with_listing: bool | None = None
+    keeps_hidden: bool | None = None
+    with_super_users: bool | None = None
+    coverage: Number | None = None
+    within_today: bool = False
+
+    def said(self) -> dict[str, Any]:
+        """Return what the file says, also where it says nothing (`null`), without `within_today`."""
+        return self.model_dump(exclude_unset=True, exclude={"within_today"})
+
+
 class SparkSettings(_Section):
     """Which Spark: `master` as for spark-submit, or `remote` for Spark Connect (`sc://host:port`).
 
@@ -154,6 +206,7 @@ class PipelineConfiguration(_Section):
     duties: LocalPath | None = None
     policy: LocalPath | None = None
     review: ReviewSettings = ReviewSettings()
+    recommend: RecommendSettings = RecommendSettings()
     spark: SparkSettings = SparkSettings()
 
 

@@ -7,16 +7,19 @@ import typer
 
 from kustos.cli.options import Output
 from kustos.cli.output import OutputFormat
+from kustos.cli.pipeline import recommend_flags as flags
 from kustos.cli.pipeline.inputs import DryRun, Since, Until
 from kustos.cli.pipeline.working import DEFAULT_CONFIG, Config
 
 if TYPE_CHECKING:
-    from kustos.pipeline.privilege import PrivilegeNumbers, PrivilegeOptions
+    from kustos.pipeline.privilege import Legitimate, PrivilegeNumbers, PrivilegeOptions, Recommendation
 
 EXAMPLES = """
 kustos pipeline recommend --out least.yaml
 kustos pipeline recommend --over-grant-weight 0 --out few.yaml --today
 kustos pipeline recommend --literal --commands least.sh --uses-min 3
+kustos pipeline recommend --within-today --out less.yaml \\
+    --exclude-resource TOPIC:PREFIXED:secret.
 """
 
 Out = Annotated[
@@ -24,37 +27,6 @@ Out = Annotated[
 ]
 Commands = Annotated[
     Path | None, typer.Option("--commands", metavar="FILE", help="Write them as kafka-acls commands.")
-]
-Weight = Annotated[
-    float,
-    typer.Option(
-        "--over-grant-weight",
-        metavar="W",
-        min=0,
-        help="What a known name costs that is granted in vain; an ACL costs 1. 0: the fewest ACLs.",
-    ),
-]
-Literal = Annotated[bool, typer.Option("--literal", help="Only literal names: nothing is granted in vain.")]
-Hosts = Annotated[
-    str,
-    typer.Option(
-        "--hosts",
-        metavar="any|exact|ranges",
-        help="Allow from everywhere, recorded addresses, or ranges (4.4).",
-    ),
-]
-Coverage = Annotated[
-    float,
-    typer.Option(
-        "--coverage", metavar="SHARE", min=0, max=1, help="Leave out the rarest accesses beyond this share."
-    ),
-]
-UsesMin = Annotated[
-    int, typer.Option("--uses-min", metavar="N", min=1, help="An access used less often is no need.")
-]
-Exclude = Annotated[
-    list[str] | None,
-    typer.Option("--exclude", metavar="TYPE:NAME", help="A principal that gets no ACLs."),
 ]
 Topics = Annotated[
     Path | None,
@@ -71,12 +43,25 @@ def recommend(
     config: Config = DEFAULT_CONFIG,
     out: Out = None,
     commands: Commands = None,
-    over_grant_weight: Weight = 0.25,
-    literal: Literal = False,
-    hosts: Hosts = "any",
-    coverage: Coverage = 1.0,
-    uses_min: UsesMin = 1,
-    exclude: Exclude = None,
+    over_grant_weight: flags.Weight = None,
+    literal: flags.Literal = False,
+    future_name_count: flags.FutureNames = None,
+    separators: flags.Separators = None,
+    prefix_length_min: flags.PrefixLengthMin = None,
+    prefix_members_min: flags.PrefixMembersMin = None,
+    wildcard_share: flags.WildcardShare = None,
+    wildcard_members_min: flags.WildcardMembersMin = None,
+    all_operations_min: flags.AllOperationsMin = None,
+    hosts: flags.Hosts = None,
+    hosts_max: flags.HostsMax = None,
+    coverage: flags.Coverage = None,
+    uses_min: flags.UsesMin = None,
+    principals_excluded: flags.Exclude = None,
+    resources_excluded: flags.ExcludeResource = None,
+    keeps_hidden: flags.Hidden = None,
+    with_listing: flags.WithListing = None,
+    with_super_users: flags.WithSuperUsers = None,
+    within_today: flags.WithinToday = False,
     topics: Topics = None,
     today: Today = False,
     since: Since = None,
@@ -87,58 +72,78 @@ def recommend(
     """Find the smallest set of ACLs for what was used.
 
     It allows every recorded need and nothing that was denied; prefixes are taken where they are worth it.
-    A replay proves it before it is shown; the exit code is 1 if it does not hold.
+    A replay proves it before it is shown; the exit code is 1 if it does not hold. Flags go before the
+    section `recommend` of the configuration, which has them all and some more.
     """
+    parameters = locals()
     import sys
 
     from kustos.cli.failures import ExitCode
-    from kustos.cli.output import print_lines
     from kustos.cli.pipeline.inputs import filled_tables, period_of, todays_acls
     from kustos.cli.pipeline.working import configured, working
 
     configuration = configured(config)
     first, last = period_of(since, until)
     tables = filled_tables(configuration)
-    from kustos.pipeline.privilege import Legitimate, recommendation
+    from kustos.pipeline.privilege import recommendation
 
-    options = _options(over_grant_weight, literal, hosts)
-    legitimate = Legitimate(
-        from_day=first,
-        to_day=last,
-        principals_excluded=tuple(exclude or ()),
-        uses_min=uses_min,
-        coverage=coverage,
-    )
-    acls = todays_acls(configuration, config.absolute().parent) if today else None
+    given = flags.named(parameters) | {"from_day": first, "to_day": last}
+    options, legitimate = flags.choices(configuration.recommend, given, literal=literal)
+    is_within = within_today or configuration.recommend.within_today
+    acls = todays_acls(configuration, config.absolute().parent) if today or is_within else None
     if dry_run:
-        print_lines(f"would recommend for {tables.folder}, weighing {options.over_grant_weight:g}")
+        _print_plan(str(tables.folder), options, legitimate, is_within)
         return ExitCode.OK
     with working("recommend", configuration.spark, delta=tables.form == "delta", steps=4) as (spark, step):
         rollup = tables.read(spark, "audit_rollup")
-        names = _names(spark, rollup, topics)
-        found = recommendation(spark, rollup, options, legitimate, names=names, today=acls, progress=step)
+        known = {"names": _names(spark, rollup, topics), "today": acls, "within_today": is_within}
+        found = recommendation(spark, rollup, options, legitimate, **known, progress=step)
+    files = _write(found, out, commands)
+    if output is OutputFormat.JSON:
+        sys.stdout.write(found.to_json() + "\n")
+    else:
+        _print(found.numbers, files)
+    return ExitCode.OK if found.numbers.is_proven else ExitCode.FAILED
+
+
+def _write(found: "Recommendation", out: Path | None, commands: Path | None) -> list[Path]:
+    """Write the files that are asked for; return them."""
     from kustos.pipeline.privilege import recommended_commands, recommended_yaml
 
     if out is not None:
         out.write_text(recommended_yaml(found.acls), encoding="utf-8")
     if commands is not None:
         commands.write_text("\n".join([*recommended_commands(found.acls), ""]), encoding="utf-8")
-    if output is OutputFormat.JSON:
-        sys.stdout.write(found.to_json() + "\n")
-    else:
-        _print(found.numbers, [path for path in (out, commands) if path is not None])
-    return ExitCode.OK if found.numbers.is_proven else ExitCode.FAILED
+    return [path for path in (out, commands) if path is not None]
 
 
-def _options(weight: float, literal: bool, hosts: str) -> "PrivilegeOptions":
-    from kustos.cli.failures import usage_error
-    from kustos.pipeline.privilege import HostChoice, PrivilegeOptions
+def _print_plan(
+    folder: str, options: "PrivilegeOptions", legitimate: "Legitimate", is_within_today: bool
+) -> None:
+    """Say for what ACLs would be recommended, and every choice that is not the default."""
+    from dataclasses import fields
 
-    try:
-        choice = HostChoice(hosts)
-    except ValueError:
-        raise usage_error(f"`--hosts {hosts}` is none of any, exact and ranges") from None
-    return PrivilegeOptions(over_grant_weight=float("inf") if literal else weight, hosts=choice)
+    from kustos.cli.output import print_lines
+    from kustos.pipeline.privilege import DEFAULT_OPTIONS, EVERY_USE
+
+    print_lines(f"would recommend for {folder}, weighing {options.over_grant_weight:g}")
+    for chosen, default in ((options, DEFAULT_OPTIONS), (legitimate, EVERY_USE)):
+        for field in fields(chosen):
+            value = getattr(chosen, field.name)
+            if value != getattr(default, field.name) and field.name != "over_grant_weight":
+                print_lines(f"  {field.name}: {_said(value)}")
+    if is_within_today:
+        print_lines("  within_today: true")
+
+
+def _said(value: Any) -> str:
+    from kustos.acl import ResourcePattern
+
+    if isinstance(value, tuple):
+        return ", ".join(_said(one) for one in value)
+    if isinstance(value, ResourcePattern):
+        return f"{value.resource_type.name}:{value.pattern_type.name}:{value.name}"
+    return "never" if value is None else str(getattr(value, "value", value))
 
 
 def _names(spark: Any, rollup: Any, topics: Path | None) -> Any:
@@ -171,6 +176,10 @@ def _print(numbers: "PrivilegeNumbers", files: list[Path]) -> None:
             ("ACLs today", f"{numbers.acls_today:,}"),
             ("names granted today, then", f"{numbers.granted_names_today:,}, {numbers.granted_names:,}"),
         ]
+    if numbers.unserved:
+        rows.append(("needs that no ACL may serve", f"{numbers.unserved:,}"))
+    if numbers.is_within_today:
+        rows.append(("parts beyond today's ACLs", f"{numbers.regions_gained:,}"))
     rows.append(("proven by replay", "yes" if numbers.is_proven else "NO"))
     print_table(("least privilege", "#"), rows)
     print_lines(*map(str, files))

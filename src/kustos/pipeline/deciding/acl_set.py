@@ -101,6 +101,22 @@ class AclSet:
 
 def authorizer_of_content(name: str, content: bytes, digest: str) -> StandardAuthorizer:
     """Return the authorizer of the set with this `content`; raise `AclSetError` unless it has this digest."""
+    said = _said(name, content, digest)
+    with collector_at_rest():
+        return StandardAuthorizer.of(
+            _decode(said),
+            super_users=frozenset(said["super_users"]),
+            allow_everyone_if_no_acl_found=said["allow_everyone_if_no_acl_found"],
+        )
+
+
+def parts_of_content(name: str, content: bytes, digest: str) -> tuple[list[AclBinding], frozenset[str], bool]:
+    """Return ACLs, super users and default of the set with this `content`; raises likewise."""
+    said = _said(name, content, digest)
+    return list(_decode(said)), frozenset(said["super_users"]), said["allow_everyone_if_no_acl_found"]
+
+
+def _said(name: str, content: bytes, digest: str) -> dict[str, Any]:
     reader = zlib.decompressobj()
     try:
         plain = reader.decompress(content, CONTENT_BYTES_MAX)
@@ -108,13 +124,8 @@ def authorizer_of_content(name: str, content: bytes, digest: str) -> StandardAut
         raise AclSetError(f"the ACLs of `{name}` were damaged on their way: {error}") from error
     if not reader.eof or hashlib.sha256(plain).hexdigest() != digest:
         raise AclSetError(f"the ACLs of `{name}` were damaged on their way")
-    said = json.loads(plain)
-    with collector_at_rest():
-        return StandardAuthorizer.of(
-            _decode(said),
-            super_users=frozenset(said["super_users"]),
-            allow_everyone_if_no_acl_found=said["allow_everyone_if_no_acl_found"],
-        )
+    said: dict[str, Any] = json.loads(plain)
+    return said
 
 
 def _encode(

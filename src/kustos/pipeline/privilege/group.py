@@ -7,6 +7,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from kustos.acl import AclOperation, ResourceType
+from kustos.pipeline.privilege.ceiling import PrincipalCeiling
 from kustos.pipeline.privilege.grouping import DENIAL, USE
 from kustos.pipeline.privilege.options import PrivilegeOptions
 from kustos.pipeline.privilege.solving import least_privilege
@@ -60,6 +61,7 @@ def solved_group(
     batches: Iterable[pa.RecordBatch],
     options: PrivilegeOptions,
     *,
+    ceiling: PrincipalCeiling | None = None,
     rows_max: int = GROUP_ROWS_MAX,
 ) -> pa.RecordBatch:
     """Return the rows of the table `recommendations` for one group of `grouping.grouped_rows`.
@@ -91,7 +93,7 @@ def solved_group(
         return _batch(too_many)
     if parts > 1:
         options = replace(options, wildcard_share=None)
-    answer = least_privilege(Problem(principal, tuple(uses), tuple(denials), known), options)
+    answer = least_privilege(Problem(principal, tuple(uses), tuple(denials), known), options, ceiling=ceiling)
     return _batch(_rows(principal, answer))
 
 

@@ -3,14 +3,18 @@
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple
 
 from kustos.acl import CLUSTER_NAME, WILDCARD, ResourceType, host_matches
+from kustos.authorizer.by_type_default import PROBED_NAME
 from kustos.authorizer.cells import ALLOWS
+from kustos.pipeline.privilege.ceiling import PrincipalCeiling
 from kustos.pipeline.privilege.hosts import host_terms
 from kustos.pipeline.privilege.options import PrivilegeOptions
 from kustos.pipeline.privilege.serving import HostedPlacement
-from kustos.pipeline.privilege.terms import ByHost, cheapest_for_term
+from kustos.pipeline.privilege.terms import ByHost, Denied, cheapest_for_term
+from kustos.pipeline.privilege.tree import nothing_beyond
 from kustos.pipeline.privilege.values import (
     ALL_BIT,
     Denial,
@@ -31,11 +35,15 @@ class Refusal(NamedTuple):
 
 @dataclass(slots=True)
 class TypePlan:
-    """What is known of one type, and then what to grant on it."""
+    """What is known of one type, and then what to grant on it; nothing beyond the `ceiling`, if there is one.
+
+    With a ceiling every use that is read must be within it.
+    """
 
     resource_type: ResourceType
     options: PrivilegeOptions
     known: KnownNames
+    ceiling: PrincipalCeiling | None = None
     needs: ByHost = field(default_factory=lambda: defaultdict(dict))
     denied: ByHost = field(default_factory=lambda: defaultdict(dict))
     probed: dict[str, int] = field(default_factory=lambda: defaultdict(int))
@@ -44,6 +52,7 @@ class TypePlan:
     overruled: list[tuple[str, int]] = field(default_factory=list)
     placements: list[HostedPlacement] = field(default_factory=list)
     terms: dict[str, str] = field(default_factory=dict)
+    _denied_at: dict[str, Denied] = field(default_factory=dict)
 
     def read(self, uses: Iterable[Use], denials: Iterable[Denial]) -> None:
         """Take in what was recorded on the type; what no ACL can name is left out."""
@@ -64,6 +73,7 @@ class TypePlan:
 
     def solve(self) -> None:
         """Find the placements."""
+        self._deny_what_is_beyond()
         self._make_refusals()
         terms = self.terms = host_terms(sorted(self.needs.keys() | self.probed.keys()), self.options)
         clients: dict[str, list[str]] = defaultdict(list)
@@ -72,6 +82,17 @@ class TypePlan:
         for term, hosts in clients.items():
             needs = {host: self.needs[host] for host in hosts}
             self.placements += cheapest_for_term(self, term, needs)
+
+    def _deny_what_is_beyond(self) -> None:
+        """Take as denied what today's set denies though a needed operation implies it."""
+        if self.ceiling is None:
+            return
+        for host, names in self.needs.items():
+            denied = self.denied[host]
+            for name, mask in names.items():
+                beyond = closure(mask) & self.ceiling.beyond(self.resource_type, name, False, host)
+                if beyond:
+                    denied[name] = denied.get(name, 0) | beyond
 
     def _make_refusals(self) -> None:
         """Settle what no set of ALLOWs can keep: a denied operation that a needed one implies."""
@@ -96,8 +117,14 @@ class TypePlan:
         # a literal ALLOW does not count beside a DENY of the same name
         return placement.is_prefix or Refusal(host, placement.name, bit) not in self.refusals
 
-    def denied_at(self, term: str) -> tuple[dict[str, int], int]:
-        """Return what is denied to some host of a term: by name, and on whatever name."""
+    def denied_at(self, term: str) -> Denied:
+        """Return what a term must not be given: some host of it is denied it, or the ceiling is below it."""
+        found = self._denied_at.get(term)
+        if found is None:
+            found = self._denied_at[term] = self._find_denied_at(term)
+        return found
+
+    def _find_denied_at(self, term: str) -> Denied:
         denied: dict[str, int] = {}
         for host, names in self.denied.items():
             if host_matches(term, host):
@@ -107,7 +134,26 @@ class TypePlan:
         for host, mask in self.closed.items():
             if host_matches(term, host):
                 closed |= mask
-        return denied, closed
+        if self.ceiling is None:
+            return denied, closed, nothing_beyond
+        beyond = partial(self.ceiling.beyond, self.resource_type, host=term)
+        refused: dict[str, int] = defaultdict(int)
+        for refusal in self.refusals:
+            if refusal.host == term:
+                refused[refusal.name] |= refusal.bit
+        concerned = {name for needs in self.needs.values() for name in needs}
+        if self.probed:
+            concerned.add(spare_name(self.resource_type))
+        for name in concerned:
+            mask = beyond(name, False) & ~refused[name]
+            if mask:
+                denied[name] = denied.get(name, 0) | mask
+        return denied, closed, beyond
+
+
+def spare_name(resource_type: ResourceType) -> str:
+    """Return the name that Kafka itself asks about where it looks for any resource of a type."""
+    return CLUSTER_NAME if resource_type is ResourceType.CLUSTER else PROBED_NAME
 
 
 def can_be_named(resource_type: ResourceType, name: str) -> bool:

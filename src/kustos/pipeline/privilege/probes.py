@@ -8,9 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from kustos.acl import CLUSTER_NAME, ResourceType
-from kustos.authorizer.by_type_default import PROBED_NAME
-from kustos.pipeline.privilege.planning import TypePlan, can_be_named
+from kustos.pipeline.privilege.planning import TypePlan, can_be_named, spare_name
 from kustos.pipeline.privilege.serving import HostedPlacement, Index, pruned
 from kustos.pipeline.privilege.tree import Placement
 from kustos.pipeline.privilege.values import CLOSURES, Use, bits_of, closure
@@ -53,11 +51,11 @@ def _servers(plan: TypePlan, asked: list[tuple[str, int]]) -> Iterator[list[int]
 
 
 def _added(plan: TypePlan, names: list[str], host: str, bit: int) -> HostedPlacement | None:
-    spare = CLUSTER_NAME if plan.resource_type is ResourceType.CLUSTER else PROBED_NAME
+    spare = spare_name(plan.resource_type)
     refused = {refusal.name for refusal in plan.refusals if refusal.bit == bit}
     for is_used_already in (True, False):
         for term in (plan.terms.get(host, host), host):
-            denied, closed = plan.denied_at(term)
+            denied, closed, _ = plan.denied_at(term)
             for name in () if bit & closed else (*names, spare):
                 is_free = not CLOSURES[bit] & denied.get(name, 0) and name not in refused
                 if is_free and (_is_used(plan, name, bit) or not is_used_already):

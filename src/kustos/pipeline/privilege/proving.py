@@ -11,7 +11,11 @@ from kustos.analysis import Difference, Direction, Rules, diff
 from kustos.pipeline.deciding import AclSet, decide_each, ship
 from kustos.pipeline.privilege.group import OVERRULED, UNSERVED
 from kustos.pipeline.privilege.legitimate import EVERY_USE, Legitimate, distinct_accesses, known_names
-from kustos.pipeline.privilege.options import DEFAULT_OPTIONS, PrivilegeOptions
+from kustos.pipeline.privilege.options import (
+    DEFAULT_OPTIONS,
+    PrivilegeOptionError,
+    PrivilegeOptions,
+)
 from kustos.pipeline.privilege.reach import granted_on_known_names
 from kustos.pipeline.privilege.recommending import recommend_for, recommended_acls
 from kustos.pipeline.privilege.values import RecommendedAcl
@@ -62,11 +66,16 @@ class PrivilegeNumbers:
     regions_gained: int | None = None
     regions_lost: int | None = None
     is_difference_cut: bool | None = None
+    is_within_today: bool | None = None
 
     @property
     def is_proven(self) -> bool:
-        """Whether a replay allows every need that an ACL can serve and denies all that has to stay denied."""
-        return self.lost_accesses == self.unserved and self.opened_accesses == self.overruled
+        """Whether a replay allows every need that an ACL can serve and denies all that has to stay denied.
+
+        And, where that was asked for, whether nothing is allowed that is not allowed today.
+        """
+        is_kept = self.lost_accesses == self.unserved and self.opened_accesses == self.overruled
+        return is_kept and not (self.is_within_today and self.regions_gained)
 
     @property
     def coverage(self) -> float:
@@ -102,14 +111,19 @@ def recommendation(
     *,
     names: "DataFrame | None" = None,
     today: AclSet | None = None,
+    within_today: bool = False,
     progress: Progress = silent,
 ) -> Recommendation:
     """Return least privilege for all of a roll-up, proven by replay and compared with `today`'s ACLs.
 
     The replay is of the ACLs alone: no super users, and nobody is allowed what no ACL allows. In the
-    comparison today's super users stay; today's default does not. What was read is kept by Spark meanwhile,
-    on disk where memory does not do.
+    comparison today's super users stay; today's default does not. `within_today`: nothing is granted that
+    today's ACLs do not allow; what they do not is UNSERVED, and the proof is also that nothing is gained.
+    Raises `PrivilegeOptionError` where that is asked for without them. What was read is kept by Spark
+    meanwhile, on disk where memory does not do.
     """
+    if within_today and today is None:
+        raise PrivilegeOptionError("`within_today` needs today's ACLs, give them too")
     known = (
         known_names(rollup) if names is None else names.select("resource_type", "resource_name").distinct()
     )
@@ -117,7 +131,8 @@ def recommendation(
     known = known.persist()
     try:
         progress(STEPS[0])
-        table = recommend_for(accesses, known, options).persist()
+        within = today if within_today else None
+        table = recommend_for(accesses, known, options, within=within).persist()
         try:
             acls = tuple(recommended_acls(table))
             told = _told(table)
@@ -141,7 +156,7 @@ def recommendation(
     if today is not None:
         progress(STEPS[3])
         difference = _difference(today, candidate)
-        numbers |= _today(today, difference, by_type, principals)
+        numbers |= _today(today, difference, by_type, principals) | {"is_within_today": within_today}
     return Recommendation(acls, PrivilegeNumbers(**numbers), difference, candidate)
 
 

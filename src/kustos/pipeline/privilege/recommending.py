@@ -1,7 +1,7 @@
 """Least privilege of everybody: the table `recommendations` of the table `audit_rollup`."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
@@ -14,6 +14,9 @@ from kustos.acl import (
     ResourcePattern,
     ResourceType,
 )
+from kustos.pipeline.deciding import AclSet, ShippedAcls, ship
+from kustos.pipeline.deciding.acl_set import parts_of_content
+from kustos.pipeline.privilege.ceiling import Ceiling
 from kustos.pipeline.privilege.group import RECOMMENDED, solved_group
 from kustos.pipeline.privilege.grouping import GROUP, GROUP_ACCESSES, grouped_rows
 from kustos.pipeline.privilege.legitimate import EVERY_USE, Legitimate, distinct_accesses, known_names
@@ -25,23 +28,30 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
+_ceilings: Final[dict[str, Ceiling]] = {}
+"""The ceiling of this worker's query, made once: only the last one is asked again."""
+
+
 def recommend(
     rollup: "DataFrame",
     options: PrivilegeOptions = DEFAULT_OPTIONS,
     legitimate: Legitimate = EVERY_USE,
     *,
     names: "DataFrame | None" = None,
+    within: AclSet | None = None,
     group_accesses: int = GROUP_ACCESSES,
 ) -> "DataFrame":
     """Return the table `recommendations`: for each principal the cheapest ACLs for all that it needs.
 
     They allow nothing that was denied to it. `names` (`resource_type`, `resource_name`) are the known names
-    that over-grant is counted in; without them those that the roll-up knows (see `known_names`).
+    that over-grant is counted in; without them those that the roll-up knows (see `known_names`). `within`,
+    today's ACLs: nothing is granted that they do not allow.
     """
     known = (
         known_names(rollup) if names is None else names.select("resource_type", "resource_name").distinct()
     )
-    return recommend_for(distinct_accesses(rollup, legitimate), known, options, group_accesses=group_accesses)
+    accesses = distinct_accesses(rollup, legitimate)
+    return recommend_for(accesses, known, options, within=within, group_accesses=group_accesses)
 
 
 def recommend_for(
@@ -49,15 +59,30 @@ def recommend_for(
     names: "DataFrame",
     options: PrivilegeOptions = DEFAULT_OPTIONS,
     *,
+    within: AclSet | None = None,
     group_accesses: int = GROUP_ACCESSES,
 ) -> "DataFrame":
     """Return the same for `distinct_accesses` and known names, each of them once."""
 
+    shipped = None if within is None else ship(accesses.sparkSession, within)
+
     def solve(key: tuple[pa.Scalar, ...], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield solved_group(key[0].as_py() or "", batches, options)
+        principal = key[0].as_py() or ""
+        ceiling = None if shipped is None else _ceiling_of(shipped).of_principal(principal)
+        yield solved_group(principal, batches, options, ceiling=ceiling)
 
     rows = grouped_rows(accesses, names, options, group_accesses=group_accesses)
     return rows.groupBy(*GROUP).applyInArrow(solve, RECOMMENDATIONS_SCHEMA)
+
+
+def _ceiling_of(shipped: ShippedAcls) -> Ceiling:
+    found = _ceilings.get(shipped.digest)
+    if found is None:
+        _ceilings.clear()
+        bindings, super_users, default = parts_of_content(shipped.name, shipped.content(), shipped.digest)
+        found = Ceiling(bindings, super_users, allow_everyone_if_no_acl_found=default)
+        _ceilings[shipped.digest] = found
+    return found
 
 
 def recommended_acls(recommendations: "DataFrame") -> list[RecommendedAcl]:

@@ -17,9 +17,10 @@ from kustos.acl import (
 )
 from kustos.acl.forms import FIELD_BYTES_MAX
 from kustos.authorizer.cells import ALLOWS
+from kustos.pipeline.privilege.ceiling import PrincipalCeiling
 from kustos.pipeline.privilege.names import cutter
 from kustos.pipeline.privilege.options import DEFAULT_OPTIONS, PrivilegeOptions
-from kustos.pipeline.privilege.planning import Refusal, TypePlan
+from kustos.pipeline.privilege.planning import Refusal, TypePlan, can_be_named
 from kustos.pipeline.privilege.probes import answer_probes
 from kustos.pipeline.privilege.serving import HostedPlacement, Index
 from kustos.pipeline.privilege.tree import Placement
@@ -50,17 +51,23 @@ class _Evidence:
     answers_probes: bool = False
 
 
-def least_privilege(problem: Problem, options: PrivilegeOptions = DEFAULT_OPTIONS) -> Answer:
+def least_privilege(
+    problem: Problem,
+    options: PrivilegeOptions = DEFAULT_OPTIONS,
+    *,
+    ceiling: PrincipalCeiling | None = None,
+) -> Answer:
     """Return the cheapest ACLs that allow every use and no denial, and the uses that no ACL can serve.
 
     An access must not be both used and denied. Exact unless the same access was used from one host and denied
     from another; then close to it (see `planning`). DENYs are made only for a denied operation that a needed
-    one on the same name from the same host implies.
+    one on the same name from the same host implies. With a `ceiling` no question about a named resource is
+    allowed that today's ACLs do not allow; uses that they do not allow are unserved.
     """
     unserved: list[UnservedUse] = []
     by_type: dict[ResourceType, list[Use]] = defaultdict(list)
     for use in problem.uses:
-        reason = _impossible(problem.principal, use)
+        reason = _impossible(problem.principal, use) or _beyond(ceiling, use)
         if reason is None:
             by_type[use.resource_type].append(use)
         else:
@@ -72,7 +79,7 @@ def least_privilege(problem: Problem, options: PrivilegeOptions = DEFAULT_OPTION
     acls: list[RecommendedAcl] = []
     overruled: list[Denial] = []
     for resource_type, uses in by_type.items():
-        plan = TypePlan(resource_type, options, problem.known)
+        plan = TypePlan(resource_type, options, problem.known, ceiling)
         plan.read(uses, denials[resource_type])
         plan.solve()
         answer_probes(plan, uses)
@@ -109,6 +116,13 @@ def _impossible(principal: str, use: Use) -> Unserved | None:
     ):
         return Unserved.NAME_TOO_LONG
     return None
+
+
+def _beyond(ceiling: PrincipalCeiling | None, use: Use) -> Unserved | None:
+    if ceiling is None or use.name is None or not can_be_named(use.resource_type, use.name):
+        return None
+    beyond = ceiling.beyond(use.resource_type, use.name, False, use.host)
+    return Unserved.TODAY if ALLOWS[use.operation] & beyond else None
 
 
 class _Reasoning:

@@ -16,14 +16,14 @@ from kustos.pipeline.privilege.names import PREFIXABLE, cutter
 from kustos.pipeline.privilege.options import PrivilegeOptions
 from kustos.pipeline.privilege.search import NEEDS_MAX, cheapest_cover
 from kustos.pipeline.privilege.serving import HostedPlacement, Index, pruned
-from kustos.pipeline.privilege.tree import Field, cheapest_acls, possible_acls
+from kustos.pipeline.privilege.tree import Beyond, Field, cheapest_acls, possible_acls
 from kustos.pipeline.privilege.values import CLOSURES, KnownNames, bits_of, closure, reduced
 
 ByHost = dict[str, dict[str, int]]
 """Operations by host and name."""
 
-Denied = tuple[dict[str, int], int]
-"""Operations denied by name, and on whatever name."""
+Denied = tuple[dict[str, int], int, Beyond]
+"""Operations denied by name, on whatever name, and on names that begin alike."""
 
 HOSTS_SEARCHED_MAX: Final = 8
 """Addresses of one conflict that are searched: each brings all its candidates."""
@@ -80,7 +80,7 @@ class _parting:  # noqa: N801 (it is called as a function is)
 
 def _apart(needs: ByHost, denied: Denied) -> ByHost:
     """Return what the term must not be given even literally, by the addresses that need it."""
-    by_name, closed = denied
+    by_name, closed, _ = denied
     found: ByHost = {}
     if not closed and not any(by_name.values()):
         return found

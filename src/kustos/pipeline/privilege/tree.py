@@ -9,7 +9,7 @@ node count, and a principal needs few.
 """
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -32,6 +32,15 @@ class Placement(NamedTuple):
     is_prefix: bool
     bit: int
     cost: float
+
+
+Beyond = Callable[[str, bool], int]
+"""Of a name, or of all that begin so: the operations that must not be granted on all of them."""
+
+
+def nothing_beyond(_name: str, _is_prefix: bool) -> int:
+    """Return that anything may be granted."""
+    return 0
 
 
 @dataclass(slots=True)
@@ -57,7 +66,8 @@ class Field:
 
     `needs` are operations by name, without implied ones; each can be granted literally. `used` is all that is
     used on these and other names, with what it implies. `closed` are operations that must not be granted on
-    anything, since a question for any resource was denied.
+    anything, since a question for any resource was denied. `beyond` is asked of prefixes and the wildcard; of
+    the names themselves `denied` says it all.
     """
 
     resource_type: ResourceType
@@ -65,6 +75,7 @@ class Field:
     used: Mapping[str, int]
     denied: Mapping[str, int]
     closed: int
+    beyond: Beyond
     known: KnownNames
     options: PrivilegeOptions
 
@@ -172,12 +183,15 @@ def _finish(given: Field, node: Node, *, may_be_granted: bool = True) -> Counter
     beginning = node.name if node.is_prefix else ""
     known = max(total.total(), given.known.get((given.resource_type, beginning), 0))
     members_min = _members_min(given, node, known)
+    if max(node.used.values(), default=0) < members_min:
+        return total
+    forbidden = node.denied | given.beyond(node.name, node.is_prefix)
     for bit in bits_of(node.active):
-        if node.used[bit] >= members_min and not (CLOSURES[bit] & node.denied or bit & given.closed):
+        if node.used[bit] >= members_min and not (CLOSURES[bit] & forbidden or bit & given.closed):
             node.placeable |= bit
             wasted = known - node.used[bit] + options.future_name_count
             node.costs[bit] = 1 + options.over_grant_weight * wasted
-    if _earns_all(given, node, members_min):
+    if not forbidden and _earns_all(given, node, members_min):
         node.placeable |= ALL_BIT
         operations = bits_of(given.supported())
         wasted = sum(known - node.used.get(bit, 0) + options.future_name_count for bit in operations)
@@ -196,7 +210,7 @@ def _members_min(given: Field, node: Node, known: int) -> float:
 
 def _earns_all(given: Field, node: Node, members_min: float) -> bool:
     least = given.options.all_operations_min
-    if least is None or node.denied or given.closed or given.resource_type is ResourceType.CLUSTER:
+    if least is None or given.closed or given.resource_type is ResourceType.CLUSTER:
         return False
     return sum(count >= members_min for count in node.used.values()) >= least
 

@@ -88,8 +88,9 @@ class Unserved(Enum):
     WILDCARD_NAME = "an ACL on the literal name `*` would stand for every name"
     CLUSTER_NAME = "an ACL on the cluster can only name `kafka-cluster`"
     OPERATION = "no ACL can name this operation or this type of resource"
-    PROBE = "every name that could answer the question for any resource was denied"
+    PROBE = "every name that could answer the question for any resource was denied, or is none of today's"
     NAME_TOO_LONG = "the name or the host is longer than an ACL's texts can be"
+    TODAY = "today's ACLs do not allow it"
     TOO_MUCH = "more accesses than can be looked at together"
 
 
