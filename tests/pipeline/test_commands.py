@@ -1,6 +1,7 @@
 """The commands over one set of tables, as somebody would use them one after the other."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from kustos.cli.failures import ExitCode
 from kustos.cli.run import run
 from kustos.pipeline.jobs import run_tables_report
 from kustos.pipeline.tables import Tables
+from kustos.runtime import SystemClock
 from tests.pipeline.events import event_line
 
 ACLS = """Current ACLs for resource `ResourcePattern(resourceType=TOPIC, name=payments, patternType=LITERAL)`:
@@ -111,3 +113,25 @@ def test_without_tables_it_says_how_to_fill_them(tmp_path: Path, capsys: pytest.
     config = ["--config", str(tmp_path / "pipeline.yml")]
     assert run(["pipeline", "report", "--out", str(tmp_path / "x.html"), *config]) == ExitCode.USAGE
     assert "fill them with `kustos pipeline run`" in capsys.readouterr().err
+
+
+def test_days_beyond_the_retention_go_and_it_is_told(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now_ms = SystemClock().wall_ms()
+    (tmp_path / "audit").mkdir()
+    lines = [event_line(number, time_ms=now_ms - number * 20 * 86_400_000) for number in range(4)]
+    (tmp_path / "audit" / "a.jsonl").write_text("\n".join(lines))
+    text = "version: 1\ntables: {{path: tables{}}}\ninputs:\n  - files: audit\n"
+    (tmp_path / "pipeline.yml").write_text(text.format(""))
+    assert said(capsys, tmp_path, "run")["inputs"][0]["events"] == 4
+    (tmp_path / "pipeline.yml").write_text(text.format(", retention_days: 30"))
+    (tmp_path / "audit" / "b.jsonl").write_text(event_line(9, time_ms=now_ms - 50 * 86_400_000))
+    plan = said(capsys, tmp_path, "run", "--dry-run")["would_drop"]
+    assert (len(plan["event_days"]), plan["events"], plan["rollup_days"], plan["lines"]) == (2, 2, [], 0)
+    assert run(["pipeline", "run", "--config", str(tmp_path / "pipeline.yml")]) == ExitCode.OK
+    shown = re.sub(" +", " ", capsys.readouterr().out)
+    for line in ("quarantined 1", "of them too late 1", "dropped days 2", "dropped events 2"):
+        assert f"{line} \n" in shown or f"{line}\n" in shown
+    tables = Tables(tmp_path / "tables")
+    assert (tables.read(spark, "audit_events").count(), tables.read(spark, "audit_rollup").count()) == (2, 4)

@@ -11,7 +11,7 @@ from kustos.cli.pipeline.working import DEFAULT_CONFIG, Config, Step
 
 if TYPE_CHECKING:
     from kustos.pipeline.configuration import InputSettings, PipelineConfiguration
-    from kustos.pipeline.tables import Tables
+    from kustos.pipeline.tables import Dropped, Retention, Tables
 
 EXAMPLES = """
 kustos pipeline run
@@ -19,10 +19,24 @@ kustos pipeline run --config /etc/kustos/pipeline.yml --dry-run
 kustos pipeline run --follow
 """
 
-STEPS_OF_FILES: Final = 9
+STEPS_OF_FILES: Final = 10
 """Steps that the run over one folder tells of, at most."""
 
-COUNTS: Final = ("files", "new_files", "damaged_files", "lines", "events", "quarantined", "duplicates")
+COUNTS: Final = (
+    "files",
+    "new_files",
+    "damaged_files",
+    "lines",
+    "events",
+    "quarantined",
+    "duplicates",
+    "too_late",
+    "dropped_days",
+    "dropped_events",
+    "dropped_rollup_days",
+    "dropped_lines",
+)
+NAMES: Final = {"too_late": "of them too late", "dropped_lines": "dropped lines"}
 
 Follow = Annotated[
     bool,
@@ -42,6 +56,7 @@ def run(
 
     Files that were read before are not read again, and topics go on where the last run ended; an event
     that comes twice is one. Lines read are events + quarantined + duplicates, or nothing is committed.
+    With `retention_days` in the configuration older days are dropped, which is told.
     Whatever is killed when, the next run goes on from the last commit.
     """
     from kustos.cli.failures import usage_error
@@ -58,7 +73,7 @@ def run(
     tables = tables_of(configuration)
     plan = [_planned(one, tables) for one in configuration.inputs]
     if dry_run:
-        _print_plan(plan, output)
+        _print_plan(plan, _dropped(configuration, tables), output)
         return
     steps = sum(STEPS_OF_FILES if one.topic is None else 1 for one in configuration.inputs)
     done: list[dict[str, Any]] = []
@@ -114,6 +129,7 @@ def _take_files(
         time_zone=one.time_zone,
         keep_raw=configuration.tables.keep_raw,
         watermark_days=configuration.tables.watermark_days,
+        retention=_retention(configuration),
     )
     return asdict(
         run_pipeline(
@@ -150,6 +166,7 @@ def _take_topic(
         keep_raw=configuration.tables.keep_raw,
         watermark_days=configuration.tables.watermark_days,
         with_rollup=False,
+        retention=_retention(configuration),
     )
     with until_interrupted() as stop:
         summary = run_stream(
@@ -163,11 +180,28 @@ def _take_topic(
     return asdict(summary)
 
 
-def _print_plan(plan: list[dict[str, Any]], output: OutputFormat) -> None:
+def _retention(configuration: "PipelineConfiguration") -> "Retention | None":
+    from kustos.pipeline.tables import Retention
+
+    days, rollup_days = configuration.tables.retention_days, configuration.tables.rollup_retention_days
+    return None if days is None else Retention(days=days, rollup_days=rollup_days)
+
+
+def _dropped(configuration: "PipelineConfiguration", tables: "Tables") -> "Dropped | None":
+    """Return what would go by its retention; None without one."""
+    from kustos.pipeline.tables import would_drop
+
+    retention = _retention(configuration)
+    return None if retention is None else would_drop(tables, retention)
+
+
+def _print_plan(plan: list[dict[str, Any]], dropped: "Dropped | None", output: OutputFormat) -> None:
+    from dataclasses import asdict
+
     from kustos.cli.output import counted, print_json, print_lines
 
     if output is OutputFormat.JSON:
-        print_json({"plan": plan})
+        print_json({"plan": plan, "would_drop": None if dropped is None else asdict(dropped)})
         return
     for one in plan:
         if "files" in one:
@@ -177,6 +211,11 @@ def _print_plan(plan: list[dict[str, Any]], output: OutputFormat) -> None:
             )
         else:
             print_lines(f"{one['input']}: would read on, from {one['bootstrap_servers']}")
+    if dropped is not None:
+        print_lines(
+            f"would drop {dropped.events:,} events of {counted(len(dropped.event_days), 'day')}, "
+            f"{counted(len(dropped.rollup_days), 'day')} of the roll-up, {counted(dropped.lines, 'line')}"
+        )
 
 
 def _print_done(done: list[dict[str, Any]], folder: str) -> None:
@@ -185,7 +224,10 @@ def _print_done(done: list[dict[str, Any]], folder: str) -> None:
     counts = [name for name in COUNTS if any(one.get(name) for one in done) or name == "lines"]
     print_table(
         ("what", *(f"#{one['input']}" for one in done)),
-        [(name.replace("_", " "), *(f"{one.get(name, 0):,}" for one in done)) for name in counts],
+        [
+            (NAMES.get(name, name.replace("_", " ")), *(f"{one.get(name, 0):,}" for one in done))
+            for name in counts
+        ],
         title="taken in",
     )
     print_lines(folder)

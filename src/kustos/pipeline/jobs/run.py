@@ -35,12 +35,13 @@ def run_pipeline(
 
     With a `run_id` of the caller's (that of a scheduler, say) a run that was committed is not done again.
     `on_damaged_file`: a packed file that does not unpack stops the run, or is quarantined whole as one line.
-    Days in many small files are compacted afterwards.
+    What is older than the retention of the options is dropped, also where nothing was new, and days in many
+    small files are compacted.
 
     Raises `AuditInputError` (nothing to read, no permission, a damaged file), `LinesLostError`,
     `TablesInUseError`, `TablesDamagedError`, `SchemaConflictError`; then the tables stay as they were.
     """
-    from kustos.pipeline.tables import IngestOptions, RunSummary, compact_tables
+    from kustos.pipeline.tables import IngestOptions, RunSummary, compact_tables, drop_expired
 
     clock, options = clock or SystemClock(), options or IngestOptions()
     check_time_zone(options.time_zone)
@@ -52,14 +53,19 @@ def run_pipeline(
     former = tables.state().summary_of(name)
     if former is not None:
         return RunSummary.from_mapping(former, is_repeat=True)
-    if not found.new:
-        return RunSummary(run_id=name, files=found.count)
-    summary = _ingested(
-        spark, tables, found.new, name, found.count, options, on_damaged_file == "quarantine", progress, clock
-    )
-    if compact:
+    if found.new:
+        may_quarantine = on_damaged_file == "quarantine"
+        summary = _ingested(
+            spark, tables, found.new, name, found.count, options, may_quarantine, progress, clock
+        )
+    else:
+        summary = RunSummary(run_id=name, files=found.count)
+    if options.retention is not None:
+        progress("dropping what is too old")
+        summary = summary.with_dropped(drop_expired(spark, tables, options.retention, clock=clock))
+    if compact and found.new:
         progress("compacting")
-        compact_tables(spark, tables)
+        compact_tables(spark, tables, keeps_days_apart=options.retention is not None)
     return summary
 
 

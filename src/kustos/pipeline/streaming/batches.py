@@ -5,13 +5,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from kustos.pipeline.tables import (
+    Dropped,
     IngestOptions,
     RunSummary,
     Tables,
     compact_tables,
+    drop_expired,
     ingest,
     refresh_rollup,
 )
@@ -27,6 +29,11 @@ class StreamSummary:
     events: int = 0
     quarantined: int = 0
     duplicates: int = 0
+    too_late: int = 0
+    dropped_days: int = 0
+    dropped_events: int = 0
+    dropped_rollup_days: int = 0
+    dropped_lines: int = 0
 
     def with_batch(self, batch: RunSummary) -> "StreamSummary":
         """Return the sums with one batch more; one that a former run had committed adds nothing."""
@@ -39,6 +46,17 @@ class StreamSummary:
             events=self.events + batch.events,
             quarantined=self.quarantined + batch.quarantined,
             duplicates=self.duplicates + batch.duplicates,
+            too_late=self.too_late + batch.too_late,
+        )
+
+    def with_dropped(self, dropped: Dropped) -> "StreamSummary":
+        """Return the sums with what went by its retention."""
+        return replace(
+            self,
+            dropped_days=self.dropped_days + len(dropped.event_days),
+            dropped_events=self.dropped_events + dropped.events,
+            dropped_rollup_days=self.dropped_rollup_days + len(dropped.rollup_days),
+            dropped_lines=self.dropped_lines + dropped.lines,
         )
 
 
@@ -92,6 +110,14 @@ class Batches:
         self.summary = self.summary.with_batch(batch)
         self._on_batch(batch)
         if self._clock.monotonic_ms() - self._refreshed_ms >= self._refresh_interval_ms:
-            refresh_rollup(spark, self._tables)
-            compact_tables(spark, self._tables)
+            self.upkeep(spark)
             self._refreshed_ms = self._clock.monotonic_ms()
+
+    def upkeep(self, spark: SparkSession) -> None:
+        """Roll up what is new, drop what is older than its retention, put small files together."""
+        retention = self._options.retention
+        refresh_rollup(spark, self._tables)
+        if retention is not None:
+            dropped = drop_expired(spark, self._tables, retention, clock=self._clock)
+            self.summary = self.summary.with_dropped(dropped)
+        compact_tables(spark, self._tables, keeps_days_apart=retention is not None)

@@ -14,7 +14,7 @@ from kustos.pipeline.inputs.topic import kafka_errors
 from kustos.pipeline.session import is_connect
 from kustos.pipeline.streaming.batches import Batches, StoppedError, StreamSummary
 from kustos.pipeline.streaming.identity import stream_name
-from kustos.pipeline.tables import IngestOptions, RunSummary, Tables, compact_tables, refresh_rollup
+from kustos.pipeline.tables import IngestOptions, RunSummary, Tables
 
 LOOK_INTERVAL_S: Final = 0.2
 """How often a running stream looks whether it shall stop."""
@@ -38,7 +38,8 @@ class StreamOptions:
 
     `available_now` ends with what the topic held at the start; else a micro-batch begins `interval_ms` after
     the last one began, or at once if that took longer. `refresh_interval_ms`: so often, and at the end, the
-    roll-up is made of the new events and small files are put together. `ingest` is how lines are taken in.
+    roll-up is made of the new events, what is older than its retention is dropped and small files are put
+    together. `ingest` is how lines are taken in.
     """
 
     available_now: bool = False
@@ -92,8 +93,7 @@ def run_stream(
         writer = lines.writeStream.foreachBatch(batches).trigger(**when)
         query = writer.option("checkpointLocation", str(checkpoint)).start()
         _watch(query, batches, stop)
-    refresh_rollup(spark, tables)
-    compact_tables(spark, tables)
+    batches.upkeep(spark)
     return batches.summary
 
 

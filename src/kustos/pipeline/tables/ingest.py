@@ -1,7 +1,7 @@
 """Raw lines into committed tables: the one way in, for runs over files and for batches of a stream."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Final
@@ -12,12 +12,21 @@ from pyspark.sql.types import StructType
 
 from kustos.pipeline.progress import Progress, silent
 from kustos.pipeline.stages import classify
-from kustos.pipeline.stages.knowing import conflicting_events, judge, known_events
+from kustos.pipeline.stages.knowing import TOO_LATE, conflicting_events, judge, known_events
 from kustos.pipeline.stages.settling import DUPLICATE, EVENT, MILLISECONDS_OF_A_DAY, QUARANTINED
 from kustos.pipeline.tables.ledger import RUN, InputFile
-from kustos.pipeline.tables.reading import rows_on_disk, spark_path
+from kustos.pipeline.tables.reading import count_of, rows_on_disk, spark_path
+from kustos.pipeline.tables.retention import Retention, closed_before, kept_from, taken_on
 from kustos.pipeline.tables.rollups import days_to_rebuild, is_of, rolled_up
-from kustos.pipeline.tables.store import AUDIT_EVENTS, AUDIT_RAW, AUDIT_ROLLUP, QUARANTINE, SCHEMAS, Tables
+from kustos.pipeline.tables.store import (
+    AUDIT_EVENTS,
+    AUDIT_RAW,
+    AUDIT_ROLLUP,
+    BY_DAY,
+    QUARANTINE,
+    SCHEMAS,
+    Tables,
+)
 from kustos.pipeline.tables.summary import RunSummary, check_no_line_lost
 from kustos.pipeline.tables.transaction import Transaction
 from kustos.pipeline.tables.writing import Changes, append, replace_days, stage_by_day
@@ -35,6 +44,8 @@ STEPS: Final = (
 FEW_LINES: Final = 20_000
 """So few one task writes sooner than a shuffle is planned: micro-batches have not more."""
 
+EPOCH_DAY: Final = date(1970, 1, 1)
+
 _CLASSIFIED: Final = "classified"
 _KNOWN: Final = "known"
 
@@ -49,6 +60,7 @@ class IngestOptions:
     marked, and rolled up by the next run that does it or by `refresh_rollup`: for streams with short batches.
     `look_around_ms`: stored events are compared from so long before the earliest new one to so long after the
     latest. A copy has the very time; a forgery, with the same id and another content, rarely keeps it.
+    `retention`: events of days that are dropped by it are too late, too; `drop_expired` drops them.
     """
 
     time_zone: str = "UTC"
@@ -56,6 +68,7 @@ class IngestOptions:
     watermark_days: int | None = None
     with_rollup: bool = True
     look_around_ms: int = 3_600_000
+    retention: Retention | None = None
 
 
 def ingest(
@@ -96,6 +109,7 @@ def ingest(
             events=counts.events,
             quarantined=counts.quarantined,
             duplicates=counts.duplicates,
+            too_late=counts.too_late,
             days=counts.days,
             seconds=(clock.monotonic_ms() - run.started_ms) / 1000,
         )
@@ -120,6 +134,7 @@ class _Counts:
     events: int
     quarantined: int
     duplicates: int
+    too_late: int
     days: tuple[str, ...]
     newest_time_ms: int | None
 
@@ -145,7 +160,7 @@ class _Seen:
 
 
 def _iso_day(time_ms: int) -> str:
-    return (date(1970, 1, 1) + timedelta(days=time_ms // MILLISECONDS_OF_A_DAY)).isoformat()
+    return (EPOCH_DAY + timedelta(days=time_ms // MILLISECONDS_OF_A_DAY)).isoformat()
 
 
 class _Run:
@@ -190,12 +205,13 @@ class _Run:
         days = self._rolled_up()
         for table in (AUDIT_EVENTS, QUARANTINE):
             if self._staged_rows(table):
-                self.changes += append(self._tables, self._change, table)
+                self._append(table)
         return _Counts(
             lines=line_count,
             events=outcomes[EVENT],
             quarantined=outcomes[QUARANTINED],
             duplicates=outcomes.get(DUPLICATE, 0),
+            too_late=self._too_late(),
             days=days,
             newest_time_ms=newest,
         )
@@ -204,7 +220,7 @@ class _Run:
         if self._options.keep_raw:
             lines.write.parquet(str(self._change.stage(AUDIT_RAW)))
             lines = self._staged(AUDIT_RAW)
-            self.changes += append(self._tables, self._change, AUDIT_RAW)
+            self._append(AUDIT_RAW)
         read, sorted_out = Observation("lines read"), Observation("lines sorted out")
         counted = lines.observe(read, sql.count(sql.lit(1)).alias("lines"))
         classified = counted.transform(classify.classify, time_zone=self._options.time_zone)
@@ -264,7 +280,24 @@ class _Run:
         )
         return judged, may_quarantine
 
+    def _append(self, table: str) -> None:
+        added = append(self._tables, self._change, table)
+        if table not in BY_DAY:
+            added = replace(added, moves=taken_on(added.moves, kept_from(0, self._clock)))
+        self.changes += added
+
+    def _too_late(self) -> int:
+        """Return how many of the quarantined lines are events that come too late."""
+        files = self._change.staged_files(QUARANTINE)
+        return count_of(self._change.staging / QUARANTINE, files, "reason", TOO_LATE)
+
     def _oldest_time_ms(self) -> int | None:
+        closed = closed_before(self._change.state, self._options.retention, self._clock)
+        first_day = None if closed is None else date.fromisoformat(closed)
+        from_closed = None if first_day is None else (first_day - EPOCH_DAY).days * MILLISECONDS_OF_A_DAY
+        return max([one for one in (from_closed, self._watermark_ms()) if one is not None], default=None)
+
+    def _watermark_ms(self) -> int | None:
         newest, days = self._change.state.newest_time_ms, self._options.watermark_days
         if newest is None or days is None:
             return None

@@ -1,0 +1,183 @@
+"""What is older than its retention goes by whole days, once, and does not come back."""
+
+import os
+import shutil
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+
+from kustos.pipeline.configuration import parse_configuration
+from kustos.pipeline.errors import ConfigurationError
+from kustos.pipeline.tables import (
+    Dropped,
+    IngestOptions,
+    Retention,
+    RunSummary,
+    Tables,
+    TablesError,
+    drop_expired,
+    ingest,
+    refresh_rollup,
+    would_drop,
+)
+from kustos.pipeline.tables.compaction import _crowded
+from kustos.pipeline.tables.retention import day_taken, kept_from, taken_on
+from kustos.pipeline.tables.transaction import data_files
+from tests.pipeline.events import event_line
+from tests.pipeline.tables.test_ingest import DAY_MS, TIME_MS, StoppedClock, counts, lines_of, rows
+from tests.pipeline.tables.test_transaction import killed_at
+
+TODAY = date(2026, 11, 21)
+NOW = StoppedClock(TIME_MS)
+KEPT = Retention(days=3, rollup_days=5)
+NO_SPARK: Any = None
+
+
+def days(*back: int) -> tuple[str, ...]:
+    """Days before today, the oldest first."""
+    return tuple(sorted((TODAY - timedelta(days=one)).isoformat() for one in back))
+
+
+def one_a_day(*back: int) -> list[str]:
+    return [event_line(100 + one, time_ms=TIME_MS - one * DAY_MS) for one in back]
+
+
+def test_old_days_go_and_what_comes_of_them_again_is_told_and_not_counted_twice(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    tables = Tables(tmp_path)
+
+    def take(run_id: str, lines: list[str], clock: StoppedClock, retention: Retention | None) -> RunSummary:
+        options = IngestOptions(keep_raw=True, retention=retention)
+        return ingest(spark, lines_of(spark, *lines), tables, run_id, options=options, clock=clock)
+
+    def rolled() -> list[tuple[Any, ...]]:
+        return rows(tables, spark, "audit_rollup", "day", "event_count")
+
+    # taken in ten days ago, so that nothing was too late; and a line of today
+    first = take("a", [*one_a_day(*range(8)), "junk"], StoppedClock(TIME_MS - 10 * DAY_MS), None)
+    assert counts(first) == (9, 8, 1, 0)
+    take("b", ["junk of today"], NOW, KEPT)
+    expected = Dropped(event_days=days(4, 5, 6, 7), events=4, rollup_days=days(6, 7), lines=10)
+    assert would_drop(tables, KEPT, clock=NOW) == expected
+    assert drop_expired(spark, tables, KEPT, clock=NOW) == expected
+    sequence = tables.state().sequence
+    assert drop_expired(spark, tables, KEPT, clock=NOW) == Dropped()
+    assert tables.state().sequence == sequence
+    assert rows(tables, spark, "quarantine", "line") == [("junk of today",)]
+    assert rows(tables, spark, "audit_raw", "line") == [("junk of today",)]
+    assert {path.name for path in tables.place("audit_events").iterdir()} == {
+        f"day={day}" for day in days(0, 1, 2, 3)
+    }
+    before = rolled()
+    assert [str(row[0]) for row in before] == list(days(0, 1, 2, 3, 4, 5))
+
+    again = take("c", [*one_a_day(*range(8)), event_line(1, time_ms=TIME_MS - 4 * DAY_MS)], NOW, KEPT)
+    assert (*counts(again), again.too_late) == (9, 0, 5, 4, 5)
+    assert {row[0] for row in rows(tables, spark, "quarantine", "reason")} >= {"too_late"}
+    once_more = take("d", one_a_day(6, 7), NOW, KEPT)
+    assert (*counts(once_more), once_more.too_late) == (2, 0, 0, 2, 0)
+    # days that went stay closed, also where nobody asks for a retention any more
+    later = take("e", [event_line(2, time_ms=TIME_MS - 5 * DAY_MS)], NOW, None)
+    assert (*counts(later), later.too_late) == (1, 0, 1, 0, 1)
+    assert rolled() == before
+
+
+def test_a_day_that_is_not_rolled_up_yet_stays_until_it_is(spark: SparkSession, tmp_path: Path) -> None:
+    tables, options = Tables(tmp_path), IngestOptions(with_rollup=False)
+    ingest(spark, lines_of(spark, *one_a_day(0, 9)), tables, "s@1", options=options, clock=NOW)
+    forever = Retention(days=3)
+    assert drop_expired(spark, tables, forever, clock=NOW) == Dropped()
+    refresh_rollup(spark, tables)
+    assert drop_expired(spark, tables, forever, clock=NOW) == Dropped(event_days=days(9), events=1)
+    assert [str(row[0]) for row in rows(tables, spark, "audit_rollup", "day")] == list(days(0, 9))
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Tables as runs leave them, made without Spark: files of one row."""
+    folder = tmp_path_factory.mktemp("retention") / "tables"
+    names = [f"{table}/day={day}/p" for table in ("audit_events", "audit_rollup") for day in days(0, 4, 9)]
+    names += [f"quarantine/{day}_p" for day in days(0, 4)]
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        pyarrow.parquet.write_table(pa.table({"x": [1]}), folder / name)
+    return folder
+
+
+def files_of(tables: Tables) -> list[str]:
+    return [name for name in data_files(tables.folder) if "/" in name]
+
+
+def test_killed_anywhere_all_of_it_goes_or_nothing(filled: Path, tmp_path: Path) -> None:
+    wanted = Tables(tmp_path / "wanted")
+    shutil.copytree(filled, wanted.folder)
+    before = files_of(wanted)
+    dropped = drop_expired(NO_SPARK, wanted, KEPT, clock=NOW)
+    assert dropped == Dropped(event_days=days(4, 9), events=2, rollup_days=days(9), lines=1)
+    after = files_of(wanted)
+    assert after == [
+        "audit_events/day=2026-11-21/p",
+        "audit_rollup/day=2026-11-17/p",
+        "audit_rollup/day=2026-11-21/p",
+        "quarantine/2026-11-21_p",
+    ]
+    seen = set()
+    for call in range(1_000):
+        tables = Tables(tmp_path / f"killed-{call}")
+        shutil.copytree(filled, tables.folder)
+
+        def drop(tables: Tables = tables) -> None:
+            drop_expired(NO_SPARK, tables, KEPT, clock=NOW)
+
+        if not killed_at(call, drop):
+            break
+        with tables.transaction(NO_SPARK):
+            pass  # what any next run, or the next reader, does first
+        found = files_of(tables)
+        assert found in (before, after)
+        seen.add(tuple(found))
+        drop()
+        assert files_of(tables) == after
+        assert tables.state().closed_before == days(3)[0]
+        shutil.rmtree(tables.folder)
+    assert seen == {tuple(before), tuple(after)}
+
+
+@given(back=st.integers(0, 800_000))
+def test_the_first_day_kept_is_so_many_days_before_today(back: int) -> None:
+    first = date.fromisoformat(kept_from(back, NOW))
+    assert first == (TODAY - timedelta(days=back) if back < TODAY.toordinal() else date.min)
+
+
+def test_lines_of_one_day_only_come_together_where_days_are_dropped(tmp_path: Path) -> None:
+    for name in ("2026-11-20_a", "2026-11-20_b", "2026-11-21_a", "old"):
+        (tmp_path / name).touch()
+    os.utime(tmp_path / "old", (0, 0))
+    assert _crowded(tmp_path, 1, True) == [(".", ["2026-11-20_a", "2026-11-20_b"])]
+    assert [len(files) for _, files in _crowded(tmp_path, 1, False)] == [4]
+    assert taken_on([("s/p", "quarantine/p")], "2026-11-20") == (("s/p", "quarantine/2026-11-20_p"),)
+    assert day_taken(tmp_path / "2026-11-20_a") == "2026-11-20"
+    assert day_taken(tmp_path / "old") == "1970-01-01"
+
+
+def test_what_cannot_be_kept_so_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(TablesError, match="one day or more"):
+        Retention(days=0)
+    with pytest.raises(TablesError, match="as long as the events"):
+        Retention(days=9, rollup_days=8)
+    with pytest.raises(TablesError, match="VACUUM"):
+        drop_expired(NO_SPARK, Tables(tmp_path, "delta"), KEPT)
+    for settings in ("rollup_retention_days: 9", "retention_days: 9, rollup_retention_days: 8"):
+        text = f"version: 1\ntables: {{path: t, {settings}}}\n"
+        with pytest.raises(ConfigurationError, match="at least `retention_days`"):
+            parse_configuration(text, Path("pipeline.yml"))
+    with pytest.raises(ConfigurationError, match="DELETE and VACUUM"):
+        parse_configuration("version: 1\ntables: {path: t, format: delta, retention_days: 9}\n", Path("p"))
