@@ -16,6 +16,7 @@ import pyspark
 
 from testkit.ports import LOOPBACK, free_port
 from testkit.processes import Server
+from testkit.spark_quick import quick_environment
 
 HOME: Final = Path(pyspark.__file__).parent
 START_S: Final = 240
@@ -24,9 +25,6 @@ START_S: Final = 240
 SUBMIT_S: Final = 900
 MEMORY: Final = "640m"
 """Of an executor: little more than Spark's least, which is 471 MB."""
-
-QUICK: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=128m"
-"""For JVMs that live for seconds."""
 
 
 def clean_environment(extra: Mapping[str, str]) -> dict[str, str]:
@@ -37,7 +35,7 @@ def clean_environment(extra: Mapping[str, str]) -> dict[str, str]:
         "SPARK_HOME": str(HOME),
         "PYSPARK_PYTHON": sys.executable,
         "SPARK_DAEMON_MEMORY": "256m",
-        "SPARK_DAEMON_JAVA_OPTS": QUICK,
+        **quick_environment(),
     }
     return {**kept, **ours, **extra}
 
@@ -87,12 +85,9 @@ def submit(
     """Run a program by spark-submit and return what it printed; raise with its errors if it fails."""
     settings = {
         "spark.executor.memory": MEMORY,
-        "spark.executor.extraJavaOptions": QUICK,
-        "spark.driver.extraJavaOptions": QUICK,
         "spark.driver.host": LOOPBACK,
         "spark.driver.bindAddress": LOOPBACK,
         "spark.ui.enabled": "false",
-        "spark.sql.shuffle.partitions": "2",
     }
     command = [str(HOME / "bin" / "spark-submit"), "--master", master]
     command += [f"--conf={key}={value}" for key, value in settings.items()]

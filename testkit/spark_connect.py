@@ -1,5 +1,6 @@
 """A Spark Connect server on the loopback, as a cluster's: its clients share nothing with it but its port."""
 
+import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -12,20 +13,19 @@ import pyspark
 from testkit.paths import ROOT
 from testkit.ports import LOOPBACK, free_port
 from testkit.processes import Server
+from testkit.spark_quick import SETTINGS
 
 MAIN: Final = "org.apache.spark.sql.connect.service.SparkConnectServer"
 START_S: Final = 240
 """A JVM and its session on a machine where many others start too."""
 
-SETTINGS: Final = {
+SERVER_SETTINGS: Final = {
     "spark.ui.enabled": "false",
     "spark.driver.host": LOOPBACK,
     "spark.driver.bindAddress": LOOPBACK,
     "spark.connect.grpc.binding.address": LOOPBACK,
-    "spark.sql.shuffle.partitions": "2",
-    "spark.sql.session.timeZone": "UTC",
-    "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled": "false",
 }
+"""None of SQL: what the pipeline needs of those its clients have to set."""
 
 
 @contextmanager
@@ -33,7 +33,7 @@ def connect_server(folder: Path, settings: Mapping[str, str] = SETTINGS) -> Iter
     """Lend the URL of a server of its own, with its output in `folder`; it is gone at the end."""
     port = free_port()
     home = Path(pyspark.__file__).parent
-    options = [f"--conf={key}={value}" for key, value in settings.items()]
+    options = [f"--conf={key}={value}" for key, value in {**SERVER_SETTINGS, **settings}.items()]
     command = [
         str(home / "bin" / "spark-submit"),
         "--master=local[2]",
@@ -46,7 +46,7 @@ def connect_server(folder: Path, settings: Mapping[str, str] = SETTINGS) -> Iter
         "SPARK_LOCAL_IP": LOOPBACK,
         "PYSPARK_PYTHON": sys.executable,
         "SPARK_HOME": str(home),
-        "PYTHONPATH": str(ROOT),  # what workers run is pickled by its name
+        "PYTHONPATH": f"{ROOT}:{os.environ.get('PYTHONPATH', '')}",  # what workers run is pickled by its name
     }
     server = Server("Spark Connect", command, folder / "connect.log", environment)
     try:

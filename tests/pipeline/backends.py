@@ -1,11 +1,16 @@
-"""Which tests run over Spark Connect: all that use a session, but for those named here."""
+"""Which tests run over Spark Connect: all that use a session, but for those named here.
+
+`KUSTOS_TEST_SPARK` is `connect` for all of them, `connect-short` for those that CI has time for.
+"""
 
 import os
 from typing import Final
 
 import pytest
 
-IS_CONNECT: Final = os.environ.get("KUSTOS_TEST_SPARK") == "connect"
+CHOSEN: Final = os.environ.get("KUSTOS_TEST_SPARK", "classic")
+IS_CONNECT: Final = {"classic": False, "connect": True, "connect-short": True}[CHOSEN]
+IS_SHORT: Final = CHOSEN == "connect-short"
 
 CLASSIC_ONLY: Final = {
     "test_stream.py": "a stream runs in the driver, a Connect session is refused",
@@ -17,9 +22,28 @@ CLASSIC_ONLY: Final = {
 CONNECT_ONLY: Final = {"test_refused_over_connect.py": "what a Connect session cannot do"}
 """Files of tests that have nothing to look at in a classic session, and why."""
 
+LONG: Final = {
+    "test_against_kafka.py": "Kafka's authorizer is asked; test_flips.py replays",
+    "test_answers_by_command.py": "the functions behind the commands have tests of their own",
+    "test_judge_command.py": "test_judging.py judges",
+    "test_layout.py": "older folders; test_ingest.py writes and reads tables",
+    "test_million.py": "a million rows; test_questions.py decides",
+    "test_months.py": "a whole month; test_detectors.py has every detector",
+    "test_real_lines.py": "logs of real brokers; test_kafka_lines.py parses",
+    "test_real_nodes.py": "a real node; test_judging.py judges",
+    "test_report_page.py": "a browser looks at pages; test_access.py and test_answer_stages.py fill them",
+    "test_runs.py": "many runs one after the other; test_ingest.py takes in",
+    "test_topic.py": "real brokers",
+}
+"""Files left out where time counts, and what runs the same stages there."""
+
+
+def left_out() -> dict[str, str]:
+    """Return the files that this run leaves out, and why."""
+    return CONNECT_ONLY if not IS_CONNECT else {**CLASSIC_ONLY, **(LONG if IS_SHORT else {})}
+
 
 def runs_here(item: pytest.Item) -> bool:
     """Return whether a test says something about the kind of session that this run has."""
-    if not IS_CONNECT:
-        return item.path.name not in CONNECT_ONLY
-    return "spark" in getattr(item, "fixturenames", ()) and item.path.name not in CLASSIC_ONLY
+    uses_session = "spark" in getattr(item, "fixturenames", ())
+    return item.path.name not in left_out() and (uses_session or not IS_CONNECT)

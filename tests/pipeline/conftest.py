@@ -10,32 +10,23 @@ import pytest
 from pyspark.sql import SparkSession
 
 from kustos.pipeline.session import open_session
-from testkit.spark_connect import SETTINGS, connect_server
+from testkit.spark_connect import connect_server
 from testkit.spark_jars import SPARK_DELTA, SPARK_KAFKA, spark_jars
-from tests.pipeline.backends import CLASSIC_ONLY, IS_CONNECT, runs_here
+from testkit.spark_quick import SETTINGS, TINY
+from tests.pipeline.backends import IS_CONNECT, left_out, runs_here
 
 ROOM = Path(__file__).parent
-QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m"
-"""Plans of tiny frames run once: what the second compiler and parallel collectors do costs more."""
-
-TINY = {
-    "spark.sql.shuffle.partitions": "2",
-    "spark.sql.codegen.wholeStage": "false",  # compiling costs more than tiny frames do
-}
 
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    at_start = {
-        "spark.jars": spark_jars(SPARK_KAFKA, SPARK_DELTA),  # a session cannot be given them later
-        "spark.driver.extraJavaOptions": QUICK,
-    }
+    settings = SETTINGS | {"spark.jars": spark_jars(SPARK_KAFKA, SPARK_DELTA)}  # a session takes none later
     if not IS_CONNECT:
-        with open_session("kustos tests", settings=at_start | TINY) as session:
+        with open_session("kustos tests", settings=settings) as session:
             yield session
         return
     with (
-        connect_server(tmp_path_factory.mktemp("connect"), SETTINGS | at_start) as url,
+        connect_server(tmp_path_factory.mktemp("connect"), settings) as url,
         open_session("kustos tests", remote=url, settings=TINY) as session,
     ):
         yield session
@@ -46,7 +37,7 @@ def pytest_report_header() -> list[str]:
         return []
     return [
         "spark: over Connect, tests that use the session",
-        *(f"not {name}: {why}" for name, why in CLASSIC_ONLY.items()),
+        *(f"not {name}: {why}" for name, why in left_out().items()),
     ]
 
 

@@ -16,8 +16,11 @@ ACLS = """Current ACLs for resource `ResourcePattern(resourceType=TOPIC, name=pa
  \t(principal=User:eve, host=*, operation=READ, permissionType=ALLOW)
 """
 WHERE = """
+import json
+import runpy
 import sys
-from pyspark.sql import SparkSession
+
+from kustos.pipeline.session import open_session
 
 def where(batches):
     import kustos.pipeline.deciding as deciding
@@ -25,10 +28,12 @@ def where(batches):
         batch["id"] = deciding.__file__
         yield batch
 
-spark = SparkSession.builder.getOrCreate()
-found = spark.range(2).selectExpr("cast(id as string) id").repartition(2).mapInPandas(where, "id string")
-print("\\n".join(sorted({row.id for row in found.collect()})))
+with open_session("where") as spark:
+    found = spark.range(2).selectExpr("cast(id as string) id").repartition(2).mapInPandas(where, "id string")
+    print(json.dumps(sorted({row.id for row in found.collect()})))
+    runpy.run_path(sys.argv.pop(1), run_name="__main__")
 """
+"""Says from where the workers have their code, then runs a program in the same session: a start is dear."""
 
 
 @pytest.fixture(scope="module")
@@ -58,9 +63,10 @@ def test_a_run_on_a_local_cluster_and_a_replay_on_a_standalone_one(archive: Path
     run = submit("local-cluster[2,1,1024]", PROGRAM, ["pipeline", "run", *words], options=options, cwd=place)
     assert json.loads(run)["inputs"][0]["events"] == 50
     with standalone_cluster(place, 2) as master:
-        workers = submit(master, place / "where.py", [], options=options, cwd=place)
-        assert workers.split()
-        assert all(archive.name in path and str(ROOT) not in path for path in workers.split()), workers
-        replay = ["pipeline", "replay", str(place / "acls.txt"), *words]
-        flips = json.loads(submit(master, PROGRAM, replay, options=options, cwd=place))
+        replay = [str(PROGRAM), "pipeline", "replay", str(place / "acls.txt"), *words]
+        said = submit(master, place / "where.py", replay, options=options, cwd=place)
+    workers, _, answer = said.partition("\n")
+    assert json.loads(workers)
+    assert all(archive.name in path and str(ROOT) not in path for path in json.loads(workers)), workers
+    flips = json.loads(answer)
     assert (flips["lost"], [row["principal"] for row in flips["flips"]]) == (50, ["User:bob"])

@@ -7,6 +7,8 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
+from testkit.spark_quick import quick_environment
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SHOWN = {
     "who_needs_what.ipynb": ["User:auditor", "orders.", "proven: True"],
@@ -33,7 +35,9 @@ def printed(notebook: Any) -> str:
 
 @pytest.mark.timeout(TIMEOUT_S + 60)
 @pytest.mark.parametrize("name", SHOWN)
-def test_a_notebook_runs_and_shows_what_it_promises(name: str) -> None:
+def test_a_notebook_runs_and_shows_what_it_promises(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for key, value in quick_environment().items():
+        monkeypatch.setenv(key, value)
     notebook = read(name)
     client = NotebookClient(notebook, timeout=TIMEOUT_S, resources={"metadata": {"path": str(EXAMPLES)}})
     shown = printed(client.execute())

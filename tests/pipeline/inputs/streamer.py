@@ -9,6 +9,7 @@ from kustos.pipeline.session import open_session
 from kustos.pipeline.streaming import StreamOptions, run_stream
 from kustos.pipeline.tables import RunSummary, Tables
 from testkit.spark_jars import SPARK_KAFKA, spark_jars
+from testkit.spark_quick import SETTINGS
 
 
 def tell(batch: RunSummary) -> None:
@@ -21,9 +22,7 @@ def main() -> None:
     os.setpgrp()
     bootstrap, topic, folder = sys.argv[1:]
     settings = TopicSettings(topic=topic, properties={"bootstrap.servers": bootstrap}, maximum_records=1000)
-    small = {"spark.sql.shuffle.partitions": "2", "spark.sql.codegen.wholeStage": "false"}
-    jars = {"spark.jars": spark_jars(SPARK_KAFKA)}
-    with open_session("kustos stream", settings={**small, **jars}) as spark:
+    with open_session("kustos stream", settings={**SETTINGS, "spark.jars": spark_jars(SPARK_KAFKA)}) as spark:
         options = StreamOptions(interval_ms=100)
         tables, checkpoint = Tables(Path(folder, "tables")), Path(folder, "checkpoint")
         run_stream(spark, settings, tables, checkpoint, options=options, on_batch=tell)

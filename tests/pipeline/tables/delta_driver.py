@@ -15,6 +15,7 @@ from kustos.pipeline.session import open_session
 from kustos.pipeline.tables import RunSummary, Tables, compact_tables, delta, ingest
 from kustos.pipeline.tables.transaction import is_unfinished
 from testkit.spark_jars import SPARK_DELTA, spark_jars
+from testkit.spark_quick import SETTINGS
 from tests.pipeline.events import event_line
 from tests.pipeline.tables.test_runs import contents
 
@@ -61,10 +62,8 @@ def checked(spark: SparkSession, tables: Tables) -> dict[str, Any]:
 
 
 def main(folder: str, what: str) -> None:
-    settings = {"spark.jars": spark_jars(SPARK_DELTA), "spark.sql.codegen.wholeStage": "false"}
-    settings["spark.driver.extraJavaOptions"] = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-    with open_session("kustos delta", settings={**settings, **delta.SETTINGS}) as spark:
-        spark.conf.set("spark.sql.shuffle.partitions", "2")
+    settings = {**SETTINGS, **delta.SETTINGS, "spark.jars": spark_jars(SPARK_DELTA)}
+    with open_session("kustos delta", settings=settings) as spark:
         tables = Tables(Path(folder), "delta")
         if what == "kill":
             killed_within_the_second_batch(spark, tables)

@@ -10,6 +10,7 @@ from typing import Any
 from kustos.pipeline.jobs import run_pipeline
 from kustos.pipeline.session import open_session
 from kustos.pipeline.tables import Tables, transaction
+from testkit.spark_quick import SETTINGS
 
 BEGUN = "begun"
 """Printed once Spark is there and the run begins."""
@@ -33,18 +34,13 @@ def after(count: int, original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def main(audit: str, tables: str, point: str) -> None:
-    settings = {"spark.sql.codegen.wholeStage": "false"}
-    settings["spark.driver.extraJavaOptions"] = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-    with open_session("kustos killed", settings=settings) as spark:
-        spark.conf.set("spark.sql.shuffle.partitions", "2")
+    with open_session("kustos killed", settings=SETTINGS) as spark:
 
         def progress(step: str) -> None:
             if step == point:
                 die()
 
-        if point == "committed":
-            transaction.finish = after(0, transaction.finish)
-        elif point == "moving":
+        if point == "moving":
             transaction._move = after(1, transaction._move)
         print(BEGUN, flush=True)
         run_pipeline(spark, tables=Tables(Path(tables)), audit=Path(audit), progress=progress)
