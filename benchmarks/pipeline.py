@@ -2,7 +2,8 @@
 
 - replay-20m: the report of what flips, from the raw events. Theirs: DuckDB makes the questions distinct and
   sums the flips, and between decides the same Python index, in one process
-- replay-20m-examples: the same with the id of an event for each flip, which Spark sorts to find
+- replay-20m-examples: the same with the id of an event for each flip
+- replay-20m-rows: the same over rows of Spark, as it must be where rules are compared or tables are Delta's
 - replay-rollup-20m: the same report from the daily roll-up, beside DuckDB's time on the raw events
 - rollup-build-20m: what building the roll-up costs, beside the same
 - verdict-per-event-20m: a verdict on each event, written; theirs is Spark's bare copy of the events
@@ -33,6 +34,7 @@ DUCKDB: Final = "duckdb"
 ROWS: Final[dict[str, tuple[str, str, float | None]]] = {
     "replay-20m": ("replay-raw", DUCKDB, 0.6),
     "replay-20m-examples": ("replay-raw-examples", DUCKDB, None),
+    "replay-20m-rows": ("replay-rows", DUCKDB, None),
     "rollup-build-20m": ("rollup-build", DUCKDB, None),
     "replay-rollup-20m": ("replay-rollup", DUCKDB, 1.0),
     "verdict-per-event-20m": ("verdicts", "bare-copy", 0.25),

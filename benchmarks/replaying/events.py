@@ -38,7 +38,7 @@ POOL_OF_EVENTS: Final = 0.1
 POOL_MAX: Final = 2_000_000
 """Beyond 20 million events nothing new is asked: an estate is so large and no larger."""
 
-FORMAT: Final = 5
+FORMAT: Final = 6
 """Of what is written; another one is written anew."""
 
 _HEX: Final = np.frombuffer(b"0123456789abcdef", np.uint8)
@@ -49,6 +49,14 @@ _DIGITS: Final = np.array([place for place in range(36) if place not in _DASHES]
 def folder_of(event_count: int, acl_count: int) -> Path:
     """Return where so many events are written."""
     return CACHE / f"events-{event_count}-{acl_count}"
+
+
+def files_by_day(folder: Path) -> list[list[Path]]:
+    """Return the files of each day."""
+    days: dict[str, list[Path]] = {}
+    for path in sorted(folder.glob("day-*.parquet")):
+        days.setdefault(path.name.split("-")[1], []).append(path)
+    return list(days.values())
 
 
 def recorded(event_count: int, acl_count: int) -> tuple[Path, Estate]:
@@ -67,7 +75,7 @@ def recorded(event_count: int, acl_count: int) -> tuple[Path, Estate]:
 
 
 def write(made: Estate, event_count: int, folder: Path) -> None:
-    """Write the events in files of some days each, as a cluster that rolls them would."""
+    """Write the events in some files a day, as a cluster that rolls them would."""
     count = made.questions.num_rows
     weights = np.cumsum(np.arange(1, count + 1) ** -ZIPF_EXPONENT)
     texts = {name: made.questions.column(name).combine_chunks() for name in QUESTION_COLUMNS}
@@ -75,14 +83,16 @@ def write(made: Estate, event_count: int, folder: Path) -> None:
     names = pc.replace_substring(principals.dictionary, "User:", "", max_replacements=1)
     texts["principal_name"] = pa.DictionaryArray.from_arrays(principals.indices, names)
     schema = to_arrow_schema(AUDIT_EVENTS_SCHEMA, timezone="UTC")
-    for number, first in enumerate(range(0, event_count, ROWS_OF_FILE)):
-        rng = np.random.default_rng([SEED, number])
-        size = min(ROWS_OF_FILE, event_count - first)
-        asked = np.searchsorted(weights, rng.random(size) * weights[-1])
-        span = DAYS * DAY_MS * size // event_count
-        times = START_MS + first * DAYS * DAY_MS // event_count + np.sort(rng.integers(0, span, size))
-        table = _events(made, texts, pa.array(asked), times, rng, schema)
-        parquet.write_table(table, folder / f"part-{number:05d}.parquet", compression="snappy")
+    for day in range(DAYS):
+        day_size = event_count * (day + 1) // DAYS - event_count * day // DAYS
+        for number, first in enumerate(range(0, day_size, ROWS_OF_FILE)):
+            rng = np.random.default_rng([SEED, day, number])
+            size = min(ROWS_OF_FILE, day_size - first)
+            asked = np.searchsorted(weights, rng.random(size) * weights[-1])
+            begin, end = (DAY_MS * rows // day_size for rows in (first, first + size))
+            times = START_MS + day * DAY_MS + np.sort(rng.integers(begin, end, size))
+            table = _events(made, texts, pa.array(asked), times, rng, schema)
+            parquet.write_table(table, folder / f"day-{day}-{number:05d}.parquet", compression="snappy")
 
 
 def _events(

@@ -3,7 +3,7 @@
     python -m benchmarks.replaying.ours CASE EVENTS ACLS ROUNDS MEMORY [TIMES [CANDIDATES]]
 
 prints one JSON line: seconds of each round, what was found, spilled bytes and peaks of memory from Spark's
-own event log. TIMES: the events so many times over, each time as later days, made while they are read.
+own event log. TIMES: the files so many times over.
 CANDIDATES: ask a set of so many ACLs.
 """
 
@@ -21,19 +21,19 @@ from pyspark.sql import functions as sql
 
 from benchmarks.replaying.estate import acl_sets
 from benchmarks.replaying.event_log import Used, used
-from benchmarks.replaying.events import CACHE, DAYS, WARM_EVENTS, folder_of
+from benchmarks.replaying.events import CACHE, DAYS, WARM_EVENTS, files_by_day, folder_of
 from benchmarks.replaying.processor import tree_seconds
-from kustos.pipeline.deciding import AclSet, ShippedAcls, decide_each, distinct_questions, ship
+from kustos.pipeline.deciding import AclSet, decide_each, distinct_questions, ship
 from kustos.pipeline.replay import (
     Replay,
     accesses_of_events,
-    accesses_of_rollup,
     flips,
+    flips_of_files,
     verdict_on_each_event,
 )
 from kustos.pipeline.schemas import AUDIT_EVENTS_SCHEMA, AUDIT_ROLLUP_SCHEMA
 from kustos.pipeline.session import open_session
-from kustos.pipeline.stages.rollup import rollup
+from kustos.pipeline.tables.rollup_of_files import rollup_of_files
 
 OF_ROLLUP: Final = ("replay-rollup", "decide-distinct")
 """Cases that need a roll-up, which only the full size has: their first round is the one that warms up."""
@@ -44,9 +44,9 @@ Found = dict[str, Any]
 """Sums of flips, which both sides must have the same of; nothing where a case finds none."""
 
 
-def answer(accesses: DataFrame, candidate: ShippedAcls) -> Found:
+def answer(flipped: DataFrame) -> Found:
     """Return the report of a replay: by kind, and the sizes and totals of the other sums."""
-    found = Replay(flips(accesses, candidate, rule_changes=False)).cached()
+    found = Replay(flipped).cached()
     kinds = {
         f"{row['kind']} {row['access']}": [row["flip_count"], row["event_count"]]
         for row in found.by_kind.collect()
@@ -88,20 +88,21 @@ class Cases:
         return found
 
     def replay_raw(self) -> Found:
-        accesses = accesses_of_events(self.events(), with_rule=False, with_example=False)
-        return answer(accesses, ship(self._spark, self._candidate))
+        return self._replay_of_files("audit_events", self._folder, with_example=False)
 
     def replay_raw_examples(self) -> Found:
-        accesses = accesses_of_events(self.events(), with_rule=False)
-        return answer(accesses, ship(self._spark, self._candidate))
+        return self._replay_of_files("audit_events", self._folder, with_example=True)
+
+    def replay_rows(self) -> Found:
+        accesses = accesses_of_events(self.events(), with_rule=False, with_example=False)
+        return answer(flips(accesses, ship(self._spark, self._candidate), rule_changes=False))
 
     def rollup_build(self) -> Found:
-        self._write(rollup(self.events()), self._rollup)
+        self._write(rollup_of_files(self._spark, files_by_day(self._folder)), self._rollup)
         return {}
 
     def replay_rollup(self) -> Found:
-        accesses = accesses_of_rollup(self.days(), with_rule=False, with_example=False)
-        return answer(accesses, ship(self._spark, self._candidate))
+        return self._replay_of_files("audit_rollup", self._rollup, with_example=True)
 
     def decide_distinct(self) -> Found:
         asked = distinct_questions(self.days())
@@ -117,6 +118,11 @@ class Cases:
         self._write(verdict_on_each_event(self.events(), shipped), self._folder.with_name("verdicts"))
         return {}
 
+    def _replay_of_files(self, table: str, folder: Path, *, with_example: bool) -> Found:
+        files = sorted(folder.rglob("*.parquet")) * self._times
+        shipped = ship(self._spark, self._candidate)
+        return answer(flips_of_files(self._spark, table, files, shipped, with_example=with_example))
+
     @property
     def _rollup(self) -> Path:
         return self._folder.with_name(f"rollup-of-{self._folder.name}")
@@ -128,6 +134,7 @@ class Cases:
         return {
             "replay-raw": self.replay_raw,
             "replay-raw-examples": self.replay_raw_examples,
+            "replay-rows": self.replay_rows,
             "rollup-build": self.rollup_build,
             "replay-rollup": self.replay_rollup,
             "decide-distinct": self.decide_distinct,

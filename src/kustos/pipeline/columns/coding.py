@@ -15,11 +15,12 @@ _CODES_MAX: Final = 1 << 62
 """As far as a code goes in 64 bits with a sign."""
 
 _KEY, _ROW = "_key", "_row"
+OR: Final = "or"
 
 
 @dataclass(frozen=True, slots=True)
 class Coded:
-    """A column of texts: `codes[i]` is the place of row i's text in `texts`, which ends with a null."""
+    """A column of texts (or days): `codes[i]` is the place of row i's in `texts`, which ends with a null."""
 
     codes: Codes
     texts: pa.Array
@@ -47,17 +48,19 @@ class Coded:
 
 
 def coded(column: pa.Array) -> Coded:
-    """Return a column of texts, of codes or of nulls alone as codes."""
+    """Return a column of texts, of codes or of nulls alone as codes; values that are no texts stay theirs."""
     if pa.types.is_null(column.type):
         return Coded(np.zeros(len(column), np.int64), pa.nulls(1, pa.string()))
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
-    texts = column.dictionary.cast(pa.string())
+    texts = column.dictionary
+    if pa.types.is_large_string(texts.type) or pa.types.is_string_view(texts.type):
+        texts = texts.cast(pa.string())
     null = len(texts)
     codes = column.indices.cast(pa.int64())
     if codes.null_count:
         codes = codes.fill_null(null)
-    return Coded(codes.to_numpy(), pa.concat_arrays([texts, pa.nulls(1, pa.string())]))
+    return Coded(codes.to_numpy(), pa.concat_arrays([texts, pa.nulls(1, texts.type)]))
 
 
 def joined(one: Coded, separator: str, other: Coded) -> Coded:
@@ -70,9 +73,9 @@ def joined(one: Coded, separator: str, other: Coded) -> Coded:
     texts = pc.binary_join_element_wise(
         one.texts.take(pa.array(lefts)), other.texts.take(pa.array(rights)), separator
     )
-    null = len(texts)
-    places = np.where(texts.is_null().to_numpy(zero_copy_only=False), null, np.arange(null))
-    return Coded(places[codes], pa.concat_arrays([texts, pa.nulls(1, pa.string())]))
+    is_text = texts.is_valid().to_numpy(zero_copy_only=False)
+    places = np.where(is_text, np.cumsum(is_text) - 1, np.count_nonzero(is_text))
+    return Coded(places[codes], pa.concat_arrays([texts.drop_null(), pa.nulls(1, pa.string())]))
 
 
 def combined(columns: Sequence[Coded]) -> Codes:
@@ -96,14 +99,24 @@ def grouped(
 ) -> tuple[npt.NDArray[np.int64], dict[str, pa.Array]]:
     """Return one row's number of each group of rows with equal keys, and the group's measures.
 
-    `measures`: by name an array and how Arrow sums it up (`sum`, `min`, `max`, `count`). As in SQL nulls do
-    not count, and a sum of nulls alone is null.
+    `measures`: by name an array and how it is summed up: by `sum`, `min`, `max` or `count`, where as in SQL
+    nulls do not count and a sum of nulls alone is null; or by `or`, bit by bit, of integers without nulls.
     """
-    key = combined(keys)
-    columns = {_KEY: pa.array(key), _ROW: pa.array(np.arange(len(key)))}
-    columns |= {name: column for name, (column, _) in measures.items()}
+    distinct = pa.array(combined(keys)).dictionary_encode()
+    columns = {_KEY: distinct.indices, _ROW: pa.array(np.arange(len(distinct)))}
+    columns |= {name: column for name, (column, how) in measures.items() if how != OR}
     some = pc.ScalarAggregateOptions(min_count=1)
-    wanted = [(name, how, some if how == "sum" else None) for name, (_, how) in measures.items()]
+    wanted = [(name, how, some if how == "sum" else None) for name, (_, how) in measures.items() if how != OR]
     found = pa.table(columns).group_by(_KEY, use_threads=False).aggregate([(_ROW, "min"), *wanted])
-    rows = found.column(f"{_ROW}_min").to_numpy()
-    return rows, {name: found.column(f"{name}_{how}").combine_chunks() for name, (_, how) in measures.items()}
+    order = found.column(_KEY).to_numpy()
+    sums = {
+        name: _or(column, distinct, order) if how == OR else found.column(f"{name}_{how}").combine_chunks()
+        for name, (column, how) in measures.items()
+    }
+    return found.column(f"{_ROW}_min").to_numpy(), sums
+
+
+def _or(column: pa.Array, distinct: pa.DictionaryArray, order: npt.NDArray[np.int32]) -> pa.Array:
+    bits = np.zeros(len(distinct.dictionary), np.int32)
+    np.bitwise_or.at(bits, distinct.indices.to_numpy(), column.to_numpy())
+    return pa.array(bits[order])

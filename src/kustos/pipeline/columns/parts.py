@@ -10,13 +10,16 @@ PART_BYTES_MAX: Final = 128 << 20
 """As large as the part of a file that Spark gives a task: some two million events."""
 
 
+WHOLE_FILE: Final = 1 << 62
+
+
 @dataclass(frozen=True, slots=True)
 class FilePart:
     """The row groups of a file whose middle byte lies in `start` (included) to `end` (excluded)."""
 
     path: str
-    start: int
-    end: int
+    start: int = 0
+    end: int = WHOLE_FILE
 
 
 def parts_of(paths: Iterable[Path]) -> list[FilePart]:

@@ -27,10 +27,11 @@ def chunks(part: FilePart, texts: Sequence[str], others: Sequence[str]) -> Itera
     if not groups:
         return
     schema = footer.schema.to_arrow_schema()
-    known = [name for name in texts if _has(schema, name)]
-    wanted = known + [name for name in others if _has(schema, name)]
+    wanted = [name for name in (*texts, *others) if _has(schema, name)]
+    # inside of structs Arrow reads no codes where a batch has several dictionaries: those are coded here
+    codes = [name for name in texts if name in wanted and "." not in name]
     with parquet.ParquetFile(
-        part.path, metadata=footer, read_dictionary=known, coerce_int96_timestamp_unit="us"
+        part.path, metadata=footer, read_dictionary=codes, coerce_int96_timestamp_unit="us"
     ) as file:
         batches = file.iter_batches(CHUNK_ROWS_MAX, row_groups=groups, columns=wanted, use_threads=False)
         for batch in batches:

@@ -39,17 +39,18 @@ def merge_rollups(one: DataFrame, other: DataFrame) -> DataFrame:
 
     `merge_rollups(rollup(a), rollup(b)) = rollup(a + b)`, whatever the order and the cut.
     """
-    merged = (
-        one.unionByName(other)
-        .groupBy(*ROLLUP_GRAIN)
-        .agg(
-            sql.sum("event_count").alias("event_count"),
-            sql.sum("reference_count").alias("reference_count"),
-            sql.min("first_time").alias("first_time"),
-            sql.max("last_time").alias("last_time"),
-            sql.bit_or("hours").alias("hours"),
-            sql.min("sample_event_id").alias("sample_event_id"),
-        )
+    return together(one.unionByName(other))
+
+
+def together(rows: DataFrame) -> DataFrame:
+    """Return rows of roll-ups of different events as one roll-up."""
+    merged = rows.groupBy(*ROLLUP_GRAIN).agg(
+        sql.sum("event_count").alias("event_count"),
+        sql.sum("reference_count").alias("reference_count"),
+        sql.min("first_time").alias("first_time"),
+        sql.max("last_time").alias("last_time"),
+        sql.bit_or("hours").alias("hours"),
+        sql.min("sample_event_id").alias("sample_event_id"),
     )
     return merged.select(*_typed())
 

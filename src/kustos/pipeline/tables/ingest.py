@@ -308,14 +308,14 @@ class _Run:
         """Stage the roll-up; return the days of the new events."""
         files = self._change.staged_files(AUDIT_EVENTS)
         days = {Path(file).parts[0].removeprefix("day=") for file in files}
-        events = self._staged(AUDIT_EVENTS) if files and self._options.with_rollup else None
         wanted = days | self._change.state.stale_days
         if not self._options.with_rollup:
             self.stale_days = tuple(sorted(days))
         elif wanted:
             rebuilt = days_to_rebuild(self._tables, self._change.state, wanted)
-            rows_of = rolled_up(self._spark, self._tables, events, wanted, rebuilt)
-            stage_by_day(rows_of, self._change, AUDIT_ROLLUP)
+            staged = [self._change.staging / AUDIT_EVENTS / file for file in files]
+            found = rolled_up(self._spark, self._tables, staged, wanted, rebuilt)
+            stage_by_day(found.rows, self._change, AUDIT_ROLLUP, is_by_day=found.is_by_day)
             self.changes += replace_days(self._tables, self._change, AUDIT_ROLLUP, sorted(wanted))
             self.fresh_days = tuple(sorted(self._change.state.stale_days))
         return tuple(sorted(days))

@@ -1,15 +1,18 @@
 """The roll-up of some days: what stands, with what is new; made of the events anew where nothing stands."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from datetime import date
 from functools import reduce
+from pathlib import Path
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 from kustos.pipeline.stages.rollup import merge_rollups, rollup
 from kustos.pipeline.tables.ledger import UPKEEP, State
-from kustos.pipeline.tables.store import AUDIT_EVENTS, AUDIT_ROLLUP, Tables
+from kustos.pipeline.tables.rollup_of_files import rollup_of_files
+from kustos.pipeline.tables.store import AUDIT_EVENTS, AUDIT_ROLLUP, PARQUET, Tables
 from kustos.pipeline.tables.writing import replace_days, stage_by_day
 
 
@@ -19,23 +22,45 @@ def days_to_rebuild(tables: Tables, state: State, days: Collection[str]) -> froz
     return frozenset(day for day in days if day in state.stale_days or day not in rolled)
 
 
+@dataclass(frozen=True, slots=True)
+class RolledUp:
+    """A roll-up to be staged. `is_by_day`: what a task of Spark makes of it are whole days."""
+
+    rows: DataFrame
+    is_by_day: bool
+
+
 def rolled_up(
     spark: SparkSession,
     tables: Tables,
-    new_events: DataFrame | None,
+    new_files: Sequence[Path],
     days: Collection[str],
     rebuilt: Collection[str],
-) -> DataFrame:
-    """Return the roll-up of these days with the new events, `rebuilt` ones from their events."""
-    parts: list[DataFrame] = []
-    if new_events is not None:
-        parts.append(rollup(new_events))
+) -> RolledUp:
+    """Return the roll-up of these days with the new events, `rebuilt` ones from their events.
+
+    `new_files`: files of events, each in the folder of its day.
+    """
+    files, parts = list(new_files), list[DataFrame]()
     merged = [day for day in days if day not in rebuilt]
     if merged:
         parts.append(tables.read(spark, AUDIT_ROLLUP).filter(is_of(merged)))
     if set(rebuilt) & tables.days(AUDIT_EVENTS):
-        parts.append(rollup(tables.read(spark, AUDIT_EVENTS).filter(is_of(rebuilt))))
-    return reduce(merge_rollups, parts)
+        if tables.form == PARQUET:
+            files += [path for path in tables.files(AUDIT_EVENTS) if day_of_file(path) in rebuilt]
+        else:
+            parts.append(rollup(tables.read(spark, AUDIT_EVENTS).filter(is_of(rebuilt))))
+    by_day: dict[str, list[Path]] = {}
+    for path in files:
+        by_day.setdefault(day_of_file(path), []).append(path)
+    if by_day:
+        parts.append(rollup_of_files(spark, by_day.values()))
+    return RolledUp(reduce(merge_rollups, parts), is_by_day=bool(by_day) and len(parts) == 1)
+
+
+def day_of_file(path: Path) -> str:
+    """Return the day whose folder a file of a table by day lies in."""
+    return path.parent.name.removeprefix("day=")
 
 
 def refresh_rollup(spark: SparkSession, tables: Tables) -> tuple[str, ...]:
@@ -47,8 +72,8 @@ def refresh_rollup(spark: SparkSession, tables: Tables) -> tuple[str, ...]:
         days = sorted(change.state.stale_days)
         if not days:
             return ()
-        rows = rolled_up(spark, tables, None, days, days)
-        stage_by_day(rows, change, AUDIT_ROLLUP)
+        found = rolled_up(spark, tables, (), days, days)
+        stage_by_day(found.rows, change, AUDIT_ROLLUP, is_by_day=found.is_by_day)
         changes = replace_days(tables, change, AUDIT_ROLLUP, days)
         change.commit("refresh-rollup", UPKEEP, **changes.as_fields(), fresh_days=tuple(days))
     return tuple(days)

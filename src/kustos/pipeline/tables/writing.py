@@ -27,9 +27,16 @@ class Changes:
         return {"moves": self.moves, "removes": self.removes, "writes": self.writes}
 
 
-def stage_by_day(rows: DataFrame, change: Transaction, table: str, *, are_few: bool = False) -> None:
-    """Write rows below the staging folder, in few files a day; a few rows without a shuffle for it."""
-    laid_out = rows.coalesce(1) if are_few else rows.hint("rebalance", "day")
+def stage_by_day(
+    rows: DataFrame, change: Transaction, table: str, *, are_few: bool = False, is_by_day: bool = False
+) -> None:
+    """Write rows below the staging folder, in few files a day.
+
+    There is no shuffle for it where rows `are_few`, or where each task has whole days already (`is_by_day`).
+    """
+    if are_few:
+        rows = rows.coalesce(1)
+    laid_out = rows if are_few or is_by_day else rows.hint("rebalance", "day")
     laid_out.write.partitionBy("day").parquet(str(change.stage(table)))
 
 

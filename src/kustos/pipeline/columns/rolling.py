@@ -1,0 +1,105 @@
+"""The roll-up of events by column: groups of a chunk, then groups of those groups, no event as a row."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from kustos.pipeline.columns.coding import OR, Coded, coded, grouped, joined
+from kustos.pipeline.columns.parts import FilePart
+from kustos.pipeline.columns.reading import Chunk, chunks
+from kustos.pipeline.schemas import AUDIT_ROLLUP_SCHEMA, ROLLUP_GRAIN
+
+DAY_MS: Final = 86_400_000
+HOUR_MS: Final = 3_600_000
+HOURS_OF_A_DAY: Final = 24
+
+KEPT_GROUPS_MAX: Final = 1 << 21
+"""Groups that wait to be put together, some 300 MB."""
+
+OUT_ROWS: Final = 1 << 16
+
+_SCHEMA: Final = to_arrow_schema(AUDIT_ROLLUP_SCHEMA, timezone="UTC")
+_RULE: Final = tuple(f"rule.{field.name}" for field in _SCHEMA.field("rule").type)
+_HAS_RULE: Final = "has_rule"
+_TEXTS: Final = ("principal_type", "principal_name", *ROLLUP_GRAIN[2:-1], *_RULE)
+_KEYS: Final = (*ROLLUP_GRAIN[:-1], _HAS_RULE, *_RULE)
+_SUMS: Final = {
+    "event_count": "sum",
+    "reference_count": "sum",
+    "first_time": "min",
+    "last_time": "max",
+    "hours": OR,
+    "sample_event_id": "min",
+}
+
+
+def rolled_up_parts(parts: Iterable[FilePart]) -> Iterator[pa.RecordBatch]:
+    """Yield the roll-up of the events in parts of files, in batches; each row of ROLLUP_GRAIN once.
+
+    Raises `OSError` or `pyarrow.ArrowInvalid` for a file that cannot be read.
+    """
+    kept: list[pa.Table] = []
+    settled = 0
+    for part in parts:
+        for chunk in chunks(part, _TEXTS, ("rule", "time_ms", "reference_count", "event_id")):
+            kept.append(_grouped(*_of_events(chunk)))
+            if sum(table.num_rows for table in kept) - settled > KEPT_GROUPS_MAX:
+                kept = [_together(kept)]
+                settled = kept[0].num_rows
+    if kept:
+        for batch in _together(kept).to_batches(OUT_ROWS):
+            yield _as_rollup(batch)
+
+
+def _of_events(chunk: Chunk) -> tuple[dict[str, Coded], dict[str, Any]]:
+    read: dict[str, Any] = dict(chunk)
+    keys = {name: read[name] for name in (*ROLLUP_GRAIN[2:-1], *_RULE)}
+    keys["principal"] = joined(read["principal_type"], ":", read["principal_name"])
+    time_ms = read["time_ms"].cast(pa.int64())
+    milliseconds = time_ms.fill_null(0).to_numpy()
+    days = pa.array(milliseconds // DAY_MS, mask=time_ms.is_null().to_numpy(zero_copy_only=False))
+    keys["day"] = coded(days.cast(pa.int32()).cast(pa.date32()))
+    keys[_HAS_RULE] = coded(read["rule"].is_valid().cast(pa.int8()))
+    hours = np.left_shift(1, milliseconds // HOUR_MS % HOURS_OF_A_DAY).astype(np.int32)
+    time = time_ms.cast(pa.timestamp("ms", tz="UTC"))
+    return keys, {
+        "event_count": pa.array(np.ones(len(time), np.int64)),
+        "reference_count": read["reference_count"].cast(pa.int64()).fill_null(0),
+        "first_time": time,
+        "last_time": time,
+        "hours": pa.array(np.where(time_ms.is_null(), np.int32(0), hours)),
+        "sample_event_id": read["event_id"].cast(pa.string()),
+    }
+
+
+def _together(tables: list[pa.Table]) -> pa.Table:
+    """Return the groups of several tables as one table of groups."""
+    if len(tables) == 1:
+        return tables[0]
+    table = pa.concat_tables(tables).unify_dictionaries().combine_chunks()
+    columns = {name: table.column(name).combine_chunks() for name in table.column_names}
+    return _grouped({name: coded(columns[name]) for name in _KEYS}, {name: columns[name] for name in _SUMS})
+
+
+def _grouped(keys: dict[str, Coded], measures: dict[str, Any]) -> pa.Table:
+    summed = {name: (measures[name], how) for name, how in _SUMS.items()}
+    first, sums = grouped([keys[name] for name in _KEYS], summed)
+    return pa.table({name: keys[name].take(first).to_arrow() for name in _KEYS} | sums)
+
+
+def _as_rollup(batch: pa.RecordBatch) -> pa.RecordBatch:
+    columns = {
+        name: column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+        for name, column in zip(batch.schema.names, batch.columns, strict=True)
+    }
+    rule = _SCHEMA.field("rule").type
+    columns["rule"] = pa.StructArray.from_arrays(
+        [columns[name].cast(field.type) for name, field in zip(_RULE, rule, strict=True)],
+        fields=list(rule),
+        mask=pc.equal(columns[_HAS_RULE], 0),
+    )
+    return pa.record_batch([columns[field.name].cast(field.type) for field in _SCHEMA], schema=_SCHEMA)
