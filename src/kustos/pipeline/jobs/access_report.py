@@ -54,17 +54,12 @@ def write_tables(
     spark: "SparkSession", lines: "DataFrame", folder: Path, *, time_zone: str, progress: Progress
 ) -> tuple[int, dict[str, int]]:
     """Write the three tables below `folder`; return lines read and rows per outcome, as found on disk."""
-    from pyspark.sql import Observation
-    from pyspark.sql import functions as sql
-
     from kustos.pipeline.stages import access, classify
+    from kustos.pipeline.tables.sorting import sort_out
 
     progress(STEPS[0])
-    observed = Observation("lines read")
-    counted = lines.observe(observed, sql.count(sql.lit(1)).alias("lines"))
-    sorted_lines = str(folder / "classified")
-    counted.transform(classify.classify, time_zone=time_zone).write.parquet(sorted_lines)
-    classified = spark.read.parquet(sorted_lines)
+    found = sort_out(spark, lines, folder / "sorted", time_zone=time_zone)
+    classified = found.rows
     paths = {table: str(folder / table) for table in TABLES}
     progress(STEPS[1])
     classified.transform(classify.audit_events).write.parquet(paths["audit_events"])
@@ -79,7 +74,7 @@ def write_tables(
         classify.QUARANTINED: spark.read.parquet(paths["quarantine"]).count(),
         classify.DUPLICATE: tally.get(classify.DUPLICATE, 0),
     }
-    return int(observed.get["lines"]), outcomes
+    return found.lines, outcomes
 
 
 def run_access_report(

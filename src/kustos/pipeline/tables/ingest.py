@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from datetime import date, timedelta
+from datetime import date
 from pathlib import Path
 from typing import Final
 
@@ -18,6 +18,7 @@ from kustos.pipeline.tables.ledger import RUN, InputFile
 from kustos.pipeline.tables.reading import count_of, rows_on_disk, spark_path
 from kustos.pipeline.tables.retention import Retention, closed_before, kept_from, taken_on
 from kustos.pipeline.tables.rollups import days_to_rebuild, is_of, rolled_up
+from kustos.pipeline.tables.sorting import SortedLines, sort_out
 from kustos.pipeline.tables.store import (
     AUDIT_EVENTS,
     AUDIT_RAW,
@@ -46,7 +47,7 @@ FEW_LINES: Final = 20_000
 
 EPOCH_DAY: Final = date(1970, 1, 1)
 
-_CLASSIFIED: Final = "classified"
+_SORTED: Final = "sorted"
 _KNOWN: Final = "known"
 
 
@@ -114,7 +115,7 @@ def ingest(
             seconds=(clock.monotonic_ms() - run.started_ms) / 1000,
         )
         progress(STEPS[5])
-        change.discard(_CLASSIFIED, _KNOWN)
+        change.discard(_SORTED, _KNOWN)
         change.commit(
             run_id,
             RUN,
@@ -139,30 +140,6 @@ class _Counts:
     newest_time_ms: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Seen:
-    """What a run's lines are before anything stored is looked at: their number, the events' times."""
-
-    lines: int
-    first_time_ms: int | None
-    last_time_ms: int | None
-    quarantined: int
-
-    def may_be_of(self, day: str) -> bool:
-        """Return whether an event may be of the day (ISO)."""
-        if self.first_time_ms is None or self.last_time_ms is None:
-            return False
-        return _iso_day(self.first_time_ms) <= day <= _iso_day(self.last_time_ms)
-
-    def around(self, margin_ms: int) -> tuple[int, int]:
-        """Return the first and the last time, so much further out; 0 where there is no event."""
-        return (self.first_time_ms or 0) - margin_ms, (self.last_time_ms or 0) + margin_ms
-
-
-def _iso_day(time_ms: int) -> str:
-    return (EPOCH_DAY + timedelta(days=time_ms // MILLISECONDS_OF_A_DAY)).isoformat()
-
-
 class _Run:
     """One ingestion up to its commit: everything is staged, `changes` say what the commit does with it."""
 
@@ -185,11 +162,11 @@ class _Run:
     def write(self, lines: DataFrame) -> _Counts:
         """Stage all tables; raise `LinesLostError` if a line is missing among them."""
         self._progress(STEPS[0])
-        seen, classified = self._classified(lines)
+        seen = self._sorted_out(lines)
         self._progress(STEPS[1])
-        judged, may_quarantine = self._judged(classified, seen)
+        judged, may_quarantine = self._judged(seen)
         self._progress(STEPS[2])
-        told, newest = self._write_events(judged, are_few=seen.lines <= FEW_LINES)
+        told, newest = self._write_events(judged, seen)
         self._progress(STEPS[3])
         if may_quarantine:
             rows = judged.transform(classify.quarantine).coalesce(1)
@@ -216,31 +193,15 @@ class _Run:
             newest_time_ms=newest,
         )
 
-    def _classified(self, lines: DataFrame) -> tuple["_Seen", DataFrame]:
+    def _sorted_out(self, lines: DataFrame) -> SortedLines:
         if self._options.keep_raw:
             lines.write.parquet(str(self._change.stage(AUDIT_RAW)))
             lines = self._staged(AUDIT_RAW)
             self._append(AUDIT_RAW)
-        read, sorted_out = Observation("lines read"), Observation("lines sorted out")
-        counted = lines.observe(read, sql.count(sql.lit(1)).alias("lines"))
-        classified = counted.transform(classify.classify, time_zone=self._options.time_zone)
-        time_ms = sql.when(sql.col("outcome") == EVENT, sql.col("time_ms"))
-        watched = classified.observe(
-            sorted_out,
-            sql.min(time_ms).alias("first"),
-            sql.max(time_ms).alias("last"),
-            sql.count_if(sql.col("outcome") == QUARANTINED).alias("quarantined"),
-        )
-        watched.write.parquet(str(self._change.stage(_CLASSIFIED)))
-        staged = self._staged(_CLASSIFIED, classified.schema)
-        if not self._staged_rows(_CLASSIFIED):
-            return _Seen(
-                lines.count(), None, None, 0
-            ), staged  # Spark observes nothing where it plans no work
-        span = sorted_out.get
-        return _Seen(int(read.get["lines"]), span["first"], span["last"], int(span["quarantined"])), staged
+        folder = self._change.stage(_SORTED)
+        return sort_out(self._spark, lines, folder, time_zone=self._options.time_zone)
 
-    def _write_events(self, judged: DataFrame, *, are_few: bool) -> tuple[dict[str, int], int | None]:
+    def _write_events(self, judged: DataFrame, seen: SortedLines) -> tuple[dict[str, int], int | None]:
         """Stage the events; return how many lines have each outcome, and the newest event's time."""
         observed = Observation("lines judged")
         is_event = sql.col("outcome") == EVENT
@@ -250,15 +211,18 @@ class _Run:
             sql.max(sql.when(is_event, sql.col("time_ms"))).alias("newest"),
         )
         events = watched.filter(is_event).select(*SCHEMAS[AUDIT_EVENTS].fieldNames())
-        stage_by_day(events, self._change, AUDIT_EVENTS, are_few=are_few)
+        are_few = seen.lines <= FEW_LINES
+        stage_by_day(events, self._change, AUDIT_EVENTS, are_few=are_few, only_day=seen.only_day())
         if not self._staged_rows(AUDIT_EVENTS):  # what is empty Spark leaves out, with what watches it
+            self._change.discard(AUDIT_EVENTS)
             rows = classify.tally(judged).collect()
             return {row["outcome"]: int(row["line_count"]) for row in rows}, None
         return {DUPLICATE: int(observed.get[DUPLICATE])}, int(observed.get["newest"])
 
-    def _judged(self, classified: DataFrame, seen: "_Seen") -> tuple[DataFrame, bool]:
+    def _judged(self, seen: SortedLines) -> tuple[DataFrame, bool]:
         """Return the lines with their outcomes beside what is stored, and whether any may be quarantined."""
         known = conflicting = None
+        classified = seen.rows
         stored_days = {day for day in self._tables.days(AUDIT_EVENTS) if seen.may_be_of(day)}
         if stored_days:
             between = sql.col("time_ms").between(*seen.around(self._options.look_around_ms))
@@ -269,7 +233,7 @@ class _Run:
                 known = self._staged(_KNOWN, found.schema)
                 conflicting = conflicting_events(classified, events, known)
         oldest = self._oldest_time_ms()
-        may_quarantine = seen.quarantined > 0 or conflicting is not None or oldest is not None
+        may_quarantine = seen.may_quarantine or conflicting is not None or oldest is not None
         known_lines = self._tables.read(self._spark, QUARANTINE) if may_quarantine else None
         judged = judge(
             classified,

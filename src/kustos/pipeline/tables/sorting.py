@@ -40,6 +40,13 @@ class SortedLines:
             return False
         return _iso_day(self.first_time_ms) <= day <= _iso_day(self.last_time_ms)
 
+    def only_day(self) -> str | None:
+        """Return the day (ISO) that all events are of, None if there may be more, or none."""
+        if self.first_time_ms is None or self.last_time_ms is None:
+            return None
+        first, last = _iso_day(self.first_time_ms), _iso_day(self.last_time_ms)
+        return first if first == last else None
+
     def around(self, margin_ms: int) -> tuple[int, int]:
         """Return the first and the last time, so much further out; 0 where there is no event."""
         return (self.first_time_ms or 0) - margin_ms, (self.last_time_ms or 0) + margin_ms

@@ -28,14 +28,25 @@ class Changes:
 
 
 def stage_by_day(
-    rows: DataFrame, change: Transaction, table: str, *, are_few: bool = False, is_by_day: bool = False
+    rows: DataFrame,
+    change: Transaction,
+    table: str,
+    *,
+    are_few: bool = False,
+    only_day: str | None = None,
+    is_by_day: bool = False,
 ) -> None:
     """Write rows below the staging folder, in few files a day.
 
-    There is no shuffle for it where rows `are_few`, or where each task has whole days already (`is_by_day`).
+    A few rows are not shuffled for it, nor rows of which all are of `only_day` (ISO), nor where each task has
+    whole days already (`is_by_day`).
     """
     if are_few:
         rows = rows.coalesce(1)
+    if only_day is not None:
+        # where the day's folder would be: rows of one day need not be sorted by it either
+        rows.drop("day").write.parquet(str(change.stage(table) / f"day={only_day}"))
+        return
     laid_out = rows if are_few or is_by_day else rows.hint("rebalance", "day")
     laid_out.write.partitionBy("day").parquet(str(change.stage(table)))
 
