@@ -12,6 +12,7 @@ PROCESSES ?=
 ROOMS ?=
 SAMPLE ?=
 MINUTES ?= 120
+SHORT ?=
 POINTS ?=
 
 .PHONY: help setup demo test test-connect check bench docs differential fuzz mutation simulation soak lock clean
@@ -28,8 +29,8 @@ demo: setup ## show a guarded Kafka, start to report
 test: setup ## run every test; PYTEST_ARGS=... goes to pytest
 	@$(BIN)/python -m pytest $(PYTEST_ARGS)
 
-test-connect: setup ## run the tests of the pipeline over a Spark Connect server
-	@KUSTOS_TEST_SPARK=connect $(BIN)/python -m pytest tests/pipeline $(PYTEST_ARGS)
+test-connect: setup ## run the tests of the pipeline over a Spark Connect server; SHORT=1 leaves long ones out
+	@KUSTOS_TEST_SPARK=connect$(if $(SHORT),-short) $(BIN)/python -m pytest tests/pipeline $(PYTEST_ARGS)
 
 check: ## lint, format, types, import contracts
 	@scripts/setup python

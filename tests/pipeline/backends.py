@@ -19,7 +19,7 @@ CLASSIC_ONLY: Final = {
 }
 """Files of tests that need a driver with a Spark of its own, and why."""
 
-CONNECT_ONLY: Final = {"test_refused_over_connect.py": "what a Connect session cannot do"}
+CONNECT_ONLY: Final = {"test_connect_only.py": "a stream is refused, a command finds the server"}
 """Files of tests that have nothing to look at in a classic session, and why."""
 
 LONG: Final = {

@@ -18,17 +18,25 @@ from tests.pipeline.backends import IS_CONNECT, left_out, runs_here
 ROOM = Path(__file__).parent
 
 
+def at_start() -> dict[str, str]:
+    """Return what a Spark is started with; it takes no jars later."""
+    return {**SETTINGS, "spark.jars": spark_jars(SPARK_KAFKA, SPARK_DELTA)}
+
+
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    settings = SETTINGS | {"spark.jars": spark_jars(SPARK_KAFKA, SPARK_DELTA)}  # a session takes none later
-    if not IS_CONNECT:
-        with open_session("kustos tests", settings=settings) as session:
-            yield session
-        return
-    with (
-        connect_server(tmp_path_factory.mktemp("connect"), settings) as url,
-        open_session("kustos tests", remote=url, settings=TINY) as session,
-    ):
+def spark_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of a Connect server."""
+    with connect_server(tmp_path_factory.mktemp("connect"), at_start()) as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
+    if IS_CONNECT:
+        lent = open_session("kustos tests", remote=request.getfixturevalue("spark_server"), settings=TINY)
+    else:
+        lent = open_session("kustos tests", settings=at_start())
+    with lent as session:
         yield session
 
 

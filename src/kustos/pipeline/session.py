@@ -44,12 +44,14 @@ SETTINGS: Final = {
 }
 
 
-def check_spark_installed() -> None:
-    """Raise `SparkMissingError` if PySpark or Java is not there."""
+def check_spark_installed(*, needs_java: bool = True) -> None:
+    """Raise `SparkMissingError` if PySpark is not there, or Java, which Connect's clients do without."""
     try:
         import pyspark  # noqa: F401
     except ImportError as error:
         raise SparkMissingError("pyspark is not installed, run `pip install kustos[spark]`") from error
+    if not needs_java:
+        return
     java_home = os.environ.get("JAVA_HOME")
     java = shutil.which(str(Path(java_home, "bin", "java")) if java_home else "java")
     if java is None:
@@ -95,7 +97,7 @@ def open_session(
     was given, `master` then counts for nothing. `settings` go over ours. A session that is running already is
     lent as it is, but for the time zone, and left running.
     """
-    check_spark_installed()
+    check_spark_installed(needs_java=remote is None)
     from pyspark.sql import SparkSession
 
     running = SparkSession.getActiveSession()
