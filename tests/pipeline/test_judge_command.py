@@ -129,7 +129,7 @@ def test_the_roll_up_is_judged_by_time(place: Path, capsys: pytest.CaptureFixtur
 def test_a_dry_run_says_how_far_the_log_goes(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     capsys.readouterr()
     assert judge(place, "--dry-run", "--end-offset", "3") == ExitCode.OK
-    assert "offsets -1 to 2, 2023-11-14 22:13 to 2023-11-14 23:13 UTC" in capsys.readouterr().out
+    assert "its offsets 0 to 2, 2023-11-14 22:13 to 2023-11-14 23:13 UTC\n" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from kustos.pipeline.configuration import PipelineConfiguration
-    from kustos.pipeline.jobs import JudgeQuestion
 
 EXAMPLES = """
 kustos pipeline judge
@@ -91,7 +90,7 @@ def judge(
         **_settings(configuration),
     )
     if dry_run:
-        print_lines(f"would judge by {_told(asked, history_reach(asked.metadata, end_offset))}")
+        print_lines(f"would judge by {asked.metadata}", _told(history_reach(asked.metadata, end_offset)))
         return ExitCode.OK
     steps = len(JUDGE_STEPS) + 1
     with working("judge", configuration.spark, delta=tables.form == "delta", steps=steps) as (spark, step):
@@ -104,7 +103,7 @@ def judge(
         document = {"metadata": str(asked.metadata), **judged, "differ": differ, "examples": _opened(rows)}
         print_json(plain(document))
     else:
-        print_lines(_told(asked, judged["history"]))
+        print_lines(f"judged by {asked.metadata}", _told(judged["history"]))
         _print(judged, rows, rules)
     return ExitCode.NO if exit_code and differ else ExitCode.OK
 
@@ -137,21 +136,21 @@ def _opened(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{**row, "evidence": json.loads(row["evidence"])} for row in rows]
 
 
-def _told(asked: "JudgeQuestion", reach: dict[str, Any]) -> str:
+def _told(reach: dict[str, Any]) -> str:
+    # before the first record of a log stands offset -1
+    first = max(0, reach["from_offset"])
+    return f"its offsets {first} to {reach['to_offset']}, {_span(reach['from_time'], reach['to_time'])} UTC"
+
+
+def _span(first: "datetime", last: "datetime") -> str:
     from kustos.cli.pipeline.shown import seen
 
-    def moment(time: "datetime | None") -> str:
-        return "nothing" if time is None else seen(time)
-
-    return (
-        f"{asked.metadata}, offsets {reach['from_offset']} to {reach['to_offset']}, "
-        f"{moment(reach['from_time'])} to {moment(reach['to_time'])} UTC"
-    )
+    return seen(first) if seen(first) == seen(last) else f"{seen(first)} to {seen(last)}"
 
 
 def _print(judged: dict[str, Any], rows: list[dict[str, Any]], rules: bool) -> None:
     from kustos.cli.output import print_lines, print_paragraph, print_table
-    from kustos.cli.pipeline.shown import resource, seen
+    from kustos.cli.pipeline.shown import resource
 
     meanings = {
         "AGREES": "agrees",
@@ -173,7 +172,7 @@ def _print(judged: dict[str, Any], rows: list[dict[str, Any]], rules: bool) -> N
         print_lines("", f"{row['severity']}  {asked}  {row['event_count']:,} x")
         print_paragraph(row["reason"], indent="  ")
         print_lines(
-            f"  {seen(row['first_time'])} to {seen(row['last_time'])} UTC from {evidence['host']}",
+            f"  {_span(row['first_time'], row['last_time'])} UTC, from {evidence['host']}",
             f"  for example {evidence['sample_event_id']}",
         )
     hidden = sum(one["count"] for one in judged["findings"] if rules or one["kind"] != "RULE_DIFFERS")
