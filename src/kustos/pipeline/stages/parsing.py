@@ -1,11 +1,13 @@
 """What each line of input says, or why it says nothing: three formats, told apart line by line."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Final
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 from pyspark.sql.types import DataType, StructType
+from pyspark.sql.utils import is_remote
 
 from kustos.pipeline.schemas import EVENT_SCHEMA, relaxed
 from kustos.pipeline.stages import confluent_events, json_lines, kafka_lines
@@ -20,74 +22,98 @@ KAFKA, JSON, CONFLUENT = "kafka", "json", "confluent"
 _EVENT: Final = relaxed(EVENT_SCHEMA)
 
 
-def parse_lines(lines: DataFrame, *, time_zone: str = "UTC") -> DataFrame:
+def parse_lines(
+    lines: DataFrame, *, time_zone: str = "UTC", columns: Sequence[str] | None = None
+) -> DataFrame:
     """Return each line with what it says: the fields of `audit_events`, `reason`, `line`, `log`, `position`.
 
     `reason` is null for an event. `lines` is of INPUT_LINES_SCHEMA, or of LINES_SCHEMA: a file is then a log
     of its own, and its `.gz` is the same log.
-    `time_zone` (an IANA name) is that of the brokers whose log lines say none.
+    `time_zone` (an IANA name) is that of the brokers whose log lines say none. Where Spark must not be asked
+    for the columns of `lines`, as in a declarative pipeline, `columns` names them.
     """
-    envelope = sql.col("envelope")
-    placed = lines.select(sql.col("file").alias("source_file"), "line", *_place(lines.columns))
-    opened = placed.select(
-        *_PLACE, sql.when(_is_json(), json_lines.parsed_envelope(sql.col("line"))).alias("envelope")
-    )
-    judged = opened.select(
-        *_PLACE, "envelope", sql.when(_is_json(), _json_fault(envelope)).alias("json_fault")
-    )
-    is_event = _is_json() & sql.col("json_fault").isNull()
-    converted = judged.select(
-        *_PLACE, "json_fault", sql.when(is_event, _from_json(envelope)).alias("from_json")
-    )
+    known = tuple(lines.columns if columns is None else columns)
+    prepared, parsed = _prepared(known, is_remote()), _parsed(is_remote())
     # null is said for a line of JSON, and for what cannot be read: a null line is an empty one
     text = sql.when(sql.col("fault").isNull() & ~_starts_as_json(), sql.coalesce("line", sql.lit("")))
-    read = converted.select("*", kafka_lines.told(text, time_zone).alias("told"))
-    reason = sql.coalesce("fault", "json_fault", sql.col("told").getField("reason"))
-    is_kafka = sql.col("told").getField("time_ms").isNotNull()
-    form = sql.when(is_kafka, sql.lit(KAFKA)).otherwise(sql.col("from_json").getField("source_format"))
-    return read.select(
+    read = lines.select(*prepared).select("*", kafka_lines.told(text, time_zone).alias("told"))
+    return read.select(*parsed)
+
+
+@lru_cache(maxsize=16)
+def _prepared(known: tuple[str, ...], _is_connect: bool) -> tuple[Column, ...]:
+    """Return each line with its place, what keeps it from being read, and what it tells as JSON.
+
+    Columns name no session and no frame. Making these takes longer than all else that Python does for a
+    batch of a stream: so they are made once, for each of the two kinds of columns that pyspark has.
+    """
+    file = sql.col("file").alias("source_file")
+    return file, sql.col("line"), *_place(known), _json(known).alias("json")
+
+
+@lru_cache(maxsize=2)
+def _parsed(_is_connect: bool) -> tuple[Column, ...]:
+    """Return what `parse_lines` returns, of lines with `told` and `json`."""
+    told, json = sql.col("told"), sql.col("json")
+    form = sql.when(told.getField("time_ms").isNotNull(), sql.lit(KAFKA)).otherwise(
+        json.getField("event").getField("source_format")
+    )
+    reason = sql.coalesce("fault", told.getField("reason"), json.getField("reason"))
+    return (
         *(_field(name).alias(name) for name in _EVENT.fieldNames()),
         sql.timestamp_millis(_field("time_ms")).alias("time"),
         form.alias("source_format"),
-        "source_file",
-        "line",
+        sql.col("source_file"),
+        sql.col("line"),
         reason.alias("reason"),
-        "log",
-        "position",
+        sql.col("log"),
+        sql.col("position"),
     )
-
-
-_PLACE: Final = ("source_file", "line", "log", "position", "fault")
 
 
 def _place(columns: Sequence[str]) -> list[Column]:
     """Where each line stands, and why it is not to be read; what the input does not say is told by itself."""
-    log = sql.regexp_replace("file", r"\.gz$", "")
-    position, fault = sql.lit(None).cast("long"), _unreadable()
+    log, position = sql.regexp_replace("file", r"\.gz$", ""), sql.lit(None).cast("long")
     if "log" in columns:
         log = sql.coalesce("log", log)
     if "position" in columns:
         position = sql.col("position").cast("long")
-    if "fault" in columns:
-        fault = sql.coalesce("fault", fault)
-    return [log.alias("log"), position.alias("position"), fault.alias("fault")]
+    return [log.alias("log"), position.alias("position"), _fault(columns).alias("fault")]
 
 
-def _unreadable() -> Column:
+def _fault(columns: Sequence[str]) -> Column:
     """Return why a line cannot be read, null if it can."""
     line, maximum = sql.col("line"), sql.lit(MAXIMUM_LINE_CHARACTERS)
     # no line has more characters than bytes, which need not be counted
     is_long = (sql.octet_length(line) > maximum) & (sql.length(line) > maximum)
-    return sql.when(~sql.is_valid_utf8(line), sql.lit("not_utf8")).when(is_long, sql.lit("line_too_long"))
+    fault = sql.when(~sql.is_valid_utf8(line), sql.lit("not_utf8")).when(is_long, sql.lit("line_too_long"))
+    return sql.coalesce("fault", fault) if "fault" in columns else fault
 
 
 def _starts_as_json() -> Column:
     return sql.coalesce(sql.col("line").startswith("{"), sql.lit(False))
 
 
-def _is_json() -> Column:
-    """Return whether the line is to be read as JSON."""
-    return sql.col("fault").isNull() & _starts_as_json()
+def _json(columns: Sequence[str]) -> Column:
+    """Return of a line of JSON its `event`, or the `reason` for which it is none; null for any other line.
+
+    A function over an array of one is Spark's way to give a name to a value within an expression. A chain of
+    selects would carry each line from one to the next, also the lines that are no JSON.
+    """
+    envelope = json_lines.parsed_envelope(sql.col("line"))
+    judged = _let(envelope, lambda one: sql.struct(one.alias("envelope"), _json_fault(one).alias("reason")))
+    read = _let(judged, _told_or_not)
+    return sql.when(_fault(columns).isNull() & _starts_as_json(), read)
+
+
+def _let(value: Column, function: Callable[[Column], Column]) -> Column:
+    return sql.transform(sql.array(value), function).getItem(0)
+
+
+def _told_or_not(judged: Column) -> Column:
+    reason = judged.getField("reason")
+    event = sql.when(reason.isNull(), _from_json(judged.getField("envelope")))
+    return sql.struct(reason.alias("reason"), event.alias("event"))
 
 
 def _json_fault(envelope: Column) -> Column:
@@ -129,7 +155,7 @@ def _member(told: Mapping[str, Column], type_: DataType, name: str) -> Column:
 
 def _field(name: str) -> Column:
     """Return a field of the event: only the reader of the line's format has told it."""
-    from_json = sql.col("from_json").getField(name)
+    from_json = sql.col("json").getField("event").getField(name)
     if name not in kafka_lines.TOLD_SCHEMA.names:
         return from_json
     return sql.coalesce(sql.col("told").getField(name), from_json)
