@@ -25,6 +25,8 @@ CONNECT_ONLY: Final = {"test_connect_only.py": "a stream is refused, a command f
 LONG: Final = {
     "test_against_kafka.py": "Kafka's authorizer is asked; test_flips.py replays",
     "test_answers_by_command.py": "the functions behind the commands have tests of their own",
+    "test_commands.py": "test_connect_only.py runs one",
+    "test_job.py": "the report of a folder; its stages have tests of their own",
     "test_judge_command.py": "test_judging.py judges",
     "test_layout.py": "older folders; test_ingest.py writes and reads tables",
     "test_million.py": "a million rows; test_questions.py decides",
@@ -32,6 +34,7 @@ LONG: Final = {
     "test_real_lines.py": "logs of real brokers; test_kafka_lines.py parses",
     "test_real_nodes.py": "a real node; test_judging.py judges",
     "test_report_page.py": "a browser looks at pages; test_access.py and test_answer_stages.py fill them",
+    "test_retention.py": "days that go; test_ingest.py replaces and reads tables",
     "test_runs.py": "many runs one after the other; test_ingest.py takes in",
     "test_topic.py": "real brokers",
 }
