@@ -86,3 +86,23 @@ def test_groups_are_summed_as_in_sql(rows: list[tuple[str | None, ...]], numbers
         for key, members in groups.items()
     }
     assert all(rows.index(rows[row]) <= row for row in first.tolist())
+
+
+IDS = st.one_of(st.none(), st.text("ab\0\u00e9\U0001f600", max_size=12), st.just("same begin and more"))
+
+
+@given(ids=st.lists(IDS, min_size=1, max_size=30), groups=st.integers(1, 4), skipped=st.integers(0, 3))
+def test_the_least_text_of_each_group_is_that_of_python(
+    ids: list[str | None], groups: int, skipped: int
+) -> None:
+    column = pa.array([None] * skipped + ids, pa.string()).slice(skipped)
+    keys = coded(pa.array([str(place % groups) for place in range(len(ids))]))
+    first, sums = grouped([keys], {"id": (column, "min")})
+    found = dict(zip(keys.take(first).decoded().to_pylist(), sums["id"].to_pylist(), strict=True))
+    expected = {
+        str(group): min(
+            (text for text in ids[group::groups] if text is not None), key=str.encode, default=None
+        )
+        for group in range(min(groups, len(ids)))
+    }
+    assert found == expected
