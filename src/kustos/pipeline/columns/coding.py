@@ -148,7 +148,7 @@ def _least_text(texts: pa.Array, numbers: npt.NDArray[np.int32], count: int) -> 
 
 
 def _first_bytes(texts: pa.Array) -> npt.NDArray[np.uint64]:
-    """Return the first eight bytes of each text as a number that sorts as they do; short ones end in zeros."""
+    """Return the first eight bytes of each text as a number that sorts as they do; short ones get zeros."""
     _, offsets_buffer, data_buffer = texts.buffers()
     offsets = np.frombuffer(offsets_buffer, np.int32)[texts.offset : texts.offset + len(texts) + 1]
     data = np.zeros(1, np.uint8) if not data_buffer else np.frombuffer(data_buffer, np.uint8)
