@@ -23,10 +23,14 @@ def read(name: str) -> Any:
     return nbformat.read(EXAMPLES / name, as_version=4)  # type: ignore[no-untyped-call]
 
 
-def printed(notebook: Any) -> str:
-    """Return all that the cells of a notebook show, as text."""
+def forget() -> Any:
+    return nbformat.v4.new_code_cell("%reset -f")  # type: ignore[no-untyped-call]
+
+
+def printed(cells: list[Any]) -> str:
+    """Return all that cells of a notebook show, as text."""
     texts = []
-    for cell in notebook.cells:
+    for cell in cells:
         for output in cell.get("outputs", []):
             texts.append(output.get("text", ""))
             texts += [str(part) for part in output.get("data", {}).values()]
@@ -34,15 +38,21 @@ def printed(notebook: Any) -> str:
 
 
 @pytest.mark.timeout(TIMEOUT_S + 60)
-@pytest.mark.parametrize("name", SHOWN)
-def test_a_notebook_runs_and_shows_what_it_promises(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_notebooks_run_and_show_what_they_promise(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One after the other in one kernel, whose names are forgotten in between: a JVM more is dear."""
     for key, value in quick_environment().items():
         monkeypatch.setenv(key, value)
-    notebook = read(name)
-    client = NotebookClient(notebook, timeout=TIMEOUT_S, resources={"metadata": {"path": str(EXAMPLES)}})
-    shown = printed(client.execute())
-    for text in SHOWN[name]:
-        assert text in shown
+    notebooks = {name: [forget(), *read(name).cells] for name in SHOWN}
+    cells = [cell for each in notebooks.values() for cell in each]
+    for number, cell in enumerate(cells):
+        cell["id"] = str(number)
+    whole = nbformat.v4.new_notebook(cells=cells)  # type: ignore[no-untyped-call]
+    client = NotebookClient(whole, timeout=TIMEOUT_S, resources={"metadata": {"path": str(EXAMPLES)}})
+    done = client.execute().cells
+    for name, each in notebooks.items():
+        own, done = done[: len(each)], done[len(each) :]
+        for text in SHOWN[name]:
+            assert text in printed(own)
 
 
 def test_every_notebook_is_run_and_kept_clean() -> None:
