@@ -36,6 +36,8 @@ SETTINGS: Final = {
     "spark.sql.ansi.enabled": "true",
     # Java compiles no method longer than this; where fused code would be longer, Spark is to keep it apart
     "spark.sql.codegen.hugeMethodLimit": "8000",
+    # eight bytes that Parquet knows as a time, where Spark by itself writes the twelve of an old Impala
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.files.ignoreCorruptFiles": "false",  # a damaged file must stop the run
     "spark.sql.files.ignoreMissingFiles": "false",
     "spark.ui.showConsoleProgress": "false",
