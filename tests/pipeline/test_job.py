@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from kustos.pipeline.errors import AuditInputError, LinesLostError
 from kustos.pipeline.jobs import run_access_report
+from kustos.pipeline.stages.settling import identify
 from kustos.pipeline.tables import sorting
 from tests.pipeline.events import event_line, kafka_line
 
@@ -73,9 +74,8 @@ def test_a_stage_that_loses_a_line_is_found_out(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def lossy(parsed: DataFrame) -> DataFrame:
-        return parsed.dropDuplicates(["event_id"]).transform(honest)
+        return parsed.dropDuplicates(["event_id"]).transform(identify)
 
-    honest = sorting.identify
     monkeypatch.setattr(sorting, "identify", lossy)
     audit, out = audit_folder(tmp_path / "audit"), tmp_path / "out"
     with pytest.raises(LinesLostError, match="7 lines were read but"):
