@@ -22,18 +22,14 @@ KAFKA, JSON, CONFLUENT = "kafka", "json", "confluent"
 _EVENT: Final = relaxed(EVENT_SCHEMA)
 
 
-def parse_lines(
-    lines: DataFrame, *, time_zone: str = "UTC", columns: Sequence[str] | None = None
-) -> DataFrame:
+def parse_lines(lines: DataFrame, *, time_zone: str = "UTC") -> DataFrame:
     """Return each line with what it says: the fields of `audit_events`, `reason`, `line`, `log`, `position`.
 
     `reason` is null for an event. `lines` is of INPUT_LINES_SCHEMA, or of LINES_SCHEMA: a file is then a log
     of its own, and its `.gz` is the same log.
-    `time_zone` (an IANA name) is that of the brokers whose log lines say none. Where Spark must not be asked
-    for the columns of `lines`, as in a declarative pipeline, `columns` names them.
+    `time_zone` (an IANA name) is that of the brokers whose log lines say none.
     """
-    known = tuple(lines.columns if columns is None else columns)
-    prepared, parsed = _prepared(known, is_remote()), _parsed(is_remote())
+    prepared, parsed = _prepared(tuple(lines.columns), is_remote()), _parsed(is_remote())
     # null is said for a line of JSON, and for what cannot be read: a null line is an empty one
     text = sql.when(sql.col("fault").isNull() & ~_starts_as_json(), sql.coalesce("line", sql.lit("")))
     read = lines.select(*prepared).select("*", kafka_lines.told(text, time_zone).alias("told"))
