@@ -16,8 +16,10 @@ from pyspark.testing import assertDataFrameEqual
 from kustos.pipeline.columns import parts, reading, rolling
 from kustos.pipeline.schemas import AUDIT_EVENTS_SCHEMA, ROLLUP_GRAIN
 from kustos.pipeline.stages.rollup import rollup
+from kustos.pipeline.tables import Tables
 from kustos.pipeline.tables import rollup_of_files as module
 from kustos.pipeline.tables.rollup_of_files import rollup_of_files
+from kustos.pipeline.tables.rollups import rolled_up
 from tests.pipeline.tables.test_rollup import by_python, event, frame, milliseconds, some_events
 
 SCHEMA = to_arrow_schema(AUDIT_EVENTS_SCHEMA, timezone="UTC")
@@ -98,3 +100,15 @@ def test_the_files_of_days_are_rolled_up_as_their_rows(
 
 def test_no_files_have_no_rows(spark: SparkSession) -> None:
     assert rollup_of_files(spark, []).collect() == []
+
+
+def test_what_a_task_writes_are_whole_days_only_where_it_takes_them_alone(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "day=2026-11-21"
+    folder.mkdir()
+    files = [written(folder / "a.parquet", [event(1)]), written(folder / "b.parquet", [event(2)])]
+    days = ["2026-11-21"]
+    assert rolled_up(spark, Tables(tmp_path / "tables"), files, days, days).is_by_day
+    monkeypatch.setattr(module, "TASK_BYTES_MAX", 1)
+    assert not rolled_up(spark, Tables(tmp_path / "tables"), files, days, days).is_by_day

@@ -18,6 +18,11 @@ TASK_BYTES_MAX: Final = 512 << 20
 """A task takes a day of so many bytes, some eight million events, alone; a larger one several tasks take."""
 
 
+def is_one_task(files: Sequence[Path]) -> bool:
+    """Return whether one task takes the day of these files alone."""
+    return sum(path.stat().st_size for path in files) <= TASK_BYTES_MAX
+
+
 def rollup_of_files(spark: "SparkSession", days: Iterable[Sequence[Path]]) -> "DataFrame":
     """Return the table `audit_rollup` of the events in files, each item the files of one day and no other's.
 
@@ -27,7 +32,7 @@ def rollup_of_files(spark: "SparkSession", days: Iterable[Sequence[Path]]) -> "D
     tasks: list[list[FilePart]] = []
     is_whole = True
     for files in days:
-        if sum(path.stat().st_size for path in files) <= TASK_BYTES_MAX:
+        if is_one_task(files):
             tasks.append([FilePart(str(path)) for path in files])
         else:
             tasks += [[part] for part in parts_of(files)]

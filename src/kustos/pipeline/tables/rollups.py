@@ -11,7 +11,7 @@ from pyspark.sql import functions as sql
 
 from kustos.pipeline.stages.rollup import merge_rollups, rollup
 from kustos.pipeline.tables.ledger import UPKEEP, State
-from kustos.pipeline.tables.rollup_of_files import rollup_of_files
+from kustos.pipeline.tables.rollup_of_files import is_one_task, rollup_of_files
 from kustos.pipeline.tables.store import AUDIT_EVENTS, AUDIT_ROLLUP, PARQUET, Tables
 from kustos.pipeline.tables.writing import replace_days, stage_by_day
 
@@ -55,7 +55,8 @@ def rolled_up(
         by_day.setdefault(day_of_file(path), []).append(path)
     if by_day:
         parts.append(rollup_of_files(spark, by_day.values()))
-    return RolledUp(reduce(merge_rollups, parts), is_by_day=bool(by_day) and len(parts) == 1)
+    is_by_day = len(parts) == 1 and bool(by_day) and all(map(is_one_task, by_day.values()))
+    return RolledUp(reduce(merge_rollups, parts), is_by_day)
 
 
 def day_of_file(path: Path) -> str:
