@@ -17,11 +17,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as sql
 
 from benchmarks.replaying.estate import acl_sets
 from benchmarks.replaying.event_log import Used, used
-from benchmarks.replaying.events import CACHE, DAYS, WARM_EVENTS, files_by_day, folder_of
+from benchmarks.replaying.events import CACHE, WARM_EVENTS, files_by_day, folder_of
 from benchmarks.replaying.processor import tree_seconds
 from kustos.pipeline.deciding import AclSet, decide_each, distinct_questions, ship
 from kustos.pipeline.replay import (
@@ -72,20 +71,10 @@ class Cases:
         self._candidate: Final = candidate
 
     def events(self) -> DataFrame:
-        once = self._spark.read.schema(AUDIT_EVENTS_SCHEMA).parquet(str(self._folder))
-        return self._repeated(once, ("time",))
+        return self._spark.read.schema(AUDIT_EVENTS_SCHEMA).parquet(str(self._folder))
 
     def days(self) -> DataFrame:
-        once = self._spark.read.schema(AUDIT_ROLLUP_SCHEMA).parquet(str(self._rollup))
-        return self._repeated(once, ("first_time", "last_time"))
-
-    def _repeated(self, rows: DataFrame, times: tuple[str, ...]) -> DataFrame:
-        """Return rows so many times over, each time some days later."""
-        found = rows
-        for number in range(1, self._times):
-            later = sql.make_dt_interval(sql.lit(number * DAYS))
-            found = found.union(rows.withColumns({name: sql.col(name) + later for name in times}))
-        return found
+        return self._spark.read.schema(AUDIT_ROLLUP_SCHEMA).parquet(str(self._rollup))
 
     def replay_raw(self) -> Found:
         return self._replay_of_files("audit_events", self._folder, with_example=False)

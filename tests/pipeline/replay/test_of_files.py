@@ -134,7 +134,7 @@ def test_each_row_group_is_in_one_part(
     assert names == expected.column("name").to_pylist()
 
 
-def test_the_files_of_a_table_are_those_of_the_days_asked_for(tmp_path: Path) -> None:
+def test_the_files_of_a_table_are_those_of_the_days_asked_for(spark: SparkSession, tmp_path: Path) -> None:
     for day in ("2026-11-20", "2026-11-21", "2026-11-22"):
         folder = tmp_path / "audit_rollup" / f"day={day}"
         folder.mkdir(parents=True)
@@ -143,7 +143,7 @@ def test_the_files_of_a_table_are_those_of_the_days_asked_for(tmp_path: Path) ->
     tables = Tables(tmp_path)
 
     def days(first: date | None, last: date | None) -> list[str]:
-        return [path.parent.name[-2:] for path in tables.files("audit_rollup", first, last)]
+        return [path.parent.name[-2:] for path in tables.files(spark, "audit_rollup", first, last)]
 
     assert days(None, None) == ["20", "21", "22"]
     assert days(date(2026, 11, 21), None) == ["21", "22"]

@@ -12,10 +12,8 @@ from kustos.pipeline.columns.coding import OR, Coded, coded, grouped, joined
 from kustos.pipeline.columns.parts import FilePart
 from kustos.pipeline.columns.reading import Chunk, chunks
 from kustos.pipeline.schemas import AUDIT_ROLLUP_SCHEMA, ROLLUP_GRAIN
-
-DAY_MS: Final = 86_400_000
-HOUR_MS: Final = 3_600_000
-HOURS_OF_A_DAY: Final = 24
+from kustos.pipeline.stages.rollup import HOURS_OF_A_DAY, MILLISECONDS_OF_AN_HOUR
+from kustos.pipeline.stages.settling import MILLISECONDS_OF_A_DAY
 
 KEPT_GROUPS_MAX: Final = 1 << 21
 """Groups that wait to be put together, some 300 MB."""
@@ -61,17 +59,18 @@ def _of_events(chunk: Chunk) -> tuple[dict[str, Coded], dict[str, Any]]:
     keys["principal"] = joined(read["principal_type"], ":", read["principal_name"])
     time_ms = read["time_ms"].cast(pa.int64())
     milliseconds = time_ms.fill_null(0).to_numpy()
-    days = pa.array(milliseconds // DAY_MS, mask=time_ms.is_null().to_numpy(zero_copy_only=False))
+    is_unknown = time_ms.is_null().to_numpy(zero_copy_only=False)
+    days = pa.array(milliseconds // MILLISECONDS_OF_A_DAY, mask=is_unknown)
     keys["day"] = coded(days.cast(pa.int32()).cast(pa.date32()))
     keys[_HAS_RULE] = coded(read["rule"].is_valid().cast(pa.int8()))
-    hours = np.left_shift(1, milliseconds // HOUR_MS % HOURS_OF_A_DAY).astype(np.int32)
+    hours = np.left_shift(1, milliseconds // MILLISECONDS_OF_AN_HOUR % HOURS_OF_A_DAY).astype(np.int32)
     time = time_ms.cast(pa.timestamp("ms", tz="UTC"))
     return keys, {
         "event_count": pa.array(np.ones(len(time), np.int64)),
         "reference_count": read["reference_count"].cast(pa.int64()).fill_null(0),
         "first_time": time,
         "last_time": time,
-        "hours": pa.array(np.where(time_ms.is_null(), np.int32(0), hours)),
+        "hours": pa.array(np.where(is_unknown, np.int32(0), hours)),
         "sample_event_id": read["event_id"].cast(pa.string()),
     }
 

@@ -43,9 +43,8 @@ def verdict(shipped: ShippedAcls, *, with_rule: bool = True) -> Column:
     def judge(
         principal: pa.Array, host: pa.Array, operation: pa.Array, resource_type: pa.Array, name: pa.Array
     ) -> pa.Array:
-        columns = dict(zip(QUESTION_COLUMNS, (principal, host, operation, resource_type, name), strict=True))
-        answers = compiled(shipped, with_rule=with_rule).authorize(columns)
-        texts = [answers.column(each).cast(pa.string()).combine_chunks() for each in answers.column_names]
+        columns = [principal, host, operation, resource_type, name]
+        texts = answered(shipped, columns, with_rule=with_rule)
         if not with_rule:
             return texts[0]
         return pa.StructArray.from_arrays(texts, names=VERDICT_SCHEMA.fieldNames())

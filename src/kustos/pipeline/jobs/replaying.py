@@ -27,9 +27,9 @@ def replay_of_tables(
     As `replay`; without rule changes the files of Parquet tables are read by column, which takes a third of
     the time. Raises what `Tables.read` raises.
     """
-    rollup = within_days(tables.read(spark, AUDIT_ROLLUP), first_day, last_day)
     if rule_changes or tables.form != PARQUET:
+        rollup = within_days(tables.read(spark, AUDIT_ROLLUP), first_day, last_day)
         return replay(spark, rollup, candidate, baseline, rule_changes=rule_changes)
-    files = tables.files(AUDIT_ROLLUP, first_day, last_day)
+    files = tables.files(spark, AUDIT_ROLLUP, first_day, last_day)
     shipped = None if baseline is None else ship(spark, baseline)
     return Replay(flips_of_files(spark, AUDIT_ROLLUP, files, ship(spark, candidate), shipped))

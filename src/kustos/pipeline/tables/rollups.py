@@ -47,7 +47,7 @@ def rolled_up(
         parts.append(tables.read(spark, AUDIT_ROLLUP).filter(is_of(merged)))
     if set(rebuilt) & tables.days(AUDIT_EVENTS):
         if tables.form == PARQUET:
-            files += [path for path in tables.files(AUDIT_EVENTS) if day_of_file(path) in rebuilt]
+            files += [path for path in tables.files(spark, AUDIT_EVENTS) if day_of_file(path) in rebuilt]
         else:
             parts.append(rollup(tables.read(spark, AUDIT_EVENTS).filter(is_of(rebuilt))))
     by_day: dict[str, list[Path]] = {}

@@ -76,8 +76,7 @@ class Tables:
         then. Raises `TablesError` for an unknown name, `SchemaConflictError`, `TablesDamagedError`.
         """
         place = self.place(name)
-        if is_unfinished(self.folder):
-            self._finish(spark)
+        self._finish(spark)
         with place_lock(self.folder, fcntl.LOCK_SH):
             return self._read(spark, name, place)
 
@@ -96,20 +95,25 @@ class Tables:
             return spark.read.parquet(str(place))
         return read_parquet(spark, place, files, schema)
 
-    def files(self, name: str, first_day: date | None = None, last_day: date | None = None) -> list[Path]:
+    def files(
+        self, spark: SparkSession, name: str, first_day: date | None = None, last_day: date | None = None
+    ) -> list[Path]:
         """Return the files of a table that runs write, as they stand; of these days only if it is by day.
 
-        For who reads files and not rows (`columns`). Call it after `read`, which puts a killed run's commit
-        in place; what `read` says of changes meanwhile holds here too. Raises `TablesError` for a table of
-        Delta, whose files alone are not its rows, and `SchemaConflictError`.
+        For who reads files and not rows (`columns`); what `read` says of killed runs and of changes
+        meanwhile holds here too. Raises `TablesError` for a table of Delta, whose files alone are not its
+        rows, and what `read` raises.
         """
         place = self.place(name)
         if self.form == DELTA:
             raise TablesError(f"`{name}` is a Delta table, its files alone are not its rows")
+        self._finish(spark)
         with place_lock(self.folder, fcntl.LOCK_SH):
             files = data_files(place)
+            if name in BY_DAY:
+                files = tuple(file for file in files if _is_within(file, first_day, last_day))
             check_schemas(place, files, SCHEMAS[name])
-        return [place / file for file in files if name not in BY_DAY or _is_within(file, first_day, last_day)]
+        return [place / file for file in files]
 
     def replace(self, spark: SparkSession, name: str, rows: DataFrame) -> None:
         """Put rows in the place of a whole table, at once; raise `TablesError` for one that only runs write.
@@ -158,6 +162,9 @@ class Tables:
             yield change
 
     def _finish(self, spark: SparkSession) -> None:
+        """Put in place what a run committed that was killed before it could."""
+        if not is_unfinished(self.folder):
+            return
         try:
             with self.transaction(spark):
                 pass
