@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from kustos.cli.acl_options import Form, SuperUsers
+from kustos.cli.options import exit_code_if
 from kustos.cli.requests import RecordFormat
 
 EXAMPLES = """
@@ -59,9 +60,7 @@ Workers = Annotated[
         "--workers", metavar="N", min=1, help="Processes for many JSON lines. [default: as many as cores]"
     ),
 ]
-ExitCodeFlag = Annotated[
-    bool, typer.Option("--exit-code", help="Exit with 5 if any answer is not ALLOWED, for scripts.")
-]
+ExitCodeFlag = Annotated[bool, exit_code_if("any answer is not ALLOWED")]
 
 
 def decide(

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from kustos.cli.acl_options import AllowEveryone, Form, RegionsMax, SuperUsers
-from kustos.cli.options import CommandConfig, Output
+from kustos.cli.options import CommandConfig, Output, exit_code_if
 from kustos.cli.output import OutputFormat
 
 EXAMPLES = """
@@ -39,9 +39,7 @@ Ats = Annotated[
         help="OLD as it was then: a directory's log offset or a UTC time. Given again: NEW likewise.",
     ),
 ]
-ExitCodeFlag = Annotated[
-    bool, typer.Option("--exit-code", help="Exit with 5 if any decision changes, for scripts.")
-]
+ExitCodeFlag = Annotated[bool, exit_code_if("any decision changes")]
 
 
 def diff(

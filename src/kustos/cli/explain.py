@@ -14,7 +14,7 @@ from kustos.cli.one_resource import (
     OneUserPrincipal,
     the_resource,
 )
-from kustos.cli.options import CommandConfig, OptionalBootstrapServer, Output
+from kustos.cli.options import CommandConfig, OptionalBootstrapServer, Output, exit_code_if
 from kustos.cli.output import OutputFormat
 
 EXAMPLES = """
@@ -35,9 +35,7 @@ Host = Annotated[str, typer.Option("--host", metavar="ADDRESS", help="From which
 Operation = Annotated[
     str, typer.Option("--operation", metavar="NAME", help="What: Read, Write, ...", show_default=False)
 ]
-ExitCodeFlag = Annotated[
-    bool, typer.Option("--exit-code", help="Exit with 5 if the action is denied, for scripts.")
-]
+ExitCodeFlag = Annotated[bool, exit_code_if("the action is denied")]
 
 
 def explain(

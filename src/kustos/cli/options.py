@@ -1,7 +1,7 @@
 """The options that several commands share, each said once."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -55,3 +55,8 @@ UserPrincipal = Annotated[
     list[str] | None,
     typer.Option("--user-principal", metavar="TYPE:NAME", help="A user as a resource, for token APIs."),
 ]
+
+
+def exit_code_if(case: str) -> Any:
+    """Return the option `--exit-code` of a command whose answer is no in that case."""
+    return typer.Option("--exit-code", help=f"Exit with 5 if {case}, for scripts.")

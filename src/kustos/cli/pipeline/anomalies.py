@@ -4,10 +4,9 @@ from typing import Annotated, Any
 
 import typer
 
-from kustos.cli.options import Output
+from kustos.cli.options import Output, exit_code_if
 from kustos.cli.output import OutputFormat
-from kustos.cli.pipeline.inputs import DryRun, Until
-from kustos.cli.pipeline.working import DEFAULT_CONFIG, Config
+from kustos.cli.pipeline.options import DEFAULT_CONFIG, Config, DryRun, Limit, Until
 
 EXAMPLES = """
 kustos pipeline anomalies
@@ -19,10 +18,7 @@ Days = Annotated[
     int,
     typer.Option("--days", metavar="N", min=1, max=3660, help="How many days to judge; habits come before."),
 ]
-Limit = Annotated[int, typer.Option("--limit", metavar="N", min=1, max=10_000, help="Rows to show.")]
-ExitCodeFlag = Annotated[
-    bool, typer.Option("--exit-code", help="Exit with 5 if anything was found, for scripts.")
-]
+ExitCodeFlag = Annotated[bool, exit_code_if("anything was found")]
 
 
 def anomalies(

@@ -8,8 +8,7 @@ import typer
 
 from kustos.cli.options import Output
 from kustos.cli.output import OutputFormat
-from kustos.cli.pipeline.inputs import Since, Until
-from kustos.cli.pipeline.working import DEFAULT_CONFIG, Config
+from kustos.cli.pipeline.options import DEFAULT_CONFIG, Config, Limit, Since, Until
 
 EXAMPLES = """
 kustos pipeline flows --from User:billing --hops 3
@@ -39,7 +38,6 @@ Out = Annotated[
         "--out", metavar="FILE", help="Write the graph: .dot, .graphml or .json.", show_default=False
     ),
 ]
-Limit = Annotated[int, typer.Option("--limit", metavar="N", min=1, max=10_000, help="Paths to show.")]
 
 
 def flows(

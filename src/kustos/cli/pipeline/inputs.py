@@ -2,9 +2,7 @@
 
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
-
-import typer
+from typing import TYPE_CHECKING, Any, Final
 
 from kustos.cli.failures import usage_error
 
@@ -14,18 +12,6 @@ if TYPE_CHECKING:
     from kustos.pipeline.tables import Tables
 
 GIT: Final = "git:"
-
-Since = Annotated[
-    str | None,
-    typer.Option("--since", metavar="DAY", help="First day (UTC) to look at, such as 2026-11-01."),
-]
-Until = Annotated[
-    str | None, typer.Option("--until", metavar="DAY", help="Last day (UTC) to look at, itself included.")
-]
-DryRun = Annotated[
-    bool,
-    typer.Option("--dry-run", help="Check everything that can be checked without Spark, and say the plan."),
-]
 
 
 def acl_set(source: str, settings: "AclSettings | None", folder: Path, at: str | None = None) -> "AclSet":

@@ -5,10 +5,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kustos.cli.options import Output
+from kustos.cli.options import Output, exit_code_if
 from kustos.cli.output import OutputFormat
-from kustos.cli.pipeline.inputs import DryRun, Since, Until
-from kustos.cli.pipeline.working import DEFAULT_CONFIG, Config
+from kustos.cli.pipeline.options import DEFAULT_CONFIG, Config, DryRun, Limit, Rules, Since, Until
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -40,13 +39,7 @@ ByRollup = Annotated[
     bool,
     typer.Option("--by-rollup", help="Judge the roll-up, not each event: quicker, and by time alone."),
 ]
-Rules = Annotated[
-    bool, typer.Option("--rules", help="Also show what was rightly decided, but by another rule.")
-]
-Limit = Annotated[int, typer.Option("--limit", metavar="N", min=1, max=10_000, help="Findings to show.")]
-ExitCodeFlag = Annotated[
-    bool, typer.Option("--exit-code", help="Exit with 5 if any decision differs, for scripts.")
-]
+ExitCodeFlag = Annotated[bool, exit_code_if("any decision differs")]
 
 
 def judge(

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kustos.cli.options import Output
+from kustos.cli.options import Output, exit_code_if
 from kustos.cli.output import OutputFormat
-from kustos.cli.pipeline.working import DEFAULT_CONFIG, Config
+from kustos.cli.pipeline.options import DEFAULT_CONFIG, Config
 
 if TYPE_CHECKING:
     from kustos.pipeline.reach import BlastRadius
@@ -30,7 +30,7 @@ Known = Annotated[
     typer.Option("--known", metavar="FILE", help="Principals that exist, one a line, beside those in ACLs."),
 ]
 NoTokens = Annotated[bool, typer.Option("--no-tokens", help="Delegation tokens are switched off.")]
-ExitCodeFlag = Annotated[bool, typer.Option("--exit-code", help="Exit with 5 if it reaches everything.")]
+ExitCodeFlag = Annotated[bool, exit_code_if("it reaches everything")]
 
 
 def reach(

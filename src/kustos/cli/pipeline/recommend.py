@@ -8,8 +8,7 @@ import typer
 from kustos.cli.options import Output
 from kustos.cli.output import OutputFormat
 from kustos.cli.pipeline import recommend_flags as flags
-from kustos.cli.pipeline.inputs import DryRun, Since, Until
-from kustos.cli.pipeline.working import DEFAULT_CONFIG, Config
+from kustos.cli.pipeline.options import DEFAULT_CONFIG, Config, DryRun, Since, Until
 
 if TYPE_CHECKING:
     from kustos.pipeline.privilege import Legitimate, PrivilegeNumbers, PrivilegeOptions, Recommendation

@@ -5,10 +5,9 @@ from typing import Annotated, Any
 
 import typer
 
-from kustos.cli.options import Output
+from kustos.cli.options import Output, exit_code_if
 from kustos.cli.output import OutputFormat
-from kustos.cli.pipeline.inputs import DryRun, Since, Until
-from kustos.cli.pipeline.working import DEFAULT_CONFIG, Config
+from kustos.cli.pipeline.options import DEFAULT_CONFIG, Config, DryRun, Limit, Rules, Since, Until
 
 EXAMPLES = """
 kustos pipeline replay new-acls.yaml --exit-code
@@ -31,13 +30,7 @@ Today = Annotated[
         "--today", help="Compare with what the configuration's ACLs decide, not with what was recorded."
     ),
 ]
-Rules = Annotated[
-    bool, typer.Option("--rules", help="Also show what is allowed or denied by another rule than before.")
-]
-Limit = Annotated[int, typer.Option("--limit", metavar="N", min=1, max=10_000, help="Rows to show.")]
-ExitCodeFlag = Annotated[
-    bool, typer.Option("--exit-code", help="Exit with 5 if any use is lost, for scripts.")
-]
+ExitCodeFlag = Annotated[bool, exit_code_if("any use is lost")]
 
 
 def replay(

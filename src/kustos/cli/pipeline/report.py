@@ -7,8 +7,7 @@ import typer
 
 from kustos.cli.options import Output
 from kustos.cli.output import OutputFormat
-from kustos.cli.pipeline.inputs import Since, Until
-from kustos.cli.pipeline.working import DEFAULT_CONFIG, Config
+from kustos.cli.pipeline.options import DEFAULT_CONFIG, Config, Since, Until
 
 if TYPE_CHECKING:
     from kustos.pipeline.jobs import ReportSummary

@@ -6,8 +6,8 @@ import typer
 
 from kustos.cli.options import Output
 from kustos.cli.output import OutputFormat
-from kustos.cli.pipeline.inputs import DryRun
-from kustos.cli.pipeline.working import DEFAULT_CONFIG, Config, Step
+from kustos.cli.pipeline.options import DEFAULT_CONFIG, Config, DryRun
+from kustos.cli.pipeline.working import Step
 
 if TYPE_CHECKING:
     from kustos.pipeline.configuration import InputSettings, PipelineConfiguration

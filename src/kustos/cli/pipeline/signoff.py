@@ -9,9 +9,9 @@ import typer
 
 from kustos.cli.commands import register
 from kustos.cli.failures import ExitCode
-from kustos.cli.options import Output
+from kustos.cli.options import Output, exit_code_if
 from kustos.cli.output import OutputFormat
-from kustos.cli.pipeline.working import DEFAULT_CONFIG, Config
+from kustos.cli.pipeline.options import DEFAULT_CONFIG, Config
 
 if TYPE_CHECKING:
     from kustos.pipeline.review import ReviewChanges, ReviewState
@@ -63,9 +63,7 @@ def check(
             "--key", metavar="FILE", help="FILE is signed: check it by this public key (PEM or JWK)."
         ),
     ] = None,
-    exit_code: Annotated[
-        bool, typer.Option("--exit-code", help="Exit with 5 unless it is signed off, for scripts.")
-    ] = False,
+    exit_code: Annotated[bool, exit_code_if("it is not signed off")] = False,
     output: Output = OutputFormat.TABLE,
 ) -> int:
     """Say whether a review is whole, and how far it is.
@@ -162,9 +160,7 @@ def changes(
             "--replay", help="Check by a replay that no recorded use is lost but those revoked; needs Spark."
         ),
     ] = False,
-    exit_code: Annotated[
-        bool, typer.Option("--exit-code", help="Exit with 5 if the replay finds one, for scripts.")
-    ] = False,
+    exit_code: Annotated[bool, exit_code_if("the replay finds one")] = False,
     config: Config = DEFAULT_CONFIG,
 ) -> int:
     """Print the ACLs that the revoked rows ask to remove.

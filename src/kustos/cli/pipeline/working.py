@@ -3,22 +3,13 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kustos.pipeline.configuration import PipelineConfiguration, SparkSettings
 
 Step = Callable[[str], None]
 """Called with the name of each step as it begins."""
-
-Config = Annotated[
-    Path,
-    typer.Option("--config", "-c", metavar="FILE", help="The pipeline's configuration, a YAML file."),
-]
-
-DEFAULT_CONFIG: Final = Path("pipeline.yml")
 
 
 def check_installed() -> None:
