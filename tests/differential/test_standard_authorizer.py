@@ -8,11 +8,12 @@ into `corpus/`, whose files are replayed first.
 import os
 import secrets
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 
 import pytest
 
-from kustos.acl import AclOperation, HostRange, host_matches
+from kustos.acl import AclOperation, HostRange, host_holds, host_matches, hosts_meet
 from tests.differential.comparison import SHAPE, WORLDS_PER_SEED, compare, kinds_of, run
 from tests.differential.golden import GOLDEN, read, worlds
 from tests.differential.makers import Shape, WorldMaker
@@ -175,6 +176,22 @@ def test_address_ranges_hold_the_addresses_that_kafka_finds_in_them(oracle: Orac
     assert not differing
     assert {"true", "false"} <= set(theirs)
     assert HostRange.parse("10.0.0.0/8").bits == 32
+
+
+@pytest.mark.behaviour("B053")
+def test_ranges_hold_and_meet_one_another_by_what_kafka_finds_in_them(oracle: Oracle) -> None:
+    patterns, hosts = RANGES_TEXT.split(), ADDRESSES_TEXT.split()
+    asked = list(product(patterns, hosts))
+    answers = oracle.answers([f"cidr\t{host}\t{pattern}" for pattern, host in asked])
+    found: dict[str, set[str]] = {pattern: set() for pattern in patterns}
+    for (pattern, host), answer in zip(asked, answers, strict=True):
+        if answer == "true":
+            found[pattern].add(host)
+    for one, other in product(patterns, patterns):
+        assert not host_holds(one, other) or found[one] >= found[other], (one, other)
+        assert hosts_meet(one, other) or not found[one] & found[other], (one, other)
+    assert host_holds("::/0", "2001:db8::/32")
+    assert not hosts_meet("1.2.3.4/31", "10.0.0.0/8")
 
 
 def test_every_operation_is_asked_about() -> None:

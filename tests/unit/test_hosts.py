@@ -2,7 +2,7 @@
 
 import pytest
 
-from kustos.acl import AclValueError, HostRange, host_matches
+from kustos.acl import AclValueError, HostRange, host_holds, host_matches, hosts_meet
 from kustos.acl.hosts import java_int
 
 
@@ -77,3 +77,29 @@ def test_integers_are_those_that_java_reads(text: str, expected: int | None) -> 
 )
 def test_addresses_are_those_that_java_reads(pattern: str, expected: bool) -> None:
     assert host_matches(pattern, "fe80:0:0:0:0:0:0:2") is expected
+
+
+@pytest.mark.parametrize(
+    ("outer", "inner", "expected"),
+    [
+        *[("*", "10.0.0.0/8", True), ("10.0.0.0/8", "*", False), ("*", "nonsense", True)],
+        *[("10.0.0.0/8", "10.1.0.0/16", True), ("10.1.0.0/16", "10.0.0.0/8", False)],
+        *[("10.0.0.0/8", "10.1.2.3", True), ("10.0.0.0/8", "2001:db8::/32", False)],
+        *[("2001:db8::/32", "2001:db8:1::/48", True), ("10.0.0.0/33", "10.0.0.0/33", True)],
+        *[("10.0.0.0/33", "10.0.0.0/8", False), ("0.0.0.0/0", "0.0.0.0", False)],
+    ],
+)
+def test_host_holds(outer: str, inner: str, expected: bool) -> None:
+    assert host_holds(outer, inner) is expected
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        *[("10.0.0.1", "*", True), ("10.0.0.1", "10.0.0.2", False), ("10.0.0.1", "10.0.0.0/8", True)],
+        *[("10.1.0.0/16", "10.0.0.0/8", True), ("10.0.0.0/16", "10.1.0.0/16", False)],
+        *[("10.0.0.0/8", "::/0", False), ("::1/128", "::/64", True), ("0.0.0.0/0", "0.0.0.0", False)],
+    ],
+)
+def test_hosts_meet_in_either_order(one: str, other: str, expected: bool) -> None:
+    assert hosts_meet(one, other) is hosts_meet(other, one) is expected

@@ -19,7 +19,7 @@ from kustos.acl.filters import (
     AclBindingFilter,
     ResourcePatternFilter,
 )
-from kustos.acl.hosts import HostRange, host_matches
+from kustos.acl.hosts import HostRange, host_holds, host_matches, hosts_meet
 from kustos.acl.sharing import SharedParts
 from kustos.acl.values import (
     ANONYMOUS,
@@ -51,5 +51,7 @@ __all__ = [
     "ResourcePatternFilter",
     "ResourceType",
     "SharedParts",
+    "host_holds",
     "host_matches",
+    "hosts_meet",
 ]

@@ -117,6 +117,14 @@ class HostRange:
         bits, number = address
         return bits == self.bits and self.lowest <= number <= self.highest
 
+    def holds(self, other: Self) -> bool:
+        """Return whether every address of another range is in this one."""
+        return self.bits == other.bits and self.lowest <= other.lowest and other.highest <= self.highest
+
+    def meets(self, other: Self) -> bool:
+        """Return whether an address is in both."""
+        return self.bits == other.bits and self.lowest <= other.highest and other.lowest <= self.highest
+
 
 @lru_cache(maxsize=PARSED_HOSTS_MAX)
 def _parsed_range(text: str) -> HostRange | None:
@@ -143,3 +151,26 @@ def host_matches(pattern: str, host: str) -> bool:
     parsed = _parsed_range(pattern)
     address = _parsed_address(host)
     return parsed is not None and address is not None and address in parsed
+
+
+def host_holds(outer: str, inner: str) -> bool:
+    """Return whether an entry's host speaks of every client address of which another one speaks.
+
+    When in doubt it does not: of a range held by one address, `10.0.0.1/32`, and of one that holds nobody.
+    """
+    if host_matches(outer, inner):
+        return True
+    around, within = _range_of(outer), _range_of(inner)
+    return around is not None and within is not None and around.holds(within)
+
+
+def hosts_meet(one: str, other: str) -> bool:
+    """Return whether two entries' hosts may speak of the same client address."""
+    if host_matches(one, other) or host_matches(other, one):
+        return True
+    first, second = _range_of(one), _range_of(other)
+    return first is not None and second is not None and first.meets(second)
+
+
+def _range_of(host: str) -> HostRange | None:
+    return _parsed_range(host) if "/" in host else None

@@ -15,12 +15,11 @@ from kustos.acl import (
     WILDCARD,
     AclBinding,
     AclPermissionType,
-    AclValueError,
     PatternType,
     ResourceType,
-    host_matches,
+    host_holds,
+    hosts_meet,
 )
-from kustos.acl.hosts import HostRange
 from kustos.authorizer.cells import ALLOWS, EVERY_ALLOW
 from kustos.pipeline.privilege.values import ALL_BIT, CLOSURES
 
@@ -175,40 +174,3 @@ class Ceiling:
             return False
         names = self._names.get(resource_type)
         return names is None or not names.touch(name, is_prefix)
-
-
-def host_holds(outer: str, inner: str) -> bool:
-    """Return whether an entry's host stands for every address of another one."""
-    if host_matches(outer, inner):
-        return True
-    around, within = _range(outer), _range(inner)
-    return (
-        around is not None
-        and within is not None
-        and around.bits == within.bits
-        and around.lowest <= within.lowest
-        and within.highest <= around.highest
-    )
-
-
-def hosts_meet(one: str, other: str) -> bool:
-    """Return whether two entries' hosts may stand for the same address."""
-    if host_matches(one, other) or host_matches(other, one):
-        return True
-    first, second = _range(one), _range(other)
-    return (
-        first is not None
-        and second is not None
-        and first.bits == second.bits
-        and first.lowest <= second.highest
-        and second.lowest <= first.highest
-    )
-
-
-def _range(host: str) -> HostRange | None:
-    if "/" not in host:
-        return None
-    try:
-        return HostRange.parse(host)
-    except AclValueError:
-        return None

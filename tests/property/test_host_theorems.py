@@ -1,0 +1,66 @@
+"""How hosts of entries lie to one another, against Python's own networks and against each address."""
+
+from ipaddress import IPv4Network, IPv6Network, ip_network
+
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from kustos.acl import host_holds, host_matches, hosts_meet
+
+Network = IPv4Network | IPv6Network
+
+# few bits differ: networks of one draw often lie in one another
+ipv4_networks = st.builds(
+    lambda number, prefix: IPv4Network((0x0A000000 + number, prefix), strict=False),
+    st.integers(0, 15),
+    st.sampled_from((8, 24, 29, 30, 31, 32)),
+)
+ipv6_networks = st.builds(
+    lambda number, prefix: IPv6Network(((0x20010DB8 << 96) + number, prefix), strict=False),
+    st.integers(0, 15),
+    st.sampled_from((32, 64, 125, 126, 127, 128)),
+)
+networks = st.one_of(ipv4_networks, ipv6_networks)
+wide = st.one_of(ipv4_networks, ipv6_networks, st.sampled_from((ip_network("0.0.0.0/0"), ip_network("::/0"))))
+hosts = st.one_of(networks.map(str), networks.map(lambda network: java_text(network)), st.just("*"))
+
+
+def java_text(network: Network) -> str:
+    """Write a network's first address as Java prints it."""
+    first = network.network_address
+    if first.version == 4:
+        return str(first)
+    return ":".join(f"{int(group, 16):x}" for group in first.exploded.split(":"))
+
+
+def is_within(inner: Network, outer: Network) -> bool:
+    if isinstance(inner, IPv4Network):
+        return isinstance(outer, IPv4Network) and inner.subnet_of(outer)
+    return isinstance(outer, IPv6Network) and inner.subnet_of(outer)
+
+
+@given(wide, wide)
+def test_a_range_holds_another_just_where_it_is_a_network_of_it(outer: Network, inner: Network) -> None:
+    assert host_holds(str(outer), str(inner)) is is_within(inner, outer)
+
+
+@given(wide, wide)
+def test_ranges_meet_just_where_one_is_a_network_of_the_other(one: Network, other: Network) -> None:
+    assert hosts_meet(str(one), str(other)) is (is_within(one, other) or is_within(other, one))
+
+
+@given(hosts, hosts, networks)
+def test_what_holds_another_speaks_of_all_its_addresses(outer: str, inner: str, address: Network) -> None:
+    assume(host_holds(outer, inner) and host_matches(inner, java_text(address)))
+    assert host_matches(outer, java_text(address))
+
+
+@given(hosts, hosts, networks)
+def test_hosts_that_speak_of_one_address_meet(one: str, other: str, address: Network) -> None:
+    assume(host_matches(one, java_text(address)) and host_matches(other, java_text(address)))
+    assert hosts_meet(one, other)
+
+
+@given(hosts, hosts)
+def test_what_holds_another_meets_it(outer: str, inner: str) -> None:
+    assert not host_holds(outer, inner) or hosts_meet(outer, inner)
