@@ -14,6 +14,11 @@ SAMPLE ?=
 MINUTES ?= 120
 SHORT ?=
 POINTS ?=
+CONNECT ?=
+
+# sides of `make test`, the longest first; the last of the first two is what no other names, so none is left out
+SIDES := 'pipeline: tests/pipeline' 'rest: tests --ignore=tests/pipeline'
+CONNECT_SIDE := 'connect: KUSTOS_TEST_SPARK=connect-short tests/pipeline'
 
 .PHONY: help setup demo test test-connect check bench docs differential fuzz mutation simulation soak lock clean
 
@@ -26,8 +31,12 @@ setup: ## bring Python packages, Java, Maven and Kafka's jars (the others do it 
 demo: setup ## show a guarded Kafka, start to report
 	@$(BIN)/python -m demo
 
-test: setup ## run every test; PYTEST_ARGS=... goes to pytest
+test: setup ## run every test, two pytest at a time; CONNECT=1 adds test-connect SHORT=1; PYTEST_ARGS=... goes to one
+ifeq ($(strip $(PYTEST_ARGS)),)
+	@$(BIN)/python scripts/side_by_side.py $(SIDES) $(if $(CONNECT),$(CONNECT_SIDE))
+else
 	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+endif
 
 test-connect: setup ## run the tests of the pipeline over a Spark Connect server; SHORT=1 leaves long ones out
 	@KUSTOS_TEST_SPARK=connect$(if $(SHORT),-short) $(BIN)/python -m pytest tests/pipeline $(PYTEST_ARGS)

@@ -1,7 +1,15 @@
-"""Free loopback ports for servers that must be told their port before they bind it."""
+"""Free loopback ports for servers that must be told their port before they bind it.
 
+A port is kept for the process that was given it until that ends, also from other runs of tests on this
+machine: by a lock on one byte of a file (fcntl(2)), which the kernel lets go however the process ends.
+"""
+
+import fcntl
+import os
 import random
 import socket
+import tempfile
+from pathlib import Path
 
 LOOPBACK = "127.0.0.1"
 
@@ -14,13 +22,17 @@ ATTEMPTS = 200
 _random = random.SystemRandom()
 _given: set[int] = set()
 
+LOCKS = f"kustos-test-ports-{os.getuid()}"
+"""In the folder of temporary files, by user: nobody may lock a file of somebody else."""
+
+_locks = Path(tempfile.gettempdir(), LOCKS).open("ab")  # noqa: SIM115 (to close it would let go every lock)
+
 
 def free_port() -> int:
-    """Return a loopback port nobody listens on; one process never gets the same port twice."""
+    """Return a loopback port nobody listens on; it is given out once as long as this process lives."""
     for _ in range(ATTEMPTS):
         port = _random.randint(FIRST_PORT, LAST_PORT)
-        if port not in _given and _bindable(port):
-            _given.add(port)
+        if _claim(port):
             return port
     raise OSError(f"no free port between {FIRST_PORT} and {LAST_PORT} in {ATTEMPTS} attempts")
 
@@ -28,12 +40,22 @@ def free_port() -> int:
 def free_port_range(size: int) -> int:
     """Return the first of `size` loopback ports in a row that nobody listens on, none given out before."""
     for _ in range(ATTEMPTS):
-        first = _random.randint(FIRST_PORT, LAST_PORT - size)
+        first = _random.randint(FIRST_PORT, LAST_PORT - size + 1)
         ports = range(first, first + size)
-        if not _given.intersection(ports) and all(map(_bindable, ports)):
-            _given.update(ports)
+        if not _given.intersection(ports) and all(map(_claim, ports)):
             return first
     raise OSError(f"no {size} free ports in a row between {FIRST_PORT} and {LAST_PORT}")
+
+
+def _claim(port: int) -> bool:
+    if port in _given or not _bindable(port):  # a process may lock its own bytes again
+        return False
+    try:
+        fcntl.lockf(_locks, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, port)
+    except BlockingIOError:
+        return False  # another process was given it
+    _given.add(port)
+    return True
 
 
 def _bindable(port: int) -> bool:

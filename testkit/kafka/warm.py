@@ -1,4 +1,7 @@
-"""Makes the class data archives (JEP 350) that shorten every later JVM start."""
+"""Brings all jars, and makes the class data archives (JEP 350) that shorten every later JVM start.
+
+Later two runs of tests work side by side, and two Mavens must not write to one local repository.
+"""
 
 import sys
 import tempfile
@@ -8,12 +11,13 @@ from testkit.jars import KAFKA, LEGACY_KAFKA
 from testkit.kafka.java import archive
 from testkit.kafka.node import KafkaNode
 from testkit.kafka.tools import KafkaTools
+from testkit.spark_jars import SPARK_DELTA, SPARK_KAFKA
 
 
 def main() -> int:
-    """Start a broker and use a tool once, each leaving its archive behind; does nothing where both exist."""
-    KAFKA.resolve()
-    LEGACY_KAFKA.resolve()
+    """Start a broker and use a tool once, each leaving its archive behind; nothing where all is there."""
+    for jars in (KAFKA, LEGACY_KAFKA, SPARK_KAFKA, SPARK_DELTA):
+        jars.resolve()
     if archive("broker").exists() and archive("tools").exists():
         return 0
     with tempfile.TemporaryDirectory(prefix="kafka-warm-") as scratch:
