@@ -181,7 +181,8 @@ class Progress:
 def run(sides: Sequence[Side]) -> None:
     """Run them all to their ends, and print what each said at its end."""
     progress = Progress()
-    waiting, running = list(sides), []
+    waiting = list(sides)
+    running: list[Side] = []
     while waiting or running:
         while waiting and len(running) < AT_ONCE:
             running.append(waiting.pop(0))
