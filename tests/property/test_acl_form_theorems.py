@@ -9,11 +9,21 @@ from kustos.acl import (
     AclBinding,
     AclOperation,
     AclPermissionType,
+    AclValueError,
     PatternType,
     ResourcePattern,
     ResourceType,
 )
-from kustos.acl.forms import AclForm, AclFormatError, form_of_text, read_acls, write_acls
+from kustos.acl.forms import (
+    AclForm,
+    AclFormatError,
+    binding_of_texts,
+    form_of_text,
+    read_acls,
+    texts_of,
+    write_acls,
+)
+from kustos.acl.forms.fields import FIELDS
 
 # names that look like the forms' own signs, blanks and separators of every kind, and any other text
 HOSTILE = (
@@ -45,6 +55,7 @@ bindings = st.builds(
     ),
 )
 acl_sets = st.lists(bindings, max_size=6, unique=True)
+ENUM_FIELDS = {"resource_type", "pattern_type", "operation", "permission_type"}
 every_form = pytest.mark.parametrize("form", AclForm)
 ORDERED = [form for form in AclForm if form is not AclForm.KAFKA_ACLS]
 
@@ -53,6 +64,22 @@ def is_expressible(acl: AclBinding) -> bool:
     """Whether kafka-acls' list has one reading for it."""
     who = f"{acl.entry.principal}, host={acl.entry.host}"
     return who.count(", host=") == 1 and "\n" not in who + acl.pattern.name
+
+
+@given(bindings)
+def test_the_texts_of_an_acl_make_it_again(acl: AclBinding) -> None:
+    assert binding_of_texts({"acl_id": "a row has more", **texts_of(acl)}) == acl
+
+
+@given(bindings, st.sampled_from(FIELDS))
+def test_texts_of_no_acl_make_none(acl: AclBinding, field: str) -> None:
+    texts = texts_of(acl)
+    lacking = {name: text for name, text in texts.items() if name != field}
+    with pytest.raises(AclValueError, match=f"`{field}`"):
+        binding_of_texts(lacking)
+    for wrong in (None, "ANY", "read") if field in ENUM_FIELDS else (None,):
+        with pytest.raises(AclValueError):
+            binding_of_texts({**texts, field: wrong})
 
 
 @pytest.mark.parametrize("form", ORDERED)

@@ -11,12 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kustos.acl import AclBinding, AclOperation, AclPermissionType, PatternType, ResourceType
+from kustos.acl.forms import binding_of_texts
 from kustos.authorizer import StandardAuthorizer
 from kustos.authorizer.questions import Fault, Questioner
 from kustos.metadata.ids import uuid_text
 from kustos.pipeline.errors import MetadataHistoryError
 from kustos.pipeline.history import walk as walking
-from kustos.pipeline.history.walk import ADDED, ASKED, FIRST_ORDER, REMOVED, Settings, Walk, binding_of_texts
+from kustos.pipeline.history.walk import ADDED, ASKED, FIRST_ORDER, REMOVED, Settings, Walk
 from kustos.pipeline.schemas import ACL_SCHEMA, QUESTION_COLUMNS
 from tests.pipeline.history.worlds import NAMES, PRINCIPALS, World, random_world
 

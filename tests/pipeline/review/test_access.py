@@ -18,7 +18,7 @@ from kustos.pipeline.deciding import AclSet
 from kustos.pipeline.errors import ReviewError
 from kustos.pipeline.review.access import access_review, of_team, under
 from kustos.pipeline.review.period import bindings_of, in_force
-from kustos.pipeline.schemas import ACCESS_REVIEW_SCHEMA
+from kustos.pipeline.schemas import ACCESS_REVIEW_SCHEMA, ACL_SCHEMA
 from tests.pipeline.review.worlds import AS_OF, START, Row, acl, acl_worlds, history, rollup, row, row_worlds
 
 FEW = settings(max_examples=3, deadline=None, suppress_health_check=list(HealthCheck))
@@ -92,6 +92,12 @@ def test_used_granted_unused_and_super_users_each_have_their_row(spark: SparkSes
     assert found["User:spare", "ALL", "ANY", "*", "ANY"]["hosts"] == []
     assert found["User:root", "DELETE", "TOPIC", "orders", "LITERAL"]["basis"] == "SuperUser"
     assert not any(key[1] == "DESCRIBE" for key in found), "a name in a list is no use"
+
+
+def test_a_row_that_is_no_acl_is_refused(spark: SparkSession) -> None:
+    texts = {**texts_of(READ_PAY), "operation": "FLY"}
+    with pytest.raises(ReviewError, match="`FLY`"):
+        bindings_of(spark.createDataFrame([texts], ACL_SCHEMA))
 
 
 def test_a_past_date_knows_what_was_recorded_and_in_force_by_then(spark: SparkSession) -> None:

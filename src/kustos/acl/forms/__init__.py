@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from kustos.acl.forms.csv_form import read_csv, write_csv
-from kustos.acl.forms.fields import FIELDS, texts_of
+from kustos.acl.forms.fields import FIELDS, binding_of_texts, texts_of
 from kustos.acl.forms.json_forms import read_json, read_json_lines, write_json, write_json_lines
 from kustos.acl.forms.kafka_acls import BEGINNING, read_kafka_acls, write_kafka_acls
 from kustos.acl.forms.values import (
@@ -31,6 +31,7 @@ __all__ = [
     "AclFormatError",
     "LocatedBinding",
     "Place",
+    "binding_of_texts",
     "form_of_name",
     "form_of_text",
     "read_acls",

@@ -51,6 +51,24 @@ def texts_of(binding: AclBinding) -> dict[str, str]:
     }
 
 
+def binding_of_texts(texts: Mapping[str, Any]) -> AclBinding:
+    """Return the ACL of which `texts_of` made these texts; what else a row has beside them is passed over.
+
+    Raises `AclValueError` for texts of none.
+    """
+    try:
+        kind, name, how, principal, host, operation, permission = [texts[field] for field in FIELDS]
+        for text in (name, principal, host):
+            if not isinstance(text, str):
+                raise AclValueError(f"`{text}` is no text, an ACL is made of seven")
+        return AclBinding(
+            ResourcePattern(ResourceType[kind], name, PatternType[how]),
+            AccessControlEntry(principal, host, AclOperation[operation], AclPermissionType[permission]),
+        )
+    except KeyError as error:
+        raise AclValueError(f"`{error.args[0]}` is a field that is missing, or no name of an enum") from error
+
+
 def binding_of_fields(fields: Mapping[str, str], place: Place) -> AclBinding:
     """Return the ACL that seven texts make; raise `AclFormatError` that names the one that is wrong."""
     check_names(fields, place)

@@ -14,16 +14,10 @@ from uuid import UUID
 import pyarrow as pa
 
 from kustos.acl import (
-    AccessControlEntry,
     AclBinding,
-    AclOperation,
-    AclPermissionType,
     AclValueError,
-    PatternType,
-    ResourcePattern,
-    ResourceType,
 )
-from kustos.acl.forms import texts_of
+from kustos.acl.forms import binding_of_texts, texts_of
 from kustos.authorizer import StandardAuthorizer
 from kustos.authorizer.errors import AclFaultError
 from kustos.authorizer.questions import ALLOWED, Fault, Questioner
@@ -100,7 +94,7 @@ class _State:
             else:
                 self._load_first()
                 self._authorizer.add_acl(uuid_of_text(acl_id), binding_of_texts(acl))
-        except (AclFaultError, AclValueError, KeyError, ValueError) as error:
+        except (AclFaultError, AclValueError, ValueError) as error:
             raise MetadataHistoryError(
                 f"the history of the ACL `{acl_id}` is not that of one log: {error}"
             ) from error
@@ -269,19 +263,4 @@ def is_same_rule(recorded: dict[str, Any] | None, decision: Decision | Fault) ->
         return False
     return rule.binding is None or all(
         recorded[name] == text for name, text in texts_of(rule.binding).items()
-    )
-
-
-def binding_of_texts(acl: dict[str, str]) -> AclBinding:
-    """Return the ACL of a row of ACL_SCHEMA; raise `KeyError` or `AclValueError`."""
-    return AclBinding(
-        ResourcePattern(
-            ResourceType[acl["resource_type"]], acl["resource_name"], PatternType[acl["pattern_type"]]
-        ),
-        AccessControlEntry(
-            acl["principal"],
-            acl["host"],
-            AclOperation[acl["operation"]],
-            AclPermissionType[acl["permission_type"]],
-        ),
     )

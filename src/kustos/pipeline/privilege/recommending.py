@@ -1,19 +1,11 @@
 """Least privilege of everybody: the table `recommendations` of the table `audit_rollup`."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from kustos.acl import (
-    AccessControlEntry,
-    AclBinding,
-    AclOperation,
-    AclPermissionType,
-    PatternType,
-    ResourcePattern,
-    ResourceType,
-)
+from kustos.acl.forms import binding_of_texts
 from kustos.pipeline.deciding import AclSet, ShippedAcls, ship
 from kustos.pipeline.deciding.acl_set import parts_of_content
 from kustos.pipeline.privilege.ceiling import Ceiling
@@ -87,41 +79,20 @@ def _ceiling_of(shipped: ShippedAcls) -> Ceiling:
 
 def recommended_acls(recommendations: "DataFrame") -> list[RecommendedAcl]:
     """Return the recommended ACLs with their reasons, in order: an action, it brings them here."""
-    table = recommendations.filter(f"outcome = '{RECOMMENDED}'").drop("outcome").toArrow()
-    return sorted([_acl(*row) for row in zip(*map(_values, table.columns), strict=True)], key=_order)
+    table = recommendations.filter(f"outcome = '{RECOMMENDED}'").toArrow()
+    return sorted([_acl(row) for row in table.to_pylist()], key=_order)
 
 
-def _values(column: Any) -> list[Any]:
-    values: list[Any] = column.to_pylist()
-    return values
-
-
-def _acl(
-    kind: str,
-    name: str,
-    how: str,
-    principal: str,
-    host: str,
-    operation: str,
-    permission: str,
-    accesses: int,
-    events: int,
-    names: int,
-    known: int,
-    over_grants: int,
-    examples: list[str],
-    reason: str,
-) -> RecommendedAcl:
-    entry = AccessControlEntry(principal, host, AclOperation[operation], AclPermissionType[permission])
+def _acl(row: Mapping[str, Any]) -> RecommendedAcl:
     return RecommendedAcl(
-        binding=AclBinding(ResourcePattern(ResourceType[kind], name, PatternType[how]), entry),
-        access_count=accesses,
-        event_count=events,
-        name_count=names,
-        known_count=known,
-        over_grant_count=over_grants,
-        examples=tuple(examples),
-        reason=reason,
+        binding=binding_of_texts(row),
+        access_count=row["access_count"],
+        event_count=row["event_count"],
+        name_count=row["name_count"],
+        known_count=row["known_count"],
+        over_grant_count=row["over_grant_count"],
+        examples=tuple(row["examples"]),
+        reason=row["reason"],
     )
 
 

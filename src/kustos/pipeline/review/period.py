@@ -10,15 +10,8 @@ from pyspark.sql import functions as sql
 from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.types import StringType
 
-from kustos.acl import (
-    AccessControlEntry,
-    AclBinding,
-    AclOperation,
-    AclPermissionType,
-    PatternType,
-    ResourcePattern,
-    ResourceType,
-)
+from kustos.acl import AclBinding, AclValueError
+from kustos.acl.forms import binding_of_texts
 from kustos.pipeline.errors import ReviewError
 from kustos.pipeline.schemas import ACL_SCHEMA
 
@@ -62,25 +55,10 @@ def bindings_of(acls: DataFrame) -> tuple[AclBinding, ...]:
     """
     found: dict[AclBinding, None] = {}
     for row in acls.select(*ACL_COLUMNS).distinct().toLocalIterator():
-        texts = row.asDict()
         try:
-            binding = AclBinding(
-                ResourcePattern(
-                    ResourceType[texts["resource_type"]],
-                    texts["resource_name"],
-                    PatternType[texts["pattern_type"]],
-                ),
-                AccessControlEntry(
-                    texts["principal"],
-                    texts["host"],
-                    AclOperation[texts["operation"]],
-                    AclPermissionType[texts["permission_type"]],
-                ),
-            )
-        except (KeyError, ValueError) as error:
-            raise ReviewError(
-                f"a row of the ACLs is none: {error}, write Kafka's names of the enums"
-            ) from error
+            binding = binding_of_texts(row.asDict())
+        except AclValueError as error:
+            raise ReviewError(f"a row of the ACLs is none: {error}, write Kafka's names") from error
         found[binding] = None
     return tuple(found)
 
