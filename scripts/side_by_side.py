@@ -36,6 +36,9 @@ GRACE_S: Final = 30
 """What an interrupted side gets to stop the brokers and sessions of its tests."""
 
 INTERRUPTED: Final = 130
+FOUND_NONE: Final = 5
+"""Pytest's exit code where it has found no test."""
+
 FILE: Final = re.compile(r"^(\S+\.py)\b", re.MULTILINE)
 PERCENT: Final = re.compile(r"\[ *(\d+)%\]$", re.MULTILINE)
 MARKS: Final = re.compile(r"^(?:\S+\.py )?([.sxXFE]+)(?: +\[ *\d+%\])?$", re.MULTILINE)
@@ -109,18 +112,18 @@ class Side:
     def trouble(self) -> str:
         """Return why it did not succeed, nothing if it did."""
         code = None if self.process is None else self.process.returncode
-        counts = self.counts()
-        if code is None:
-            return "was not started"
-        if code < 0:
+        if code is not None and code < 0:
             return f"killed by {signal.Signals(-code).name}"
-        if not counts.total():
-            return f"ended with {code} before its last line"
-        if counts["failed"]:
-            return f"{counts['failed']} failed"
-        if not counts["passed"]:
-            return "no test passed"
-        return f"ended with {code}" if code else ""
+        counts = self.counts()
+        troubles = {
+            "was not started": code is None,
+            "found no test": code == FOUND_NONE,
+            f"ended with {code} before its last line": not counts,
+            f"{counts['failed']} failed": counts["failed"] > 0,
+            "no test passed": not counts["passed"],
+            f"ended with {code}": code != 0,
+        }
+        return next((trouble for trouble, is_so in troubles.items() if is_so), "")
 
     def verdict(self) -> str:
         """Return a line that says how it ended."""

@@ -1,0 +1,193 @@
+"""`make test`: sides that fail, die or find nothing make it fail; what each said is there, whole."""
+
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from testkit.paths import ROOT
+from testkit.waiting import wait_until
+
+SCRIPT = ROOT / "scripts" / "side_by_side.py"
+WAIT_S = 60.0
+"""Three interpreters start in a second each, on a crowded machine in ten."""
+
+MEETING = """
+import os
+from pathlib import Path
+from testkit.waiting import wait_until
+
+def test_meets_the_other() -> None:
+    folder = Path(__file__).parent
+    (folder / os.environ["SIDE"]).touch()
+    other = folder / os.environ["OTHER"]
+    wait_until(other.exists, timeout_s=60, what="the other side is there")
+"""
+
+HANGING = """
+import os
+from pathlib import Path
+from threading import Event
+import pytest
+
+HERE = Path(__file__)
+
+@pytest.fixture
+def broker():
+    HERE.with_suffix(".pid").write_text(str(os.getpid()))
+    yield
+    HERE.with_suffix(".ended").touch()
+    if HERE.stem == "test_stubborn":
+        Event().wait()
+
+def test_hangs(broker) -> None:
+    HERE.with_suffix(".begun").touch()
+    Event().wait()
+"""
+
+
+def begin(*sides: str) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        [sys.executable, str(SCRIPT), *sides],
+        env={**os.environ, "PYTEST_ADDOPTS": "-p no:hypothesispytest -p no:asyncio"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def ended(*sides: str) -> tuple[int, str]:
+    """Return the exit code and all that was said."""
+    with begin(*sides) as process:
+        said, _ = process.communicate(timeout=2 * WAIT_S)
+    return process.returncode, said
+
+
+def written(folder: Path, name: str, source: str) -> Path:
+    path = folder / f"test_{name}.py"
+    path.write_text(source)
+    return path
+
+
+def test_a_side_that_fails_makes_all_fail_and_both_are_heard_whole(tmp_path: Path) -> None:
+    good = written(tmp_path, "good", "def test_a(): pass\ndef test_b(): pass\n")
+    bad = written(tmp_path, "bad", "def test_c(): pass\ndef test_d(): assert 'apples' == 'pears'\n")
+    code, said = ended(f"bad: {bad}", f"good: {good}")
+    assert code == 1
+    for name, own, others in (
+        ("bad", "1 failed, 1 passed in", "test_good"),
+        ("good", "2 passed in", "test_bad"),
+    ):
+        [part] = re.findall(rf"^##### {name}\n(.*?)^{name}: ", said, re.MULTILINE | re.DOTALL)
+        assert "collected 2 items" in part
+        assert own in part
+        assert others not in part
+    assert "assert 'apples' == 'pears'" in said
+    _, summary = said.split("##### all\n")
+    lines = summary.splitlines()
+    assert lines[0].startswith("bad: FAILED (1 failed), 1 failed, 1 passed, ")
+    assert lines[1].startswith("good: passed, 2 passed, ")
+    assert lines[2:] == ["tests: 3 passed, 1 failed"]
+
+
+def test_a_side_without_tests_or_killed_or_cut_short_fails(tmp_path: Path) -> None:
+    sources = {
+        "none": "",
+        "killed": "import os\ndef test_a(): os.kill(os.getpid(), 9)\n",
+        "cut": "import os\ndef test_a(): os._exit(0)\n",
+        "skipped": "import pytest\ndef test_a(): pytest.skip()\n",
+    }
+    paths = {name: written(tmp_path, name, source) for name, source in sources.items()}
+    code, said = ended(*(f"{name}: {path}" for name, path in paths.items()))
+    assert code == 1
+    _, summary = said.split("##### all\n")
+    troubles = dict(re.findall(r"^(\w+): FAILED \((.*?)\)", summary, re.MULTILINE))
+    assert troubles == {
+        "none": "found no test",
+        "killed": "killed by SIGKILL",
+        "cut": "ended with 0 before its last line",
+        "skipped": "no test passed",
+    }
+    assert summary.endswith("tests: 0 passed, 4 failed, 1 skipped\n")
+
+
+def test_two_sides_run_at_once_each_in_its_environment_and_a_third_after(tmp_path: Path) -> None:
+    meeting = written(tmp_path, "meeting", MEETING)
+    third = written(
+        tmp_path, "third", "import os\ndef test_a(): assert os.environ['WORD'] == 'of two words'\n"
+    )
+    code, said = ended(
+        f"one: SIDE=one OTHER=two {meeting}",
+        f"two: SIDE=two OTHER=one {meeting}",
+        f"three: WORD='of two words' {third}",
+    )
+    assert (code, said.splitlines()[-1]) == (0, "tests: 3 passed, 0 failed"), said
+
+
+def begun(path: Path) -> int:
+    """Return the process id of a side, once it hangs in its test."""
+    wait_until(path.with_suffix(".begun").exists, timeout_s=WAIT_S, what=f"{path.stem} hangs")
+    return int(path.with_suffix(".pid").read_text())
+
+
+def gone(pids: Sequence[int]) -> bool:
+    return not any(Path(f"/proc/{pid}").exists() for pid in pids)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interruption_ends_every_side_in_good_order(tmp_path: Path, number: signal.Signals) -> None:
+    paths = [written(tmp_path, name, HANGING) for name in ("left", "right", "later")]
+    with begin(*(f"{path.stem[5:]}: {path}" for path in paths)) as process:
+        pids = [begun(path) for path in paths[:2]]
+        process.send_signal(number)
+        said, _ = process.communicate(timeout=WAIT_S)
+    assert process.returncode == 130
+    assert all(path.with_suffix(".ended").exists() for path in paths[:2])
+    assert not paths[2].with_suffix(".begun").exists()
+    assert gone(pids)
+    assert said.count("KeyboardInterrupt") >= 2
+    assert "##### left\n" in said
+    assert "##### right\n" in said
+
+
+def test_a_second_interruption_ends_a_stubborn_side_at_once(tmp_path: Path) -> None:
+    path = written(tmp_path, "stubborn", HANGING)
+    with begin(f"stubborn: {path}") as process:
+        pid = begun(path)
+        process.send_signal(signal.SIGINT)
+        wait_until(path.with_suffix(".ended").exists, timeout_s=WAIT_S, what="its test is being ended")
+        process.send_signal(signal.SIGINT)
+        said, _ = process.communicate(timeout=WAIT_S)
+    assert process.returncode == 130
+    assert "at once\n" in said
+    assert gone([pid])
+
+
+def test_sides_die_with_the_script(tmp_path: Path) -> None:
+    paths = [written(tmp_path, name, HANGING) for name in ("left", "right")]
+    with begin(*(f"{path.stem[5:]}: {path}" for path in paths)) as process:
+        pids = [begun(path) for path in paths]
+        process.kill()
+        process.wait()
+    wait_until(lambda: gone(pids), timeout_s=WAIT_S, what="both sides are gone")
+
+
+@pytest.mark.parametrize("text", ["tests/unit", "A b: tests/unit", ": tests/unit"])
+def test_a_side_without_a_name_is_refused(text: str) -> None:
+    code, said = ended(text)
+    assert code == 2
+    assert said == f"error: `{text}` is no side; write it as `NAME: ARGUMENTS`\n"
+
+
+def test_the_sides_of_make_test_leave_no_test_out() -> None:
+    [line] = re.findall(r"^SIDES := (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    *named, rest = [shlex.split(side.partition(":")[2]) for side in shlex.split(line)]
+    places = {word for words in named for word in words}
+    assert all((ROOT / place).is_dir() for place in places)
+    assert rest == ["tests", *(f"--ignore={place}" for place in sorted(places))]
