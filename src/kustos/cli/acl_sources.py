@@ -10,21 +10,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kustos.acl import EVERY_BINDING, AclBinding, AclBindingFilter
-from kustos.acl.forms import AclForm, LocatedBinding, form_of_name, form_of_text, read_acls
+from kustos.acl.forms import FILE_BYTES_MAX, AclForm, LocatedBinding, form_of_name, form_of_text, read_acls
 from kustos.cli.acl_options import AclFormName
 from kustos.cli.failures import usage_error
 from kustos.cli.progress import progress
+from kustos.metadata.suffixes import METADATA_SUFFIXES
+from kustos.runtime import TextFileError, read_text_file, read_text_stream, reason_of
 
 if TYPE_CHECKING:
     from kustos.analysis.rules import Rules
     from kustos.metadata.inspection.timeline import Moment, StateAt
 
-FILE_BYTES_MAX: Final = 512 << 20
-"""Longest file read: over a million ACLs in the wordiest form."""
-
 STANDARD_INPUT: Final = "-"
 CLUSTER_SCHEME: Final = "kafka://"
-METADATA_SUFFIXES: Final = frozenset({".checkpoint", ".log"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,24 +126,14 @@ def called_name(name: str) -> str:
 
 def read_text(name: str) -> str:
     """Return the text of a file, `-` for standard input; raise a usage error if there is none."""
-    called = called_name(name)
     try:
         if name == STANDARD_INPUT:
-            data = sys.stdin.buffer.read(FILE_BYTES_MAX + 1)
-        else:
-            with Path(name).open("rb") as file:
-                data = file.read(FILE_BYTES_MAX + 1)
+            return read_text_stream(sys.stdin.buffer, FILE_BYTES_MAX, called_name(name))
+        return read_text_file(Path(name), FILE_BYTES_MAX)
     except OSError as error:
-        reason = (error.strerror or "it is unreadable").lower()
-        raise usage_error(f"cannot read the file `{called}`: {reason}") from error
-    if len(data) > FILE_BYTES_MAX:
-        raise usage_error(f"the file `{called}` is larger than {FILE_BYTES_MAX} bytes, split it")
-    try:
-        # spreadsheets put a mark before UTF-8
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise usage_error(f"{called}, line {line}: this is no text in UTF-8") from None
+        raise usage_error(f"cannot read `{called_name(name)}`: {reason_of(error)}") from error
+    except TextFileError as error:
+        raise usage_error(str(error)) from error
 
 
 def _read_metadata(path: Path, at: str | None = None) -> AclListing:

@@ -9,9 +9,10 @@ from typing import Self
 from kustos.acl import AclBinding
 from kustos.acl.forms import AclForm, form_of_name, write_acls
 from kustos.cli.acl_options import AclFormName
-from kustos.cli.acl_sources import METADATA_SUFFIXES, STANDARD_INPUT
+from kustos.cli.acl_sources import STANDARD_INPUT
 from kustos.cli.failures import usage_error
 from kustos.cli.progress import progress
+from kustos.metadata.suffixes import METADATA_SUFFIXES
 from kustos.runtime import FileSystemStorage
 
 

@@ -7,7 +7,6 @@ first record does not set metadata.version is refused.
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Final
 
 from kustos.acl import AclBinding
 from kustos.acl.forms import AclFormatError
@@ -21,10 +20,8 @@ from kustos.metadata.log import METADATA_PARTITION, SnapshotId, encode_snapshot,
 from kustos.metadata.log.segment import SegmentReader
 from kustos.metadata.log.snapshot import snapshot_batches
 from kustos.metadata.records import FeatureLevelRecord, MetadataRecord
+from kustos.metadata.suffixes import METADATA_SUFFIXES, SNAPSHOT_SUFFIX
 from kustos.runtime import Clock, Entropy, FileSystemStorage, Storage, SystemClock, SystemEntropy
-
-SNAPSHOT_SUFFIX: Final = ".checkpoint"
-SEGMENT_SUFFIX: Final = ".log"
 
 
 def read_acl_files(path: Path, storage: Storage | None = None) -> list[AclBinding]:
@@ -34,7 +31,7 @@ def read_acl_files(path: Path, storage: Storage | None = None) -> list[AclBindin
     Raises `MetadataError`.
     """
     storage = storage or FileSystemStorage()
-    if path.suffix in {SNAPSHOT_SUFFIX, SEGMENT_SUFFIX}:
+    if path.suffix in METADATA_SUFFIXES:
         image = read_metadata_file(path, storage)
     else:
         directory = path.parent if path.resolve().name == METADATA_PARTITION else path

@@ -25,6 +25,7 @@ from kustos.metadata.log.snapshot import (
 )
 from kustos.metadata.log.writer import LogWriter
 from kustos.metadata.records import ControlRecord
+from kustos.metadata.suffixes import SNAPSHOT_SUFFIX
 from kustos.runtime import Clock, Storage
 from kustos.runtime.storage import PART_SUFFIX, PRIVATE_FILE_MODE
 
@@ -124,7 +125,7 @@ class SnapshotKeeper:
 
     def _survey(self, ids: tuple[SnapshotId, ...]) -> None:
         for name in self._storage.names(self._partition):
-            if name.endswith(layout.SNAPSHOT_SUFFIX + PART_SUFFIX):
+            if name.endswith(SNAPSHOT_SUFFIX + PART_SUFFIX):
                 # what a crash left of a snapshot that was never there
                 self._storage.remove(self._partition / name)
         for id_ in ids:

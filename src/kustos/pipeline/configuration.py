@@ -39,10 +39,11 @@ from pydantic import (
 )
 
 from kustos.pipeline.errors import ConfigurationError
+from kustos.runtime import TextFileError, read_text_file
 
 CONFIGURATION_VERSION: Final = 1
 
-CONFIGURATION_CHARACTERS_MAX: Final = 1_048_576
+CONFIGURATION_BYTES_MAX: Final = 1_048_576
 """Longest file read: thousands of teams."""
 
 INPUTS_MAX: Final = 1_000
@@ -213,18 +214,9 @@ class PipelineConfiguration(_Section):
 def read_configuration(path: Path) -> PipelineConfiguration:
     """Return the configuration of a file; raise `ConfigurationError` with line, key and what to do."""
     try:
-        with path.open("rb") as file:
-            data = file.read(CONFIGURATION_CHARACTERS_MAX + 1)
-    except OSError as error:
-        reason = (error.strerror or "it is unreadable").lower()
-        raise ConfigurationError(f"cannot read the configuration `{path}`: {reason}") from error
-    if len(data) > CONFIGURATION_CHARACTERS_MAX:
-        raise ConfigurationError(f"`{path}` is larger than {CONFIGURATION_CHARACTERS_MAX} bytes")
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise ConfigurationError(f"{path}, line {line}: this is no text in UTF-8") from None
+        text = read_text_file(path, CONFIGURATION_BYTES_MAX, "configuration")
+    except TextFileError as error:
+        raise ConfigurationError(str(error)) from error
     return parse_configuration(text, path)
 
 

@@ -10,6 +10,7 @@ from kustos.runtime.storage import (
     StorageLock,
     StorageLockedError,
 )
+from kustos.runtime.texts import TextFileError, read_text_file, read_text_stream, reason_of, text_of_bytes
 
 __all__ = [
     "AppendFile",
@@ -21,8 +22,13 @@ __all__ = [
     "StorageLockedError",
     "SystemClock",
     "SystemEntropy",
+    "TextFileError",
     "base36_text",
     "collector_at_rest",
     "random_text",
+    "read_text_file",
+    "read_text_stream",
+    "reason_of",
     "short_turns",
+    "text_of_bytes",
 ]

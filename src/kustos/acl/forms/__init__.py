@@ -13,6 +13,7 @@ from kustos.acl.forms.json_forms import read_json, read_json_lines, write_json, 
 from kustos.acl.forms.kafka_acls import BEGINNING, read_kafka_acls, write_kafka_acls
 from kustos.acl.forms.values import (
     FIELD_BYTES_MAX,
+    FILE_BYTES_MAX,
     LINE_CHARACTERS_MAX,
     TEXT_CHARACTERS_MAX,
     AclForm,
@@ -25,6 +26,7 @@ from kustos.acl.values import AclBinding
 
 __all__ = [
     "FIELD_BYTES_MAX",
+    "FILE_BYTES_MAX",
     "LINE_CHARACTERS_MAX",
     "TEXT_CHARACTERS_MAX",
     "AclForm",

@@ -13,6 +13,9 @@ LINE_CHARACTERS_MAX: Final = 1 << 20
 TEXT_CHARACTERS_MAX: Final = 256 << 20
 """Longest text read: well over a million ACLs, several times what a cluster holds in memory."""
 
+FILE_BYTES_MAX: Final = 2 * TEXT_CHARACTERS_MAX
+"""Longest file read: over a million ACLs in the wordiest form."""
+
 FIELD_BYTES_MAX: Final = 32_767
 """Longest name, principal or host in UTF-8: the greatest that a record of Kafka's log holds."""
 

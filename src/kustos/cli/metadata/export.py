@@ -97,9 +97,10 @@ def summary(image: "MetadataImage") -> str:
 
 
 def _image(source: Path, at: str | None) -> "MetadataImage":
-    from kustos.cli.acl_sources import METADATA_SUFFIXES, state_at
+    from kustos.cli.acl_sources import state_at
     from kustos.cli.failures import usage_error
     from kustos.metadata.inspection.sources import DirectorySource, FileSource
+    from kustos.metadata.suffixes import METADATA_SUFFIXES
     from kustos.runtime import FileSystemStorage
 
     is_file = source.suffix in METADATA_SUFFIXES

@@ -73,13 +73,14 @@ def read_snapshot(path: Path) -> MetadataImage:
 
     Raises `MetadataError`, or a usage error for something else.
     """
-    from kustos.metadata.acl_files import SEGMENT_SUFFIX, SNAPSHOT_SUFFIX, read_metadata_file
+    from kustos.metadata.acl_files import read_metadata_file
     from kustos.metadata.loader import read_image, require_beginning
     from kustos.metadata.log import METADATA_PARTITION
+    from kustos.metadata.suffixes import METADATA_SUFFIXES, SNAPSHOT_SUFFIX
     from kustos.runtime import FileSystemStorage
 
     with progress(f"reading {path}"):
-        if path.suffix in {SNAPSHOT_SUFFIX, SEGMENT_SUFFIX}:
+        if path.suffix in METADATA_SUFFIXES:
             image = read_metadata_file(path, FileSystemStorage())
         elif path.is_dir():
             image = read_image(path.parent if path.name == METADATA_PARTITION else path)

@@ -9,6 +9,7 @@ from kustos.metadata.features import METADATA_VERSION_FEATURE
 from kustos.metadata.loader import records_of
 from kustos.metadata.log import METADATA_PARTITION, SnapshotId, layout
 from kustos.metadata.records import BeginTransactionRecord, FeatureLevelRecord, NoOpRecord
+from kustos.metadata.suffixes import SEGMENT_SUFFIX, SNAPSHOT_SUFFIX
 from kustos.runtime import Storage
 from kustos.wire.record_batch import CorruptBatchError, read_batch
 
@@ -17,8 +18,8 @@ from kustos.wire.record_batch import CorruptBatchError, read_batch
 class FileKind(Enum):
     """What a file's name says that it is."""
 
-    SEGMENT = ".log"
-    SNAPSHOT = ".checkpoint"
+    SEGMENT = SEGMENT_SUFFIX
+    SNAPSHOT = SNAPSHOT_SUFFIX
 
 
 @dataclass(frozen=True, slots=True)

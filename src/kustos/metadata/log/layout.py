@@ -26,8 +26,6 @@ ACTIVE_SEGMENT: Final = "kustos.active-segment"
 LEGACY_BOOTSTRAP: Final = "bootstrap.checkpoint"
 """Before Kafka 4.4 a formatted directory kept its first records here; a controller copied them once."""
 
-SNAPSHOT_SUFFIX: Final = ".checkpoint"
-
 METADATA_TOPIC_ID: Final = UUID(int=1)
 
 _SEGMENT: Final = re.compile(r"([0-9]{20})\.log")

@@ -7,18 +7,15 @@ from pathlib import Path
 from typing import Final
 
 from kustos.acl import AclBinding
-from kustos.acl.forms import AclForm, AclFormatError, form_of_name, form_of_text, read_acls
+from kustos.acl.forms import FILE_BYTES_MAX, AclForm, AclFormatError, form_of_name, form_of_text, read_acls
 from kustos.metadata.errors import MetadataError
+from kustos.metadata.suffixes import METADATA_SUFFIXES
 from kustos.pipeline.deciding.acl_set import AclSet
 from kustos.pipeline.errors import AclSetError
-
-FILE_BYTES_MAX: Final = 512 << 20
-"""Longest file read: over a million ACLs in the wordiest form."""
+from kustos.runtime import TextFileError, read_text_file, reason_of, text_of_bytes
 
 GIT_TIMEOUT_S: Final = 60
 """For one file of a local repository; longer means that git waits for somebody."""
-
-METADATA_SUFFIXES: Final = frozenset({".checkpoint", ".log"})
 
 _REVISION: Final = re.compile(r"[A-Za-z0-9_@][A-Za-z0-9_./@{}^~+-]{0,199}")
 """What names a commit; no `-` in front, which would be an option, and no `:`, which ends a revision."""
@@ -48,7 +45,14 @@ def read_acl_set(
     is_metadata = path.is_dir() or (form is None and path.suffix in METADATA_SUFFIXES)
     if at is not None and not path.is_dir():
         raise AclSetError(f"a moment is looked up in a metadata log, but `{path}` is no directory")
-    bindings = _of_metadata(path, at) if is_metadata else _of_text(_read_bytes(path), form, str(path))
+    try:
+        bindings = (
+            _of_metadata(path, at)
+            if is_metadata
+            else _of_text(read_text_file(path, FILE_BYTES_MAX, "ACLs"), form, str(path))
+        )
+    except TextFileError as error:
+        raise AclSetError(str(error)) from error
     return AclSet.of(
         name or (f"{path} at {at}" if at else str(path)),
         bindings,
@@ -78,10 +82,13 @@ def read_acl_set_at_revision(
     size = int(_git(path.parent, "cat-file", "-s", place))
     if size > FILE_BYTES_MAX:
         raise AclSetError(f"{called} is larger than {FILE_BYTES_MAX} bytes, split it")
-    data = _git(path.parent, "cat-file", "blob", place)
+    try:
+        text = text_of_bytes(_git(path.parent, "cat-file", "blob", place), called)
+    except TextFileError as error:
+        raise AclSetError(str(error)) from error
     return AclSet.of(
         called,
-        _of_text(data, form or form_of_name(path.name), called),
+        _of_text(text, form or form_of_name(path.name), called),
         super_users=super_users,
         allow_everyone_if_no_acl_found=allow_everyone_if_no_acl_found,
     )
@@ -121,27 +128,10 @@ def _of_metadata(path: Path, at: str | None) -> list[AclBinding]:
     except (MetadataError, ValueError) as error:
         raise AclSetError(str(error)) from error
     except OSError as error:
-        raise AclSetError(f"cannot read `{path}`: {(error.strerror or str(error)).lower()}") from error
+        raise AclSetError(f"cannot read `{path}`: {reason_of(error)}") from error
 
 
-def _read_bytes(path: Path) -> bytes:
-    try:
-        with path.open("rb") as file:
-            data = file.read(FILE_BYTES_MAX + 1)
-    except OSError as error:
-        reason = (error.strerror or "it is unreadable").lower()
-        raise AclSetError(f"cannot read the ACLs `{path}`: {reason}") from error
-    if len(data) > FILE_BYTES_MAX:
-        raise AclSetError(f"the file `{path}` is larger than {FILE_BYTES_MAX} bytes, split it")
-    return data
-
-
-def _of_text(data: bytes, form: AclForm | None, called: str) -> list[AclBinding]:
-    try:
-        text = data.decode("utf-8-sig")  # spreadsheets put a mark before UTF-8
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise AclSetError(f"{called}, line {line}: this is no text in UTF-8") from None
+def _of_text(text: str, form: AclForm | None, called: str) -> list[AclBinding]:
     known = form or form_of_name(called) or form_of_text(text)
     if known is None:
         raise AclSetError(f"{called} is blank; if that means no ACLs, say its form")

@@ -1,0 +1,46 @@
+"""Text files that people write: read whole, up to a limit, as UTF-8; or refused in one sentence."""
+
+from pathlib import Path
+from typing import BinaryIO, Final
+
+REASONLESS: Final = "the system gives no reason"
+
+
+class TextFileError(Exception):
+    """A text cannot be read, is too long, or is no UTF-8: the text says which, why and what to do."""
+
+
+def reason_of(error: OSError) -> str:
+    """Return why the system refused, in lower case, and what to do about a missing permission."""
+    reason = (error.strerror or str(error) or REASONLESS).lower()
+    return f"{reason}, check its permissions" if isinstance(error, PermissionError) else reason
+
+
+def read_text_file(path: Path, bytes_max: int, what: str = "file") -> str:
+    """Return the text of a file, which errors call `what`, without a byte order mark.
+
+    Raises `TextFileError`.
+    """
+    try:
+        with path.open("rb") as file:
+            return read_text_stream(file, bytes_max, str(path), what)
+    except OSError as error:
+        raise TextFileError(f"cannot read the {what} `{path}`: {reason_of(error)}") from error
+
+
+def read_text_stream(stream: BinaryIO, bytes_max: int, name: str, what: str = "file") -> str:
+    """Return the text that is left of a stream; raise `TextFileError`, and `OSError` as it comes."""
+    data = stream.read(bytes_max + 1)
+    if len(data) > bytes_max:
+        raise TextFileError(f"the {what} `{name}` is larger than {bytes_max} bytes, split it or name another")
+    return text_of_bytes(data, name)
+
+
+def text_of_bytes(data: bytes, name: str) -> str:
+    """Return UTF-8 as a text; raise `TextFileError` with the line that is none."""
+    try:
+        # spreadsheets put a mark before UTF-8
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise TextFileError(f"{name}, line {line}: this is no text in UTF-8") from None
