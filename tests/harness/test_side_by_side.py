@@ -169,7 +169,8 @@ def test_a_second_interruption_ends_a_stubborn_side_at_once(tmp_path: Path) -> N
     assert gone([pid])
 
 
-def test_sides_die_with_the_script(tmp_path: Path) -> None:
+def test_sides_die_with_the_script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))  # what nobody is left to remove
     paths = [written(tmp_path, name, HANGING) for name in ("left", "right")]
     with begin(*(f"{path.stem[5:]}: {path}" for path in paths)) as process:
         pids = [begun(path) for path in paths]
