@@ -4,6 +4,8 @@ import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
+import java.lang.management.ManagementFactory;
+import java.lang.management.ThreadMXBean;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import java.util.HashMap;
@@ -51,8 +53,9 @@ import org.apache.kafka.server.authorizer.internals.CidrUtils;
  * A principal that asks is `type:name`, or `type|name` where the type holds a colon. A verdict is OK, the
  * exception with its text, or IMPOSSIBLE for what has no binding; ACLs are parted by U+001F.
  *
- * An exception is answered ERROR with its class. A question that runs on for STUCK_MILLIS (Kafka's scan
- * can loop for ever) is answered STUCK, and the process ends: nothing can stop that thread otherwise.
+ * An exception is answered ERROR with its class. A question that takes STUCK_MILLIS of processor time
+ * (Kafka's scan can loop for ever) is answered STUCK, and the process ends: nothing can stop that thread
+ * otherwise.
  */
 public final class Oracle {
     private static final long STUCK_MILLIS = Long.getLong("stuck.millis", 3_000);
@@ -63,14 +66,17 @@ public final class Oracle {
         new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8), 1 << 16);
     private Subject subject = new Subject("", false, true);
     private final Timing timing = new Timing();
-    private volatile long askedAtNanos;
+    private long asked;
+    /** The number of the question under way, 0 if there is none. */
+    private volatile long underWay;
 
     public static void main(String[] arguments) throws IOException {
         new Oracle().run();
     }
 
     private void run() throws IOException {
-        Thread watchdog = new Thread(this::watch, "watchdog");
+        long asking = Thread.currentThread().getId();
+        Thread watchdog = new Thread(() -> watch(asking), "watchdog");
         watchdog.setDaemon(true);
         watchdog.start();
         for (String line = in.readLine(); line != null; line = in.readLine()) {
@@ -84,15 +90,23 @@ public final class Oracle {
         out.flush();
     }
 
-    private void watch() {
+    /** Processor time is watched, not the clock: on a busy machine whatever is asked takes long. */
+    private void watch(long asking) {
+        ThreadMXBean threads = ManagementFactory.getThreadMXBean();
+        long allowedNanos = TimeUnit.MILLISECONDS.toNanos(STUCK_MILLIS);
+        long seen = 0;
+        long spentNanos = 0;
         while (true) {
             try {
                 TimeUnit.MILLISECONDS.sleep(STUCK_MILLIS / 10);
             } catch (InterruptedException e) {
                 return;
             }
-            long since = askedAtNanos;
-            if (since != 0 && System.nanoTime() - since > TimeUnit.MILLISECONDS.toNanos(STUCK_MILLIS)) {
+            long question = underWay;
+            if (question == 0 || question != seen) {
+                seen = question;
+                spentNanos = threads.getThreadCpuTime(asking);
+            } else if (threads.getThreadCpuTime(asking) - spentNanos > allowedNanos) {
                 out.print("STUCK\n");
                 out.flush();
                 Runtime.getRuntime().halt(STUCK_EXIT_CODE);
@@ -150,7 +164,7 @@ public final class Oracle {
     }
 
     private String answer(String[] fields) {
-        askedAtNanos = System.nanoTime();
+        underWay = ++asked;
         try {
             switch (fields[0]) {
                 case "ask":
@@ -173,7 +187,7 @@ public final class Oracle {
         } catch (Exception e) {
             return "ERROR\t" + e.getClass().getSimpleName();
         } finally {
-            askedAtNanos = 0;
+            underWay = 0;
         }
     }
 
