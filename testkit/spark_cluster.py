@@ -26,6 +26,8 @@ SUBMIT_S: Final = 900
 MEMORY: Final = "640m"
 """Of an executor: little more than Spark's least, which is 471 MB."""
 
+NOTHING_MORE: Final[Mapping[str, str]] = {}
+
 
 def clean_environment(extra: Mapping[str, str]) -> dict[str, str]:
     """Return this process's environment without what a session in it left, and with what a cluster needs."""
@@ -41,11 +43,16 @@ def clean_environment(extra: Mapping[str, str]) -> dict[str, str]:
 
 
 @contextmanager
-def standalone_cluster(folder: Path, workers: int) -> Iterator[str]:
-    """Lend the URL of a master with so many workers of one core each; all are gone at the end."""
+def standalone_cluster(
+    folder: Path, workers: int, *, environment: Mapping[str, str] = NOTHING_MORE
+) -> Iterator[str]:
+    """Lend the URL of a master with so many workers of one core each; all are gone at the end.
+
+    `environment` goes over what makes JVMs of tests quick.
+    """
     port, page = free_port(), free_port()
     url = f"spark://{LOOPBACK}:{port}"
-    environment = clean_environment({})
+    environment = clean_environment(environment)
     spark_class = str(HOME / "bin" / "spark-class")
     with ExitStack() as servers:
 
@@ -80,7 +87,13 @@ def _alive(page: int) -> int | None:
 
 
 def submit(
-    master: str, program: Path, arguments: Sequence[str], *, options: Sequence[str] = (), cwd: Path
+    master: str,
+    program: Path,
+    arguments: Sequence[str],
+    *,
+    options: Sequence[str] = (),
+    environment: Mapping[str, str] = NOTHING_MORE,
+    cwd: Path,
 ) -> str:
     """Run a program by spark-submit and return what it printed; raise with its errors if it fails."""
     settings = {
@@ -96,7 +109,7 @@ def submit(
         capture_output=True,
         text=True,
         timeout=SUBMIT_S,
-        env=clean_environment({}),
+        env=clean_environment(environment),
         cwd=cwd,
         check=False,
     )

@@ -74,10 +74,13 @@ def recorded(event_count: int, acl_count: int) -> tuple[Path, Estate]:
     return folder, made
 
 
-def write(made: Estate, event_count: int, folder: Path) -> None:
-    """Write the events in some files a day, as a cluster that rolls them would."""
+def write(made: Estate, event_count: int, folder: Path, exponent: float = ZIPF_EXPONENT) -> None:
+    """Write the events in some files a day, as a cluster that rolls them would.
+
+    `exponent`: that of Zipf's law; with 0 each question is as frequent as any other.
+    """
     count = made.questions.num_rows
-    weights = np.cumsum(np.arange(1, count + 1) ** -ZIPF_EXPONENT)
+    weights = np.cumsum(np.arange(1, count + 1) ** -exponent)
     texts = {name: made.questions.column(name).combine_chunks() for name in QUESTION_COLUMNS}
     principals = texts.pop("principal")
     names = pc.replace_substring(principals.dictionary, "User:", "", max_replacements=1)

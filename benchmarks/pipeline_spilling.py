@@ -1,0 +1,183 @@
+"""Jobs whose states do not fit: a cluster of two executors of 1 GB, and the same answer as without a limit.
+
+A standalone master and two workers are started here, and jobs of the pipeline handed over by spark-submit:
+
+- take-in: lines of which each comes three times, brought together to be compared
+- rollup-of-rows: the roll-up of events of which nearly each is a use of its own, as Delta tables have it made
+- rollup-by-column: the same made by column, in Python workers
+- replay-with-rules: a replay of that roll-up over rows, with the rules that change
+- replay-by-column: the same by column, of what is lost and gained
+- review: the access review and the ACLs that nobody needs
+
+Each must give the answer that DuckDB gives on the same files (with the same Python index where ACLs decide);
+the review and the replay by column, that of a Spark of their own with 8 GB. The first, second, fourth and
+last must spill, by Spark's own count. Figures are seconds (theirs: of who gave the other answer), bytes
+spilled (theirs: what one executor has for that), and the memory that an executor had at most with all its
+Python workers, as the kernel counts it (theirs: what is stated for it).
+
+    python -m benchmarks.pipeline_spilling [word ...]     cases whose names hold a word; without one, all
+"""
+
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from benchmarks.figures import QUICK, Figure, emit, progress
+from benchmarks.replaying.events import CACHE
+from benchmarks.spilling import answers
+from benchmarks.spilling.data import distinct_events, repeated_lines
+from benchmarks.spilling.running import Spent, cluster, execution_bytes, run_alone
+
+EVENTS: Final = 400_000 if QUICK else 5_000_000
+LINES: Final = 40_000 if QUICK else 300_000
+COPIES: Final = 3
+ACLS: Final = 10_000 if QUICK else 100_000
+
+STATED_BYTES: Final = 2 << 30
+"""What docs/explanation/pipeline-scale.md says that an executor of 1 GB and one core needs in all."""
+
+MEGABYTE: Final = 1e6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """A job: what it reads (`source` None: the roll-up that another case wrote), and who else answers."""
+
+    name: str
+    size: int
+    written: Callable[[Path], Any]
+    source: Path | None = None
+    other: Callable[[], Any] | None = None
+    must_spill: bool
+
+
+def cases(events: Path, lines: Path) -> list[Case]:
+    """Return the jobs in their order; without an `other` a job is run once more, alone."""
+    return [
+        Case(
+            name="take-in",
+            size=LINES * COPIES,
+            source=lines,
+            written=answers.events_written,
+            other=lambda: answers.events_of_duckdb(lines),
+            must_spill=True,
+        ),
+        Case(
+            name="rollup-of-rows",
+            size=EVENTS,
+            source=events,
+            written=answers.rollup_written,
+            other=lambda: answers.rollup_of_duckdb(events),
+            must_spill=True,
+        ),
+        Case(
+            name="rollup-by-column",
+            size=EVENTS,
+            source=events,
+            written=answers.rollup_written,
+            other=lambda: answers.rollup_of_duckdb(events),
+            must_spill=False,
+        ),
+        Case(
+            name="replay-with-rules",
+            size=EVENTS,
+            written=answers.flips_written,
+            other=lambda: answers.flips_of_duckdb(events, ACLS),
+            must_spill=True,
+        ),
+        Case(name="replay-by-column", size=EVENTS, written=answers.flips_written, must_spill=False),
+        Case(name="review", size=EVENTS, written=answers.review_written, must_spill=True),
+    ]
+
+
+def compared(case: Case, spent: Spent, other_seconds: float) -> list[Figure]:
+    """Return the figures of a case."""
+    name = f"spilling-{case.name}"
+    return [
+        Figure(name=name, unit="s", ours=spent.seconds, theirs=other_seconds, size=case.size),
+        Figure(
+            name=f"{name}-spilled",
+            unit="MB",
+            ours=spent.spilled / MEGABYTE,
+            theirs=execution_bytes() / MEGABYTE,
+            size=case.size,
+            higher_is_better=True,
+        ),
+        Figure(
+            name=f"{name}-memory",
+            unit="MB",
+            ours=spent.resident.both / MEGABYTE,
+            theirs=STATED_BYTES / MEGABYTE,
+            size=case.size,
+            floor=1.0,
+        ),
+    ]
+
+
+def other_answer(case: Case, source: Path, target: Path) -> tuple[Any, float]:
+    """Return what the others say, and the seconds that they take."""
+    if case.other is None:
+        seconds = run_alone(case.name, source, target, ACLS)
+        return case.written(target), seconds
+    start = time.monotonic()
+    found = case.other()
+    return found, time.monotonic() - start
+
+
+def told(spent: Spent) -> str:
+    """Return what a job took as people read it."""
+    resident = spent.resident
+    amounts = {
+        "spilled": spent.spilled,
+        "of that on disk": spent.spilled_on_disk,
+        "peak of execution memory": spent.execution_memory,
+        "heap": spent.jvm_heap,
+        "JVM": resident.jvm,
+        "Python": resident.python,
+        "both": resident.both,
+    }
+    said = ", ".join(f"{name} {amount / MEGABYTE:,.0f}" for name, amount in amounts.items())
+    return f"{spent.seconds:.0f} s; MB: {said}"
+
+
+def main() -> None:
+    words = sys.argv[1:]
+    wanted = cases(distinct_events(EVENTS, ACLS), repeated_lines(LINES, COPIES))
+    chosen = [case for case in wanted if not words or any(word in case.name for word in words)]
+    if not chosen:
+        raise SystemExit(f"no case is named so, there are: {', '.join(case.name for case in wanted)}")
+    place = Path(tempfile.mkdtemp(prefix="spilling-answers-", dir=CACHE))
+    figures: list[Figure] = []
+    try:
+        with cluster() as lent:
+            rollup = place / "rollup-of-rows"
+            if any(case.source is None for case in chosen) and wanted[1] not in chosen:
+                lent.run("rollup-of-rows", distinct_events(EVENTS, ACLS), rollup, ACLS)
+            for case in chosen:
+                source = case.source or rollup
+                spent = lent.run(case.name, source, place / case.name, ACLS)
+                progress(f"{case.name}, {case.size:,} rows: {told(spent)}")
+                found = case.written(place / case.name)
+                other, other_seconds = other_answer(case, source, place / f"{case.name}-alone")
+                if found != other:
+                    raise SystemExit(f"{case.name}: ours finds {found}, theirs {other}")
+                if case.must_spill and not spent.spilled_on_disk:
+                    raise SystemExit(f"{case.name} spilled nothing, take more rows")
+                made = compared(case, spent, other_seconds)
+                emit(made)
+                for each in made:
+                    progress(each.sentence())
+                figures += made
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+    missed = [each.name for each in figures if not each.holds]
+    progress(f"{len(figures)} figures, {len(missed)} below their floor: {', '.join(missed) or 'none'}")
+
+
+if __name__ == "__main__":
+    main()

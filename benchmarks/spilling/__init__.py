@@ -1,0 +1,1 @@
+"""Jobs whose states are larger than the memory that their executors have."""

@@ -1,0 +1,95 @@
+"""One job of the pipeline, for spark-submit or in a Spark of its own.
+
+    job.py CASE INPUT OUTPUT ACLS [MASTER]
+
+reads the folder INPUT, writes into the folder OUTPUT and prints one JSON line with the seconds of the job.
+ACLS: how many today's set has. Without a MASTER the cluster is that of spark-submit.
+"""
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+from pyspark.sql import SparkSession
+
+from benchmarks.replaying.estate import acl_sets
+from benchmarks.replaying.events import DAYS, START_MS, files_by_day
+from kustos.pipeline.jobs import ReviewQuestion, replay_of_tables, run_pipeline, run_review
+from kustos.pipeline.schemas import AUDIT_EVENTS_SCHEMA
+from kustos.pipeline.session import open_session
+from kustos.pipeline.stages.rollup import rollup
+from kustos.pipeline.tables import Tables
+from kustos.pipeline.tables.rollup_of_files import rollup_of_files
+
+DORMANT_DAYS: Final = 3
+UNBOUNDED: Final = "8g"
+
+
+def rollup_of_rows(spark: SparkSession, source: Path, target: Path, _acls: int) -> None:
+    """Make the roll-up of events over rows of Spark, as of Delta tables."""
+    events = spark.read.schema(AUDIT_EVENTS_SCHEMA).parquet(str(source))
+    events.transform(rollup).write.partitionBy("day").parquet(str(target / "audit_rollup"))
+
+
+def rollup_by_column(spark: SparkSession, source: Path, target: Path, _acls: int) -> None:
+    """Make the same roll-up by column, as of Parquet tables."""
+    rows = rollup_of_files(spark, files_by_day(source))
+    rows.write.partitionBy("day").parquet(str(target / "audit_rollup"))
+
+
+def replay_with_rules(spark: SparkSession, source: Path, target: Path, acls: int) -> None:
+    """Replay a candidate over the rows of a roll-up, with the rules that change."""
+    _, candidate = acl_sets(acls)
+    found = replay_of_tables(spark, Tables(source), candidate, rule_changes=True)
+    found.flips.write.parquet(str(target / "flips"))
+
+
+def replay_by_column(spark: SparkSession, source: Path, target: Path, acls: int) -> None:
+    """Replay a candidate over the same roll-up by column, with what is lost and gained alone."""
+    _, candidate = acl_sets(acls)
+    found = replay_of_tables(spark, Tables(source), candidate, rule_changes=False)
+    found.flips.write.parquet(str(target / "flips"))
+
+
+def review(spark: SparkSession, source: Path, target: Path, acls: int) -> None:
+    """Review all access and look for ACLs that nobody needs."""
+    target.mkdir(parents=True)
+    (target / "audit_rollup").symlink_to(source / "audit_rollup")
+    today, _ = acl_sets(acls)
+    as_of = datetime.fromtimestamp(START_MS / 1000, UTC) + timedelta(days=DAYS)
+    run_review(
+        spark, Tables(target), ReviewQuestion(acls=today, as_of=as_of, dormant_days=DORMANT_DAYS, teams={})
+    )
+
+
+def take_in(spark: SparkSession, source: Path, target: Path, _acls: int) -> None:
+    """Take lines of audit into tables, each event once."""
+    run_pipeline(spark, tables=Tables(target), audit=source)
+
+
+CASES: Final[dict[str, Callable[[SparkSession, Path, Path, int], None]]] = {
+    "rollup-of-rows": rollup_of_rows,
+    "rollup-by-column": rollup_by_column,
+    "replay-with-rules": replay_with_rules,
+    "replay-by-column": replay_by_column,
+    "review": review,
+    "take-in": take_in,
+}
+
+
+def main() -> None:
+    case, source, target, acls, *masters = sys.argv[1:]
+    settings = {"spark.driver.memory": UNBOUNDED} if masters else {}
+    with open_session("spilling", master=masters[0] if masters else "", settings=settings) as spark:
+        start = time.monotonic()
+        CASES[case](spark, Path(source), Path(target), int(acls))
+        seconds = time.monotonic() - start
+    print(json.dumps({"seconds": seconds}))
+
+
+if __name__ == "__main__":
+    main()
