@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.testing import assertDataFrameEqual
 
-from kustos.pipeline.columns import parts, reading, rolling
+from kustos.pipeline.columns import parts, rolling
 from kustos.pipeline.schemas import AUDIT_EVENTS_SCHEMA, ROLLUP_GRAIN
 from kustos.pipeline.stages.rollup import rollup
 from kustos.pipeline.tables import Tables
@@ -57,7 +57,7 @@ def test_however_it_is_read_it_is_plain_pythons(
     cut = len(rows) // 3
     files = [written(folder / "a.parquet", rows[:cut]), written(folder / "b.parquet", rows[cut:])]
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(reading, "CHUNK_ROWS_MAX", chunk_rows)
+        patched.setattr(rolling, "CHUNK_ROWS_MAX", chunk_rows)
         patched.setattr(rolling, "KEPT_GROUPS_MAX", kept_groups)
         patched.setattr(rolling, "OUT_ROWS", 7)
         batches = list(rolling.rolled_up_parts(parts.FilePart(str(path)) for path in files))

@@ -16,7 +16,9 @@ CHUNK_ROWS_MAX: Final = 1 << 20
 Chunk = dict[str, Coded | pa.Array]
 
 
-def chunks(part: FilePart, texts: Sequence[str], others: Sequence[str]) -> Iterator[Chunk]:
+def chunks(
+    part: FilePart, texts: Sequence[str], others: Sequence[str], rows_max: int = CHUNK_ROWS_MAX
+) -> Iterator[Chunk]:
     """Yield the columns of a part of a file, chunk by chunk; raise `OSError` or `pyarrow.ArrowInvalid`.
 
     `texts` come as codes, `others` as the file has them, times in microseconds. A column that the file
@@ -33,7 +35,7 @@ def chunks(part: FilePart, texts: Sequence[str], others: Sequence[str]) -> Itera
     with parquet.ParquetFile(
         part.path, metadata=footer, read_dictionary=codes, coerce_int96_timestamp_unit="us"
     ) as file:
-        batches = file.iter_batches(CHUNK_ROWS_MAX, row_groups=groups, columns=wanted, use_threads=False)
+        batches = file.iter_batches(rows_max, row_groups=groups, columns=wanted, use_threads=False)
         for batch in batches:
             chunk: Chunk = {name: coded(_column(batch, name)) for name in texts}
             chunk |= {name: _column(batch, name) for name in others}

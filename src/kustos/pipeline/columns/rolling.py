@@ -1,5 +1,6 @@
 """The roll-up of events by column: groups of a chunk, then groups of those groups, no event as a row."""
 
+import itertools
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
@@ -11,12 +12,16 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from kustos.pipeline.columns.coding import OR, Coded, coded, grouped, joined
 from kustos.pipeline.columns.parts import FilePart
 from kustos.pipeline.columns.reading import Chunk, chunks
+from kustos.pipeline.columns.waiting import waiting
 from kustos.pipeline.schemas import AUDIT_ROLLUP_SCHEMA, ROLLUP_GRAIN
 from kustos.pipeline.stages.rollup import HOURS_OF_A_DAY, MILLISECONDS_OF_AN_HOUR
 from kustos.pipeline.stages.settling import MILLISECONDS_OF_A_DAY
 
-KEPT_GROUPS_MAX: Final = 1 << 21
-"""Groups that wait to be put together, some 300 MB."""
+CHUNK_ROWS_MAX: Final = 1 << 18
+"""Events at a time: all their columns of codes and numbers, and groups of them, take some 200 MB."""
+
+KEPT_GROUPS_MAX: Final = 1 << 18
+"""Groups that are kept in memory to be put together, which takes some 200 MB; more of them wait on disk."""
 
 OUT_ROWS: Final = 1 << 16
 
@@ -24,6 +29,8 @@ _SCHEMA: Final = to_arrow_schema(AUDIT_ROLLUP_SCHEMA, timezone="UTC")
 _RULE: Final = tuple(f"rule.{field.name}" for field in _SCHEMA.field("rule").type)
 _HAS_RULE: Final = "has_rule"
 _TEXTS: Final = ("principal_type", "principal_name", *ROLLUP_GRAIN[2:-1], *_RULE)
+_OTHERS: Final = ("rule", "time_ms", "reference_count", "event_id")
+_TOLD_APART_BY: Final = ("principal", "host", "resource_name")
 _KEYS: Final = (*ROLLUP_GRAIN[:-1], _HAS_RULE, *_RULE)
 _SUMS: Final = {
     "event_count": "sum",
@@ -38,19 +45,27 @@ _SUMS: Final = {
 def rolled_up_parts(parts: Iterable[FilePart]) -> Iterator[pa.RecordBatch]:
     """Yield the roll-up of the events in parts of files, in batches; each row of ROLLUP_GRAIN once.
 
-    Raises `OSError` or `pyarrow.ArrowInvalid` for a file that cannot be read.
+    Memory is bounded by the two limits above, up to some four million rows, and grows by a sixteenth of what
+    they take beyond. Raises `OSError` or `pyarrow.ArrowInvalid` for a file that cannot be read.
     """
-    kept: list[pa.Table] = []
-    settled = 0
-    for part in parts:
-        for chunk in chunks(part, _TEXTS, ("rule", "time_ms", "reference_count", "event_id")):
-            kept.append(_grouped(*_of_events(chunk)))
-            if sum(table.num_rows for table in kept) - settled > KEPT_GROUPS_MAX:
-                kept = [_together(kept)]
-                settled = kept[0].num_rows
-    if kept:
-        for batch in _together(kept).to_batches(OUT_ROWS):
-            yield _as_rollup(batch)
+    with waiting(_TOLD_APART_BY) as spilled:
+        kept: list[pa.Table] = []
+        settled = 0
+        for part in parts:
+            for chunk in chunks(part, _TEXTS, _OTHERS, CHUNK_ROWS_MAX):
+                kept.append(_grouped(*_of_events(chunk)))
+                if sum(table.num_rows for table in kept) - settled > KEPT_GROUPS_MAX:
+                    kept = [_together(kept)]
+                    settled = kept[0].num_rows
+                if settled > KEPT_GROUPS_MAX:
+                    spilled.add(kept.pop())
+                    settled = 0
+        if kept and not spilled.is_empty:
+            spilled.add(_together(kept))
+            kept = []
+        for tables in itertools.chain([kept] if kept else [], spilled.buckets()):
+            for batch in _together(tables).to_batches(OUT_ROWS):
+                yield _as_rollup(batch)
 
 
 def _of_events(chunk: Chunk) -> tuple[dict[str, Coded], dict[str, Any]]:
