@@ -11,9 +11,10 @@ A standalone master and two workers are started here, and jobs of the pipeline h
 
 Each must give the answer that DuckDB gives on the same files (with the same Python index where ACLs decide);
 the review and the replay by column, that of a Spark of their own with 8 GB. The first, second, fourth and
-last must spill, by Spark's own count. Figures are seconds (theirs: of who gave the other answer), bytes
-spilled (theirs: what one executor has for that), and the memory that an executor had at most with all its
-Python workers, as the kernel counts it (theirs: what is stated for it).
+last must spill, by Spark's own count. Figures are seconds by the clock and (`-cores`) of processor time of
+all processes, their start included (theirs: of who gave the other answer), bytes spilled (theirs: what one
+executor has for that), and the memory that an executor had at most with all its Python workers, as the kernel
+counts it (theirs: what is stated for it).
 
     python -m benchmarks.pipeline_spilling [word ...]     cases whose names hold a word; without one, all
 """
@@ -29,11 +30,12 @@ from typing import Any, Final
 
 from benchmarks.figures import QUICK, Figure, emit, progress
 from benchmarks.replaying.events import CACHE
+from benchmarks.replaying.processor import tree_seconds
 from benchmarks.spilling import answers
 from benchmarks.spilling.data import distinct_events, repeated_lines
 from benchmarks.spilling.running import Spent, cluster, execution_bytes, run_alone
 
-EVENTS: Final = 400_000 if QUICK else 5_000_000
+EVENTS: Final = 400_000 if QUICK else 4_000_000
 LINES: Final = 40_000 if QUICK else 300_000
 COPIES: Final = 3
 ACLS: Final = 10_000 if QUICK else 100_000
@@ -54,6 +56,15 @@ class Case:
     source: Path | None = None
     other: Callable[[], Any] | None = None
     must_spill: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Other:
+    """What others answer, and the seconds that they take."""
+
+    found: Any
+    seconds: float
+    core_seconds: float
 
 
 def cases(events: Path, lines: Path) -> list[Case]:
@@ -95,11 +106,18 @@ def cases(events: Path, lines: Path) -> list[Case]:
     ]
 
 
-def compared(case: Case, spent: Spent, other_seconds: float) -> list[Figure]:
+def compared(case: Case, spent: Spent, other: Other) -> list[Figure]:
     """Return the figures of a case."""
     name = f"spilling-{case.name}"
     return [
-        Figure(name=name, unit="s", ours=spent.seconds, theirs=other_seconds, size=case.size),
+        Figure(name=name, unit="s", ours=spent.seconds, theirs=other.seconds, size=case.size),
+        Figure(
+            name=f"{name}-cores",
+            unit="s of a core",
+            ours=spent.core_seconds,
+            theirs=other.core_seconds,
+            size=case.size,
+        ),
         Figure(
             name=f"{name}-spilled",
             unit="MB",
@@ -119,14 +137,15 @@ def compared(case: Case, spent: Spent, other_seconds: float) -> list[Figure]:
     ]
 
 
-def other_answer(case: Case, source: Path, target: Path) -> tuple[Any, float]:
-    """Return what the others say, and the seconds that they take."""
-    if case.other is None:
-        seconds = run_alone(case.name, source, target, ACLS)
-        return case.written(target), seconds
-    start = time.monotonic()
-    found = case.other()
-    return found, time.monotonic() - start
+def other_answer(case: Case, source: Path, target: Path) -> Other:
+    """Have the others answer: DuckDB, or the same job alone."""
+    start, start_of_cores = time.monotonic(), tree_seconds()
+    if case.other is not None:
+        found = case.other()
+    else:
+        run_alone(case.name, source, target, ACLS)
+        found = case.written(target)
+    return Other(found, time.monotonic() - start, tree_seconds() - start_of_cores)
 
 
 def told(spent: Spent) -> str:
@@ -142,7 +161,7 @@ def told(spent: Spent) -> str:
         "both": resident.both,
     }
     said = ", ".join(f"{name} {amount / MEGABYTE:,.0f}" for name, amount in amounts.items())
-    return f"{spent.seconds:.0f} s; MB: {said}"
+    return f"{spent.seconds:.0f} s, {spent.core_seconds:.0f} s of a core; MB: {said}"
 
 
 def main() -> None:
@@ -163,12 +182,12 @@ def main() -> None:
                 spent = lent.run(case.name, source, place / case.name, ACLS)
                 progress(f"{case.name}, {case.size:,} rows: {told(spent)}")
                 found = case.written(place / case.name)
-                other, other_seconds = other_answer(case, source, place / f"{case.name}-alone")
-                if found != other:
-                    raise SystemExit(f"{case.name}: ours finds {found}, theirs {other}")
+                other = other_answer(case, source, place / f"{case.name}-alone")
+                if found != other.found:
+                    raise SystemExit(f"{case.name}: ours finds {found}, theirs {other.found}")
                 if case.must_spill and not spent.spilled_on_disk:
                     raise SystemExit(f"{case.name} spilled nothing, take more rows")
-                made = compared(case, spent, other_seconds)
+                made = compared(case, spent, other)
                 emit(made)
                 for each in made:
                     progress(each.sentence())

@@ -25,7 +25,7 @@ def distinct_events(count: int, acls: int) -> Path:
     """
 
     def make(folder: Path) -> None:
-        write(estate(acls, max(1_000, count // 2)), count, folder, exponent=0)
+        write(estate(acls, max(1_000, count)), count, folder, exponent=0)
 
     return _kept(CACHE / f"distinct-{count}-{acls}", make)
 

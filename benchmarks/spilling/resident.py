@@ -1,9 +1,10 @@
 """Memory of executors as the kernel counts it: each with the Python workers that it started."""
 
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -24,17 +25,13 @@ class Resident:
     jvm: int = 0
     python: int = 0
     both: int = 0
-    pids: set[int] = field(default_factory=set)
 
     def look(self) -> None:
-        """Look at all executors that run on this machine now."""
+        """Look at all executors that this process and its children started."""
         parents = _parents()
-        for pid in parents:
+        for pid in _below(os.getpid(), parents):
             if EXECUTOR not in _read(pid, "cmdline"):
                 continue
-            if parents.get(parents[pid]) is not None and EXECUTOR in _read(parents[pid], "cmdline"):
-                continue
-            self.pids.add(pid)
             jvm = _proportional(pid)
             python = sum(map(_proportional, _below(pid, parents)))
             self.jvm = max(self.jvm, jvm)

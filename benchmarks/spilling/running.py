@@ -14,6 +14,7 @@ from typing import Final
 from benchmarks.figures import QUICK
 from benchmarks.replaying.event_log import used
 from benchmarks.replaying.events import CACHE
+from benchmarks.replaying.processor import tree_seconds
 from benchmarks.spilling import job
 from benchmarks.spilling.resident import Resident, watched
 from testkit.spark_cluster import clean_environment, standalone_cluster, submit
@@ -38,9 +39,13 @@ def execution_bytes() -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spent:
-    """What a job took; bytes. `spilled` is what was in memory, `spilled_on_disk` what that took there."""
+    """What a job took; bytes. `spilled` is what was in memory, `spilled_on_disk` what that took there.
+
+    `core_seconds` is processor time of all processes, that of their start included.
+    """
 
     seconds: float
+    core_seconds: float
     spilled: int
     spilled_on_disk: int
     execution_memory: int
@@ -68,6 +73,7 @@ class Cluster:
             "spark.eventLog.rolling.enabled": "false",
             "spark.eventLog.dir": log.as_uri(),
         }
+        start_of_cores = tree_seconds()
         with watched() as resident:
             said = submit(
                 self.master,
@@ -77,9 +83,11 @@ class Cluster:
                 environment=self.environment,
                 cwd=ROOT,
             )
+        core_seconds = tree_seconds() - start_of_cores
         took = used(log)
         return Spent(
             seconds=json.loads(said)["seconds"],
+            core_seconds=core_seconds,
             spilled=took["memory_spilled"],
             spilled_on_disk=took["disk_spilled"],
             execution_memory=took["execution_memory"],
@@ -105,8 +113,8 @@ def cluster() -> Iterator[Cluster]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def run_alone(case: str, source: Path, target: Path, acls: int) -> float:
-    """Run a job in a process of its own that lacks no memory; return its seconds."""
+def run_alone(case: str, source: Path, target: Path, acls: int) -> None:
+    """Run a job in a process of its own that lacks no memory."""
     done = subprocess.run(
         [sys.executable, "-m", job.__name__, case, str(source), str(target), str(acls), ALONE],
         capture_output=True,
@@ -117,4 +125,3 @@ def run_alone(case: str, source: Path, target: Path, acls: int) -> float:
     )
     if done.returncode:
         raise SystemExit(f"{case} alone failed:\n{done.stderr[-3000:]}")
-    return float(json.loads(done.stdout.splitlines()[-1])["seconds"])
