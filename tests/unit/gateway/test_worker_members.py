@@ -102,6 +102,7 @@ async def test_what_comes_while_the_image_is_sent_follows_it_and_what_is_in_it_d
 async def test_a_worker_that_does_not_take_its_image_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(member, "PENDING_MAX", 2)
     monkeypatch.setattr(member, "FENCE_GRACE_S", 0)
+    monkeypatch.setattr(member, "LAST_WORDS_S", 0)
     one, process, wire = made()
     one.joined(cast("Channel", wire), 10)
     for offset in range(11, 15):
@@ -136,6 +137,19 @@ async def test_a_fenced_worker_that_says_nothing_is_killed_and_waited_for() -> N
     await waiting
     assert process.kills == 1
     assert one.phase is Phase.GONE
+
+
+async def test_one_that_serves_nobody_yet_is_left_to_say_why_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(member, "FENCE_GRACE_S", 0)
+    one, process, wire = made()
+    one.joined(cast("Channel", wire), 10)
+    one.fence("its channel ended")
+    await asyncio.wait((process.exited,), timeout=0.05)
+    assert process.kills == 0
+    process.exited.set_result(1)
+    assert one._fencing is not None
+    await one._fencing
+    assert process.exited.result() == 1
 
 
 async def test_a_look_is_answered_or_is_late_or_the_worker_is_gone() -> None:

@@ -59,6 +59,7 @@ async def test_what_keeps_a_crew_from_starting_ends_the_node(
     assert node.returncode == code, errors.decode()
     assert says in errors.decode()
     assert "Traceback" not in errors.decode()
+    assert "never retrieved" not in errors.decode()
     lock = tmp_path / "metadata" / "__cluster_metadata-0" / "workers" / "lock"
     if lock.exists():
         descriptor = os.open(lock, os.O_RDWR)

@@ -128,7 +128,8 @@ class Crew:
         await self._doorstep.open()
         for index in range(1, self.settings.size + 1):
             self._hire(index)
-        all_serve = asyncio.gather(*(member.serving for member in self.members.values()))
+        serving = [member.serving for member in self.members.values()]
+        all_serve = asyncio.ensure_future(asyncio.wait(serving))
         try:
             await asyncio.wait((all_serve, self._failure), return_when=asyncio.FIRST_COMPLETED)
             if not all_serve.done():

@@ -28,7 +28,7 @@ FENCE_GRACE_S: Final = 0.25
 """How long a fenced worker may take to say that it denies; one that is well does so within a millisecond."""
 
 LAST_WORDS_S: Final = 5.0
-"""How long a fenced worker may take to write down what it decided, before it is killed."""
+"""How long a fenced worker that decides nothing may take to write down what it did, before it is killed."""
 
 READ_UP_S: Final = 0.02
 """Some turns of the event loop, which looks at its clock before its sockets."""
@@ -158,7 +158,8 @@ class Member:
         if self.channel is not None:
             self.channel.send(Fence(reason))
             await asyncio.wait((self.harmless,), timeout=FENCE_GRACE_S)
-        if self.harmless.done():
+        if self.harmless.done() or self.phase not in WAITED_FOR:
+            # no decision is at stake, and one that cannot start is about to say why
             await asyncio.wait((self.process.exited,), timeout=LAST_WORDS_S)
         # it may be stopped, or hang: this reaches it all the same
         self.process.kill()
