@@ -11,6 +11,7 @@ Ctrl-C (or SIGTERM) ends all of them in good order, a second one at once; then 1
 import os
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -171,7 +172,7 @@ class Progress:
         if not running:
             return
         if sys.stdout.isatty():
-            width = os.get_terminal_size().columns - 1
+            width = shutil.get_terminal_size().columns - 1
             _write("\r\x1b[2K" + self._line(running)[:width])
         elif time.monotonic() - self._told_s >= TELL_S:
             self._told_s = time.monotonic()
