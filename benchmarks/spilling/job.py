@@ -18,9 +18,11 @@ from pyspark.sql import SparkSession
 
 from benchmarks.replaying.estate import acl_sets
 from benchmarks.replaying.events import DAYS, START_MS, files_by_day
-from kustos.pipeline.jobs import ReviewQuestion, replay_of_tables, run_pipeline, run_review
+from kustos.pipeline.files import list_audit_files
+from kustos.pipeline.jobs import ReviewQuestion, read_lines, replay_of_tables, run_pipeline, run_review
 from kustos.pipeline.schemas import AUDIT_EVENTS_SCHEMA
 from kustos.pipeline.session import open_session
+from kustos.pipeline.stages import classify
 from kustos.pipeline.stages.rollup import rollup
 from kustos.pipeline.tables import Tables
 from kustos.pipeline.tables.rollup_of_files import rollup_of_files
@@ -71,6 +73,12 @@ def take_in(spark: SparkSession, source: Path, target: Path, _acls: int) -> None
     run_pipeline(spark, tables=Tables(target), audit=source)
 
 
+def settle(spark: SparkSession, source: Path, target: Path, _acls: int) -> None:
+    """Bring the same lines together over rows, as long runs and Delta tables do."""
+    lines = read_lines(spark, list_audit_files(source))
+    classify.audit_events(classify.classify(lines)).write.parquet(str(target / "audit_events"))
+
+
 CASES: Final[dict[str, Callable[[SparkSession, Path, Path, int], None]]] = {
     "rollup-of-rows": rollup_of_rows,
     "rollup-by-column": rollup_by_column,
@@ -78,6 +86,7 @@ CASES: Final[dict[str, Callable[[SparkSession, Path, Path, int], None]]] = {
     "replay-by-column": replay_by_column,
     "review": review,
     "take-in": take_in,
+    "settle": settle,
 }
 
 

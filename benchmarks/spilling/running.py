@@ -104,7 +104,7 @@ def cluster() -> Iterator[Cluster]:
     environment = {
         "JDK_JAVA_OPTIONS": "",  # as a cluster has it, not as tests do
         "SPARK_LOCAL_DIRS": str(folder / "local"),
-        "PYTHONPATH": str(ROOT),
+        "PYTHONPATH": f"{ROOT}:{ROOT / 'src'}",
     }
     try:
         with standalone_cluster(folder, WORKERS, environment=environment) as master:
