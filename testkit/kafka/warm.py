@@ -7,17 +7,17 @@ import sys
 import tempfile
 from pathlib import Path
 
-from testkit.jars import KAFKA, LEGACY_KAFKA
+from testkit.jars import JarSet
 from testkit.kafka.java import archive
 from testkit.kafka.node import KafkaNode
 from testkit.kafka.tools import KafkaTools
-from testkit.spark_jars import SPARK_DELTA, SPARK_KAFKA
+from testkit.paths import MAVEN_PROJECTS
 
 
 def main() -> int:
     """Start a broker and use a tool once, each leaving its archive behind; nothing where all is there."""
-    for jars in (KAFKA, LEGACY_KAFKA, SPARK_KAFKA, SPARK_DELTA):
-        jars.resolve()
+    for project in sorted(MAVEN_PROJECTS.glob("*.xml")):
+        JarSet(name=project.stem).resolve()
     if archive("broker").exists() and archive("tools").exists():
         return 0
     with tempfile.TemporaryDirectory(prefix="kafka-warm-") as scratch:
