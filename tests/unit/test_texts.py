@@ -41,6 +41,7 @@ def test_a_file_that_is_not_there_is_told_by_its_path_and_kind(tmp_path: Path) -
         (OSError(errno.EACCES, os.strerror(errno.EACCES)), "permission denied, check its permissions"),
         (OSError(errno.EPERM, os.strerror(errno.EPERM)), "operation not permitted, check its permissions"),
         (OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), "no space left on device"),
+        (OSError(errno.ENOENT, "Failed to open local file 'x'"), "no such file or directory"),
         (OSError("File on fire"), "file on fire"),
         (OSError(), "the system gives no reason"),
     ],

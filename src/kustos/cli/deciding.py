@@ -35,6 +35,7 @@ from kustos.cli.requests import (
     parquet_batches,
     shown,
 )
+from kustos.runtime import reason_of
 
 ALONE_BYTES: Final = 2 << 20
 """So much is decided before workers are started: half as long as that takes."""
@@ -82,7 +83,7 @@ def open_requests(name: str, given: RecordFormat | None) -> Iterator[Source]:
     try:
         descriptor = os.open(name, os.O_RDONLY | os.O_CLOEXEC)
     except OSError as error:
-        raise usage_error(f"cannot read the requests `{name}`: {(error.strerror or '').lower()}") from error
+        raise usage_error(f"cannot read the requests `{name}`: {reason_of(error)}") from error
     try:
         if stat.S_ISDIR(os.fstat(descriptor).st_mode):
             raise usage_error(f"cannot read the requests `{name}`: it is a directory")
@@ -141,7 +142,7 @@ def open_answers(name: str, given: RecordFormat | None) -> Iterator[AnswerWriter
     try:
         descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
     except OSError as error:
-        raise usage_error(f"cannot write the answers `{name}`: {(error.strerror or '').lower()}") from error
+        raise usage_error(f"cannot write the answers `{name}`: {reason_of(error)}") from error
     with os.fdopen(descriptor, "wb") as stream:
         writer = _writer(stream, record_format)
         yield writer

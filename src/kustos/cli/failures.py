@@ -37,6 +37,11 @@ EXIT_CODE_MEANINGS: Final[dict[ExitCode, str]] = {
 }
 
 
+_DENIED: Final = re.compile(
+    r"file '(?P<quoted>[^'\n]+)'\. Detail: \[errno 13\]|(?P<bare>/[^\n]*?) \(Permission denied\)"
+)
+"""Of a missing permission: what Arrow says in a worker of Python, and what Java's streams say."""
+
 _CLOSED_HINT: Final = "; if its listener asks for a login or TLS, say so in `--command-config`"
 
 
@@ -90,9 +95,10 @@ def failure_of(error: Exception) -> Failure | None:
             return Failure(exit_code, code, f"{error}{hint}")
     failure = _core_failure(error)
     if failure is None and isinstance(error, OSError):
-        where = f" `{error.filename}`" if error.filename else ""
-        reason = (error.strerror or str(error)).lower()
-        return Failure(ExitCode.FAILED, "IO", f"cannot use the file{where}: {reason}")
+        from kustos.runtime import reason_of
+
+        where = f"`{error.filename}`" if error.filename else "a file"
+        return Failure(ExitCode.FAILED, "IO", f"cannot use {where}: {reason_of(error)}")
     return failure
 
 
@@ -114,7 +120,18 @@ def _core_failure(error: Exception) -> Failure | None:
         loaded = sys.modules.get(module)
         if loaded is not None and isinstance(error, getattr(loaded, root)):
             return Failure(exit_code, code, str(error))
-    return None
+    return _denied_to_spark(error)
+
+
+def _denied_to_spark(error: Exception) -> Failure | None:
+    """Return what is told of a file that Spark's processes may not use, which only their texts say."""
+    if not type(error).__module__.startswith(("pyspark.", "py4j.")):
+        return None
+    found = _DENIED.search(str(error))
+    if found is None:
+        return None
+    path = found["quoted"] or found["bare"]
+    return Failure(ExitCode.FAILED, "IO", f"cannot use `{path}`: permission denied, check its permissions")
 
 
 def kafka_error_text(error: Exception) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from kustos.cli.failures import usage_error
+from kustos.runtime import reason_of
 
 MAX_PASSWORD_BYTES: Final = 4096
 """A longer file is no password file; it also bounds what is hashed."""
@@ -40,8 +41,7 @@ def _from_file(path: Path) -> str:
         with path.open("rb") as stream:
             raw = stream.read(MAX_PASSWORD_BYTES + 1)
     except OSError as error:
-        reason = (error.strerror or "it is unreadable").lower()
-        raise usage_error(f"cannot read the password file `{path}`: {reason}") from None
+        raise usage_error(f"cannot read the password file `{path}`: {reason_of(error)}") from None
     if len(raw) > MAX_PASSWORD_BYTES:
         raise usage_error(f"the password file `{path}` is longer than {MAX_PASSWORD_BYTES} bytes")
     try:

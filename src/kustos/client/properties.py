@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from kustos.client.errors import SettingsError
+from kustos.runtime import reason_of
 
 MAX_FILE_BYTES: Final = 1024 * 1024
 """A configuration is hand-written; a larger file is the wrong file."""
@@ -25,8 +26,7 @@ def read_properties(path: Path) -> dict[str, str]:
             raise SettingsError(f"`{path}` is larger than {MAX_FILE_BYTES} bytes, which no configuration is")
         text = path.read_text(encoding="utf-8")
     except OSError as error:
-        reason = (error.strerror or "it is unreadable").lower()
-        raise SettingsError(f"cannot read the properties file `{path}`: {reason}") from error
+        raise SettingsError(f"cannot read the properties file `{path}`: {reason_of(error)}") from error
     except UnicodeDecodeError as error:
         raise SettingsError(f"the properties file `{path}` is not UTF-8 text") from error
     try:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from kustos.pipeline.errors import AuditInputError, ReportOutputError
+from kustos.runtime import reason_of
 
 MAXIMUM_FILES: Final = 100_000
 """Each file is a path in the driver's plan; beyond this, report on one period at a time."""
@@ -63,9 +64,7 @@ def list_audit_files(root: Path) -> AuditFiles:
 
 
 def _refuse_folder(error: OSError) -> None:
-    raise AuditInputError(
-        f"cannot list `{error.filename}`: {error.strerror}, check its permissions"
-    ) from error
+    raise AuditInputError(f"cannot list `{error.filename}`: {reason_of(error)}") from error
 
 
 def _check_readable(path: Path) -> None:
@@ -75,7 +74,7 @@ def _check_readable(path: Path) -> None:
         with path.open("rb") as file:
             file.read(1)
     except OSError as error:
-        raise AuditInputError(f"cannot read `{path}`: {error.strerror}, check its permissions") from error
+        raise AuditInputError(f"cannot read `{path}`: {reason_of(error)}") from error
 
 
 @contextmanager
@@ -92,7 +91,7 @@ def staging(out: Path, audit: Path) -> Iterator[Path]:
         out.mkdir(parents=True, exist_ok=True)
         lock = (out / _LOCK_NAME).open("w")
     except OSError as error:
-        raise ReportOutputError(f"cannot write to `{out}`: {error.strerror}") from error
+        raise ReportOutputError(f"cannot write to `{out}`: {reason_of(error)}") from error
     with lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,5 +1,6 @@
 """Text files that people write: read whole, up to a limit, as UTF-8; or refused in one sentence."""
 
+import os
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -12,7 +13,9 @@ class TextFileError(Exception):
 
 def reason_of(error: OSError) -> str:
     """Return why the system refused, in lower case, and what to do about a missing permission."""
-    reason = (error.strerror or str(error) or REASONLESS).lower()
+    # what other libraries raise has a text of their own, the number is the system's
+    told = os.strerror(error.errno) if error.errno else error.strerror or str(error)
+    reason = (told or REASONLESS).lower()
     return f"{reason}, check its permissions" if isinstance(error, PermissionError) else reason
 
 

@@ -216,6 +216,7 @@ def _asked_by(requesters: list[dict[str, Any]]) -> str:
 def _audit_events(paths: list[Path]) -> "Iterator[AdminEvent]":
     from kustos.cli.failures import usage_error
     from kustos.metadata.inspection.requesters import AuditTrailError, admin_events
+    from kustos.runtime import reason_of
 
     for path in paths:
         files = sorted(path.rglob("*audit-*.jsonl")) if path.is_dir() else [path]
@@ -226,8 +227,6 @@ def _audit_events(paths: list[Path]) -> "Iterator[AdminEvent]":
                 with file.open(encoding="utf-8", errors="replace") as lines:
                     yield from admin_events(lines)
             except OSError as error:
-                raise usage_error(
-                    f"cannot read `{file}`: {(error.strerror or str(error)).lower()}"
-                ) from error
+                raise usage_error(f"cannot read `{file}`: {reason_of(error)}") from error
             except AuditTrailError as error:
                 raise usage_error(f"`{file}`: {error}") from error

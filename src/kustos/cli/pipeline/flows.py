@@ -57,7 +57,7 @@ def flows(
     """
     from kustos.cli.failures import usage_error
     from kustos.cli.output import print_json, print_lines, print_table
-    from kustos.cli.pipeline.inputs import filled_tables, period_of
+    from kustos.cli.pipeline.inputs import check_writable, filled_tables, period_of
     from kustos.cli.pipeline.working import configured, working
 
     configuration = configured(config)
@@ -66,6 +66,7 @@ def flows(
     form = None if out is None else out.suffix.removeprefix(".")
     if form is not None and form not in list(GraphForm):
         raise usage_error(f"`{out}` has none of the endings .dot, .graphml and .json")
+    check_writable(out)
     from kustos.pipeline.reach import edges, flow_paths
     from kustos.pipeline.stages.days import within_days
 

@@ -1,5 +1,6 @@
 """What the commands of the pipeline read besides the tables: ACLs, and a period of days."""
 
+import os
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -62,6 +63,17 @@ def names_of(path: Path | None) -> frozenset[str] | None:
     from kustos.cli.acl_sources import read_text
 
     return frozenset(name for line in read_text(str(path)).splitlines() if (name := line.strip()))
+
+
+def check_writable(*paths: Path | None) -> None:
+    """Raise a usage error for a file that cannot be written, before Spark works for it."""
+    for path in paths:
+        if path is None:
+            continue
+        if not path.exists() and not path.parent.is_dir():
+            raise usage_error(f"cannot write `{path}`: there is no folder `{path.parent}`, make it")
+        if not os.access(path if path.exists() else path.parent, os.W_OK):
+            raise usage_error(f"cannot write `{path}`: permission denied, check its permissions")
 
 
 def tables_of(configuration: "PipelineConfiguration") -> "Tables":

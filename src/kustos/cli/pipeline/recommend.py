@@ -78,12 +78,13 @@ def recommend(
     import sys
 
     from kustos.cli.failures import ExitCode
-    from kustos.cli.pipeline.inputs import filled_tables, period_of, todays_acls
+    from kustos.cli.pipeline.inputs import check_writable, filled_tables, period_of, todays_acls
     from kustos.cli.pipeline.working import configured, working
 
     configuration = configured(config)
     first, last = period_of(since, until)
     tables = filled_tables(configuration)
+    check_writable(out, commands)
     from kustos.pipeline.privilege import recommendation
 
     given = flags.named(parameters) | {"from_day": first, "to_day": last}

@@ -63,12 +63,13 @@ def review(
     configuration it is known since when each ACL is there, and any past moment can be reviewed.
     """
     from kustos.cli.output import print_json, print_lines
-    from kustos.cli.pipeline.inputs import acls_then, filled_tables, moment_of
+    from kustos.cli.pipeline.inputs import acls_then, check_writable, filled_tables, moment_of
     from kustos.cli.pipeline.working import configured, working
 
     configuration = configured(config)
     moment = moment_of("--as-of", as_of)
     tables = filled_tables(configuration)
+    check_writable(csv, sign_off)
     acls = acls_then(configuration, config.absolute().parent, as_of, moment)
     if dry_run:
         print_lines(

@@ -10,7 +10,7 @@ from kustos.metadata.loader import records_of
 from kustos.metadata.log import METADATA_PARTITION, SnapshotId, layout
 from kustos.metadata.records import BeginTransactionRecord, FeatureLevelRecord, NoOpRecord
 from kustos.metadata.suffixes import SEGMENT_SUFFIX, SNAPSHOT_SUFFIX
-from kustos.runtime import Storage
+from kustos.runtime import Storage, reason_of
 from kustos.wire.record_batch import CorruptBatchError, read_batch
 
 
@@ -44,8 +44,7 @@ class MetadataFile:
         try:
             return storage.read(self.path)
         except OSError as error:
-            reason = (error.strerror or str(error)).lower()
-            raise MetadataError(f"`{self.path}` cannot be read: {reason}") from error
+            raise MetadataError(f"`{self.path}` cannot be read: {reason_of(error)}") from error
 
 
 def begins_itself(data: bytes) -> bool:

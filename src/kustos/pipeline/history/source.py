@@ -118,7 +118,7 @@ def record_batches(options: HistoryOptions) -> Iterator[Any]:
 
     from kustos.metadata.errors import MetadataError
     from kustos.pipeline.history.lives import rows_of
-    from kustos.runtime import FileSystemStorage
+    from kustos.runtime import FileSystemStorage, reason_of
 
     schema = to_arrow_schema(TABLES[options.table], timezone="UTC")
     try:
@@ -130,8 +130,7 @@ def record_batches(options: HistoryOptions) -> Iterator[Any]:
     except MetadataError as error:
         raise MetadataHistoryError(str(error)) from error
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise MetadataHistoryError(f"`{options.path}` cannot be read: {reason}") from error
+        raise MetadataHistoryError(f"`{options.path}` cannot be read: {reason_of(error)}") from error
 
 
 def history_reach(path: str | Path, end_offset: int | None = None) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 from kustos.pipeline.errors import AuditInputError
 from kustos.pipeline.files import list_audit_files
+from kustos.runtime import reason_of
 
 if TYPE_CHECKING:
     from kustos.pipeline.tables import InputFile, Tables
@@ -84,7 +85,7 @@ def described(path: Path) -> "InputFile":
         status = path.stat()
         log = log_of(path)
     except OSError as error:
-        raise AuditInputError(f"cannot read `{path}`: {error.strerror}, check its permissions") from error
+        raise AuditInputError(f"cannot read `{path}`: {reason_of(error)}") from error
     return InputFile(str(path), status.st_size, status.st_mtime_ns, status.st_ino, log)
 
 

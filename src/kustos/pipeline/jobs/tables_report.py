@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from kustos.pipeline.errors import AuditInputError, ReportOutputError
 from kustos.pipeline.progress import Progress, silent
+from kustos.runtime import reason_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -109,4 +110,4 @@ def _replace(out: Path, page: str) -> None:
             os.fsync(file.fileno())
         beside.replace(out)
     except OSError as error:
-        raise ReportOutputError(f"cannot write `{out}`: {error.strerror}") from error
+        raise ReportOutputError(f"cannot write `{out}`: {reason_of(error)}") from error
