@@ -17,11 +17,11 @@ from kustos.pipeline.schemas import AUDIT_ROLLUP_SCHEMA, ROLLUP_GRAIN
 from kustos.pipeline.stages.rollup import HOURS_OF_A_DAY, MILLISECONDS_OF_AN_HOUR
 from kustos.pipeline.stages.settling import MILLISECONDS_OF_A_DAY
 
-CHUNK_ROWS_MAX: Final = 1 << 18
-"""Events at a time: all their columns of codes and numbers, and groups of them, take some 200 MB."""
+CHUNK_ROWS_MAX: Final = 1 << 17
+"""Events at a time: all their columns of codes and numbers, and groups of them, take some 150 MB."""
 
-KEPT_GROUPS_MAX: Final = 1 << 18
-"""Groups that are kept in memory to be put together, which takes some 200 MB; more of them wait on disk."""
+KEPT_GROUPS_MAX: Final = 1 << 17
+"""Groups that are kept in memory until as many are new, some 200 MB to put together; more wait on disk."""
 
 OUT_ROWS: Final = 1 << 16
 
@@ -45,8 +45,8 @@ _SUMS: Final = {
 def rolled_up_parts(parts: Iterable[FilePart]) -> Iterator[pa.RecordBatch]:
     """Yield the roll-up of the events in parts of files, in batches; each row of ROLLUP_GRAIN once.
 
-    Memory is bounded by the two limits above, up to some four million rows, and grows by a sixteenth of what
-    they take beyond. Raises `OSError` or `pyarrow.ArrowInvalid` for a file that cannot be read.
+    Memory is bounded by the two limits above up to some two million rows; of more, a sixteenth must fit.
+    Raises `OSError` or `pyarrow.ArrowInvalid` for a file that cannot be read, `OSError` if rows cannot wait.
     """
     with waiting(_TOLD_APART_BY) as spilled:
         kept: list[pa.Table] = []
