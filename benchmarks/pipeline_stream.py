@@ -1,7 +1,9 @@
 """A topic of a real Kafka into the tables, each event once, beside the same stream bare.
 
-- stream-kafka: events/s from a topic that is full already (`availableNow`); `theirs` writes the records'
-  values to Parquet and does nothing else
+- stream-kafka: events/s from a topic that is full already (`availableNow`) until the last one is in the
+  table; `theirs` writes the records' values to Parquet and does nothing else
+- stream-kafka-upkeep: the same until the stream has ended, with what it does every five minutes: the roll-up
+  and small files put together
 - stream-kafka-end-to-end: seconds from an event's birth until it is in the table, of the slowest in twenty,
   while events come at a steady rate; `theirs` is the three seconds that it may take
 - stream-kafka-lag: the same, the last third of the time beside the first: a lag that grows shows here
@@ -88,31 +90,39 @@ def bare_seconds(spark: SparkSession, settings: TopicSettings, folder: Path) -> 
     return time.monotonic() - start
 
 
-def our_seconds(spark: SparkSession, settings: TopicSettings, folder: Path) -> float:
+def our_seconds(spark: SparkSession, settings: TopicSettings, folder: Path) -> tuple[float, float]:
+    """Return the seconds until the last event is in the table, and until the upkeep is done."""
     start = time.monotonic()
-    now = StreamOptions(available_now=True)
-    done = run_stream(spark, settings, Tables(folder / "tables"), folder / "checkpoint", options=now)
+    committed: list[float] = []
+    done = run_stream(
+        spark,
+        settings,
+        Tables(folder / "tables"),
+        folder / "checkpoint",
+        options=StreamOptions(available_now=True),
+        on_batch=lambda _batch: committed.append(time.monotonic() - start),
+    )
     if done.lines != SIZE or done.duplicates == 0:
         raise SystemExit(f"not all of the topic came: {done}")
-    return time.monotonic() - start
+    return committed[-1], time.monotonic() - start
 
 
-def full_topic(spark: SparkSession, node: KafkaNode, folder: Path) -> tuple[float, float]:
-    """Return the median seconds of ours and of theirs over a topic that is full."""
+def full_topic(spark: SparkSession, node: KafkaNode, folder: Path) -> tuple[float, float, float]:
+    """Return the median seconds of ours, without and with its upkeep, and of theirs over a full topic."""
     make_topic(node, "full")
     source = Source(node, "full")
     source.send(SIZE)
     source.flush()
     settings = settings_of(node, "full")
-    ours, theirs = [], []
+    rounds = []
     for number in range(ROUNDS + 1):
-        mine = our_seconds(spark, settings, folder / f"ours-{number}")
+        mine, kept_up = our_seconds(spark, settings, folder / f"ours-{number}")
         bare = bare_seconds(spark, settings, folder / f"bare-{number}")
-        progress(f"round {number}: ours {mine:.2f} s, bare {bare:.2f} s")
+        progress(f"round {number}: ours {mine:.2f} s, with upkeep {kept_up:.2f} s, bare {bare:.2f} s")
         if number:  # the first round warms the JVM up
-            ours.append(mine)
-            theirs.append(bare)
-    return statistics.median(ours), statistics.median(theirs)
+            rounds.append((mine, kept_up, bare))
+    ours, upkeep, theirs = (statistics.median(each) for each in zip(*rounds, strict=True))
+    return ours, upkeep, theirs
 
 
 def steady(spark: SparkSession, node: KafkaNode, folder: Path) -> list[tuple[float, float]]:
@@ -158,7 +168,7 @@ def steady(spark: SparkSession, node: KafkaNode, folder: Path) -> list[tuple[flo
     return ages[2:]  # the first batches are the start's
 
 
-def figures_of(ours: float, theirs: float, ages: list[tuple[float, float]]) -> list[Figure]:
+def figures_of(ours: float, upkeep: float, theirs: float, ages: list[tuple[float, float]]) -> list[Figure]:
     if len(ages) < FEWEST_BATCHES:
         raise SystemExit(f"only {len(ages)} batches in {STEADY_S} s say nothing: this machine has other work")
     begin, end = ages[0][0], ages[-1][0]
@@ -168,6 +178,7 @@ def figures_of(ours: float, theirs: float, ages: list[tuple[float, float]]) -> l
     common: dict[str, Any] = {"unit": "events/s", "size": SIZE, "higher_is_better": True}
     return [
         Figure(name="stream-kafka", ours=SIZE / ours, theirs=SIZE / theirs, floor=0.6, **common),
+        Figure(name="stream-kafka-upkeep", ours=SIZE / upkeep, theirs=SIZE / theirs, **common),
         Figure(
             name="stream-kafka-end-to-end", unit="s", ours=slow, theirs=END_TO_END_S, size=RATE, floor=1.0
         ),
@@ -189,10 +200,10 @@ def main() -> None:
         KafkaNode(Path(scratch, "kafka")) as node,
         open_session("benchmark", settings=settings) as spark,
     ):
-        ours, theirs = full_topic(spark, node, Path(scratch, "full"))
+        ours, upkeep, theirs = full_topic(spark, node, Path(scratch, "full"))
         progress(f"{RATE} events/s for {STEADY_S} s")
         ages = steady(spark, node, Path(scratch, "steady"))
-    figures = figures_of(ours, theirs, ages)
+    figures = figures_of(ours, upkeep, theirs, ages)
     for figure in figures:
         progress(figure.sentence())
     emit(figures)

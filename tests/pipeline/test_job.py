@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from kustos.pipeline.errors import AuditInputError, LinesLostError
 from kustos.pipeline.jobs import run_access_report
-from kustos.pipeline.stages.settling import identify
+from kustos.pipeline.stages.settling import settled_alone
 from kustos.pipeline.tables import sorting
 from tests.pipeline.events import event_line, kafka_line
 
@@ -73,10 +73,10 @@ def test_a_damaged_gzip_stops_the_run_by_name_and_keeps_the_former_output(
 def test_a_stage_that_loses_a_line_is_found_out(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def lossy(parsed: DataFrame) -> DataFrame:
-        return parsed.dropDuplicates(["event_id"]).transform(identify)
+    def lossy(identified: DataFrame) -> DataFrame:
+        return identified.transform(settled_alone).filter("reason IS NULL")
 
-    monkeypatch.setattr(sorting, "identify", lossy)
+    monkeypatch.setattr(sorting, "settled_alone", lossy)
     audit, out = audit_folder(tmp_path / "audit"), tmp_path / "out"
     with pytest.raises(LinesLostError, match="7 lines were read but"):
         run_access_report(spark, audit, out)

@@ -42,6 +42,8 @@ SETTINGS: Final = {
     "spark.sql.files.ignoreMissingFiles": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.python.sql.dataFrameDebugging.enabled": "false",  # else every Column asks the JVM five times
+    # what a worker of Python holds at a time: lines may be long, and ten thousand of them are a batch
+    "spark.sql.execution.arrow.maxBytesPerBatch": "64m",
     "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled": "false",  # SPARK-58241: hangs
 }
 

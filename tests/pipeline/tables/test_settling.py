@@ -139,7 +139,7 @@ def test_lines_without_a_copy_need_not_be_brought_together(spark: SparkSession, 
             "a",
             None,
         )
-        for row in identified(spark, lines[:4]).collect()
+        for row in identified(spark, [line for line in lines if "Principal" in line.text][:4]).collect()
     ]
     known = identified(spark, lines)
     keys = repeated_keys(known)

@@ -56,10 +56,12 @@ def write_tables(
     """Write the three tables below `folder`; return lines read and rows per outcome, as found on disk."""
     from kustos.pipeline.stages import access, classify
     from kustos.pipeline.tables.sorting import sort_out
+    from kustos.pipeline.tables.staging import stage_lines
 
     progress(STEPS[0])
-    found = sort_out(spark, lines, folder / "sorted", time_zone=time_zone)
-    classified = found.rows
+    (folder / "sorted").mkdir()
+    staged = stage_lines(lines, folder / "sorted" / "identified", time_zone=time_zone)
+    classified = sort_out(spark, staged, folder / "sorted").rows
     paths = {table: str(folder / table) for table in TABLES}
     progress(STEPS[1])
     classified.transform(classify.audit_events).write.parquet(paths["audit_events"])
@@ -74,7 +76,7 @@ def write_tables(
         classify.QUARANTINED: spark.read.parquet(paths["quarantine"]).count(),
         classify.DUPLICATE: tally.get(classify.DUPLICATE, 0),
     }
-    return found.lines, outcomes
+    return staged.lines, outcomes
 
 
 def run_access_report(

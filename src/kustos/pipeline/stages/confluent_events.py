@@ -16,55 +16,80 @@ the cloud's own services) are quarantined as `no_authorization_event` with their
 Source: "Audit Log Event Schema" and the event pages of Confluent's documentation, CloudEvents 1.0.
 """
 
-from typing import Final
-
-from pyspark.sql import Column
-from pyspark.sql import functions as sql
-from pyspark.sql.types import ArrayType, BooleanType, DataType, StringType, StructField, StructType
+import re
+from datetime import UTC, datetime
+from typing import Any, Final
 
 from kustos.acl import AclOperation, ResourceType
-from kustos.pipeline.stages import kafka_lines
+from kustos.pipeline.stages.json_values import (
+    INT_RANGE,
+    JsonObject,
+    MalformedError,
+    boolean,
+    struct,
+    text,
+    written,
+)
+from kustos.pipeline.stages.kafka_grammar import enum_name, spellings
 
 AUTHORIZATION: Final = "io.confluent.kafka.server/authorization"
 
-_TYPE_SHOWN: Final = r"^[A-Za-z0-9./_\-]{1,100}$"
+_TYPE_SHOWN: Final = re.compile(r"[A-Za-z0-9./_\-]{1,100}")
 """A type that has other characters is not repeated in a reason: it is somebody's text."""
 
-
-def _strings(*names: str) -> list[StructField]:
-    return [StructField(name, StringType()) for name in names]
-
-
-def _struct(*fields: StructField, **structs: DataType) -> StructType:
-    return StructType([*fields, *(StructField(name, type_) for name, type_ in structs.items())])
-
-
-_ADDRESSES: Final = ArrayType(_struct(*_strings("ip")))
-_REQUEST: Final = _struct(*_strings("client_id", "clientId", "correlation_id", "correlationId"))
-_METADATA: Final = _struct(*_strings("client_address"), clientAddress=_ADDRESSES)
-_ACL: Final = _struct(*_strings("permissionType", "host", "actingPrincipal", "patternType", "resourceName"))
-_AUTHORIZATION: Final = _struct(
-    *_strings("operation", "resourceType", "resourceName"),
-    StructField("granted", BooleanType()),
-    StructField("superUserAuthorization", BooleanType()),
-    aclAuthorization=_ACL,
-    rbacAuthorization=StringType(),
+_TIME: Final = re.compile(
+    r"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)?", re.ASCII | re.IGNORECASE
 )
-CLOUD_EVENT_FIELDS: Final = [
-    *_strings("specversion", "id", "type", "time"),
-    StructField(
-        "data",
-        _struct(
-            *_strings("methodName"),
-            authenticationInfo=_struct(*_strings("principal")),
-            authorizationInfo=_AUTHORIZATION,
-            request=_REQUEST,
-            requestMetadata=_METADATA,
-            clientAddress=_ADDRESSES,
-        ),
-    ),
-]
-"""Read beside the fields of kustos' own events: no name is in both."""
+"""RFC 3339; a time that says no zone is taken for one in UTC."""
+
+_RESOURCE_ID: Final = re.compile(r'"resourceId"\s*:\s*"([A-Za-z0-9_\-]+)"')
+_INTEGER: Final = re.compile(r"[+-]?[0-9]{1,10}", re.ASCII)
+_OPERATIONS: Final = spellings(AclOperation)
+_RESOURCE_TYPES: Final = spellings(ResourceType)
+
+
+def read_event(told: JsonObject) -> dict[str, Any] | str:
+    """Return the fields that a CloudEvent tells, or why it is no decision of an authorizer.
+
+    Raises `MalformedError` for a value of a wrong kind.
+    """
+    kind = text(told.get("type"))
+    data = struct(told.get("data")) or {}
+    info = struct(data.get("authorizationInfo")) or {}
+    login = struct(data.get("authenticationInfo")) or {}
+    fields = {
+        "event_id": text(told.get("id")),
+        "time": text(told.get("time")),
+        "principal": written(login.get("principal")),
+        "granted": boolean(info.get("granted")),
+        "operation": text(info.get("operation")),
+        "resourceType": text(info.get("resourceType")),
+    }
+    event = {**_request(data), **_resource(info)}
+    if kind is None:
+        return "field_missing: type"
+    if kind != AUTHORIZATION:
+        shown = kind if _TYPE_SHOWN.fullmatch(kind) else "a type that is no plain name"
+        return f"no_authorization_event: {shown}"
+    missing = [name for name, value in zip(_REQUIRED, fields.values(), strict=True) if value is None]
+    if missing:
+        return f"field_missing: {', '.join(missing)}"
+    time_ms, principal = _time_ms(str(fields["time"])), _principal(str(fields["principal"]))
+    if time_ms is None:
+        return "time_out_of_range"
+    if principal is None:
+        return "principal_unknown"
+    principal_type, _, principal_name = principal.partition(":")
+    return {
+        **event,
+        "event_id": fields["event_id"],
+        "time_ms": time_ms,
+        "principal_type": principal_type,
+        "principal_name": principal_name,
+        "decision": "ALLOWED" if fields["granted"] else "DENIED",
+        "access": "ACCESS",
+    }
+
 
 _REQUIRED: Final = (
     "id",
@@ -76,100 +101,94 @@ _REQUIRED: Final = (
 )
 
 
-def _of(envelope: Column, dotted_name: str) -> Column:
-    column = envelope.getField("event")
-    for name in dotted_name.split("."):
-        column = column.getField(name)
-    return column
-
-
-def is_cloud_event(envelope: Column) -> Column:
-    """Return whether a parsed line calls itself a CloudEvent."""
-    return _of(envelope, "specversion").isNotNull()
-
-
-def time_ms(envelope: Column) -> Column:
-    """Return when the event happened, null if its time is none."""
-    return sql.unix_millis(_of(envelope, "time").try_cast("timestamp"))
-
-
-def fault(envelope: Column) -> Column:
-    """Return why a CloudEvent is no decision of an authorizer, null if it is one."""
-    kind = _of(envelope, "type")
-    shown = sql.when(kind.rlike(_TYPE_SHOWN), kind).otherwise(sql.lit("a type that is no plain name"))
-    missing = sql.concat_ws(", ", *(sql.when(_of(envelope, n).isNull(), sql.lit(n)) for n in _REQUIRED))
-    whole = sql.coalesce(envelope.getField("end"), sql.lit(False))
-    return (
-        sql.when(envelope.getField("corrupt").isNotNull() | ~whole, sql.lit("json_malformed"))
-        .when(kind.isNull(), sql.lit("field_missing: type"))
-        .when(kind != AUTHORIZATION, sql.concat(sql.lit("no_authorization_event: "), shown))
-        .when(missing != "", sql.concat(sql.lit("field_missing: "), missing))
-        .when(time_ms(envelope).isNull(), sql.lit("time_out_of_range"))
-        .when(_principal(envelope).isNull(), sql.lit("principal_unknown"))
-    )
-
-
-def _principal(envelope: Column) -> Column:
-    """`Type:name`; an object like `{"confluentServiceAccount": {"resourceId": "sa-1"}}` gives `User:sa-1`."""
-    text = _of(envelope, "data.authenticationInfo.principal")
-    identifier = sql.regexp_extract(text, r'"resourceId"\s*:\s*"([A-Za-z0-9_\-]+)"', 1)
-    told = sql.when(identifier != "", sql.concat(sql.lit("User:"), identifier))
-    return sql.when(text.startswith("{"), told).when(sql.contains(text, sql.lit(":")), text)
-
-
-def _host(envelope: Column) -> Column:
-    """Java writes `/10.0.0.1` for an address without a name."""
-    told = sql.coalesce(
-        _of(envelope, "data.requestMetadata.client_address"),
-        sql.try_element_at(_of(envelope, "data.clientAddress"), sql.lit(1)).getField("ip"),
-        sql.try_element_at(_of(envelope, "data.requestMetadata.clientAddress"), sql.lit(1)).getField("ip"),
-    )
-    return sql.regexp_replace(told, "^[^/]*/", "")
-
-
-def _rule_kind(envelope: Column) -> Column:
-    """Null where the event grants and does not say why."""
-    info = "data.authorizationInfo"
-    return (
-        sql.when(_of(envelope, f"{info}.superUserAuthorization"), sql.lit("SuperUser"))
-        .when(_of(envelope, f"{info}.aclAuthorization").isNotNull(), sql.lit("MatchingAcl"))
-        .when(_of(envelope, f"{info}.rbacAuthorization").isNotNull(), sql.lit("CustomAuthorizer"))
-        .when(~_of(envelope, f"{info}.granted"), sql.lit("DefaultDeny"))
-    )
-
-
-def event_columns(envelope: Column) -> dict[str, Column]:
-    """Return the audit fields that the event tells, by dotted name; what it does not tell is missing."""
-    principal = _principal(envelope)
-    info, request = "data.authorizationInfo", "data.request"
-    acl = f"{info}.aclAuthorization"
-    correlation = sql.coalesce(
-        _of(envelope, f"{request}.correlation_id"), _of(envelope, f"{request}.correlationId")
-    )
-    resource_type = kafka_lines.enum_name(_of(envelope, f"{info}.resourceType"), ResourceType)
+def _request(data: JsonObject) -> dict[str, Any]:
+    """Return who asked with which request."""
+    request, metadata = (struct(data.get(name)) or {} for name in ("request", "requestMetadata"))
+    addresses = [_first_address(each.get("clientAddress")) for each in (data, metadata)]
+    client_ids = [text(request.get(name)) for name in ("client_id", "clientId")]
+    correlations = [written(request.get(name)) for name in ("correlation_id", "correlationId")]
+    host = _first([text(metadata.get("client_address")), *addresses])
+    api_name, correlation = text(data.get("methodName")), _first(correlations)
     return {
-        "event_id": _of(envelope, "id"),
-        "time_ms": time_ms(envelope),
-        "principal_type": sql.substring_index(principal, ":", 1),
-        "principal_name": sql.substring(principal, sql.instr(principal, ":") + 1, sql.length(principal)),
-        "host": _host(envelope),
-        "api_name": sql.regexp_replace(_of(envelope, "data.methodName"), r"^kafka\.", ""),
-        "client_id": sql.coalesce(
-            _of(envelope, f"{request}.client_id"), _of(envelope, f"{request}.clientId")
-        ),
-        "correlation_id": correlation.try_cast("int"),
-        "resource_type": resource_type,
-        "resource_name": _of(envelope, f"{info}.resourceName"),
-        "operation": kafka_lines.enum_name(_of(envelope, f"{info}.operation"), AclOperation),
-        "decision": sql.when(_of(envelope, f"{info}.granted"), sql.lit("ALLOWED")).otherwise(
-            sql.lit("DENIED")
-        ),
-        "rule.kind": _rule_kind(envelope),
-        "rule.resource_type": sql.when(_of(envelope, acl).isNotNull(), resource_type),
-        "rule.resource_name": _of(envelope, f"{acl}.resourceName"),
-        "rule.pattern_type": _of(envelope, f"{acl}.patternType"),
-        "rule.principal": _of(envelope, f"{acl}.actingPrincipal"),
-        "rule.host": _of(envelope, f"{acl}.host"),
-        "rule.permission_type": _of(envelope, f"{acl}.permissionType"),
-        "access": sql.lit("ACCESS"),
+        # Java writes `/10.0.0.1` for an address without a name
+        "host": None if host is None else re.sub(r"\A[^/]*/", "", host),
+        "api_name": None if api_name is None else api_name.removeprefix("kafka."),
+        "client_id": _first(client_ids),
+        "correlation_id": None if correlation is None else _correlation_id(correlation),
     }
+
+
+def _resource(info: JsonObject) -> dict[str, Any]:
+    """Return what was asked for, and the rule that decided where the event says it."""
+    acl = struct(info.get("aclAuthorization"))
+    by_role = info.get("rbacAuthorization")
+    operation, resource_type = text(info.get("operation")), text(info.get("resourceType"))
+    resource_type = None if resource_type is None else enum_name(resource_type, _RESOURCE_TYPES)
+    kind = None
+    if boolean(info.get("superUserAuthorization")):
+        kind = "SuperUser"
+    elif acl is not None:
+        kind = "MatchingAcl"
+    elif by_role is not None:
+        kind = "CustomAuthorizer"
+    elif boolean(info.get("granted")) is False:
+        kind = "DefaultDeny"
+    return {
+        "resource_type": resource_type,
+        "resource_name": text(info.get("resourceName")),
+        "operation": None if operation is None else enum_name(operation, _OPERATIONS),
+        "rule": {
+            "kind": kind,
+            "resource_type": None if acl is None else resource_type,
+            **{name: text((acl or {}).get(there)) for name, there in _RULE.items()},
+        },
+    }
+
+
+_RULE: Final = {
+    "resource_name": "resourceName",
+    "pattern_type": "patternType",
+    "principal": "actingPrincipal",
+    "host": "host",
+    "permission_type": "permissionType",
+}
+
+
+def _time_ms(written_time: str) -> int | None:
+    """Return milliseconds since the epoch, what is less cut off; None for what is no time."""
+    found = _TIME.fullmatch(written_time)
+    if found is None:
+        return None
+    second, fraction, zone = found.groups(default="")
+    try:
+        moment = datetime.fromisoformat(second + zone.upper())
+    except ValueError:
+        return None
+    since = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - datetime(1970, 1, 1, tzinfo=UTC)
+    return (since.days * 86_400 + since.seconds) * 1_000 + int(fraction[:3].ljust(3, "0"))
+
+
+def _principal(told: str) -> str | None:
+    """`Type:name`; an object like `{"confluentServiceAccount": {"resourceId": "sa-1"}}` gives `User:sa-1`."""
+    if told.startswith("{"):
+        found = _RESOURCE_ID.search(told)
+        return None if found is None else f"User:{found[1]}"
+    return told if ":" in told else None
+
+
+def _correlation_id(told: str) -> int | None:
+    number = int(told) if _INTEGER.fullmatch(told) else None
+    return number if number in INT_RANGE else None
+
+
+def _first_address(addresses: Any) -> str | None:
+    if addresses is None:
+        return None
+    if not isinstance(addresses, list):
+        raise MalformedError
+    found = [text((struct(address) or {}).get("ip")) for address in addresses]
+    return found[0] if found else None
+
+
+def _first(values: list[str | None]) -> str | None:
+    return next((value for value in values if value is not None), None)

@@ -36,6 +36,7 @@ from kustos.pipeline.stages.text_pieces import (
     Text,
     codes_of,
     equal_to,
+    in_order,
     made_of,
     words_of,
 )
@@ -130,10 +131,7 @@ def read_lines(texts: pa.Array, time_zone: str = "UTC") -> pa.Array:
     told = _one_by_one(texts.take(pa.array(others)), zone)
     if not len(rows):
         return told
-    order = np.empty(len(texts), dtype=np.int64)
-    order[rows] = np.arange(len(rows))
-    order[others] = np.arange(len(rows), len(texts))
-    return pa.concat_arrays([common, told]).take(pa.array(order))
+    return in_order(rows, common, others, told)
 
 
 def without_carriage_returns(texts: pa.Array) -> pa.Array:

@@ -12,9 +12,8 @@ TOO_LATE: Final = "too_late"
 
 def known_events(classified: DataFrame, stored: DataFrame) -> DataFrame:
     """Return `day`, `event_id`, `brings_id` of the events in `classified` that `stored` has by that name."""
-    brings_id = sql.col("event_id") != sql.col("line_id")
     events = classified.filter(sql.col("outcome") == EVENT)
-    told = events.select("day", "event_id", brings_id.alias("brings_id"))
+    told = events.select("day", "event_id", "brings_id")
     return told.join(stored.select("day", "event_id"), ["day", "event_id"], "left_semi")
 
 

@@ -11,17 +11,25 @@ copy. Who keeps what `identify` returns can ask it for `repeated_keys`, a few by
 together only what these are of: `settle`. All others are `settled_alone`.
 """
 
-from typing import Final
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sql
 
 from kustos.pipeline.schemas import EVENT_SCHEMA
+from kustos.pipeline.stages.line_keys import DIGEST_CHARACTERS, IDENTIFIED_SCHEMA, identified
+
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch
 
 EVENT, DUPLICATE, QUARANTINED = "event", "duplicate", "quarantined"
 CONFLICT: Final = "event_id_conflict"
 
 MILLISECONDS_OF_A_DAY: Final = 86_400_000
+
+_KNOWN_BY: Final = ("line_key", "is_counted", "log", "position")
+_KEPT: Final = tuple(name for name in IDENTIFIED_SCHEMA.fieldNames() if name not in _KNOWN_BY)
 
 
 def day_of(time_ms: Column) -> Column:
@@ -44,18 +52,12 @@ def settle_duplicates(parsed: DataFrame) -> DataFrame:
 
 
 def identify(parsed: DataFrame) -> DataFrame:
-    """Return `parse_lines` output with `day` and what each line is known by: `line_key`, `is_counted`.
+    """Return `parse_lines` output with what each line is known by, of IDENTIFIED_SCHEMA."""
 
-    `is_counted`: equal lines of a file are told apart by their number.
-    """
-    brings_id = sql.col("event_id").isNotNull()
-    kind = sql.when(brings_id, sql.lit("line-")).otherwise(sql.lit("kafka-"))
-    return parsed.select(
-        *(sql.col(name) for name in parsed.columns if name not in ("log", "position")),
-        day_of(sql.col("time_ms")).alias("day"),
-        sql.concat(kind, _digest()).alias("line_key"),
-        (~brings_id & sql.col("position").isNull()).alias("is_counted"),
-    )
+    def read(batches: "Iterable[RecordBatch]") -> "Iterator[RecordBatch]":
+        return (identified(batch) for batch in batches)
+
+    return parsed.mapInArrow(read, IDENTIFIED_SCHEMA)
 
 
 def repeated_keys(identified: DataFrame) -> DataFrame:
@@ -84,7 +86,7 @@ def settle(identified: DataFrame) -> DataFrame:
     in_one_file = Window.partitionBy("key", "source_file").orderBy("line")
     occurrence = sql.when(sql.col("is_counted"), sql.row_number().over(in_one_file)).otherwise(sql.lit(1))
     numbered = identified.withColumn("key", _key()).repartition("key").withColumn("occurrence", occurrence)
-    copies = Window.partitionBy("key", "day", "occurrence").orderBy("line", "source_file")
+    copies = Window.partitionBy("key", "day", "occurrence").orderBy("source_file", "line")
     first = sql.first(content()).over(copies.rowsBetween(Window.unboundedPreceding, 0))
     ranked = numbered.withColumns({"copy": sql.row_number().over(copies), "first": first})
     is_event = sql.col("reason").isNull()
@@ -101,18 +103,13 @@ def settle(identified: DataFrame) -> DataFrame:
 
 def _named(rows: DataFrame, reason: Column, occurrence: Column) -> DataFrame:
     """Return the rows with the ids that follow from what they are known by, which is left out."""
-    brings_id = sql.col("event_id").isNotNull()
     numbered = sql.concat("line_key", sql.lit("-"), occurrence)
     ids = {
         "event_id": sql.when(sql.col("reason").isNull(), sql.coalesce("event_id", numbered)),
         "reason": reason,
     }
-    kept = [
-        ids.get(name, sql.col(name)).alias(name)
-        for name in rows.columns
-        if name not in ("line_key", "is_counted", "occurrence")
-    ]
-    line_id = sql.when(brings_id, sql.col("line_key")).otherwise(numbered)
+    kept = [ids.get(name, sql.col(name)).alias(name) for name in (*_KEPT, "outcome")]
+    line_id = sql.when(sql.col("brings_id"), sql.concat(sql.lit("line-"), _digest())).otherwise(numbered)
     return rows.select(*kept, line_id.alias("line_id"))
 
 
@@ -129,4 +126,4 @@ def _digest() -> Column:
     line = sql.rtrim(sql.coalesce("line", sql.lit("")), sql.lit("\r"))
     place = sql.coalesce(sql.col("position").cast("string"), sql.lit(""))
     parts = (part.cast("binary") for part in (sql.col("log"), sql.lit("\n"), place, sql.lit("\n"), line))
-    return sql.sha2(sql.concat(*parts), 256).substr(1, 32)
+    return sql.sha2(sql.concat(*parts), 256).substr(1, DIGEST_CHARACTERS)

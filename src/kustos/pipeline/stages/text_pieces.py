@@ -86,6 +86,14 @@ def words_of(words: Sequence[str], codes: Numbers, mask: Numbers | None = None) 
     return pa.array(words, pa.string()).take(pa.array(codes, mask=mask))
 
 
+def in_order(rows: Numbers, first: pa.Array, others: Numbers, second: pa.Array) -> pa.Array:
+    """Return values of `first`, which belong in these rows, and of `second`, which belong in the others."""
+    order = np.empty(len(rows) + len(others), dtype=np.int64)
+    order[rows] = np.arange(len(rows))
+    order[others] = np.arange(len(rows), len(order))
+    return pa.concat_arrays([first, second]).take(pa.array(order))
+
+
 class Marks:
     """Places of one kind of mark in a text: of each line the first one's number, and how many it has."""
 

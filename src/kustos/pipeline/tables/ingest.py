@@ -14,20 +14,26 @@ from kustos.pipeline.progress import Progress, silent
 from kustos.pipeline.stages import classify
 from kustos.pipeline.stages.knowing import TOO_LATE, conflicting_events, judge, known_events
 from kustos.pipeline.stages.settling import DUPLICATE, EVENT, MILLISECONDS_OF_A_DAY, QUARANTINED
+from kustos.pipeline.stages.verdicts import Verdict
 from kustos.pipeline.tables.ledger import RUN, InputFile
 from kustos.pipeline.tables.reading import count_of, rows_on_disk, spark_path
 from kustos.pipeline.tables.retention import Retention, closed_before, kept_from, taken_on
 from kustos.pipeline.tables.rollups import days_to_rebuild, is_of, rolled_up
+from kustos.pipeline.tables.short_runs import SHORT_LINES_MAX, StoredFiles, settle_short
+from kustos.pipeline.tables.short_writing import FEW_LINES, Places, write_short
 from kustos.pipeline.tables.sorting import SortedLines, sort_out
+from kustos.pipeline.tables.staging import StagedLines, stage_lines
 from kustos.pipeline.tables.store import (
     AUDIT_EVENTS,
     AUDIT_RAW,
     AUDIT_ROLLUP,
     BY_DAY,
+    PARQUET,
     QUARANTINE,
     SCHEMAS,
     Tables,
 )
+from kustos.pipeline.tables.stored import newest_time_ms
 from kustos.pipeline.tables.summary import RunSummary, check_no_line_lost
 from kustos.pipeline.tables.transaction import Transaction
 from kustos.pipeline.tables.writing import Changes, append, replace_days, stage_by_day
@@ -41,9 +47,6 @@ STEPS: Final = (
     "writing audit_rollup",
     "committing",
 )
-
-FEW_LINES: Final = 20_000
-"""So few one task writes sooner than a shuffle is planned: micro-batches have not more."""
 
 EPOCH_DAY: Final = date(1970, 1, 1)
 
@@ -162,46 +165,78 @@ class _Run:
     def write(self, lines: DataFrame) -> _Counts:
         """Stage all tables; raise `LinesLostError` if a line is missing among them."""
         self._progress(STEPS[0])
-        seen = self._sorted_out(lines)
+        staged = self._staged_lines(lines)
         self._progress(STEPS[1])
-        judged, may_quarantine = self._judged(seen)
-        self._progress(STEPS[2])
-        told, newest = self._write_events(judged, seen)
-        self._progress(STEPS[3])
-        if may_quarantine:
-            rows = judged.transform(classify.quarantine).coalesce(1)
-            rows.write.parquet(str(self._change.stage(QUARANTINE)))
-        line_count = seen.lines
+        verdicts = self._verdicts(staged)
+        duplicates, newest = (
+            self._write_long(staged) if verdicts is None else self._write_short(staged, verdicts)
+        )
         outcomes = {
             EVENT: self._staged_rows(AUDIT_EVENTS),
             QUARANTINED: self._staged_rows(QUARANTINE),
-            DUPLICATE: told.get(DUPLICATE, 0),
+            DUPLICATE: duplicates,
         }
-        check_no_line_lost(line_count, outcomes)
+        check_no_line_lost(staged.lines, outcomes)
         self._progress(STEPS[4])
         days = self._rolled_up()
         for table in (AUDIT_EVENTS, QUARANTINE):
             if self._staged_rows(table):
                 self._append(table)
         return _Counts(
-            lines=line_count,
+            lines=staged.lines,
             events=outcomes[EVENT],
             quarantined=outcomes[QUARANTINED],
-            duplicates=outcomes.get(DUPLICATE, 0),
+            duplicates=duplicates,
             too_late=self._too_late(),
             days=days,
             newest_time_ms=newest,
         )
 
-    def _sorted_out(self, lines: DataFrame) -> SortedLines:
+    def _staged_lines(self, lines: DataFrame) -> StagedLines:
         if self._options.keep_raw:
             lines.write.parquet(str(self._change.stage(AUDIT_RAW)))
             lines = self._staged(AUDIT_RAW)
             self._append(AUDIT_RAW)
-        folder = self._change.stage(_SORTED)
-        return sort_out(self._spark, lines, folder, time_zone=self._options.time_zone)
+        self._change.stage(_SORTED).mkdir()
+        folder = self._change.stage(_SORTED) / "identified"
+        return stage_lines(lines, folder, time_zone=self._options.time_zone)
 
-    def _write_events(self, judged: DataFrame, seen: SortedLines) -> tuple[dict[str, int], int | None]:
+    def _verdicts(self, staged: StagedLines) -> list[Verdict] | None:
+        """Return what a run of few lines finds; None for too many lines or rows, and for Delta."""
+        if self._tables.form != PARQUET or staged.rows > SHORT_LINES_MAX:
+            return None
+        days = sorted(day for day in self._tables.days(AUDIT_EVENTS) if staged.may_be_of(day))
+        events: list[Path] = []
+        if days:
+            first, last = date.fromisoformat(days[0]), date.fromisoformat(days[-1])
+            events = self._tables.files(self._spark, AUDIT_EVENTS, first, last)
+        lines = self._tables.files(self._spark, QUARANTINE)
+        stored = StoredFiles.of(events, lines, staged.around(self._options.look_around_ms))
+        return None if stored is None else settle_short(staged, stored, self._oldest_time_ms())
+
+    def _write_short(self, staged: StagedLines, verdicts: Sequence[Verdict]) -> tuple[int, int | None]:
+        """Stage events and quarantined lines; return the number of duplicates and the newest event's time."""
+        self._progress(STEPS[2])
+        places = Places(self._change.stage(AUDIT_EVENTS), self._change.stage(QUARANTINE))
+        if staged.files:
+            write_short(self._spark, staged.files, verdicts, places, are_few=staged.rows <= FEW_LINES)
+        self._progress(STEPS[3])
+        events = [places.events / file for file in self._change.staged_files(AUDIT_EVENTS)]
+        return sum(each.outcome == DUPLICATE for each in verdicts), newest_time_ms(events)
+
+    def _write_long(self, staged: StagedLines) -> tuple[int, int | None]:
+        """Do as `_write_short` does, by joins of Spark."""
+        found = sort_out(self._spark, staged, self._change.stage(_SORTED))
+        judged, may_quarantine = self._judged(staged, found)
+        self._progress(STEPS[2])
+        told, newest = self._write_events(judged, staged)
+        self._progress(STEPS[3])
+        if may_quarantine:
+            rows = judged.transform(classify.quarantine).coalesce(1)
+            rows.write.parquet(str(self._change.stage(QUARANTINE)))
+        return told.get(DUPLICATE, 0), newest
+
+    def _write_events(self, judged: DataFrame, staged: StagedLines) -> tuple[dict[str, int], int | None]:
         """Stage the events; return how many lines have each outcome, and the newest event's time."""
         observed = Observation("lines judged")
         is_event = sql.col("outcome") == EVENT
@@ -211,29 +246,29 @@ class _Run:
             sql.max(sql.when(is_event, sql.col("time_ms"))).alias("newest"),
         )
         events = watched.filter(is_event).select(*SCHEMAS[AUDIT_EVENTS].fieldNames())
-        are_few = seen.lines <= FEW_LINES
-        stage_by_day(events, self._change, AUDIT_EVENTS, are_few=are_few, only_day=seen.only_day())
+        are_few = staged.rows <= FEW_LINES
+        stage_by_day(events, self._change, AUDIT_EVENTS, are_few=are_few, only_day=staged.only_day())
         if not self._staged_rows(AUDIT_EVENTS):  # what is empty Spark leaves out, with what watches it
             self._change.discard(AUDIT_EVENTS)
             rows = classify.tally(judged).collect()
             return {row["outcome"]: int(row["line_count"]) for row in rows}, None
         return {DUPLICATE: int(observed.get[DUPLICATE])}, int(observed.get["newest"])
 
-    def _judged(self, seen: SortedLines) -> tuple[DataFrame, bool]:
+    def _judged(self, staged: StagedLines, found: SortedLines) -> tuple[DataFrame, bool]:
         """Return the lines with their outcomes beside what is stored, and whether any may be quarantined."""
         known = conflicting = None
-        classified = seen.rows
-        stored_days = {day for day in self._tables.days(AUDIT_EVENTS) if seen.may_be_of(day)}
+        classified = found.rows
+        stored_days = {day for day in self._tables.days(AUDIT_EVENTS) if staged.may_be_of(day)}
         if stored_days:
-            between = sql.col("time_ms").between(*seen.around(self._options.look_around_ms))
+            between = sql.col("time_ms").between(*staged.around(self._options.look_around_ms))
             events = self._tables.read(self._spark, AUDIT_EVENTS).filter(is_of(stored_days) & between)
-            found = known_events(classified, events)
-            found.write.parquet(str(self._change.stage(_KNOWN)))
+            same = known_events(classified, events)
+            same.write.parquet(str(self._change.stage(_KNOWN)))
             if self._staged_rows(_KNOWN):
-                known = self._staged(_KNOWN, found.schema)
+                known = self._staged(_KNOWN, same.schema)
                 conflicting = conflicting_events(classified, events, known)
         oldest = self._oldest_time_ms()
-        may_quarantine = seen.may_quarantine or conflicting is not None or oldest is not None
+        may_quarantine = found.may_quarantine or conflicting is not None or oldest is not None
         known_lines = self._tables.read(self._spark, QUARANTINE) if may_quarantine else None
         judged = judge(
             classified,

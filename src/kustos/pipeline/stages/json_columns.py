@@ -1,0 +1,118 @@
+"""Lines of JSON read in columns: what `json_grammar.read_line` tells of each, several times sooner.
+
+Theory of operation. Arrow's reader of JSON takes a batch of values of a known schema and refuses the whole
+batch for anything else: an unknown or repeated name, a value of another kind, half a value. Each line is put
+into an envelope of its own, `{"event":LINE,"end":true}`. A line that is torn would have to end within the
+next one's envelope, and there neither `end` nor a line break is allowed; so no line can hide in another's
+value, and if there are as many values as lines, each line is one. A batch that is refused is read in halves,
+down to a few lines, which `read_line` reads one by one; so it does with lines that are no valid events. What
+is told here is told as it is told there: a property test holds the two to each other.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import json
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from kustos.authorizer.audit_fields import AUDIT_SCHEMA_VERSION
+from kustos.pipeline.schemas import EVENT_SCHEMA, REQUIRED_FIELDS, relaxed
+from kustos.pipeline.stages.json_grammar import DECISIONS, JSON, read_line
+from kustos.pipeline.stages.kafka_grammar import MAXIMUM_TIME_MS
+from kustos.pipeline.stages.text_pieces import Numbers, in_order
+
+_EVENT: Final = pa.struct(list(to_arrow_schema(relaxed(EVENT_SCHEMA))))
+TOLD_TYPE: Final = pa.struct([*_EVENT, ("source_format", pa.string()), ("reason", pa.string())])
+"""What each line becomes: the fields of its event and `source_format`, or the `reason` why it is none."""
+
+_ENVELOPE: Final = json.ParseOptions(
+    explicit_schema=pa.schema([("event", _EVENT), ("end", pa.bool_())]), unexpected_field_behavior="error"
+)
+_HEAD, _TAIL = '{"event":', ',"end":true}\n'
+
+HALVED_LINES_MIN: Final = 64
+"""Fewer lines are read one by one sooner than halves of them are tried."""
+
+
+def read_lines(texts: pa.Array) -> pa.StructArray:
+    """Return what each of the lines tells, of TOLD_TYPE.
+
+    `texts` is of strings, valid UTF-8, none of them null, each beginning with `{`.
+    """
+    pieces = list(_pieces(texts.cast(pa.string())))
+    return pa.concat_arrays(pieces) if pieces else pa.array([], TOLD_TYPE)
+
+
+def _pieces(texts: pa.Array) -> Iterator[pa.StructArray]:
+    events = _values(texts)
+    if events is not None:
+        yield _checked(texts, events)
+    elif len(texts) <= HALVED_LINES_MIN:
+        yield _one_by_one(texts)
+    else:
+        half = len(texts) // 2
+        yield from _pieces(texts[:half])
+        yield from _pieces(texts[half:])
+
+
+def _one_by_one(texts: pa.Array) -> pa.StructArray:
+    return pa.array([read_line(text) for text in texts.to_pylist()], TOLD_TYPE)
+
+
+def _values(texts: pa.Array) -> pa.StructArray | None:
+    """Return the values of lines of which each is one of kustos' kind, None if any may be something else."""
+    if not len(texts):
+        return pa.array([], _EVENT)
+    try:
+        joined = pc.binary_join_element_wise(_HEAD, texts, _TAIL, "")
+        _, offsets, values = joined.buffers()
+        buffer = values[: np.frombuffer(offsets, np.int32)[len(joined)]]
+        # one block, since a value may lie in one only
+        read = json.ReadOptions(use_threads=False, block_size=buffer.size)
+        table = json.read_json(pa.BufferReader(buffer), read_options=read, parse_options=_ENVELOPE)
+    except (pa.ArrowException, UnicodeDecodeError):  # the latter where it would quote what it refuses
+        return None
+    events = table["event"].combine_chunks()
+    is_whole = table.num_rows == len(texts) and not events.null_count and not table["end"].null_count
+    return events if is_whole else None
+
+
+def _checked(texts: pa.Array, events: pa.StructArray) -> pa.StructArray:
+    """Return what values of the right kinds tell; those that are no valid events tell why."""
+    count = len(events)
+    fields = [*events.flatten(), pa.repeat(JSON, count), pa.nulls(count, pa.string())]
+    told = pa.StructArray.from_arrays(fields, fields=list(TOLD_TYPE))
+    is_valid = _are_valid(events)
+    if is_valid.all():
+        return told
+    rows, others = np.flatnonzero(is_valid), np.flatnonzero(~is_valid)
+    return in_order(rows, told.take(pa.array(rows)), others, _one_by_one(texts.take(pa.array(others))))
+
+
+def _are_valid(events: pa.StructArray) -> Numbers:
+    """Return which values are events; whatever `read_line` would give a reason for is none."""
+    is_valid: Numbers = np.ones(len(events), dtype=bool)
+    for name in REQUIRED_FIELDS:
+        column = _field(events, name)
+        if column.null_count:
+            is_valid &= _bits(column.is_valid())
+    time_ms = _field(events, "time_ms")
+    for passed in (
+        pc.equal(_field(events, "schema_version"), AUDIT_SCHEMA_VERSION),
+        pc.is_in(_field(events, "decision"), pa.array(DECISIONS)),
+        pc.and_(pc.greater_equal(time_ms, 0), pc.less_equal(time_ms, MAXIMUM_TIME_MS)),
+    ):
+        is_valid &= _bits(passed.fill_null(False))
+    return is_valid
+
+
+def _field(events: pa.StructArray, dotted_name: str) -> pa.Array:
+    return pc.struct_field(events, dotted_name.split("."))
+
+
+def _bits(column: pa.Array) -> Numbers:
+    found: Numbers = column.to_numpy(zero_copy_only=False)
+    return found

@@ -1,0 +1,89 @@
+"""A line of JSON: whose event it is, and what it says or why it is none.
+
+One event of kustos, or one CloudEvent of Confluent (`confluent_events`), fills the line. What a reader could
+take in two ways is malformed: a name that comes twice in an object, half a character, a number that is none.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from pyspark.sql.types import BooleanType, DataType, IntegerType, LongType, StringType, StructType
+
+from kustos.authorizer.audit_fields import AUDIT_SCHEMA_VERSION
+from kustos.pipeline.schemas import EVENT_SCHEMA, REQUIRED_FIELDS
+from kustos.pipeline.stages import confluent_events
+from kustos.pipeline.stages.json_values import (
+    INT_RANGE,
+    LONG_RANGE,
+    JsonObject,
+    MalformedError,
+    boolean,
+    integer,
+    read_object,
+    struct,
+    text,
+)
+from kustos.pipeline.stages.kafka_grammar import MAXIMUM_TIME_MS
+
+JSON, CONFLUENT = "json", "confluent"
+"""`source_format` of an event: kustos' JSON lines, CloudEvents of Confluent."""
+
+DECISIONS: Final = ("ALLOWED", "DENIED", "ERROR")
+
+_READERS: Final[dict[type[DataType], Callable[[Any], Any]]] = {
+    StringType: text,
+    BooleanType: boolean,
+    IntegerType: lambda value: integer(value, INT_RANGE),
+    LongType: lambda value: integer(value, LONG_RANGE),
+}
+
+
+def read_line(line: str) -> dict[str, Any]:
+    """Return the fields that a line of JSON tells and `source_format`, or the `reason` why it is no event.
+
+    `rule` is a dict within; what the line does not say is missing or None.
+    """
+    try:
+        told = read_object(line)
+        if told.get("specversion") is not None:
+            event, form = confluent_events.read_event(told), CONFLUENT
+        else:
+            event, form = _read_event(told), JSON
+    except MalformedError:
+        return {"reason": "json_malformed"}
+    if isinstance(event, str):
+        return {"reason": event}
+    if not 0 <= event["time_ms"] <= MAXIMUM_TIME_MS:
+        return {"reason": "time_out_of_range"}
+    return {**event, "source_format": form}
+
+
+def _read_event(told: JsonObject) -> dict[str, Any] | str:
+    """Return the event of kustos, or why it is none; raise `MalformedError` for a value of a wrong kind."""
+    event = _typed(told, EVENT_SCHEMA)
+    if event["schema_version"] not in (None, AUDIT_SCHEMA_VERSION):
+        return "schema_version_unknown"
+    missing = [name for name in REQUIRED_FIELDS if _is_missing(event, name)]
+    if missing:
+        return f"field_missing: {', '.join(missing)}"
+    if event["decision"] not in DECISIONS:
+        return "decision_unknown"
+    return event
+
+
+def _typed(told: Mapping[str, Any], schema: StructType) -> dict[str, Any]:
+    return {field.name: _value(told.get(field.name), field.dataType) for field in schema.fields}
+
+
+def _value(value: Any, kind: DataType) -> Any:
+    if isinstance(kind, StructType):
+        inner = struct(value)
+        return None if inner is None else _typed(inner, kind)
+    return _READERS[type(kind)](value)
+
+
+def _is_missing(event: Mapping[str, Any], dotted_name: str) -> bool:
+    value: Any = event
+    for name in dotted_name.split("."):
+        value = None if value is None else value.get(name)
+    return value is None

@@ -1,0 +1,130 @@
+"""Lines of input read in columns: what each says, or why it says nothing; three formats, line by line."""
+
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import LongType, StringType, StructField, StructType
+
+from kustos.pipeline.schemas import AUDIT_EVENTS_SCHEMA, EVENT_SCHEMA
+from kustos.pipeline.stages import json_columns, kafka_columns
+from kustos.pipeline.stages.text_pieces import Numbers, in_order
+
+MAXIMUM_LINE_CHARACTERS: Final = 262_144
+"""Longer lines are quarantined unparsed: the largest event has a few names of at most 64 KiB each."""
+
+KAFKA: Final = "kafka"
+"""`source_format` of Kafka's text; those of JSON say `json_grammar`."""
+
+PARSED_SCHEMA: Final = StructType(
+    [
+        *AUDIT_EVENTS_SCHEMA.fields,
+        *(StructField(name, StringType()) for name in ("line", "reason", "log")),
+        StructField("position", LongType()),
+    ]
+)
+"""What `read_lines` returns: the fields of the event, where it is one, else `reason`; the line's place."""
+
+_PARSED: Final = to_arrow_schema(PARSED_SCHEMA, timezone="UTC")
+_FIELDS: Final = EVENT_SCHEMA.fieldNames()
+
+
+def read_lines(lines: pa.RecordBatch, time_zone: str = "UTC") -> pa.RecordBatch:
+    """Return lines (INPUT_LINES_SCHEMA, or LINES_SCHEMA) with what they say: PARSED_SCHEMA, in their order.
+
+    `time_zone` (an IANA name) is that of brokers whose log lines say none. A null line is an empty one.
+    """
+    text = pc.fill_null(lines["line"].cast(pa.string()), "")
+    faults = _faults(text, lines)
+    is_read = _flags(faults.is_null())
+    is_json = _flags(pc.starts_with(text.cast(pa.binary()), b"{")) & is_read
+    told = _told(text, is_json, is_read, time_zone)
+    file = lines["file"].cast(pa.string())
+    columns = dict(zip((field.name for field in told.type), told.flatten(), strict=True))
+    columns["time"] = columns["time_ms"].cast(pa.timestamp("ms")).cast(pa.timestamp("us", "UTC"))
+    columns["reason"] = pc.coalesce(faults, columns["reason"])
+    columns |= {"source_file": file, "line": text, "log": _log(lines, file)}
+    columns["position"] = _given(lines, "position", pa.int64())
+    return pa.RecordBatch.from_arrays([columns[field.name] for field in _PARSED], schema=_PARSED)
+
+
+def _faults(text: pa.Array, lines: pa.RecordBatch) -> pa.Array:
+    """Return why a line cannot be read, null if it can."""
+    faults = _given(lines, "fault", pa.string())
+    binary = text.cast(pa.binary())
+    try:
+        text.validate(full=True)
+    except pa.ArrowInvalid:
+        is_utf8 = [_is_utf8(line) for line in binary.to_pylist()]
+        faults = pc.coalesce(faults, _where(~np.array(is_utf8), "not_utf8"))
+    # no line has more characters than bytes, which need not be counted
+    may_be_long = _flags(pc.greater(pc.binary_length(binary), MAXIMUM_LINE_CHARACTERS)) & _flags(
+        faults.is_null()
+    )
+    if may_be_long.any():
+        rows = np.flatnonzero(may_be_long)
+        lengths = pc.utf8_length(text.take(pa.array(rows))).to_numpy()
+        may_be_long[rows] = lengths > MAXIMUM_LINE_CHARACTERS
+        faults = pc.coalesce(faults, _where(may_be_long, "line_too_long"))
+    return faults
+
+
+def _told(text: pa.Array, is_json: Numbers, is_read: Numbers, time_zone: str) -> pa.StructArray:
+    """Return what lines tell, those that cannot be read nothing."""
+    if is_json.all():
+        return json_columns.read_lines(text)
+    others = np.flatnonzero(~is_json)
+    is_text = pa.array(is_read[others])
+    # one of the two reads nothing, and tells nothing, for a null
+    kafka = _as_told(kafka_columns.read_lines(_masked(text.take(pa.array(others)), is_text), time_zone))
+    if not is_json.any():
+        return kafka
+    rows = np.flatnonzero(is_json)
+    return in_order(rows, json_columns.read_lines(text.take(pa.array(rows))), others, kafka)
+
+
+def _masked(text: pa.Array, is_kept: pa.Array) -> pa.Array:
+    return text if pc.all(is_kept).as_py() else pc.if_else(is_kept, text, pa.scalar(None, pa.string()))
+
+
+def _as_told(kafka: pa.StructArray) -> pa.StructArray:
+    """Return what Kafka's lines tell in the form in which lines of JSON do."""
+    told = dict(zip((field.name for field in kafka.type), kafka.flatten(), strict=True))
+    is_event = told["time_ms"].is_valid()
+    told["source_format"] = pc.if_else(is_event, KAFKA, pa.scalar(None, pa.string()))
+    fields = list(json_columns.TOLD_TYPE)
+    arrays = [told[f.name] if f.name in told else pa.nulls(len(kafka), f.type) for f in fields]
+    return pa.StructArray.from_arrays(arrays, fields=fields)
+
+
+def _log(lines: pa.RecordBatch, file: pa.Array) -> pa.Array:
+    """Return what was written once: a file's packed copy is the same log, where the input says none."""
+    given = _given(lines, "log", pa.string())
+    if not given.null_count:
+        return given
+    return pc.coalesce(given, pc.replace_substring_regex(file, r"\.gz$", ""))
+
+
+def _given(lines: pa.RecordBatch, name: str, kind: pa.DataType) -> pa.Array:
+    if lines.schema.get_field_index(name) < 0:
+        return pa.nulls(lines.num_rows, kind)
+    return lines[name].cast(kind)
+
+
+def _is_utf8(line: bytes) -> bool:
+    try:
+        line.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _where(flags: Numbers, word: str) -> pa.Array:
+    return pc.if_else(pa.array(flags), word, pa.scalar(None, pa.string()))
+
+
+def _flags(column: pa.Array) -> Numbers:
+    found: Numbers = column.to_numpy(zero_copy_only=False).copy()
+    return found

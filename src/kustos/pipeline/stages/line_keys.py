@@ -1,0 +1,66 @@
+"""What each line is known by, in columns: an event by the id that it brings, any other line by what it is."""
+
+import hashlib
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import BooleanType, DateType, StringType, StructField, StructType
+
+from kustos.pipeline.stages.line_columns import PARSED_SCHEMA
+
+IDENTIFIED_SCHEMA: Final = StructType(
+    [
+        *PARSED_SCHEMA.fields,
+        StructField("day", DateType()),
+        StructField("brings_id", BooleanType()),
+        StructField("line_key", StringType()),
+        StructField("is_counted", BooleanType()),
+    ]
+)
+"""A parsed line with `day`, its date in UTC. `brings_id`: its own text says its id. `line_key`: what another
+line is known by, null for one that brings its id. `is_counted`: equal lines of its file are told apart by
+their number."""
+
+DIGEST_CHARACTERS: Final = 32
+"""Of a SHA-256 in hexadecimal: 128 bits, of which no two lines agree by chance."""
+
+IDENTIFIED: Final = to_arrow_schema(IDENTIFIED_SCHEMA, timezone="UTC")
+
+
+def identified(parsed: pa.RecordBatch) -> pa.RecordBatch:
+    """Return lines (PARSED_SCHEMA) with what they are known by, of IDENTIFIED_SCHEMA."""
+    event_ids, positions = parsed["event_id"], parsed["position"]
+    brings_id = event_ids.is_valid()
+    keys: pa.Array = pa.nulls(parsed.num_rows, pa.string())
+    if event_ids.null_count:
+        others = pc.invert(brings_id)
+        unnamed = parsed.filter(others)
+        made = (
+            f"kafka-{line_digest(*each)}"
+            for each in zip(
+                unnamed["log"].to_pylist(),
+                unnamed["position"].to_pylist(),
+                unnamed["line"].cast(pa.binary()).to_pylist(),
+                strict=True,
+            )
+        )
+        keys = pc.replace_with_mask(keys, others, pa.array(made, pa.string()))
+    columns = [
+        parsed["time"].cast(pa.date32()),
+        brings_id,
+        keys,
+        pc.and_not(positions.is_null(), brings_id),
+    ]
+    return pa.RecordBatch.from_arrays([*parsed.columns, *columns], schema=IDENTIFIED)
+
+
+def line_digest(log: str, position: int | None, line: bytes) -> str:
+    """Return what tells the line at this place of its log from all others.
+
+    Bytes, not characters: what is no text in UTF-8 must not become equal by being read as such. The end of a
+    line that Windows writes is none of it.
+    """
+    place = f"{log}\n{'' if position is None else position}\n".encode()
+    return hashlib.sha256(place + line.rstrip(b"\r")).hexdigest()[:DIGEST_CHARACTERS]

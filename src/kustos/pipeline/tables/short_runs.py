@@ -1,0 +1,175 @@
+"""Runs of few lines: settled by the driver in columns, without a plan of Spark.
+
+Theory of operation. Nearly every line of a run is an event that nobody has seen. Which ones may be something
+else shows in a few columns: no event, a key that comes twice, an id that is stored, a time too long ago.
+These suspects are judged one by one (`stages.verdicts`); all others are events. Then each staged file is
+written once more, as what its lines became: by the driver if the lines are very few, else by a task each.
+What would be a join and a window in Spark, with seconds of planning for each micro-batch, is a look into
+two columns here; the limits say up to where the driver holds them.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import parquet
+
+from kustos.pipeline.stages.line_keys import line_digest
+from kustos.pipeline.stages.verdicts import Stored, Suspect, Verdict, verdicts
+from kustos.pipeline.tables.staging import StagedLines
+from kustos.pipeline.tables.stored import (
+    contents,
+    event_ids,
+    events_by_id,
+    files_of_time,
+    line_ids,
+    read_contents,
+    rows_of,
+)
+
+SHORT_LINES_MAX: Final = 2_000_000
+"""Of more lines the keys alone (some 50 bytes each, and as much to compare them) would burden a driver."""
+
+STORED_ROWS_MAX: Final = 8_000_000
+"""Beside more stored events a run is settled by Spark: reading their ids takes a second or two here."""
+
+SUSPECTS_MAX: Final = 100_000
+"""So many lines may be looked at one by one, with up to 4 kB of what they say; where more may be copies,
+nearly all of the input is."""
+
+_KEYS: Final = [name for name in Suspect._fields if name not in ("file", "row")]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFiles:
+    """Files of the tables that a run is compared with, and from when to when."""
+
+    events: tuple[Path, ...]
+    quarantine: tuple[Path, ...]
+    first_time_ms: int
+    last_time_ms: int
+
+    @classmethod
+    def of(
+        cls, events: Sequence[Path], quarantine: Sequence[Path], around: tuple[int, int]
+    ) -> "StoredFiles | None":
+        """Return those of these files that matter; None if they hold more than `STORED_ROWS_MAX` rows."""
+        files, rows = files_of_time(events, *around)
+        if rows + rows_of(quarantine) > STORED_ROWS_MAX:
+            return None
+        return cls(tuple(files), tuple(quarantine), *around)
+
+
+def settle_short(
+    staged: StagedLines, stored: StoredFiles, oldest_time_ms: int | None
+) -> list[Verdict] | None:
+    """Return the verdicts on all lines that may be no new event; every other line is one.
+
+    None if these are more than `SUSPECTS_MAX`.
+    """
+    if not staged.files:
+        return []
+    keys = pa.concat_tables([_keys_of(file, number) for number, file in enumerate(staged.files)])
+    marked = _marked(keys, stored, oldest_time_ms)
+    if marked.num_rows > SUSPECTS_MAX:
+        return None
+    found = [Suspect(*values) for values in zip(*marked.to_pydict().values(), strict=True)]
+    if not found:
+        return []
+    beside = Stored(
+        events=events_by_id(stored.events, _asked(found), stored.first_time_ms, stored.last_time_ms),
+        line_ids=_LineIds(stored.quarantine),
+        oldest_time_ms=oldest_time_ms,
+    )
+    return list(verdicts(found, _Texts(staged.files, found), beside))
+
+
+def _keys_of(file: Path, number: int) -> pa.Table:
+    """Return what tells suspects, and where each line stands."""
+    table = parquet.read_table(file, columns=_KEYS, partitioning=None)
+    table = table.append_column("file", pa.repeat(number, table.num_rows))
+    return table.append_column("row", pa.array(np.arange(table.num_rows)))
+
+
+def _marked(keys: pa.Table, stored: StoredFiles, oldest_time_ms: int | None) -> pa.Table:
+    """Return, as columns of `Suspect`, the lines that may be no new event, with all that share their keys."""
+    key = pc.coalesce(keys["event_id"], keys["line_key"])
+    counts = pc.value_counts(key)
+    values, numbers = counts.field("values"), counts.field("counts")
+    asked = [pc.is_in(key, value_set=values.filter(pc.greater(numbers, 1)))] if len(values) < len(key) else []
+    if keys["reason"].null_count < len(key):
+        asked.append(keys["reason"].is_valid())
+    if stored.events:
+        # of equal lines of a log the first is known before any other is
+        named = pc.coalesce(keys["event_id"], pc.binary_join_element_wise(keys["line_key"], "1", "-"))
+        ids = event_ids(stored.events, stored.first_time_ms, stored.last_time_ms)
+        asked.append(pc.is_in(named, value_set=ids))
+    if oldest_time_ms is not None:
+        asked.append(pc.less(keys["time_ms"], oldest_time_ms).fill_null(False))
+    rows = keys.select(list(Suspect._fields))
+    return rows.filter(reduce(pc.or_, asked)) if asked else rows.schema.empty_table()
+
+
+def _asked(suspects: Sequence[Suspect]) -> set[str]:
+    """Return all ids that these lines may have as events."""
+    repeated = Counter(each.line_key for each in suspects if each.event_id is None)
+    made = {f"{key}-{number}" for key, count in repeated.items() for number in range(1, count + 1)}
+    return made | {each.event_id for each in suspects if each.event_id is not None}
+
+
+class _LineIds:
+    """The ids of stored quarantined lines, read when the first one is asked for."""
+
+    def __init__(self, files: Sequence[Path]) -> None:
+        self._files: Final = files
+        self._found: frozenset[str] | None = None
+
+    def __contains__(self, line_id: object) -> bool:
+        if self._found is None:
+            self._found = line_ids(self._files)
+        return line_id in self._found
+
+
+class _Texts:
+    """What the staged files have of suspects; of each file all of them are read when one is asked for."""
+
+    def __init__(self, files: Sequence[Path], suspects: Sequence[Suspect]) -> None:
+        self._files: Final = files
+        self._rows: Final[dict[int, list[int]]] = {}
+        for each in suspects:
+            self._rows.setdefault(each.file, []).append(each.row)
+        self._contents: Final[dict[int, dict[int, Any]]] = {}
+        self._lines: Final[dict[int, dict[int, tuple[str, int | None, bytes]]]] = {}
+
+    def content(self, suspect: Suspect) -> Any:
+        """Return all that the event says, to be compared."""
+        if suspect.file not in self._contents:
+            rows = self._rows[suspect.file]
+            found = contents(read_contents(self._files[suspect.file]).take(rows))
+            self._contents[suspect.file] = dict(zip(rows, found, strict=True))
+        return self._contents[suspect.file][suspect.row]
+
+    def line(self, suspect: Suspect) -> bytes:
+        """Return the line."""
+        return self._line(suspect)[2]
+
+    def line_id(self, suspect: Suspect) -> str:
+        """Return what a line that brings its id is known by as a line."""
+        return f"line-{line_digest(*self._line(suspect))}"
+
+    def _line(self, suspect: Suspect) -> tuple[str, int | None, bytes]:
+        if suspect.file not in self._lines:
+            rows, file = self._rows[suspect.file], self._files[suspect.file]
+            table = parquet.read_table(file, columns=["log", "position", "line"], partitioning=None).take(
+                rows
+            )
+            lines = table["line"].cast(pa.binary()).to_pylist()
+            found = zip(table["log"].to_pylist(), table["position"].to_pylist(), lines, strict=True)
+            self._lines[suspect.file] = dict(zip(rows, found, strict=True))
+        return self._lines[suspect.file][suspect.row]

@@ -1,0 +1,128 @@
+"""Lines whose outcomes are known written as what they became: events by day, and quarantined lines."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import parquet
+from pyspark.sql import SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from kustos.pipeline.schemas import AUDIT_EVENTS_SCHEMA, QUARANTINE_SCHEMA
+from kustos.pipeline.stages.classify import MAXIMUM_QUARANTINED_CHARACTERS
+from kustos.pipeline.stages.settling import EVENT, QUARANTINED
+from kustos.pipeline.stages.verdicts import Verdict
+from kustos.runtime import SystemEntropy
+
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch
+
+FEW_LINES: Final = 20_000
+"""So few the driver writes sooner than tasks are planned, and in one file a day."""
+
+_EVENTS: Final = to_arrow_schema(AUDIT_EVENTS_SCHEMA, timezone="UTC")
+_QUARANTINE: Final = to_arrow_schema(QUARANTINE_SCHEMA)
+_CODED: Final = [name for name in _EVENTS.names if name not in ("event_id", "time_ms", "time")]
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where events (in a folder for each day) and quarantined lines are to be written."""
+
+    events: Path
+    quarantine: Path
+
+
+def write_short(
+    spark: SparkSession,
+    files: Sequence[Path],
+    verdicts: Sequence[Verdict],
+    places: Places,
+    *,
+    are_few: bool,
+) -> None:
+    """Write staged files as what their lines became: `verdicts`, and events where there is none.
+
+    Nothing is written where nothing is to be kept.
+    """
+    of_file: dict[int, list[Verdict]] = {}
+    for each in verdicts:
+        of_file.setdefault(each.file, []).append(each)
+    told = [(file, of_file.get(number, [])) for number, file in enumerate(files)]
+    if are_few:
+        _write(told, places)
+        return
+
+    def write(batches: "Iterable[RecordBatch]") -> "Iterator[RecordBatch]":
+        for batch in batches:
+            for number in batch["id"].to_pylist():
+                yield pa.RecordBatch.from_arrays([pa.array([_write([told[number]], places)])], names=["name"])
+
+    found = spark.range(0, len(told), 1, len(told)).mapInArrow(write, "name string").collect()
+    _remove_others(places, {row["name"] for row in found})
+
+
+def _remove_others(places: Places, names: set[str]) -> None:
+    """Remove what a task wrote that was done again: only the one that was heard of counts."""
+    for place in (places.events, places.quarantine):
+        for file in place.rglob("*.parquet"):
+            if file.name not in names:
+                file.unlink(missing_ok=True)
+
+
+def _write(told: Sequence[tuple[Path, Sequence[Verdict]]], places: Places) -> str:
+    """Write what became of the lines of these files; return the name that the written files have."""
+    name = f"part-{SystemEntropy().uuid().hex}.parquet"
+    events = pa.concat_tables([_events(file, verdicts) for file, verdicts in told])
+    for day in pc.unique(events["day"]).to_pylist():
+        is_of = pc.equal(events["day"], day)
+        rows = events if pc.all(is_of).as_py() else events.filter(is_of)
+        folder = places.events / f"day={day.isoformat()}"
+        folder.mkdir(parents=True, exist_ok=True)
+        parquet.write_table(rows.drop_columns("day"), folder / name, use_dictionary=_CODED)
+    lines = pa.concat_tables([_quarantined(file, verdicts) for file, verdicts in told])
+    if lines.num_rows:
+        places.quarantine.mkdir(parents=True, exist_ok=True)
+        parquet.write_table(lines, places.quarantine / name)
+    return name
+
+
+def _events(file: Path, verdicts: Sequence[Verdict]) -> pa.Table:
+    """Return the events of a staged file, with `day`."""
+    table = parquet.read_table(file, columns=[*_EVENTS.names, "line_key", "day"], partitioning=None)
+    if table["event_id"].null_count:
+        occurrences = np.ones(table.num_rows, dtype=np.int64)
+        for each in verdicts:
+            occurrences[each.row] = each.occurrence
+        numbers = pa.array(occurrences).cast(pa.string())
+        made = pc.binary_join_element_wise(table["line_key"], numbers, "-")
+        place = table.schema.get_field_index("event_id")
+        table = table.set_column(place, "event_id", pc.coalesce(table["event_id"], made))
+    others = [each.row for each in verdicts if each.outcome != EVENT]
+    if others:
+        is_event = np.ones(table.num_rows, dtype=bool)
+        is_event[others] = False
+        table = table.filter(pa.array(is_event))
+    return table.drop_columns("line_key")
+
+
+def _quarantined(file: Path, verdicts: Sequence[Verdict]) -> pa.Table:
+    """Return the rows of `quarantine` that a staged file gives."""
+    held = [each for each in verdicts if each.outcome == QUARANTINED]
+    if not held:
+        return _QUARANTINE.empty_table()
+    rows = [each.row for each in held]
+    table = parquet.read_table(file, columns=["source_file", "line"], partitioning=None).take(rows)
+    lines = [each.decode(errors="replace") for each in table["line"].cast(pa.binary()).to_pylist()]
+    columns = {
+        "file": table["source_file"].to_pylist(),
+        "reason": [each.reason for each in held],
+        "line": [line[:MAXIMUM_QUARANTINED_CHARACTERS] for line in lines],
+        "line_length": [len(line) for line in lines],
+        "line_id": [each.line_id for each in held],
+    }
+    return pa.table(columns, schema=_QUARANTINE)

@@ -1,0 +1,138 @@
+"""What the tables' files have of ids that are asked for, read in columns: for runs of few lines."""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import parquet
+from pyspark.sql.types import StructType
+
+from kustos.pipeline.schemas import EVENT_SCHEMA
+
+MAXIMUM_FOOTERS: Final = 4_096
+"""So many files' spans of time are remembered: some hundred bytes each."""
+
+Found = dict[tuple[date, str], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Rows of a file and the times they are of; None if its footer does not say."""
+
+    rows: int
+    first_time_ms: int | None
+    last_time_ms: int | None
+
+    def may_hold(self, first_ms: int, last_ms: int) -> bool:
+        """Return whether a row may be of this time."""
+        if self.first_time_ms is None or self.last_time_ms is None:
+            return True
+        return self.first_time_ms <= last_ms and first_ms <= self.last_time_ms
+
+
+def files_of_time(files: Sequence[Path], first_ms: int, last_ms: int) -> tuple[list[Path], int]:
+    """Return the files that may have rows of this time, both ends included, and how many rows they have."""
+    spans = [(file, _span(file, file.stat().st_mtime_ns)) for file in files]
+    held = [(file, span.rows) for file, span in spans if span.may_hold(first_ms, last_ms)]
+    return [file for file, _ in held], sum(rows for _, rows in held)
+
+
+@lru_cache(maxsize=MAXIMUM_FOOTERS)
+def _span(file: Path, _modified_ns: int) -> Span:
+    footer = parquet.read_metadata(file)
+    column = footer.schema.to_arrow_schema().get_field_index("time_ms")
+    if column < 0 or footer.schema.column(column).path != "time_ms":
+        return Span(footer.num_rows, None, None)
+    found = [footer.row_group(number).column(column).statistics for number in range(footer.num_row_groups)]
+    if not all(each is not None and each.has_min_max for each in found):
+        return Span(footer.num_rows, None, None)
+    first, last = min(each.min for each in found), max(each.max for each in found)
+    return Span(footer.num_rows, first, last)
+
+
+def event_ids(files: Sequence[Path], first_ms: int, last_ms: int) -> pa.ChunkedArray:
+    """Return the ids of the events of this time."""
+    if not files:
+        return pa.chunked_array([], pa.string())
+    table = parquet.read_table(list(files), columns=["event_id", "time_ms"], partitioning=None)
+    return _of_time(table, first_ms, last_ms)["event_id"]
+
+
+def _of_time(table: pa.Table, first_ms: int, last_ms: int) -> pa.Table:
+    time_ms = table["time_ms"]
+    span = pc.min_max(time_ms).as_py()
+    if span["min"] is not None and first_ms <= span["min"] and span["max"] <= last_ms:
+        return table
+    return table.filter(pc.and_(pc.greater_equal(time_ms, first_ms), pc.less_equal(time_ms, last_ms)))
+
+
+def events_by_id(files: Sequence[Path], wanted: Collection[str], first_ms: int, last_ms: int) -> Found:
+    """Return what the events of these ids and of this time say, by day and id; see `contents`."""
+    ids = pa.array(wanted, pa.string())
+    return {found: content for file in files for found, content in _events_of(file, ids, first_ms, last_ms)}
+
+
+def _events_of(file: Path, ids: pa.Array, first_ms: int, last_ms: int) -> Iterator[tuple[Any, Any]]:
+    day = date.fromisoformat(file.parent.name.removeprefix("day="))
+    held = parquet.read_table(file, columns=["event_id"], partitioning=None)["event_id"]
+    is_asked = pc.is_in(held, value_set=ids)
+    if not pc.any(is_asked).as_py():
+        return
+    table = _of_time(read_contents(file).filter(is_asked), first_ms, last_ms)
+    yield from zip(
+        ((day, event_id) for event_id in table["event_id"].to_pylist()), contents(table), strict=True
+    )
+
+
+def read_contents(file: Path) -> pa.Table:
+    """Return what the events of a file say: its columns of EVENT_SCHEMA."""
+    known = set(parquet.read_schema(file).names)
+    columns = [name for name in EVENT_SCHEMA.fieldNames() if name in known]
+    return parquet.read_table(file, columns=columns, partitioning=None)
+
+
+def contents(table: pa.Table) -> list[Any]:
+    """Return of each row all that an event says, to be compared; a column that the file lacks is null."""
+    rows: list[dict[str, Any]] = table.to_pylist()
+    return rows if _is_whole(table.schema, EVENT_SCHEMA) else [_filled(EVENT_SCHEMA, row) for row in rows]
+
+
+def _is_whole(found: pa.Schema | pa.StructType, schema: StructType) -> bool:
+    """Return whether what was found has all columns, also within structs."""
+    return all(
+        (place := found.get_field_index(field.name)) >= 0
+        and (not isinstance(field.dataType, StructType) or _is_whole(found.field(place).type, field.dataType))
+        for field in schema.fields
+    )
+
+
+def _filled(schema: StructType, row: dict[str, Any]) -> dict[str, Any]:
+    filled = {}
+    for field in schema.fields:
+        value = row.get(field.name)
+        if isinstance(field.dataType, StructType) and value is not None:
+            value = _filled(field.dataType, value)
+        filled[field.name] = value
+    return filled
+
+
+def newest_time_ms(files: Sequence[Path]) -> int | None:
+    """Return the newest time of events in these files, None if there are none."""
+    spans = (_span(file, file.stat().st_mtime_ns) for file in files)
+    return max((span.last_time_ms for span in spans if span.last_time_ms is not None), default=None)
+
+
+def line_ids(files: Sequence[Path]) -> frozenset[str]:
+    """Return the ids of the lines in these files of `quarantine`."""
+    tables = (parquet.read_table(file, columns=["line_id"], partitioning=None) for file in files)
+    return frozenset(each for table in tables for each in table["line_id"].to_pylist() if each is not None)
+
+
+def rows_of(files: Sequence[Path]) -> int:
+    """Return how many rows these files have."""
+    return sum(_span(file, file.stat().st_mtime_ns).rows for file in files)
