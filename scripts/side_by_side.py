@@ -222,7 +222,9 @@ def stop(sides: Sequence[Side]) -> None:
 
 def main(arguments: Sequence[str]) -> int:
     """Run the sides and return the exit code."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        # a shell lets what runs in the background ignore the first, and so would the sides
+        signal.signal(number, signal.default_int_handler)
     with tempfile.TemporaryDirectory(prefix="kustos-tests-") as folder:
         try:
             sides = [parse(text, Path(folder)) for text in arguments]

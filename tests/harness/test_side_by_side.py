@@ -53,8 +53,9 @@ def test_hangs(broker) -> None:
 
 
 def begin(*sides: str) -> "subprocess.Popen[str]":
+    """Start it as a shell starts what is to run in the background: with Ctrl-C ignored."""
     return subprocess.Popen(
-        [sys.executable, str(SCRIPT), *sides],
+        ["sh", "-c", 'trap "" INT; exec "$@"', "sh", sys.executable, str(SCRIPT), *sides],
         env={**os.environ, "PYTEST_ADDOPTS": "-p no:hypothesispytest -p no:asyncio"},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
