@@ -44,6 +44,9 @@ ACLS: Final = 10_000 if QUICK else 100_000
 STATED_BYTES: Final = 2 << 30
 """What docs/explanation/pipeline-scale.md says that an executor of 1 GB and one core needs in all."""
 
+SPILLED_FLOOR: Final = 0.1
+"""Of what one executor has for states, so much at least must have been spilled where something must be."""
+
 MEGABYTE: Final = 1e6
 
 
@@ -134,6 +137,7 @@ def compared(case: Case, spent: Spent, other: Other) -> list[Figure]:
             theirs=execution_bytes() / MEGABYTE,
             size=case.size,
             higher_is_better=True,
+            floor=SPILLED_FLOOR if case.must_spill else None,
         ),
         Figure(
             name=f"{name}-memory",
@@ -195,8 +199,6 @@ def main() -> None:
                 other = other_answer(case, source, place / f"{case.name}-alone")
                 if found != other.found:
                     raise SystemExit(f"{case.name}: ours finds {found}, theirs {other.found}")
-                if case.must_spill and not spent.spilled_on_disk:
-                    raise SystemExit(f"{case.name} spilled nothing, take more rows")
                 made = compared(case, spent, other)
                 emit(made)
                 for each in made:
