@@ -90,10 +90,9 @@ class Side:
         return self.process.poll() is None
 
     def signal(self, number: signal.Signals) -> None:
-        """Send it a signal; SIGKILL goes to what it started, too."""
+        """Send a signal to it and to what it started, as a terminal does."""
         if self.process is not None and self.runs:
-            send = os.killpg if number == signal.SIGKILL else os.kill
-            send(self.process.pid, number)
+            os.killpg(self.process.pid, number)
 
     def where(self) -> str:
         """Return where it is, as `unit 40% tests/unit/test_x.py, 1 failed`."""

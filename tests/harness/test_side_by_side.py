@@ -32,6 +32,8 @@ def test_meets_the_other() -> None:
 
 HANGING = """
 import os
+import subprocess
+import sys
 from pathlib import Path
 from threading import Event
 import pytest
@@ -47,6 +49,8 @@ def broker():
         Event().wait()
 
 def test_hangs(broker) -> None:
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    HERE.with_suffix(".child").write_text(str(child.pid))
     HERE.with_suffix(".begun").touch()
     Event().wait()
 """
@@ -146,12 +150,13 @@ def test_an_interruption_ends_every_side_in_good_order(tmp_path: Path, number: s
     paths = [written(tmp_path, name, HANGING) for name in ("left", "right", "later")]
     with begin(*(f"{path.stem[5:]}: {path}" for path in paths)) as process:
         pids = [begun(path) for path in paths[:2]]
+        pids += [int(path.with_suffix(".child").read_text()) for path in paths[:2]]
         process.send_signal(number)
         said, _ = process.communicate(timeout=WAIT_S)
     assert process.returncode == 130
     assert all(path.with_suffix(".ended").exists() for path in paths[:2])
     assert not paths[2].with_suffix(".begun").exists()
-    assert gone(pids)
+    wait_until(lambda: gone(pids), timeout_s=WAIT_S, what="the sides and their children are gone")
     assert said.count("KeyboardInterrupt") >= 2
     assert "##### left\n" in said
     assert "##### right\n" in said
