@@ -15,6 +15,16 @@ import numpy
 import pyarrow as pa
 from pyarrow import parquet
 
+from kustos.acl import (
+    AccessControlEntry,
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    PatternType,
+    ResourcePattern,
+    ResourceType,
+)
+
 FIRST_DAY: Final = date(2026, 10, 1)
 DAYS: Final = 30
 LATER: Final = 20
@@ -79,6 +89,31 @@ class Estate:
                     found.setdefault(asked, (*asked, is_allowed, first, days, 1 + int(random.pareto(1.2))))
         return list(found.values())
 
+    def todays_acls(self) -> Iterator[AclBinding]:
+        """Yield the ACLs of today, which allow what was allowed and nothing that was denied.
+
+        Most stand for a whole family, some of them only from the team's addresses; of a family of which
+        something was denied each name that was allowed has its own.
+        """
+        for number, size in enumerate(self.sizes()):
+            found = self.accesses_of(number, size)
+            asked = [(operation, kind, name, is_it) for _, operation, kind, name, is_it, *_ in found]
+            denied = {(operation, kind, _family(name)) for operation, kind, name, is_it in asked if not is_it}
+            uses = {(operation, kind, name) for operation, kind, name, is_it in asked if is_it}
+            patterns = {
+                (operation, kind, name if (operation, kind, _family(name)) in denied else _family(name))
+                for operation, kind, name in uses
+            }
+            for place, (operation, kind, name) in enumerate(sorted(patterns)):
+                how = PatternType.PREFIXED if name.endswith("-") else PatternType.LITERAL
+                host = f"10.{number % TEAMS}.0.0/16" if place % 5 == 0 else "*"
+                yield AclBinding(
+                    ResourcePattern(ResourceType[kind], name, how),
+                    AccessControlEntry(
+                        f"User:app-{number:04d}", host, AclOperation[operation], AclPermissionType.ALLOW
+                    ),
+                )
+
     def names(self) -> Iterator[tuple[str, str]]:
         """Yield every name there is, used or not: type and name."""
         for team in range(TEAMS):
@@ -86,6 +121,11 @@ class Estate:
                 for number in range(FAMILY_NAMES):
                     for resource_type in ("TOPIC", "GROUP"):
                         yield resource_type, f"team{team:02d}.{kind}-{number:03d}"
+
+
+def _family(name: str) -> str:
+    """Return the beginning that the names of a family share."""
+    return name.rpartition("-")[0] + "-"
 
 
 def write(estate: Estate, folder: Path) -> tuple[int, int]:

@@ -36,6 +36,7 @@ class _Patterns:
     def __init__(self) -> None:
         self.literal: Final[dict[str, list[_Grant]]] = defaultdict(list)
         self.prefixed: Final[dict[str, list[_Grant]]] = defaultdict(list)
+        self._lengths: Final[set[int]] = set()
 
     def add(self, binding: AclBinding) -> None:
         pattern, entry = binding.pattern, binding.entry
@@ -46,6 +47,8 @@ class _Patterns:
         implied = CLOSURES[bit] if is_allow or bit == ALL_BIT else bit
         by_name = self.prefixed if pattern.pattern_type is PatternType.PREFIXED else self.literal
         by_name[pattern.name].append(_Grant(entry.host, is_allow, implied))
+        if by_name is self.prefixed:
+            self._lengths.add(len(pattern.name))
 
     def beyond(self, name: str, is_prefix: bool, host: str) -> int:
         """Return the operations that are not allowed on all of these names from all of these hosts."""
@@ -81,8 +84,10 @@ class _Patterns:
                     yield from grants
 
     def _of_beginnings(self, name: str) -> Iterable[_Grant]:
-        for end in range(1, len(name) + 1):
-            yield from self.prefixed.get(name[:end], ())
+        # prefixes have few lengths, and names have many characters
+        for length in self._lengths:
+            if 0 < length <= len(name):
+                yield from self.prefixed.get(name[:length], ())
 
 
 class _Names:
