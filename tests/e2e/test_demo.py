@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from testkit.paths import ROOT
+from testkit.spark_quick import quick_driver_environment
 from testkit.waiting import wait_until
 
 OUTCOME = re.compile(r"^    actual    ", re.MULTILINE)
@@ -27,7 +28,13 @@ def demo(folder: Path, **environment: str) -> "subprocess.Popen[str]":
     return subprocess.Popen(
         [sys.executable, "-m", "demo"],
         cwd=ROOT,
-        env={**os.environ, "DEMO_OUT": str(folder), "COLUMNS": str(WIDTH), **environment},
+        env={
+            **os.environ,
+            **quick_driver_environment(),
+            "DEMO_OUT": str(folder),
+            "COLUMNS": str(WIDTH),
+            **environment,
+        },
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

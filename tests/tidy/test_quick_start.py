@@ -19,6 +19,7 @@ from testkit.kafka.tools import full_name
 from testkit.kustos import BROKER_PORTS
 from testkit.paths import ROOT
 from testkit.ports import free_port, free_port_range
+from testkit.spark_quick import quick_driver_environment
 from testkit.waiting import wait_until
 
 PAGES = ("README.md", "docs/tutorial/first-guard.md")
@@ -58,7 +59,7 @@ def path_with_scripts(folder: Path) -> str:
     folder.mkdir()
     for name, tool in SCRIPTS.items():
         script = folder / name
-        line = shlex.join(command(full_name(tool), heap="256m"))
+        line = shlex.join(command(full_name(tool), heap="256m", archive_name="tools"))
         script.write_text(f'#!/bin/sh\nexec {line} "$@"\n')
         script.chmod(0o755)
     return os.pathsep.join([str(folder), str(Path(sys.executable).parent), os.environ["PATH"]])
@@ -80,7 +81,11 @@ def test_the_commands_of_the_page_do_what_it_says(name: str, tmp_path: Path) -> 
         work.mkdir()
         for found in FILE.finditer(page):
             (work / found["name"]).write_text(found["text"])
-        environment = {**os.environ, "PATH": path_with_scripts(tmp_path / "bin")}
+        environment = {
+            **os.environ,
+            **quick_driver_environment(),
+            "PATH": path_with_scripts(tmp_path / "bin"),
+        }
         lines = [line for line in lines_of(page) if not line.command.startswith("make")]
         assert len(lines) >= 6
         node: subprocess.Popen[bytes] | None = None
