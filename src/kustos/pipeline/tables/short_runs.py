@@ -34,7 +34,7 @@ from kustos.pipeline.tables.stored import (
 )
 
 SHORT_LINES_MAX: Final = 2_000_000
-"""Of more lines the keys alone (some 50 bytes each, and as much to compare them) would burden a driver."""
+"""The keys of so many lines take a driver nearly a gigabyte while they are compared, 400 bytes each."""
 
 STORED_ROWS_MAX: Final = 8_000_000
 """Beside more stored events a run is settled by Spark: reading their ids takes a second or two here."""
@@ -109,6 +109,8 @@ def _marked(keys: pa.Table, stored: StoredFiles, oldest_time_ms: int | None) -> 
         # of equal lines of a log the first is known before any other is
         named = pc.coalesce(keys["event_id"], pc.binary_join_element_wise(keys["line_key"], "1", "-"))
         ids = event_ids(stored.events, stored.first_time_ms, stored.last_time_ms)
+        if len(ids) > len(named):  # a table of the fewer is made, and the many are looked up
+            ids = ids.filter(pc.is_in(ids, value_set=named))
         asked.append(pc.is_in(named, value_set=ids))
     if oldest_time_ms is not None:
         asked.append(pc.less(keys["time_ms"], oldest_time_ms).fill_null(False))
