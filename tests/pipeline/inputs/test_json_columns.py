@@ -38,6 +38,10 @@ BROKEN = (
     GOOD.replace('"api_key": 1', '"api_key": ' + "9" * 5_000),
     GOOD[:-1] + ',"x":' + "[" * 100_000,
     GOOD + "\x00",
+    f"{GOOD}{TAIL}\x00",
+    f"{GOOD}{TAIL}{HEAD}{GOOD}{TAIL}{HEAD}{GOOD}{TAIL}\x00",  # as many values as there are lines
+    GOOD.replace(event()["event_id"], "kafka-" + "0a" * 16),  # made for lines that bring none
+    GOOD.replace(event()["event_id"], f"kafka-{'0a' * 16}-12"),
     "{",
     "{}",
     "{]",
@@ -51,6 +55,8 @@ HARMLESS = (
     GOOD.replace('"api_key"', '"\\u0061pi_key"'),
     json.dumps(dict(reversed(event().items()))),
     json.dumps(cloud_event()),
+    GOOD.replace(event()["event_id"], "kafka-prod-1"),
+    GOOD.replace(event()["event_id"], ""),
 )
 
 values: st.SearchStrategy[Any] = st.one_of(

@@ -26,6 +26,7 @@ _REASONS: Final = {
     "blank": "empty line",
     "decision_unknown": "a decision other than ALLOWED, DENIED, ERROR",
     "event_id_conflict": "the id of another event with other content: forged or faulty",
+    "event_id_reserved": "brings an id that is made for lines of Kafka's own log: a forgery?",
     "field_missing": "a field that every event has is missing",
     "format_unknown": "neither a kustos event nor a line of Kafka's authorizer logger",
     "json_malformed": "begins as JSON but is no whole object: a torn write?",

@@ -20,7 +20,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from kustos.authorizer.audit_fields import AUDIT_SCHEMA_VERSION
 from kustos.pipeline.schemas import EVENT_SCHEMA, REQUIRED_FIELDS, relaxed
-from kustos.pipeline.stages.json_grammar import DECISIONS, JSON, read_line
+from kustos.pipeline.stages.json_grammar import DECISIONS, JSON, MADE_ID_BEGIN, read_line
 from kustos.pipeline.stages.kafka_grammar import MAXIMUM_TIME_MS
 from kustos.pipeline.stages.text_pieces import Numbers, in_order
 
@@ -93,7 +93,7 @@ def _checked(texts: pa.Array, events: pa.StructArray) -> pa.StructArray:
 
 
 def _are_valid(events: pa.StructArray) -> Numbers:
-    """Return which values are events; whatever `read_line` would give a reason for is none."""
+    """Return which values are surely events; whatever `read_line` may give a reason for is none."""
     is_valid: Numbers = np.ones(len(events), dtype=bool)
     for name in REQUIRED_FIELDS:
         column = _field(events, name)
@@ -102,6 +102,7 @@ def _are_valid(events: pa.StructArray) -> Numbers:
     time_ms = _field(events, "time_ms")
     for passed in (
         pc.equal(_field(events, "schema_version"), AUDIT_SCHEMA_VERSION),
+        pc.invert(pc.starts_with(_field(events, "event_id"), MADE_ID_BEGIN)),
         pc.is_in(_field(events, "decision"), pa.array(DECISIONS)),
         pc.and_(pc.greater_equal(time_ms, 0), pc.less_equal(time_ms, MAXIMUM_TIME_MS)),
     ):

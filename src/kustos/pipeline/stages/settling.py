@@ -7,8 +7,9 @@ renamed, moved or packed brings no line twice, real repetitions within a millise
 of two brokers are two events. Lines of a topic have a position instead.
 
 To compare lines they must be brought together, which costs more than to read them; yet nearly no line has a
-copy. Who keeps what `identify` returns can ask it for `repeated_keys`, a few bytes of each line, and bring
-together only what these are of: `settle`. All others are `settled_alone`.
+copy. Who keeps what each line is known by (`line_keys`) can ask that for `repeated_keys`, a few bytes of
+each line, and bring together only what these are of: `settle`. All others are `settled_alone`. What a run of
+few lines is settled by instead, `verdicts`, says the same.
 """
 
 from collections.abc import Iterable, Iterator

@@ -33,7 +33,7 @@ class Suspect(NamedTuple):
     @property
     def key(self) -> str:
         """What it is known by; that of a forger may be another line's."""
-        return self.event_id or self.line_key or ""
+        return (self.line_key or "") if self.event_id is None else self.event_id
 
 
 class Verdict(NamedTuple):
@@ -64,10 +64,11 @@ class Texts(Protocol):
 class Stored:
     """What the tables have of what is asked about: events by day and id, and ids of quarantined lines.
 
-    An event comes before `oldest_time_ms` too late; None takes all.
+    Of an id more than one event may be stored, where nobody looked far enough around. An event comes before
+    `oldest_time_ms` too late; None takes all.
     """
 
-    events: Mapping[tuple[date, str], Any]
+    events: Mapping[tuple[date, str], Sequence[Any]]
     line_ids: Container[str]
     oldest_time_ms: int | None = None
 
@@ -132,9 +133,10 @@ def _beside(
 
 def _known(suspect: Suspect, occurrence: int, texts: Texts, stored: Stored) -> tuple[str, str | None]:
     """Return the outcome of an event, and why it is none."""
-    event_id = suspect.event_id or f"{suspect.line_key}-{occurrence}"
-    if suspect.day is not None and (suspect.day, event_id) in stored.events:
-        if suspect.brings_id and texts.content(suspect) != stored.events[suspect.day, event_id]:
+    event_id = f"{suspect.line_key}-{occurrence}" if suspect.event_id is None else suspect.event_id
+    same = () if suspect.day is None else stored.events.get((suspect.day, event_id), ())
+    if same:
+        if suspect.brings_id and any(texts.content(suspect) != each for each in same):
             return QUARANTINED, CONFLICT
         return DUPLICATE, None
     oldest = stored.oldest_time_ms

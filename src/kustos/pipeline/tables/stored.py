@@ -17,7 +17,7 @@ from kustos.pipeline.schemas import EVENT_SCHEMA
 MAXIMUM_FOOTERS: Final = 4_096
 """So many files' spans of time are remembered: some hundred bytes each."""
 
-Found = dict[tuple[date, str], Any]
+Found = dict[tuple[date, str], list[Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,8 @@ class Span:
 
     def may_hold(self, first_ms: int, last_ms: int) -> bool:
         """Return whether a row may be of this time."""
+        if not self.rows:
+            return False
         if self.first_time_ms is None or self.last_time_ms is None:
             return True
         return self.first_time_ms <= last_ms and first_ms <= self.last_time_ms
@@ -49,7 +51,7 @@ def _span(file: Path, _modified_ns: int) -> Span:
     if column < 0 or footer.schema.column(column).path != "time_ms":
         return Span(footer.num_rows, None, None)
     found = [footer.row_group(number).column(column).statistics for number in range(footer.num_row_groups)]
-    if not all(each is not None and each.has_min_max for each in found):
+    if not found or not all(each is not None and each.has_min_max for each in found):
         return Span(footer.num_rows, None, None)
     first, last = min(each.min for each in found), max(each.max for each in found)
     return Span(footer.num_rows, first, last)
@@ -60,7 +62,7 @@ def event_ids(files: Sequence[Path], first_ms: int, last_ms: int) -> pa.ChunkedA
     if not files:
         return pa.chunked_array([], pa.string())
     table = parquet.read_table(list(files), columns=["event_id", "time_ms"], partitioning=None)
-    return _of_time(table, first_ms, last_ms)["event_id"]
+    return _of_time(table, first_ms, last_ms)["event_id"].cast(pa.string())
 
 
 def _of_time(table: pa.Table, first_ms: int, last_ms: int) -> pa.Table:
@@ -74,13 +76,17 @@ def _of_time(table: pa.Table, first_ms: int, last_ms: int) -> pa.Table:
 def events_by_id(files: Sequence[Path], wanted: Collection[str], first_ms: int, last_ms: int) -> Found:
     """Return what the events of these ids and of this time say, by day and id; see `contents`."""
     ids = pa.array(wanted, pa.string())
-    return {found: content for file in files for found, content in _events_of(file, ids, first_ms, last_ms)}
+    told: Found = {}
+    for file in files:
+        for found, content in _events_of(file, ids, first_ms, last_ms):
+            told.setdefault(found, []).append(content)
+    return told
 
 
 def _events_of(file: Path, ids: pa.Array, first_ms: int, last_ms: int) -> Iterator[tuple[Any, Any]]:
     day = date.fromisoformat(file.parent.name.removeprefix("day="))
     held = parquet.read_table(file, columns=["event_id"], partitioning=None)["event_id"]
-    is_asked = pc.is_in(held, value_set=ids)
+    is_asked = pc.is_in(held.cast(pa.string()), value_set=ids)
     if not pc.any(is_asked).as_py():
         return
     table = _of_time(read_contents(file).filter(is_asked), first_ms, last_ms)
@@ -97,14 +103,17 @@ def read_contents(file: Path) -> pa.Table:
 
 
 def contents(table: pa.Table) -> list[Any]:
-    """Return of each row all that an event says, to be compared; a column that the file lacks is null."""
+    """Return of each row all that an event says, to be compared.
+
+    A column that the file lacks is null; one that no event of ours has is left out.
+    """
     rows: list[dict[str, Any]] = table.to_pylist()
     return rows if _is_whole(table.schema, EVENT_SCHEMA) else [_filled(EVENT_SCHEMA, row) for row in rows]
 
 
 def _is_whole(found: pa.Schema | pa.StructType, schema: StructType) -> bool:
-    """Return whether what was found has all columns, also within structs."""
-    return all(
+    """Return whether what was found has these columns and no others, also within structs."""
+    return len(found) == len(schema.fields) and all(
         (place := found.get_field_index(field.name)) >= 0
         and (not isinstance(field.dataType, StructType) or _is_whole(found.field(place).type, field.dataType))
         for field in schema.fields

@@ -1,0 +1,101 @@
+"""The driver's way of a short run beside files that others wrote, and beside ids that somebody forged."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from kustos.pipeline.stages.line_keys import line_digest
+from kustos.pipeline.stages.settling import EVENT
+from kustos.pipeline.tables.short_runs import StoredFiles, settle_short
+from kustos.pipeline.tables.short_writing import Places, _write
+from kustos.pipeline.tables.staging import StagedLines, _staged
+from kustos.pipeline.tables.stored import event_ids, files_of_time, newest_time_ms
+from tests.pipeline.events import event_line, kafka_line
+
+TIME_MS = 1_795_233_600_123
+HOUR_MS = 3_600_000
+ID = "00000000-0000-0000-0000-000000000001"
+
+
+def taken(folder: Path, *runs: Sequence[str]) -> list[str]:
+    """Take runs of lines of one file; return of each what its lines became, in letters and in their order."""
+    places = Places(folder / "events", folder / "quarantine")
+    told = []
+    for lines in runs:
+        stored = [sorted(place.rglob("*.parquet")) for place in (places.events, places.quarantine)]
+        batch = pa.RecordBatch.from_pydict({"file": ["f"] * len(lines), "line": list(lines)})
+        staging = folder / f"staged{len(list(folder.glob('staged*')))}"
+        staging.mkdir(parents=True)
+        ((row,),) = (each.to_pylist() for each in _staged([batch], str(staging), "UTC"))
+        staged = StagedLines((staging / row.pop("file"),), **row)
+        files = StoredFiles.of(stored[0], stored[1], staged.around(HOUR_MS))
+        assert files is not None
+        verdicts = settle_short(staged, files, None)
+        assert verdicts is not None
+        _write([(staged.files[0], verdicts)], places)
+        outcomes = {each.row: each.outcome for each in verdicts}
+        told.append("".join(outcomes.get(row, EVENT)[0] for row in range(len(lines))))
+    return told
+
+
+def test_an_empty_id_is_an_id(tmp_path: Path) -> None:
+    line = event_line().replace(ID, "")
+    assert taken(tmp_path, [line, line], [line]) == ["ed", "d"]
+
+
+@pytest.mark.parametrize("end", ["", "-1", "-2"])
+def test_nobody_brings_the_id_that_another_line_gets(tmp_path: Path, end: str) -> None:
+    honest = kafka_line()
+    forged = event_line().replace(ID, f"kafka-{line_digest('f', None, honest.encode())}{end}")
+    assert taken(tmp_path, [forged], [honest, honest, forged], [honest, forged, honest]) == [
+        "q",
+        "eed",
+        "ddd",
+    ]
+    (file,) = (tmp_path / "quarantine").glob("*.parquet")
+    assert parquet.read_table(file)["reason"].to_pylist() == ["event_id_reserved"]
+
+
+def test_of_two_stored_events_of_an_id_none_is_taken_for_the_only_one(tmp_path: Path) -> None:
+    early, late = event_line(), event_line(time_ms=TIME_MS + 3 * HOUR_MS)
+    runs = [[early], [late], [early], [late], [early, late, event_line(2)], [early, late]]
+    # who looks around both of them cannot tell which is the forgery
+    assert taken(tmp_path, *runs) == ["e", "e", "d", "d", "qqe", "dd"]
+
+
+@pytest.mark.parametrize("lacking", [set(), {"client_id", "rule.host"}])
+def test_a_copy_is_known_beside_files_of_other_versions(tmp_path: Path, lacking: set[str]) -> None:
+    assert taken(tmp_path, [event_line()]) == ["e"]
+    (file,) = (tmp_path / "events").rglob("*.parquet")
+    table = parquet.read_table(file, partitioning=None)
+    rule = {name: value for name, value in table["rule"][0].as_py().items() if f"rule.{name}" not in lacking}
+    kept = [name for name in table.column_names if name not in {"rule", "event_id"} | lacking]
+    table = (
+        table.select(kept)
+        .append_column("rule", pa.array([rule | {"of_tomorrow": "x"}]))
+        .append_column("event_id", table["event_id"].cast(pa.large_string()))
+    )
+    parquet.write_table(table, file, write_statistics=False)
+    assert taken(tmp_path, [event_line()], [event_line(principal_name="eve")]) == ["d", "q"]
+
+
+def test_a_file_without_rows_hinders_no_run(tmp_path: Path) -> None:
+    assert taken(tmp_path, [event_line()]) == ["e"]
+    (file,) = (tmp_path / "events").rglob("*.parquet")
+    # as Spark writes it for a first task that has nothing: without a group of rows
+    empty = file.with_name("part-0.parquet")
+    parquet.ParquetWriter(empty, parquet.read_schema(file)).close()
+    assert parquet.read_metadata(empty).num_row_groups == 0
+    assert (newest_time_ms([empty]), newest_time_ms([file, empty])) == (None, TIME_MS)
+    assert files_of_time([empty], 0, TIME_MS) == ([], 0)
+    assert event_ids([empty, file], 0, TIME_MS).to_pylist() == [ID]
+    assert taken(tmp_path, [event_line(), event_line(2)]) == ["de"]
+
+
+def test_a_folder_may_be_called_as_one_likes(tmp_path: Path) -> None:
+    lines = [event_line(), kafka_line(), "junk"]
+    runs = [lines, [*lines, event_line(2)]]
+    assert taken(tmp_path / "[1] a%20b=c {x}é #", *runs) == ["eeq", "ddde"]
