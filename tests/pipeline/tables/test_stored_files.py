@@ -99,3 +99,13 @@ def test_a_folder_may_be_called_as_one_likes(tmp_path: Path) -> None:
     lines = [event_line(), kafka_line(), "junk"]
     runs = [lines, [*lines, event_line(2)]]
     assert taken(tmp_path / "[1] a%20b=c {x}é #", *runs) == ["eeq", "ddde"]
+
+
+def test_staged_lines_tell_how_much_text_they_are_known_by(tmp_path: Path) -> None:
+    lines = [event_line().replace(ID, "x" * 200_000), event_line(2), kafka_line(), "junk"]
+    halves = [
+        pa.RecordBatch.from_pydict({"file": ["f"] * 2, "line": part}) for part in (lines[:2], lines[2:])
+    ]
+    ((row,),) = (each.to_pylist() for each in _staged(halves, str(tmp_path), "UTC"))
+    assert 200_000 < row["key_bytes"] < 201_000
+    assert 2 * 200_000 < row["total_bytes"] < 2 * 200_000 + 20_000

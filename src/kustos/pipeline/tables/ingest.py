@@ -19,8 +19,8 @@ from kustos.pipeline.tables.ledger import RUN, InputFile
 from kustos.pipeline.tables.reading import count_of, rows_on_disk, spark_path
 from kustos.pipeline.tables.retention import Retention, closed_before, kept_from, taken_on
 from kustos.pipeline.tables.rollups import days_to_rebuild, is_of, rolled_up
-from kustos.pipeline.tables.short_runs import SHORT_LINES_MAX, StoredFiles, settle_short
-from kustos.pipeline.tables.short_writing import FEW_LINES, Places, write_short
+from kustos.pipeline.tables.short_runs import SHORT_KEY_BYTES_MAX, SHORT_LINES_MAX, StoredFiles, settle_short
+from kustos.pipeline.tables.short_writing import FEW_BYTES, FEW_LINES, Places, write_short
 from kustos.pipeline.tables.sorting import SortedLines, sort_out
 from kustos.pipeline.tables.staging import StagedLines, stage_lines
 from kustos.pipeline.tables.store import (
@@ -203,7 +203,8 @@ class _Run:
 
     def _verdicts(self, staged: StagedLines) -> list[Verdict] | None:
         """Return what a run of few lines finds; None for too many lines or rows, and for Delta."""
-        if self._tables.form != PARQUET or staged.rows > SHORT_LINES_MAX:
+        is_short = staged.rows <= SHORT_LINES_MAX and staged.key_bytes <= SHORT_KEY_BYTES_MAX
+        if self._tables.form != PARQUET or not is_short:
             return None
         days = sorted(day for day in self._tables.days(AUDIT_EVENTS) if staged.may_be_of(day))
         events: list[Path] = []
@@ -219,7 +220,8 @@ class _Run:
         self._progress(STEPS[2])
         places = Places(self._change.stage(AUDIT_EVENTS), self._change.stage(QUARANTINE))
         if staged.files:
-            write_short(self._spark, staged.files, verdicts, places, are_few=staged.rows <= FEW_LINES)
+            are_few = staged.rows <= FEW_LINES and staged.total_bytes <= FEW_BYTES
+            write_short(self._spark, staged.files, verdicts, places, are_few=are_few)
         self._progress(STEPS[3])
         events = [places.events / file for file in self._change.staged_files(AUDIT_EVENTS)]
         return sum(each.outcome == DUPLICATE for each in verdicts), newest_time_ms(events)

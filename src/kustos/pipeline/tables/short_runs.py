@@ -36,6 +36,9 @@ from kustos.pipeline.tables.stored import (
 SHORT_LINES_MAX: Final = 2_000_000
 """The keys of so many lines take a driver nearly a gigabyte while they are compared, 400 bytes each."""
 
+SHORT_KEY_BYTES_MAX: Final = 512 * 2**20
+"""More text of keys is no common run: an id may be as long as a line."""
+
 STORED_ROWS_MAX: Final = 8_000_000
 """Beside more stored events a run is settled by Spark: reading their ids takes a second or two here."""
 

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 FEW_LINES: Final = 20_000
 """So few the driver writes sooner than tasks are planned, and in one file a day."""
 
+FEW_BYTES: Final = 64 * 2**20
+"""More than that of few lines tasks write: lines may be long, and a driver holds all of them at once."""
+
 _EVENTS: Final = to_arrow_schema(AUDIT_EVENTS_SCHEMA, timezone="UTC")
 _QUARANTINE: Final = to_arrow_schema(QUARANTINE_SCHEMA)
 _CODED: Final = [name for name in _EVENTS.names if name not in ("event_id", "time_ms", "time")]

@@ -13,7 +13,12 @@ from kustos.pipeline.stages.settling import MILLISECONDS_OF_A_DAY
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
 
-_FOUND: Final = "file string, lines long, rows long, quarantined long, first_time_ms long, last_time_ms long"
+_FOUND: Final = (
+    "file string, lines long, rows long, quarantined long, first_time_ms long, last_time_ms long, "
+    "total_bytes long, key_bytes long"
+)
+_KEYS: Final = ("event_id", "line_key", "source_file", "reason")
+"""Columns of text by which a driver tells lines apart."""
 _DISTINCT: Final = ("line", "event_id", "line_key", "position")
 """Columns of which nearly no two values are equal: a dictionary of them helps nobody."""
 
@@ -23,7 +28,8 @@ class StagedLines:
     """Files of identified lines (IDENTIFIED_SCHEMA), how many, and the span of the events' times.
 
     `lines` were read, `rows` were written; `files` hold at least one each. The span may be wider than that
-    of the events that stay.
+    of the events that stay. `total_bytes` is what all columns take in memory, `key_bytes` what those do that
+    lines are told apart by: names in lines are somebody's text, and may be long.
     """
 
     files: tuple[Path, ...]
@@ -32,6 +38,8 @@ class StagedLines:
     quarantined: int
     first_time_ms: int | None
     last_time_ms: int | None
+    total_bytes: int
+    key_bytes: int
 
     def may_be_of(self, day: str) -> bool:
         """Return whether an event may be of the day (ISO)."""
@@ -76,6 +84,8 @@ def stage_lines(lines: DataFrame, folder: Path, *, time_zone: str) -> StagedLine
         quarantined=sum(row["quarantined"] for row in found),
         first_time_ms=min(firsts, default=None),
         last_time_ms=max(lasts, default=None),
+        total_bytes=sum(row["total_bytes"] for row in found),
+        key_bytes=sum(row["key_bytes"] for row in found),
     )
 
 
@@ -91,7 +101,7 @@ def _staged(batches: "Iterable[RecordBatch]", folder: str, time_zone: str) -> "I
 
     file = f"{SystemEntropy().uuid().hex}.parquet"
     names = [name for name in IDENTIFIED.names if name not in _DISTINCT]
-    lines = rows = quarantined = 0
+    lines = rows = quarantined = total_bytes = key_bytes = 0
     spans: list[int] = []
     writer: parquet.ParquetWriter | None = None
     for batch in batches:
@@ -104,12 +114,13 @@ def _staged(batches: "Iterable[RecordBatch]", folder: str, time_zone: str) -> "I
         writer.write_batch(told)
         lines, rows = lines + batch.num_rows, rows + told.num_rows
         quarantined += told.num_rows - told["reason"].null_count
+        total_bytes, key_bytes = total_bytes + told.nbytes, key_bytes + told.select(_KEYS).nbytes
         span = pc.min_max(told["time_ms"]).as_py()
         spans += [each for each in span.values() if each is not None]
     if writer is not None:
         writer.close()
         first, last = min(spans, default=None), max(spans, default=None)
-        found = (file, lines, rows, quarantined, first, last)
+        found = (file, lines, rows, quarantined, first, last, total_bytes, key_bytes)
         columns = [pa.array([found[0]]), *(pa.array([each], pa.int64()) for each in found[1:])]
         heads = [column.partition(" ")[0] for column in _FOUND.split(", ")]
         yield pa.RecordBatch.from_arrays(columns, names=heads)
