@@ -65,6 +65,13 @@ CASES = [
     Case("replay acls.txt", "tables/_ledger", NOTHING, ExitCode.FAILED, "`{path}"),
     # whoever knows the file's columns from before finds it closed as it is read, by Python and by the JVM
     Case("replay acls.txt", PART, NOTHING, ExitCode.FAILED, "`{path}`"),
+    Case(
+        "replay acls.txt",
+        "tables/audit_rollup",
+        NOTHING,
+        ExitCode.FAILED,
+        "cannot list `{path}`: permission denied, check its permissions",
+    ),
     Case("review", PART, NOTHING, ExitCode.FAILED, "`{path}`"),
     Case("judge --metadata log", "log", NOTHING, ExitCode.USAGE, "`{path}` is not readable"),
     Case(

@@ -9,6 +9,7 @@ from typing import Final
 from xml.sax.saxutils import escape
 
 from kustos.pipeline.errors import JarsError
+from kustos.runtime import reason_of
 
 SPARK_VERSION: Final = "4.2.0"
 SCALA_VERSION: Final = "2.13"
@@ -43,7 +44,7 @@ def bring_jars(folder: Path, progress: Callable[[str], None] = lambda _text: Non
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise JarsError(f"cannot make `{folder}`: {error.strerror}") from error
+        raise JarsError(f"cannot make `{folder}`: {reason_of(error)}") from error
     progress("asking Maven for the Kafka connector")
     with tempfile.TemporaryDirectory(prefix="kustos-jars-") as scratch:
         project = Path(scratch, "pom.xml")

@@ -13,7 +13,7 @@ from typing import Final
 from kustos.pipeline.errors import StreamError
 from kustos.pipeline.inputs import TopicSettings
 from kustos.pipeline.tables import Tables
-from kustos.runtime import Entropy, FileSystemStorage, SystemEntropy
+from kustos.runtime import Entropy, FileSystemStorage, SystemEntropy, reason_of
 
 IDENTITY: Final = "kustos-stream.json"
 _NAME: Final = re.compile(r"stream-[0-9a-f]{32}")
@@ -40,7 +40,7 @@ def stream_name(
         text = json.dumps({"name": name, "topic": settings.topic})
         FileSystemStorage().write(place, text.encode())
     except OSError as error:
-        raise StreamError(f"cannot use the checkpoint `{checkpoint}`: {error.strerror}") from error
+        raise StreamError(f"cannot use the checkpoint `{checkpoint}`: {reason_of(error)}") from error
     return name
 
 

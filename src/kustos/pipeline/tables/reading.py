@@ -24,7 +24,8 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from kustos.pipeline.tables.errors import SchemaConflictError
+from kustos.pipeline.tables.errors import SchemaConflictError, TablesError
+from kustos.runtime import reason_of
 
 MAXIMUM_FOOTERS: Final = 2_000
 """So many files are asked for their schema; of more, the first of each folder."""
@@ -116,6 +117,8 @@ def _check_column(path: Path, name: str, found: arrow.DataType, wanted: DataType
 def _footer(path: Path, _modified_ns: int) -> Any:
     try:
         return arrow.parquet.read_schema(path)
+    except PermissionError as error:
+        raise TablesError(f"cannot read `{path}`: {reason_of(error)}") from error
     except (OSError, arrow.ArrowInvalid) as error:
         raise SchemaConflictError(f"`{path}` is no readable Parquet file ({error}), take it out") from error
 

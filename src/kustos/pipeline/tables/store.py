@@ -142,11 +142,9 @@ class Tables:
         return self.folder / name
 
     def days(self, name: str) -> frozenset[str]:
-        """Return the days (ISO dates) that a table by day has rows of."""
-        place = self.place(name)
-        return frozenset(
-            found.name.removeprefix("day=") for found in place.glob("day=*") if any(found.iterdir())
-        )
+        """Return the days (ISO dates) that a table by day has files of; raise `TablesError`."""
+        folders = (file.partition("/")[0] for file in data_files(self.place(name)))
+        return frozenset(folder.removeprefix("day=") for folder in folders if folder.startswith("day="))
 
     def state(self) -> State:
         """Return what the ledger says; raise `TablesDamagedError`."""

@@ -28,7 +28,7 @@ from kustos.pipeline.tables.ledger import (
     read_state,
     write_entry,
 )
-from kustos.runtime import SystemEntropy
+from kustos.runtime import SystemEntropy, reason_of
 
 STAGING_PREFIX: Final = "_staging-"
 _FINISHED_PREFIX: Final = "_finished-"
@@ -153,12 +153,20 @@ def _move(source: Path, target: Path) -> Path:
 
 
 def data_files(folder: Path) -> tuple[str, ...]:
-    """Return the files below a table's folder that hold rows, sorted, relative to it."""
+    """Return the files below a table's folder that hold rows, sorted, relative to it.
+
+    Raises `TablesError` for a folder that may not be looked into: its rows would be missing in silence.
+    """
     found: list[str] = []
-    for directory, folders, names in os.walk(folder):
+    for directory, folders, names in os.walk(folder, onerror=_refuse):
         folders[:] = [name for name in folders if not _is_hidden(name)]
         found += [str(Path(directory, name).relative_to(folder)) for name in names if not _is_hidden(name)]
     return tuple(sorted(found))
+
+
+def _refuse(error: OSError) -> None:
+    if not isinstance(error, FileNotFoundError):
+        raise TablesError(f"cannot list `{error.filename}`: {reason_of(error)}") from error
 
 
 def _is_hidden(name: str) -> bool:
@@ -194,7 +202,7 @@ def run_lock(folder: Path) -> Iterator[None]:
         folder.mkdir(parents=True, exist_ok=True)
         lock = (folder / _RUN_LOCK).open("w")
     except OSError as error:
-        raise TablesError(f"cannot write to `{folder}`: {error.strerror}, check its permissions") from error
+        raise TablesError(f"cannot write to `{folder}`: {reason_of(error)}") from error
     with lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
