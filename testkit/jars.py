@@ -102,4 +102,7 @@ KAFKA = JarSet(name="kafka-4.3.1")
 """The broker and its tools: the newest version that has all of them."""
 
 LEGACY_KAFKA = JarSet(name="kafka-2.8.2")
-"""The last Kafka that had the interface of KIP-11: only its classes are asked, it is never run."""
+"""The last Kafka that had the interface of KIP-11: its classes are asked, and its broker is run."""
+
+LEGACY_KAFKA_LOGGING = JarSet(name="kafka-2.8.2-logging")
+"""What that broker logged with, instead of the jar that keeps its classes quiet."""

@@ -29,6 +29,7 @@ LONG: Final = {
     "test_job.py": "the report of a folder; its stages have tests of their own",
     "test_judge_command.py": "test_judging.py judges",
     "test_layout.py": "older folders; test_ingest.py writes and reads tables",
+    "test_legacy_broker.py": "the log of a real broker; test_kafka_lines.py parses",
     "test_million.py": "a million rows; test_questions.py decides",
     "test_months.py": "a whole month; test_detectors.py has every detector",
     "test_real_lines.py": "logs of real brokers; test_kafka_lines.py parses",
