@@ -97,14 +97,14 @@ def test_many_tasks_write_what_one_would(
 
 
 def test_what_a_task_wrote_twice_counts_once(tmp_path: Path) -> None:
-    places = short_writing.Places(tmp_path / "events", tmp_path / "quarantine")
+    folder = tmp_path / "aside" / "day=2026-11-21"
+    folder.mkdir(parents=True)
     for name in ("heard.parquet", "lost.parquet"):
-        for folder in (places.events / "day=2026-11-21", places.quarantine):
-            folder.mkdir(parents=True, exist_ok=True)
-            (folder / name).touch()
-    short_writing._remove_others(places, {"heard.parquet"})
+        (folder / name).touch()
+    short_writing._take(tmp_path / "aside", tmp_path / "events", {"heard.parquet"})
+    short_writing._take(tmp_path / "nothing", tmp_path / "quarantine", {"heard.parquet"})
     left = sorted(str(file.relative_to(tmp_path)) for file in tmp_path.rglob("*.parquet"))
-    assert left == ["events/day=2026-11-21/heard.parquet", "quarantine/heard.parquet"]
+    assert left == ["events/day=2026-11-21/heard.parquet"]
 
 
 @pytest.mark.parametrize("limit", ["STORED_ROWS_MAX", "SUSPECTS_MAX"])

@@ -1,5 +1,6 @@
 """Lines whose outcomes are known written as what they became: events by day, and quarantined lines."""
 
+import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,21 +61,30 @@ def write_short(
         _write(told, places)
         return
 
+    aside = Places(places.events.with_name("_events_written"), places.quarantine.with_name("_lines_written"))
+
     def write(batches: "Iterable[RecordBatch]") -> "Iterator[RecordBatch]":
         for batch in batches:
             for number in batch["id"].to_pylist():
-                yield pa.RecordBatch.from_arrays([pa.array([_write([told[number]], places)])], names=["name"])
+                yield pa.RecordBatch.from_arrays([pa.array([_write([told[number]], aside)])], names=["name"])
 
     found = spark.range(0, len(told), 1, len(told)).mapInArrow(write, "name string").collect()
-    _remove_others(places, {row["name"] for row in found})
+    names = {row["name"] for row in found}
+    _take(aside.events, places.events, names)
+    _take(aside.quarantine, places.quarantine, names)
 
 
-def _remove_others(places: Places, names: set[str]) -> None:
-    """Remove what a task wrote that was done again: only the one that was heard of counts."""
-    for place in (places.events, places.quarantine):
-        for file in place.rglob("*.parquet"):
-            if file.name not in names:
-                file.unlink(missing_ok=True)
+def _take(aside: Path, place: Path, names: set[str]) -> None:
+    """Put files where they belong: of a task that was done again only the one that was heard of counts.
+
+    Another attempt may still be at work, and stays aside.
+    """
+    for file in sorted(aside.rglob("*.parquet")):
+        if file.name in names:
+            target = place / file.relative_to(aside)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            file.rename(target)
+    shutil.rmtree(aside, ignore_errors=True)
 
 
 def _write(told: Sequence[tuple[Path, Sequence[Verdict]]], places: Places) -> str:
