@@ -43,17 +43,13 @@ def audit_events(classified: DataFrame) -> DataFrame:
 def quarantine(classified: DataFrame) -> DataFrame:
     """Return the table `quarantine`: file, reason, the beginning of the line, its whole length."""
     line = sql.make_valid_utf8("line")
-    return (
-        classified.filter(sql.col("outcome") == QUARANTINED)
-        .select(
-            sql.col("source_file").alias("file"),
-            "reason",
-            sql.substring(line, 1, MAXIMUM_QUARANTINED_CHARACTERS).alias("line"),
-            sql.length(line).alias("line_length"),
-            "line_id",
-        )
-        .to(QUARANTINE_SCHEMA)
-    )
+    told = {
+        "file": sql.col("source_file"),
+        "line": sql.substring(line, 1, MAXIMUM_QUARANTINED_CHARACTERS),
+        "line_length": sql.length(line),
+    }
+    columns = [told.get(name, sql.col(name)).alias(name) for name in QUARANTINE_SCHEMA.fieldNames()]
+    return classified.filter(sql.col("outcome") == QUARANTINED).select(*columns)
 
 
 def tally(classified: DataFrame) -> DataFrame:

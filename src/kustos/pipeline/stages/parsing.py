@@ -1,14 +1,10 @@
 """What each line of input says, or why it says nothing."""
 
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
-
+import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from kustos.pipeline.stages.by_batch import by_batch
 from kustos.pipeline.stages.line_columns import MAXIMUM_LINE_CHARACTERS, PARSED_SCHEMA, read_lines
-
-if TYPE_CHECKING:
-    from pyarrow import RecordBatch
 
 __all__ = ["MAXIMUM_LINE_CHARACTERS", "PARSED_SCHEMA", "parse_lines"]
 
@@ -22,7 +18,7 @@ def parse_lines(lines: DataFrame, *, time_zone: str = "UTC") -> DataFrame:
     lines say none. The lines are read in Arrow batches by the workers' Python, which must have kustos.
     """
 
-    def read(batches: "Iterable[RecordBatch]") -> "Iterator[RecordBatch]":
-        return (read_lines(batch, time_zone) for batch in batches)
+    def read(batch: pa.RecordBatch) -> pa.RecordBatch:
+        return read_lines(batch, time_zone)
 
-    return lines.mapInArrow(read, PARSED_SCHEMA)
+    return by_batch(lines, read, PARSED_SCHEMA)

@@ -12,17 +12,14 @@ each line, and bring together only what these are of: `settle`. All others are `
 few lines is settled by instead, `verdicts`, says the same.
 """
 
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sql
 
 from kustos.pipeline.schemas import EVENT_SCHEMA
+from kustos.pipeline.stages.by_batch import by_batch
 from kustos.pipeline.stages.line_keys import DIGEST_CHARACTERS, IDENTIFIED_SCHEMA, identified
-
-if TYPE_CHECKING:
-    from pyarrow import RecordBatch
 
 EVENT, DUPLICATE, QUARANTINED = "event", "duplicate", "quarantined"
 CONFLICT: Final = "event_id_conflict"
@@ -54,11 +51,7 @@ def settle_duplicates(parsed: DataFrame) -> DataFrame:
 
 def identify(parsed: DataFrame) -> DataFrame:
     """Return `parse_lines` output with what each line is known by, of IDENTIFIED_SCHEMA."""
-
-    def read(batches: "Iterable[RecordBatch]") -> "Iterator[RecordBatch]":
-        return (identified(batch) for batch in batches)
-
-    return parsed.mapInArrow(read, IDENTIFIED_SCHEMA)
+    return by_batch(parsed, identified, IDENTIFIED_SCHEMA)
 
 
 def repeated_keys(identified: DataFrame) -> DataFrame:
@@ -96,7 +89,7 @@ def settle(identified: DataFrame) -> DataFrame:
         .when(content().eqNullSafe(sql.col("first")), sql.lit(DUPLICATE))
         .otherwise(sql.lit(QUARANTINED))
     )
-    judged = ranked.withColumn("outcome", outcome).drop("key", "copy", "first")
+    judged = ranked.withColumn("outcome", outcome)
     is_conflict = is_event & (sql.col("outcome") == QUARANTINED)
     reason = sql.when(is_conflict, sql.lit(CONFLICT)).otherwise(sql.col("reason"))
     return judged.transform(_named, reason, sql.col("occurrence").cast("string"))

@@ -1,0 +1,66 @@
+"""The example of a declarative pipeline, run by Spark's own tool: its tables are those of a run."""
+
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pyspark.sql import DataFrame, SparkSession
+
+from kustos.pipeline.jobs import run_pipeline
+from kustos.pipeline.tables import Tables
+from testkit.paths import ROOT
+from testkit.spark_cluster import HOME, START_S, clean_environment
+from tests.pipeline.events import event_line, kafka_line
+
+EXAMPLE = ROOT / "examples" / "declarative"
+MADE_OF_FILES = {
+    "audit_events": ("event_id", "source_file"),
+    "audit_rollup": ("sample_event_id",),
+    "quarantine": ("file", "line_id"),
+}
+"""Tables, and their columns that go by the name of a file: Kafka's lines are known by it."""
+
+
+def declared(place: Path, audit: Path) -> Path:
+    """Run the example over a folder; return where its tables are."""
+    shutil.copytree(EXAMPLE, place)
+    spec = place / "spark-pipeline.yml"
+    said = yaml.safe_load(spec.read_text())
+    said["storage"] = (place / "storage").as_uri()
+    said["configuration"]["kustos.audit"] = str(audit)
+    spec.write_text(yaml.safe_dump(said))
+    warehouse = place / "warehouse"
+    tool = [str(HOME / "bin" / "spark-pipelines"), "run", "--spec", str(spec)]
+    done = subprocess.run(
+        [*tool, "--conf", f"spark.sql.warehouse.dir={warehouse}", "--conf", "spark.ui.enabled=false"],
+        cwd=place,
+        env=clean_environment({}),
+        capture_output=True,
+        text=True,
+        timeout=START_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return warehouse
+
+
+def contents(frame: DataFrame, columns: list[str]) -> list[Any]:
+    return sorted(map(repr, frame.select(*columns).collect()))
+
+
+def test_the_declared_tables_are_those_of_a_run(spark: SparkSession, tmp_path: Path) -> None:
+    audit, tables = tmp_path / "audit", Tables(tmp_path / "tables")
+    audit.mkdir()
+    events = [event_line(number, principal_name=f"u{number % 3}") for number in range(9)]
+    (audit / "a.jsonl").write_text("\n".join([*events, events[0], "junk"]))
+    (audit / "kafka-authorizer.log").write_text("\n".join([kafka_line(), kafka_line(), kafka_line(rule="x")]))
+    run_pipeline(spark, tables=tables, audit=audit)
+    warehouse = declared(tmp_path / "declared", audit)
+    for name, left_out in MADE_OF_FILES.items():
+        frame = tables.read(spark, name)
+        columns = [column for column in frame.columns if column not in {*left_out, "day"}]
+        found = contents(spark.read.parquet(str(warehouse / name)), columns)
+        assert found == contents(frame, columns), name
+        assert found, name
