@@ -10,7 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kustos.acl import AclOperation, AclValueError, KafkaPrincipal, ResourceType
+from kustos.acl import (
+    AccessControlEntry,
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    AclValueError,
+    KafkaPrincipal,
+    PatternType,
+    ResourcePattern,
+    ResourceType,
+)
 from kustos.authorizer import (
     AuthorizerNotReadyError,
     InvalidActionError,
@@ -129,16 +139,38 @@ def test_each_row_says_what_a_session_says(seed: int) -> None:
     check(bulk, authorizer, rows, encoded)
 
 
+def narrow_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have tables of two rows."""
+    made = DecisionTable.__init__
+
+    def narrow(table: DecisionTable, *args: object, **more: object) -> None:
+        made(table, *args, **more)  # type: ignore[arg-type]
+        object.__setattr__(table, "rows_max", 2)
+
+    monkeypatch.setattr(DecisionTable, "__init__", narrow)
+
+
+def test_a_row_of_the_table_that_another_asker_gets_names_no_rule_of_the_former(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    narrow_tables(monkeypatch)
+    authorizer = StandardAuthorizer()
+    askers = [f"User:{number}" for number in range(7)]
+    pattern = ResourcePattern(ResourceType.TOPIC, "t", PatternType.LITERAL)
+    for number, asker in enumerate(askers):
+        entry = AccessControlEntry(asker, "*", AclOperation.READ, AclPermissionType.ALLOW)
+        authorizer.add_acl(UUID(int=number), AclBinding(pattern, entry))
+    authorizer.complete_initial_load()
+    bulk = BulkAuthorizer(authorizer, with_rule=True)
+    for asker in [*askers, *askers[::-1], *askers[::2]]:
+        rows: list[Row] = [(asker, "h", "READ", "TOPIC", "t")] * 100
+        check(bulk, authorizer, rows, table_of(rows))
+
+
 @pytest.mark.parametrize("limit", ["rows_max", "BLOCK_ROWS", "GRID_WORDS_MAX", "COUNTED_ASKERS_MAX"])
 def test_no_limit_changes_an_answer(limit: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if limit == "rows_max":
-        made = DecisionTable.__init__
-
-        def narrow(table: DecisionTable, *args: object, **more: object) -> None:
-            made(table, *args, **more)  # type: ignore[arg-type]
-            object.__setattr__(table, "rows_max", 2)
-
-        monkeypatch.setattr(DecisionTable, "__init__", narrow)
+        narrow_tables(monkeypatch)
     elif limit == "BLOCK_ROWS":
         monkeypatch.setattr("kustos.authorizer.bulk_blocks.BLOCK_ROWS", 7)
     elif limit == "GRID_WORDS_MAX":

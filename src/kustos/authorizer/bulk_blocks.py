@@ -46,6 +46,7 @@ class BulkAuthorizer:
         self._askers: Askers | None = None
         self._rows_asked = 0
         self._kept_rules: dict[int, str] = {}
+        self._kept_of = 0
 
     def authorize(self, columns: Any) -> Any:
         """Return a table of the decisions on these questions: `result` and, if asked for, `rule`."""
@@ -69,6 +70,7 @@ class BulkAuthorizer:
             if self._askers is not None:
                 self._rows_asked = 0
             self._askers = None
+            self._kept_of = 0
             self._kept_rules.clear()
             self._rows_asked += rows
             if authorizer.is_ready and self._rows_asked >= authorizer.acl_count:
@@ -103,6 +105,9 @@ class BulkAuthorizer:
         """Return the rules that decide at these places of the table (and operations, in four bits)."""
         encoded = pa.array(places).dictionary_encode()
         kept = self._kept_rules
+        if self._kept_of != askers.generation:  # what was kept are rules of others
+            self._kept_of = askers.generation
+            kept.clear()
         codes: list[int] = []
         for place in encoded.dictionary.to_pylist():
             text = kept.get(place)
