@@ -62,8 +62,8 @@ class Askers:
         ]
         self._numbers: Final = {principal: number for number, principal in enumerate(known, _SUPER_USER + 1)}
         self._is_hosted: Final = _find_hosted(nodes)
-        self.generation = 0
-        """Another one once the rows of the table belong to other askers than before."""
+        self.kept_rules: Final[dict[int, str]] = {}
+        """Rules that decide at places of the table, kept by who asked; gone once rows are given to others."""
         self._rows: Final[dict[int, int]] = {}
         self._keys: Final[list[int]] = []
         self._asked: Final[dict[int, int]] = {}
@@ -143,7 +143,7 @@ class Askers:
             wanted = sorted([*known, *wanted], reverse=True)[: self.table.rows_max]
             self._rows.clear()
             self._keys.clear()
-            self.generation += 1
+            self.kept_rules.clear()
         for _, key in wanted:
             self._rows[key] = len(self._keys)
             self._keys.append(key)

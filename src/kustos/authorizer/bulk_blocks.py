@@ -45,8 +45,6 @@ class BulkAuthorizer:
         self._questioner: Final = Questioner(authorizer)
         self._askers: Askers | None = None
         self._rows_asked = 0
-        self._kept_rules: dict[int, str] = {}
-        self._kept_of = 0
 
     def authorize(self, columns: Any) -> Any:
         """Return a table of the decisions on these questions: `result` and, if asked for, `rule`."""
@@ -70,8 +68,6 @@ class BulkAuthorizer:
             if self._askers is not None:
                 self._rows_asked = 0
             self._askers = None
-            self._kept_of = 0
-            self._kept_rules.clear()
             self._rows_asked += rows
             if authorizer.is_ready and self._rows_asked >= authorizer.acl_count:
                 self._askers = Askers(authorizer, with_matched=self._with_rule)
@@ -104,10 +100,7 @@ class BulkAuthorizer:
     def _rules_at(self, askers: Askers, places: npt.NDArray[np.int64], texts: "_Texts") -> Codes:
         """Return the rules that decide at these places of the table (and operations, in four bits)."""
         encoded = pa.array(places).dictionary_encode()
-        kept = self._kept_rules
-        if self._kept_of != askers.generation:  # what was kept are rules of others
-            self._kept_of = askers.generation
-            kept.clear()
+        kept = askers.kept_rules
         codes: list[int] = []
         for place in encoded.dictionary.to_pylist():
             text = kept.get(place)
