@@ -14,7 +14,7 @@ from pyspark.sql import functions as sql
 
 from kustos.pipeline.schemas.events import INPUT_LINES_SCHEMA
 from kustos.pipeline.stages import settling
-from kustos.pipeline.stages.line_keys import line_digest
+from kustos.pipeline.stages.made_ids import line_digest
 from kustos.pipeline.tables import IngestOptions, RunSummary, Tables, ingest, short_runs, short_writing
 from tests.pipeline.events import event_line, kafka_line
 from tests.pipeline.tables.ways import INGEST, LIMITS, settled

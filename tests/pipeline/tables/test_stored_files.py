@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from kustos.pipeline.stages.line_keys import line_digest
+from kustos.pipeline.stages.made_ids import line_digest
 from kustos.pipeline.stages.settling import EVENT
 from kustos.pipeline.tables.short_runs import StoredFiles, settle_short
 from kustos.pipeline.tables.short_writing import Places, _write

@@ -20,9 +20,10 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from kustos.authorizer.audit_fields import AUDIT_SCHEMA_VERSION
 from kustos.pipeline.schemas import EVENT_SCHEMA, REQUIRED_FIELDS, relaxed
-from kustos.pipeline.stages.json_grammar import DECISIONS, JSON, MADE_ID_BEGIN, read_line
+from kustos.pipeline.stages.json_grammar import DECISIONS, JSON, read_line
 from kustos.pipeline.stages.kafka_grammar import MAXIMUM_TIME_MS
-from kustos.pipeline.stages.text_pieces import Numbers, in_order
+from kustos.pipeline.stages.made_ids import EVENT_ID_BEGIN
+from kustos.pipeline.stages.text_pieces import Numbers, flags_of, in_order
 
 _EVENT: Final = pa.struct(list(to_arrow_schema(relaxed(EVENT_SCHEMA))))
 TOLD_TYPE: Final = pa.struct([*_EVENT, ("source_format", pa.string()), ("reason", pa.string())])
@@ -98,22 +99,17 @@ def _are_valid(events: pa.StructArray) -> Numbers:
     for name in REQUIRED_FIELDS:
         column = _field(events, name)
         if column.null_count:
-            is_valid &= _bits(column.is_valid())
+            is_valid &= flags_of(column.is_valid())
     time_ms = _field(events, "time_ms")
     for passed in (
         pc.equal(_field(events, "schema_version"), AUDIT_SCHEMA_VERSION),
-        pc.invert(pc.starts_with(_field(events, "event_id"), MADE_ID_BEGIN)),
+        pc.invert(pc.starts_with(_field(events, "event_id"), EVENT_ID_BEGIN)),
         pc.is_in(_field(events, "decision"), pa.array(DECISIONS)),
         pc.and_(pc.greater_equal(time_ms, 0), pc.less_equal(time_ms, MAXIMUM_TIME_MS)),
     ):
-        is_valid &= _bits(passed.fill_null(False))
+        is_valid &= flags_of(passed.fill_null(False))
     return is_valid
 
 
 def _field(events: pa.StructArray, dotted_name: str) -> pa.Array:
     return pc.struct_field(events, dotted_name.split("."))
-
-
-def _bits(column: pa.Array) -> Numbers:
-    found: Numbers = column.to_numpy(zero_copy_only=False)
-    return found

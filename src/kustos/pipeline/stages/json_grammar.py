@@ -4,7 +4,6 @@ One event of kustos, or one CloudEvent of Confluent (`confluent_events`), fills 
 take in two ways is malformed: a name that comes twice in an object, half a character, a number that is none.
 """
 
-import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -25,16 +24,12 @@ from kustos.pipeline.stages.json_values import (
     text,
 )
 from kustos.pipeline.stages.kafka_grammar import MAXIMUM_TIME_MS
+from kustos.pipeline.stages.made_ids import is_made
 
 JSON, CONFLUENT = "json", "confluent"
 """`source_format` of an event: kustos' JSON lines, CloudEvents of Confluent."""
 
 DECISIONS: Final = ("ALLOWED", "DENIED", "ERROR")
-
-MADE_ID_BEGIN: Final = "kafka-"
-_MADE_ID: Final = re.compile(MADE_ID_BEGIN + "[0-9a-f]{32}(-[0-9]+)?", re.ASCII)
-"""What `line_keys` makes of lines that bring no id. Whoever brought one could have another's line taken for
-a copy, which nobody would see."""
 
 _READERS: Final[dict[type[DataType], Callable[[Any], Any]]] = {
     StringType: text,
@@ -59,7 +54,7 @@ def read_line(line: str) -> dict[str, Any]:
         return {"reason": "json_malformed"}
     if isinstance(event, str):
         return {"reason": event}
-    if _MADE_ID.fullmatch(event["event_id"]):
+    if is_made(event["event_id"]):
         return {"reason": "event_id_reserved"}
     if not 0 <= event["time_ms"] <= MAXIMUM_TIME_MS:
         return {"reason": "time_out_of_range"}

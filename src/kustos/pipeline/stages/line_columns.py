@@ -8,9 +8,9 @@ import pyarrow.compute as pc
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from kustos.pipeline.schemas import AUDIT_EVENTS_SCHEMA, EVENT_SCHEMA
+from kustos.pipeline.schemas import AUDIT_EVENTS_SCHEMA
 from kustos.pipeline.stages import json_columns, kafka_columns
-from kustos.pipeline.stages.text_pieces import Numbers, in_order
+from kustos.pipeline.stages.text_pieces import Numbers, flags_of, in_order
 
 MAXIMUM_LINE_CHARACTERS: Final = 262_144
 """Longer lines are quarantined unparsed: the largest event has a few names of at most 64 KiB each."""
@@ -28,7 +28,6 @@ PARSED_SCHEMA: Final = StructType(
 """What `read_lines` returns: the fields of the event, where it is one, else `reason`; the line's place."""
 
 _PARSED: Final = to_arrow_schema(PARSED_SCHEMA, timezone="UTC")
-_FIELDS: Final = EVENT_SCHEMA.fieldNames()
 
 
 def read_lines(lines: pa.RecordBatch, time_zone: str = "UTC") -> pa.RecordBatch:
@@ -38,8 +37,8 @@ def read_lines(lines: pa.RecordBatch, time_zone: str = "UTC") -> pa.RecordBatch:
     """
     text = pc.fill_null(lines["line"].cast(pa.string()), "")
     faults = _faults(text, lines)
-    is_read = _flags(faults.is_null())
-    is_json = _flags(pc.starts_with(text.cast(pa.binary()), b"{")) & is_read
+    is_read = flags_of(faults.is_null())
+    is_json = flags_of(pc.starts_with(text.cast(pa.binary()), b"{")) & is_read
     told = _told(text, is_json, is_read, time_zone)
     file = lines["file"].cast(pa.string())
     columns = dict(zip((field.name for field in told.type), told.flatten(), strict=True))
@@ -60,7 +59,7 @@ def _faults(text: pa.Array, lines: pa.RecordBatch) -> pa.Array:
         is_utf8 = [_is_utf8(line) for line in binary.to_pylist()]
         faults = pc.coalesce(faults, _where(~np.array(is_utf8), "not_utf8"))
     # no line has more characters than bytes, which need not be counted
-    may_be_long = _flags(pc.greater(pc.binary_length(binary), MAXIMUM_LINE_CHARACTERS)) & _flags(
+    may_be_long = flags_of(pc.greater(pc.binary_length(binary), MAXIMUM_LINE_CHARACTERS)) & flags_of(
         faults.is_null()
     )
     if may_be_long.any():
@@ -123,8 +122,3 @@ def _is_utf8(line: bytes) -> bool:
 
 def _where(flags: Numbers, word: str) -> pa.Array:
     return pc.if_else(pa.array(flags), word, pa.scalar(None, pa.string()))
-
-
-def _flags(column: pa.Array) -> Numbers:
-    found: Numbers = column.to_numpy(zero_copy_only=False).copy()
-    return found

@@ -1,6 +1,5 @@
 """What each line is known by, in columns: an event by the id that it brings, any other line by what it is."""
 
-import hashlib
 from typing import Final
 
 import pyarrow as pa
@@ -9,6 +8,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import BooleanType, DateType, StringType, StructField, StructType
 
 from kustos.pipeline.stages.line_columns import PARSED_SCHEMA
+from kustos.pipeline.stages.made_ids import EVENT_ID_BEGIN, line_digest
 
 IDENTIFIED_SCHEMA: Final = StructType(
     [
@@ -23,9 +23,6 @@ IDENTIFIED_SCHEMA: Final = StructType(
 line is known by, null for one that brings its id. `is_counted`: equal lines of its file are told apart by
 their number."""
 
-DIGEST_CHARACTERS: Final = 32
-"""Of a SHA-256 in hexadecimal: 128 bits, of which no two lines agree by chance."""
-
 IDENTIFIED: Final = to_arrow_schema(IDENTIFIED_SCHEMA, timezone="UTC")
 
 
@@ -38,7 +35,7 @@ def identified(parsed: pa.RecordBatch) -> pa.RecordBatch:
         others = pc.invert(brings_id)
         unnamed = parsed.filter(others)
         made = (
-            f"kafka-{line_digest(*each)}"
+            EVENT_ID_BEGIN + line_digest(*each)
             for each in zip(
                 unnamed["log"].to_pylist(),
                 unnamed["position"].to_pylist(),
@@ -54,13 +51,3 @@ def identified(parsed: pa.RecordBatch) -> pa.RecordBatch:
         pc.and_not(positions.is_null(), brings_id),
     ]
     return pa.RecordBatch.from_arrays([*parsed.columns, *columns], schema=IDENTIFIED)
-
-
-def line_digest(log: str, position: int | None, line: bytes) -> str:
-    """Return what tells the line at this place of its log from all others.
-
-    Bytes, not characters: what is no text in UTF-8 must not become equal by being read as such. The end of a
-    line that Windows writes is none of it.
-    """
-    place = f"{log}\n{'' if position is None else position}\n".encode()
-    return hashlib.sha256(place + line.rstrip(b"\r")).hexdigest()[:DIGEST_CHARACTERS]

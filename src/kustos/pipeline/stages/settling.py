@@ -19,7 +19,8 @@ from pyspark.sql import functions as sql
 
 from kustos.pipeline.schemas import EVENT_SCHEMA
 from kustos.pipeline.stages.by_batch import by_batch
-from kustos.pipeline.stages.line_keys import DIGEST_CHARACTERS, IDENTIFIED_SCHEMA, identified
+from kustos.pipeline.stages.line_keys import IDENTIFIED_SCHEMA, identified
+from kustos.pipeline.stages.made_ids import DIGEST_CHARACTERS, LINE_ID_BEGIN
 
 EVENT, DUPLICATE, QUARANTINED = "event", "duplicate", "quarantined"
 CONFLICT: Final = "event_id_conflict"
@@ -103,7 +104,9 @@ def _named(rows: DataFrame, reason: Column, occurrence: Column) -> DataFrame:
         "reason": reason,
     }
     kept = [ids.get(name, sql.col(name)).alias(name) for name in (*_KEPT, "outcome")]
-    line_id = sql.when(sql.col("brings_id"), sql.concat(sql.lit("line-"), _digest())).otherwise(numbered)
+    line_id = sql.when(sql.col("brings_id"), sql.concat(sql.lit(LINE_ID_BEGIN), _digest())).otherwise(
+        numbered
+    )
     return rows.select(*kept, line_id.alias("line_id"))
 
 

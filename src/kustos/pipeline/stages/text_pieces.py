@@ -66,7 +66,12 @@ def codes_of(column: pa.Array, words: Sequence[str]) -> Numbers:
 
 def equal_to(column: pa.Array, word: str) -> Numbers:
     """Return which values are the word."""
-    found: Numbers = pc.equal(column, word).to_numpy(zero_copy_only=False)
+    return flags_of(pc.equal(column, word))
+
+
+def flags_of(column: pa.Array) -> Numbers:
+    """Return booleans, none of them null, as an array that may be written to."""
+    found: Numbers = column.to_numpy(zero_copy_only=False, writable=True)
     return found
 
 

@@ -13,6 +13,7 @@ from operator import attrgetter
 from typing import Any, NamedTuple, Protocol
 
 from kustos.pipeline.stages.knowing import TOO_LATE
+from kustos.pipeline.stages.made_ids import numbered
 from kustos.pipeline.stages.settling import CONFLICT, DUPLICATE, EVENT, QUARANTINED
 
 
@@ -125,7 +126,7 @@ def _beside(
     if outcome == EVENT:
         outcome, reason = _known(suspect, occurrence, texts, stored)
     if outcome == QUARANTINED:
-        line_id = texts.line_id(suspect) if suspect.brings_id else f"{suspect.line_key}-{occurrence}"
+        line_id = texts.line_id(suspect) if suspect.brings_id else numbered(suspect.line_key, occurrence)
         if line_id in stored.line_ids:
             outcome = DUPLICATE
     return Verdict(suspect.file, suspect.row, outcome, occurrence, reason, line_id)
@@ -133,7 +134,7 @@ def _beside(
 
 def _known(suspect: Suspect, occurrence: int, texts: Texts, stored: Stored) -> tuple[str, str | None]:
     """Return the outcome of an event, and why it is none."""
-    event_id = f"{suspect.line_key}-{occurrence}" if suspect.event_id is None else suspect.event_id
+    event_id = numbered(suspect.line_key, occurrence) if suspect.event_id is None else suspect.event_id
     same = () if suspect.day is None else stored.events.get((suspect.day, event_id), ())
     if same:
         if suspect.brings_id and any(texts.content(suspect) != each for each in same):

@@ -206,11 +206,8 @@ class _Run:
         is_short = staged.rows <= SHORT_LINES_MAX and staged.key_bytes <= SHORT_KEY_BYTES_MAX
         if self._tables.form != PARQUET or not is_short:
             return None
-        days = sorted(day for day in self._tables.days(AUDIT_EVENTS) if staged.may_be_of(day))
-        events: list[Path] = []
-        if days:
-            first, last = date.fromisoformat(days[0]), date.fromisoformat(days[-1])
-            events = self._tables.files(self._spark, AUDIT_EVENTS, first, last)
+        days = staged.days()
+        events = [] if days is None else self._tables.files(self._spark, AUDIT_EVENTS, *days)
         lines = self._tables.files(self._spark, QUARANTINE)
         stored = StoredFiles.of(events, lines, staged.around(self._options.look_around_ms))
         return None if stored is None else settle_short(staged, stored, self._oldest_time_ms())

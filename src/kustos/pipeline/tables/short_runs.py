@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet
 
-from kustos.pipeline.stages.line_keys import line_digest
+from kustos.pipeline.stages.made_ids import LINE_ID_BEGIN, line_digest, numbered
 from kustos.pipeline.stages.verdicts import Stored, Suspect, Verdict, verdicts
 from kustos.pipeline.tables.staging import StagedLines
 from kustos.pipeline.tables.stored import (
@@ -124,7 +124,7 @@ def _marked(keys: pa.Table, stored: StoredFiles, oldest_time_ms: int | None) -> 
 def _asked(suspects: Sequence[Suspect]) -> set[str]:
     """Return all ids that these lines may have as events."""
     repeated = Counter(each.line_key for each in suspects if each.event_id is None)
-    made = {f"{key}-{number}" for key, count in repeated.items() for number in range(1, count + 1)}
+    made = {numbered(key, number) for key, count in repeated.items() for number in range(1, count + 1)}
     return made | {each.event_id for each in suspects if each.event_id is not None}
 
 
@@ -166,7 +166,7 @@ class _Texts:
 
     def line_id(self, suspect: Suspect) -> str:
         """Return what a line that brings its id is known by as a line."""
-        return f"line-{line_digest(*self._line(suspect))}"
+        return LINE_ID_BEGIN + line_digest(*self._line(suspect))
 
     def _line(self, suspect: Suspect) -> tuple[str, int | None, bytes]:
         if suspect.file not in self._lines:

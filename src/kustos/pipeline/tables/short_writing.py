@@ -4,7 +4,7 @@ import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -18,9 +18,6 @@ from kustos.pipeline.stages.classify import MAXIMUM_QUARANTINED_CHARACTERS
 from kustos.pipeline.stages.settling import EVENT, QUARANTINED
 from kustos.pipeline.stages.verdicts import Verdict
 from kustos.runtime import SystemEntropy
-
-if TYPE_CHECKING:
-    from pyarrow import RecordBatch
 
 FEW_LINES: Final = 20_000
 """So few the driver writes sooner than tasks are planned, and in one file a day."""
@@ -63,7 +60,7 @@ def write_short(
 
     aside = Places(places.events.with_name("_events_written"), places.quarantine.with_name("_lines_written"))
 
-    def write(batches: "Iterable[RecordBatch]") -> "Iterator[RecordBatch]":
+    def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch["id"].to_pylist():
                 yield pa.RecordBatch.from_arrays([pa.array([_write([told[number]], aside)])], names=["name"])

@@ -1,22 +1,32 @@
 """Lines read, told apart and laid aside: each task writes what its lines say into a Parquet file."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import parquet
 from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import LongType, StringType, StructField, StructType
 
+from kustos.pipeline.stages.line_columns import read_lines
+from kustos.pipeline.stages.line_keys import IDENTIFIED, identified
 from kustos.pipeline.stages.settling import MILLISECONDS_OF_A_DAY
+from kustos.runtime import SystemEntropy
 
-if TYPE_CHECKING:
-    from pyarrow import RecordBatch
-
-_FOUND: Final = (
-    "file string, lines long, rows long, quarantined long, first_time_ms long, last_time_ms long, "
-    "total_bytes long, key_bytes long"
+_SUMS: Final = ("lines", "rows", "quarantined", "total_bytes", "key_bytes")
+_FOUND_SCHEMA: Final = StructType(
+    [
+        StructField("file", StringType()),
+        *(StructField(name, LongType()) for name in (*_SUMS, "first_time_ms", "last_time_ms")),
+    ]
 )
+_FOUND: Final = to_arrow_schema(_FOUND_SCHEMA)
 _KEYS: Final = ("event_id", "line_key", "source_file", "reason")
 """Columns of text by which a driver tells lines apart."""
 _DISTINCT: Final = ("line", "event_id", "line_key", "position")
@@ -41,26 +51,29 @@ class StagedLines:
     total_bytes: int
     key_bytes: int
 
+    def days(self) -> tuple[date, date] | None:
+        """Return the first and the last day of which events may be, None if there is no event."""
+        if self.first_time_ms is None or self.last_time_ms is None:
+            return None
+        return _day_of(self.first_time_ms), _day_of(self.last_time_ms)
+
     def may_be_of(self, day: str) -> bool:
         """Return whether an event may be of the day (ISO)."""
-        if self.first_time_ms is None or self.last_time_ms is None:
-            return False
-        return _iso_day(self.first_time_ms) <= day <= _iso_day(self.last_time_ms)
+        days = self.days()
+        return days is not None and days[0] <= date.fromisoformat(day) <= days[1]
 
     def only_day(self) -> str | None:
         """Return the day (ISO) that all events are of, None if there may be more, or none."""
-        if self.first_time_ms is None or self.last_time_ms is None:
-            return None
-        first, last = _iso_day(self.first_time_ms), _iso_day(self.last_time_ms)
-        return first if first == last else None
+        days = self.days()
+        return None if days is None or days[0] != days[1] else days[0].isoformat()
 
     def around(self, margin_ms: int) -> tuple[int, int]:
         """Return the first and the last time, so much further out; 0 where there is no event."""
         return (self.first_time_ms or 0) - margin_ms, (self.last_time_ms or 0) + margin_ms
 
 
-def _iso_day(time_ms: int) -> str:
-    return (date(1970, 1, 1) + timedelta(days=time_ms // MILLISECONDS_OF_A_DAY)).isoformat()
+def _day_of(time_ms: int) -> date:
+    return date(1970, 1, 1) + timedelta(days=time_ms // MILLISECONDS_OF_A_DAY)
 
 
 def stage_lines(lines: DataFrame, folder: Path, *, time_zone: str) -> StagedLines:
@@ -71,37 +84,25 @@ def stage_lines(lines: DataFrame, folder: Path, *, time_zone: str) -> StagedLine
     folder.mkdir()
     place = str(folder)
 
-    def stage(batches: "Iterable[RecordBatch]") -> "Iterator[RecordBatch]":
+    def stage(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return _staged(batches, place, time_zone)
 
-    found = lines.mapInArrow(stage, _FOUND).collect()
+    found = lines.mapInArrow(stage, _FOUND_SCHEMA).collect()
     firsts = [row["first_time_ms"] for row in found if row["first_time_ms"] is not None]
     lasts = [row["last_time_ms"] for row in found if row["last_time_ms"] is not None]
     return StagedLines(
         files=tuple(sorted(folder / row["file"] for row in found)),
-        lines=sum(row["lines"] for row in found),
-        rows=sum(row["rows"] for row in found),
-        quarantined=sum(row["quarantined"] for row in found),
         first_time_ms=min(firsts, default=None),
         last_time_ms=max(lasts, default=None),
-        total_bytes=sum(row["total_bytes"] for row in found),
-        key_bytes=sum(row["key_bytes"] for row in found),
+        **{name: sum(row[name] for row in found) for name in _SUMS},
     )
 
 
-def _staged(batches: "Iterable[RecordBatch]", folder: str, time_zone: str) -> "Iterator[RecordBatch]":
+def _staged(batches: Iterable[pa.RecordBatch], folder: str, time_zone: str) -> Iterator[pa.RecordBatch]:
     """Write the lines of a task into one file; yield what it holds, nothing if there is no line."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-    from pyarrow import parquet
-
-    from kustos.pipeline.stages.line_columns import read_lines
-    from kustos.pipeline.stages.line_keys import IDENTIFIED, identified
-    from kustos.runtime import SystemEntropy
-
     file = f"{SystemEntropy().uuid().hex}.parquet"
     names = [name for name in IDENTIFIED.names if name not in _DISTINCT]
-    lines = rows = quarantined = total_bytes = key_bytes = 0
+    found: Counter[str] = Counter()
     spans: list[int] = []
     writer: parquet.ParquetWriter | None = None
     for batch in batches:
@@ -112,15 +113,14 @@ def _staged(batches: "Iterable[RecordBatch]", folder: str, time_zone: str) -> "I
             writer = parquet.ParquetWriter(path, IDENTIFIED, use_dictionary=names, write_statistics=False)
         told = identified(read_lines(batch, time_zone))
         writer.write_batch(told)
-        lines, rows = lines + batch.num_rows, rows + told.num_rows
-        quarantined += told.num_rows - told["reason"].null_count
-        total_bytes, key_bytes = total_bytes + told.nbytes, key_bytes + told.select(_KEYS).nbytes
+        found["lines"] += batch.num_rows
+        found["rows"] += told.num_rows
+        found["quarantined"] += told.num_rows - told["reason"].null_count
+        found["total_bytes"] += told.nbytes
+        found["key_bytes"] += told.select(_KEYS).nbytes
         span = pc.min_max(told["time_ms"]).as_py()
         spans += [each for each in span.values() if each is not None]
     if writer is not None:
         writer.close()
-        first, last = min(spans, default=None), max(spans, default=None)
-        found = (file, lines, rows, quarantined, first, last, total_bytes, key_bytes)
-        columns = [pa.array([found[0]]), *(pa.array([each], pa.int64()) for each in found[1:])]
-        heads = [column.partition(" ")[0] for column in _FOUND.split(", ")]
-        yield pa.RecordBatch.from_arrays(columns, names=heads)
+        times = {"first_time_ms": min(spans, default=None), "last_time_ms": max(spans, default=None)}
+        yield pa.RecordBatch.from_pylist([{"file": file, **found, **times}], schema=_FOUND)
