@@ -15,12 +15,17 @@ MINUTES ?= 120
 SHORT ?=
 POINTS ?=
 CONNECT ?=
+VERSIONS ?=
 
-# sides of `make test`, the longest first; the last of the first two is what no other names, so none is left out
-SIDES := 'pipeline: tests/pipeline' 'rest: tests --ignore=tests/pipeline'
+# what `make test-quick` runs: what takes seconds is left out, and a property has fewer examples
+QUICK := -m 'not slow' --hypothesis-profile=quick
+QUICK_SIDES := "property: $(QUICK) tests/property" "unit: $(QUICK) tests/unit"
+
+# sides of `make test`, the longest first; `rest` is what no other names, so none is left out
+SIDES := 'pipeline: tests/pipeline' 'clients: tests/e2e tests/quorum' 'rest: tests --ignore=tests/conformance --ignore=tests/e2e --ignore=tests/pipeline --ignore=tests/quorum' 'brokers: tests/conformance'
 CONNECT_SIDE := 'connect: KUSTOS_TEST_SPARK=connect-short tests/pipeline'
 
-.PHONY: help setup demo test test-connect check bench docs differential fuzz mutation simulation soak lock clean
+.PHONY: help setup demo test test-quick test-connect test-python check bench docs differential fuzz mutation simulation soak lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z%-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 22
@@ -31,15 +36,22 @@ setup: ## bring Python packages, Java, Maven and Kafka's jars (the others do it 
 demo: setup ## show a guarded Kafka, start to report
 	@$(BIN)/python -m demo
 
-test: setup ## run every test, two pytest at a time; CONNECT=1 adds test-connect SHORT=1; PYTEST_ARGS=... goes to one
+test: setup ## run every test, two pytest at a time; SEED=s draws as that run did; CONNECT=1 adds test-connect SHORT=1; PYTEST_ARGS=... goes to one
 ifeq ($(strip $(PYTEST_ARGS)),)
-	@$(BIN)/python scripts/side_by_side.py $(SIDES) $(if $(CONNECT),$(CONNECT_SIDE))
+	@KUSTOS_SEED=$(SEED) $(BIN)/python scripts/side_by_side.py $(SIDES) $(if $(CONNECT),$(CONNECT_SIDE))
 else
-	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+	@KUSTOS_SEED=$(SEED) $(BIN)/python -m pytest $(PYTEST_ARGS)
 endif
+
+test-quick: setup ## run unit tests and properties without what is slow, in less than two minutes
+	@KUSTOS_SEED=$(SEED) $(BIN)/python scripts/side_by_side.py $(QUICK_SIDES)
 
 test-connect: setup ## run the tests of the pipeline over a Spark Connect server; SHORT=1 leaves long ones out
 	@KUSTOS_TEST_SPARK=connect$(if $(SHORT),-short) $(BIN)/python -m pytest tests/pipeline $(PYTEST_ARGS)
+
+test-python: ## run the unit and property tests on each Python from 3.11 to 3.14 that is found; VERSIONS=... for some
+	@scripts/setup python
+	@scripts/test_pythons $(VERSIONS)
 
 check: ## lint, format, types, import contracts
 	@scripts/setup python

@@ -5,6 +5,7 @@ ACLs; less is steeper. The sets are those of `lint`; each is asked
 
 - diff-few: what changes if five ACLs go
 - diff-everyone: what changes if `User:*` may describe every topic
+- headline-everyone: the same, and what it amounts to in words
 - diff-all: what changes to a set that has no principal in common with it
 - who-can: who may read any topic at all
 - verify: a hundred statements, each about one team's topics
@@ -16,7 +17,7 @@ from collections.abc import Callable
 from benchmarks.figures import QUICK, Figure, emit, progress, timed
 from benchmarks.lint import SHAPES, acl
 from kustos.acl import AccessControlEntry, AclBinding, AclOperation, ResourcePattern, ResourceType
-from kustos.analysis import diff, minimize, parse_policy, verify, who_can
+from kustos.analysis import diff, headline_of, minimize, parse_policy, verify, who_can
 
 SIZE = 10_000 if QUICK else 100_000
 EVERYONES = acl("*", "User:*", AclOperation.DESCRIBE)
@@ -32,9 +33,14 @@ def renamed(binding: AclBinding) -> AclBinding:
     return AclBinding(binding.pattern, other)
 
 
+def headline(old: list[AclBinding], new: list[AclBinding]) -> object:
+    return headline_of(diff(old, new), old, new)
+
+
 QUESTIONS: dict[str, Callable[[list[AclBinding]], object]] = {
     "diff-few": lambda acls: diff(acls, acls[5:]),
     "diff-everyone": lambda acls: diff(acls, [*acls, EVERYONES]),
+    "headline-everyone": lambda acls: headline(acls, [*acls, EVERYONES]),
     "diff-all": lambda acls: diff(acls, [renamed(binding) for binding in acls]),
     "who-can": lambda acls: who_can(acls, AclOperation.READ, ResourcePattern(ResourceType.TOPIC, "*")),
     "verify": lambda acls: verify(acls, POLICY),

@@ -20,7 +20,8 @@ QUICK = os.environ.get("BENCH_QUICK") == "1"
 class Figure:
     """One comparison. `ratio` says how many times better ours is: above 1 is better, whatever the unit.
 
-    `floor` is the ratio that we set ourselves, None where there is none.
+    `floor` is the ratio that we set ourselves, None where there is none. `enough` is a value of ours that
+    holds whatever theirs is.
     """
 
     name: str
@@ -30,6 +31,7 @@ class Figure:
     size: int
     higher_is_better: bool = False
     floor: float | None = None
+    enough: float | None = None
 
     @property
     def ratio(self) -> float:
@@ -38,8 +40,14 @@ class Figure:
 
     @property
     def holds(self) -> bool:
-        """Whether the floor is reached."""
-        return self.floor is None or self.ratio >= self.floor
+        """Whether the floor is reached, or ours is enough by itself."""
+        return self.floor is None or self.ratio >= self.floor or self._is_enough
+
+    @property
+    def _is_enough(self) -> bool:
+        if self.enough is None:
+            return False
+        return self.ours >= self.enough if self.higher_is_better else self.ours <= self.enough
 
     def line(self) -> str:
         fields: dict[str, object] = {
@@ -52,6 +60,8 @@ class Figure:
         }
         if self.floor is not None:
             fields |= {"floor": self.floor, "holds": self.holds}
+        if self.enough is not None:
+            fields["enough"] = self.enough
         if QUICK:
             fields["quick"] = True
         return json.dumps(fields)
@@ -62,7 +72,8 @@ class Figure:
         text += f": {rounded(self.ratio):g} times"
         if self.floor is None:
             return text
-        return f"{text}, floor {self.floor:g} {'holds' if self.holds else 'MISSED'}"
+        enough = "" if self.enough is None else f" or {self.enough:g} {self.unit}"
+        return f"{text}, floor {self.floor:g}{enough} {'holds' if self.holds else 'MISSED'}"
 
 
 def rounded(value: float) -> float:

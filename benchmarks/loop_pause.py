@@ -23,16 +23,14 @@ from confluent_kafka.admin import AdminClient
 from benchmarks.authorizing.loads import mixed_acls
 from benchmarks.figures import QUICK, progress, rounded
 from kustos.acl import AclBinding
-from kustos.metadata.features import DEFAULT_LEVEL, METADATA_VERSION_FEATURE
-from kustos.metadata.format import format_directory
-from kustos.metadata.ids import new_uuid
-from kustos.metadata.image.image import acl_record
-from kustos.metadata.log import METADATA_PARTITION
-from kustos.metadata.log.snapshot import encode_snapshot
+from kustos.metadata import DEFAULT_LEVEL, METADATA_VERSION_FEATURE, new_uuid
+from kustos.metadata.directory import format_directory
+from kustos.metadata.image import acl_record
+from kustos.metadata.log import METADATA_PARTITION, encode_snapshot
 from kustos.metadata.records import FeatureLevelRecord, MetadataRecord
 from kustos.runtime import SystemEntropy
+from kustos.server import Node, run_until
 from kustos.server.authorization import StandardAuthorization
-from kustos.server.node import Node, run_until
 from kustos.server.settings import load_settings
 from testkit.kafka import KafkaNode
 from testkit.kustos import KustosNode, KustosSettings

@@ -30,7 +30,7 @@ from benchmarks.authorizing.drawing import Panel, drawing
 from benchmarks.authorizing.recovering import Recovered, snapshot_file
 from benchmarks.figures import QUICK, Figure, emit, progress
 from kustos.metadata.image import acl_record
-from kustos.metadata.log.snapshot import snapshot_pieces
+from kustos.metadata.log import snapshot_pieces
 from kustos.metadata.records import FeatureLevelRecord, MetadataRecord
 from testkit.kafka import PLAINTEXT, STANDARD_AUTHORIZER, KafkaNode, NodeSettings
 from testkit.kustos import KustosNode, KustosSettings

@@ -20,7 +20,7 @@ from typing import Any, Final
 from benchmarks.figures import QUICK, Figure, emit, progress
 from benchmarks.privilege import chart, estate, tradeoff
 from benchmarks.replaying.processor import tree_seconds
-from kustos.pipeline.deciding import AclSet
+from kustos.pipeline.deciding import AclsInForce
 from kustos.pipeline.privilege.recommending import recommend, recommended_acls
 from kustos.pipeline.session import local_session
 
@@ -37,7 +37,7 @@ def figures() -> list[Figure]:
     with tempfile.TemporaryDirectory() as name, local_session("least privilege") as spark:
         folder = Path(name)
         accesses, rows = estate.write(SIZE, folder)
-        today = AclSet.of("today", SIZE.todays_acls())
+        today = AclsInForce.of("today", SIZE.todays_acls())
         progress(
             f"{SIZE.principals} principals, {accesses} distinct accesses, {rows} rows of the roll-up, "
             f"{len(today.bindings)} ACLs of today"
@@ -51,7 +51,7 @@ def figures() -> list[Figure]:
         ]
 
 
-def _seconds(spark: Any, folder: Path, today: AclSet | None) -> float:
+def _seconds(spark: Any, folder: Path, today: AclsInForce | None) -> float:
     took = 0.0
     for _ in range(RUNS):
         start, before = time.perf_counter(), tree_seconds()

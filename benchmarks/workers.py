@@ -25,12 +25,12 @@ from kustos.acl import (
     ResourcePatternFilter,
     ResourceType,
 )
-from kustos.client.properties import read_properties
-from kustos.gateway.workers.crew import Crew
+from kustos.client import read_properties
+from kustos.gateway.workers import WorkerPool
 from kustos.metadata.image import MetadataDelta
 from kustos.metadata.store import CreateAcls, DeleteAcls
 from kustos.server.settings import load_settings
-from kustos.server.workers import CrewNode
+from kustos.server.workers import WorkerPoolNode
 from testkit.kafka import KafkaNode
 from testkit.kustos import KustosNode, KustosSettings
 
@@ -60,7 +60,7 @@ def exactly(one: AclBinding) -> AclBindingFilter:
 class Stopwatch:
     """Notes when a crew is handed each batch."""
 
-    def __init__(self, crew: Crew) -> None:
+    def __init__(self, crew: WorkerPool) -> None:
         self.handed_s = 0.0
         self._publish = crew.publish_delta
         crew.publish_delta = self.publish_delta  # type: ignore[method-assign]
@@ -71,9 +71,9 @@ class Stopwatch:
         self._publish(delta)
 
 
-async def measured(node: CrewNode) -> tuple[list[float], list[float]]:
+async def measured(node: WorkerPoolNode) -> tuple[list[float], list[float]]:
     """Return the milliseconds from the disk to every worker, and those of the whole change."""
-    watch = Stopwatch(node.crew)
+    watch = Stopwatch(node.pool)
     spread, whole = [], []
     for number in range(WARM_UP + CHANGES):
         change = CreateAcls((binding(number // 2, AclPermissionType.DENY),))
@@ -89,7 +89,7 @@ async def measured(node: CrewNode) -> tuple[list[float], list[float]]:
 
 async def run(properties: Path) -> tuple[list[float], list[float]]:
     """Return what was measured with a node of these properties."""
-    node = await CrewNode.open(load_settings(properties), read_properties(properties))
+    node = await WorkerPoolNode.open(load_settings(properties), read_properties(properties))
     try:
         await node.start()
         return await measured(node)

@@ -165,10 +165,11 @@ class Place:
             lines = answer.read().decode().splitlines()
         return next((line for line in lines if line.startswith(name)), "")
 
-    def closed_audit_lines(self) -> list[str]:
-        """Return the lines of the files that are finished, which are those that a report reads."""
+    def closed_audit_events(self) -> list[dict[str, Any]]:
+        """Return the decisions in the files that are finished, which are those that a report reads."""
         files = sorted(self.audit_folder.glob("audit-*.jsonl"))
-        return [line for file in files for line in file.read_text().splitlines()]
+        events = [json.loads(line) for file in files for line in file.read_text().splitlines()]
+        return [event for event in events if "event_type" not in event]
 
     def audit_lines(self) -> Iterator[str]:
         """Yield every line that kustos wrote, the file it is still writing included."""
@@ -176,8 +177,9 @@ class Place:
             yield from file.read_text().splitlines()
 
     def audit_events(self) -> list[tuple[str, dict[str, Any]]]:
-        """Return every event, as its line and what that says."""
-        return [(line, json.loads(line)) for line in self.audit_lines()]
+        """Return every decision, as its line and what that says."""
+        events = [(line, json.loads(line)) for line in self.audit_lines()]
+        return [(line, event) for line, event in events if "event_type" not in event]
 
     @property
     def fallen(self) -> str | None:

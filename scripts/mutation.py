@@ -111,15 +111,17 @@ ROOMS: Final = {
             "tests/unit/gateway/test_authorizer_publisher.py",
             "tests/unit/authorizer/test_standard_plugin.py",
         ),
-        ("src/kustos/authorizer/legacy/*", "src/kustos/authorizer/bulk*"),
+        ("src/kustos/authorizer/legacy/*", "src/kustos/authorizer/bulk/*"),
     ),
     "bulk": Room(
-        ("src/kustos/authorizer/bulk*",),
+        ("src/kustos/authorizer/bulk/*",),
         ("tests/property/test_bulk_theorems.py", "tests/unit/authorizer/test_bulk*.py"),
     ),
     "metadata": Room(
         (
             "src/kustos/metadata/*.py",
+            "src/kustos/metadata/directory/*",
+            "src/kustos/metadata/store/*",
             "src/kustos/metadata/control/*",
             "src/kustos/metadata/image/*",
             "src/kustos/metadata/log/*",
@@ -147,8 +149,8 @@ ROOMS: Final = {
     "quorum": Room(
         (
             "src/kustos/metadata/quorum/*",
-            "src/kustos/client/quorum.py",
-            "src/kustos/client/quorum_forwarding.py",
+            "src/kustos/client/quorum/follower.py",
+            "src/kustos/client/quorum/forwarding.py",
         ),
         (
             "tests/property/test_quorum_theorems.py",

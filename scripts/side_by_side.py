@@ -10,6 +10,7 @@ Ctrl-C (or SIGTERM) ends all of them in good order, a second one at once; then 1
 
 import os
 import re
+import secrets
 import shlex
 import shutil
 import signal
@@ -35,6 +36,9 @@ TELL_S: Final = 60
 
 GRACE_S: Final = 30
 """What an interrupted side gets to stop the brokers and sessions of its tests."""
+
+SEED: Final = "KUSTOS_SEED"
+"""The variable that has all sides draw the same as in an earlier run."""
 
 INTERRUPTED: Final = 130
 FOUND_NONE: Final = 5
@@ -231,7 +235,8 @@ def main(arguments: Sequence[str]) -> int:
             sys.stderr.write(f"error: {error}\n")
             return 2
         names = ", ".join(side.name for side in sides)
-        tell(f"{names}: {AT_ONCE} at a time; what they say grows in {folder}")
+        seed = os.environ[SEED] = os.environ.get(SEED) or str(secrets.randbelow(10**9) + 1)
+        tell(f"{names}: {AT_ONCE} at a time, {SEED}={seed}; what they say grows in {folder}")
         try:
             run(sides)
         except KeyboardInterrupt:

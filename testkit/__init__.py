@@ -1,1 +1,1 @@
-"""What tests, benchmarks and the demo share: the real Kafka, started on this machine. Not in the wheel."""
+"""Helpers for tests, benchmarks and the demo: a real Kafka, started on this machine. Not in the wheel."""

@@ -1,4 +1,4 @@
-"""Kafka's jars: brought by Maven once, checked against pinned digests, used offline from then on."""
+"""Kafka's jars: downloaded by Maven once, checked against pinned digests, used offline from then on."""
 
 import fcntl
 import hashlib
@@ -10,11 +10,11 @@ from pathlib import Path
 from testkit.paths import CACHE, MAVEN_PROJECTS
 
 MAVEN_TIMEOUT_S = 600
-"""A cold local repository downloads some 50 MB; more than this is a dead network."""
+"""A cold local repository downloads about 50 MB; a longer download means a dead network."""
 
 
 class JarsError(Exception):
-    """The jars could not be brought, or are not the ones that were pinned."""
+    """The jars could not be downloaded, or differ from the pinned ones."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +35,7 @@ class JarSet:
 
     @property
     def home(self) -> Path:
-        """The folder of everything kept for this set."""
+        """The folder with everything kept for this set."""
         return CACHE / self.name
 
     @property
@@ -45,13 +45,13 @@ class JarSet:
 
     @property
     def classpath(self) -> str:
-        """What `java -cp` takes, in a fixed order: a class data archive is valid for that very text only."""
+        """The argument of `java -cp`, in a fixed order: a class data archive is valid for this text only."""
         return ":".join(str(jar) for jar in sorted(self.resolve().glob("*.jar")))
 
     def resolve(self) -> Path:
-        """Return the folder of the jars, the first time brought by Maven; `JarsError` if that fails.
+        """Return the folder of the jars, downloaded by Maven the first time; `JarsError` if that fails.
 
-        Safe to call from several processes at once: one brings, the others wait for it.
+        Safe to call from several processes at once: one downloads, the others wait for it.
         """
         stamp = self.home / "complete"
         wanted = hashlib.sha256(self.project.read_bytes() + self.digests.read_bytes()).hexdigest()
@@ -102,7 +102,7 @@ KAFKA = JarSet(name="kafka-4.3.1")
 """The broker and its tools: the newest version that has all of them."""
 
 LEGACY_KAFKA = JarSet(name="kafka-2.8.2")
-"""The last Kafka that had the interface of KIP-11: its classes are asked, and its broker is run."""
+"""The last Kafka with the interface of KIP-11: tests call its classes and run its broker."""
 
 LEGACY_KAFKA_LOGGING = JarSet(name="kafka-2.8.2-logging")
-"""What that broker logged with, instead of the jar that keeps its classes quiet."""
+"""The logging of that broker, instead of the jar that silences its classes."""

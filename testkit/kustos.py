@@ -1,4 +1,4 @@
-"""A kustos node of this machine in front of a real Kafka: formatted, started, asked whether it is ready."""
+"""A kustos node on this machine in front of a real Kafka: formatted, started, checked for readiness."""
 
 import json
 import sys
@@ -11,25 +11,25 @@ from types import TracebackType
 from typing import Any, Self
 
 from kustos.acl import AclBinding
-from kustos.metadata.format import ScramUser, format_directory
-from kustos.metadata.scram import ScramMechanism, scram_credential
+from kustos.metadata import ScramMechanism, scram_credential
+from kustos.metadata.directory import InitialScramUser, format_directory
 from testkit.ports import LOOPBACK, free_port, free_port_range
 from testkit.processes import Server
 
-START_TIMEOUT_S = 60.0
+START_TIMEOUT_S = 120.0
 """A start takes a second on an idle machine."""
 
-STOP_TIMEOUT_S = 30.0
+STOP_TIMEOUT_S = 60.0
 SCRAM_ITERATIONS = 4096
 BROKER_PORTS = 8
-"""Ports kept for upstream brokers: more than any test has."""
+"""Ports reserved for upstream brokers: more than any test has."""
 
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KustosSettings:
-    """What a test decides about a node.
+    """The settings of a node that a test chooses.
 
     `users` can log in by PLAIN and by both SCRAM mechanisms. `properties` are added last.
     """
@@ -43,7 +43,7 @@ class KustosSettings:
 
 
 class KustosNode:
-    """A node that serves when `start()` returns; as a context manager it is stopped at the end."""
+    """A node, ready when `start()` returns; as a context manager it is stopped at the end."""
 
     def __init__(self, directory: Path, upstream: str, settings: KustosSettings) -> None:
         self.directory = directory
@@ -52,6 +52,8 @@ class KustosNode:
         self.port = free_port()
         self.first_broker_port = free_port_range(BROKER_PORTS)
         self.http_port = free_port()
+        self.before_command: tuple[str, ...] = ()
+        """What the node is started by, such as `prlimit`."""
         self.server: Server | None = None
 
     @property
@@ -61,31 +63,31 @@ class KustosNode:
 
     @property
     def metadata_directory(self) -> Path:
-        """Where the metadata log is."""
+        """The directory of the metadata log."""
         return self.directory / "metadata"
 
     @property
     def audit_directory(self) -> Path:
-        """Where the audit events are."""
+        """The directory of the audit events."""
         return self.directory / "audit"
 
     @property
     def properties_file(self) -> Path:
-        """The node's settings."""
+        """The node's properties file."""
         return self.directory / "kustos.properties"
 
     def format(self) -> None:
-        """Make the metadata directory, with the users and ACLs of the settings."""
+        """Create the metadata directory, with the users and ACLs of the settings."""
         users = []
         for name, password in self.settings.users.items():
             for mechanism in ScramMechanism:
                 salt = f"{name}-{mechanism.value}".encode().ljust(16, b"-")
                 credential = scram_credential(mechanism, password, salt, SCRAM_ITERATIONS)
-                users.append(ScramUser(name, mechanism, credential))
+                users.append(InitialScramUser(name, mechanism, credential))
         format_directory(self.metadata_directory, scram_users=users, acls=self.settings.acls)
 
     def write_properties(self) -> None:
-        """Write the settings file."""
+        """Write the properties file."""
         settings = self.settings
         users = " ".join(f'user_{name}="{password}"' for name, password in settings.users.items())
         module = "org.apache.kafka.common.security.plain.PlainLoginModule"
@@ -112,18 +114,18 @@ class KustosNode:
         self.properties_file.write_text(text)
 
     def start(self) -> Self:
-        """Start, and return when the node says that it is ready; format first if that was not done."""
+        """Start, and return when the node reports that it is ready; format first if necessary."""
         self.directory.mkdir(parents=True, exist_ok=True)
         if not self.metadata_directory.exists():
             self.format()
         self.write_properties()
-        command = [sys.executable, "-m", "kustos", "serve", str(self.properties_file)]
+        command = [*self.before_command, sys.executable, "-m", "kustos", "serve", str(self.properties_file)]
         self.server = Server("kustos", command, self.directory / "kustos.log")
         self.server.wait_ready(self.is_ready, timeout_s=START_TIMEOUT_S)
         return self
 
     def is_ready(self) -> bool:
-        """Return whether the node says that it serves."""
+        """Return whether the node reports that it is ready."""
         try:
             with urllib.request.urlopen(f"http://{LOOPBACK}:{self.http_port}/ready", timeout=5) as answer:
                 return bool(answer.status == 200)
@@ -132,12 +134,19 @@ class KustosNode:
 
     def metrics(self) -> str:
         """Return the metrics page."""
-        with urllib.request.urlopen(f"http://{LOOPBACK}:{self.http_port}/metrics", timeout=5) as answer:
+        with urllib.request.urlopen(f"http://{LOOPBACK}:{self.http_port}/metrics", timeout=60) as answer:
             text: str = answer.read().decode()
             return text
 
     def audit_events(self) -> Iterator[dict[str, Any]]:
-        """Yield the audit events that are on disk."""
+        """Yield the decisions on disk."""
+        return (event for event in self._audited() if "event_type" not in event)
+
+    def security_events(self) -> Iterator[dict[str, Any]]:
+        """Yield the logins and changes on disk."""
+        return (event for event in self._audited() if "event_type" in event)
+
+    def _audited(self) -> Iterator[dict[str, Any]]:
         for path in sorted(self.audit_directory.rglob("*.jsonl")):
             for line in path.read_text().splitlines():
                 yield json.loads(line)
@@ -153,14 +162,14 @@ class KustosNode:
         )
 
     def stop(self) -> int:
-        """Stop in good order; return the exit code."""
+        """Stop gracefully; return the exit code."""
         if self.server is None:
             return 0
         server, self.server = self.server, None
         return server.terminate(timeout_s=STOP_TIMEOUT_S) if server.running else server.wait(timeout_s=1)
 
     def kill(self) -> None:
-        """End the node at once, as a power cut would."""
+        """Kill the node at once, like a power cut."""
         if self.server is not None:
             self.server.kill()
             self.server = None

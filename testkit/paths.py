@@ -1,4 +1,4 @@
-"""Where the checkout keeps its sources and its caches."""
+"""Paths of the checkout's sources and caches."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ ROOT = Path(__file__).resolve().parent.parent
 """The checkout's top folder."""
 
 CACHE = ROOT / ".cache"
-"""Everything that was downloaded or derived; safe to delete, ignored by git."""
+"""Everything downloaded or derived; safe to delete, ignored by git."""
 
 MAVEN_PROJECTS = ROOT / "testkit" / "maven"
-"""One Maven project a set of jars, versions pinned."""
+"""One Maven project per set of jars, with pinned versions."""

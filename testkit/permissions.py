@@ -1,17 +1,17 @@
-"""Programs that permissions hold, though the tests run as root: its right to pass over them is given up."""
+"""Runs programs bound by file permissions even if the tests run as root: drops the right to bypass them."""
 
 import os
 from collections.abc import Sequence
 from typing import Final
 
 RIGHTS: Final = ("dac_override", "dac_read_search")
-"""The capabilities that let root read and write what nobody may (capabilities(7))."""
+"""The capabilities that let root bypass file permissions (capabilities(7))."""
 
 
 def held_to_permissions(command: Sequence[str]) -> list[str]:
-    """Return the command as one that may read and write just what the modes of files say, whoever we are.
+    """Return the command wrapped so that file modes bind it, even if we are root.
 
-    What it starts cannot take the rights back: they are gone from its bounding set, too.
+    Its child processes cannot regain the rights: they are gone from its bounding set, too.
     """
     if os.geteuid() != 0:
         return list(command)

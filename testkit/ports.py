@@ -1,7 +1,7 @@
-"""Free loopback ports for servers that must be told their port before they bind it.
+"""Free loopback ports for servers that need their port before they bind it.
 
-A port is kept for the process that was given it until that ends, also from other runs of tests on this
-machine: by a lock on one byte of a file (fcntl(2)), which the kernel lets go however the process ends.
+A port stays reserved for its process until that process ends, also against other test runs on this machine:
+by a lock on one byte of a file (fcntl(2)), which the kernel releases however the process ends.
 """
 
 import fcntl
@@ -17,19 +17,19 @@ FIRST_PORT, LAST_PORT = 20_000, 32_000
 """Below Linux's ephemeral range (32768 and up), so no outgoing connection takes one before it is bound."""
 
 ATTEMPTS = 200
-"""Far more than a machine that runs a handful of test brokers can need."""
+"""Far more ports than a machine with a handful of test brokers needs."""
 
 _random = random.SystemRandom()
 _given: set[int] = set()
 
 LOCKS = f"kustos-test-ports-{os.getuid()}"
-"""In the folder of temporary files, by user: nobody may lock a file of somebody else."""
+"""The lock file in the folder of temporary files, one per user: a user cannot lock another user's file."""
 
-_locks = Path(tempfile.gettempdir(), LOCKS).open("ab")  # noqa: SIM115 (to close it would let go every lock)
+_locks = Path(tempfile.gettempdir(), LOCKS).open("ab")  # noqa: SIM115 (closing it would release every lock)
 
 
 def free_port() -> int:
-    """Return a loopback port nobody listens on; it is given out once as long as this process lives."""
+    """Return a loopback port without a listener; no other call of this process gets it."""
     for _ in range(ATTEMPTS):
         port = _random.randint(FIRST_PORT, LAST_PORT)
         if _claim(port):
@@ -38,7 +38,7 @@ def free_port() -> int:
 
 
 def free_port_range(size: int) -> int:
-    """Return the first of `size` loopback ports in a row that nobody listens on, none given out before."""
+    """Return the first of `size` consecutive loopback ports without listeners, none given out before."""
     for _ in range(ATTEMPTS):
         first = _random.randint(FIRST_PORT, LAST_PORT - size + 1)
         ports = range(first, first + size)
@@ -53,7 +53,7 @@ def _claim(port: int) -> bool:
     try:
         fcntl.lockf(_locks, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, port)
     except BlockingIOError:
-        return False  # another process was given it
+        return False  # another process has reserved it
     _given.add(port)
     return True
 

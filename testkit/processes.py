@@ -1,14 +1,16 @@
 """Child processes that cannot outlive the run that started them.
 
-A child asks the kernel for SIGKILL at its parent's death (prctl(2), PR_SET_PDEATHSIG) through util-linux's
-`setpriv`, so it dies with pytest however pytest dies. "Parent" means the very *thread* that forked, which is
-why one thread that lives as long as the process starts them all.
+A child requests SIGKILL at its parent's death (prctl(2), PR_SET_PDEATHSIG) through util-linux's `setpriv`, so
+it dies with pytest however pytest dies. "Parent" means the *thread* that forked, so one thread that lives as
+long as the process starts them all.
 """
 
 import os
+import signal
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
@@ -17,11 +19,14 @@ from testkit.waiting import DeadlineExceededError, wait_until
 TAIL_BYTES = 6_000
 """How much of a child's output an error shows: enough for one Java stack trace."""
 
+FREEZE_TIMEOUT_S = 30.0
+"""How long a process may take to stop: each of its threads must have run once."""
+
 _spawner = ThreadPoolExecutor(max_workers=1, thread_name_prefix="spawner")
 
 
 class ChildError(Exception):
-    """A child process ended or hung when it should have been of use; the text has the tail of its output."""
+    """A child process ended or hung unexpectedly; the text has the tail of its output."""
 
 
 def spawn(
@@ -51,8 +56,42 @@ def spawn(
     return _spawner.submit(start).result()
 
 
+def freeze(pid: int) -> None:
+    """Stop a process; return when none of its threads runs, some time after the signal."""
+    os.kill(pid, signal.SIGSTOP)
+    wait_until(lambda: _stands_still(pid), timeout_s=FREEZE_TIMEOUT_S, what="the process stands still")
+
+
+def thaw(pid: int) -> None:
+    """Resume a stopped process."""
+    os.kill(pid, signal.SIGCONT)
+
+
+@contextmanager
+def frozen(pid: int) -> Iterator[None]:
+    """Keep a process stopped inside the context."""
+    freeze(pid)
+    try:
+        yield
+    finally:
+        thaw(pid)
+
+
+def _stands_still(pid: int) -> bool:
+    return all(map(_is_stopped, Path(f"/proc/{pid}/task").glob("*/stat")))
+
+
+def _is_stopped(task: Path) -> bool:
+    try:
+        stat = task.read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+    # the state follows the name, which is in brackets and may hold any bytes
+    return stat.rpartition(b") ")[2].startswith(b"T")
+
+
 class Server:
-    """A child that runs until it is stopped, with its output in a file."""
+    """A child that runs until stopped, with its output in a file."""
 
     def __init__(
         self, name: str, command: Sequence[str], output: Path, environment: Mapping[str, str] | None = None
@@ -106,12 +145,12 @@ class Server:
             raise ChildError(f"{self.name} did not end within {timeout_s:g} s\n{self.tail()}") from error
 
     def kill(self) -> None:
-        """End the child at once, as a power cut would; nothing happens if it has ended."""
+        """Kill the child at once, like a power cut; does nothing if it has ended."""
         self._process.kill()
         self._process.wait()
 
     def terminate(self, *, timeout_s: float) -> int:
-        """Ask the child to end in its own way and return its exit code; kill it and raise if it does not."""
+        """Terminate the child gracefully and return its exit code; kill it and raise if it does not end."""
         self._process.terminate()
         try:
             return self.wait(timeout_s=timeout_s)

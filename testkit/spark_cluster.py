@@ -1,4 +1,4 @@
-"""A standalone Spark cluster on the loopback, and programs handed to it by spark-submit."""
+"""A standalone Spark cluster on the loopback, and programs submitted to it by spark-submit."""
 
 import json
 import os
@@ -20,17 +20,17 @@ from testkit.spark_quick import quick_environment
 
 HOME: Final = Path(pyspark.__file__).parent
 START_S: Final = 240
-"""JVMs on a machine where many others start too."""
+"""For JVMs on a machine that starts many others too."""
 
 SUBMIT_S: Final = 900
 MEMORY: Final = "640m"
-"""Of an executor: little more than Spark's least, which is 471 MB."""
+"""Memory of an executor: little more than Spark's minimum of 471 MB."""
 
 NOTHING_MORE: Final[Mapping[str, str]] = {}
 
 
 def clean_environment(extra: Mapping[str, str]) -> dict[str, str]:
-    """Return this process's environment without what a session in it left, and with what a cluster needs."""
+    """Return this process's environment without leftovers of a Spark session, plus what a cluster needs."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith(("SPARK_", "PYSPARK_"))}
     ours = {
         "SPARK_LOCAL_IP": LOOPBACK,
@@ -46,9 +46,9 @@ def clean_environment(extra: Mapping[str, str]) -> dict[str, str]:
 def standalone_cluster(
     folder: Path, workers: int, *, environment: Mapping[str, str] = NOTHING_MORE
 ) -> Iterator[str]:
-    """Lend the URL of a master with so many workers of one core each; all are gone at the end.
+    """Yield the URL of a master with `workers` workers of one core each; all are gone at the end.
 
-    `environment` goes over what makes JVMs of tests quick.
+    `environment` overrides the settings that make JVMs of tests quick.
     """
     port, page = free_port(), free_port()
     url = f"spark://{LOOPBACK}:{port}"
@@ -95,7 +95,7 @@ def submit(
     environment: Mapping[str, str] = NOTHING_MORE,
     cwd: Path,
 ) -> str:
-    """Run a program by spark-submit and return what it printed; raise with its errors if it fails."""
+    """Run a program by spark-submit and return its output; raise with its errors if it fails."""
     settings = {
         "spark.executor.memory": MEMORY,
         "spark.driver.host": LOOPBACK,

@@ -1,4 +1,4 @@
-"""A Spark Connect server on the loopback, as a cluster's: its clients share nothing with it but its port."""
+"""A Spark Connect server on the loopback, as in a cluster: its clients share nothing with it but its port."""
 
 import os
 import sys
@@ -17,7 +17,7 @@ from testkit.spark_quick import SETTINGS
 
 MAIN: Final = "org.apache.spark.sql.connect.service.SparkConnectServer"
 START_S: Final = 240
-"""A JVM and its session on a machine where many others start too."""
+"""For a JVM and its session on a machine that starts many others too."""
 
 SERVER_SETTINGS: Final = {
     "spark.ui.enabled": "false",
@@ -25,12 +25,12 @@ SERVER_SETTINGS: Final = {
     "spark.driver.bindAddress": LOOPBACK,
     "spark.connect.grpc.binding.address": LOOPBACK,
 }
-"""None of SQL: what the pipeline needs of those its clients have to set."""
+"""No SQL settings: those that the pipeline needs are set by its clients."""
 
 
 @contextmanager
 def connect_server(folder: Path, settings: Mapping[str, str] = SETTINGS) -> Iterator[str]:
-    """Lend the URL of a server of its own, with its output in `folder`; it is gone at the end."""
+    """Yield the URL of a new server, with its output in `folder`; it is gone at the end."""
     port = free_port()
     home = Path(pyspark.__file__).parent
     options = [f"--conf={key}={value}" for key, value in {**SERVER_SETTINGS, **settings}.items()]
@@ -46,7 +46,7 @@ def connect_server(folder: Path, settings: Mapping[str, str] = SETTINGS) -> Iter
         "SPARK_LOCAL_IP": LOOPBACK,
         "PYSPARK_PYTHON": sys.executable,
         "SPARK_HOME": str(home),
-        "PYTHONPATH": f"{ROOT}:{os.environ.get('PYTHONPATH', '')}",  # what workers run is pickled by its name
+        "PYTHONPATH": f"{ROOT}:{os.environ.get('PYTHONPATH', '')}",  # workers unpickle by name
     }
     server = Server("Spark Connect", command, folder / "connect.log", environment)
     try:

@@ -1,6 +1,6 @@
 """Jars that Spark needs besides its own: the Kafka connector and Delta Lake.
 
-`spark.jars.packages` would ask Maven Central at every start; these are brought once, checked and offline.
+`spark.jars.packages` would query Maven Central at every start; these are downloaded and checked once.
 """
 
 from typing import Final
@@ -15,5 +15,5 @@ SPARK_DELTA: Final = JarSet(name="spark-delta-4.4.0")
 
 
 def spark_jars(*sets: JarSet) -> str:
-    """Return what the setting `spark.jars` takes, the jars brought first where they are not there yet."""
+    """Return the value of the setting `spark.jars`; download the jars first if they are missing."""
     return ",".join(str(jar) for jar_set in sets for jar in sorted(jar_set.resolve().glob("*.jar")))

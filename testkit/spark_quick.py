@@ -1,9 +1,9 @@
-"""How Spark is started in tests: it lives for seconds over tiny tables, so that starting is what costs."""
+"""Settings of Spark in tests: it lives for seconds over tiny tables, so its start is the main cost."""
 
 from typing import Final
 
 JAVA_OPTIONS: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m"
-"""What the second compiler and parallel collectors do costs more than it brings."""
+"""The second compiler and parallel collectors cost more than they gain."""
 
 TINY: Final = {
     "spark.sql.shuffle.partitions": "2",
@@ -11,16 +11,16 @@ TINY: Final = {
 }
 
 SETTINGS: Final = {**TINY, "spark.driver.extraJavaOptions": JAVA_OPTIONS}
-"""For a session that starts a Spark of its own."""
+"""For a session that starts its own Spark."""
 
 
 def quick_environment() -> dict[str, str]:
-    """Return what makes every JVM of a child quick, also of programs that configure Spark themselves."""
+    """Return the environment that makes every JVM of a child quick, even if its program configures Spark."""
     return {"JDK_JAVA_OPTIONS": _options()}
 
 
 def quick_driver_environment() -> dict[str, str]:
-    """Return what makes the Spark of a child quick and no other JVM, without a word of Java about it."""
+    """Return the environment that makes only the Spark of a child quick, without Java printing a notice."""
     return {"SPARK_SUBMIT_OPTS": _options()}
 
 

@@ -1,9 +1,9 @@
-"""A tap in the line: a dumb TCP relay that writes down every Kafka frame and never changes a byte.
+"""A tap in the line: a plain TCP relay that records every Kafka frame and never changes a byte.
 
-It knows of Kafka only what one needs to cut frames and to pair answers with requests: the length before
-a frame, and API key, version, correlation id and client id in a request's header. What the frames mean
-is for whoever reads the record. A stream that stops being frames (an HTTP request, garbage) is carried
-on all the same and marked `unframed`.
+It only knows as much of Kafka as it needs to split frames and to pair responses with requests: the length
+before a frame, and API key, version, correlation id and client id in a request's header. The reader of the
+record interprets the frames. A stream that stops being frames (an HTTP request, garbage) is still relayed
+and marked `unframed`.
 """
 
 import asyncio
@@ -20,18 +20,18 @@ from testkit.ports import LOOPBACK, free_port
 T = TypeVar("T")
 
 CHUNK_BYTES: Final = 1 << 18
-"""Read at once: a frame of a test seldom is larger."""
+"""Bytes per read: a frame of a test is rarely larger."""
 
 FRAME_MAX_BYTES: Final = 1 << 28
-"""No frame of a test is as large; a larger length says that the stream is no frames."""
+"""No frame of a test is as large; a larger length means that the stream holds no frames."""
 
-CONNECT_TIMEOUT_S: Final = 5.0
-SETTLE_TIMEOUT_S: Final = 10.0
+CONNECT_TIMEOUT_S: Final = 20.0
+SETTLE_TIMEOUT_S: Final = 60.0
 
 
 @dataclass(slots=True)
 class Exchange:
-    """A request as it passed, and its answer, both without their length. Times are monotonic seconds."""
+    """A request as it passed, and its response, both without length prefix. Times are monotonic seconds."""
 
     connection: int
     asked_s: float
@@ -56,21 +56,21 @@ class Exchange:
 
     @property
     def client_id(self) -> str:
-        """The client id in the request's header, empty where there is none."""
+        """The client id in the request's header, empty if there is none."""
         size = int(struct.unpack_from(">h", self.request, 8)[0])
         return self.request[10 : 10 + max(size, 0)].decode(errors="replace")
 
 
 @dataclass(slots=True)
 class Stream:
-    """One direction of a connection: cuts what passes into frames."""
+    """One direction of a connection: splits the bytes into frames."""
 
     bytes_passed: int = 0
     unframed: bool = False
     _rest: bytearray = field(default_factory=bytearray)
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Return the frames that these bytes complete, without their lengths."""
+        """Return the frames that these bytes complete, without length prefixes."""
         self.bytes_passed += len(data)
         frames: list[bytes] = []
         if self.unframed:
@@ -90,7 +90,7 @@ class Stream:
 
 
 class TappedConnection:
-    """What passed over one connection, in the order of requests."""
+    """The exchanges of one connection, in the order of requests."""
 
     def __init__(self, number: int, relay: str) -> None:
         self.number = number
@@ -113,13 +113,13 @@ class TappedConnection:
             self.exchanges.append(Exchange(self.number, now, frame))
 
     def came_down(self, data: bytes) -> None:
-        """Record bytes from the server's side: answers come in the order of requests."""
+        """Record bytes from the server's side: responses come in the order of requests."""
         now = time.monotonic()
         for frame in self.down.feed(data):
             correlation_id = struct.unpack_from(">i", frame)[0] if len(frame) >= 4 else None
             for index in range(self._waiting, len(self.exchanges)):
                 if self.exchanges[index].correlation_id == correlation_id:
-                    # what was skipped gets no answer: Produce with acks=0
+                    # skipped requests get no response: Produce with acks=0
                     self._waiting = index + 1
                     self.exchanges[index].answer = frame
                     self.exchanges[index].answered_s = now
@@ -129,7 +129,7 @@ class TappedConnection:
 
 
 class Tap:
-    """Relays with one record. Use it as a context manager; its loop runs on a thread of its own."""
+    """Relays with a common record. Use it as a context manager; its event loop runs on its own thread."""
 
     def __init__(self) -> None:
         self.connections: list[TappedConnection] = []
@@ -204,32 +204,32 @@ class Tap:
 
     @property
     def exchanges(self) -> list[Exchange]:
-        """Everything that passed, over all connections, in the order of requests."""
+        """The exchanges of all connections, in the order of requests."""
         found = [each for connection in list(self.connections) for each in list(connection.exchanges)]
         return sorted(found, key=lambda each: each.asked_s)
 
     @property
     def strays(self) -> list[bytes]:
-        """Answers to nothing."""
+        """Responses without a request."""
         return [frame for connection in list(self.connections) for frame in connection.strays]
 
     @property
     def bytes_up(self) -> int:
-        """How many bytes went up so far, over all connections."""
+        """The bytes sent up so far, over all connections."""
         return sum(connection.up.bytes_passed for connection in list(self.connections))
 
     @property
     def open_count(self) -> int:
-        """How many connections are open."""
+        """The number of open connections."""
         return sum(each.is_open for each in list(self.connections))
 
     def forget(self) -> None:
-        """Forget what passed over connections that are closed by now."""
+        """Forget the exchanges of closed connections."""
         self.connections[:] = [each for each in self.connections if each.is_open]
 
 
 async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, record: Any) -> None:
-    """Carry bytes one way until the end; an end goes on as an end, a break breaks both ways."""
+    """Relay bytes one way until the end; an EOF is passed on, an error closes both ways."""
     try:
         while data := await reader.read(CHUNK_BYTES):
             record(data)

@@ -1,4 +1,9 @@
-"""Waiting for a condition, never for an amount of time."""
+"""Waiting for a condition, never for an amount of time.
+
+Much of what Kafka acknowledges holds only eventually: its controller answers before its brokers have read a
+topic, an ACL, a user, a token or a setting from the metadata log. A test that creates one waits for it with
+`wait_until` before it uses it; `testkit.kafka.make_topics` creates topics and waits for them.
+"""
 
 import time
 from collections.abc import Callable
@@ -8,26 +13,50 @@ from typing import TypeVar
 T = TypeVar("T")
 
 POLL_INTERVAL_S = 0.02
-"""How often a condition is looked at: short beside anything a JVM does, long beside what a look costs."""
+"""Interval between checks of a condition: short beside anything a JVM does, long beside a check."""
+
+PATIENCE_S = 90.0
+"""Time limit for a condition that takes about a second on an idle machine.
+
+A passing test never waits that long; the limit only has to exceed the time on the slowest, busiest machine
+and stay below the limit of a test (900 s)."""
+
+SHOWN_MAX = 2_000
+"""Characters of the last value that an error shows: enough for a listing of some ACLs."""
 
 
 class DeadlineExceededError(Exception):
-    """A condition did not come true in the time it was given."""
+    """A condition did not come true within its time limit."""
 
 
 def wait_until(
-    condition: Callable[[], T], *, timeout_s: float, what: str, pause: Callable[[float], object] | None = None
+    look: Callable[[], T],
+    *,
+    what: str,
+    holds: Callable[[T], object] = bool,
+    not_yet: type[Exception] | tuple[type[Exception], ...] = (),
+    timeout_s: float = PATIENCE_S,
+    pause: Callable[[float], object] | None = None,
 ) -> T:
-    """Return the first true value of `condition`, or raise `DeadlineExceededError` naming `what`.
+    """Return the first value of `look` for which `holds` is true, by default the first true value.
 
-    `pause` is how the time between two looks is spent; whoever waits on a process passes that process's own
-    `wait`, so that its end is seen at once.
+    An exception of the types `not_yet` counts as a value that does not hold. `DeadlineExceededError` names
+    `what` was expected, and shows the last value. `pause` spends the time between two looks; to wait on a
+    process, pass that process's own `wait`, so that its end is seen at once.
     """
     spend = pause if pause is not None else Event().wait
     deadline = time.monotonic() + timeout_s
-    while not (value := condition()):
+    while True:
+        try:
+            value = look()
+            if holds(value):
+                return value
+            last, cause = repr(value), None
+        except not_yet as error:
+            last, cause = repr(error), error
         left = deadline - time.monotonic()
         if left <= 0:
-            raise DeadlineExceededError(f"{what}: not so within {timeout_s:g} s")
+            raise DeadlineExceededError(
+                f"{what}: not so within {timeout_s:g} s, at last {last[:SHOWN_MAX]}"
+            ) from cause
         spend(min(POLL_INTERVAL_S, left))
-    return value

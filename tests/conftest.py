@@ -2,30 +2,67 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from zlib import crc32
 
-import hypothesis
+import hypothesis.core
 import pytest
 
+from testkit import seeds
 from testkit.kafka import KafkaCluster, KafkaNode, KafkaTools, NodeSettings
 
 NodeFactory = Callable[[NodeSettings], KafkaNode]
 ClusterFactory = Callable[..., KafkaCluster]
 
+EXAMPLES = 60
+"""Of each property that does not itself say how many: others in each run, since the seed is another."""
+
 SOAK_EXAMPLES = 2000
-"""Of each property that does not itself say how many, where a run has hours (`make soak`); else 100."""
+"""The same where a run has hours (`make soak`)."""
+
+QUICK_EXAMPLES = 25
+"""Of each property that does not itself say how many, while one works (`make test-quick`)."""
 
 MUTATION_EXAMPLES = 40
 """For each of a thousand faults (`make mutation`), always the same; half a second must do."""
 
 # how long an example takes says something about the machine, nothing about the code
 hypothesis.settings.register_profile(
-    "tests", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+    "tests", max_examples=EXAMPLES, deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
 hypothesis.settings.load_profile("tests")
 hypothesis.settings.register_profile("soak", max_examples=SOAK_EXAMPLES)
+hypothesis.settings.register_profile("quick", max_examples=QUICK_EXAMPLES)
 hypothesis.settings.register_profile(
     "mutation", max_examples=MUTATION_EXAMPLES, derandomize=True, database=None
 )
+
+
+def pytest_configure() -> None:
+    """Let hypothesis draw from the seed of the run, unless it was given one of its own."""
+    if hypothesis.core.global_force_seed is None:
+        hypothesis.core.global_force_seed = seeds.seed_of_run()  # type: ignore[assignment]
+
+
+def pytest_report_header() -> str:
+    return f"{seeds.VARIABLE}={seeds.seed_of_run()}"
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say how to draw the same once more, where something failed."""
+    if any(terminalreporter.getreports(outcome) for outcome in ("failed", "error")):
+        terminalreporter.write_line(f"{seeds.VARIABLE}={seeds.seed_of_run()} repeats what was drawn")
+
+
+@pytest.fixture
+def seed(request: pytest.FixtureRequest) -> int:
+    """A number for this test alone, which the seed of the run decides."""
+    return crc32(f"{seeds.seed_of_run()} {request.node.nodeid}".encode())
+
+
+@pytest.fixture
+def drawing(seed: int) -> seeds.Drawing:
+    """Draws examples, others in each run."""
+    return seeds.Drawing(seed)
 
 
 @pytest.fixture(scope="session")

@@ -99,8 +99,8 @@ def prefixed(rng: random.Random) -> Load:
     bindings = [acl(prefix, owner, PREFIXED, rng.choice(ASKED[:2])) for prefix, owner in distinct]
     questions = []
     for prefix, owner in rng.choices(list(distinct), k=QUESTIONS):
-        asker = owner if rng.random() < 0.8 else rng.choice(owners)
-        questions.append(question(asker, rng.choice(ASKED), f"{prefix}events-{rng.randrange(1000)}"))
+        subject = owner if rng.random() < 0.8 else rng.choice(owners)
+        questions.append(question(subject, rng.choice(ASKED), f"{prefix}events-{rng.randrange(1000)}"))
     return load("authorize-prefixed-20k", bindings, questions)
 
 
@@ -216,9 +216,10 @@ def cidr(rng: random.Random) -> Load:
 
 def by_resource_type(mixed: Load, rng: random.Random) -> Load:
     """Ask about any topic at all, over the same ACLs."""
-    askers = [asked.principal for asked in mixed.questions]
+    subjects = [asked.principal for asked in mixed.questions]
     questions = [
-        question(asker, rng.choice([*ASKED, AclOperation.CREATE]), None) for asker in rng.sample(askers, 100)
+        question(subject, rng.choice([*ASKED, AclOperation.CREATE]), None)
+        for subject in rng.sample(subjects, 100)
     ]
     return load("by-resource-type-zipf-100k", mixed.bindings, questions)
 
@@ -235,5 +236,5 @@ def dominated(rng: random.Random) -> Load:
             bindings.append(acl(name, principal))
             if number % 8 >= 6 or number % 2:
                 bindings.append(acl(name, principal, permission=DENY))
-    questions = [question(asker, AclOperation.READ, None) for asker in rng.sample(principals, 40)]
+    questions = [question(subject, AclOperation.READ, None) for subject in rng.sample(principals, 40)]
     return load("by-resource-type-dominated", bindings, questions)

@@ -46,7 +46,7 @@ def snapshot_file(directory: Path) -> Path:
 def main() -> None:
     from kustos.acl import AclOperation, KafkaPrincipal, ResourceType
     from kustos.authorizer import StandardAuthorizer
-    from kustos.metadata.loader import read_image
+    from kustos.metadata.directory import read_image
 
     clock = time.perf_counter_ns
     before = time.process_time_ns()

@@ -130,11 +130,11 @@ class Ours:
         return decide
 
     def by_type(self) -> Timed:
-        """Ask by resource type after each asker's ACLs changed: nothing that was known holds."""
+        """Ask by resource type after each subject's ACLs changed: nothing that was known holds."""
         if not self._one_of:
-            askers = {asked.principal for asked in self._questions}
+            subjects = {asked.principal for asked in self._questions}
             for number, binding in enumerate(self._bindings):
-                if binding.entry.principal in askers:
+                if binding.entry.principal in subjects:
                     self._one_of[binding.entry.principal] = (UUID(int=number), binding)
         for acl_id, binding in self._one_of.values():
             self.authorizer.remove_acl(acl_id)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from benchmarks.privilege.estate import LATER, Access, Estate
 from kustos.acl import AclOperation, ResourceType, host_matches
-from kustos.authorizer.cells import IMPLIED_OPERATIONS
+from kustos.authorizer.index import IMPLIED_OPERATIONS
 from kustos.pipeline.privilege import (
     Denial,
     PrivilegeOptions,

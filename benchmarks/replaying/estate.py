@@ -25,7 +25,7 @@ from kustos.acl import (
 )
 from kustos.authorizer import Rule, RuleKind
 from kustos.authorizer.bulk import authorize_many
-from kustos.pipeline.deciding import AclSet
+from kustos.pipeline.deciding import AclsInForce
 from kustos.pipeline.schemas import QUESTION_COLUMNS
 
 SEED: Final = 2026
@@ -53,14 +53,14 @@ class Estate:
     numbers into `DECISIONS`, and a struct of the rule's fields for each.
     """
 
-    today: AclSet
-    candidate: AclSet
+    today: AclsInForce
+    candidate: AclsInForce
     questions: Any
     decisions: Any
     rules: Any
 
 
-def acl_sets(acl_count: int) -> tuple[AclSet, AclSet]:
+def acl_sets(acl_count: int) -> tuple[AclsInForce, AclsInForce]:
     """Return today's ACLs and the candidate."""
     made = mixed_acls(random.Random(acl_count), acl_count)
     distinct: dict[AclBinding, None] = {}
@@ -69,11 +69,11 @@ def acl_sets(acl_count: int) -> tuple[AclSet, AclSet]:
     groups = ResourcePattern(ResourceType.GROUP, "group-", PatternType.PREFIXED)
     everybody = AccessControlEntry("User:*", "*", AclOperation.READ, AclPermissionType.ALLOW)
     bindings = [AclBinding(groups, everybody), *distinct]
-    today = AclSet.of("today", bindings, super_users=SUPER_USERS)
+    today = AclsInForce.of("today", bindings, super_users=SUPER_USERS)
     rng = random.Random(SEED)
     kept = [binding for binding in bindings if rng.random() >= CHANGED_SHARE]
     new = islice((b for b in made if b not in distinct), int(acl_count * CHANGED_SHARE / 2))
-    return today, AclSet.of("candidate", [*kept, *new], super_users=SUPER_USERS)
+    return today, AclsInForce.of("candidate", [*kept, *new], super_users=SUPER_USERS)
 
 
 def estate(acl_count: int, pool_size: int) -> Estate:
@@ -91,7 +91,7 @@ def estate(acl_count: int, pool_size: int) -> Estate:
     )
 
 
-def _questions(today: AclSet, acl_count: int, size: int) -> Any:
+def _questions(today: AclsInForce, acl_count: int, size: int) -> Any:
     rng = np.random.default_rng(SEED)
     topics = mixed_topics(random.Random(acl_count), acl_count)
     names = [*topics, *(f"group-{topic}" for topic in topics)]

@@ -22,7 +22,7 @@ from benchmarks.replaying.estate import acl_sets
 from benchmarks.replaying.event_log import Used, used
 from benchmarks.replaying.events import CACHE, WARM_EVENTS, files_by_day, folder_of
 from benchmarks.replaying.processor import tree_seconds
-from kustos.pipeline.deciding import AclSet, decide_each, distinct_questions, ship
+from kustos.pipeline.deciding import AclsInForce, decide_each, distinct_questions, ship
 from kustos.pipeline.replay import (
     Replay,
     accesses_of_events,
@@ -63,7 +63,7 @@ class Cases:
     """What can be measured over the events of one folder."""
 
     def __init__(
-        self, spark: SparkSession, events: int, acls: int, candidate: AclSet, times: int = 1
+        self, spark: SparkSession, events: int, acls: int, candidate: AclsInForce, times: int = 1
     ) -> None:
         self._spark: Final = spark
         self._times: Final = times

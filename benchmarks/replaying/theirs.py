@@ -18,8 +18,8 @@ import pyarrow as pa
 from benchmarks.replaying.estate import acl_sets
 from benchmarks.replaying.events import folder_of
 from benchmarks.replaying.processor import tree_seconds
-from kustos.authorizer.bulk import BulkAuthorizer
-from kustos.pipeline.deciding import AclSet
+from kustos.authorizer.bulk.blocks import BulkAuthorizer
+from kustos.pipeline.deciding import AclsInForce
 from kustos.pipeline.schemas import QUESTION_COLUMNS
 
 DISTINCT = """
@@ -40,7 +40,7 @@ SUMS = """
     min(first_time), max(last_time)"""
 
 
-def replay(folder: Path, candidate: AclSet, times: int) -> dict[str, Any]:
+def replay(folder: Path, candidate: AclsInForce, times: int) -> dict[str, Any]:
     """Return the report of a replay over the files of a folder, each read so many times."""
     database = duckdb.connect()
     database.execute("SET enable_progress_bar = false")

@@ -5,7 +5,7 @@ import random
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
-from kustos.authorizer.audit_fields import AUDIT_FIELDS
+from kustos.authorizer.audit import AUDIT_FIELDS
 
 PRINCIPALS, RESOURCES, HOSTS = 2_000, 5_000, 500
 BEGIN = datetime(2026, 11, 1, tzinfo=UTC)

@@ -11,7 +11,7 @@ import duckdb
 import pyarrow as pa
 
 from benchmarks.replaying.estate import acl_sets
-from kustos.authorizer.bulk import BulkAuthorizer
+from kustos.authorizer.bulk.blocks import BulkAuthorizer
 from kustos.pipeline.schemas import (
     ACCESS_REVIEW_SCHEMA,
     AUDIT_ROLLUP_SCHEMA,
@@ -96,8 +96,8 @@ def flips_of_duckdb(events: Path, acls: int) -> Answer:
     files = {"files": _files(events, "parquet")}
     accesses: Any = database.sql(_ACCESSES, params=files).to_arrow_table()
     _, candidate = acl_sets(acls)
-    asker = BulkAuthorizer(candidate.authorizer(), with_rule=True)
-    answers = asker.authorize(accesses.select(list(QUESTION_COLUMNS)))
+    subject = BulkAuthorizer(candidate.authorizer(), with_rule=True)
+    answers = subject.authorize(accesses.select(list(QUESTION_COLUMNS)))
     decided = accesses.append_column("to_decision", answers.column("result").cast(pa.string()))
     decided = decided.append_column("to_rule", answers.column("rule").cast(pa.string()))
     database.register("decided", decided)

@@ -5,6 +5,7 @@ from testkit.kafka.cluster import KafkaCluster
 from testkit.kafka.listeners import PLAINTEXT, SASL_PLAINTEXT, Listener
 from testkit.kafka.node import STANDARD_AUTHORIZER, KafkaNode, NodeSettings
 from testkit.kafka.tools import KafkaTools, ToolResult
+from testkit.kafka.topics import make_topics
 from testkit.processes import ChildError
 
 __all__ = [
@@ -21,4 +22,5 @@ __all__ = [
     "Listener",
     "NodeSettings",
     "ToolResult",
+    "make_topics",
 ]

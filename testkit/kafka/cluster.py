@@ -1,4 +1,4 @@
-"""Several brokers that are one cluster."""
+"""Several brokers that form one cluster."""
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -42,7 +42,7 @@ class KafkaCluster:
         return ",".join(node.address(listener) for node in self.nodes)
 
     def start(self) -> Self:
-        """Start all brokers and return when each of them knows all of them."""
+        """Start all brokers and return when each of them knows all others."""
         with ThreadPoolExecutor(max_workers=len(self.nodes)) as formatters:
             list(formatters.map(KafkaNode.format, self.nodes))
         try:
@@ -56,7 +56,7 @@ class KafkaCluster:
         return self
 
     def kill(self) -> None:
-        """End all brokers as a power cut would."""
+        """Kill all brokers like a power cut."""
         for node in self.nodes:
             node.kill()
 

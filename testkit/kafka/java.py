@@ -1,4 +1,4 @@
-"""How a JVM is started here: flags for a small machine, logging, class data archives."""
+"""Command lines for JVMs: flags for a small machine, logging, class data archives."""
 
 import shutil
 from pathlib import Path
@@ -10,16 +10,16 @@ from testkit.processes import ChildError
 LOGGING = ROOT / "testkit" / "kafka" / "log4j2.properties"
 
 FLAGS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Xlog:disable")
-"""Start fast and stay small; a peak of speed that takes minutes to reach is worth nothing to a test."""
+"""Start fast and stay small; peak speed after minutes is worth nothing to a test."""
 
 
 def archive(name: str) -> Path:
-    """Return the class data archive of the broker or of the tools; `testkit.kafka.warm` makes them."""
+    """Return the class data archive of the broker or of the tools; `testkit.kafka.warm` creates them."""
     return KAFKA.home / f"{name}.jsa"
 
 
 def java() -> str:
-    """Return the path of `java`, or raise `ChildError` saying what to do."""
+    """Return the path of `java`, or raise `ChildError` with what to do."""
     found = shutil.which("java")
     if found is None:
         raise ChildError("`java` is not installed; run `make setup`")
@@ -38,8 +38,8 @@ def command(
     """Return the command line that runs the class `main` on Kafka's classpath.
 
     `archive_name` uses that class data archive if it exists, `archiving` writes it instead at a clean
-    exit; `logs` is the folder of the log files that are kept apart from standard output; `peak` leaves the
-    optimizing compiler on, for benchmarks.
+    exit; `logs` is the folder of the log files, separate from standard output; `peak` leaves the optimizing
+    compiler on, for benchmarks.
     """
     flags = [flag for flag in FLAGS if not (peak and "Tiered" in flag)]
     if archive_name is not None:

@@ -1,6 +1,6 @@
-"""A broker of Kafka 2.8.2 with `AclAuthorizer` and the ZooKeeper that it needs, on loopback.
+"""A broker of Kafka 2.8.2 with `AclAuthorizer` and its ZooKeeper, on loopback.
 
-What it logs of its decisions goes through log4j 1 into a file, in the layout that Kafka shipped then.
+It logs its decisions through log4j 1 into a file, in the layout that Kafka shipped then.
 """
 
 from collections.abc import Iterator, Mapping
@@ -20,10 +20,10 @@ from testkit.ports import LOOPBACK, free_port
 from testkit.processes import Server
 
 ADMIN: Final = "admin"
-"""The super user; the broker itself logs in as it, too."""
+"""The super user; the broker itself also logs in as this user."""
 
 START_TIMEOUT_S: Final = 90.0
-"""A start of both takes some 6 s on an idle machine; a crowded one may take ten times as long."""
+"""Starting both takes about 6 s on an idle machine, ten times as long on a busy one."""
 
 LOOK_S: Final = 1.0
 
@@ -45,14 +45,14 @@ _LOGGING: Final = {
 
 @dataclass(frozen=True, slots=True)
 class LegacyBroker:
-    """A broker that serves. `authorizer_log` has a line for each of its decisions."""
+    """A running broker. `authorizer_log` has a line for each of its decisions."""
 
     bootstrap: str
     users: Mapping[str, str]
     authorizer_log: Path
 
     def client(self, user: str) -> dict[str, str | int | float | bool]:
-        """Return the settings by which a client of librdkafka logs in."""
+        """Return the settings with which a librdkafka client logs in."""
         return {
             "bootstrap.servers": self.bootstrap,
             "security.protocol": "SASL_PLAINTEXT",
@@ -64,7 +64,7 @@ class LegacyBroker:
 
 @contextmanager
 def legacy_broker(folder: Path, users: Mapping[str, str]) -> Iterator[LegacyBroker]:
-    """Lend a broker whose `users` (PLAIN passwords) include `ADMIN`; both processes are gone at the end."""
+    """Yield a broker whose `users` (PLAIN passwords) include `ADMIN`; both processes are gone at the end."""
     folder.mkdir(parents=True, exist_ok=True)
     zookeeper_port, port = free_port(), free_port()
     broker = LegacyBroker(f"{LOOPBACK}:{port}", dict(users), folder / "authorizer.log")

@@ -1,4 +1,4 @@
-"""The listeners of a test broker and what Kafka's configuration says about them."""
+"""The listeners of a test broker and their Kafka configuration."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,14 +8,14 @@ SCRAM_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
 
 INTERNAL_USER = "broker"
 INTERNAL_PASSWORD = "broker-secret"  # noqa: S105  # of a test broker on loopback
-"""Whom brokers and controllers are to each other where an authorizer is on."""
+"""The user of brokers and controllers among each other if an authorizer is on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listener:
     """One listener for clients.
 
-    `properties` are added under `listener.name.<name>.`, which is how TLS gets its keys.
+    `properties` are added under `listener.name.<name>.`, for example the keys of TLS.
     """
 
     name: str
@@ -25,11 +25,11 @@ class Listener:
 
     @property
     def prefix(self) -> str:
-        """What the listener's own configuration keys begin with."""
+        """The prefix of the listener's own configuration keys."""
         return f"listener.name.{self.name.lower()}."
 
     def configuration(self, users: Mapping[str, str]) -> dict[str, str]:
-        """Return the keys of this listener; `users` are the passwords that PLAIN accepts."""
+        """Return the properties of this listener; `users` are the passwords that PLAIN accepts."""
         keys = {self.prefix + key: value for key, value in self.properties.items()}
         if self.mechanisms:
             keys[self.prefix + "sasl.enabled.mechanisms"] = ",".join(self.mechanisms)
@@ -48,7 +48,7 @@ SASL_PLAINTEXT = Listener(
 
 
 def plain_jaas(users: Mapping[str, str]) -> str:
-    """Return the JAAS line by which a listener knows `users` and logs in elsewhere as the internal user."""
+    """Return the JAAS line of a listener that accepts `users` and logs in elsewhere as the internal user."""
     known = {**users, INTERNAL_USER: INTERNAL_PASSWORD}
     own = f'username="{INTERNAL_USER}" password="{INTERNAL_PASSWORD}"'
     entries = " ".join(f'user_{name}="{password}"' for name, password in known.items())

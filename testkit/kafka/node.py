@@ -1,4 +1,4 @@
-"""One Kafka broker (and controller) of this machine: formatted, started, asked whether it serves, stopped."""
+"""One Kafka broker (and controller) on this machine: formatted, started, checked for readiness, stopped."""
 
 import base64
 import uuid
@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from testkit.kafka import probe
 from testkit.kafka.java import command
 from testkit.kafka.listeners import (
+    INTERNAL_PASSWORD,
     INTERNAL_USER,
     PLAINTEXT,
     Listener,
@@ -22,14 +23,14 @@ from testkit.processes import Server
 
 STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 
-START_TIMEOUT_S = 60.0
-"""A start takes 2 s on an idle machine; a crowded one may take ten times as long."""
+START_TIMEOUT_S = 120.0
+"""A start takes 2 s on an idle machine, ten times as long on a busy one."""
 
-STOP_TIMEOUT_S = 30.0
+STOP_TIMEOUT_S = 60.0
 """A controlled shutdown takes 1 to 3 s."""
 
 SCRAM_ITERATIONS = 4096
-"""Kafka's least, since a test spends its time on it."""
+"""Kafka's minimum, since tests wait for it."""
 
 SINGLE_MACHINE = {
     "offsets.topic.num.partitions": "1",
@@ -44,17 +45,18 @@ SINGLE_MACHINE = {
     "controller.quorum.append.linger.ms": "0",
     "log.cleaner.dedupe.buffer.size": "10485760",
 }
-"""Internal topics that fit one broker, no waiting for what tests never need, and little memory."""
+"""Internal topics that fit one broker, no delays that tests never need, and little memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeSettings:
-    """What a test decides about a broker; everything else is the harness's business.
+    """The settings of a broker that a test chooses; the harness sets everything else.
 
-    `users` get a PLAIN password and SCRAM credentials of both strengths. `internal_protocol` is what brokers
-    and controllers speak to each other: PLAINTEXT, where they are `User:ANONYMOUS`, unless an authorizer is
-    on; then SASL_PLAINTEXT as `User:broker`, so that ANONYMOUS may be anybody. `peak` starts the JVM for
-    speed, not for a fast start. `authorizer_log_level`: TRACE shows what Kafka has flagged not to be logged.
+    `users` get a PLAIN password and SCRAM credentials of both strengths. `internal_protocol` is the protocol
+    between brokers and controllers: PLAINTEXT as `User:ANONYMOUS`, unless an authorizer is on; then
+    SASL_PLAINTEXT as `User:broker`, so that ANONYMOUS may be anybody. `peak` starts the JVM for speed, not
+    for a fast start. `authorizer_log_level`: TRACE also shows what Kafka has flagged not to be logged.
+    `release_version` is the release for formatting the storage, by default the newest.
     """
 
     listeners: tuple[Listener, ...] = (PLAINTEXT,)
@@ -67,6 +69,7 @@ class NodeSettings:
     heap: str = "512m"
     peak: bool = False
     authorizer_log_level: str = "DEBUG"
+    release_version: str | None = None
 
     @property
     def internal(self) -> str:
@@ -75,16 +78,16 @@ class NodeSettings:
 
 
 def random_id() -> str:
-    """Return a random UUID in Kafka's own 22 characters."""
+    """Return a random UUID in Kafka's 22-character form."""
     while (text := base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")).startswith("-"):
         continue
     return text
 
 
 class KafkaNode:
-    """A broker on loopback that serves when `start()` returns; as a context manager it is killed at the end.
+    """A broker on loopback, ready when `start()` returns; as a context manager it is killed at the end.
 
-    By itself it is a whole cluster (combined broker and controller); `KafkaCluster` hands in the voters.
+    By itself it is a whole cluster (combined broker and controller); `KafkaCluster` passes in the voters.
     """
 
     def __init__(
@@ -116,8 +119,23 @@ class KafkaNode:
         return self.address(self.settings.listeners[0].name)
 
     def address(self, listener: str) -> str:
-        """`host:port` of the listener of that name."""
+        """`host:port` of the listener with that name."""
         return f"{LOOPBACK}:{self.ports[listener]}"
+
+    @property
+    def internal_sasl(self) -> bool:
+        """Whether brokers log in to each other, by PLAIN as the internal user."""
+        return self.settings.internal.startswith("SASL_")
+
+    @property
+    def internal_client(self) -> dict[str, Any]:
+        """The librdkafka settings to reach the broker past its relays, as a user with every permission."""
+        client: dict[str, Any] = {"bootstrap.servers": f"{LOOPBACK}:{self.internal_port}"}
+        if self.internal_sasl:
+            login = {"username": INTERNAL_USER, "password": INTERNAL_PASSWORD, "mechanism": "PLAIN"}
+            client["security.protocol"] = self.settings.internal
+            client |= {f"sasl.{key}": value for key, value in login.items()}
+        return client
 
     @property
     def controller_address(self) -> str:
@@ -131,7 +149,7 @@ class KafkaNode:
 
     @property
     def configuration_file(self) -> Path:
-        """The properties file the broker was started with."""
+        """The broker's properties file."""
         return self.directory / "server.properties"
 
     @property
@@ -175,7 +193,7 @@ class KafkaNode:
         }
         for listener in settings.listeners:
             keys |= listener.configuration(settings.users)
-        if internal.startswith("SASL_"):
+        if self.internal_sasl:
             keys |= _internal_sasl()
         if settings.authorizer is not None:
             own = "User:ANONYMOUS" if internal == "PLAINTEXT" else f"User:{INTERNAL_USER}"
@@ -184,10 +202,12 @@ class KafkaNode:
         return keys | dict(settings.properties)
 
     def format(self) -> None:
-        """Write the configuration and format the storage with Kafka's StorageTool, users included."""
+        """Write the configuration and format the storage with Kafka's StorageTool, including users."""
         self.directory.mkdir(parents=True, exist_ok=True)
         write_properties(self.configuration_file, self.configuration())
         arguments = ["format", "-t", self.cluster_id, "-c", str(self.configuration_file)]
+        if self.settings.release_version is not None:
+            arguments += ["--release-version", self.settings.release_version]
         if self.controller:
             voters = ",".join(
                 f"{node.node_id}@{node.controller_address}:{node.directory_id}" for node in self.voters
@@ -202,7 +222,7 @@ class KafkaNode:
         KafkaTools().run("StorageTool", *arguments).require()
 
     def launch(self, *, archiving: bool = False) -> None:
-        """Start the broker's process, formatting first if that was not done; does not wait."""
+        """Start the broker's process without waiting; format first if necessary."""
         if not (self.log_dir / "meta.properties").exists():
             self.format()
         line = command(
@@ -218,29 +238,29 @@ class KafkaNode:
         self.server = Server(f"kafka node {self.node_id}", line, self.output, environment)
 
     def wait_ready(self, brokers: frozenset[int] | None = None) -> None:
-        """Return when a Metadata answer names all of `brokers` (by default this one), else `ChildError`."""
+        """Return when a Metadata response names all of `brokers` (by default this one), else `ChildError`."""
         wanted = brokers or frozenset({self.node_id})
-        sasl = self.settings.internal.startswith("SASL_")
         if self.server is None:
             raise ValueError(f"node {self.node_id} was not launched")
         self.server.wait_ready(
-            lambda: wanted <= probe.broker_ids(self.internal_port, sasl=sasl), timeout_s=START_TIMEOUT_S
+            lambda: wanted <= probe.broker_ids(self.internal_port, sasl=self.internal_sasl),
+            timeout_s=START_TIMEOUT_S,
         )
 
     def start(self) -> Self:
-        """Start the broker and return when it serves; after a `stop()` or `kill()` with the data it had."""
+        """Start the broker and return when it is ready; after a `stop()` or `kill()` it keeps its data."""
         self.launch()
         self.wait_ready()
         return self
 
     def kill(self) -> None:
-        """End the broker as a power cut would, its data kept."""
+        """Kill the broker like a power cut; its data stays."""
         if self.server is not None:
             self.server.kill()
             self.server = None
 
     def stop(self) -> None:
-        """End the broker by a controlled shutdown, its data kept; nothing happens if it does not run."""
+        """Stop the broker by a controlled shutdown; its data stays. Does nothing if it is not running."""
         if self.server is not None:
             self.server.terminate(timeout_s=STOP_TIMEOUT_S)
             self.server = None

@@ -1,11 +1,11 @@
-"""Asks a broker one Metadata question over a bare socket: the truth about whether it serves."""
+"""Sends one broker a Metadata request over a bare socket: is it ready, and what does it know?"""
 
 import io
 import socket
 import struct
 
 from kio.schema.metadata.v12.request import MetadataRequest
-from kio.schema.metadata.v12.response import MetadataResponse
+from kio.schema.metadata.v12.response import MetadataResponse, MetadataResponseTopic
 from kio.schema.request_header.v1.header import RequestHeader as RequestHeaderV1
 from kio.schema.request_header.v2.header import RequestHeader
 from kio.schema.response_header.v1.header import ResponseHeader
@@ -16,36 +16,57 @@ from testkit.kafka.listeners import INTERNAL_PASSWORD, INTERNAL_USER
 from testkit.ports import LOOPBACK
 
 TIMEOUT_S = 2.0
-"""A broker that starts may accept before it answers; the next look asks again."""
+"""A starting broker may accept before it answers; the next probe tries again."""
 
 SASL_HANDSHAKE, SASL_AUTHENTICATE, METADATA = 17, 36, 3
 
 
 def broker_ids(port: int, *, sasl: bool) -> frozenset[int]:
-    """Return the ids of the brokers that the one at `port` knows; empty if it does not answer yet."""
+    """Return the broker ids known to the broker at `port`; empty if it does not answer yet."""
+    answer = _metadata(port, sasl=sasl, topics=())
+    return frozenset() if answer is None else frozenset(broker.node_id for broker in answer.brokers)
+
+
+def complete_topics(port: int, *, sasl: bool) -> frozenset[str]:
+    """Return the topics known to the broker at `port` with a leader and all replicas in sync."""
+    answer = _metadata(port, sasl=sasl, topics=None)
+    return (
+        frozenset() if answer is None else frozenset(str(each.name) for each in answer.topics if _whole(each))
+    )
+
+
+def _whole(topic: MetadataResponseTopic) -> bool:
+    return bool(topic.partitions) and all(
+        each.error_code.value == 0 and set(each.isr_nodes) == set(each.replica_nodes)
+        for each in topic.partitions
+    )
+
+
+def _metadata(port: int, *, sasl: bool, topics: tuple[()] | None) -> MetadataResponse | None:
+    """Return the response about no topics or all; None if there is none yet."""
     try:
         with socket.create_connection((LOOPBACK, port), TIMEOUT_S) as link:
             if sasl:
                 _log_in(link)
-            return _brokers(link)
+            return _ask_metadata(link, topics)
     except (OSError, EOFError):
-        return frozenset()
+        return None
 
 
-def _brokers(link: socket.socket) -> frozenset[int]:
+def _ask_metadata(link: socket.socket, topics: tuple[()] | None) -> MetadataResponse:
     body = io.BytesIO()
     header = RequestHeader(
         request_api_key=i16(METADATA), request_api_version=i16(12), correlation_id=i32(1), client_id="probe"
     )
     entity_writer(RequestHeader)(body, header)
     question = MetadataRequest(
-        topics=(), allow_auto_topic_creation=False, include_topic_authorized_operations=False
+        topics=topics, allow_auto_topic_creation=False, include_topic_authorized_operations=False
     )
     entity_writer(MetadataRequest)(body, question)
     answer = _ask(link, body.getvalue())
     _, used = entity_reader(ResponseHeader)(answer, 0)
     response, _ = entity_reader(MetadataResponse)(answer, used)
-    return frozenset(broker.node_id for broker in response.brokers)
+    return response
 
 
 def _log_in(link: socket.socket) -> None:

@@ -1,4 +1,4 @@
-"""Kafka's own command-line tools, each run in a JVM of its own."""
+"""Kafka's own command-line tools, each run in its own JVM."""
 
 import subprocess
 import tempfile
@@ -10,7 +10,7 @@ from testkit.kafka.java import command
 from testkit.processes import ChildError, spawn
 
 TOOL_TIMEOUT_S = 60.0
-"""A tool takes 1 to 2 s; one that takes a minute waits for a broker that will never answer."""
+"""A tool takes 1 to 2 s; after a minute it waits for a broker that will never answer."""
 
 SHORT_NAMES = {
     "ConfigCommand": "kafka.admin.ConfigCommand",
@@ -24,14 +24,14 @@ SHORT_NAMES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolResult:
-    """What a tool said, and its exit code."""
+    """The output of a tool, and its exit code."""
 
     exit_code: int
     stdout: str
     stderr: str
 
     def require(self) -> str:
-        """Return the standard output of a tool that succeeded; raise `ChildError` with all it said if not."""
+        """Return the standard output of a successful tool; raise `ChildError` with all output if not."""
         if self.exit_code:
             raise ChildError(f"the tool ended with {self.exit_code}\n{self.stdout}{self.stderr}")
         return self.stdout
@@ -52,8 +52,8 @@ class KafkaTools:
     ) -> ToolResult:
         """Run a tool to its end; `ChildError` if it takes longer than `timeout_s`.
 
-        `client_properties` are written to a file that is given to the tool by `properties_flag`
-        (`--producer.config` and `--consumer.config` are other tools' names for it).
+        `client_properties` are written to a file that `properties_flag` passes to the tool
+        (`--producer.config` and `--consumer.config` in some tools).
         """
         main = main_class if "." in main_class else full_name(main_class)
         with tempfile.TemporaryDirectory(prefix="kafka-tool-") as scratch:
@@ -66,12 +66,12 @@ class KafkaTools:
 
 
 def full_name(tool: str) -> str:
-    """Return the class of the tool whose simple name is `tool`."""
+    """Return the full class name of the tool with the simple name `tool`."""
     return SHORT_NAMES.get(tool, f"org.apache.kafka.tools.{tool}")
 
 
 def write_properties(file: Path, properties: Mapping[str, str]) -> None:
-    """Write a Java properties file, readable to its owner only, since passwords are in such files."""
+    """Write a Java properties file, readable by its owner only, since it may hold passwords."""
     lines = [f"{key}={value.replace(chr(92), chr(92) * 2)}\n" for key, value in properties.items()]
     file.touch(mode=0o600)
     file.write_text("".join(lines))

@@ -1,6 +1,6 @@
-"""Brings all jars, and makes the class data archives (JEP 350) that shorten every later JVM start.
+"""Downloads all jars, and creates the class data archives (JEP 350) that shorten every later JVM start.
 
-Later two runs of tests work side by side, and two Mavens must not write to one local repository.
+Later test runs work side by side, and two Mavens must not write to one local repository.
 """
 
 import sys
@@ -12,14 +12,34 @@ from testkit.kafka.java import archive
 from testkit.kafka.node import KafkaNode
 from testkit.kafka.tools import KafkaTools
 from testkit.paths import MAVEN_PROJECTS
+from testkit.processes import ChildError
 
 
 def main() -> int:
-    """Start a broker and use a tool once, each leaving its archive behind; nothing where all is there."""
+    """Download all jars and create the missing archives; only the jars are required.
+
+    Without the archives a JVM takes a few seconds longer to start. So if the machine is too slow or busy to
+    create them now, this prints a warning, and the next run tries again.
+    """
     for project in sorted(MAVEN_PROJECTS.glob("*.xml")):
         JarSet(name=project.stem).resolve()
-    if archive("broker").exists() and archive("tools").exists():
+    missing = [path for path in (archive("broker"), archive("tools")) if not path.exists()]
+    if not missing:
         return 0
+    try:
+        make_archives()
+    except (ChildError, OSError) as error:
+        for path in missing:
+            path.unlink(missing_ok=True)
+        reason = str(error).partition("\n")[0]
+        sys.stderr.write(
+            f"setup: warning: JVMs will start slowly, no class data archive was made: {reason}\n"
+        )
+    return 0
+
+
+def make_archives() -> None:
+    """Start a broker and run a tool once; each writes its archive at its exit. Raise `ChildError`."""
     with tempfile.TemporaryDirectory(prefix="kafka-warm-") as scratch:
         node = KafkaNode(Path(scratch))
         try:
@@ -31,7 +51,6 @@ def main() -> int:
             node.stop()
         finally:
             node.kill()
-    return 0
 
 
 if __name__ == "__main__":

@@ -1,1 +1,1 @@
-"""Synthetic months of access with known anomalies: what the detectors are scored on, and know nothing of."""
+"""Synthetic months of access with known anomalies: the detectors are scored on them without knowing them."""

@@ -1,8 +1,8 @@
-"""What a plain z-score on daily counts finds: a principal's count of a day beside its own mean and deviation.
+"""The findings of a plain z-score on daily counts: each principal against its own mean and deviation.
 
-One daily count for each kind, as somebody would chart it; more than three standard deviations above the mean
-of the history is a finding. It is told which of the two kinds of denials a burst was, by whichever is right:
-it cannot tell them apart itself.
+There is one daily count for each kind, as on a chart; a count more than three standard deviations above the
+mean of the history is a finding. The baseline cannot distinguish the two kinds of denial bursts, so it is
+credited with the right one.
 """
 
 import statistics
@@ -19,7 +19,7 @@ Counts = dict[tuple[str, str], dict[int, float]]
 
 
 def daily_counts(month: Month) -> Counts:
-    """Return for each series and principal the count of each day."""
+    """Return the count of each day by series and principal."""
     counts: Counts = defaultdict(lambda: defaultdict(float))
     seen: set[tuple[str, str, str]] = set()
     distinct: set[tuple[str, int, str]] = set()

@@ -1,4 +1,4 @@
-"""A month as tables: the roll-up, or single events."""
+"""A month as tables: the roll-up, or individual events."""
 
 import uuid
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ def _rule(kind: str, key: Access) -> dict[str, Any]:
 
 
 def rollup_rows(month: Month) -> Iterator[dict[str, Any]]:
-    """Yield the rows of `audit_rollup`, in the order that they were told in."""
+    """Yield the rows of `audit_rollup`, in the order in which they were recorded."""
     start = datetime.combine(month.start, datetime.min.time(), UTC)
     for key, hours in month.trail.counts.items():
         day = start + timedelta(days=key.day)
@@ -49,7 +49,7 @@ def rollup_rows(month: Month) -> Iterator[dict[str, Any]]:
 
 
 def event_rows(month: Month) -> Iterator[dict[str, Any]]:
-    """Yield the events of the month, spread over their hours: many, so only of a small month."""
+    """Yield the events of the month, spread over their hours; only for small months, since they are many."""
     start = datetime.combine(month.start, datetime.min.time(), UTC)
     number = 0
     for key, hours in month.trail.counts.items():

@@ -1,4 +1,4 @@
-"""The anomalies, each with its labels: every kind that holds of a story by construction is labelled."""
+"""The anomalies, each with its labels: a story gets a label for every kind it shows by construction."""
 
 from collections.abc import Callable, Iterator
 
@@ -16,14 +16,14 @@ BRUTE_OPERATIONS = (
 
 
 def take(world: World, *roles: str) -> Principal:
-    """Return a principal that no other story is told about."""
+    """Return a principal that no other story uses."""
     free = services(world, *roles) or services(world, "steady", "office", "human")
     free[0].is_taken = True
     return free[0]
 
 
 def working_day(world: World, plan: Plan, one: Principal, spare: int = 3) -> int:
-    """Return a day of the window on which the principal would work."""
+    """Return a day of the window that is a working day of the principal."""
     days = [
         day
         for day in range(plan.first + 1, plan.end - spare)
@@ -33,7 +33,7 @@ def working_day(world: World, plan: Plan, one: Principal, spare: int = 3) -> int
 
 
 def foreign(world: World, one: Principal) -> list[str]:
-    """Return topics of other teams that a principal never used, and that are not shared."""
+    """Return unshared topics of other teams that a principal never used."""
     used = {use.resource[1] for use in one.uses}
     return [
         name
@@ -45,17 +45,17 @@ def foreign(world: World, one: Principal) -> list[str]:
 
 
 def own_host(world: World, one: Principal) -> str:
-    """Return an address that is usual for the principal."""
+    """Return a usual address of the principal."""
     return world.host(*one.pools[0])
 
 
 def label(kind: Kind, one: Principal, hours: list[int]) -> Label:
-    """Return the label of what happened in these hours."""
+    """Return the label of an anomaly in these hours."""
     return Label(kind, one.name, min(hours) // 24, max(hours) // 24)
 
 
 def some(world: World, hours: list[int], most: int) -> list[int]:
-    """Return up to `most` hours that follow each other."""
+    """Return up to `most` consecutive hours."""
     first = world.random.randrange(len(hours))
     return hours[first : first + most]
 
@@ -77,7 +77,7 @@ def first_seen(world: World, trail: Trail, plan: Plan) -> Labels:
 
 
 def new_host(world: World, trail: Trail, plan: Plan) -> Labels:
-    """A credential in use from elsewhere, besides its usual hosts."""
+    """A credential used from another host besides its usual hosts."""
     one = take(world, "steady", "steady", "office", "human")
     day = working_day(world, plan, one)
     host = world.stranger()
@@ -94,7 +94,7 @@ def new_host(world: World, trail: Trail, plan: Plan) -> Labels:
 
 
 def brute_force(world: World, trail: Trail, plan: Plan) -> Labels:
-    """Many operations tried on a few things, over and over, and denied."""
+    """Many operations tried on a few resources, repeatedly, and denied."""
     one = take(world, "steady", "office", "human")
     day = working_day(world, plan, one)
     is_elsewhere = world.random.random() < 0.4
@@ -115,7 +115,7 @@ def brute_force(world: World, trail: Trail, plan: Plan) -> Labels:
 
 
 def misconfiguration(world: World, trail: Trail, plan: Plan) -> Labels:
-    """A deploy after which a service lacks an ACL, and retries until somebody adds it."""
+    """A deployment after which a service lacks an ACL, and retries until somebody adds it."""
     one = take(world, "steady", "steady", "office")
     day = working_day(world, plan, one)
     traffic.deploy(world, one)
@@ -136,7 +136,7 @@ def misconfiguration(world: World, trail: Trail, plan: Plan) -> Labels:
 
 
 def unusual_hours(world: World, trail: Trail, plan: Plan) -> Labels:
-    """Work in the night, or of an office service at the weekend."""
+    """Work at night, or of an office service at the weekend."""
     one = take(world, "office", "human", "human")
     day = working_day(world, plan, one)
     if one.role == "office" and world.random.random() < 0.4:
@@ -154,7 +154,7 @@ def unusual_hours(world: World, trail: Trail, plan: Plan) -> Labels:
 
 
 def enumeration(world: World, trail: Trail, plan: Plan) -> Labels:
-    """A principal that asks after many topics, there and guessed, once or a few times each."""
+    """A principal that queries many topics, existing and guessed, once or a few times each."""
     one = take(world, "steady", "office", "human")
     day = working_day(world, plan, one)
     is_elsewhere = world.random.random() < 0.3
@@ -191,7 +191,7 @@ def super_user(world: World, trail: Trail, plan: Plan) -> Labels:
 
 
 def dormant(world: World, trail: Trail, plan: Plan) -> Labels:
-    """A credential that nobody used for weeks, and then somebody does."""
+    """A credential used again after weeks of disuse."""
     one = take(world, "steady", "office", "human")
     gap = min(world.draw(world.ranges.dormant_days), plan.first - 8)
     day = working_day(world, plan, one)
@@ -220,14 +220,14 @@ INJECTIONS: dict[Kind, Callable[[World, Trail, Plan], Labels]] = {
 
 
 def inject_all(world: World, trail: Trail, plan: Plan) -> list[Label]:
-    """Tell two to four (as the ranges say) stories of each kind; return all labels.
+    """Inject two to four stories of each kind (as the ranges say); return all labels.
 
-    Where the principals run out, there are fewer: a principal has one story.
+    There are fewer if the principals run out: a principal has one story.
     """
     labels: list[Label] = []
     stories = [kind for kind in INJECTIONS for _ in range(world.draw(world.ranges.labels_per_kind))]
     world.random.shuffle(stories)
-    for kind in sorted(stories, key=lambda kind: kind != "UNUSUAL_HOURS"):  # few have hours to speak of
+    for kind in sorted(stories, key=lambda kind: kind != "UNUSUAL_HOURS"):  # few principals have fixed hours
         if services(world, "steady", "office", "human"):
             labels += INJECTIONS[kind](world, trail, plan)
     return labels

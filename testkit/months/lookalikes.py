@@ -1,4 +1,4 @@
-"""Changes that look like anomalies and are none; they are planned first and then lived through."""
+"""Changes that look like anomalies but are none; planned first, then played out."""
 
 from dataclasses import dataclass
 from datetime import date
@@ -10,7 +10,7 @@ from testkit.months.world import Principal, Use, World, service, topic_uses
 
 @dataclass(slots=True)
 class Plan:
-    """The frame of the story: the window's first day, and one past its last."""
+    """The time frame of the story: the window's first day, and the day after its last."""
 
     start: date
     first: int
@@ -22,21 +22,21 @@ class Plan:
 
 
 def services(world: World, *roles: str) -> list[Principal]:
-    """Return programs of these roles that no story was told about yet, in a random order."""
+    """Return programs with these roles that no story uses yet, in random order."""
     free = [one for one in world.principals if one.role in roles and not one.is_taken and not one.is_super]
     world.random.shuffle(free)
     return free
 
 
 def late_uses(world: World, trail: Trail, plan: Plan, one: Principal, uses: list[Use], day: int) -> None:
-    """Let a principal do more than before from a day on, on its working days."""
+    """Give a principal additional uses from a day on, on its working days."""
     for later in range(day, plan.end):
         if traffic.is_active(world, one, plan.start, later, frozenset()):
             traffic.do_uses(world, trail, one, uses, traffic.hours_of(world, one, later))
 
 
 def onboarding(world: World, plan: Plan) -> None:
-    """New services of old teams, and one that takes over from another."""
+    """New services of existing teams, and one that replaces another."""
     for number in range(world.draw(world.ranges.look_alikes)):
         one = service(world, world.random.randrange(len(world.topics)), 200 + number, "steady")
         one.first_day, one.is_taken = plan.day(world), True
@@ -44,7 +44,7 @@ def onboarding(world: World, plan: Plan) -> None:
 
 
 def networks(world: World, plan: Plan) -> None:
-    """A pool that grows into the next network of its team, and a team that moves elsewhere altogether."""
+    """A pool that grows into its team's next network, and a team that moves to other networks."""
     random = world.random
     moving, growing = random.sample(range(len(world.topics)), 2)
     day = plan.day(world)
@@ -56,7 +56,7 @@ def networks(world: World, plan: Plan) -> None:
 
 
 def changed(world: World, one: Principal, day: int) -> Principal:
-    """Return who lives on from `day` on in a principal's stead, for other habits."""
+    """Return the successor that replaces a principal from `day` on, to give it other habits."""
     other = Principal(**{name: getattr(one, name) for name in one.__slots__})
     one.last_day, other.first_day = day - 1, day
     world.principals.append(other)
@@ -64,14 +64,14 @@ def changed(world: World, one: Principal, day: int) -> Principal:
 
 
 def move(world: World, one: Principal, day: int, pools: list[tuple[int, int]]) -> None:
-    """Let a principal live in other pools from `day` on."""
+    """Move a principal to other pools from `day` on."""
     moved = changed(world, one, day)
     moved.pools, moved.hosts = pools, list(one.hosts)
     traffic.deploy(world, moved)
 
 
 def new_topics(world: World, trail: Trail, plan: Plan) -> None:
-    """Deploys: new topics, many at once too; more topics of one's own team; another team's topic, to stay."""
+    """Deployments: new topics, also many at once; more of one's own team; another team's topic for good."""
     random = world.random
     for number, one in enumerate(services(world, "steady")[: world.draw(world.ranges.look_alikes) + 2]):
         one.is_taken = True
@@ -99,7 +99,7 @@ def new_topics(world: World, trail: Trail, plan: Plan) -> None:
 
 
 def late_hours(world: World, trail: Trail, plan: Plan) -> None:
-    """Long evenings, a night that keeps several people up, and clocks that were set an hour ahead."""
+    """Long evenings, a night of work for several people, and clocks set an hour ahead."""
     random = world.random
     people = services(world, "human")
     for one in people[:2]:
@@ -108,7 +108,7 @@ def late_hours(world: World, trail: Trail, plan: Plan) -> None:
         traffic.do_uses(world, trail, one, one.uses, [hour, hour + 1])
     night = (plan.day(world) + 1) * 24 + random.randint(0, 2) - world.zones[0]
     for one in people[: random.randint(3, 5)]:
-        one.is_taken = True  # nobody who is up at night is silent for weeks in another story
+        one.is_taken = True  # a night worker must not also be silent for weeks in another story
         traffic.do_uses(world, trail, one, one.uses, [night, night + 1])
     for one in services(world, "nightly")[:1]:
         one.is_taken = True
@@ -116,7 +116,7 @@ def late_hours(world: World, trail: Trail, plan: Plan) -> None:
 
 
 def inventories(world: World, trail: Trail, plan: Plan) -> None:
-    """A person who looks at all topics every week, all the year."""
+    """A person who looks at all topics every week, all year."""
     for one in services(world, "human")[:1]:
         one.is_taken = True
         every = [Use("DESCRIBE", ("TOPIC", name), 1.0) for team in world.topics for name in team]
@@ -125,7 +125,7 @@ def inventories(world: World, trail: Trail, plan: Plan) -> None:
 
 
 def wanderers(world: World, trail: Trail, plan: Plan) -> None:
-    """People of the platform who look after a topic here and a topic there, all the year."""
+    """People of the platform team who check a topic here and there, all year."""
     every = [name for team in world.topics for name in team]
     for one in services(world, "human")[:2]:
         one.is_taken = True
@@ -136,14 +136,14 @@ def wanderers(world: World, trail: Trail, plan: Plan) -> None:
 
 
 def upgrade(world: World, trail: Trail, plan: Plan) -> None:
-    """Brokers of a new version ask one thing more of the cluster, from then on."""
+    """Brokers of a new version that use one more operation on the cluster from then on."""
     broker = next(one for one in world.principals if one.role == "broker")
     day = plan.day(world, spare=7)
     late_uses(world, trail, plan, broker, [Use("ALTER", ("CLUSTER", "kafka-cluster"), 30.0)], day)
 
 
 def pauses(world: World, plan: Plan) -> None:
-    """Services that stand still for a fortnight."""
+    """Services that stop for a fortnight."""
     for one in services(world, "office", "nightly")[:2]:
         one.is_taken = True
         first = world.random.randint(plan.first - 10, plan.end - 20)
@@ -151,7 +151,7 @@ def pauses(world: World, plan: Plan) -> None:
 
 
 def plan_all(world: World, trail: Trail, plan: Plan) -> None:
-    """Plan all look-alikes; the trail gets what is beside the ordinary days."""
+    """Plan all look-alikes; records what goes beyond the ordinary days in the trail."""
     onboarding(world, plan)
     late_hours(world, trail, plan)
     inventories(world, trail, plan)

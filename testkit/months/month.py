@@ -7,7 +7,7 @@ from testkit.months.values import Label, Month, Ranges, Trail
 
 
 def merged(labels: list[Label]) -> tuple[Label, ...]:
-    """Return the labels, those of one kind and principal whose days touch as one."""
+    """Return the labels, merging those of one kind and principal on adjacent days."""
     merged: list[Label] = []
     for label in sorted(labels):
         last = merged[-1] if merged else None
@@ -20,7 +20,7 @@ def merged(labels: list[Label]) -> tuple[Label, ...]:
 
 def make_month(seed: int, ranges: Ranges) -> Month:
     """Return the month of a seed: the same for the same seed and ranges."""
-    random = Random(seed)  # noqa: S311  a story to be told again, no secret
+    random = Random(seed)  # noqa: S311  a reproducible story, no secret
     start = random.choice(ranges.starts)
     history, window = random.randint(*ranges.history_days), random.randint(*ranges.window_days)
     plan = lookalikes.Plan(start, history, history + window)

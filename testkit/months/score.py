@@ -1,6 +1,6 @@
 """Scores the detectors on the months: `python -m testkit.months.score [--held-out] [--write FOLDER]`.
 
-The detectors see the roll-up only, the labels and parameters of the months never.
+The detectors see only the roll-up, never the labels and parameters of the months.
 """
 
 import argparse
@@ -17,7 +17,7 @@ from testkit.months.score_values import Found, Tally, matches, tally
 from testkit.months.values import Month, Ranges
 
 MONTHS_AT_ONCE = 2
-"""Planning takes longer than the work on so few rows, and each thread plans its own."""
+"""For so few rows planning takes longer than the work, and each thread plans its own."""
 SMALL = {
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.adaptive.enabled": "false",  # planning again after each stage costs more than it saves
@@ -26,7 +26,7 @@ SMALL = {
 
 
 def search(spark: Any, month: Month, folder: Path, seed: int) -> list[tuple[Found, str]]:
-    """Return what the detectors find in a month, with their reasons."""
+    """Return the detectors' findings in a month, with their reasons."""
     import pyarrow.parquet
 
     from kustos.pipeline.anomalies import Window, find_anomalies, keeping

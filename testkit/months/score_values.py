@@ -1,4 +1,4 @@
-"""Findings against labels: who is found, who is missed, what is found for nothing."""
+"""Scores findings against labels: found, missed, and false ones."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -8,11 +8,11 @@ from typing import NamedTuple
 from testkit.months.values import KINDS, Kind, Label
 
 DAYS_LATE = 1
-"""A finding may be of the day after: a label that ends at midnight has effects of the next morning."""
+"""A finding may be one day late: a label that ends at midnight has effects the next morning."""
 
 
 class Found(NamedTuple):
-    """What matters of a finding here; `day` counts from the start of the history."""
+    """The fields of a finding that scoring needs; `day` counts from the start of the history."""
 
     kind: str
     principal: str
@@ -21,25 +21,25 @@ class Found(NamedTuple):
 
 @dataclass(slots=True)
 class Tally:
-    """Labels found and missed, and findings of no label, by kind."""
+    """Counts of labels found and missed, and of findings without a label, by kind."""
 
     found: Counter[str] = field(default_factory=Counter)
     missed: Counter[str] = field(default_factory=Counter)
     wrong: Counter[str] = field(default_factory=Counter)
 
     def add(self, other: "Tally") -> None:
-        """Take in the tally of another month."""
+        """Add the tally of another month."""
         self.found += other.found
         self.missed += other.missed
         self.wrong += other.wrong
 
     def precision(self, kind: Kind | None = None) -> float:
-        """Return how many of the findings were right (a label counts once); 1 if there were none."""
+        """Return the share of right findings (a label counts once); 1 if there are none."""
         found, wrong = self._of(self.found, kind), self._of(self.wrong, kind)
         return found / (found + wrong) if found + wrong else 1.0
 
     def recall(self, kind: Kind | None = None) -> float:
-        """Return how many of the labels were found; 1 if there were none."""
+        """Return the share of labels found; 1 if there are none."""
         found, missed = self._of(self.found, kind), self._of(self.missed, kind)
         return found / (found + missed) if found + missed else 1.0
 
@@ -47,7 +47,7 @@ class Tally:
         return counter[kind] if kind else counter.total()
 
     def table(self) -> str:
-        """Return a table by kind with the sums below it, as Markdown."""
+        """Return a table by kind with totals, as Markdown."""
         lines = ["| kind | labels | found | false | precision | recall |", "|---|---|---|---|---|---|"]
         for kind in (*KINDS, None):
             found, missed = self._of(self.found, kind), self._of(self.missed, kind)
@@ -60,7 +60,7 @@ class Tally:
 
 
 def matches(label: Label, found: Found) -> bool:
-    """Return whether a finding is one of this label."""
+    """Return whether a finding matches this label."""
     return (
         label.kind == found.kind
         and label.principal == found.principal
@@ -69,7 +69,7 @@ def matches(label: Label, found: Found) -> bool:
 
 
 def tally(labels: Iterable[Label], findings: Iterable[Found]) -> Tally:
-    """Return the tally of a month; findings of one label count once, those of none each."""
+    """Return the tally of a month; findings of one label count once, each one without a label counts."""
     result, labels, findings = Tally(), list(labels), set(findings)
     for label in labels:
         is_found = any(matches(label, found) for found in findings)

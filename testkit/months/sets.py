@@ -1,7 +1,7 @@
-"""Which months the detectors were developed on, and which were kept from them.
+"""The months on which the detectors were developed, and the held-out months.
 
-Fixed before any detector was tuned. The months of `HELD_OUT` are other seeds and other ranges: other naming,
-time zones, address plans, rates, lengths and strengths. They are scored once.
+Both were fixed before any detector was tuned. The months of `HELD_OUT` have other seeds and other ranges:
+other naming, time zones, address plans, rates, lengths and strengths. They are scored once.
 """
 
 from datetime import date

@@ -1,4 +1,4 @@
-"""The ordinary days: profiles of hours and weekdays, deploys, retries, holidays, and denials nobody minds."""
+"""The ordinary days: profiles of hours and weekdays, deployments, retries, holidays, and harmless denials."""
 
 import math
 from datetime import date, timedelta
@@ -8,7 +8,7 @@ from testkit.months.world import Principal, Use, World
 
 
 def is_active(world: World, one: Principal, start: date, day: int, holidays: frozenset[int]) -> bool:
-    """Return whether a principal has a working day."""
+    """Return whether a day is a working day of a principal."""
     if not one.first_day <= day <= one.last_day or one.silent[0] <= day < one.silent[1]:
         return False
     if one.role in ("office", "human") and day in holidays:
@@ -22,7 +22,7 @@ def is_active(world: World, one: Principal, start: date, day: int, holidays: fro
 
 
 def hours_of(world: World, one: Principal, day: int) -> list[int]:
-    """Return the hours since the start of the history in which it works that day."""
+    """Return the working hours of a day, counted from the start of the history."""
     hours = list(one.hours)
     if one.role == "human":
         hours = sorted(world.random.sample(hours, k=world.random.randint(3, len(hours))))
@@ -38,7 +38,7 @@ def amount(world: World, rate: float) -> int:
 
 
 def do_uses(world: World, trail: Trail, one: Principal, uses: list[Use], hours: list[int]) -> None:
-    """Let a principal do these things in these hours, from its hosts of today."""
+    """Record these uses by a principal in these hours, from its current hosts."""
     hosts = one.hosts
     if one.role == "human":
         team, pool = world.random.choices(one.pools, weights=[8, 4, 2, 1, 1])[0]
@@ -53,12 +53,12 @@ def do_uses(world: World, trail: Trail, one: Principal, uses: list[Use], hours: 
 
 
 def deploy(world: World, one: Principal) -> None:
-    """Put all pods of a service on new addresses of its pools."""
+    """Move all pods of a service to new addresses of its pools."""
     one.hosts = [world.host(*world.random.choice(one.pools)) for _ in one.hosts]
 
 
 def scale(world: World, one: Principal) -> None:
-    """Add or take away a pod."""
+    """Add or remove a pod."""
     if len(one.hosts) > 1 and world.random.random() < 0.5:
         one.hosts.pop()
     elif len(one.hosts) < 6:
@@ -66,7 +66,7 @@ def scale(world: World, one: Principal) -> None:
 
 
 def blip(world: World, trail: Trail, one: Principal, hours: list[int]) -> None:
-    """A few denials at once, as a rebalance during a change of ACLs makes them."""
+    """Record a few denials at once, like those of a rebalance during a change of ACLs."""
     use = world.random.choice(one.uses)
     hour = world.random.choice(hours)
     count = world.draw(world.ranges.blip_denials)
@@ -75,7 +75,7 @@ def blip(world: World, trail: Trail, one: Principal, hours: list[int]) -> None:
 
 
 def live(world: World, trail: Trail, start: date, days: int) -> None:
-    """Write the ordinary days of everybody into the trail."""
+    """Record the ordinary days of everybody in the trail."""
     random = world.random
     holidays = frozenset(random.sample(range(days), k=max(2, days // 30)))
     steady = [one for one in world.principals if one.role == "steady"]

@@ -1,4 +1,4 @@
-"""What a month is made of: the trail of access, its labels, and the ranges its parameters are drawn from."""
+"""The parts of a month: the trail of access, its labels, and the ranges of its parameters."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -28,12 +28,12 @@ KINDS: tuple[Kind, ...] = (
 )
 
 Span = tuple[int, int]
-"""The least and the greatest, both included."""
+"""The minimum and the maximum, both inclusive."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranges:
-    """From what a month's parameters are drawn; times in whole days or hours, counts per hour."""
+    """The ranges of a month's parameters; times in whole days or hours, counts per hour."""
 
     starts: tuple[date, ...]
     history_days: Span
@@ -65,7 +65,7 @@ class Ranges:
 
 
 class Access(NamedTuple):
-    """The grain of the trail; `day` counts from the first one of the history."""
+    """The key of a count in the trail; `day` counts from the first day of the history."""
 
     day: int
     principal: str
@@ -79,7 +79,7 @@ class Access(NamedTuple):
 
 
 class Label(NamedTuple):
-    """A known anomaly: found by a finding of its kind about its principal on one of its days."""
+    """A known anomaly: a finding of its kind about its principal on one of its days matches it."""
 
     kind: Kind
     principal: str
@@ -107,7 +107,7 @@ class Trail:
         access: str = "ACCESS",
         rule_kind: str | None = None,
     ) -> None:
-        """Add `hours`: pairs of an hour since the start of the history, and how many events it holds."""
+        """Add `hours`: pairs of an hour since the start of the history and its number of events."""
         rule = rule_kind or ("MatchingAcl" if decision == "ALLOWED" else "DefaultDeny")
         for hour, count in hours:
             day, hour_of_day = divmod(hour, 24)
@@ -117,7 +117,7 @@ class Trail:
 
 @dataclass(frozen=True, slots=True)
 class Month:
-    """A history and a window after it, with the labels of what in the window is anomalous."""
+    """A history and a window after it, with the labels of the window's anomalies."""
 
     start: date
     history_days: int

@@ -1,4 +1,4 @@
-"""Who lives in a month: teams with topics, and the principals that use them, each with its habits."""
+"""The population of a month: teams with topics, and the principals that use them, each with its habits."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ Role = Literal["steady", "office", "nightly", "weekly", "monthly", "human", "cra
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """One thing a principal does, and how often an hour."""
+    """One use by a principal, and its rate per hour."""
 
     operation: str
     resource: tuple[str, str]
@@ -56,7 +56,7 @@ class Principal:
 
 @dataclass(slots=True)
 class World:
-    """All that a month's story is told about."""
+    """Everything that the stories of a month draw on."""
 
     random: Random
     ranges: Ranges
@@ -69,11 +69,11 @@ class World:
     principals: list[Principal] = field(default_factory=list)
 
     def draw(self, span: tuple[int, int]) -> int:
-        """Return a number of the span."""
+        """Return a random number from the span."""
         return self.random.randint(*span)
 
     def rate(self) -> float:
-        """Return events an hour, as many small as great ones."""
+        """Return a rate in events per hour, evenly spread over magnitudes."""
         low, high = self.ranges.rate
         return float(low * (high / low) ** self.random.random())
 
@@ -82,7 +82,7 @@ class World:
         return self.network.format(team=team + 20, pool=pool, pod=self.random.randint(10, 250))
 
     def stranger(self) -> str:
-        """Return an address that is of no pool."""
+        """Return an address outside all pools."""
         if ":" in self.network:
             return f"2001:db8:{self.random.randint(1, 60000):x}::{self.random.randint(1, 60000):x}"
         return f"{self.random.choice((45, 91, 185, 203))}." + ".".join(
@@ -96,14 +96,14 @@ class World:
         return f"{self.names[team]}{self.separator}{noun}{tail}"
 
     def new_topic(self, team: int) -> str:
-        """Return a topic that was not there before."""
+        """Return a topic that did not exist before."""
         name = self.topic(team, len(self.topics[team]))
         self.topics[team].append(name)
         return name
 
 
 def topic_uses(world: World, team: int, group: str) -> list[Use]:
-    """Return what a service does: a few of its team's topics, perhaps a shared one, and its group."""
+    """Return the uses of a service: a few of its team's topics, perhaps a shared one, and its group."""
     random = world.random
     own = random.sample(world.topics[team], k=min(len(world.topics[team]), random.randint(1, 4)))
     uses = [Use(random.choice(("READ", "WRITE")), ("TOPIC", name), world.rate()) for name in own]

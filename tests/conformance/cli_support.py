@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 
 from kustos.cli.run import run
+from kustos.metadata.directory.loader import read_image
 from testkit.kafka import SASL_PLAINTEXT, STANDARD_AUTHORIZER, KafkaNode, NodeSettings
 from testkit.kafka.tools import write_properties
+from testkit.waiting import wait_until
 
 USERS = {"admin": "admin-secret", "alice": "alice-secret"}
 
@@ -91,13 +93,30 @@ class Cli:
         assert outcome.exit_code == 0, outcome
         return acls_of(outcome.document["acls"])
 
+    def settled_acls(self) -> set[Acl]:
+        """All ACLs, once the broker has read every change from the log; its controller answers before."""
+
+        def in_log() -> set[Acl]:
+            return {
+                (
+                    *(each.pattern.resource_type.name, each.pattern.name, each.pattern.pattern_type.name),
+                    *(each.entry.principal, each.entry.host),
+                    *(each.entry.operation.name, each.entry.permission_type.name),
+                )
+                for each in read_image(self.node.log_dir).acls.values()
+            }
+
+        return wait_until(
+            self.acls, holds=lambda found: found == in_log(), what="the broker has read its log"
+        )
+
     def clear(self) -> None:
         for kind in ("--topic", "--group", "--transactional-id", "--delegation-token", "--user-principal"):
-            for acl in {a for a in self.acls() if a[0] == _KINDS[kind]}:
+            for acl in {a for a in self.settled_acls() if a[0] == _KINDS[kind]}:
                 flags = (kind, acl[1], "--resource-pattern-type", acl[2].lower())
                 assert self("acls", "remove", *flags, "--force").exit_code == 0
         assert self("acls", "remove", "--cluster", "--force").exit_code == 0
-        assert self.acls() == set()
+        assert self.settled_acls() == set()
 
 
 _KINDS = {

@@ -33,7 +33,7 @@ from kustos.authorizer.legacy import (
     resource_of,
     write_acls,
 )
-from kustos.authorizer.spi import AuthorizerError
+from kustos.authorizer.spi.values import AuthorizerError
 from testkit.jars import LEGACY_KAFKA
 from testkit.kafka import java
 

@@ -22,9 +22,9 @@ from kustos.acl import (
     ResourceType,
 )
 from kustos.acl.forms import AclForm, AclFormatError, read_acls, write_acls
-from kustos.client.admin import AdminClient
+from kustos.client.admin.client import AdminClient
 from kustos.client.settings import ClientSettings
-from kustos.metadata.acl_files import encode_acl_snapshot, read_acl_files
+from kustos.metadata.directory.acl_files import encode_acl_snapshot, read_acl_files
 from testkit.kafka import KafkaNode, KafkaTools
 from testkit.waiting import wait_until
 from tests.conformance.cli_support import SETTINGS, USERS, Cli, login
@@ -104,7 +104,7 @@ def cli(node: KafkaNode, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
 
 def test_what_kafka_acls_prints_is_read_to_the_letter(cli: Cli, listing: Callable[[], str]) -> None:
     change(cli, add=HELD)
-    wait_until(lambda: len(cli.acls()) == len(set(HELD)), timeout_s=30, what="the broker lists all ACLs")
+    wait_until(lambda: len(cli.acls()) == len(set(HELD)), what="the broker lists all ACLs")
     text = listing()
     found = [located.binding for located in read_acls(text, AclForm.KAFKA_ACLS, "x")]
     assert set(found) == set(HELD)
@@ -118,11 +118,11 @@ def test_what_kafka_acls_prints_is_read_to_the_letter(cli: Cli, listing: Callabl
         ("orders", AMBIGUOUS, "does not say where the host begins"),
     ):
         change(cli, add=[acl(name, who)])
-        wait_until(lambda: len(cli.acls()) > len(set(HELD)), timeout_s=30, what="the broker lists one more")
+        wait_until(lambda: len(cli.acls()) > len(set(HELD)), what="the broker lists one more")
         with pytest.raises(AclFormatError, match=rule):
             read_acls(listing(), AclForm.KAFKA_ACLS, "x")
         change(cli, remove=[acl(name, who)])
-        wait_until(lambda: len(cli.acls()) == len(set(HELD)), timeout_s=30, what="it is gone again")
+        wait_until(lambda: len(cli.acls()) == len(set(HELD)), what="it is gone again")
 
 
 def test_a_snapshot_that_we_write_is_read_by_kafka(tmp_path: Path, kafka_tools: KafkaTools) -> None:
@@ -157,7 +157,6 @@ def binding_of_record(record: dict[str, Any]) -> AclBinding:
 def test_a_log_that_kafka_wrote_is_read(node: KafkaNode, cli: Cli) -> None:
     wait_until(
         lambda: {a.pattern.name for a in read_acl_files(node.log_dir)} >= set(HOSTILE),
-        timeout_s=30,
         what="the log holds the ACLs",
     )
     partition = node.log_dir / "__cluster_metadata-0"

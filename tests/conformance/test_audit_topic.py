@@ -1,6 +1,7 @@
 """Audit events in a topic of a real Kafka, read back by somebody else's consumer."""
 
 import asyncio
+import hashlib
 import uuid
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,25 +11,43 @@ from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from kustos.authorizer.audit import AuditEvent
+from kustos.acl import (
+    AccessControlEntry,
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    PatternType,
+    ResourcePattern,
+    ResourceType,
+)
+from kustos.authorizer import AuthorizationResult, Decision, Rule, RuleKind
+from kustos.authorizer.audit.events import AuditEvent
 from kustos.client import ClientSettings, connect
-from kustos.gateway import audit_topic
-from kustos.gateway.audit_entries import AuditEntry
-from kustos.gateway.audit_log import AuditLog, AuditSinkError
-from kustos.gateway.audit_topic import KafkaTopicSink
-from kustos.gateway.partitioner import partition_of
-from testkit.kafka import KafkaNode, KafkaTools
+from kustos.gateway.audit import batches as audit_batches
+from kustos.gateway.audit.entries import AuditEntry, Entry
+from kustos.gateway.audit.lanes import AuditSinkError
+from kustos.gateway.audit.log import AuditLog
+from kustos.gateway.audit.topic import KafkaTopicSink, partition_of
+from testkit.kafka import KafkaNode, KafkaTools, make_topics
 from tests.unit.gateway.audit_worlds import EVENTS, context_of, decided, until
 
 USERS = [f"user-{number}" for number in range(20)]
 Kept = tuple[int, bytes, AuditEvent]
 
 
-def make_topic(bootstrap: str, partitions: int) -> str:
+def make_topic(node: KafkaNode, partitions: int, **config: str) -> str:
     name = f"audit-{uuid.uuid4()}"
-    admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.create_topics([NewTopic(name, partitions, 1)])[name].result(timeout=30)
+    settings = {key.replace("_", "."): config[key] for key in config}
+    make_topics([node], NewTopic(name, partitions, 1, config=settings))
     return name
+
+
+def by_acl_on(name: str) -> Decision:
+    """Return what an ACL on this name decides: the one text of an event that may be so long."""
+    pattern = ResourcePattern(ResourceType.TOPIC, name, PatternType.PREFIXED)
+    entry = AccessControlEntry("User:alice", "*", AclOperation.ALL, AclPermissionType.ALLOW)
+    rule = Rule(RuleKind.MATCHING_ACL, AclBinding(pattern, entry))
+    return Decision(AuthorizationResult.ALLOWED, rule)
 
 
 class ToldTopicSink(KafkaTopicSink):
@@ -36,7 +55,7 @@ class ToldTopicSink(KafkaTopicSink):
 
     answered: asyncio.Event
 
-    async def write(self, entries: Sequence[AuditEntry]) -> None:
+    async def write(self, entries: Sequence[Entry]) -> None:
         try:
             await super().write(entries)
         finally:
@@ -83,8 +102,8 @@ def kept(bootstrap: str, topic: str, partitions: int) -> list[Kept]:
 async def test_every_event_is_kept_once_and_in_order_under_its_principal(
     kafka: KafkaNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(audit_topic, "BATCH_MAX_BYTES", 10_000)  # so that each partition gets many batches
-    topic = await asyncio.to_thread(make_topic, kafka.bootstrap, 3)
+    monkeypatch.setattr(audit_batches, "BATCH_MAX_BYTES", 10_000)  # so that each partition gets many batches
+    topic = await asyncio.to_thread(make_topic, kafka, 3)
     sink = sink_of(kafka.bootstrap, topic)
     await sink.write(entries_of(1000))
     await sink.close()
@@ -101,7 +120,7 @@ async def test_every_event_is_kept_once_and_in_order_under_its_principal(
 def test_a_key_has_the_partition_that_kafkas_own_producer_gives_it(
     kafka: KafkaNode, kafka_tools: KafkaTools
 ) -> None:
-    topic = make_topic(kafka.bootstrap, 7)
+    topic = make_topic(kafka, 7)
     keys = ["k" * length for length in range(1, 40)] + [f"User:{user}" for user in USERS] + ["Zoë", "日本"]
     kafka_tools.run(
         "ConsoleProducer",
@@ -120,6 +139,51 @@ def test_a_key_has_the_partition_that_kafkas_own_producer_gives_it(
     assert theirs == {key.encode(): partition_of(key.encode(), 7) for key in keys}
 
 
+async def test_an_event_that_is_larger_than_any_batch_is_kept_with_its_long_texts_cut(
+    kafka: KafkaNode,
+) -> None:
+    topic = await asyncio.to_thread(make_topic, kafka, 1)
+    sink = sink_of(kafka.bootstrap, topic)
+    names = ["before", "\u20ac" * 3_000_000, "after"]
+    await sink.write(
+        [
+            AuditEntry(at, at, context_of("alice"), (decided("topic", by_acl_on(each)),), 0)
+            for at, each in enumerate(names)
+        ]
+    )
+    assert sink.shortened_events == 1
+    await sink.close()
+    found = await asyncio.to_thread(kept, kafka.bootstrap, topic, 1)
+    first, cut, last = [event.rule.resource_name or "" for _, _, event in found]
+    assert (first, last) == ("before", "after")
+    digest = hashlib.sha256(names[1].encode()).hexdigest()
+    assert cut == f"{'€' * 249}… (3000000 characters, sha256 {digest})"
+
+
+async def test_a_topic_of_small_batches_takes_all_that_can_be_made_small(kafka: KafkaNode) -> None:
+    topic = await asyncio.to_thread(make_topic, kafka, 2, max_message_bytes="6000")
+    sink = sink_of(kafka.bootstrap, topic)
+    decisions = (decided("topic", by_acl_on("n" * 7000)),)
+    long = [AuditEntry(1000 + at, at, context_of(USERS[at]), decisions, 1000 + at) for at in range(4)]
+    entries = [*entries_of(300), *long, *entries_of(0)]
+    await sink.write(entries)
+    assert sink.shortened_events == 4
+    await sink.close()
+    found = await asyncio.to_thread(kept, kafka.bootstrap, topic, 2)
+    for user in USERS:
+        offsets = [event.acl_offset for _, key, event in found if key == f"User:{user}".encode()]
+        expected = [each.acl_offset for each in entries if each.context.principal.name == user]
+        assert offsets == expected
+
+
+async def test_a_topic_that_takes_no_event_at_all_fails_and_says_so(kafka: KafkaNode) -> None:
+    topic = await asyncio.to_thread(make_topic, kafka, 1, max_message_bytes="100")
+    sink = sink_of(kafka.bootstrap, topic)
+    with pytest.raises(AuditSinkError, match=r"MESSAGE_TOO_LARGE.*max\.message\.bytes"):
+        await sink.write(entries_of(3))
+    await sink.close()
+
+
 async def test_a_topic_that_does_not_exist_is_refused_and_not_made(kafka: KafkaNode) -> None:
     sink = sink_of(kafka.bootstrap, "audit-missing")
     with pytest.raises(AuditSinkError, match="cannot produce to topic `audit-missing`"):
@@ -131,7 +195,7 @@ async def test_a_topic_that_does_not_exist_is_refused_and_not_made(kafka: KafkaN
 async def test_nothing_is_lost_while_the_broker_is_away(tmp_path: Path) -> None:
     node = await asyncio.to_thread(KafkaNode(tmp_path).start)
     try:
-        topic = await asyncio.to_thread(make_topic, node.bootstrap, 1)
+        topic = await asyncio.to_thread(make_topic, node, 1)
         sink = sink_of(node.bootstrap, topic)
         log = AuditLog([sink])
         log.record(context_of("alice"), [decided("before")], 0)

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from kustos.cli.run import run
 from testkit.kafka import KafkaNode, KafkaTools
-from tests.conformance.cli_support import SETTINGS, USERS, Acl, Cli, kafka_acls_of, login
+from tests.conformance.cli_support import SETTINGS, USERS, Acl, Cli, acls_of, kafka_acls_of, login
 from tests.conftest import NodeFactory
 
 ALICE, BOB = "User:alice", "User:bob"
@@ -114,21 +115,30 @@ def kafka_acls(node: KafkaNode, kafka_tools: KafkaTools) -> KafkaAcls:
     return KafkaAcls(node, kafka_tools)
 
 
+def require_acls(cli: Cli, expected: set[Acl]) -> None:
+    """Assert that the broker has these ACLs when it has read all changes."""
+    assert cli.settled_acls() == expected
+
+
 def stocked(cli: Cli) -> set[Acl]:
+    stock: set[Acl] = set()
     for arguments in STOCK:
-        assert cli("acls", "add", *arguments).exit_code == 0
-    return cli.acls()
+        outcome = cli("acls", "add", *arguments)
+        assert outcome.exit_code == 0
+        stock |= acls_of([*outcome.document["added"], *outcome.document["existing"]])
+    require_acls(cli, stock)
+    return stock
 
 
 @pytest.mark.behaviour("B348", "B349", "B350")
 @pytest.mark.parametrize("case", ADDITIONS)
 def test_the_same_arguments_add_the_same_acls(cli: Cli, kafka_acls: KafkaAcls, case: str) -> None:
     kafka_acls("--add", *ADDITIONS[case])
-    theirs = cli.acls()
+    theirs = cli.settled_acls()
     cli.clear()
     assert cli("acls", "add", *ADDITIONS[case]).exit_code == 0
     assert theirs
-    assert cli.acls() == theirs
+    require_acls(cli, theirs)
 
 
 @pytest.mark.behaviour("B348", "B350")
@@ -136,11 +146,11 @@ def test_the_same_arguments_add_the_same_acls(cli: Cli, kafka_acls: KafkaAcls, c
 def test_the_same_arguments_remove_the_same_acls(cli: Cli, kafka_acls: KafkaAcls, case: str) -> None:
     before = stocked(cli)
     kafka_acls("--remove", "--force", *REMOVALS[case])
-    theirs = cli.acls()
+    theirs = cli.settled_acls()
     assert stocked(cli) == before
     outcome = cli("acls", "remove", "--force", *REMOVALS[case])
     assert outcome.exit_code == 0
-    assert cli.acls() == theirs
+    require_acls(cli, theirs)
     assert {tuple(acl.values()) for acl in outcome.document["removed"]} == before - theirs
 
 
@@ -156,22 +166,54 @@ def test_the_same_arguments_list_the_same_acls(cli: Cli, kafka_acls: KafkaAcls) 
 @pytest.mark.behaviour("B352")
 def test_adding_what_exists_changes_nothing(cli: Cli, kafka_acls: KafkaAcls) -> None:
     kafka_acls("--add", *STOCK[0])
-    before = cli.acls()
+    before = cli.settled_acls()
     outcome = cli("acls", "add", *STOCK[0])
     assert outcome.exit_code == 0
-    assert cli.acls() == before
-    assert {tuple(acl.values()) for acl in outcome.document["added"]} == before
+    require_acls(cli, before)
+    assert outcome.document["added"] == []
+    assert acls_of(outcome.document["existing"]) == before
+
+
+def test_what_was_done_is_said_in_numbers(cli: Cli, capsys: pytest.CaptureFixture[str]) -> None:
+    def said(*arguments: str) -> str:
+        capsys.readouterr()
+        assert run([*cli.arguments(*arguments), "-o", "TABLE"]) == 0
+        return capsys.readouterr().out.splitlines()[-1]
+
+    some = ("--topic", "orders", "--allow-principal", ALICE, "--operation", "Read")
+    assert said("acls", "add", *some) == "created 1 ACL"
+    require_acls(cli, {("TOPIC", "orders", "LITERAL", ALICE, "*", "READ", "ALLOW")})
+    assert said("acls", "add", *some, "--operation", "Write", "--operation", "Alter") == (
+        "created 2 ACLs, 1 was there"
+    )
+    assert len(cli.settled_acls()) == 3
+    assert said("acls", "add", *some) == "created none, 1 ACL was there"
+    assert said("acls", "list", "--resource-pattern-type", "LITERAL") == "3 ACLs"
+    assert said("acls", "remove", "--force", "--topic", "orders") == "removed 3 ACLs"
+    require_acls(cli, set())
+    assert said("acls", "remove", "--force", "--topic", "orders") == "no ACL matched, nothing was removed"
+
+
+def test_an_acl_that_never_does_what_is_meant_is_told_of_when_it_is_made(cli: Cli) -> None:
+    told = cli("acls", "add", "--topic", "a/b", "--allow-principal", ALICE, "--allow-host", "foo")
+    assert told.exit_code == 0
+    assert told.stderr.splitlines() == [
+        "warning: no topic can be called `a/b`: it has `/`; correct the name",
+        "warning: no client has the host `foo`: host names are never resolved; write the address, or a "
+        "range of addresses",
+    ]
+    assert cli("acls", "add", *STOCK[0]).stderr == ""
 
 
 @pytest.mark.behaviour("B348")
 def test_what_one_tool_adds_the_other_removes(cli: Cli, kafka_acls: KafkaAcls) -> None:
     kafka_acls("--add", *STOCK[4])
-    assert cli.acls()
+    assert cli.settled_acls()
     assert cli("acls", "remove", "--force", *STOCK[4]).exit_code == 0
-    assert cli.acls() == set()
+    require_acls(cli, set())
     assert cli("acls", "add", *STOCK[4]).exit_code == 0
     kafka_acls("--remove", "--force", *STOCK[4])
-    assert cli.acls() == set()
+    require_acls(cli, set())
 
 
 def test_explain_agrees_with_the_listing(cli: Cli) -> None:

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from kustos.client import CannotConnectError, ClientSettings, SettingsError, connect
-from kustos.client.admin import AdminClient
+from kustos.client.admin.client import AdminClient
 from testkit.kafka import KafkaNode, Listener, NodeSettings
 from tests.conformance.tls_stores import Stores, make_stores
 from tests.conftest import NodeFactory

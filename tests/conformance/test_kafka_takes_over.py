@@ -12,10 +12,10 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     ResourceType,
 )
 
-from kustos.metadata.format import format_directory
-from kustos.metadata.loader import read_image
+from kustos.metadata.directory.format import format_directory
+from kustos.metadata.directory.loader import read_image
 from kustos.metadata.log import LogPolicy
-from kustos.metadata.store import MetadataStore
+from kustos.metadata.store.store import MetadataStore
 from testkit.kafka import PLAINTEXT, STANDARD_AUTHORIZER, KafkaNode, NodeSettings
 from testkit.kafka.tools import write_properties
 from testkit.waiting import wait_until
@@ -56,7 +56,7 @@ def test_a_real_kafka_goes_on_with_our_log_and_we_with_its(
     ours = held(read_image(node.log_dir))
     with node:
         admin = AdminClient({"bootstrap.servers": node.bootstrap})
-        wait_until(lambda: listed(admin) == ours, timeout_s=30, what="Kafka's authorizer has our ACLs")
+        wait_until(lambda: listed(admin) == ours, what="Kafka's authorizer has our ACLs")
         theirs = AclBinding(
             ResourceType.GROUP, "theirs", ResourcePatternType.LITERAL, "User:g", "*", AclOperation.READ,
             AclPermissionType.ALLOW,

@@ -22,13 +22,13 @@ from kustos.acl import AclOperation as Operation
 from kustos.acl import AclPermissionType as Permission
 from kustos.acl import PatternType as Pattern
 from kustos.acl import ResourceType as Resource
-from kustos.metadata.format import ScramUser, format_directory
+from kustos.metadata.directory.format import InitialScramUser, format_directory
+from kustos.metadata.directory.loader import read_image
 from kustos.metadata.image import MetadataImage
-from kustos.metadata.loader import read_image
 from kustos.metadata.log import LogReader
 from kustos.metadata.records import OpaqueRecord, decode_record, encode_record
 from kustos.metadata.scram import ScramMechanism, scram_credential
-from kustos.metadata.store import MetadataStore
+from kustos.metadata.store.store import MetadataStore
 from kustos.runtime import FileSystemStorage
 from kustos.wire.record_batch import RecordBatch, read_batch
 from testkit.kafka import SASL_PLAINTEXT, STANDARD_AUTHORIZER, KafkaNode, KafkaTools, NodeSettings
@@ -92,7 +92,6 @@ def listed_in_the_end(admin: AdminClient, count: int) -> set[tuple[str, ...]]:
     return (
         wait_until(
             lambda: acls if len(acls := listed(admin)) == count else None,
-            timeout_s=30,
             what=f"the broker lists {count} ACLs",
         )
         or set()
@@ -137,9 +136,7 @@ def change_much(admin: AdminClient) -> None:
 def test_a_log_of_kafka_says_to_us_what_it_says_to_kafka(broker: KafkaNode, admin: AdminClient) -> None:
     change_much(admin)
     expected = listed_in_the_end(admin, 75)
-    wait_until(
-        lambda: held(read_image(broker.log_dir)) == expected, timeout_s=30, what="the log holds the ACLs"
-    )
+    wait_until(lambda: held(read_image(broker.log_dir)) == expected, what="the log holds the ACLs")
     image = read_image(broker.log_dir)
     assert {(user, mechanism) for user, mechanism in image.scram_credentials} >= {
         (user, mechanism) for user in USERS for mechanism in (1, 2)
@@ -162,13 +159,10 @@ def test_a_snapshot_of_kafka_and_the_log_after_it_are_read(broker: KafkaNode, ad
     partition = broker.log_dir / "__cluster_metadata-0"
     wait_until(
         lambda: [p for p in partition.glob("*.checkpoint") if not p.name.startswith("0" * 20)],
-        timeout_s=60,
         what="the broker wrote a snapshot",
     )
     expected = listed_in_the_end(admin, 75 + 40)
-    wait_until(
-        lambda: held(read_image(broker.log_dir)) == expected, timeout_s=30, what="snapshot and log agree"
-    )
+    wait_until(lambda: held(read_image(broker.log_dir)) == expected, what="snapshot and log agree")
     reader = LogReader(broker.log_dir, FileSystemStorage())
     assert reader.snapshot_id is not None
     assert list(reader.snapshot())
@@ -207,7 +201,7 @@ def test_every_batch_and_record_of_a_real_log_round_trips_byte_for_byte(
 def our_directory(directory: Path) -> Path:
     """A directory of ours with users and ACLs from the format and from the store."""
     credential = scram_credential(ScramMechanism.SCRAM_SHA_256, "secret", b"0123456789abcdef", 4096)
-    users = [ScramUser("alice", ScramMechanism.SCRAM_SHA_256, credential)]
+    users = [InitialScramUser("alice", ScramMechanism.SCRAM_SHA_256, credential)]
     acls = [binding(f"formatted-{n}") for n in range(3)]
     format_directory(directory, scram_users=users, acls=acls)
     store = MetadataStore.open(directory)
@@ -259,4 +253,4 @@ def found_by_shell(
             kafka_tools.run("MetadataShell", "--snapshot", str(checkpoint), "find", node).require()
         )
 
-    wait_until(found, timeout_s=60, what=f"Kafka's shell shows `{node}` of our snapshot")
+    wait_until(found, what=f"Kafka's shell shows `{node}` of our snapshot")

@@ -21,9 +21,9 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 
 from kustos.cli.failures import ExitCode
 from kustos.cli.run import run
-from kustos.metadata.format import format_directory
+from kustos.metadata.directory.format import format_directory
+from kustos.metadata.directory.loader import read_image
 from kustos.metadata.inspection.shown import REDACTED
-from kustos.metadata.loader import read_image
 from testkit.kafka import STANDARD_AUTHORIZER, KafkaNode, KafkaTools, NodeSettings
 from testkit.waiting import wait_until
 
@@ -46,7 +46,6 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         change_much(AdminClient({"bootstrap.servers": node.bootstrap}))
         wait_until(
             lambda: sorted((node.log_dir / "__cluster_metadata-0").glob("*[1-9]*-*.checkpoint")),
-            timeout_s=60,
             what="the broker wrote a snapshot",
         )
         node.stop()
@@ -122,7 +121,7 @@ def test_the_dump_says_what_kafkas_dump_says_but_for_secrets(
     for file in files(directory):
         arguments = ("--cluster-metadata-decoder", "--files", str(file))
         expected = list(theirs(kafka_tools.run("DumpLogSegments", *arguments).require()))
-        found = ours(capsys, "dump", str(file), "--json")
+        found = ours(capsys, "dump", str(file), "-o", "json-lines")
         assert len(found) == len(expected) > 0
         for record, (offset, epoch, size, kind, version, fields) in zip(found, expected, strict=True):
             assert (record["offset"], record["epoch"], record["size_bytes"]) == (offset, epoch, size)
@@ -187,7 +186,7 @@ def test_the_shell_knows_what_kafkas_shell_knows(
         lines = [line.strip() for line in said.splitlines()]
         return lines if any(map(STANDARD_ACL.match, lines)) else None
 
-    lines = wait_until(tree_of_kafka, timeout_s=60, what="Kafka's shell shows the snapshot") or []
+    lines = wait_until(tree_of_kafka, what="Kafka's shell shows the snapshot") or []
     fields = ("resource_type", "resource_name", "pattern_type", "principal", "host", "operation")
     theirs = {
         line.rstrip(":"): dict(zip((*fields, "permission_type"), acl.groups(), strict=True))
@@ -246,7 +245,9 @@ def test_what_kafka_holds_is_carried_into_a_directory_of_ours(
     directory: Path, tmp_path: Path, kafka_tools: KafkaTools, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file, ours_now = tmp_path / "all.jsonl", tmp_path / "meta"
-    assert run(["metadata", "export", str(directory), "-o", str(file), "--with-credentials"]) == ExitCode.OK
+    assert (
+        run(["metadata", "export", str(directory), "--out", str(file), "--with-credentials"]) == ExitCode.OK
+    )
     format_directory(ours_now)
     assert run(["metadata", "import", str(file), str(ours_now)]) == ExitCode.OK
     carried = read_image(ours_now)

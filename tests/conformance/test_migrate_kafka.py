@@ -13,16 +13,16 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 from kustos.acl import AclBinding
 from kustos.cli.failures import ExitCode
 from kustos.cli.run import run
-from kustos.client.admin import AdminClient as OwnAdminClient
+from kustos.client.admin.client import AdminClient as OwnAdminClient
 from kustos.client.settings import ClientSettings
+from kustos.metadata.control.token_secrets import TokenSecret
+from kustos.metadata.directory.format import InitialScramUser, format_directory
+from kustos.metadata.directory.loader import read_image
 from kustos.metadata.features import CIDR_ACL_LEVEL
-from kustos.metadata.format import ScramUser, format_directory
-from kustos.metadata.loader import read_image
 from kustos.metadata.scram import ScramMechanism, scram_credential
-from kustos.metadata.tokens import TokenSecret
 from kustos.wire import request_codec
 from kustos.wire.api_keys import ApiKey
-from testkit.kafka import SASL_PLAINTEXT, STANDARD_AUTHORIZER, KafkaNode, NodeSettings
+from testkit.kafka import SASL_PLAINTEXT, STANDARD_AUTHORIZER, KafkaNode, NodeSettings, make_topics
 from testkit.kafka.tools import write_properties
 from testkit.kustos import KustosNode, KustosSettings
 from testkit.waiting import wait_until
@@ -35,7 +35,7 @@ SEED = 430
 USERS = {"admin": "admin-secret", "alice": "alice-secret", "bob": "bob-secret"}
 KEY = "a secret of some length"
 TOPICS = [name for name in NAMES if name.isascii() and name != "!"]
-WAIT_S = 30.0
+WAIT_S = 60.0
 MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 
 
@@ -63,10 +63,9 @@ def broker(tmp_path_factory: pytest.TempPathFactory, made: list[AclBinding]) -> 
         properties={"delegation.token.secret.key": KEY},
     )
     with KafkaNode(tmp_path_factory.mktemp("kafka"), settings) as node:
-        client = admin(node.bootstrap)
-        for future in client.create_topics([NewTopic(name, 1, 1) for name in TOPICS]).values():
-            future.result(WAIT_S)
+        make_topics([node], *(NewTopic(name, 1, 1) for name in TOPICS))
         assert asyncio.run(created(node.bootstrap, made)) == [None] * len(made)
+        wait_for_acls(node.bootstrap, set(made))
         yield node
 
 
@@ -110,6 +109,11 @@ async def acls(bootstrap: str) -> set[AclBinding]:
     settings = ClientSettings.from_properties(bootstrap, login("admin", USERS["admin"]))
     async with OwnAdminClient(settings) as client:
         return set(await client.describe_acls())
+
+
+def wait_for_acls(bootstrap: str, expected: set[AclBinding]) -> None:
+    """Return once a broker has read these ACLs, and only these, from the log."""
+    wait_until(lambda: asyncio.run(acls(bootstrap)), holds=expected.__eq__, what="the broker has the ACLs")
 
 
 async def tokens(bootstrap: str) -> set[str]:
@@ -170,7 +174,6 @@ def test_with_a_snapshot_everything_comes_and_a_node_then_decides_as_the_broker_
         lambda: (
             token in read_image(snapshot).delegation_tokens and token in asyncio.run(tokens(broker.bootstrap))
         ),
-        timeout_s=WAIT_S,
         what="the token is kept, and the broker knows it",
     )
     arguments = ("kafka", broker.bootstrap, "--source-config", config, "--snapshot", snapshot)
@@ -233,7 +236,7 @@ def test_acls_go_into_live_clusters_and_users_there_need_new_passwords(
         binding("TOPIC", "fresh", "LITERAL", "User:carol", "*", "READ", "ALLOW"),
         binding("TOPIC", "fre", "PREFIXED", "User:carol", "*", "WRITE", "DENY"),
     ]
-    user = ScramUser("carol", ScramMechanism.SCRAM_SHA_256, carol)
+    user = InitialScramUser("carol", ScramMechanism.SCRAM_SHA_256, carol)
     format_directory(other, acls=fresh, scram_users=[user])
     password = tmp_path / "password"
     password.write_text("another-secret")
@@ -245,10 +248,14 @@ def test_acls_go_into_live_clusters_and_users_there_need_new_passwords(
             assert (done.exit_code, done.stderr) == (ExitCode.NO, "")
             [needed] = done.plan["users"]["need_password"]
             assert (needed["user"], needed["mechanism"]) == ("carol", "SCRAM-SHA-256")
-            assert asyncio.run(acls(bootstrap)) == before | set(fresh)
+            wait_for_acls(bootstrap, before | set(fresh))
             assert run(["users", "add", "carol", *map(str, live), "--password-file", str(password)]) == 0
-            again = migrate("kafka", "--snapshot", other, *live, "--apply")
-            assert (again.exit_code, again.plan["complete"]) == (ExitCode.OK, True)
+            # a broker answers before it has read of the user
+            again = wait_until(
+                lambda live=live: migrate("kafka", "--snapshot", other, *live, "--apply"),  # type: ignore[misc]
+                holds=lambda outcome: (outcome.exit_code, outcome.plan["complete"]) == (ExitCode.OK, True),
+                what="carol has her password",
+            )
             assert again.plan["acls"] == {"present": 2, "only_in_target": len(before), "make": []}
 
 
@@ -256,7 +263,9 @@ def test_where_a_denial_is_refused_no_allowance_is_sent(
     broker: KafkaNode, migrate: Migrate, tmp_path: Path
 ) -> None:
     looks = binding("CLUSTER", "kafka-cluster", "LITERAL", "User:bob", "*", "DESCRIBE", "ALLOW")
+    before = asyncio.run(acls(broker.bootstrap))
     assert asyncio.run(created(broker.bootstrap, [looks])) == [None]
+    wait_for_acls(broker.bootstrap, before | {looks})
     other, file = tmp_path / "other", tmp_path / "bob.properties"
     write_properties(file, login("bob", USERS["bob"]))
     allow = binding("TOPIC", "t", "LITERAL", "User:x", "*", "READ", "ALLOW")

@@ -9,13 +9,13 @@ import pytest
 
 from kustos.cli.failures import ExitCode
 from kustos.cli.migrate import zookeeper_reading
-from kustos.client.admin import AdminClient, ClusterDescription
+from kustos.client.admin.client import AdminClient, ClusterDescription
 from kustos.client.errors import AuthenticationFailedError
 from kustos.client.settings import ClientSettings
-from kustos.metadata.format import format_directory
-from kustos.metadata.loader import read_image
+from kustos.metadata.directory.format import format_directory
+from kustos.metadata.directory.loader import read_image
 from kustos.metadata.scram import ScramMechanism, credential_from_salted_password, salted_password
-from kustos.metadata.store import MetadataStore
+from kustos.metadata.store.store import MetadataStore
 from testkit.kafka import KafkaNode
 from testkit.kustos import KustosNode, KustosSettings
 from tests.conformance.cli_support import login

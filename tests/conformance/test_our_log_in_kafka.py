@@ -17,11 +17,11 @@ from kustos.acl import (
     ResourceType,
 )
 from kustos.metadata.control import ScramUpsertion
+from kustos.metadata.directory.format import format_directory
+from kustos.metadata.directory.loader import load, read_image
 from kustos.metadata.features import DEFAULT_LEVEL, LATEST_LEVEL
-from kustos.metadata.format import format_directory
 from kustos.metadata.ids import uuid_of_text
 from kustos.metadata.image import acl_record
-from kustos.metadata.loader import load, read_image
 from kustos.metadata.log import LogPolicy, LogWriter
 from kustos.metadata.records import (
     AbortTransactionRecord,
@@ -29,7 +29,7 @@ from kustos.metadata.records import (
     EndTransactionRecord,
     MetadataRecord,
 )
-from kustos.metadata.store import MetadataStore
+from kustos.metadata.store.store import MetadataStore
 from kustos.runtime import FileSystemStorage, SystemClock, SystemEntropy
 from testkit.kafka import KafkaTools
 from testkit.waiting import wait_until
@@ -175,4 +175,4 @@ def test_kafkas_tools_read_all_our_segments_and_a_running_snapshot(
         result = kafka_tools.run("MetadataShell", "--snapshot", str(newest), "find", "/image/acls").require()
         return result.count("/byId/") == held + 1
 
-    wait_until(found, timeout_s=60, what="Kafka's shell shows the ACLs of our snapshot")
+    wait_until(found, what="Kafka's shell shows the ACLs of our snapshot")

@@ -33,7 +33,7 @@ from tests.unit.auth.worlds import (
     versions_request,
 )
 
-TIMEOUT_S = 20
+TIMEOUT_S = 60
 CLOSED = "closed"
 USERS = {"alice": PASSWORD, "bob": "b0b-s3cret"}
 GOOD = b"\0alice\0" + PASSWORD.encode()
@@ -168,6 +168,8 @@ SCRIPTS: dict[str, Script] = {
     "ApiVersions amid the login": [handshake(), versions_request(), token(GOOD)],
     "unsupported ApiVersions amid the login": [handshake(), UNSUPPORTED_VERSIONS_REQUEST],
     "handshake amid the login": [handshake(), handshake()],
+    "Heartbeat amid the login": [handshake(), request(12, 4), token(GOOD)],
+    "ListGroups amid the login": [handshake(), request(16, 5), token(GOOD)],
     "SaslAuthenticate of version 3": [handshake(), b"\0\x24\0\x03" + token(GOOD)[4:]],
     "garbage amid the login": [handshake(), b"\xff" * 20],
     "bare token after handshake 1": [handshake(), GOOD],

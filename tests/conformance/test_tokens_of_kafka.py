@@ -11,13 +11,13 @@ from kustos.acl import KafkaPrincipal
 from kustos.client import ClientSettings, connect
 from kustos.client.errors import AuthenticationFailedError
 from kustos.metadata.control import TokenCreation, TokenRenewal, TokenRules
+from kustos.metadata.control.token_secrets import TokenSecret
+from kustos.metadata.directory.format import format_directory
+from kustos.metadata.directory.loader import read_image
 from kustos.metadata.features import METADATA_VERSION_FEATURE
-from kustos.metadata.format import format_directory
 from kustos.metadata.image import MetadataImage
-from kustos.metadata.loader import read_image
 from kustos.metadata.records import DelegationTokenRecord
-from kustos.metadata.store import MetadataStore
-from kustos.metadata.tokens import TokenSecret
+from kustos.metadata.store.store import MetadataStore
 from kustos.wire import request_codec
 from kustos.wire.api_keys import ApiKey
 from testkit.kafka import SASL_PLAINTEXT, STANDARD_AUTHORIZER, KafkaNode, KafkaTools, NodeSettings
@@ -73,7 +73,7 @@ def test_a_token_of_kafka_is_read_from_its_log_with_its_hmac(broker: KafkaNode, 
     def found() -> DelegationTokenRecord | None:
         return read_image(broker.log_dir).delegation_tokens.get(made.token_id)
 
-    token = wait_until(found, timeout_s=30, what="the log holds the token")
+    token = wait_until(found, what="the log holds the token")
     assert token == DelegationTokenRecord(
         "User:alice", "User:admin", ("User:bob",), made.issue_timestamp, made.max_timestamp,
         made.expiry_timestamp, made.token_id,
@@ -90,7 +90,7 @@ async def test_we_log_in_at_kafka_with_its_token(broker: KafkaNode, side: Side, 
         answer = asked(side, "alice", ApiKey.DESCRIBE_DELEGATION_TOKEN, 3, owners=owner)
         return made.token_id in {token.token_id for token in answer.tokens}
 
-    wait_until(is_known, timeout_s=30, what="the broker knows the token")
+    wait_until(is_known, what="the broker knows the token")
 
     def settings(password: str) -> ClientSettings:
         jaas = (

@@ -24,11 +24,11 @@ from kustos.metadata.control import (
     renew_token,
     sweep_tokens,
 )
+from kustos.metadata.control.token_secrets import TokenIndex, TokenSecret
 from kustos.metadata.features import metadata_version_name
 from kustos.metadata.ids import uuid_of_text
 from kustos.metadata.image import ImageBuilder, MetadataImage, image_of, records_at
 from kustos.metadata.records import FeatureLevelRecord, MetadataRecord, decode_record, encode_record
-from kustos.metadata.tokens import TokenIndex, TokenSecret
 from kustos.runtime import SystemEntropy
 from testkit.kafka import KAFKA
 

@@ -19,7 +19,7 @@ from kustos.acl import (
     ResourceType,
 )
 from kustos.metadata.log import LogPolicy
-from kustos.metadata.store import MetadataStore
+from kustos.metadata.store.store import MetadataStore
 from kustos.runtime import FileSystemStorage
 from kustos.runtime.storage import DEFAULT_FILE_MODE, AppendFile
 from kustos.server.logs import configure_logs

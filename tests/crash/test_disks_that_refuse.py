@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from kustos.metadata.directory.format import format_directory
+from kustos.metadata.directory.loader import read_image
 from kustos.metadata.errors import LogFailedError
-from kustos.metadata.format import format_directory
-from kustos.metadata.loader import read_image
 from kustos.metadata.log import LogPolicy
-from kustos.metadata.store import MetadataStore
+from kustos.metadata.store.store import MetadataStore
 from tests.crash.small_disk import small_disk
 from tests.unit.metadata.log_support import acl, partition, take_snapshot
 from tests.unit.metadata.test_bad_directories import contents
@@ -59,7 +59,8 @@ def test_a_full_disk_loses_nothing_that_was_acknowledged(tmp_path: Path, snapsho
         if disk.is_mounted:
             disk.fill()
             disk.filler.unlink()
-        found = {binding.pattern.name for binding in read_image(directory).acls.values()}
+        image = read_image(directory, ignore_torn_tail=True)
+        found = {binding.pattern.name for binding in image.acls.values()}
         assert acknowledged <= found
         assert len(found) % REQUEST_ACLS == 0, "a request is half applied"
         assert len(found - acknowledged) in (0, REQUEST_ACLS)

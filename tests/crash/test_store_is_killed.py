@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from kustos.metadata.directory.format import format_directory
+from kustos.metadata.directory.loader import read_image
 from kustos.metadata.errors import DirectoryError
-from kustos.metadata.format import format_directory
-from kustos.metadata.loader import read_image
-from kustos.metadata.store import MetadataStore
+from kustos.metadata.store.store import MetadataStore
 from testkit.processes import spawn
 from tests.crash.store_victim import ACLS_PER_REQUEST, POLICY
 from tests.unit.metadata.log_support import segments

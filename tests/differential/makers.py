@@ -17,7 +17,7 @@ from kustos.acl import (
     ResourcePatternFilter,
     ResourceType,
 )
-from kustos.authorizer.by_type import PROBED_NAME
+from kustos.authorizer.index.by_type import PROBED_NAME
 from kustos.metadata.features import LATEST_LEVEL, MINIMUM_LEVEL
 from tests.differential.host_texts import HostTexts
 from tests.differential.vocabularies import STYLES, WEIGHTS, low

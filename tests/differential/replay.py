@@ -17,7 +17,7 @@ from kustos.authorizer import (
     StandardAuthorizer,
     parse_super_users,
 )
-from kustos.authorizer.replacing import dismantle, prepared, put_in_force
+from kustos.authorizer.replacement import dismantle, prepared, put_in_force
 from kustos.metadata.control import ApiError, codes_error, filter_error, texts_error
 from tests.differential.oracle import Oracle
 from tests.differential.spec import Spec

@@ -1,7 +1,6 @@
 """What custom authorizers inherit decides as Kafka's own default `authorizeByResourceType` does."""
 
 import os
-import secrets
 from typing import Any
 
 import pytest
@@ -22,6 +21,7 @@ from kustos.authorizer import (
     InvalidActionError,
     parse_super_users,
 )
+from testkit.seeds import seed_of_run
 from tests.differential.makers import Shape, WorldMaker
 from tests.differential.oracle import Oracle
 from tests.differential.replay import answers_of_spec
@@ -69,8 +69,7 @@ def only_by_type(steps: list[Step]) -> list[Step]:
 
 
 def test_the_default_decides_as_kafkas_own() -> None:
-    seed = int(os.environ.get("KUSTOS_SEED") or 0) or secrets.randbelow(10**9)
-    print(f"KUSTOS_SEED={seed}")
+    seed = seed_of_run()
     counts = {"ALLOWED": 0, "DENIED": 0}
     with Oracle() as oracle:
         for number in range(WORLDS):

@@ -48,7 +48,7 @@ def decided(
     lines = [json.dumps(dict(zip(FIELDS, each, strict=True))) + "\n" for each in values]
     files[1].write_text("".join(lines), encoding="utf-8")
     arguments = ["--super-users", start.super_users]
-    arguments += ["--allow-if-no-acl-found"] if start.default_allow else []
+    arguments += ["--allow-everyone-if-no-acl-found"] if start.default_allow else []
     for option, file in zip(("--acls", "--requests", "--answers"), files, strict=True):
         arguments += [option, str(file)]
     assert run(["decide", *arguments]) == 0

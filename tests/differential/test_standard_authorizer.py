@@ -6,7 +6,6 @@ into `corpus/`, whose files are replayed first.
 """
 
 import os
-import secrets
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
@@ -14,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from kustos.acl import AclOperation, HostRange, host_holds, host_matches, hosts_meet
+from testkit.seeds import seed_of_run
 from tests.differential.comparison import SHAPE, WORLDS_PER_SEED, compare, kinds_of, run
 from tests.differential.golden import GOLDEN, read, worlds
 from tests.differential.makers import Shape, WorldMaker
@@ -50,6 +50,7 @@ STYLE_SHARE_MIN = 0.01
 LOW_SHAPE = Shape(acl_count=60, question_count=150, low_names=True)
 SAID_MIN = 500
 LOW_WORLDS_MAX = 60
+BY_AN_ALLOW = "ALLOWED\tMatchingAcl"
 STUCK_MILLIS = 300
 """Enough for worlds so small; a scan that loops is told from a slow one by the specification."""
 
@@ -62,9 +63,7 @@ def oracle() -> Iterator[Oracle]:
 
 @pytest.fixture(scope="module")
 def seed() -> int:
-    chosen = int(os.environ.get("KUSTOS_SEED") or 0) or secrets.randbelow(10**9)
-    print(f"KUSTOS_SEED={chosen}")
-    return chosen
+    return seed_of_run()
 
 
 def check(name: str, steps: list[Step], ours: list[str], theirs: list[str], whose: str) -> None:
@@ -119,7 +118,11 @@ def test_names_below_the_asterisk_are_decided_as_specified(seed: int) -> None:
 
 
 def test_names_below_the_asterisk_are_decided_as_kafka_does_where_it_can(seed: int) -> None:
-    """It throws for some names and loops on others; whatever it does say is what we say."""
+    """It throws for some names and loops on others; whatever it does say is what we say.
+
+    Its second scan, that of `*`, goes on to names below and visits their ACLs once more. The last ALLOW is
+    the one that is named, so of several it may name another one than the specification.
+    """
     said = number = 0
     # a world ends where Kafka loops, so how many it takes is a matter of chance
     while said < SAID_MIN and number < LOW_WORLDS_MAX:
@@ -130,7 +133,8 @@ def test_names_below_the_asterisk_are_decided_as_kafka_does_where_it_can(seed: i
         for index, (mine, their) in enumerate(zip(ours, theirs, strict=False)):
             is_failure = their in {STUCK, "ERROR\tStringIndexOutOfBoundsException"}
             said += not is_failure
-            assert is_failure or mine == their, f"world low-{seed}-{number}, question {index}"
+            both_allow = mine.startswith(BY_AN_ALLOW) and their.startswith(BY_AN_ALLOW)
+            assert is_failure or both_allow or mine == their, f"world low-{seed}-{number}, question {index}"
         number += 1
     assert said >= SAID_MIN
 

@@ -22,14 +22,15 @@ METADATA, CREATE_ACLS, DELETE_ACLS = 3, 30, 31
 TOPIC_AUTHORIZATION_FAILED = 29
 TOPIC, LITERAL, DESCRIBE, DENY, ANY = 2, 3, 8, 2, 1
 ESTABLISHED = "01"
-WAIT_S = 30.0
 WORKERS = 2
 TOPIC_NAME = "orders-eu"
 
 
 def crew_settings(**properties: str) -> dict[str, str]:
     """Return the settings that make several processes of a node."""
-    return {"kustos.workers": str(WORKERS), **properties}
+    # a worker that waits for a core on a busy machine is not to be taken for one that hangs
+    patient = {"kustos.workers.apply.timeout.ms": "30000"}
+    return {"kustos.workers": str(WORKERS)} | patient | properties
 
 
 class CrewScene(Scene):
@@ -149,9 +150,9 @@ def deny(client: RawClient, principal: str = "User:alice") -> int:
     return int(answer.results[0].error_code)
 
 
-def undo(client: RawClient, principal: str = "User:alice") -> int:
-    """Take that back; return the error code of the answer."""
-    each = DeleteAclsFilter(
+def filter_of(principal: str) -> DeleteAclsFilter:
+    """Return what matches that."""
+    return DeleteAclsFilter(
         resource_type_filter=i8(TOPIC),
         resource_name_filter=TOPIC_NAME,
         pattern_type_filter=i8(LITERAL),
@@ -160,12 +161,16 @@ def undo(client: RawClient, principal: str = "User:alice") -> int:
         operation=i8(ANY),
         permission_type=i8(DENY),
     )
-    return int(client.ask(DELETE_ACLS, 3, filters=(each,)).filter_results[0].error_code)
+
+
+def undo(client: RawClient, principal: str = "User:alice") -> int:
+    """Take that back; return the error code of the answer."""
+    return int(client.ask(DELETE_ACLS, 3, filters=(filter_of(principal),)).filter_results[0].error_code)
 
 
 def wait_ready(node: KustosNode) -> None:
     """Return when the node says that all of it is ready."""
-    wait_until(node.is_ready, timeout_s=WAIT_S, what="the node is ready")
+    wait_until(node.is_ready, what="the node is ready")
 
 
 def figure(node: KustosNode, name: str) -> float:

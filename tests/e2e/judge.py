@@ -119,20 +119,20 @@ class Judge:
                     found = [Violation(str(exchange.api_key), "kustos asks only what it must", "")]
             else:
                 verdict.forwarded += 1
-                asker = self._client(exchange)
-                by_set = [check_request(exchange.request, acls=acls, **asker) for acls in sets]
+                subject = self._client(exchange)
+                by_set = [check_request(exchange.request, acls=acls, **subject) for acls in sets]
                 if exchange.api_key == FETCH:
                     for violations, acls in zip(by_set, sets, strict=True):
-                        violations += self._foreign_partitions(exchange, sessions, acls, asker)
+                        violations += self._foreign_partitions(exchange, sessions, acls, subject)
                     _learn_session(sessions, exchange)
                 found = [] if not all(by_set) else by_set[0]
             verdict.violations += [(exchange.client_id, each) for each in found]
 
     def _foreign_partitions(
-        self, exchange: Exchange, sessions: Sessions, acls: Acls, asker: dict[str, Any]
+        self, exchange: Exchange, sessions: Sessions, acls: Acls, subject: dict[str, Any]
     ) -> list[Violation]:
         """Return why the session that upstream would serve, or what it did serve, must not be so."""
-        client = Client(acls=acls, **asker)
+        client = Client(acls=acls, **subject)
         body = request_body(exchange)
         held = sessions.partitions(body)
         if held is None and getattr(body, "session_epoch", -1) > 0:

@@ -6,13 +6,14 @@ Upstream has no authorizer: it trusts kustos, and whatever kustos let through ha
 """
 
 import gc
+import sys
+import traceback
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from kustos.acl import (
@@ -24,7 +25,7 @@ from kustos.acl import (
     ResourcePattern,
     ResourceType,
 )
-from testkit.kafka import KafkaCluster, KafkaNode, NodeSettings
+from testkit.kafka import KafkaCluster, KafkaNode, NodeSettings, make_topics
 from testkit.kustos import BROKER_PORTS, KustosNode, KustosSettings
 from testkit.ports import LOOPBACK, free_port_range
 from testkit.tap import Tap
@@ -33,8 +34,6 @@ from tests.e2e.judge import OWN_CLIENT_ID, Acls, Judge, Verdict
 
 UPSTREAM_HOST = "127.0.0.2"
 """Where clients must never be sent."""
-
-SETUP_TIMEOUT_S = 30.0
 
 Op, Type = AclOperation, ResourceType
 PREFIXED = PatternType.PREFIXED
@@ -140,18 +139,9 @@ class Scene:
         return node
 
     def _make_topics(self) -> None:
-        if not self.topics:
-            return
-        admin = AdminClient({"bootstrap.servers": self.direct})
-        replicas = len(self.cluster.nodes)
-        made = admin.create_topics([NewTopic(name, self.partitions, replicas) for name in self.topics])
-        for future in made.values():
-            future.result(SETUP_TIMEOUT_S)
-        wait_until(
-            lambda: set(self.topics) <= set(admin.list_topics(timeout=10).topics),
-            timeout_s=SETUP_TIMEOUT_S,
-            what="the topics are known",
-        )
+        if self.topics:
+            nodes = self.cluster.nodes
+            make_topics(nodes, *(NewTopic(name, self.partitions, len(nodes)) for name in self.topics))
 
     @property
     def forwarded(self) -> int:
@@ -173,11 +163,15 @@ class Scene:
 
     def begin_anew(self) -> None:
         """Forget what was recorded, once the clients and their upstream halves are gone."""
-        # a client whose exception was looked at lives on in the traceback's cycle until it is collected
+        # a client lives on in the frames of a test that failed, which pytest keeps though it has reported
+        # them, and in the cycle of a traceback that was looked at until it is collected
+        failure = getattr(sys, "last_value", None)
+        while failure is not None:
+            traceback.clear_frames(failure.__traceback__)
+            failure = failure.__context__
         gc.collect()
         wait_until(
             lambda: self.clients.open_count == 0 and self.upstream.open_count <= 1,
-            timeout_s=SETUP_TIMEOUT_S,
             what="the clients' connections are closed on both sides of kustos",
         )
         self.upstream.forget()

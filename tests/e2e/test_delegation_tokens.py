@@ -4,10 +4,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
-from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from testkit.kafka import KafkaNode, KafkaTools, ToolResult
+from testkit.kafka import KafkaNode, KafkaTools, ToolResult, make_topics
 from testkit.kustos import KustosNode, KustosSettings
 from testkit.waiting import wait_until
 from tests.e2e.scene import Op, Type, acl
@@ -85,9 +84,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory, kafka_tools: KafkaTools) -> 
         },
     )
     with KafkaNode(tmp_path_factory.mktemp("kafka")) as upstream:
-        admin = AdminClient({"bootstrap.servers": upstream.bootstrap})
-        for future in admin.create_topics([NewTopic(name, 1, 1) for name in ("orders", "invoices")]).values():
-            future.result(30)
+        make_topics([upstream], NewTopic("orders", 1, 1), NewTopic("invoices", 1, 1))
         with KustosNode(tmp_path_factory.mktemp("kustos"), upstream.bootstrap, settings) as node:
             yield Stage(node, kafka_tools)
 
@@ -130,7 +127,7 @@ def test_an_expired_token_is_refused_and_swept(stage: Stage) -> None:
         described = stage.tokens("alice", "--describe", "--owner-principal", "User:alice")
         return tokens_in(described.require()) == []
 
-    wait_until(is_gone, timeout_s=60, what="the token is swept")
+    wait_until(is_gone, what="the token is swept")
 
 
 @pytest.mark.behaviour("B070")

@@ -18,7 +18,7 @@ OUTCOME = re.compile(r"^    actual    ", re.MULTILINE)
 OUTCOMES_AT_LEAST = 35
 """So that a demo which skips its story is no success."""
 
-DEMO_TIMEOUT_S = 280.0
+DEMO_TIMEOUT_S = 800.0
 """It takes a minute on an idle machine of two cores."""
 
 WIDTH = 80
@@ -56,7 +56,6 @@ def survivors(folder: Path) -> list[str]:
     return found
 
 
-@pytest.mark.timeout(300)
 def test_the_demo_ends_by_itself_and_every_outcome_is_as_expected(tmp_path: Path) -> None:
     folder = tmp_path / "out"
     with demo(folder, DEMO_ONCE="1") as process:
@@ -106,7 +105,7 @@ def test_a_demo_that_is_interrupted_ends_what_it_started(tmp_path: Path, number:
         process.send_signal(number)
         process.communicate(timeout=60)
     assert process.returncode == 130
-    wait_until(lambda: not survivors(folder), timeout_s=10, what="all children are gone")
+    wait_until(lambda: not survivors(folder), what="all children are gone")
 
 
 def test_a_second_demo_in_the_same_folder_is_refused(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import pytest
 from confluent_kafka import Producer
 
 from testkit.kafka import KafkaTools, ToolResult
+from testkit.waiting import wait_until
 from tests.e2e.scene import Scene
 from tests.tap.frames import code, read_response
 
@@ -104,8 +105,12 @@ def test_topics_are_made_described_listed_and_deleted(run: Runner) -> None:
     denied = run("TopicCommand", "erin", "--create", "--topic", "orders-java")
     assert denied.exit_code == 1
     assert "TopicAuthorizationException" in denied.stderr + denied.stdout
-    described = run("TopicCommand", "erin", "--describe", "--topic", "erin-java").require()
-    assert "PartitionCount: 2" in described
+    # the controller has made it, and the broker may yet have to read of it
+    wait_until(
+        lambda: run("TopicCommand", "erin", "--describe", "--topic", "erin-java").stdout,
+        holds=lambda described: "PartitionCount: 2" in described,
+        what="the topic is described",
+    )
     assert run("TopicCommand", "bob", "--list").require().split() == ["orders-eu", "public-news"]
     run("TopicCommand", "erin", "--delete", "--topic", "erin-java").require()
 

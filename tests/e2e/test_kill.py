@@ -28,7 +28,6 @@ DESCRIBE_ACLS, CREATE_ACLS, DELETE_ACLS = 29, 30, 31
 ANY, TOPIC, LITERAL, READ, ALLOW = 1, 2, 3, 3, 3
 ROUNDS, CONNECTIONS, WINDOW, SET_SIZE = 20, 4, 16, 3
 SEED = 74_205_81
-WAIT_S = 30.0
 DELETED_SHARE = 0.2
 
 
@@ -163,7 +162,7 @@ def change(scene: Scene, ledger: Ledger, prefix: str, seed: int) -> None:
 def moment(ledger: Ledger, log: Path, chance: random.Random, *, grown: bool) -> None:
     """Return at a random moment: after some answers, or when the file has just grown after them."""
     wanted = ledger.acknowledged + chance.randint(1, 120)
-    wait_until(lambda: ledger.acknowledged >= wanted, timeout_s=WAIT_S, what="changes are acknowledged")
+    wait_until(lambda: ledger.acknowledged >= wanted, what="changes are acknowledged")
     if grown:
         size = log.stat().st_size
         while log.stat().st_size == size:

@@ -4,7 +4,7 @@ import socket
 from pathlib import Path
 
 from benchmarks.metadata import create_acl, require_success
-from kustos.metadata.loader import load, read_image
+from kustos.metadata.directory.loader import load, read_image
 from kustos.runtime import FileSystemStorage
 from testkit.kafka import KafkaNode
 from testkit.kustos import KustosNode, KustosSettings
@@ -38,13 +38,13 @@ def test_a_node_takes_snapshots_and_a_kill_loses_nothing(kafka: KafkaNode, tmp_p
     node = KustosNode(tmp_path / "node", kafka.bootstrap, SETTINGS).start()
     try:
         create(node, *range(10))
-        wait_until(lambda: newest_snapshot(node) > 10, timeout_s=60, what="a snapshot holds all ten")
+        wait_until(lambda: newest_snapshot(node) > 10, what="a snapshot holds all ten")
         create(node, *range(10, 15))
         node.kill()
         assert len(read_image(node.metadata_directory).acls) == 15
         node.start()
         create(node, 15)
-        wait_until(lambda: newest_snapshot(node) > 17, timeout_s=60, what="the node goes on after the kill")
+        wait_until(lambda: newest_snapshot(node) > 17, what="the node goes on after the kill")
         assert node.stop() == 0
     finally:
         node.kill()

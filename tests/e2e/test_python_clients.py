@@ -18,15 +18,16 @@ from confluent_kafka import (
     TopicPartition,
 )
 from confluent_kafka.admin import AdminClient
-from confluent_kafka.admin._config import ConfigResource
+from confluent_kafka.admin._config import ConfigEntry, ConfigResource
 from confluent_kafka.admin._resource import ResourceType
 from confluent_kafka.cimpl import NewTopic
 
+from testkit.waiting import wait_until
 from tests.e2e.scene import Scene
 
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 CONSUMER_GROUP_HEARTBEAT = 68
-WAIT_S = 20.0
+WAIT_S = 60.0
 
 
 def produce(scene: Scene, user: str, topic: str, values: list[str], **properties: Any) -> list[str | None]:
@@ -182,10 +183,16 @@ def test_topics_are_made_described_and_deleted_where_one_may(scene: Scene) -> No
         ConfigResource(ResourceType.TOPIC, "erin-one"),
         ConfigResource(ResourceType.TOPIC, "orders-eu"),
     ]
-    configs = admin.describe_configs(resources)
-    assert configs[resources[0]].result(WAIT_S)["cleanup.policy"].value == "delete"
+
+    def described() -> dict[str, ConfigEntry]:
+        found: dict[str, ConfigEntry] = admin.describe_configs(resources[:1])[resources[0]].result(WAIT_S)
+        return found
+
+    # the controller has made it, and the broker may yet have to read of it
+    configs = wait_until(described, not_yet=KafkaException, what="the broker knows `erin-one`")
+    assert configs["cleanup.policy"].value == "delete"
     with pytest.raises(KafkaException, match="TOPIC_AUTHORIZATION_FAILED"):
-        configs[resources[1]].result(WAIT_S)
+        admin.describe_configs(resources)[resources[1]].result(WAIT_S)
     gone = admin.delete_topics(["erin-one", "orders-eu"])
     gone["erin-one"].result(WAIT_S)
     with pytest.raises(KafkaException, match="TOPIC_AUTHORIZATION_FAILED"):

@@ -13,7 +13,7 @@ from testkit.processes import ChildError
 
 MODULES = {"PLAIN": "plain.Plain", "SCRAM-SHA-256": "scram.Scram", "SCRAM-SHA-512": "scram.Scram"}
 USERS = {"admin": "admin-secret"}
-WAIT_S = 30
+WAIT_S = 60
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from kio.static.primitive import i8
 
 from kustos.cli.failures import ExitCode
 from kustos.cli.run import run
-from kustos.metadata.loader import read_image
+from kustos.metadata.directory.loader import read_image
 from testkit.kafka import KafkaNode
 from testkit.kustos import KustosNode, KustosSettings
 from testkit.waiting import wait_until
@@ -121,7 +121,6 @@ def test_of_admins_who_change_acls_at_the_same_moment_exactly_the_right_one_is_n
     asked = ROUNDS + ROUNDS // 2
     wait_until(
         lambda: all(len(events_of(node, user)) >= asked for user in ADMINS),
-        timeout_s=30,
         what="all events are written",
     )
     assert {len(events_of(node, user)) for user in ADMINS} == {asked}, "no request is audited twice"
@@ -146,7 +145,7 @@ def test_a_change_that_is_not_made_leaves_its_event_without_an_offset(node: Kust
         assert int(refused.results[0].error_code) != 0
         nothing = client.ask(DELETE_ACLS, 3, filters=(deletion("never-there"),))
         assert [int(each.error_code) for each in nothing.filter_results] == [0]
-    wait_until(lambda: len(events_of(node, "ann")) >= before + 2, timeout_s=30, what="both are written")
+    wait_until(lambda: len(events_of(node, "ann")) >= before + 2, what="both are written")
     late = sorted(events_of(node, "ann"), key=lambda event: int(event["time_ms"]))[before:]
     assert [(each["api_name"], each["decision"], each["change_offset"]) for each in late] == [
         ("CreateAcls", "ALLOWED", None),
@@ -167,7 +166,7 @@ def test_who_hangs_up_at_once_is_named_all_the_same(
         return bool(named) and all(each == [("User:ben", "EXACT")] for each in named)
 
     # an ACL that is made while the history is told has its event a moment later
-    wait_until(all_named, timeout_s=30, what="every ACL that was made has its event")
+    wait_until(all_named, what="every ACL that was made has its event")
 
 
 def test_a_node_that_ends_amid_changes_has_written_down_who_asked(node: KustosNode) -> None:

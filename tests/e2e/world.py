@@ -11,6 +11,7 @@ ACLS = (
     acl("alice", Op.WRITE, Type.TOPIC, "orders-", PREFIXED),
     acl("alice", Op.ALL, Type.TOPIC, "orders-secret", allow=False),
     acl("alice", Op.READ, Type.GROUP, "alice-", PREFIXED),
+    acl("alice", Op.WRITE, Type.TRANSACTIONAL_ID, "alice-", PREFIXED),
     # bob: one literal topic, every group
     acl("bob", Op.READ, Type.TOPIC, "orders-eu"),
     acl("bob", Op.READ, Type.GROUP, "*"),

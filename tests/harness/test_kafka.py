@@ -138,4 +138,4 @@ def test_a_broker_dies_with_the_process_that_started_it(tmp_path: Path) -> None:
         broker = int(parent.stdout.readline())
         assert Path(f"/proc/{broker}").exists()
         os.kill(parent.pid, signal.SIGKILL)
-    wait_until(lambda: not Path(f"/proc/{broker}").exists(), timeout_s=10, what="the broker is gone")
+    wait_until(lambda: not Path(f"/proc/{broker}").exists(), what="the broker is gone")

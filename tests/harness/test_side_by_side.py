@@ -27,7 +27,7 @@ def test_meets_the_other() -> None:
     folder = Path(__file__).parent
     (folder / os.environ["SIDE"]).touch()
     other = folder / os.environ["OTHER"]
-    wait_until(other.exists, timeout_s=60, what="the other side is there")
+    wait_until(other.exists, what="the other side is there")
 """
 
 HANGING = """
@@ -137,7 +137,7 @@ def test_two_sides_run_at_once_each_in_its_environment_and_a_third_after(tmp_pat
 
 def begun(path: Path) -> int:
     """Return the process id of a side, once it hangs in its test."""
-    wait_until(path.with_suffix(".begun").exists, timeout_s=WAIT_S, what=f"{path.stem} hangs")
+    wait_until(path.with_suffix(".begun").exists, what=f"{path.stem} hangs")
     return int(path.with_suffix(".pid").read_text())
 
 
@@ -156,7 +156,7 @@ def test_an_interruption_ends_every_side_in_good_order(tmp_path: Path, number: s
     assert process.returncode == 130
     assert all(path.with_suffix(".ended").exists() for path in paths[:2])
     assert not paths[2].with_suffix(".begun").exists()
-    wait_until(lambda: gone(pids), timeout_s=WAIT_S, what="the sides and their children are gone")
+    wait_until(lambda: gone(pids), what="the sides and their children are gone")
     assert said.count("KeyboardInterrupt") >= 2
     assert "##### left\n" in said
     assert "##### right\n" in said
@@ -167,7 +167,7 @@ def test_a_second_interruption_ends_a_stubborn_side_at_once(tmp_path: Path) -> N
     with begin(f"stubborn: {path}") as process:
         pid = begun(path)
         process.send_signal(signal.SIGINT)
-        wait_until(path.with_suffix(".ended").exists, timeout_s=WAIT_S, what="its test is being ended")
+        wait_until(path.with_suffix(".ended").exists, what="its test is being ended")
         process.send_signal(signal.SIGINT)
         said, _ = process.communicate(timeout=WAIT_S)
     assert process.returncode == 130
@@ -182,7 +182,7 @@ def test_sides_die_with_the_script(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         pids = [begun(path) for path in paths]
         process.kill()
         process.wait()
-    wait_until(lambda: gone(pids), timeout_s=WAIT_S, what="both sides are gone")
+    wait_until(lambda: gone(pids), what="both sides are gone")
 
 
 @pytest.mark.parametrize("text", ["tests/unit", "A b: tests/unit", ": tests/unit"])
@@ -194,7 +194,8 @@ def test_a_side_without_a_name_is_refused(text: str) -> None:
 
 def test_the_sides_of_make_test_leave_no_test_out() -> None:
     [line] = re.findall(r"^SIDES := (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
-    *named, rest = [shlex.split(side.partition(":")[2]) for side in shlex.split(line)]
-    places = {word for words in named for word in words}
+    sides = dict(side.split(": ") for side in shlex.split(line))
+    rest = shlex.split(sides.pop("rest"))
+    places = {word for words in sides.values() for word in shlex.split(words)}
     assert all((ROOT / place).is_dir() for place in places)
     assert rest == ["tests", *(f"--ignore={place}" for place in sorted(places))]

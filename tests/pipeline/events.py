@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from kustos.authorizer.audit_fields import AUDIT_FIELDS
+from kustos.authorizer.audit.fields import AUDIT_FIELDS, SECURITY_FIELDS
 
 _VALUES: dict[str, Any] = {
     "schema_version": 1,
@@ -26,6 +26,8 @@ _VALUES: dict[str, Any] = {
     "access": "ACCESS",
     "acl_offset": 42,
     "reference_count": 1,
+    "log_if_allowed": True,
+    "log_if_denied": True,
 }
 _DEFAULTS: dict[str, Any] = {"string": None, "int": 0, "long": 0, "boolean": False, "timestamp_ms": 0}
 
@@ -48,6 +50,37 @@ def event(**changes: Any) -> dict[str, Any]:
 def event_line(number: int = 1, **changes: Any) -> str:
     """Return an event as its JSON line, with an event id made of `number`."""
     return json.dumps(event(event_id=f"00000000-0000-0000-0000-{number:012d}", **changes))
+
+
+_LOGIN: dict[str, Any] = {
+    "schema_version": 2,
+    "event_id": "00000000-0000-0000-0000-000000000001",
+    "event_type": "LOGIN",
+    "time_ms": 1_795_233_600_123,
+    "first_time_ms": 1_795_233_600_123,
+    "node_id": 1,
+    "listener_name": "CLIENT",
+    "security_protocol": "SASL_SSL",
+    "token_authenticated": False,
+    "host": "10.0.0.7",
+    "mechanism": "SCRAM-SHA-256",
+    "result": "FAILURE",
+    "failure": "invalid client credentials",
+    "claimed_name": "bob",
+    "attempt_count": 1,
+}
+
+
+def login(**changes: Any) -> dict[str, Any]:
+    """Return a login that failed, with all fields, as an event."""
+    made = {field.name: _LOGIN.get(field.name) for field in SECURITY_FIELDS} | changes
+    assert list(made) == [field.name for field in SECURITY_FIELDS]
+    return made
+
+
+def login_line(number: int = 1, **changes: Any) -> str:
+    """Return a login as its JSON line, with an event id made of `number`."""
+    return json.dumps(login(event_id=f"00000000-0000-0000-0002-{number:012d}", **changes))
 
 
 def kafka_line(

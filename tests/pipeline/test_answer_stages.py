@@ -17,16 +17,19 @@ def test_flips_are_counted_in_requests_by_kind_and_lists_apart(spark: SparkSessi
         {"event_count": 2, "host": "h2", "last_time": at(3)},
         {"kind": "GAINED", "event_count": 7, "principal": "User:b"},
         {"kind": "RULE_CHANGED", "event_count": 100, "principal": "User:c"},
+        {"access": "PROBE", "kind": "GAINED", "event_count": 4, "principal": "User:d"},
+        {"access": "PROBE", "event_count": 1000, "principal": "User:e"},
         {"access": "LISTING", "event_count": 11},
         {"access": "LISTING", "kind": "RULE_CHANGED", "event_count": 1000},
     )
     found = collect_replayed(frame)
     sums = (found.lost, found.gained, found.rule_changed, found.listing, found.principals)
-    assert sums == (7, 7, 100, 11, 2)
-    first, second = found.flips
+    assert sums == (7, 11, 100, 11, 3), "a probe that would be allowed lets somebody in"
+    first, second, third = found.flips
     assert (first.principal, first.allowed, first.requests, first.hosts) == ("User:a", False, 7, 2)
     assert (first.last_time, first.sample_event_id) == (at(3), "e")
     assert (second.principal, second.allowed, second.requests) == ("User:b", True, 7)
+    assert (third.principal, third.allowed, third.requests) == ("User:d", True, 4)
 
 
 def test_no_flips_make_a_replay_of_zeros(spark: SparkSession) -> None:
@@ -41,14 +44,14 @@ def test_the_largest_flips_are_those_of_plain_python(spark: SparkSession) -> Non
             "principal": f"User:{chance.randrange(4)}",
             "resource_name": chance.choice(["a", "b", None]),
             "kind": chance.choice(["LOST", "GAINED", "RULE_CHANGED"]),
-            "access": chance.choice(["ACCESS", "ACCESS", "LISTING"]),
+            "access": chance.choice(["ACCESS", "ACCESS", "LISTING", "PROBE"]),
             "event_count": chance.randrange(1, 1000),
         }
         for _ in range(300)
     ]
     expected: Counter[tuple[object, ...]] = Counter()
     for row in rows:
-        if row["kind"] != "RULE_CHANGED" and row["access"] != "LISTING":
+        if (row["kind"], row["access"]) in {("LOST", "ACCESS"), ("GAINED", "ACCESS"), ("GAINED", "PROBE")}:
             allowed = row["kind"] == "GAINED"
             expected[row["principal"], row["resource_name"], allowed] += int(str(row["event_count"]))
     largest = answers.largest_flips(flips(spark, *rows), 3).collect()

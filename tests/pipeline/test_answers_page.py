@@ -4,13 +4,14 @@ from pathlib import Path
 
 from kustos.pipeline.report.answers import (
     DormantGrant,
-    Finding,
-    FindingKind,
+    FindingGroup,
+    FindingRow,
     Findings,
     Flip,
     Grants,
     Replayed,
 )
+from kustos.pipeline.report.logins import FailureSource, LoginBucket, Logins
 from kustos.pipeline.report.model import Matrix, Report, Totals
 from kustos.pipeline.report.render import render_report
 from tests.pipeline.answer_rows import at
@@ -21,12 +22,13 @@ def report_of(name: str) -> Report:
     """Return a report all of whose names are the given one."""
     flip = Flip(name, "READ", "TOPIC", name, False, 5, 1, at(0), at(1), name)
     grant = DormantGrant(name, name, "WRITE", "TOPIC", name, "PREFIXED", None, None, None)
-    finding = Finding("NEW_HOST", "HIGH", 0.5, name, "TOPIC", name, at(0), at(1), f"seen `{name}`", False)
+    finding = FindingRow("NEW_HOST", "HIGH", 0.5, name, "TOPIC", name, at(0), at(1), f"seen `{name}`", False)
+    source = FailureSource(name, name, 1, 0, at(0), at(1), (name,))
     return Report(
         files=1,
         lines=1,
-        outcomes={"event": 1, "quarantined": 0, "duplicate": 0},
-        totals=Totals(1, 0, 0, 0, 1, 1, at(0), at(10)),
+        outcomes={"event": 1, "security_events": 0, "quarantined": 0, "duplicate": 0},
+        totals=Totals(1, 0, 0, 0, 0, 1, 1, at(0), at(10)),
         denials=(),
         matrix=Matrix((), (), {}),
         bucket_seconds=3600,
@@ -35,7 +37,16 @@ def report_of(name: str) -> Report:
         reasons=(),
         replayed=Replayed(5, 0, 0, 0, 1, (flip,)),
         grants=Grants(1, 1, (("1 day", 0), ("never used", 1)), (grant,)),
-        findings=Findings(1, (FindingKind("NEW_HOST", 1, 1, (finding,), ((0.0, 0.1, finding),)),)),
+        logins=Logins(
+            0,
+            1,
+            1,
+            1,
+            60,
+            (LoginBucket(at(0), 0, 1),),
+            (source,),
+        ),
+        findings=Findings(1, (FindingGroup("NEW_HOST", 1, 1, (finding,), ((0.0, 0.1, finding),)),)),
     )
 
 

@@ -31,7 +31,7 @@ QUARANTINED = {
     GOOD_JSON.replace('"', "'"): "json_malformed",
     "{}": "field_missing: schema_version",
     event_line(rule__kind=None): "field_missing: rule.kind",
-    event_line(schema_version=2): "schema_version_unknown",
+    event_line(schema_version=3): "schema_version_unknown",
     event_line(decision="MAYBE"): "decision_unknown",
     event_line(time_ms=-1): "time_out_of_range",
     event_line(time_ms=2**62): "time_out_of_range",

@@ -12,11 +12,12 @@ from kustos.pipeline.jobs import run_pipeline
 from kustos.pipeline.tables import Tables
 from testkit.paths import ROOT
 from testkit.spark_cluster import HOME, START_S, clean_environment
-from tests.pipeline.events import event_line, kafka_line
+from tests.pipeline.events import event_line, kafka_line, login_line
 
 EXAMPLE = ROOT / "examples" / "declarative"
 MADE_OF_FILES = {
     "audit_events": ("event_id", "source_file"),
+    "security_events": ("event_id", "source_file"),
     "audit_rollup": ("sample_event_id",),
     "quarantine": ("file", "line_id"),
 }
@@ -54,7 +55,7 @@ def test_the_declared_tables_are_those_of_a_run(spark: SparkSession, tmp_path: P
     audit, tables = tmp_path / "audit", Tables(tmp_path / "tables")
     audit.mkdir()
     events = [event_line(number, principal_name=f"u{number % 3}") for number in range(9)]
-    (audit / "a.jsonl").write_text("\n".join([*events, events[0], "junk"]))
+    (audit / "a.jsonl").write_text("\n".join([*events, events[0], login_line(), login_line(), "junk"]))
     (audit / "kafka-authorizer.log").write_text("\n".join([kafka_line(), kafka_line(), kafka_line(rule="x")]))
     run_pipeline(spark, tables=tables, audit=audit)
     warehouse = declared(tmp_path / "declared", audit)

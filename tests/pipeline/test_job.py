@@ -9,15 +9,17 @@ from pyspark.sql import DataFrame, SparkSession
 
 from kustos.pipeline.errors import AuditInputError, LinesLostError
 from kustos.pipeline.jobs import run_access_report
-from kustos.pipeline.stages.settling import settled_alone
+from kustos.pipeline.stages.dedupe import settled_alone
 from kustos.pipeline.tables import sorting
-from tests.pipeline.events import event_line, kafka_line
+from tests.pipeline.events import event_line, kafka_line, login_line
 
 
 def audit_folder(folder: Path) -> Path:
     """Make a folder of both formats: rotated, gzipped, with odd names, junk and no last line feed."""
     (folder / "day=1").mkdir(parents=True)
-    (folder / "day=1" / "au*dit [1]+%41 {x}.jsonl").write_text(f"{event_line(1)}\n{event_line(2)}\r\n")
+    (folder / "day=1" / "au*dit [1]+%41 {x}.jsonl").write_text(
+        f"{event_line(1)}\n{event_line(2)}\r\n{login_line(1, attempt_count=7)}\n"
+    )
     (folder / "audit.jsonl.1.gz").write_bytes(gzip.compress(event_line(2).encode() + b"\n"))
     both = gzip.compress(f"{kafka_line()}\n".encode()) + gzip.compress(event_line(3).encode())
     (folder / "kafka-authorizer.log.2026-11-21-04.gz").write_bytes(both)
@@ -33,14 +35,16 @@ def test_every_line_is_accounted_for_and_a_new_run_replaces_the_old(
     audit, out = audit_folder(tmp_path / "audit"), tmp_path / "out"
     for _ in range(2):
         summary = run_access_report(spark, audit, out)
-        assert (summary.lines, summary.events, summary.quarantined, summary.duplicates) == (7, 4, 2, 1)
+        assert (summary.lines, summary.events, summary.quarantined, summary.duplicates) == (8, 4, 2, 1)
+        assert (summary.security_events, summary.failed_logins) == (1, 7)
         assert (summary.files, summary.files_passed_over) == (5, 1)
-        assert json.loads((out / "summary.json").read_text())["lines"] == 7
+        assert json.loads((out / "summary.json").read_text())["lines"] == 8
         assert sorted(path.name for path in out.iterdir() if not path.name.startswith(".")) == [
             "access_counts",
             "audit_events",
             "quarantine",
             "report.html",
+            "security_events",
             "summary.json",
         ]
     files = {row["file"] for row in spark.read.parquet(str(out / "quarantine")).collect()}
@@ -78,7 +82,7 @@ def test_a_stage_that_loses_a_line_is_found_out(
 
     monkeypatch.setattr(sorting, "settled_alone", lossy)
     audit, out = audit_folder(tmp_path / "audit"), tmp_path / "out"
-    with pytest.raises(LinesLostError, match="7 lines were read but"):
+    with pytest.raises(LinesLostError, match="8 lines were read but"):
         run_access_report(spark, audit, out)
     assert not (out / "audit_events").exists()
 

@@ -135,9 +135,9 @@ def test_a_dry_run_says_how_far_the_log_goes(place: Path, capsys: pytest.Capture
 @pytest.mark.parametrize(
     ("words", "exit_code", "message"),
     [
-        (["--metadata", "/nowhere"], ExitCode.USAGE, "there is no metadata log `/nowhere`"),
-        (["--metadata", "{place}", "--dry-run"], ExitCode.FAILED, "is no segment"),
-        (["--metadata", "{place}"], ExitCode.FAILED, "is no segment"),
+        (["--metadata", "/nowhere"], ExitCode.USAGE, "there is no directory `/nowhere`"),
+        (["--metadata", "{place}", "--dry-run"], ExitCode.USAGE, "is no segment"),
+        (["--metadata", "{place}"], ExitCode.USAGE, "is no segment"),
         (["--since", "2026-11-03", "--until", "2026-11-01"], ExitCode.USAGE, "lies before"),
     ],
 )

@@ -77,7 +77,7 @@ def read(broker: LegacyBroker, user: str, *, refused: int | None = None) -> Mess
                 found.append(message)
             return bool(found)
 
-        wait_until(polled, timeout_s=WAIT_S, what=f"{user} reads")
+        wait_until(polled, what=f"{user} reads")
         return found[0]
     finally:
         consumer.close()

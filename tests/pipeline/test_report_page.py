@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from kustos.cli.failures import ExitCode
 from kustos.cli.run import run
 from kustos.pipeline.report.render import heat, short, visible
-from tests.pipeline.events import event_line
+from tests.pipeline.events import event_line, login_line
 
 HOSTILE = (
     "<script>document.title='owned'</script>",
@@ -70,6 +70,20 @@ def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Made:
         for number, name in enumerate(HOSTILE)
         for turn in range(3)
     ]
+    lines += [
+        login_line(
+            number,
+            claimed_name=name,
+            host=HOSTILE[-1 - number],
+            failure=name[:40],
+            attempt_count=number + 1,
+            time_ms=1_795_233_600_000 + 60_000 * number,
+            first_time_ms=1_795_233_600_000,
+        )
+        for number, name in enumerate(HOSTILE)
+    ]
+    lines.append(login_line(90, result="SUCCESS", failure=None))
+    lines.append(login_line(91, claimed_name=None, host=None, attempt_count=3))
     lines.append("<script>document.title='owned'</script> is no event")
     (audit / "audit.jsonl").write_text("\n".join(lines))
     with redirect_stdout(StringIO()) as said:
@@ -108,7 +122,8 @@ def watch(page: Path, folder: Path) -> tuple[subprocess.CompletedProcess[str], s
 
 
 def test_the_command_prints_the_summary_as_json(made: Made) -> None:
-    assert (made.summary["lines"], made.summary["events"], made.summary["quarantined"]) == (19, 18, 1)
+    assert (made.summary["lines"], made.summary["events"], made.summary["quarantined"]) == (27, 18, 1)
+    assert (made.summary["security_events"], made.summary["failed_logins"]) == (8, 24)
     assert (made.summary["allowed"], made.summary["denied"]) == (6, 12)
     assert made.summary["report"] == str(made.page)
 
@@ -129,13 +144,25 @@ def test_no_name_becomes_markup_and_nothing_is_fetched(made: Made) -> None:
     assert "n" * 81 not in text
 
 
+def test_failed_logins_are_told_by_who_from_where_and_how_often(made: Made) -> None:
+    text = made.page.read_text(encoding="utf-8")
+    section = text[text.index('<section id="logins">') :]
+    section = section[: section.index("</section>")]
+    assert "24 attempts failed, of 6 names from 6 addresses; 1 succeeded." in section
+    assert section.count("<li>") == len(HOSTILE) + 1
+    assert "<i>no name, or many</i> from <i>many addresses</i>" in section
+    numbers = [int(found) for found in re.findall(r"%\"></i>(\d+)", section)]
+    assert numbers == sorted(numbers, reverse=True)
+    assert sum(numbers) == 24
+
+
 def test_a_browser_shows_the_plots_without_errors_or_requests(made: Made, tmp_path: Path) -> None:
     shown, requests = watch(made.page, tmp_path)
     assert "CONSOLE" not in shown.stderr
     assert not requests
     assert "<title>Kafka access report</title>" in shown.stdout
     assert shown.stdout.count("<rect") >= 2 * 8
-    assert shown.stdout.count("<li>") == 12
+    assert shown.stdout.count("<li>") == 12 + len(HOSTILE) + 1
     cells = re.findall(r'<td class="(allowed|denied|mixed) h\d"', shown.stdout)
     assert cells
 
@@ -196,7 +223,7 @@ def test_without_pyspark_it_says_what_to_install(
     (tmp_path / "a").touch()
     monkeypatch.setitem(__import__("sys").modules, "pyspark", None)
     assert run([*REPORT, "--audit", str(tmp_path), "--out", str(tmp_path / "o")]) == ExitCode.USAGE
-    assert "pip install kustos[spark]" in capsys.readouterr().err
+    assert "pip install 'kustos[spark]'" in capsys.readouterr().err
 
 
 def test_names_are_shown_as_they_are_cells_in_few_characters() -> None:

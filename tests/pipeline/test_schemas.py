@@ -2,7 +2,7 @@
 
 from pyspark.sql.types import StructType
 
-from kustos.authorizer.audit_fields import AUDIT_FIELDS
+from kustos.authorizer.audit.fields import AUDIT_FIELDS
 from kustos.pipeline.schemas import AUDIT_EVENTS_SCHEMA, EVENT_SCHEMA, REQUIRED_FIELDS
 
 

@@ -1,7 +1,7 @@
-"""Strategies and exhaustive probes for the analysis room: small sets, every class of question once.
+"""Strategies and exhaustive probes for `kustos.analysis`: small sets, one question of every class.
 
-The probes owe nothing to the code under test: a name for each pattern and one right under it, each
-address at, before and after each end of a range, each principal and one whom nobody names.
+The probes are independent of the code under test: a name for each pattern and one right under it, the
+addresses at, before and after each end of a range, each principal and one that no entry names.
 """
 
 from collections.abc import Iterable, Iterator
@@ -28,7 +28,7 @@ FEW = [AclOperation.READ, AclOperation.WRITE, AclOperation.DESCRIBE, AclOperatio
 FEW += [AclOperation.ALTER_CONFIGS, AclOperation.DESCRIBE_CONFIGS]
 TYPES = [ResourceType.TOPIC, ResourceType.GROUP]
 FRESH = "~"
-"""A character that no pattern has."""
+"""A character in no pattern."""
 
 names = st.text("ab*", min_size=1, max_size=4) | st.sampled_from(
     ["*", "*", "a", "ab", "b", "\U0010ffff", "a\U0010ffffb"]
@@ -85,11 +85,11 @@ rules = st.builds(
     super_users=st.sampled_from([frozenset(), frozenset({"User:root"}), frozenset({"User:bob"})]),
     allow_everyone_if_no_acl_found=st.sampled_from([False, False, True]),
 )
-askers = ["User:alice", "User:bob", "User:root", "Group:*", "Group:ops", "User:someone"]
+subjects = ["User:alice", "User:bob", "User:root", "Group:*", "Group:ops", "User:someone"]
 
 cluster_probes = st.builds(
     Probe,
-    st.sampled_from(askers),
+    st.sampled_from(subjects),
     st.sampled_from(CLIENTS),
     st.sampled_from(OPERATIONS),
     st.just(ResourceType.CLUSTER),
@@ -97,7 +97,7 @@ cluster_probes = st.builds(
 )
 probes = cluster_probes | st.builds(
     Probe,
-    st.sampled_from(askers),
+    st.sampled_from(subjects),
     st.sampled_from(CLIENTS),
     st.sampled_from(OPERATIONS),
     st.sampled_from(TYPES),
@@ -119,30 +119,30 @@ def ask(authorizer: StandardAuthorizer, probe: Probe) -> bool:
 
 
 def names_near(acls: Iterable[AclBinding]) -> list[str]:
-    """Return a name of every class that these patterns tell apart, and some more."""
+    """Return a name of every class that these patterns distinguish, and some more."""
     patterns = {acl.pattern.name for acl in acls}
     near = {"", FRESH, "*", f"*{FRESH}", *patterns, *(f"{name}{FRESH}" for name in patterns)}
     return sorted(near | {name[:-1] for name in patterns})
 
 
 def hosts_near(acls: Iterable[AclBinding]) -> list[str]:
-    """Return a host of every class that these entries tell apart."""
+    """Return a host of every class that these entries distinguish."""
     texts = {acl.entry.host for acl in acls} | {"*"}
     return sorted({client for text in texts for client in CLIENTS_NEAR[text]})
 
 
-def askers_near(acls: Iterable[AclBinding], rules: Rules) -> list[str]:
+def principals_near(acls: Iterable[AclBinding], rules: Rules) -> list[str]:
     named = {acl.entry.principal for acl in acls} | rules.super_users
     return sorted(named - {"User:*"} | {"User:nobody-names-me"})
 
 
 def every_probe(acls: list[AclBinding], *some_rules: Rules) -> Iterator[Probe]:
-    """Yield one question of every class that sets of these ACLs can tell apart."""
-    named = {name for rules in some_rules for name in askers_near(acls, rules)}
+    """Yield one question of every class that sets of these ACLs can distinguish."""
+    named = {name for rules in some_rules for name in principals_near(acls, rules)}
     kinds = {acl.pattern.resource_type for acl in acls} | {ResourceType.GROUP}
     for kind in sorted(kinds):
         of_kind = [acl for acl in acls if acl.pattern.resource_type is kind]
-        # the cluster has one name, and nobody can ask about another
+        # the cluster has one name, and no request can name another
         near = [CLUSTER_NAME] if kind is ResourceType.CLUSTER else names_near(of_kind)
         for fields in product(sorted(named), hosts_near(of_kind), OPERATIONS, [kind], near):
             yield Probe(*fields)

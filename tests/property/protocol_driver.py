@@ -1,4 +1,4 @@
-"""Runs frames through the guard against the model cluster; no IO, every forwarded frame kept."""
+"""Runs frames through the guard against the model cluster, without IO; keeps every forwarded frame."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -8,9 +8,9 @@ from kustos.acl import AclBinding, KafkaPrincipal
 from kustos.authorizer import AuthorizableRequestContext, StandardAuthorizer
 from kustos.protocol import (
     TABLE,
-    Answer,
     Ask,
     Effect,
+    GiveWay,
     Guard,
     Hangup,
     ListTopics,
@@ -20,9 +20,11 @@ from kustos.protocol import (
     Reply,
     ResolveTopicIds,
     Serve,
+    UpstreamAnswer,
 )
 from kustos.protocol.api_versions import common_versions
-from kustos.wire import Message, read_response_header, response_header_is_flexible
+from kustos.wire import Message, RequestHeader, read_response_header, response_header_is_flexible
+from kustos.wire.api_keys import ApiKey
 from tests.property.protocol_model import Model
 from tests.tap.checker import Violation, check_request, check_response
 from tests.tap.fetch_sessions import UpstreamFetchSessions
@@ -37,7 +39,7 @@ EVERY_VERSION = [
 
 
 class GatewayAddresses:
-    """Every broker is found at the gateway."""
+    """Maps every broker to the gateway's address."""
 
     def advertised(self, node_id: int, host: str, port: int) -> tuple[str, int]:
         return "gateway", 9000 + node_id
@@ -45,7 +47,7 @@ class GatewayAddresses:
 
 @dataclass
 class Outcome:
-    """What became of a frame: all that went upstream, the answer (None: silence), and whether it closed."""
+    """The outcome of a frame: everything sent upstream, the response (None: silence), whether it closed."""
 
     forwarded: list[bytes] = field(default_factory=list)
     response: bytes | None = None
@@ -54,9 +56,13 @@ class Outcome:
     opened: Opened | None = None
 
 
+def context_of(_header: RequestHeader) -> AuthorizableRequestContext:
+    return AuthorizableRequestContext(KafkaPrincipal.parse(PRINCIPAL), HOST, "CLIENTS", "SASL_PLAINTEXT")
+
+
 @dataclass
 class Driver:
-    """One connection of one principal. Frames are without their length."""
+    """One connection of one principal. Frames have no length prefix."""
 
     model: Model
     acls: list[AclBinding]
@@ -72,14 +78,14 @@ class Driver:
         session = self.authorizer.session(KafkaPrincipal.parse(PRINCIPAL), HOST)
         self.fetch_tap = UpstreamFetchSessions()
         self.seen: list[Violation] = []
-        self.guard = Guard(session, GatewayAddresses(), OFFERED, self.model.auto_creates)
+        self.guard = Guard(session, context_of, GatewayAddresses(), OFFERED, self.model.auto_creates)
 
     def _load(self, acl: AclBinding) -> None:
         self._ids += 1
         self.authorizer.add_acl(UUID(int=self._ids), acl)
 
     def replace_acls(self, acls: list[AclBinding]) -> None:
-        """Put other ACLs in force, as if an administrator had changed them in between."""
+        """Replace the ACLs, as if an administrator had changed them in between."""
         self.acls = acls
         self.authorizer.load_snapshot([(UUID(int=10_000 + i), acl) for i, acl in enumerate(acls)])
 
@@ -95,9 +101,7 @@ class Driver:
             outcome.response = opened[4:]
             return outcome
         outcome.opened = opened
-        opened.exchange.context = AuthorizableRequestContext(
-            KafkaPrincipal.parse(PRINCIPAL), HOST, "CLIENTS", "SASL_PLAINTEXT"
-        )
+        self.start(opened)
         result: Any = None
         while True:
             try:
@@ -107,6 +111,9 @@ class Driver:
                 return outcome
             result = self._perform(opened, effect, outcome)
 
+    def start(self, opened: Opened) -> None:
+        """Inspect a request before its handler runs."""
+
     def _perform(self, opened: Opened, effect: Effect, outcome: Outcome) -> Any:
         match effect:
             case Ask(message, version):
@@ -115,11 +122,13 @@ class Driver:
                 codec = opened.answer_codec(version)
                 flexible = response_header_is_flexible(opened.row.api_key, codec)
                 _, body_at = read_response_header(frame, flexible)
-                return Answer(codec.decode(frame, body_at).message, frame[body_at:])
+                return UpstreamAnswer(codec.decode(frame, body_at).message, frame[body_at:])
             case ResolveTopicIds(topic_ids):
                 return {key: name for key, name in self.model.names.items() if key in topic_ids}
             case ListTopics(names):
                 return {name for name in self.model.topics if names is None or name in names}
+            case GiveWay():
+                return None
             case Serve(message):
                 outcome.served = message
                 return served(opened, message)
@@ -137,18 +146,16 @@ class Driver:
         match end:
             case Reply(content):
                 outcome.response = opened.client_frame(content)[4:]
-            case Relay(message, expects_answer):
+            case Relay(message):
                 outcome.response = self._forward(opened.upstream_frame(message), outcome)
-                assert (outcome.response is not None) == expects_answer
-            case Hangup(reason, relayed_first):
+                assert outcome.response is not None, "an answer is awaited where there is none"
+            case Hangup(reason):
                 outcome.closed = reason
-                if relayed_first is not None:
-                    self._forward(opened.upstream_frame(relayed_first), outcome)
 
     def checked(
         self, frame: bytes, session_partitions: list[tuple[str | bytes, int]] | None = None
     ) -> tuple[Outcome, list[Violation]]:
-        """Run a canonical frame, and decide again about all that passed."""
+        """Run a canonical frame, and decide again about everything that passed."""
         names, auto = dict(self.model.names), self.model.auto_creates
         outcome = self.run(frame)
         found: list[Violation] = list(self.seen)
@@ -169,7 +176,7 @@ class Driver:
 
 
 def served(opened: Opened, request: Message) -> Message:
-    """Return a fitting answer to what kustos serves itself: as many items as were asked for."""
+    """Return a plausible response to a request that kustos serves itself, one item per requested item."""
     root = opened.exchange.response_codec.root
     lists = {"creations": "results", "filters": "filter_results"}
     for asked, answered in lists.items():
@@ -179,4 +186,17 @@ def served(opened: Opened, request: Message) -> Message:
     if "deletions" in request.FIELDS:
         users = {item.name for item in (*request.deletions, *request.upsertions)}
         return root(results=[root.ELEMENTS["results"](user=user) for user in sorted(users)])
+    if opened.row.api_key == ApiKey.DESCRIBE_CONFIGS:
+        result = root.ELEMENTS["results"]
+        config = result.ELEMENTS["configs"](name="super.users", value=OWN_SUPER_USERS)
+        asked_by = [(each.resource_type, each.resource_name) for each in request.resources]
+        return root(
+            results=[
+                result(resource_type=kind, resource_name=name, configs=[config]) for kind, name in asked_by
+            ]
+        )
     return root()
+
+
+OWN_SUPER_USERS = "User:of-this-node"
+"""The value kustos reports for its own `super.users`."""

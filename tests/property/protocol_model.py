@@ -1,7 +1,7 @@
-"""A model of an upstream cluster that trusts whoever asks: topics, groups, fetch sessions (KIP-227).
+"""A model of an upstream cluster that trusts every client: topics, groups, fetch sessions (KIP-227).
 
-It answers whole frames, reading and writing them with kustos's codecs; what must not have come here is
-for the checker to find.
+It answers whole frames, which it reads and writes with kustos's codecs. The checker finds requests that must
+not have arrived here.
 """
 
 from collections.abc import Callable
@@ -28,7 +28,7 @@ MAX_EPOCH = 2**31 - 1
 
 @dataclass
 class Session:
-    """A fetch session as a broker keeps it."""
+    """A broker's fetch session."""
 
     uses_ids: bool
     partitions: dict[tuple[str | bytes, int], None]
@@ -41,7 +41,7 @@ class Model:
 
     topics: dict[str, bytes] = field(default_factory=dict)
     groups: dict[str, list[str]] = field(default_factory=dict)
-    """By name of the group, the topics that it committed offsets for and is assigned."""
+    """By group name: the topics for which it has committed offsets and assignments."""
     auto_creates: bool = True
     sessions: dict[int, Session] = field(default_factory=dict)
     next_session: int = 100
@@ -55,7 +55,7 @@ class Model:
         self.topics[name] = sha256(name.encode()).digest()[:16]
 
     def answer(self, frame: bytes) -> bytes | None:
-        """Return the response frame, without its length; None where no answer is expected."""
+        """Return the response frame, without length prefix; None if the client expects no response."""
         api_key, version = int.from_bytes(frame[:2], "big"), int.from_bytes(frame[2:4], "big")
         codec = request_codec(api_key, version)
         header = read_request_header(frame, codec.flexible)

@@ -1,4 +1,4 @@
-"""Random requests of every API and version, dense with the names of one small world."""
+"""Random requests of every API and version, mostly with names from one small model cluster."""
 
 import struct
 from dataclasses import fields, is_dataclass
@@ -32,7 +32,7 @@ UNKNOWN_ID = b"\x42" * 16
 
 
 def model() -> Model:
-    """The cluster of the small world."""
+    """Return the small model cluster."""
     made = Model()
     for name in EXISTING:
         made.create(name)
@@ -41,7 +41,7 @@ def model() -> Model:
 
 
 def batch(*, transactional: bool = False, length: int = 49, magic: int = 2) -> bytes:
-    """The header of an empty record batch."""
+    """Return the header of an empty record batch."""
     attributes = 0x10 if transactional else 0
     return struct.pack(">qiibIhiqqqhii", 0, length, 0, magic, 0, attributes, 0, 0, 0, -1, -1, -1, 0)
 
@@ -72,7 +72,7 @@ NAMES = {
 
 
 def random_acls(random: Random) -> list[AclBinding]:
-    """Some rights on some things, now and then a denial."""
+    """Return random rights on random resources, now and then a denial."""
     acls: dict[AclBinding, None] = {}
     for _ in range(random.randrange(1, 14)):
         kind = random.choice((ResourceType.TOPIC, ResourceType.TOPIC, *KINDS))
@@ -113,11 +113,14 @@ POOLS: dict[str, list[Any]] = {
     "resource_pattern_type": [3],
 }
 POOLS |= {field: [0, 1, 2] for field in INDEX_FIELDS}
-"""Values for the fields that mean something, by the names of the fields."""
+"""Values for meaningful fields, by field name."""
+
+NULLS = {"records": 0.02, "transactional_id": 0.7}
+"""The share of nulls in these nullable fields, if not the default: requests should be meaningful."""
 
 
 def pool(api_key: int, field: str, made: Model) -> list[Any] | None:
-    """Return the values to choose from for a field, None where any will do."""
+    """Return the values to choose from for a field, None if any value will do."""
     if field in TOPIC_FIELDS and (api_key < 29 or api_key >= 68):
         return TOPICS
     if field == "topic_id":
@@ -153,11 +156,7 @@ def random_struct(codec: MessageCodec, made: Any, api_key: int, random: Random, 
         if "tag" in field.metadata and random.random() < 0.7:
             continue
         null = nullable and (is_array or kind not in {"uuid", "datetime_i64"})
-        if (
-            null
-            and "tag" not in field.metadata
-            and random.random() < (0.3 if field.name != "records" else 0.02)
-        ):
+        if null and "tag" not in field.metadata and random.random() < NULLS.get(field.name, 0.3):
             values[field.name] = None
             continue
 
@@ -178,6 +177,6 @@ def random_request(api_key: int, version: int, random: Random, world: Model) -> 
 
 
 def frame_of(api_key: int, version: int, message: Message, correlation_id: int = 77) -> bytes:
-    """Return the canonical frame of a request, without its length."""
+    """Return the canonical frame of a request, without length prefix."""
     codec = request_codec(api_key, version)
     return request_frame(codec, api_key, correlation_id, "client", codec.encode(message))[4:]

@@ -1,4 +1,4 @@
-"""Theorems about the forms of ACLs: what is written is read back, and what is read is nothing else."""
+"""Theorems about the forms of ACLs: every form reads back what it wrote, and nothing else."""
 
 import pytest
 from hypothesis import example, given
@@ -25,7 +25,7 @@ from kustos.acl.forms import (
 )
 from kustos.acl.forms.fields import FIELDS
 
-# names that look like the forms' own signs, blanks and separators of every kind, and any other text
+# names that look like the forms' own syntax, blanks and separators of every kind, and any other text
 HOSTILE = (
     "`,(){}[]:=*\"'\\#&!|>%@-~ \t\r\n\x00\x0b\x1b\x7f\x85\xa0\u2028\ufeff\ud7ff\ue000\uffff\U0001d518éA0"
 )
@@ -61,7 +61,7 @@ ORDERED = [form for form in AclForm if form is not AclForm.KAFKA_ACLS]
 
 
 def is_expressible(acl: AclBinding) -> bool:
-    """Whether kafka-acls' list has one reading for it."""
+    """Return whether the output of `kafka-acls --list` is unambiguous for this ACL."""
     who = f"{acl.entry.principal}, host={acl.entry.host}"
     return who.count(", host=") == 1 and "\n" not in who + acl.pattern.name
 
@@ -112,7 +112,7 @@ def test_each_line_is_where_its_acl_begins(form: AclForm, acls: list[AclBinding]
     lines = [each.line for each in located]
     assert lines == sorted(lines)
     alone = write_acls([located[0].binding], form)
-    # what stands before the first ACL does not depend on it, but for the paragraph that Kafka opens
+    # the text before the first ACL does not depend on it, except the paragraph that Kafka opens
     assert read_acls(alone, form, "x")[0].line == lines[0]
     rows = text.split("\n")
     marks = {AclForm.JSON: "{", AclForm.YAML: "- resource_type", AclForm.CSV: '"'}

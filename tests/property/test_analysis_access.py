@@ -1,20 +1,20 @@
-"""Theorems of `who_can` and `what_can`: they are exactly what an authorizer allows."""
+"""Theorems about `who_can` and `what_can`: they return exactly what an authorizer allows."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kustos.acl import AclBinding, AclOperation, PatternType, ResourcePattern, ResourceType
-from kustos.analysis import Access, Probe, Rules, what_can, who_can
+from kustos.analysis import AllowedAccess, Probe, Rules, what_can, who_can
 from tests.property.analysis_worlds import (
     FEW,
     acl_sets,
     ask,
-    askers,
     authorizer_of,
     every_probe,
     names,
     probes,
     rules,
+    subjects,
 )
 
 asked_names = st.builds(
@@ -33,7 +33,7 @@ def stands_for(pattern: ResourcePattern, name: str) -> bool:
 
 
 def asking(pattern: ResourcePattern, acls: list[AclBinding]) -> list[AclBinding]:
-    """The ACLs, and one more that brings the names near the asked ones among the probes."""
+    """Return the ACLs, and one more that adds names near the requested ones to the probes."""
     entries = [acl.entry for acl in acls[:1]]
     return [*acls, *(AclBinding(pattern, entry) for entry in entries)]
 
@@ -81,7 +81,7 @@ def test_every_grant_has_a_witness_that_is_allowed(
 
 
 @settings(max_examples=60, deadline=None)
-@given(acl_sets, rules, st.sampled_from([*askers, "User:nobody-names-me"]))
+@given(acl_sets, rules, st.sampled_from([*subjects, "User:nobody-names-me"]))
 def test_what_can_agrees_with_exhaustive_probing(
     acls: list[AclBinding], some_rules: Rules, principal: str
 ) -> None:
@@ -111,7 +111,7 @@ def test_a_cut_answer_says_so_and_is_not_wrong(
     pattern: ResourcePattern,
     regions_max: int,
 ) -> None:
-    whole: Access = who_can(acls, operation, pattern, some_rules)
+    whole: AllowedAccess = who_can(acls, operation, pattern, some_rules)
     cut = who_can(acls, operation, pattern, some_rules, regions_max=regions_max)
     assert set(cut.grants) <= set(whole.grants)
     assert cut.is_cut is (len(cut.grants) < len(whole.grants))

@@ -1,4 +1,4 @@
-"""Theorems of `diff`: it is exactly where two authorizers disagree."""
+"""Theorems about `diff`: it is exactly where two authorizers disagree."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,7 +19,7 @@ Sets = tuple[list[AclBinding], list[AclBinding]]
 
 @st.composite
 def set_pairs(draw: st.DrawFn) -> Sets:
-    """Two sets that share some ACLs."""
+    """Draw two sets that share some ACLs."""
     every = draw(acl_sets)
     shares = draw(
         st.lists(st.sampled_from(["old", "new", "both", "both"]), min_size=len(every), max_size=len(every))

@@ -1,10 +1,11 @@
-"""Theorems of `minimize`: the same meaning, and hardly ever more ACLs than the fewest possible."""
+"""Theorems about `minimize`: the same meaning, and rarely more ACLs than the fewest possible."""
 
 from collections.abc import Iterator
 from functools import reduce
 from itertools import combinations, product
 from operator import or_
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -32,7 +33,7 @@ from tests.property.analysis_worlds import (
 
 UNIVERSE = [*FEW, AclOperation.CREATE]
 FEWEST_TRIED = 3
-"""The exact solver tries every set of up to so many ACLs."""
+"""The exact solver tries every set of up to this many ACLs."""
 
 few_bindings = st.builds(
     AclBinding,
@@ -81,10 +82,10 @@ def test_sets_that_mean_the_same_give_the_same_regions(
 
 
 def effects(acls: list[AclBinding]) -> dict[AclBinding, int]:
-    """What each ACL that could be written covers, by the naive specification, one bit for a question.
+    """Return what each candidate ACL covers by the naive specification, one bit per question.
 
-    The universe: every principal, pattern and host of the set, and `*` as a host; the operations that
-    `few_bindings` has, ALTER_CONFIGS and DESCRIBE_CONFIGS, and CREATE for all the others; ALLOW and DENY.
+    The candidates: every principal, pattern and host of the set, and `*` as a host; the operations of
+    `few_bindings`, ALTER_CONFIGS and DESCRIBE_CONFIGS, and CREATE for all the others; ALLOW and DENY.
     """
     principals = sorted({acl.entry.principal for acl in acls})
     patterns = dict.fromkeys(acl.pattern for acl in acls)
@@ -121,12 +122,12 @@ def joined(effects_of_some: tuple[int, ...]) -> int:
 
 
 def can_be_said_with(size: int, acls: list[AclBinding]) -> bool:
-    """Return whether so many ACLs of the universe mean the same, by trying them all."""
+    """Return whether some `size` of the candidates have the same meaning, by trying all combinations."""
     effect_of = effects(acls)
     allow = AclPermissionType.ALLOW
     wanted = joined(tuple(effect_of[acl] for acl in acls if acl.entry.permission_type is allow))
     wanted &= ~joined(tuple(effect_of[acl] for acl in acls if acl.entry.permission_type is not allow))
-    # an ALLOW of nothing wanted and a DENY of something wanted are in no smallest set
+    # no smallest set has an ALLOW of nothing wanted or a DENY of something wanted
     allows = {
         effect for acl, effect in effect_of.items() if acl.entry.permission_type is allow and effect & wanted
     }
@@ -145,6 +146,7 @@ def can_be_said_with(size: int, acls: list[AclBinding]) -> bool:
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(few_bindings, max_size=5, unique=True))
+@pytest.mark.slow
 def test_minimize_finds_the_fewest_of_small_sets(acls: list[AclBinding]) -> None:
     found = len(minimize(acls).bindings)
     if found <= FEWEST_TRIED + 1:

@@ -1,4 +1,4 @@
-"""Theorems of `verify`: a statement holds exactly if nothing that it speaks of breaks it."""
+"""Theorems about `verify`: a statement holds exactly if no question that it covers breaks it."""
 
 from dataclasses import dataclass
 
@@ -16,7 +16,7 @@ TOPIC_OPERATIONS = [AclOperation.READ, AclOperation.WRITE, AclOperation.DESCRIBE
 
 @dataclass(frozen=True)
 class Demand:
-    """A statement as its parts, and in the language of policies."""
+    """A statement in parts, and in the language of policies."""
 
     is_never: bool
     principals: tuple[str, ...]
@@ -88,7 +88,7 @@ def verdict_on(acls: list[AclBinding], demand: Demand, some_rules: Rules) -> Ver
 
 
 def probed(acls: list[AclBinding], demand: Demand) -> list[AclBinding]:
-    """The ACLs, and more that bring the demanded names, hosts and principals among the probes."""
+    """Return the ACLs, and more that add the statement's names, hosts and principals to the probes."""
     some = [acl for acl in acls if acl.pattern.resource_type is ResourceType.TOPIC][:1]
     return acls + [
         AclBinding(

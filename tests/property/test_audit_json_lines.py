@@ -1,4 +1,8 @@
-"""The fast JSON lines are to the letter those that the audit table makes."""
+"""The compiled JSON lines are to the letter those of the specification."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,11 +25,15 @@ from kustos.authorizer import (
     Rule,
     RuleKind,
 )
-from kustos.gateway.audit_entries import AuditEntry, AuditEvents
-from kustos.gateway.audit_json_lines import JsonLines
+from kustos.authorizer.audit.events import AUDITED_NAME_CHARACTERS_MAX, AuditEvent
+from kustos.authorizer.audit.lines import JsonLines
+from kustos.gateway.audit.entries import AuditEntry, AuditEvents
+from kustos.gateway.audit.log4j import KafkaLinesSink
 from kustos.protocol import Decided
+from tests.property.audit_spec import event_of, line_of
 
-TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
+UNSEEN = "\n\x1b\x7f\x85\u061c\u200b\u200e\u2028\u2029\u202e\u2066\ufeff"
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]) | st.sampled_from(UNSEEN), max_size=12)
 INTS = st.integers(-(2**31), 2**31 - 1)
 BINDINGS = st.builds(
     AclBinding,
@@ -50,7 +58,7 @@ DECISIONS = st.builds(Decision, st.sampled_from(AuthorizationResult), RULES)
 ACTIONS = st.builds(
     Action,
     st.sampled_from(ResourceType),
-    TEXTS,
+    TEXTS | TEXTS.map(lambda text: text * AUDITED_NAME_CHARACTERS_MAX),
     st.sampled_from(AclOperation),
     INTS,
     st.booleans(),
@@ -76,14 +84,50 @@ ENTRIES = st.builds(
     st.lists(DECIDED, max_size=4).map(tuple),
     st.integers(-1, 2**62),
     st.none() | st.integers(0, 2**62),
+    lines=st.none(),
 )
 
 
+def spec(events: AuditEvents, entry: AuditEntry) -> list[dict[str, Any]]:
+    return [
+        event_of(
+            entry.context,
+            decided,
+            event_id=events.event_id(number),
+            time_ms=entry.time_ms,
+            node_id=events.node_id,
+            acl_offset=entry.acl_offset,
+            change_offset=entry.change_offset,
+        )
+        for number, decided in enumerate(entry.decided, start=entry.number)
+    ]
+
+
 @given(st.lists(ENTRIES, max_size=4), st.integers(0, 2**31 - 1), st.integers(0, 2**64 - 1))
-def test_fast_lines_are_those_of_the_audit_table(
+def test_compiled_lines_are_those_of_the_specification(
     entries: list[AuditEntry], node_id: int, random_half: int
 ) -> None:
     events = AuditEvents(node_id, random_half)
     writer = JsonLines(node_id)
     for entry in entries + entries:  # the second time from what the writer remembers
-        assert list(events.json_lines(entry, writer)) == [each.to_json() for each in events.events(entry)]
+        assert list(events.json_lines(entry, writer)) == list(map(line_of, spec(events, entry)))
+
+
+@given(st.lists(ENTRIES, min_size=1, max_size=4))
+def test_a_line_is_one_line_for_everybody_and_reads_as_the_event(entries: list[AuditEntry]) -> None:
+    events = AuditEvents(1, 2)
+    for entry in entries:
+        for line, event in zip(events.json_lines(entry), spec(events, entry), strict=True):
+            assert len(line.splitlines()) == 1
+            assert not set(line) & set(UNSEEN)
+            assert asdict(AuditEvent.from_json(line)) == event
+
+
+@given(st.lists(ENTRIES, min_size=1, max_size=4))
+def test_a_line_of_log4j_is_one_line_too(entries: list[AuditEntry]) -> None:
+    sink = KafkaLinesSink(Path("nowhere"), "TRACE")
+    for entry in entries:
+        for line in sink._lines(entry):
+            assert len(line.splitlines()) == 1
+            assert line.endswith("\n")
+            assert not set(line[:-1]) & set(UNSEEN)

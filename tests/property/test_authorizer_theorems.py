@@ -1,4 +1,4 @@
-"""Theorems about the authorizer, each a property of every set of ACLs and every question."""
+"""Theorems about the authorizer, each for every set of ACLs and every question."""
 
 from collections.abc import Sequence
 from random import Random
@@ -41,9 +41,9 @@ bindings = st.builds(
     st.builds(AccessControlEntry, principals, acl_hosts, operations, permissions),
 )
 acl_sets = st.lists(bindings, max_size=25, unique=True)
-askers = st.sampled_from(["User:alice", "User:bob", "Group:ops"])
+subjects = st.sampled_from(["User:alice", "User:bob", "Group:ops"])
 questions = st.tuples(
-    askers, st.sampled_from(["10.0.0.1", "10.0.0.2", "0:0:0:0:0:0:0:1"]), operations, kinds, names
+    subjects, st.sampled_from(["10.0.0.1", "10.0.0.2", "0:0:0:0:0:0:0:1"]), operations, kinds, names
 )
 Question = tuple[str, str, AclOperation, ResourceType, str]
 
@@ -66,7 +66,7 @@ def ask_any(authorizer: StandardAuthorizer, question: Question) -> Decision:
 
 
 def matching(question: Question, permission: AclPermissionType, length: int) -> AclBinding:
-    """Make an entry that matches a question: literal, or prefixed by so many characters."""
+    """Return an ACL that matches a question: literal, or prefixed with `length` characters."""
     principal, host, operation, kind, name = question
     pattern_type = PatternType.PREFIXED if length < len(name) else PatternType.LITERAL
     pattern = ResourcePattern(kind, name[: max(length, 1)], pattern_type)

@@ -1,4 +1,4 @@
-"""Theorem: ACLs read in bulk are those read one by one, or none are."""
+"""Theorems about reading ACLs in bulk: it equals reading them one by one, or declines."""
 
 import struct
 from uuid import UUID
@@ -9,10 +9,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kustos.acl import AclBinding
-from kustos.metadata.bulk_acls import BulkAcls
+from kustos.metadata.directory.bulk_acls import BulkAcls
+from kustos.metadata.directory.loader import records_of
 from kustos.metadata.errors import RecordError, ReplayError
 from kustos.metadata.image import ImageBuilder, binding_of
-from kustos.metadata.loader import records_of
 from kustos.metadata.records import AccessControlEntryRecord, MetadataRecord, NoOpRecord, encode_record
 from kustos.wire.record_batch import (
     CRC_COVERS_FROM,
@@ -41,7 +41,7 @@ batches = st.lists(records, min_size=1, max_size=6)
 
 
 def one_by_one(batch: RawBatch) -> list[tuple[UUID, AclBinding]] | None:
-    """What the general reader makes of it; None if it is refused, or holds anything else."""
+    """Return the result of the general reader; None if it refuses the batch or finds other records."""
     try:
         found = records_of(batch.decode())
         return [(each.id, binding_of(each)) for each in found if isinstance(each, AccessControlEntryRecord)]
@@ -135,7 +135,7 @@ VALUE = encode_record(ACL)
 
 
 def sealed(body: bytes, count: int) -> RawBatch:
-    """A batch of these bytes of records, with the checksum that they need."""
+    """Return a batch with these bytes of records and a valid checksum."""
     data = bytearray(batch_of(0, 1, 5, [VALUE] * count).encode()[:61]) + body
     struct.pack_into(">i", data, 8, len(data) - 12)
     struct.pack_into(">I", data, 17, crc32c(bytes(data[CRC_COVERS_FROM:])))

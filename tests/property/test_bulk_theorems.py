@@ -1,4 +1,4 @@
-"""Theorems about many decisions at once: each row says what a session says of it."""
+"""Theorems about bulk decisions: each row equals the decision of a session."""
 
 import itertools
 from collections.abc import Iterable
@@ -28,8 +28,8 @@ from kustos.authorizer import (
     parse_super_users,
 )
 from kustos.authorizer.bulk import BulkAuthorizer, authorize_many
-from kustos.authorizer.bulk_names import NO_NAME, NameClasses
-from kustos.authorizer.bulk_table import DecisionTable
+from kustos.authorizer.bulk.classes import NO_NAME, NameClasses
+from kustos.authorizer.bulk.table import DecisionTable
 from kustos.authorizer.questions import RESOURCE_TYPES
 from tests.differential.makers import Shape, WorldMaker
 from tests.differential.worlds import Add, Ask, Configure, Ready, Remove, Snapshot, Start, Step
@@ -52,7 +52,7 @@ ODD: list[Row] = [
 
 
 def expected(authorizer: StandardAuthorizer, row: Row) -> tuple[str, str | None]:
-    """Ask a session of its own; None for the rule where what is wrong is told in words."""
+    """Return the result and rule of a new session; the rule is None for an error message."""
     principal, host, operation, resource_type, name = row
     if principal is None or host is None:
         return "ERROR", None
@@ -90,14 +90,14 @@ def apply(authorizer: StandardAuthorizer, step: Step) -> None:
 
 
 def asked_around(asks: list[Ask], rng: Random) -> list[Row]:
-    """Return what a world asks, crossed: every asker about many names."""
-    askers = rng.sample(asks, min(len(asks), 6))
+    """Return the questions of a world, crossed: every subject with many names."""
+    subjects = rng.sample(asks, min(len(asks), 6))
     names = [ask.name for ask in asks]
     names += [f"{name}{end}" for name, end in itertools.product(names[:20], ["", "\0", "*", "é"])]
-    kinds = rng.choices(list(RESOURCE_TYPES), k=2) + [str(ask.resource_type) for ask in askers]
-    crossed = itertools.product(askers, names)
+    kinds = rng.choices(list(RESOURCE_TYPES), k=2) + [str(ask.resource_type) for ask in subjects]
+    crossed = itertools.product(subjects, names)
     rows: list[Row] = [
-        (who.principal, who.host, str(rng.choice(askers).operation), rng.choice(kinds), name)
+        (who.principal, who.host, str(rng.choice(subjects).operation), rng.choice(kinds), name)
         for who, name in crossed
     ]
     rows += ODD
@@ -116,6 +116,7 @@ def check(bulk: BulkAuthorizer, authorizer: StandardAuthorizer, rows: list[Row],
 
 
 @pytest.mark.parametrize("seed", range(60))
+@pytest.mark.slow
 def test_each_row_says_what_a_session_says(seed: int) -> None:
     rng = Random(seed)
     steps = list(WorldMaker(seed, Shape(acl_count=60, question_count=60, low_names=seed % 2 == 0)).steps())
@@ -140,7 +141,7 @@ def test_each_row_says_what_a_session_says(seed: int) -> None:
 
 
 def narrow_tables(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have tables of two rows."""
+    """Limit tables to two rows."""
     made = DecisionTable.__init__
 
     def narrow(table: DecisionTable, *args: object, **more: object) -> None:
@@ -150,33 +151,34 @@ def narrow_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(DecisionTable, "__init__", narrow)
 
 
-def test_a_row_of_the_table_that_another_asker_gets_names_no_rule_of_the_former(
+def test_a_row_of_the_table_that_another_subject_gets_names_no_rule_of_the_former(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     narrow_tables(monkeypatch)
     authorizer = StandardAuthorizer()
-    askers = [f"User:{number}" for number in range(7)]
+    subjects = [f"User:{number}" for number in range(7)]
     pattern = ResourcePattern(ResourceType.TOPIC, "t", PatternType.LITERAL)
-    for number, asker in enumerate(askers):
-        entry = AccessControlEntry(asker, "*", AclOperation.READ, AclPermissionType.ALLOW)
+    for number, subject in enumerate(subjects):
+        entry = AccessControlEntry(subject, "*", AclOperation.READ, AclPermissionType.ALLOW)
         authorizer.add_acl(UUID(int=number), AclBinding(pattern, entry))
     authorizer.complete_initial_load()
     bulk = BulkAuthorizer(authorizer, with_rule=True)
-    for asker in [*askers, *askers[::-1], *askers[::2]]:
-        rows: list[Row] = [(asker, "h", "READ", "TOPIC", "t")] * 100
+    for subject in [*subjects, *subjects[::-1], *subjects[::2]]:
+        rows: list[Row] = [(subject, "h", "READ", "TOPIC", "t")] * 100
         check(bulk, authorizer, rows, table_of(rows))
 
 
-@pytest.mark.parametrize("limit", ["rows_max", "BLOCK_ROWS", "GRID_WORDS_MAX", "COUNTED_ASKERS_MAX"])
+@pytest.mark.parametrize("limit", ["rows_max", "BLOCK_ROWS", "GRID_WORDS_MAX", "COUNTED_SUBJECTS_MAX"])
+@pytest.mark.slow
 def test_no_limit_changes_an_answer(limit: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if limit == "rows_max":
         narrow_tables(monkeypatch)
     elif limit == "BLOCK_ROWS":
-        monkeypatch.setattr("kustos.authorizer.bulk_blocks.BLOCK_ROWS", 7)
+        monkeypatch.setattr("kustos.authorizer.bulk.blocks.BLOCK_ROWS", 7)
     elif limit == "GRID_WORDS_MAX":
-        monkeypatch.setattr("kustos.authorizer.bulk_names.GRID_WORDS_MAX", 0)
+        monkeypatch.setattr("kustos.authorizer.bulk.classes.GRID_WORDS_MAX", 0)
     else:
-        monkeypatch.setattr("kustos.authorizer.bulk_askers.COUNTED_ASKERS_MAX", 0)
+        monkeypatch.setattr("kustos.authorizer.bulk.subjects.COUNTED_SUBJECTS_MAX", 0)
     for seed in range(5):
         test_each_row_says_what_a_session_says(seed)
 
@@ -198,5 +200,5 @@ def test_names_of_one_class_meet_the_same_patterns(
         assert classes.literals.get(name, number) == number
         assert (number in classes.literals.values()) == (name in {*literals, "*"})
         assert bool(classes.starred[number]) == (name[:1] == "*")
-        # what stands for the class is one of it
+        # the example of a class belongs to it
         assert classes.of(pa.array([classes.example(number)])).tolist() == [number]

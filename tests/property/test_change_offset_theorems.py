@@ -1,4 +1,4 @@
-"""Results of changes of ACLs say where their batch begins, and the log itself says the same."""
+"""The results of ACL changes report the base offset of their batch, which agrees with the log."""
 
 import tempfile
 from collections.abc import Sequence
@@ -18,17 +18,17 @@ from kustos.acl import (
     ResourcePatternFilter,
     ResourceType,
 )
-from kustos.metadata.format import format_directory
+from kustos.metadata.directory.format import format_directory
 from kustos.metadata.image import AclAdded, AclRemoved
 from kustos.metadata.inspection.timeline import Timeline
-from kustos.metadata.store import CreateAcls, DeleteAcls, MetadataStore
+from kustos.metadata.store.store import CreateAcls, DeleteAcls, MetadataStore
 from kustos.runtime import FileSystemStorage
 from tests.property.protocol_requests import allow
 
 Change = CreateAcls | DeleteAcls
 
 NAMES = st.sampled_from(["a", "b", "c", ""])
-"""The empty name is refused."""
+"""Names for requests; the empty name is refused."""
 
 
 def binding(name: str) -> AclBinding:
@@ -36,7 +36,7 @@ def binding(name: str) -> AclBinding:
 
 
 def only(name: str) -> AclBindingFilter:
-    """Return the filter of a topic's ACLs; of UNKNOWN ones, which is refused, for no name."""
+    """Return the filter for a topic's ACLs; for the empty name one of UNKNOWN type, which is refused."""
     pattern_type = PatternType.LITERAL if name else PatternType.UNKNOWN
     return AclBindingFilter(
         ResourcePatternFilter(ResourceType.TOPIC, name, pattern_type),
@@ -50,7 +50,7 @@ REQUESTS = st.builds(CreateAcls, st.lists(NAMES.map(binding), max_size=3).map(tu
 
 
 def effect(request: Change, there: set[str]) -> set[str]:
-    """Return which names a request changes, and change them."""
+    """Apply a request to `there` and return the names that it changes."""
     match request:
         case CreateAcls(bindings):
             changed = {each.pattern.name for each in bindings} - there - {""}
@@ -62,12 +62,12 @@ def effect(request: Change, there: set[str]) -> set[str]:
 
 
 def said(results: Sequence[Any]) -> set[int | None]:
-    """Return the offsets that the items say; one that failed must say none."""
+    """Return the offsets that the items report; a failed item must report none."""
     assert all(each.change_offset is None for each in results if each.error is not None)
     return {each.change_offset for each in results if each.error is None}
 
 
-@settings(max_examples=40, deadline=None)  # each forces the disk some times
+@settings(max_examples=40, deadline=None)  # each example syncs the disk several times
 @given(st.lists(st.lists(REQUESTS, max_size=5), max_size=4))
 def test_a_request_is_told_the_offset_of_the_batch_that_the_log_has_of_it(
     groups: Sequence[Sequence[Change]],

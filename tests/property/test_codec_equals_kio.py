@@ -1,4 +1,4 @@
-"""Our readers and writers against kio's, over every API and version that both know."""
+"""Theorems: our readers and writers agree with kio's, over every API and version that both support."""
 
 import io
 from collections.abc import Iterator
@@ -75,7 +75,7 @@ def random_scalar(kind: str, random: Random) -> Any:
 
 
 def random_message(codec: MessageCodec, entity: Any, random: Random) -> Message:
-    """A message of random values, nulls where kio's schema allows them."""
+    """Return a message of random values, with nulls where kio's schema allows them."""
     values: dict[str, Any] = {}
     for field in fields(entity):
         annotation = field.type
@@ -195,7 +195,7 @@ def test_over_long_varints_are_refused(long: bytes) -> None:
 
 @pytest.mark.parametrize("version", [1, 3], ids=["plain", "compact"])
 def test_a_string_is_as_long_as_kafka_reads_it_and_no_longer(version: int) -> None:
-    # the compact encoding could hold more; readers and writers that Kafka generates refuse it
+    # the compact encoding could hold more; Kafka's generated readers and writers refuse it
     codec = request_codec(30, version)
     assert codec.flexible is (version == 3)
 

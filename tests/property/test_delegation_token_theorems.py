@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 
 from kustos.acl import KafkaPrincipal
 from kustos.metadata.control import TokenCreation, TokenExpiry, TokenRenewal, TokenRules, is_expired
+from kustos.metadata.control.token_secrets import TokenSecret
+from kustos.metadata.directory.format import format_directory
+from kustos.metadata.directory.loader import read_image
 from kustos.metadata.features import DELEGATION_TOKEN_LEVEL
-from kustos.metadata.format import format_directory
 from kustos.metadata.image import (
     DelegationTokenRemoved,
     DelegationTokenSet,
@@ -20,7 +22,6 @@ from kustos.metadata.image import (
     image_of,
     records_at,
 )
-from kustos.metadata.loader import read_image
 from kustos.metadata.records import (
     DelegationTokenRecord,
     MetadataRecord,
@@ -28,8 +29,7 @@ from kustos.metadata.records import (
     decode_record,
     encode_record,
 )
-from kustos.metadata.store import MetadataStore, StoreRequest, SweepTokens
-from kustos.metadata.tokens import TokenSecret
+from kustos.metadata.store.store import MetadataStore, StoreRequest, SweepTokens
 from tests.unit.metadata.test_store_tokens import HandClock
 
 int64 = st.integers(-(2**63), 2**63 - 1)
@@ -50,7 +50,7 @@ State = dict[str, DelegationTokenRecord]
 
 @st.composite
 def token_logs(draw: st.DrawFn) -> tuple[list[MetadataRecord], State]:
-    """Tokens made, renewed and removed, and those that are left."""
+    """Draw records that create, renew and remove tokens, and the tokens that remain."""
     state: State = {}
     records: list[MetadataRecord] = []
     for token in draw(st.lists(st.none() | tokens, max_size=12)):
@@ -92,7 +92,7 @@ def test_tokens_survive_every_level_that_has_them_and_no_other(
 
 
 class Follower:
-    """Knows only what it is told."""
+    """A subscriber that knows only the published changes."""
 
     def __init__(self) -> None:
         self.tokens: State = {}
@@ -122,7 +122,7 @@ steps = st.one_of(
 )
 
 
-@settings(max_examples=25, deadline=None)  # each forces the disk many times
+@settings(max_examples=25, deadline=None)  # each example syncs the disk many times
 @given(st.lists(st.tuples(st.integers(0, 120), st.lists(steps, max_size=5)), max_size=8))
 def test_whatever_is_asked_the_log_the_index_and_those_told_agree(
     groups: list[tuple[int, list[object]]],
@@ -150,7 +150,7 @@ def test_whatever_is_asked_the_log_the_index_and_those_told_agree(
 
 
 def asked(step: object, hmacs: list[bytes]) -> StoreRequest:
-    """Return a step as a request; one that changes a token means one of those made, if there is any."""
+    """Return a step as a request; one that changes a token picks an existing one, if there is any."""
     if isinstance(step, tuple):
         kind, caller, which, period_ms = step
         request: StoreRequest = kind(caller, hmacs[which % len(hmacs)], period_ms)
@@ -160,7 +160,7 @@ def asked(step: object, hmacs: list[bytes]) -> StoreRequest:
 
 
 def assert_lawful(before: State, now: State, now_ms: int) -> None:
-    """Nothing but its end changes in a token, it never outlives its longest life, and none comes back."""
+    """Check that only a token's expiry changes, never past its maximum lifetime, and that none comes back."""
     for token_id, token in now.items():
         assert token.expiration_timestamp_ms <= token.max_timestamp_ms <= token.issue_timestamp_ms + 1000
         old = before.get(token_id)

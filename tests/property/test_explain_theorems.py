@@ -1,4 +1,4 @@
-"""Theorems about explanations: they agree with the specification, and their change is the smallest."""
+"""Theorems about explanations: they agree with the specification, and their change is smallest."""
 
 from itertools import combinations
 
@@ -28,7 +28,7 @@ rules = st.builds(
 
 @st.composite
 def sets_about(draw: st.DrawFn) -> tuple[list[AclBinding], Probe, Rules]:
-    """ACLs of which many speak of the very question."""
+    """Draw ACLs, many of which match the drawn question."""
     probe = draw(probes)
     near = bindings.filter(lambda acl: names(acl, probe.name) and acl.entry.operation >= probe.operation)
     acls = draw(acl_sets) + draw(st.lists(near, max_size=6))
@@ -90,7 +90,7 @@ def test_no_smaller_change_allows(world: tuple[list[AclBinding], Probe, Rules]) 
     change = explain(acls, probe, rules).change
     if change is None:
         return
-    # one ALLOW that matches helps as much as any ACLs that could be added, a DENY never
+    # one matching ALLOW helps as much as any added ACLs, a DENY never
     added = explain([], probe, Rules()).change
     assert added is not None
     assert added.add is not None

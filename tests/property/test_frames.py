@@ -1,4 +1,4 @@
-"""A stream cut anywhere gives the same frames."""
+"""Theorems about frames: a stream split anywhere yields the same frames."""
 
 import struct
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kustos.wire import FrameReader, MalformedMessageError
+from kustos.wire import FrameLengthError, FrameReader, MalformedMessageError
 
 FRAMES = st.lists(st.binary(max_size=50), max_size=10)
 
@@ -25,6 +25,18 @@ def test_however_a_stream_is_cut_its_frames_are_the_same(
     assert seen == frames
     assert reader.is_empty == (not tail)
     assert reader.take_rest() == tail
+
+
+@given(frames=FRAMES, length=st.sampled_from([-1, -(2**31), 101, 2**31 - 1]), tail=st.binary(max_size=9))
+def test_what_comes_before_a_refused_length_is_not_lost_and_what_follows_is_kept(
+    frames: list[bytes], length: int, tail: bytes
+) -> None:
+    refused = struct.pack(">i", length) + tail
+    reader = FrameReader(limit=100)
+    with pytest.raises(FrameLengthError) as refusal:
+        reader.feed(b"".join(struct.pack(">i", len(frame)) + frame for frame in frames) + refused)
+    assert refusal.value.frames == frames
+    assert reader.take_rest() == refused
 
 
 @pytest.mark.parametrize("length", [-1, -(2**31), 101, 2**31 - 1])

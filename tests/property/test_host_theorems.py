@@ -1,4 +1,4 @@
-"""How hosts of entries lie to one another, against Python's own networks and against each address."""
+"""Theorems about how hosts of entries overlap, against Python's own networks and each address."""
 
 from ipaddress import IPv4Network, IPv6Network, ip_network
 
@@ -9,7 +9,7 @@ from kustos.acl import host_holds, host_matches, hosts_meet
 
 Network = IPv4Network | IPv6Network
 
-# few bits differ: networks of one draw often lie in one another
+# few bits differ, so that drawn networks often contain each other
 ipv4_networks = st.builds(
     lambda number, prefix: IPv4Network((0x0A000000 + number, prefix), strict=False),
     st.integers(0, 15),

@@ -1,4 +1,4 @@
-"""Theorems about the metadata: maps, batches, images, and what publishers are told."""
+"""Theorems about the metadata: maps, batches, images, and what publishers receive."""
 
 import struct
 import tempfile
@@ -23,7 +23,8 @@ from kustos.acl import (
     ResourceType,
 )
 from kustos.metadata.control import ScramDeletion, ScramUpsertion, create_acls, delete_acls
-from kustos.metadata.format import format_directory
+from kustos.metadata.directory.format import format_directory
+from kustos.metadata.directory.loader import read_image
 from kustos.metadata.image import (
     AclAdded,
     AclRemoved,
@@ -37,7 +38,6 @@ from kustos.metadata.image import (
     image_of,
 )
 from kustos.metadata.image.maps import BUCKETS, DraftMap, FrozenMap
-from kustos.metadata.loader import read_image
 from kustos.metadata.records import (
     FeatureLevelRecord,
     MetadataRecord,
@@ -47,7 +47,7 @@ from kustos.metadata.records import (
     decode_record,
     encode_record,
 )
-from kustos.metadata.store import AlterScram, CreateAcls, DeleteAcls, MetadataStore, StoreRequest
+from kustos.metadata.store.store import AlterScram, CreateAcls, DeleteAcls, MetadataStore, StoreRequest
 from kustos.runtime import SystemEntropy
 from kustos.wire.record_batch import (
     COMPRESSION_MASK,
@@ -60,7 +60,7 @@ from kustos.wire.record_batch import (
     read_batch,
 )
 
-# keys that share a bucket, and keys that do not
+# keys in the same bucket, and keys in different ones
 keys = st.builds(lambda low, high: low + BUCKETS * high, st.integers(0, 3), st.integers(0, 3))
 steps = st.lists(st.tuples(st.sampled_from(["set", "set", "pop", "freeze", "restart"]), keys, st.integers()))
 
@@ -142,7 +142,7 @@ def test_a_batch_of_values_is_encoded_alike_with_and_without_records(
 
 
 UNCOVERED = {*range(8), *range(12, 16)}
-"""The base offset and the epoch, which no checksum covers: the order of the log shows those."""
+"""The base offset and the epoch: no checksum covers them, the order of the log reveals errors."""
 
 
 @given(batches, st.data())
@@ -198,7 +198,7 @@ State = tuple[dict[UUID, AclBinding], dict[tuple[str, int], UserScramCredentialR
 
 @st.composite
 def logs(draw: st.DrawFn) -> tuple[list[MetadataRecord], State]:
-    """Records that a controller could have written, and what they add up to, as plain dicts."""
+    """Draw records that a controller could have written, and their final state as plain dicts."""
     acls: dict[UUID, AclBinding] = {}
     scram: dict[tuple[str, int], UserScramCredentialRecord] = {}
     features: dict[str, int] = {}
@@ -277,7 +277,7 @@ def test_deleting_what_was_created_is_the_identity(old: list[AclBinding], asked:
 
 
 class Follower:
-    """Knows only what it is told."""
+    """A publisher that knows only what it receives."""
 
     def __init__(self) -> None:
         self.state: tuple[dict[UUID, AclBinding], dict[tuple[str, int], object]] = ({}, {})
@@ -321,7 +321,7 @@ requests = st.one_of(
 )
 
 
-@settings(max_examples=25, deadline=None)  # each forces the disk many times
+@settings(max_examples=25, deadline=None)  # each example syncs the disk many times
 @given(st.lists(st.lists(requests, max_size=4), max_size=4))
 def test_publishers_see_every_change_in_the_order_of_the_log(groups: Sequence[list[StoreRequest]]) -> None:
     with tempfile.TemporaryDirectory() as folder:

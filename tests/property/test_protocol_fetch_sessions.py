@@ -1,9 +1,9 @@
-"""Fetch sessions (KIP-227): every Fetch is decided as a broker with an authorizer would decide it.
+"""Theorem about fetch sessions (KIP-227): every Fetch is decided like on a broker with an authorizer.
 
-Two brokers see the same requests: the reference is a model of Kafka's own, whose session keeps the
-denied partitions too and decides on each Fetch about all of them; the other is the guard before a model
-that trusts everybody. Whatever happens in between (grants, revocations, wrong epochs, foreign sessions,
-several sessions, closed ones), both must answer the same partitions with the same codes.
+Two brokers get the same requests. The reference is a model of Kafka's broker, whose session also keeps the
+denied partitions and decides about all of them on each Fetch. The other is the guard in front of a model that
+trusts every client. Whatever happens in between (grants, revocations, wrong epochs, foreign sessions, several
+sessions, closed ones), both must answer the same partitions with the same codes.
 """
 
 from hypothesis import settings
@@ -30,7 +30,7 @@ FOREIGN = 9999
 
 
 class ReferenceBroker:
-    """What Kafka's sessions hold and answer, by the numbers that the guarded upstream gave them."""
+    """The content and responses of Kafka's sessions, by the session ids of the guarded upstream."""
 
     def __init__(self) -> None:
         self.partitions: dict[int, dict[Partition, None]] = {}
@@ -58,7 +58,7 @@ class FetchSessions(RuleBasedStateMachine):
         self.reference = ReferenceBroker()
         self.order: list[int] = []
 
-    # -- what can happen
+    # -- steps of a history
 
     @rule(names=st.sets(st.sampled_from(NAMES)))
     def change_acls(self, names: set[str]) -> None:
@@ -130,7 +130,7 @@ class FetchSessions(RuleBasedStateMachine):
             held.pop(partition, None)
         self.hold(answered, list(held), whole=False)
         if got_id == 0:
-            # upstream's session is empty without the denied ones; the client begins anew
+            # without the denied partitions upstream's session is empty; the client begins anew
             assert not any(refusal is None for _, refusal in self.decided(list(held)))
             self.reference.close(session_id)
             return
@@ -174,7 +174,7 @@ class FetchSessions(RuleBasedStateMachine):
         assert error == 70
         self.reference.close(session_id)
 
-    # -- how it is done and held
+    # -- helpers
 
     def named(self, partitions: list[Partition], version: int) -> list[Partition]:
         if version < 13:

@@ -1,4 +1,4 @@
-"""What the guard promises, over every API and version of its table."""
+"""Theorems about the guard, over every API and version of its table."""
 
 from random import Random
 
@@ -18,9 +18,9 @@ from tests.tap.needs import NEEDS
 
 SILENT_OR_SERVED = frozenset({17, 18, 29, 30, 31, 36, 38, 39, 40, 41, 50, 51})
 NEEDS_NO_ACL = frozenset({18, 38, 39, 40, 41})
-"""Versions are for everybody, tokens for oneself: for which owner is checked by `check_response`."""
+"""ApiVersions is for everybody, tokens are one's own; `check_response` checks their owner."""
 REWRITTEN = frozenset({3, 75})
-"""The guard asks about topics in a request of its own."""
+"""APIs for which the guard sends its own request about the topics."""
 
 
 def drawn(api_key: int, version: int, seed: int, acls: list[AclBinding] | None) -> tuple[Driver, bytes]:
@@ -53,7 +53,7 @@ def test_what_is_allowed_reaches_upstream_byte_for_byte(api_key: int, version: i
             unchanged += len(outcome.forwarded)
         elif outcome.forwarded == [frame]:
             unchanged += 1
-    # what Kafka refuses whoever asks (unknown ids, duplicates, junk records) is not forwarded so
+    # what Kafka refuses to everybody (unknown ids, duplicates, junk records) is not forwarded unchanged
     assert unchanged >= (1 if api_key in {0, 1, 3, 8, 9, 10, 19, 20, 32, 75} else 8)
 
 
@@ -63,8 +63,8 @@ def test_who_may_nothing_reaches_nothing(api_key: int, version: int) -> None:
         driver, frame = drawn(api_key, version, seed, [])
         before = dict(driver.model.topics)
         outcome = driver.run(frame)
-        asker = Client(PRINCIPAL, HOST, [], driver.model.names)
-        assert all(not NEEDS[api_key](read_request(f), asker) for f in outcome.forwarded)
+        subject = Client(PRINCIPAL, HOST, [], driver.model.names)
+        assert all(not NEEDS[api_key](read_request(f), subject) for f in outcome.forwarded)
         assert outcome.served is None or api_key in NEEDS_NO_ACL
         assert driver.model.topics == before
 
@@ -76,8 +76,8 @@ def test_before_the_acls_are_loaded_every_item_is_an_unknown_server_error(api_ke
         driver = Driver(driver.model, [], ready=False)
         outcome = driver.run(frame)
         request = read_request(frame)
-        asker = Client(PRINCIPAL, HOST, [], driver.model.names, driver.model.auto_creates)
-        assert all(not NEEDS[api_key](read_request(f), asker) for f in outcome.forwarded)
+        subject = Client(PRINCIPAL, HOST, [], driver.model.names, driver.model.auto_creates)
+        assert all(not NEEDS[api_key](read_request(f), subject) for f in outcome.forwarded)
         if outcome.response is None:
             assert api_key == 0
             assert request.body.acks == 0, "only who awaits no answer gets none"
@@ -91,7 +91,7 @@ def test_before_the_acls_are_loaded_every_item_is_an_unknown_server_error(api_ke
         if hasattr(body, "error_code") and code(body) == UNKNOWN_SERVER_ERROR:
             continue
         answered = dict(RULES[api_key].answered(request, body))
-        for key, refusal in RULES[api_key].expected(request, asker):
+        for key, refusal in RULES[api_key].expected(request, subject):
             if refusal in AUTHORIZATION_CODES and not (api_key == 0 and answered[key] == refusal):
                 assert answered[key] == UNKNOWN_SERVER_ERROR, f"seed {seed}: {key} of {answered}"
 
@@ -131,7 +131,7 @@ def test_noise_never_raises_anything_but_a_refusal(noise: bytes, which: tuple[in
 
 
 def assert_understood(driver: Driver, outcome: Outcome) -> None:
-    """Everything forwarded is canonical to its last byte, and kio reads in it what was authorized."""
+    """Check that all forwarded bytes are canonical, and that kio reads what we authorized."""
     for forwarded in outcome.forwarded:
         request = read_request(forwarded)
         codec = request_codec(request.api_key, request.version)
@@ -148,7 +148,7 @@ def assert_understood(driver: Driver, outcome: Outcome) -> None:
 
 
 def creates_what_is_there(api_key: int) -> bool:
-    """Return whether the state that the needs were decided by is gone: topics created or deleted since."""
+    """Return whether the API changes the state on which the needs depend: it creates or deletes topics."""
     return api_key in {3, 20}
 
 

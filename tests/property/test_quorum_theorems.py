@@ -1,4 +1,4 @@
-"""Theorems of following a quorum: whatever is answered, only what was committed is applied, in its order."""
+"""Theorems about following a quorum: whatever it answers, only committed records are applied, in order."""
 
 from dataclasses import dataclass, field
 
@@ -25,7 +25,7 @@ from tests.quorum.simulated import CLUSTER_ID, NODES, Cluster, address_of
 
 @dataclass
 class Observer:
-    """A follower with what it applied and what it keeps, both as bytes."""
+    """A follower, with its applied and its stored records as bytes."""
 
     machine: FollowerMachine = field(default_factory=lambda: FollowerMachine(CLUSTER_ID))
     applied: bytes = b""
@@ -35,7 +35,7 @@ class Observer:
     caught_up: int = -1
 
     def ask(self, cluster: Cluster, number: int) -> None:
-        """Ask this node, whoever leads."""
+        """Send a fetch to this node, whoever leads."""
         node = cluster.nodes[number]
         question = self.machine.question(18)
         asked = node.fetch if question.api_key == ApiKey.FETCH else node.fetch_snapshot
@@ -58,7 +58,7 @@ class Observer:
                     self.caught_up = high_watermark
 
     def restart(self) -> None:
-        """Begin anew with what is kept; nothing of it counts as committed but the snapshot."""
+        """Restart with the stored records, of which only the snapshot counts as committed."""
         self.machine = FollowerMachine(CLUSTER_ID, self.base, tuple(self.kept))
         self.applied = self.base_data
 
@@ -109,7 +109,7 @@ def carry_out(cluster: Cluster, observer: Observer, step: tuple[str, int]) -> No
 
 
 def follow(cluster: Cluster, observer: Observer, answers_max: int = 50) -> None:
-    """Ask as the driver does: who is named as leader, else one after the other."""
+    """Query nodes as the driver does: the named leader, else one after the other."""
     for turn in range(answers_max):
         leader = observer.machine.leader
         observer.ask(cluster, turn % NODES if leader is None else leader.port - address_of(0).port)
@@ -143,7 +143,7 @@ DEPOSED_LEADER = [
     *[("elect", 1), ("ask", 1), ("ask", 1), ("copy", 2), ("trim", 1), ("ask", 1), ("ask", 1), ("ask", 1)],
     *[("restart", 0), ("ask", 0), ("ask", 0)],
 ]
-"""A node that restarts with a snapshot of epoch 2 asks one who still believes to lead in epoch 1."""
+"""A node restarts with a snapshot of epoch 2 and queries one that still believes to lead in epoch 1."""
 
 
 @example([("ask", 0)] * 12 + DEPOSED_LEADER, b"", 0, 0)

@@ -1,4 +1,4 @@
-"""Theorems of retention: Kafka's two passes, said plainly, delete what our one does, and never the state."""
+"""Theorems about retention: our one pass deletes what Kafka's two passes do, and never the state."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,14 +9,14 @@ from kustos.metadata.log.retention import KeptSnapshot, superfluous
 
 NOW_MS = 1000
 TIMES_MS = (0, 1, 499, 500, 501, 999, NOW_MS)
-"""Few, so that ages and limits are often equal."""
+"""Few values, so that ages and limits are often equal."""
 offsets = st.lists(st.integers(0, 60), unique=True, max_size=6).map(sorted)
 sizes = st.integers(0, 5)
 
 
 @st.composite
 def worlds(draw: st.DrawFn) -> tuple[list[KeptSnapshot], dict[int, int], LogPolicy]:
-    """Snapshots with growing ends and times, segments by their beginnings, and limits."""
+    """Draw snapshots with increasing end offsets and times, segments by base offset, and limits."""
     times = draw(st.lists(st.sampled_from(TIMES_MS), min_size=6, max_size=6).map(sorted))
     kept = [
         KeptSnapshot(SnapshotId(offset, 1), draw(sizes), time)
@@ -32,7 +32,7 @@ def worlds(draw: st.DrawFn) -> tuple[list[KeptSnapshot], dict[int, int], LogPoli
 def kafkas(
     kept: list[KeptSnapshot], segments: dict[int, int], policy: LogPolicy
 ) -> tuple[set[int], set[int]]:
-    """End offsets of the snapshots and base offsets of the segments that `KafkaMetadataLog` leaves."""
+    """Return the end offsets of snapshots and base offsets of segments that `KafkaMetadataLog` keeps."""
     left, log = list(kept), dict(segments)
 
     def total() -> int:
@@ -42,7 +42,7 @@ def kafkas(
         left.pop(0)
         for base in sorted(log):
             later = [other for other in log if other > base]
-            # the segment reaches to where the next one begins; the last one is written to
+            # a segment reaches to the start of the next one; the last one is active
             if later and min(later) <= following.id.end_offset:
                 del log[base]
 

@@ -1,11 +1,11 @@
-"""Whatever a properties file says, it is read or refused in words: nothing else happens."""
+"""Theorem: every properties file is either parsed or refused with a message."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kustos.client.errors import SettingsError
-from kustos.server.setting_table import SETTINGS
-from kustos.server.settings import settings_from
+from kustos.server.settings.node_settings import settings_from
+from kustos.server.settings.table.node import SETTINGS
 
 LEAST = {
     "node.id": "7",

@@ -1,7 +1,9 @@
-"""What writer and workers say to each other arrives as it was said, or not at all."""
+"""Theorems about the worker protocol: a message arrives as it was sent, or not at all."""
 
+import asyncio
 import gc
 import struct
+from collections.abc import Awaitable
 from typing import Any, Final
 
 import pytest
@@ -10,15 +12,16 @@ from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
 from kustos.acl import AclBindingFilter, KafkaPrincipal
-from kustos.gateway.workers import crew, messages
+from kustos.gateway.workers import messages
+from kustos.gateway.workers import pool as crew
 from kustos.gateway.workers.changes import record_values
 from kustos.gateway.workers.channel import Channel
-from kustos.gateway.workers.errors import ChannelError
+from kustos.gateway.workers.encoding import ChannelError
 from kustos.gateway.workers.messages import OF_A_WORKER, OF_THE_WRITER, decode, encode
 from kustos.gateway.workers.store import WorkerStore
 from kustos.metadata.control import (
-    AclCreateResult,
-    AclDeleteResult,
+    AclCreated,
+    AclsDeleted,
     ApiError,
     ScramAlterResult,
     ScramDeletion,
@@ -39,7 +42,7 @@ from kustos.metadata.records import (
     RemoveDelegationTokenRecord,
     decode_record,
 )
-from kustos.metadata.requests import AlterScram, CreateAcls, DeleteAcls
+from kustos.metadata.store.requests import AlterScram, CreateAcls, DeleteAcls
 from tests.property.test_metadata_theorems import State, bindings, exactly, logs
 
 INT8: Final = st.integers(-128, 127)
@@ -72,8 +75,8 @@ REQUESTS: Final = st.one_of(
 )
 RESULTS: Final = few(
     st.one_of(
-        st.builds(AclCreateResult, ERRORS, st.none() | INT64),
-        st.builds(AclDeleteResult, few(bindings), ERRORS, st.none() | INT64),
+        st.builds(AclCreated, ERRORS, st.none() | INT64),
+        st.builds(AclsDeleted, few(bindings), ERRORS, st.none() | INT64),
         st.builds(ScramAlterResult, TEXT, ERRORS),
         st.builds(TokenCreateResult, PRINCIPALS, PRINCIPALS, st.none() | TOKENS, DATA, ERRORS),
         st.builds(TokenChangeResult, INT64, ERRORS),
@@ -84,8 +87,8 @@ OF_WRITER: Final[dict[type[Any], st.SearchStrategy[Any]]] = {
     messages.Records: st.builds(messages.Records, DATA),
     messages.Loaded: st.builds(messages.Loaded, INT64, INT32),
     messages.Delta: st.builds(messages.Delta, INT64, INT32, few(DATA)),
-    messages.Serve: st.just(messages.Serve()),
-    messages.Answer: st.builds(messages.Answer, INT64, RESULTS),
+    messages.OpenListeners: st.just(messages.OpenListeners()),
+    messages.ChangeResults: st.builds(messages.ChangeResults, INT64, RESULTS),
     messages.Failed: st.builds(messages.Failed, INT64, st.sampled_from(messages.FailureKind), TEXT),
     messages.TurnAway: st.builds(messages.TurnAway, INT64, TEXT),
     messages.Look: st.builds(messages.Look, INT64, st.booleans()),
@@ -93,15 +96,18 @@ OF_WRITER: Final[dict[type[Any], st.SearchStrategy[Any]]] = {
     messages.Fence: st.builds(messages.Fence, TEXT),
     messages.Stop: st.just(messages.Stop()),
     messages.Levels: st.builds(messages.Levels, TABLES),
+    messages.Settle: st.builds(messages.Settle, INT64),
 }
 OF_WORKER: Final[dict[type[Any], st.SearchStrategy[Any]]] = {
     messages.Applied: st.builds(messages.Applied, INT64),
     messages.Serving: st.just(messages.Serving()),
-    messages.Change: st.builds(messages.Change, INT64, REQUESTS),
+    messages.ChangeRequest: st.builds(messages.ChangeRequest, INT64, REQUESTS),
     messages.Arrived: st.builds(messages.Arrived, INT64, TEXT),
     messages.Left: st.builds(messages.Left, INT64),
     messages.Seen: st.builds(messages.Seen, INT64, st.dictionaries(TEXT, st.booleans(), max_size=3), DATA),
     messages.Fenced: st.just(messages.Fenced()),
+    messages.Settled: st.builds(messages.Settled, INT64, st.booleans()),
+    messages.Progress: st.builds(messages.Progress, INT64),
 }
 SIDES: Final = st.one_of(
     st.tuples(st.just(OF_THE_WRITER), st.lists(st.one_of(*OF_WRITER.values()), max_size=5)),
@@ -110,7 +116,7 @@ SIDES: Final = st.one_of(
 
 
 def received(form: Any, pieces: list[bytes]) -> tuple[list[object], list[str]]:
-    """Return what a channel makes of bytes that come like this, and why it ended, if it did."""
+    """Return the messages that a channel parses from these pieces, and why it ended, if it did."""
     said: list[object] = []
     lost: list[str] = []
     channel = Channel(form, form, said.append, lost.append)
@@ -199,6 +205,77 @@ def test_the_records_of_what_changed_change_the_same(
     second = ImageBuilder(EMPTY_IMAGE)
     assert second.replay_all(map(decode_record, record_values(changes))) == changes
     assert second.build(1, 1).same_state(first.build(1, 1))
+
+
+SAID: Final = st.one_of(
+    OF_WRITER[messages.Delta], OF_WRITER[messages.Look], OF_WRITER[messages.ChangeResults]
+)
+
+
+async def settled(channel: Channel) -> None:
+    while channel._working is not None:
+        await asyncio.wait([channel._working])
+
+
+@given(
+    said=st.lists(SAID, max_size=8), limit=st.integers(1, 40), slow=st.sets(st.integers(0, 7)), data=st.data()
+)
+def test_deltas_keep_their_order_and_everything_else_arrives_however_large_or_slow_they_are(
+    said: list[object], limit: int, slow: set[int], data: st.DataObject
+) -> None:
+    done: list[object] = []
+    begun: list[object] = []
+
+    def on_message(message: object) -> Awaitable[None] | None:
+        begun.append(message)
+        if isinstance(message, messages.Delta) and len(begun) in slow:
+            return work(message)
+        done.append(message)
+        return None
+
+    async def work(message: object) -> None:
+        # a message begun earlier is finished earlier
+        assert begun[-1] is message or not isinstance(begun[-1], messages.Delta)
+        await asyncio.sleep(0)
+        done.append(message)
+
+    async def receive() -> None:
+        channel = Channel(OF_A_WORKER, OF_THE_WRITER, on_message, lost.append)
+        stream = b"".join(encode(OF_THE_WRITER, message) for message in said)
+        for piece in cut(stream, data.draw(st.lists(st.integers(1, 40), max_size=10))):
+            channel.data_received(piece)
+            await asyncio.sleep(0)
+        await settled(channel)
+
+    lost: list[str] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(messages, "LARGE_FRAME_BYTES", limit)
+        asyncio.run(receive())
+    assert lost == []
+    assert sorted(map(repr, done)) == sorted(map(repr, said))
+    deltas = [each for each in said if isinstance(each, messages.Delta)]
+    assert [each for each in done if isinstance(each, messages.Delta)] == deltas
+
+
+def test_what_cannot_be_carried_out_ends_the_channel_and_nothing_behind_it_is() -> None:
+    done: list[object] = []
+    lost: list[str] = []
+
+    async def fail() -> None:
+        raise RuntimeError("no")
+
+    def on_message(message: object) -> Awaitable[None] | None:
+        done.append(message)
+        return fail() if len(done) == 1 else None
+
+    async def receive() -> None:
+        channel = Channel(OF_A_WORKER, OF_THE_WRITER, on_message, lost.append)
+        for offset in (1, 2):
+            channel.data_received(encode(OF_THE_WRITER, messages.Delta(offset, 1, ())))
+        await settled(channel)
+
+    asyncio.run(receive())
+    assert (len(done), len(lost)) == (1, 1)
 
 
 @given(log=logs(), tokens=st.lists(SOME_TOKENS, max_size=4), size=st.integers(1, 4))

@@ -79,9 +79,7 @@ async def capture(quorum: Quorum) -> dict[str, tuple[int, int, str]]:
     keep("diverging", FETCH, 18, await fetched(leader, epoch, 1_000_000, epoch, None, 18))
     keep("records", FETCH, 18, await fetched(leader, epoch, 0, 0, None, 18))
     ports = {node.controller_port: node for node in quorum.controllers}
-    await asyncio.to_thread(
-        wait_until, lambda: has_snapshot(ports[leader.port]), timeout_s=60, what="a snapshot"
-    )
+    await asyncio.to_thread(wait_until, lambda: has_snapshot(ports[leader.port]), what="a snapshot")
     answer = read_fetch(
         response_codec(FETCH, 18).decode(await fetched(leader, epoch, 0, 0, None, 18)).message
     )

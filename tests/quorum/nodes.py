@@ -19,8 +19,8 @@ from kustos.acl import (
     ResourceType,
 )
 from kustos.client import ClientSettings, KafkaConnection, NodeAddress, connect, parse_address
-from kustos.client.acl_messages import creation_fields, described_bindings, filter_fields
-from kustos.metadata.format import format_directory
+from kustos.client.admin.acl_messages import creation_fields, described_bindings, filter_fields
+from kustos.metadata.directory.format import format_directory
 from kustos.wire import Message
 from kustos.wire.api_keys import ApiKey
 from testkit.kafka import KafkaNode

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from kustos.acl import AclBinding
 from kustos.client import KafkaConnection
-from kustos.metadata.loader import read_image
+from kustos.metadata.directory.loader import read_image
 from testkit.kustos import KustosNode
 from testkit.waiting import wait_until
 from tests.quorum.controllers import Controller, Quorum
@@ -104,7 +104,6 @@ def kill_amid(quorum: Quorum, nodes: Sequence[KustosNode], prefix: str, count: i
         await asyncio.to_thread(
             wait_until,
             lambda: len(storm.acknowledged) >= count // 3,
-            timeout_s=SETTLED_S,
             what="a third is done",
         )
         victim.kill()
@@ -112,9 +111,7 @@ def kill_amid(quorum: Quorum, nodes: Sequence[KustosNode], prefix: str, count: i
 
     asyncio.run(run())
     begun_s = time.monotonic()
-    wait_until(
-        lambda: asyncio.run(everywhere(quorum, nodes)), timeout_s=SETTLED_S, what="all hold the same ACLs"
-    )
+    wait_until(lambda: asyncio.run(everywhere(quorum, nodes)), what="all hold the same ACLs")
     storm.settled_s = time.monotonic() - begun_s
     storm.final_epoch = leader_of(nodes[0])[1]
     assert quorum.broker is not None

@@ -26,7 +26,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=200,
+        timeout=600,
     )
     assert done.returncode == 0, done.stderr
     story: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])

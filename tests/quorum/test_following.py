@@ -11,9 +11,9 @@ import pytest
 from kustos.acl import KafkaPrincipal
 from kustos.authorizer import AuthorizableRequestContext
 from kustos.client import ClientSettings, ConnectionLimits
-from kustos.client.quorum import QuorumConnection, QuorumFollower
-from kustos.client.quorum_forwarding import ControllerForwarder, Forwarded, QuorumUnavailableError
-from kustos.metadata.format import format_directory
+from kustos.client.quorum.follower import QuorumConnection, QuorumFollower
+from kustos.client.quorum.forwarding import ControllerForwarder, Forwarded, QuorumUnavailableError
+from kustos.metadata.directory.format import format_directory
 from kustos.metadata.log import METADATA_PARTITION
 from kustos.metadata.quorum import FollowedStore, WrongClusterError
 from kustos.runtime import FileSystemStorage, SystemClock, SystemEntropy
@@ -21,7 +21,7 @@ from kustos.wire import Message, request_codec
 from kustos.wire.api_keys import ApiKey
 from tests.quorum.controllers import Quorum
 
-WAIT_S = 30.0
+WAIT_S = 60.0
 ADMIN = AuthorizableRequestContext(KafkaPrincipal("User", "admin"), "127.0.0.1", correlation_id=77)
 NOBODY = replace(ADMIN, principal=KafkaPrincipal("User", "nobody"))
 

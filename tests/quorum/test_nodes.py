@@ -1,21 +1,17 @@
 """Three kustos nodes that follow three real controllers, in front of a real broker."""
 
 import asyncio
-import os
-import signal
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 
 from kustos.acl import EVERY_BINDING, AclBinding, AclPermissionType, ResourceType
 from kustos.client import AuthenticationFailedError, ClientSettings, parse_address
-from kustos.client.admin import AdminClient, ScramUpsertion
+from kustos.client.admin.client import AdminClient, PasswordUpsertion
 from kustos.client.sasl import connect
 from kustos.metadata.scram import ScramMechanism
 from kustos.wire.api_keys import ApiKey
 from testkit.kustos import KustosNode
-from testkit.waiting import wait_until
+from testkit.processes import frozen
+from testkit.waiting import PATIENCE_S, wait_until
 from tests.quorum.nodes import (
     DENIED,
     UNKNOWN_TOPIC,
@@ -31,20 +27,11 @@ from tests.quorum.nodes import (
     topic_error,
 )
 from tests.quorum.storm import active, kill_amid, propagation
-from tests.quorum.world import WAIT_S, World
+from tests.quorum.world import World
 
 CLUSTER_AUTHORIZATION_FAILED = 31
 CREATIONS = 150
 TOKEN_NOT_FOUND = 62
-
-
-@contextmanager
-def frozen(pid: int) -> Iterator[None]:
-    os.kill(pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        os.kill(pid, signal.SIGCONT)
 
 
 def created(node: KustosNode, binding: AclBinding, user: str = "admin") -> int:
@@ -112,7 +99,7 @@ def test_a_user_made_at_one_node_logs_in_at_the_others(world: World) -> None:
     async def run() -> None:
         node = world.nodes[0]
         async with AdminClient(login(node, "admin")) as admin:
-            made = ScramUpsertion("dora", ScramMechanism.SCRAM_SHA_256, b"dora-secret", 4096)
+            made = PasswordUpsertion("dora", ScramMechanism.SCRAM_SHA_256, b"dora-secret", 4096)
             assert await admin.alter_user_scram_credentials([made]) == {"dora": None}
             [described] = await admin.describe_user_scram_credentials(["dora"])
             assert described.credentials == (("SCRAM-SHA-256", 4096),)
@@ -136,9 +123,7 @@ def test_a_user_made_at_one_node_logs_in_at_the_others(world: World) -> None:
 
         assert await can_log_in(node)
         for other in world.nodes[1:]:
-            await asyncio.to_thread(
-                wait_until, lambda at=other: asyncio.run(can_log_in(at)), timeout_s=WAIT_S, what="a login"
-            )
+            await asyncio.to_thread(wait_until, lambda at=other: asyncio.run(can_log_in(at)), what="a login")
 
     asyncio.run(run())
 
@@ -155,15 +140,15 @@ def test_tokens_are_made_by_the_controllers_and_known_to_all(world: World) -> No
             [token] = described.tokens
             # both made it with the same secret
             assert (token.token_id, token.hmac) == (made.token_id, made.hmac)
-            begun_s = time.monotonic()
-            while True:
-                renewed = await owner.request(
-                    ApiKey.RENEW_DELEGATION_TOKEN,
-                    lambda codec: codec.new(hmac=made.hmac, renew_period=3_600_000),
-                )
-                # Kafka's controller finds tokens in a cache that it fills a moment after it has answered
-                if renewed.error_code != TOKEN_NOT_FOUND or time.monotonic() - begun_s > WAIT_S:
-                    break
+            # Kafka's controller finds tokens in a cache that it fills a moment after it has answered
+            async with asyncio.timeout(PATIENCE_S):
+                while True:
+                    renewed = await owner.request(
+                        ApiKey.RENEW_DELEGATION_TOKEN,
+                        lambda codec: codec.new(hmac=made.hmac, renew_period=3_600_000),
+                    )
+                    if renewed.error_code != TOKEN_NOT_FOUND:
+                        break
             assert renewed.error_code == 0
             ended = await owner.request(
                 ApiKey.EXPIRE_DELEGATION_TOKEN, lambda codec: codec.new(hmac=made.hmac, expiry_time_period=-1)
@@ -189,9 +174,7 @@ def test_a_frozen_node_catches_up(world: World) -> None:
     with frozen(server.pid):
         assert created(world.nodes[0], allow("meanwhile")) == 0
         assert seen(world.nodes[0], "meanwhile") == UNKNOWN_TOPIC
-    wait_until(
-        lambda: seen(world.nodes[2], "meanwhile") == UNKNOWN_TOPIC, timeout_s=WAIT_S, what="it catches up"
-    )
+    wait_until(lambda: seen(world.nodes[2], "meanwhile") == UNKNOWN_TOPIC, what="it catches up")
 
 
 def test_a_frozen_leader_is_left_for_the_next(world: World) -> None:
@@ -199,7 +182,7 @@ def test_a_frozen_leader_is_left_for_the_next(world: World) -> None:
     with frozen(active(world.quorum, world.nodes[0]).pid):
         assert created(world.nodes[1], allow("without-it")) == 0
         assert seen(world.nodes[1], "without-it") == UNKNOWN_TOPIC
-        wait_until(lambda: leader_of(world.nodes[0])[1] > epoch, timeout_s=WAIT_S, what="a new epoch")
+        wait_until(lambda: leader_of(world.nodes[0])[1] > epoch, what="a new epoch")
         assert leader_of(world.nodes[0])[0] != leader
     world.settled()
 

@@ -8,8 +8,6 @@ from testkit.waiting import wait_until
 from tests.quorum.controllers import Quorum
 from tests.quorum.storm import everywhere
 
-WAIT_S = 60.0
-
 
 @dataclass
 class World:
@@ -20,6 +18,4 @@ class World:
 
     def settled(self) -> None:
         """Return once nodes, broker and controllers hold the same ACLs."""
-        wait_until(
-            lambda: asyncio.run(everywhere(self.quorum, self.nodes)), timeout_s=WAIT_S, what="all are alike"
-        )
+        wait_until(lambda: asyncio.run(everywhere(self.quorum, self.nodes)), what="all are alike")

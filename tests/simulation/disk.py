@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 
-from kustos.runtime.storage import DEFAULT_FILE_MODE, PART_SUFFIX, AppendFile, StorageLock
+from kustos.runtime.storage import DEFAULT_FILE_MODE, PART_SUFFIX, AppendFile, FixedFile, StorageLock
 
 SECTOR = 512
 
@@ -27,6 +27,8 @@ class File:
     seen: bytearray = field(default_factory=bytearray)
     durable: bytes = b""
     dirty: list[tuple[int, int]] = field(default_factory=list)
+    holds_garbage: bool = False
+    """Whether the power failed while a sector was written, and it holds neither the old nor the new."""
 
     def write(self, position: int, data: bytes) -> None:
         self.seen[position : position + len(data)] = data
@@ -45,12 +47,18 @@ class File:
         """As after an fsync that failed: the pages count as clean, and will never be written."""
         self.dirty.clear()
 
-    def cut(self, chance: random.Random) -> None:
+    def cut(self, chance: random.Random, garbage_probability: float) -> None:
         """The power fails."""
         if self.dirty:
             size = chance.choice((len(self.durable), len(self.seen), *(end for _, end in self.dirty)))
             mood = chance.choice((0.0, 0.5, 1.0))
-            self.durable = self._saved(lambda _sector: chance.random() < mood, min(size, len(self.seen)))
+            disk = bytearray(self._saved(lambda _: chance.random() < mood, min(size, len(self.seen))))
+            if chance.random() < garbage_probability:
+                start = chance.choice(self.dirty)[0] // SECTOR * SECTOR
+                garbage = chance.randbytes(len(disk[start : start + SECTOR]))
+                disk[start : start + len(garbage)] = garbage
+                self.holds_garbage = bool(garbage)
+            self.durable = bytes(disk)
         self.seen = bytearray(self.durable)
         self.dirty.clear()
 
@@ -96,6 +104,19 @@ class SimulatedAppendFile:
         pass
 
 
+class SimulatedFixedFile:
+    def __init__(self, disk: "SimulatedDisk", file: File) -> None:
+        self._disk = disk
+        self._file = file
+
+    def overwrite(self, data: bytes) -> None:
+        self._disk.step("overwrite")
+        self._file.write(0, data)
+
+    def close(self) -> None:
+        pass
+
+
 class SimulatedDisk:
     """A `Storage`. Set `cut_at` to let the power fail so many steps from now."""
 
@@ -110,6 +131,8 @@ class SimulatedDisk:
         self.cut_at: int | None = None
         self.fails_sync_at: int | None = None
         self.is_full_at: int | None = None
+        self.garbage_probability = 0.0
+        """Of files that a power cut meets unsynced: that one sector holds what nobody wrote."""
         self.failures: list[str] = []
         self.trace: list[str] = []
         self.between_pieces: Callable[[], None] = lambda: None
@@ -173,20 +196,72 @@ class SimulatedDisk:
             self._settle_names(lambda: self.chance.random() < 0.5)
             self.names_seen = dict(self.names_durable)
             for file in {id(each): each for each in self.names_seen.values()}.values():
-                file.cut(self.chance)
+                file.cut(self.chance, self.garbage_probability)
         self.is_locked = self.is_off = False
         self.steps, self.cut_at, self.fails_sync_at, self.is_full_at = 0, None, None, None
         self.failures.clear()
         self.trace.clear()
         self.between_pieces = lambda: None
 
-    def flip_bit(self, path: PurePath) -> None:
-        """One bit of a file at rest turns."""
+    # damage at rest
+
+    def copied(self) -> dict[PurePath, File]:
+        """Return what all files hold, to be put back by `put_back`."""
+        return {path: File(bytearray(file.seen), bytes(file.seen)) for path, file in self.names_seen.items()}
+
+    def put_back(self, files: dict[PurePath, File]) -> None:
+        """Let the disk hold this, durably."""
+        self.names_seen, self.names_durable = dict(files), dict(files)
+        self.unsynced_names.clear()
+
+    @property
+    def damages(self) -> dict[str, Callable[[PurePath], None]]:
+        """What may happen to a file that nobody writes to."""
+        return {
+            "a bit that turned": self._turn_bit,
+            "garbage": lambda path: self._spoil(path, self.chance.randbytes),
+            "zeros": lambda path: self._spoil(path, bytes),
+            "a file cut short": self._cut_short,
+            "a file deleted": self._delete,
+        }
+
+    def _turn_bit(self, path: PurePath) -> None:
+        data = bytearray(self.names_seen[path].seen)
+        if data:
+            # half of them where the offset and the epoch of a batch stand, which no checksum covers
+            size = self.chance.choice((len(data), min(16, len(data))))
+            data[self.chance.randrange(size)] ^= 1 << self.chance.randrange(8)
+        self._rest(path, data)
+
+    @property
+    def holds_garbage(self) -> bool:
+        """Whether a power cut left a sector that holds what nobody wrote."""
+        return any(file.holds_garbage for file in self.names_seen.values())
+
+    def _spoil(self, path: PurePath, content: Callable[[int], bytes]) -> None:
+        """Some sectors, or a piece from any byte on, hold something else."""
+        data = bytearray(self.names_seen[path].seen)
+        if not data:
+            return
+        start = self.chance.randrange(len(data))
+        if self.chance.random() < 0.5:
+            start -= start % SECTOR
+        end = min(start + self.chance.choice((1, 17, 61, SECTOR, 4 * SECTOR)), len(data))
+        data[start:end] = content(end - start)
+        self._rest(path, data)
+
+    def _cut_short(self, path: PurePath) -> None:
+        data = self.names_seen[path].seen
+        self._rest(path, data[: self.chance.randrange(len(data) + 1)])
+
+    def _delete(self, path: PurePath) -> None:
+        self.names_seen.pop(path)
+        self.names_durable.pop(path, None)
+
+    def _rest(self, path: PurePath, data: bytearray) -> None:
         file = self.names_seen[path]
-        if file.seen:
-            at = self.chance.randrange(len(file.seen))
-            file.seen[at] ^= 1 << self.chance.randrange(8)
-            file.durable = bytes(file.seen)
+        file.seen, file.durable = bytearray(data), bytes(data)
+        file.dirty.clear()
 
     # the interface of a storage
 
@@ -201,8 +276,8 @@ class SimulatedDisk:
             raise FileNotFoundError(errno.ENOENT, "no such file", str(path))
         return bytes(self.names_seen[path].seen)
 
-    def read_start(self, path: Path, size_bytes: int) -> bytes:
-        return self.read(path)[:size_bytes]
+    def read_part(self, path: Path, position: int, size_bytes: int) -> bytes:
+        return self.read(path)[position : position + size_bytes]
 
     def size_bytes(self, path: Path) -> int:
         return len(self.read(path))
@@ -216,6 +291,9 @@ class SimulatedDisk:
             self._name(path, File())
             self._sync_directory()
         return SimulatedAppendFile(self, self.names_seen[path])
+
+    def open_fixed(self, path: Path) -> FixedFile:
+        return SimulatedFixedFile(self, self.names_seen[path])
 
     def write_pieces(self, path: Path, pieces: Iterable[bytes], mode: int = DEFAULT_FILE_MODE) -> None:
         part = path.with_name(path.name + PART_SUFFIX)

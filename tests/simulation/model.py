@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from kustos.acl import AclBinding
 from kustos.metadata.control import TokenCreation
 from kustos.metadata.image import MetadataImage
-from kustos.metadata.store import AlterScram, CreateAcls, DeleteAcls, StoreRequest, SweepTokens
+from kustos.metadata.store.store import AlterScram, CreateAcls, DeleteAcls, StoreRequest, SweepTokens
 
 TOKEN_EXPIRY_MS = 5_000
 

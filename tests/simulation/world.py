@@ -17,11 +17,13 @@ from kustos.acl import (
     ResourceType,
 )
 from kustos.metadata.control import ScramDeletion, ScramUpsertion, TokenCreation, TokenRules
+from kustos.metadata.control.token_secrets import TokenSecret
+from kustos.metadata.directory.format import format_directory
+from kustos.metadata.directory.loader import read_image
 from kustos.metadata.errors import DirectoryError, LogDamagedError, LogFailedError
-from kustos.metadata.format import format_directory
-from kustos.metadata.loader import read_image
+from kustos.metadata.image import MetadataDelta, MetadataImage
 from kustos.metadata.log import LogPolicy
-from kustos.metadata.store import (
+from kustos.metadata.store.store import (
     AlterScram,
     CreateAcls,
     DeleteAcls,
@@ -29,8 +31,7 @@ from kustos.metadata.store import (
     StoreRequest,
     SweepTokens,
 )
-from kustos.metadata.tokens import TokenSecret
-from tests.simulation.disk import PowerCutError, SimulatedDisk
+from tests.simulation.disk import File, PowerCutError, SimulatedDisk
 from tests.simulation.model import TOKEN_EXPIRY_MS, Model
 
 DIRECTORY = Path("/disk/meta")
@@ -44,6 +45,8 @@ POLICY = LogPolicy(
 TOKEN_RULES = TokenRules(TokenSecret.of("simulation"), expiry_time_ms=TOKEN_EXPIRY_MS)
 STEPS_MAX = 90
 GROUPS_MAX = 8
+DAMAGES = 4
+"""Of a directory at rest, one at a time."""
 
 
 class SimulatedClock:
@@ -72,6 +75,19 @@ class ViolationError(AssertionError):
     """What must never be: it names the seed and the life."""
 
 
+class InForce:
+    """A publisher, as an authorizer is: knows how far the changes go that are in force."""
+
+    def __init__(self, world: "World") -> None:
+        self._world = world
+
+    def publish_snapshot(self, image: MetadataImage) -> None:
+        self._world.in_force_offset = image.offset
+
+    def publish_delta(self, delta: MetadataDelta) -> None:
+        self._world.in_force_offset = delta.last_offset
+
+
 class World:
     """A directory and its lives. `seen` counts what happened, so that a run can show that it did."""
 
@@ -79,14 +95,15 @@ class World:
         self.seed = seed
         self.chance = random.Random(seed)
         self.disk = SimulatedDisk(self.chance)
+        self.disk.garbage_probability = 0.02
         self.clock = SimulatedClock()
         self.entropy = SimulatedEntropy(self.chance)
         self.acknowledged = Model()
         self.possible: list[Model] = []
         """The states after each request that was asked for since and not acknowledged, in order."""
+        self.in_force_offset = -1
+        self.epoch = 0
         self.was_formatted = False
-        self.hole_is_possible = False
-        """Whether an unsynced write held more than one batch: a hole in it looks like damage."""
         self.lives = 0
         self.seen: Counter[str] = Counter()
 
@@ -105,7 +122,10 @@ class World:
             found = Model.of(store.image)
             self._allow(found)
             # what the start went on from is durable: it is not lost again
-            self.acknowledged, self.possible, self.hole_is_possible = found, [], False
+            self.acknowledged, self.possible = found, []
+            self._require(store.image.epoch > self.epoch, "an epoch that was begun before")
+            self.epoch = store.image.epoch
+            store.add_publisher(InForce(self))
             self._work(store)
         except PowerCutError:
             self.seen["power cut in " + (self.disk.trace[-1] if self.disk.trace else "the beginning")] += 1
@@ -151,10 +171,8 @@ class World:
         for request in requests:
             before = self.possible[-1] if self.possible else self.acknowledged
             self.possible.append(before.after(request, self.clock.now_ms))
-        self.hole_is_possible = len(requests) > 1
         store.append_many(requests)
         self.acknowledged, self.possible = self.possible[-1], []
-        self.hole_is_possible = False
         self.seen["acknowledged"] += len(requests)
         self._check(Model.of(store.image), "after an acknowledgement")
 
@@ -228,14 +246,15 @@ class World:
     def _recover(self) -> bool:
         """Read what is there, without changing it, and hold it against what may be there."""
         try:
-            found = Model.of(read_image(DIRECTORY, self.disk))
+            image = read_image(DIRECTORY, self.disk, ignore_torn_tail=True)
         except LogDamagedError as error:
             return self._stopped(error)
         if not (self.was_formatted or self.acknowledged.acls):
             return True
-        self._allow(found)
-        if self.chance.random() < 0.05:
-            self._turn_a_bit()
+        self._require(image.offset >= self.in_force_offset, "what was in force is not on the disk")
+        self._allow(Model.of(image))
+        if self.chance.random() < 0.08 and not self.disk.holds_garbage:
+            self._damage_at_rest()
             return False
         return True
 
@@ -245,23 +264,39 @@ class World:
         self._require(found in may_be, f"the state after a crash is none of {len(may_be)} that may be")
         self.seen["unacknowledged, yet there"] += found != self.acknowledged
 
-    def _turn_a_bit(self) -> None:
-        """Damage at rest: the start stops, or the state is whole nevertheless."""
+    def _damage_at_rest(self) -> None:
+        """Spoil a file of a closed directory: the start stops, or everything is there nevertheless."""
+        store = self._open()
+        self.acknowledged, self.possible = Model.of(store.image), []
+        epoch = store.image.epoch
+        for _ in range(self.chance.randrange(4)):
+            self._change(store)
+        store.close()
+        whole = self.disk.copied()
+        for _ in range(DAMAGES):
+            self.disk.put_back({path: File(file.seen.copy(), file.durable) for path, file in whole.items()})
+            self._damage_once(epoch)
+
+    def _damage_once(self, epoch: int) -> None:
         names = [name for name in self.disk.names_seen if name.parent == PARTITION]
-        name = self.chance.choice(sorted(names))
-        self.disk.flip_bit(name)
+        kind, spoil = self.chance.choice(list(self.disk.damages.items()))
+        spoil(self.chance.choice(sorted(names)))
         try:
             store = self._open()
         except (LogDamagedError, DirectoryError):
             self.seen["damage stopped the start"] += 1
+            self.seen[f"{kind} stopped the start"] += 1
             return
         self.seen["damage did not matter"] += 1
-        self._allow(Model.of(store.image))
+        self._check(Model.of(store.image), f"after {kind}")
+        self._require(store.image.epoch == epoch + 1, f"an epoch that nobody began, after {kind}")
+        store.close()
 
     def _stopped(self, error: LogDamagedError) -> bool:
-        """A start that stops loses nothing; but without damage only a hole that looks like it may stop it."""
-        self._require(self.hole_is_possible, f"a start stopped without damage: {error}")
-        self.seen["a hole amid an unsynced write stopped the start"] += 1
+        """A start that stops loses nothing, but nothing may stop it that only lacks what was not written."""
+        if not self.disk.holds_garbage:
+            raise self._violation(f"a start stopped without damage: {error}") from error
+        self.seen["a sector of garbage stopped the start"] += 1
         return False
 
     def _require_silence(self, store: MetadataStore) -> None:
@@ -269,6 +304,8 @@ class World:
             try:
                 store.append_many([self._request()])
             except LogFailedError:
+                self._check(Model.of(store.image), "after a failed write")
+                self._require(self.in_force_offset == store.image.offset, "what failed is in force")
                 continue
             self._require(False, "a request was acknowledged after a failed write")
 
@@ -277,6 +314,7 @@ class World:
 
     def _require(self, holds: bool, what: str) -> None:
         if not holds:
-            raise ViolationError(
-                f"seed `{self.seed}`, life {self.lives}: {what}; steps {self.disk.trace[-12:]}"
-            )
+            raise self._violation(what)
+
+    def _violation(self, what: str) -> ViolationError:
+        return ViolationError(f"seed `{self.seed}`, life {self.lives}: {what}; steps {self.disk.trace[-12:]}")

@@ -70,11 +70,10 @@ def produce(request: Request, client: Client) -> Coded:
         for topic in body.topic_data
         for partition in topic.partition_data
     ]
-    name = body.transactional_id
     # what is found first decides, as batch by batch
     first = next((flag for flag in flags if flag is None or flag), False)
     whole = INVALID_RECORD if first is None else None
-    if first and (name is None or not client.may(Op.WRITE, Type.TRANSACTIONAL_ID, str(name))):
+    if first or (first is not None and body.transactional_id is not None):
         whole = TRANSACTION_DENIED
     return by_partition(
         body.topic_data, "partition_data", "index", lambda key: whole or client.topic_refusal(Op.WRITE, key)
@@ -267,11 +266,7 @@ def init_producer_id(request: Request, client: Client) -> Coded:
     if name is None:
         allowed = client.may_cluster(Op.IDEMPOTENT_WRITE) or client.may_some(Op.WRITE, Type.TOPIC)
         return [(TOP, None if allowed else CLUSTER_DENIED)]
-    allowed = client.may(Op.WRITE, Type.TRANSACTIONAL_ID, str(name)) and (
-        not getattr(request.body, "enable2_pc", False)
-        or client.may(Op.TWO_PHASE_COMMIT, Type.TRANSACTIONAL_ID, str(name))
-    )
-    return [(TOP, None if allowed else TRANSACTION_DENIED)]
+    return [(TOP, TRANSACTION_DENIED)]
 
 
 def describe_configs(request: Request, client: Client) -> Coded:

@@ -129,15 +129,15 @@ def check_request(
     super_users: frozenset[str] = frozenset(),
 ) -> list[Violation]:
     """Return why this frame must not have gone upstream; nothing if it may."""
-    asker = Client(principal, host, acls, topic_names, auto_creates_topics, super_users)
+    subject = Client(principal, host, acls, topic_names, auto_creates_topics, super_users)
     request = read_request(frame)
     name = api_key_map[request.api_key]
     if request.api_key not in NEEDS:
         return [Violation(name, "only known APIs go upstream", f"API {request.api_key}")]
     return [
         Violation(name, "nothing unauthorised goes upstream", f"v{request.version} needs one of {need}")
-        for need in NEEDS[request.api_key](request, asker)
-        if not any(asker.may(*question) for question in need)
+        for need in NEEDS[request.api_key](request, subject)
+        if not any(subject.may(*question) for question in need)
     ]
 
 
@@ -157,7 +157,7 @@ def check_response(
 
     `session_partitions`: all that an incremental Fetch asks for, its session's earlier ones included.
     """
-    asker = Client(principal, host, acls, topic_names, auto_creates_topics, super_users)
+    subject = Client(principal, host, acls, topic_names, auto_creates_topics, super_users)
     request = read_request(request_frame)
     name = api_key_map[request.api_key]
     correlation_id, body = read_response(response_frame, request.api_key, request.version)
@@ -167,15 +167,15 @@ def check_response(
     said = request_frame + b"".join(
         key[0].encode() for key in session_partitions or () if isinstance(key[0], str)
     )
-    found += list(hidden_names(said, response_frame, asker))
-    found += list(wrong_operations(request, body, asker))
+    found += list(hidden_names(said, response_frame, subject))
+    found += list(wrong_operations(request, body, subject))
     if is_listing(request):
-        found += [f"shows {key}" for key in listed(request, body, asker) if not visible(asker, key)]
+        found += [f"shows {key}" for key in listed(request, body, subject) if not visible(subject, key)]
     if request.api_key == 9 or not is_listing(request):
         rule = RULES[request.api_key]
-        expected = rule.expected(request, asker)
+        expected = rule.expected(request, subject)
         if session_partitions is not None:
-            expected = answers.fetched(request, asker, session_partitions)
+            expected = answers.fetched(request, subject, session_partitions)
         answered = rule.answered(request, body)
         if getattr(body, "next_cursor", None) is not None:
             # a page: what is allowed may be on a later one

@@ -3,13 +3,21 @@
 import inspect
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
+from enum import Enum
 from pathlib import Path
+from typing import Any, get_args
 
 import pytest
+import typer
 
+from kustos import __version__
+from kustos.cli.app import app
+from kustos.cli.failures import ExitCode
 from kustos.cli.output import printable
 from kustos.cli.reference import Command, commands, page
 from kustos.cli.run import run
@@ -23,6 +31,7 @@ by_path = pytest.mark.parametrize("command", COMMANDS, ids=lambda command: comma
 
 def test_the_reference_page_is_what_the_code_says() -> None:
     assert PAGE.read_text() == page(), "run `python -m kustos.cli.reference > docs/reference/cli.md`"
+    assert "`None`" not in page()
 
 
 @by_path
@@ -73,6 +82,72 @@ def test_a_usage_error_has_the_one_shape(arguments: list[str], capsys: pytest.Ca
     assert message[0].islower()
     assert run(arguments) == 2
     assert capsys.readouterr().err == f"error: {message}\n"
+
+
+def test_the_page_of_exit_codes_names_each_command_that_answers_no() -> None:
+    text = (PAGE.parent / "exit-codes.md").read_text()
+    named = {words for line in text.splitlines() for words in re.findall(r"`([a-z][a-z -]*)`", line)}
+    # what a plan of a migration comes to is shared code
+    answering = {"migrate kafka", "migrate zookeeper"}
+    for command in COMMANDS:
+        if "exit_code" in inspect.signature(command.function).parameters:
+            answering.add(f"{command.path} --exit-code")
+        elif re.search(r"ExitCode\.NO\b", inspect.getsource(command.function)):
+            answering.add(command.path)
+    assert {"lint", "verify", "metadata repair"} <= answering
+    assert {words.removesuffix(" --dry-run") for words in named if words != "serve"} >= answering
+    assert {f"| {code:d} |" for code in ExitCode} <= set(re.findall(r"^\| [0-9]+ \|", text, re.MULTILINE))
+
+
+GROUPS = ["", *sorted({command.path.rpartition(" ")[0] for command in COMMANDS} - {""})]
+
+
+@pytest.mark.parametrize("group", GROUPS, ids=lambda group: group or "kustos")
+def test_a_group_without_a_command_prints_its_help(group: str, capsys: pytest.CaptureFixture[str]) -> None:
+    # as click does: the help on standard error, and the exit code of a usage error
+    words = group.split()
+    assert run([*words, "--help"]) == ExitCode.OK
+    helped = capsys.readouterr().out
+    assert run(words) == ExitCode.USAGE
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.strip() == helped.strip()
+    assert len(helped.splitlines()) > 5
+
+
+def test_the_version_is_told_by_flag_and_by_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["version"]) == ExitCode.OK
+    told = capsys.readouterr().out
+    assert run(["--version"]) == ExitCode.OK
+    assert capsys.readouterr().out == told == f"kustos {__version__}\n"
+
+
+def choices() -> Iterator[tuple[str, Any, type[Enum]]]:
+    """The path of each command with each parameter that lets choose, and what it lets choose from."""
+    tree: Any = typer.main.get_command(app)
+    for command in COMMANDS:
+        found = tree
+        for word in command.path.split():
+            found = found.commands[word]
+        for parameter in found.params:
+            # an option that may be missing has its kind as an arm
+            hint = command.function.__annotations__[parameter.name].__origin__
+            for kind in (hint, *get_args(hint)):
+                if isinstance(kind, type) and issubclass(kind, Enum):
+                    yield command.path, parameter, kind
+
+
+def test_the_case_of_a_choice_does_not_matter() -> None:
+    found = list(choices())
+    assert {"resource_pattern_type", "output", "form", "mechanism", "fail_on"} <= {
+        parameter.name for _, parameter, _ in found
+    }
+    context: Any = None
+    for path, parameter, kind in found:
+        parameter.callback = None  # a choice that a command refuses is understood, too
+        for choice in kind:
+            for text in (choice.value, choice.value.upper(), choice.value.title()):
+                assert parameter.process_value(context, text) is choice, (path, text)
 
 
 def test_names_cannot_command_the_terminal() -> None:

@@ -100,7 +100,7 @@ def test_the_commands_of_the_page_do_what_it_says(name: str, tmp_path: Path) -> 
                     http = re.search(r"^kustos.http.listener=(.*)$", settings, re.MULTILINE)
                     assert http is not None
                     address = http[1]
-                    wait_until(lambda: is_ready(address), timeout_s=60, what="the node is ready")  # noqa: B023
+                    wait_until(lambda: is_ready(address), what="the node is ready")  # noqa: B023
                     continue
                 if "pipeline" in line.command and node is not None:
                     node.terminate()

@@ -32,17 +32,27 @@ def acl(
 
 
 class Said:
-    """`kustos` with these arguments: the exit code, what it said, and where."""
+    """`kustos` with these arguments at a terminal of 80 columns: the exit code, what it said, and where."""
 
     def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
         self._capsys = capsys
 
     def __call__(self, *arguments: str) -> tuple[int, str, str]:
-        self._capsys.readouterr()
-        exit_code = run(list(arguments))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("COLUMNS", "80")
+            patch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+            self._capsys.readouterr()
+            exit_code = run(list(arguments))
         said = self._capsys.readouterr()
         is_for_programs = {"--to", "--sarif"} & {*arguments}
         assert is_for_programs or all(len(line) <= 80 for line in said.out.splitlines()), said.out
+        return exit_code, said.out, said.err
+
+    def piped(self, *arguments: str) -> tuple[int, str, str]:
+        """The same where standard output is no terminal."""
+        self._capsys.readouterr()
+        exit_code = run(list(arguments))
+        said = self._capsys.readouterr()
         return exit_code, said.out, said.err
 
     def document(self, *arguments: str) -> tuple[int, Any]:

@@ -22,7 +22,7 @@ from kustos.authorizer import (
     StandardAuthorizer,
     parse_super_users,
 )
-from kustos.authorizer.by_type import KEPT_ANSWERS_MAX
+from kustos.authorizer.index.by_type import KEPT_ANSWERS_MAX
 from tests.differential.makers import Shape, WorldMaker
 from tests.differential.spec import Spec
 from tests.differential.worlds import Add, Ask, Remove, Snapshot, Start

@@ -16,7 +16,7 @@ from kustos.acl import (
     ResourceType,
 )
 from kustos.authorizer import StandardAuthorizer
-from kustos.authorizer.replacing import LINKED_EARLY_MIN, dismantle, prepared, put_in_force
+from kustos.authorizer.replacement import LINKED_EARLY_MIN, dismantle, prepared, put_in_force
 
 TOPIC, ALLOW = ResourceType.TOPIC, AclPermissionType.ALLOW
 LITERAL, PREFIXED = PatternType.LITERAL, PatternType.PREFIXED

@@ -13,7 +13,7 @@ from kustos.acl import (
     ResourceType,
     host_matches,
 )
-from kustos.authorizer.host_views import HOST_VIEWS_MAX, HostViews
+from kustos.authorizer.index.host_views import HOST_VIEWS_MAX, HostViews
 from tests.differential.host_texts import HostTexts
 
 PATTERN = ResourcePattern(ResourceType.TOPIC, "orders")

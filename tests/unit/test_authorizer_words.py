@@ -23,17 +23,23 @@ from kustos.authorizer import (
     AuditFormatError,
     AuditLevel,
     AuthorizableRequestContext,
+    AuthorizationResult,
     AuthorizerNotReadyError,
+    Decision,
     DuplicateAclError,
     DuplicateAclIdError,
     InvalidAclError,
     InvalidActionError,
     KafkaApiError,
+    Rule,
+    RuleKind,
     StandardAuthorizer,
     UnknownAclIdError,
     audit_level,
     audit_line,
 )
+from kustos.authorizer.audit import JsonLines
+from kustos.protocol import Decided
 
 READ, TOPIC = AclOperation.READ, ResourceType.TOPIC
 ALICE = KafkaPrincipal("User", "alice")
@@ -105,9 +111,13 @@ def test_lines_are_those_that_kafka_prints(action: Action, line: str | None, lev
     ],
 )
 def test_a_line_is_read_only_if_every_field_fits(field: str, value: Any, fits: bool) -> None:
-    written = AuditEvent.of(
-        CONTEXT, Action(TOPIC, "a", READ), None, event_id=KEY, time_ms=1, node_id=2, api_name="Fetch"
-    ).to_json()
+    decided = Decided(
+        Action(TOPIC, "a", READ),
+        Decision(AuthorizationResult.DENIED, Rule(RuleKind.DEFAULT_DENY)),
+        False,
+        "a",
+    )
+    (written,) = JsonLines(2).lines(CONTEXT, "Fetch", [decided], iter([str(KEY)]), 1, -1)
     line = json.dumps({**json.loads(written), field: value})
     if fits:
         assert getattr(AuditEvent.from_json(line), field) == value

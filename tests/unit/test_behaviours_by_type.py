@@ -6,8 +6,8 @@ import pytest
 
 from kustos.acl import AclOperation, KafkaPrincipal, ResourceType
 from kustos.authorizer import AuthorizationResult
-from kustos.authorizer.by_type_default import authorize_by_resource_type
-from kustos.authorizer.spi import AuthorizableRequestContext
+from kustos.authorizer.spi.by_type_default import authorize_by_resource_type
+from kustos.authorizer.spi.values import AuthorizableRequestContext
 from tests.unit.acl_worlds import ELSEWHERE, HOST, acl, allows, authorizer_of
 from tests.unit.authorizer.spi_worlds import SpecAuthorizer
 

@@ -10,8 +10,9 @@ from kustos.acl import AclBindingFilter, PatternType, ResourcePatternFilter, Res
 from kustos.authorizer import StandardAuthorizer
 from kustos.cli.failures import CommandError
 from kustos.cli.storage.bootstrap import scram_users
-from kustos.gateway.writer import MetadataWriter
-from kustos.metadata.format import format_directory
+from kustos.gateway.store.writer import MetadataWriter
+from kustos.metadata.directory.format import format_directory
+from kustos.metadata.directory.loader import read_image
 from kustos.metadata.image import (
     AclAdded,
     AclRemoved,
@@ -24,11 +25,10 @@ from kustos.metadata.image import (
     image_of,
     scram_record,
 )
-from kustos.metadata.loader import read_image
 from kustos.metadata.log.snapshot import MAX_RECORDS_PER_BATCH, encode_snapshot, snapshot_batches
 from kustos.metadata.records import RemoveUserScramCredentialRecord
 from kustos.metadata.scram import ScramCredential
-from kustos.metadata.store import CreateAcls, DeleteAcls, MetadataStore
+from kustos.metadata.store.store import CreateAcls, DeleteAcls, MetadataStore
 from tests.unit.acl_worlds import acl
 
 

@@ -194,11 +194,9 @@ def test_describing_a_group_needs_describe_on_it(version: int) -> None:
 
 
 @pytest.mark.behaviour("B142")
-def test_a_transaction_needs_write_on_its_id_and_its_coordinator_describe() -> None:
+def test_finding_the_coordinator_of_a_transaction_needs_describe() -> None:
     described = may("DESCRIBE", "TRANSACTIONAL_ID")
-    write = may("WRITE", "TRANSACTIONAL_ID")
     elsewhere = [may("WRITE"), may("IDEMPOTENT_WRITE", "CLUSTER")]
-    needs(22, 4, {"transactional_id": TRANSACTION}, [write], TRANSACTION_DENIED, described, *elsewhere)
     needs(10, 3, {"key": TRANSACTION, "key_type": 1}, [described], TRANSACTION_DENIED, *elsewhere)
 
 

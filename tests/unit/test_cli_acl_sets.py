@@ -10,7 +10,7 @@ from kustos.acl import AclOperation, AclPermissionType, PatternType
 from kustos.acl.forms import AclForm, write_acls
 from kustos.cli.acl_sources import read_acl_file
 from kustos.cli.failures import ExitCode
-from kustos.metadata.format import format_directory
+from kustos.metadata.directory.format import format_directory
 from tests.unit.cli_sets import Said, acl
 
 OLD = [acl("orders"), acl("pay-", pattern_type=PatternType.PREFIXED)]
@@ -83,7 +83,7 @@ def test_what_a_form_cannot_say_leaves_no_target(here: Path, kustos: Said) -> No
         (["blank.txt", "new.yaml"], "blank.txt is blank"),
         (["latin.csv", "new.yaml"], "latin.csv, line 2: this is no text in UTF-8"),
         (["-", "-"], "only one of the two"),
-        (["old.yaml", "."], "no metadata directory"),
+        (["old.yaml", "."], "is no metadata directory"),
         (["old.yaml", "new.yaml", "--super-users", "User:*"], "would be everybody"),
         (["old.yaml", "new.yaml", "--form", "csv"], "is no field of an ACL"),
     ],

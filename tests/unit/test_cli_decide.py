@@ -1,6 +1,7 @@
 """`kustos decide`: one answer a request, in order; what is no request is an ERROR and nothing else."""
 
 import csv
+import io
 import json
 import os
 import subprocess
@@ -11,13 +12,16 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+import yaml
 from pyarrow import parquet
 
-from kustos.acl.forms import LINE_CHARACTERS_MAX
+from kustos.acl.forms import LINE_CHARACTERS_MAX, AclForm, read_acls
 from kustos.cli.deciding import ALONE_BYTES
 from kustos.cli.failures import ExitCode
 from kustos.cli.requests import READ_BYTES, Lines, json_items
 from kustos.cli.run import run
+from kustos.metadata.directory.format import format_directory
+from tests.unit.test_cli_terminal import converse
 
 FIELDS = ("principal", "host", "operation", "resource_type", "resource_name")
 ASKED = dict(zip(FIELDS, ("User:alice", "10.0.0.1", "READ", "TOPIC", "orders"), strict=True))
@@ -67,12 +71,54 @@ def test_requests_are_answered_in_order(acls: Path) -> None:
     assert decide(acls, b"\xef\xbb\xbf" + asked().encode() + b"\r\n") == [ALLOWED]
 
 
+def test_answers_for_a_spreadsheet_hold_no_formula(acls: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = acls.with_name("requests.jsonl")
+    file.write_text("\n".join([asked(), asked(operation=';=cmd|" /C calc"!A0')]))
+    assert run(["decide", "--acls", str(acls), "--requests", str(file), "-o", "spreadsheet"]) == ExitCode.OK
+    out = capsys.readouterr().out.removeprefix("\ufeff")
+    rows = [
+        row for separator in ",;\t" for row in csv.reader(io.StringIO(out, newline=""), delimiter=separator)
+    ]
+    assert ["ALLOWED", RULE] in rows
+    assert ";'=cmd|" in out
+    assert not [cell for row in rows for cell in row if cell.startswith(("=", "+", "-", "@"))]
+
+
+@pytest.mark.parametrize("output", ["table", "csv", "spreadsheet", "json", "yaml", "json-lines"])
+def test_no_answer_commands_a_terminal(acls: Path, output: str) -> None:
+    (acls.with_name("requests.jsonl")).write_text(asked(operation="\x1b[2J\x9b\u202e"))
+    line = ["decide", "--acls", str(acls), "--super-users", "User:x", "--no-allow-everyone-if-no-acl-found"]
+    exit_code, screen = converse(
+        [*line, "--requests", str(acls.with_name("requests.jsonl")), "-o", output], []
+    )
+    assert exit_code == 0
+    assert "ERROR" in screen
+    assert all(character.isprintable() for character in screen.replace("\r\n", "")), screen
+
+
+def test_acls_come_from_one_place_whichever_it_is(acls: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    format_directory(
+        acls.with_name("meta"), acls=[read_acls(acls.read_text(), AclForm.JSON_LINES, "")[0].binding]
+    )
+    file, directory = acls.with_name("requests.jsonl"), acls.with_name("meta")
+    file.write_text(asked())
+    answered = ["decide", "--requests", str(file)]
+    for place in (["--acls", str(acls)], ["--metadata-dir", str(directory)], ["--acls", str(directory)]):
+        assert run([*answered, *place]) == ExitCode.OK
+        assert json.loads(capsys.readouterr().out) == ALLOWED, place
+    for places in ([], ["--acls", str(acls), "--metadata-dir", str(directory)]):
+        assert run([*answered, *places]) == ExitCode.USAGE
+        assert "say where the ACLs are" in capsys.readouterr().err
+
+
 def test_the_brokers_settings_can_be_told(acls: Path) -> None:
     root = [{"result": "ALLOWED", "rule": "SuperUser"}]
     assert decide(acls, asked(principal="User:root"), "--super-users", "User:root;User:x") == root
     other = asked(resource_name="else")
-    assert decide(acls, other, "--allow-if-no-acl-found") == [{"result": "ALLOWED", "rule": "DefaultAllow"}]
-    assert decide(acls, asked(principal="User:bob"), "--allow-if-no-acl-found") == [DENIED]
+    assert decide(acls, other, "--allow-everyone-if-no-acl-found") == [
+        {"result": "ALLOWED", "rule": "DefaultAllow"}
+    ]
+    assert decide(acls, asked(principal="User:bob"), "--allow-everyone-if-no-acl-found") == [DENIED]
 
 
 @pytest.mark.parametrize(
@@ -254,6 +300,10 @@ def test_many_requests_are_answered_in_order_by_any_number_of_workers(
     assert numbers == [f"Error(request {number}" for number in range(3, 20_001, 4)]
 
 
+SETTINGS = ("--super-users", "", "--no-allow-everyone-if-no-acl-found")
+"""All that the ACLs do not say, so that nothing need be told of it."""
+
+
 def command(acls: Path, *more: str) -> list[str]:
     return [sys.executable, "-m", "kustos", "decide", "--acls", str(acls), "--requests", "-", *more]
 
@@ -305,7 +355,7 @@ def test_a_reader_that_leaves_is_no_news(acls: Path) -> None:
     with (
         lines.open("rb") as requests,
         subprocess.Popen(
-            command(acls), stdin=requests, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            command(acls, *SETTINGS), stdin=requests, stdout=subprocess.PIPE, stderr=subprocess.PIPE
         ) as process,
     ):
         assert process.stdout is not None
@@ -314,3 +364,26 @@ def test_a_reader_that_leaves_is_no_news(acls: Path) -> None:
         os.close(process.stdout.fileno())
         assert process.stderr.read() == b""
         process.stdout = None
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_answers_in_every_format_say_the_same(
+    count: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "acls.yaml").write_text("acls: []\n")
+    (tmp_path / "asked.jsonl").write_text("no request\n" * count)
+    common = ["decide", "--acls", str(tmp_path / "acls.yaml"), "--requests", str(tmp_path / "asked.jsonl")]
+
+    def told(output: str) -> str:
+        answers = tmp_path / f"{output}.answers"
+        assert run([*common, "--answers", str(answers), "-o", output]) == 0
+        return answers.read_text()
+
+    lines = [json.loads(line) for line in told("json-lines").splitlines()]
+    assert [line["result"] for line in lines] == ["ERROR"] * count
+    assert json.loads(told("json")) == {"answers": lines}
+    assert yaml.safe_load(told("yaml")) == {"answers": lines}
+    assert list(csv.DictReader(io.StringIO(told("csv")))) == lines
+    head, *rows = told("table").splitlines()
+    assert head.split() == ["result", "rule"]
+    assert [row.split("  ", 1)[0] for row in rows] == ["ERROR"] * count

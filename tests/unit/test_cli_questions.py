@@ -10,7 +10,7 @@ from kustos.acl.forms import AclForm, write_acls
 from kustos.cli.acl_sources import read_acl_file
 from kustos.cli.failures import ExitCode
 from kustos.cli.reference import DOCUMENTS
-from kustos.metadata.format import format_directory
+from kustos.metadata.directory.format import format_directory
 from tests.unit.cli_sets import Said, acl
 
 PREFIXED, ALL, WRITE = PatternType.PREFIXED, AclOperation.ALL, AclOperation.WRITE
@@ -163,6 +163,22 @@ def test_verify_fails_with_the_acl_that_breaks_a_statement(here: Path, kustos: S
     assert kustos("verify", "policy.yaml", "--acls", "shop.yaml", "--super-users", "User:mallory")[0] == 0
 
 
+def test_verify_names_the_broken_statements_and_takes_their_names(here: Path, kustos: Said) -> None:
+    command = ("verify", "policy.yaml", "--acls", "shop.yaml")
+    exit_code, names, _ = kustos.piped(*command, "-o", "name")
+    assert (exit_code, names) == (ExitCode.NO, "payments-writers\n")
+    exit_code, document = kustos.document(*command, "--statement", names.strip())
+    assert (exit_code, [each["id"] for each in document["statements"]]) == (ExitCode.NO, ["payments-writers"])
+    exit_code, document = kustos.document(*command, "--statement", "pay-api")
+    assert (exit_code, [each["id"] for each in document["statements"]]) == (ExitCode.OK, ["pay-api"])
+    assert kustos.piped("verify", "policy.yaml", "--acls", "good.csv", "-o", "name")[:2] == (ExitCode.OK, "")
+    exit_code, document = kustos.document(*command, "--statement", "pay-api", "--statement", "pay")
+    assert exit_code == ExitCode.USAGE
+    assert document["error"]["message"] == (
+        "`--statement pay` is no id of the policy, the first is `payments-writers`"
+    )
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -218,8 +234,9 @@ def test_documents_hold_what_the_reference_page_says(here: Path, kustos: Said) -
         "verify": ("policy.yaml", *source),
         "minimize": ("shop.yaml",),
         "acls convert": ("shop.yaml", "x.json"),
+        "metadata dump": ("meta",),
     }
-    elsewhere = {"acls list", "migrate kafka", "migrate zookeeper"}
+    elsewhere = {"acls add", "acls list", "migrate kafka", "migrate zookeeper"}
     assert asked.keys() == DOCUMENTS.keys() - elsewhere
     for command, arguments in asked.items():
         document = kustos.document(*command.split(), *arguments)[1]

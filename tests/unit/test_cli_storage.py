@@ -1,5 +1,6 @@
 """`kustos storage` and `kustos explain --metadata-dir` on directories of their own making."""
 
+import contextlib
 import json
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,10 @@ from kustos.cli.failures import CommandError, ExitCode
 from kustos.cli.hosts import java_host
 from kustos.cli.run import run
 from kustos.cli.storage.bootstrap import metadata_level, scram_users
+from kustos.metadata.directory.format import format_directory
+from kustos.metadata.features import DEFAULT_LEVEL, metadata_version_name
 from kustos.metadata.scram import ScramMechanism, scram_credential
+from kustos.metadata.store.store import MetadataStore
 
 ACL = {
     "resource_type": "TOPIC",
@@ -84,7 +88,7 @@ def test_a_directory_that_is_not_formatted_is_a_failure(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     exit_code, _, error = documents(capsys, "storage", "info", "-d", str(tmp_path))
-    assert (exit_code, error["error"]["code"]) == (ExitCode.FAILED, "METADATA")
+    assert (exit_code, error["error"]["code"]) == (ExitCode.USAGE, "METADATA")
     assert "kustos storage format" in error["error"]["message"]
 
 
@@ -92,6 +96,9 @@ def test_explain_reads_a_directory(formatted: Path, capsys: pytest.CaptureFixtur
     question = ["explain", "--metadata-dir", str(formatted), "--principal", "User:alice"]
     question += ["--operation", "Describe", "--topic", "orders"]
     exit_code, document, _ = documents(capsys, *question)
+    assert (exit_code, document["result"], document["rule"]) == (ExitCode.OK, "PARTLY", None)
+    assert document["matching"] == [ACL, DENY]
+    exit_code, document, _ = documents(capsys, *question, "--host", "127.0.0.1")
     assert (exit_code, document["result"]) == (ExitCode.OK, "ALLOWED")
     assert document["rule"] == {"kind": "MatchingAcl", "acl": ACL}
     assert document["unmatched"] == [{"differs_in": ["host"], "acl": DENY}]
@@ -100,7 +107,8 @@ def test_explain_reads_a_directory(formatted: Path, capsys: pytest.CaptureFixtur
     assert document["matching"] == [ACL, DENY]
     assert document["overruled"] == [ACL]
     assert document["overruled_by"] == [DENY]
-    assert document["change"] == {"edits": 1, "remove": [DENY], "add": None}
+    change = document["change"]
+    assert (change["edits"], change["remove"], change["add"]) == (1, [DENY], None)
     exit_code, document, _ = documents(capsys, *question, "--host", "::1", "--super-users", "User:alice")
     assert document["rule"] == {"kind": "SuperUser", "acl": None}
 
@@ -202,6 +210,84 @@ def test_a_file_with_one_wrong_acl_makes_nothing(
 )
 def test_hosts_are_asked_for_in_javas_form(text: str, host: str) -> None:
     assert java_host(text) == host
+
+
+def test_the_level_of_a_directory_is_raised_and_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    directory = tmp_path / "fresh"
+    format_directory(directory)
+    where = ("-d", str(directory))
+
+    def level() -> str:
+        _, document, _ = documents(capsys, "features", "describe", *where)
+        (shown,) = document["features"]
+        return str(shown["finalized_version_level"])
+
+    upgrade = ("features", "upgrade", *where, "--release-version", "4.4")
+    assert documents(capsys, *upgrade, "--dry-run")[0] == ExitCode.OK
+    assert level() == metadata_version_name(DEFAULT_LEVEL)
+    exit_code, document, _ = documents(capsys, *upgrade)
+    assert (exit_code, document["level"], level()) == (ExitCode.OK, "4.4-IV2", "4.4-IV2")
+    exit_code, _, error = documents(capsys, "features", "upgrade", *where, "--feature", "metadata.version=30")
+    assert (exit_code, error["error"]["code"]) == (ExitCode.FAILED, "INVALID_UPDATE_VERSION")
+    assert documents(capsys, "features", "upgrade", *where)[0] == ExitCode.USAGE
+    assert documents(capsys, "features", "describe")[0] == ExitCode.USAGE
+    with contextlib.closing(MetadataStore.open(directory)):
+        exit_code, _, error = documents(capsys, *upgrade)
+    assert (exit_code, error["error"]["code"]) == (ExitCode.FAILED, "LOCKED")
+
+
+def test_the_level_of_a_directory_is_lowered_only_where_nothing_can_be_lost(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    directory = tmp_path / "fresh"
+    format_directory(directory, metadata_version=31)
+    lower = ("features", "downgrade", "-d", str(directory), "--feature")
+
+    def level() -> str:
+        _, document, _ = documents(capsys, "features", "describe", "-d", str(directory))
+        return str(document["features"][0]["finalized_version_level"])
+
+    for flags in ([], ["--unsafe"], ["--dry-run"], ["--unsafe", "--dry-run"]):
+        exit_code, document, error = documents(capsys, *lower, "metadata.version=29", *flags)
+        assert (exit_code, document, error["error"]["code"]) == (
+            ExitCode.FAILED,
+            None,
+            "INVALID_UPDATE_VERSION",
+        )
+        assert error["error"]["message"] == "Unsupported metadata.version downgrade from 31 to 29. " + (
+            "Unsafe metadata downgrade is not supported in this version."
+            if "--unsafe" in flags
+            else "Refusing to perform the requested downgrade because it might delete metadata information."
+        )
+        assert level() == "4.4-IV0"
+    assert documents(capsys, *lower, "metadata.version=30", "--dry-run")[1]["done"] is False
+    assert level() == "4.4-IV0"
+    assert documents(capsys, *lower, "metadata.version=30")[1]["done"] is True
+    assert level() == "4.3-IV0"
+    assert documents(capsys, *lower, "metadata.version=31")[0] == ExitCode.FAILED, "that is no downgrade"
+    assert documents(capsys, "features", "downgrade", "-d", str(directory))[0] == ExitCode.USAGE
+
+
+def test_a_range_of_addresses_wants_a_level_that_knows_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "acls.json").write_text(json.dumps([{**ACL, "host": "10.0.0.0/8"}]))
+    line = [
+        "storage",
+        "format",
+        "-t",
+        "random",
+        "-d",
+        str(tmp_path / "m"),
+        "--acls",
+        str(tmp_path / "acls.json"),
+    ]
+    exit_code, _, error = documents(capsys, *line)
+    assert exit_code == ExitCode.USAGE
+    assert "give `--release-version 4.4-IV2`" in error["error"]["message"]
+    assert documents(capsys, *line, "--release-version", "4.4-IV2")[0] == ExitCode.OK
 
 
 def test_serve_tells_of_a_missing_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,6 +3,7 @@
 import os
 import pty
 import select
+import signal
 import sys
 from collections.abc import Sequence
 
@@ -10,7 +11,9 @@ import pytest
 
 from kustos.cli.failures import ExitCode
 
-PATIENCE_SECONDS = 20.0
+pytestmark = pytest.mark.slow
+
+PATIENCE_SECONDS = 90.0
 
 
 def converse(
@@ -22,6 +25,8 @@ def converse(
     pid, terminal = pty.fork()
     if pid == 0:
         os.environ["COLUMNS"] = "80"
+        # a shell that runs the tests in the background lets its children ignore Ctrl-C
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
         os.execv(sys.executable, [sys.executable, *program, *arguments])
     screen, seen = b"", 0
     waiting = list(answers)

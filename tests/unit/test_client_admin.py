@@ -14,7 +14,7 @@ from kustos.acl import (
     ResourceType,
 )
 from kustos.client import CannotConnectError, ClientSettings, KafkaError
-from kustos.client.admin import AdminClient
+from kustos.client.admin.client import AdminClient
 from kustos.wire import Message, peek_api, response_codec, response_frame
 from kustos.wire.api_keys import ApiKey
 from tests.unit.test_client_connection import peer, read_frame

@@ -1,9 +1,10 @@
 """Short turns of threads last for as long as anybody wants them."""
 
+import gc
 import sys
 from contextlib import ExitStack
 
-from kustos.runtime import short_turns
+from kustos.runtime import collector_at_rest, short_turns, spare_what_stays
 from kustos.runtime.interpreter import SHORT_TURN_S, USUAL_TURN_S
 
 
@@ -15,3 +16,34 @@ def test_short_turns_end_with_the_last_who_wants_them() -> None:
     assert round(sys.getswitchinterval(), 6) == SHORT_TURN_S
     second.close()
     assert round(sys.getswitchinterval(), 6) == USUAL_TURN_S
+
+
+def test_the_collector_wakes_after_the_last_who_wants_it_to_rest() -> None:
+    first, second = ExitStack(), ExitStack()
+    assert gc.isenabled()
+    first.enter_context(collector_at_rest())
+    second.enter_context(collector_at_rest())
+    first.close()
+    assert not gc.isenabled()
+    second.close()
+    assert gc.isenabled()
+
+
+def test_a_collector_that_was_asleep_before_stays_so() -> None:
+    gc.disable()
+    try:
+        with collector_at_rest(), collector_at_rest():
+            assert not gc.isenabled()
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
+
+
+def test_what_is_spared_is_not_looked_at_again() -> None:
+    kept = [[each] for each in range(1000)]
+    before = gc.get_freeze_count()
+    spare_what_stays()
+    try:
+        assert gc.get_freeze_count() >= before + len(kept)
+    finally:
+        gc.unfreeze()

@@ -16,6 +16,7 @@ from kustos.acl import (
 )
 from kustos.analysis import Rules
 from kustos.analysis.lint import LINT_CODES, Finding, Severity, lint, sarif_of
+from kustos.cli.acls.mapping import EntryArguments, ResourceArguments, bindings_to_add
 
 TOPIC, GROUP, CLUSTER = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLUSTER
 LITERAL, PREFIXED = PatternType.LITERAL, PatternType.PREFIXED
@@ -53,7 +54,12 @@ CASES: dict[str, tuple[list[AclBinding], Found]] = {
         [acl(op=Op.WRITE), acl(op=Op.WRITE, who="User:*", says=DENY), acl(op=Op.DESCRIBE, says=DENY)],
         [("KUS003", 0, "remove it")],
     ),
-    "implied": ([acl(), acl(op=Op.DESCRIBE)], [("KUS004", 1, "remove it")]),
+    "implied": ([acl(), acl(op=Op.DESCRIBE, host="10.0.0.1")], [("KUS004", 1, "remove it")]),
+    "implied and said": ([acl(), acl(op=Op.DESCRIBE), acl("t", op=Op.ALTER), acl("t", op=Op.DESCRIBE)], []),
+    "implied, said and denied": (
+        [acl(), acl(op=Op.DESCRIBE), acl(who="User:*", op=Op.DESCRIBE, says=DENY)],
+        [("KUS003", 1, "remove it, or the DENY")],
+    ),
     "by prefix and range": (
         [
             acl(host="10.0.0.0/8"),
@@ -231,6 +237,31 @@ def test_every_code_has_a_case() -> None:
     assert len({kind.name for kind in LINT_CODES.values()} - {"asterisk-in-name"}) == len(LINT_CODES) - 1
 
 
+@pytest.mark.parametrize("pattern_type", [LITERAL, PREFIXED])
+@pytest.mark.parametrize(
+    "bundle",
+    [
+        {"producer": True},
+        {"producer": True, "idempotent": True},
+        {"consumer": True},
+        {"producer": True, "consumer": True},
+    ],
+    ids=str,
+)
+def test_what_acls_add_makes_by_itself_is_not_found_fault_with(
+    bundle: dict[str, Any], pattern_type: PatternType
+) -> None:
+    resources = ResourceArguments(
+        topics=["orders"],
+        groups=["g"],
+        transactional_ids=["tx"] if "producer" in bundle else [],
+        pattern_type=pattern_type,
+    )
+    made = bindings_to_add(resources, EntryArguments(allow_principals=["User:alice"], **bundle))
+    assert len(made) >= 2
+    assert lint(made) == []
+
+
 def test_what_is_said_names_the_acl_that_says_it() -> None:
     acls = [acl(op=Op.DESCRIBE), acl("ord", PREFIXED), acl(says=DENY, who="User:b"), acl(who="User:b")]
     related = {finding.code: finding.related for finding in found_in(acls)}
@@ -251,7 +282,7 @@ def test_findings_are_sorted_by_acl_and_the_worst_comes_first() -> None:
 
 
 def test_sarif_has_the_required_shape() -> None:
-    acls = [acl(), acl(op=Op.DESCRIBE), acl("x-*"), acl("x-*")]
+    acls = [acl(), acl(op=Op.DESCRIBE, host="10.0.0.1"), acl("x-*"), acl("x-*")]
     found = found_in(acls)
     log = sarif_of(found, acls, lambda number: None if number == 2 else ("acls.yaml", number * 7 + 1), "1.2")
     assert log["version"] == "2.1.0"

@@ -37,16 +37,15 @@ CASES: dict[str, tuple[int, int, dict[str, Any], list[AclBinding], Sequence[Entr
         9,
         {
             "acks": 1,
-            "transactional_id": "tx-one",
+            "transactional_id": None,
             "topic_data": [
-                {"name": ALPHA, "partition_data": partitions(0, 1, records=batch(transactional=True))},
+                {"name": ALPHA, "partition_data": partitions(0, 1, records=batch())},
                 {"name": HIDDEN, "partition_data": partitions(0, records=batch())},
                 {"name": ALPHA, "partition_data": partitions(2, records=batch())},
             ],
         },
-        [allow(TRANSACTION, "tx-one", WRITE)],
+        [],
         [
-            (WRITE, TRANSACTION, "tx-one", 1, "ad"),
             (WRITE, TOPIC, ALPHA, 3, "ad"),
             (WRITE, TOPIC, HIDDEN, 1, "ad"),
         ],
@@ -130,12 +129,12 @@ CASES: dict[str, tuple[int, int, dict[str, Any], list[AclBinding], Sequence[Entr
         [],
         [(READ, GROUP, "group-one", 1, "ad")],
     ),
-    "describe groups asks group by group": (
+    "describe groups counts mentions of a group": (
         15,
         4,
         {"groups": ["group-one", "group-one", "group-two"], "include_authorized_operations": False},
         [],
-        [(DESCRIBE, GROUP, "group-one", 1, "ad")] * 2 + [(DESCRIBE, GROUP, "group-two", 1, "ad")],
+        [(DESCRIBE, GROUP, "group-one", 2, "ad"), (DESCRIBE, GROUP, "group-two", 1, "ad")],
     ),
     "list groups asks about the cluster even where there are none": (
         16,
@@ -183,12 +182,12 @@ CASES: dict[str, tuple[int, int, dict[str, Any], list[AclBinding], Sequence[Entr
         [allow(CLUSTER, CLUSTER_NAME, DELETE)],
         [(DELETE, CLUSTER, CLUSTER_NAME, 1, "a")],
     ),
-    "describe configs asks resource by resource": (
+    "describe configs counts resources that hang on the cluster": (
         32,
         4,
         {"resources": [{"resource_type": 4, "resource_name": str(n)} for n in (1, 2, 3)]},
         [],
-        [(CONFIGS, CLUSTER, CLUSTER_NAME, 1, "ad")] * 3,
+        [(CONFIGS, CLUSTER, CLUSTER_NAME, 3, "ad")],
     ),
     "describe cluster asks only for operations": (60, 0, {}, [], []),
     "a heartbeat asks about each subscribed topic once": (
@@ -202,6 +201,23 @@ CASES: dict[str, tuple[int, int, dict[str, Any], list[AclBinding], Sequence[Entr
             (DESCRIBE, TOPIC, HIDDEN, 1, "ad"),
         ],
     ),
+    "a transaction in two phases needs both rights, before it is refused": (
+        22,
+        6,
+        {"transactional_id": "tx-one", "enable2_pc": True},
+        [allow(TRANSACTION, "tx-one", WRITE)],
+        [
+            (WRITE, TRANSACTION, "tx-one", 1, "ad"),
+            (AclOperation.TWO_PHASE_COMMIT, TRANSACTION, "tx-one", 1, "ad"),
+        ],
+    ),
+    "a transaction without the right to write asks nothing more": (
+        22,
+        6,
+        {"transactional_id": "tx-one", "enable2_pc": True},
+        [],
+        [(WRITE, TRANSACTION, "tx-one", 1, "ad")],
+    ),
     "any topic will do for a producer id": (
         22,
         0,
@@ -212,7 +228,7 @@ CASES: dict[str, tuple[int, int, dict[str, Any], list[AclBinding], Sequence[Entr
 }
 
 
-@pytest.mark.behaviour("B102", "B103", "B173")
+@pytest.mark.behaviour("B102", "B103", "B142", "B169", "B173")
 @pytest.mark.parametrize("case", CASES)
 def test_each_question_is_asked_as_kafka_asks_it(case: str) -> None:
     api_key, version, fields, acls, expected = CASES[case]
@@ -228,6 +244,25 @@ def test_each_question_is_asked_as_kafka_asks_it(case: str) -> None:
         )
         for decided in outcome.opened.exchange.decided
     ] == expected
+
+
+PROBES: dict[str, list[tuple[AclOperation, ResourceType]]] = {
+    "metadata asks about creation for missing topics only": [(CREATE, CLUSTER)],
+    "list groups filters without logging denials": [(DESCRIBE, CLUSTER)],
+    "create topics asks the cluster first": [(CREATE, CLUSTER)],
+    "delete topics asks both questions of each name": [(DELETE, CLUSTER)],
+    "any topic will do for a producer id": [(AclOperation.IDEMPOTENT_WRITE, CLUSTER)],
+}
+"""Of the cases above those in which a denial refuses nothing, and which."""
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_only_what_another_question_decides_is_a_probe(case: str) -> None:
+    api_key, version, fields, acls, _ = CASES[case]
+    outcome, _ = ask(connection(*acls), api_key, version, **fields)
+    assert outcome.opened is not None
+    probes = [each.action for each in outcome.opened.exchange.decided if each.is_probe]
+    assert [(probe.operation, probe.resource_type) for probe in probes] == PROBES.get(case, [])
 
 
 def test_all_topics_are_filtered_without_logging_denials() -> None:

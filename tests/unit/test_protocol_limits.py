@@ -1,34 +1,92 @@
 """No single frame, and no long run of small ones, makes the guard hold or do more than a named limit."""
 
+from collections.abc import Iterator
+from contextlib import nullcontext
+
 import pytest
 
 from kustos.acl import AclOperation, ResourceType
-from kustos.protocol import RefusedFrameError
+from kustos.protocol import ADMIN_TABLE, TABLE, RefusedFrameError
 from kustos.protocol.fetch_sessions import (
     PARTITIONS_PER_CONNECTION,
     SESSIONS_PER_CONNECTION,
     FetchSession,
     FetchSessions,
 )
-from kustos.protocol.guard import FRAME_WITHOUT_RECORDS_BYTES_MAX, ITEMS_PER_REQUEST_MAX
-from kustos.wire import MalformedMessageError, Message, request_codec
+from kustos.protocol.limits import (
+    BATCHES,
+    FEW,
+    FRAME_WITHOUT_RECORDS_BYTES_MAX,
+    ITEMS_MAX,
+    TOKEN_FRAME_BYTES_MAX,
+    items_max,
+)
+from kustos.wire import ZERO_UUID, MalformedMessageError, Message, WireError, request_codec
+from kustos.wire.primitives import uvarint
+from tests.property.protocol_driver import EVERY_VERSION
 from tests.property.protocol_requests import ALL_ALLOWED, allow, batch, frame_of
 from tests.unit.protocol_requests import ask, connection, forwarded
 
 PARTITION = request_codec(1, 12).struct("FetchPartition")
 
 
-@pytest.mark.parametrize(
-    ("count", "passes"), [(ITEMS_PER_REQUEST_MAX, True), (ITEMS_PER_REQUEST_MAX + 1, False)]
-)
-def test_a_request_has_only_so_many_items(count: int, passes: bool) -> None:
-    frame = frame_of(15, 5, request_codec(15, 5).root(groups=[""] * count))
-    guard = connection().guard
-    if passes:
-        guard.open(frame)
-    else:
-        with pytest.raises(RefusedFrameError):
+def lists_of(made: type[Message], path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Yield the way to each field, at all depths, that may be a list."""
+    for name in made.FIELDS:
+        yield (*path, name)
+        if name in made.ELEMENTS:
+            yield from lists_of(made.ELEMENTS[name], (*path, name))
+
+
+def with_list(made: type[Message], path: tuple[str, ...], element: object, count: int) -> Message:
+    name, *below = path
+    inner = made.ELEMENTS.get(name)
+    if below:
+        assert inner is not None
+        return made(**{name: [with_list(inner, tuple(below), element, count)]})
+    return made(**{name: [element if inner is None else inner()] * count})
+
+
+def filled(api_key: int, version: int, count: int) -> Iterator[Message]:
+    """Yield a request for each of its lists, at whatever depth, in which that list has so many elements."""
+    codec = request_codec(api_key, version)
+    for path in lists_of(codec.root):
+        for element in ("", 0, ZERO_UUID):
+            one = with_list(codec.root, path, element, 1)
+            try:
+                is_list = codec.decode(codec.encode(one)).message == one
+            except WireError:
+                continue
+            if is_list:
+                yield with_list(codec.root, path, element, count)
+                break
+
+
+@pytest.mark.parametrize(("api_key", "version"), EVERY_VERSION)
+def test_a_request_has_only_so_many_items(api_key: int, version: int) -> None:
+    """Whatever list it is that has them; fields that nobody knows count too."""
+    guard, limit = connection().guard, items_max(api_key)
+    codec = request_codec(api_key, version)
+    frames = [frame_of(api_key, version, message) for message in filled(api_key, version, limit + 1)]
+    if codec.flexible:
+        tags = b"".join(uvarint(tag) + b"\0" for tag in range(100, 100 + limit + 1))
+        frames.append(frame_of(api_key, version, codec.root())[:-1] + uvarint(limit + 1) + tags)
+    for frame in frames:
+        with pytest.raises(RefusedFrameError, match=f"has more than {limit} elements"):
             guard.open(frame)
+
+
+@pytest.mark.parametrize(("api_key", "version"), EVERY_VERSION)
+def test_as_many_items_are_read_as_a_request_may_have(api_key: int, version: int) -> None:
+    depth = 5
+    limit = items_max(api_key)
+    codec = request_codec(api_key, version)
+    for message in filled(api_key, version, limit - depth):
+        codec.read(codec.encode(message), element_limit=limit)
+
+
+def test_an_api_that_is_not_named_holds_few_items() -> None:
+    assert {items_max(key) for key in TABLE.keys() | ADMIN_TABLE.keys() if key not in ITEMS_MAX} == {FEW}
 
 
 def test_items_count_at_all_depths() -> None:
@@ -44,6 +102,11 @@ def test_items_count_at_all_depths() -> None:
 
 def test_only_produce_may_be_large() -> None:
     guard = connection().guard
+    token = request_codec(38, 3).root
+    renewer = token.ELEMENTS["renewers"](principal_name="r" * (TOKEN_FRAME_BYTES_MAX // 4))
+    for renewers, passes in (([renewer] * 3, True), ([renewer] * 4, False)):
+        with nullcontext() if passes else pytest.raises(RefusedFrameError, match="too large"):
+            guard.open(frame_of(38, 3, token(renewers=renewers)))
     request = request_codec(14, 5).root(group_id="g", member_id="m" * 10)
     request.assignments = [
         request_codec(14, 5).root.ELEMENTS["assignments"](assignment=bytes(FRAME_WITHOUT_RECORDS_BYTES_MAX))
@@ -55,6 +118,16 @@ def test_only_produce_may_be_large() -> None:
     records = batch(length=49 + FRAME_WITHOUT_RECORDS_BYTES_MAX) + bytes(FRAME_WITHOUT_RECORDS_BYTES_MAX)
     data = [topic(name="a", partition_data=[topic.ELEMENTS["partition_data"](records=records)])]
     guard.open(frame_of(0, 9, root(topic_data=data)))
+
+
+@pytest.mark.parametrize(("count", "code"), [(BATCHES, 0), (BATCHES + 1, 87)])
+def test_only_so_many_record_batches_are_looked_at(count: int, code: int) -> None:
+    """A payload is large, and the least batch is 61 bytes."""
+    partition = {"index": 0, "records": batch() * count}
+    topics = [{"name": "alpha-topic", "partition_data": [partition]}]
+    outcome, answer = ask(connection(*ALL_ALLOWED), 0, 9, acks=1, timeout=1000, topic_data=topics)
+    assert answer["responses"][0]["partition_responses"][0]["error_code"] == code
+    assert len(outcome.forwarded) == (code == 0)
 
 
 def session(session_id: int, count: int) -> FetchSession:

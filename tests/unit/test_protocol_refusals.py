@@ -68,22 +68,28 @@ class TestProduce:
         assert outcome.closed is not None
         assert (outcome.response, outcome.forwarded) == (None, [])
 
+    @pytest.mark.parametrize("transactional_id", [None, "tx-one"])
     @pytest.mark.parametrize(
-        "records", [batch(transactional=True), batch() + batch(transactional=True)], ids=["first", "second"]
+        "records",
+        [batch(transactional=True), batch() + batch(transactional=True), batch()],
+        ids=["first", "second", "none"],
     )
-    def test_transactional_batches_need_the_transactional_id(self, records: bytes) -> None:
-        fields = produced(9, ALPHA, records=records)
-        outcome, answer = ask(connection(WRITE_ALPHA), 0, 9, **fields)
-        assert outcome.forwarded == []
-        assert answer["responses"][0]["partition_responses"][0]["error_code"] == 53
-        write = allow(ResourceType.TRANSACTIONAL_ID, "tx-one", AclOperation.WRITE)
-        outcome, _ = ask(connection(WRITE_ALPHA, write), 0, 9, **fields | {"transactional_id": "tx-one"})
-        assert len(outcome.forwarded) == 1
+    def test_nothing_of_a_transaction_is_written_whatever_is_allowed(
+        self, records: bytes, transactional_id: str | None
+    ) -> None:
+        fields = produced(9, ALPHA, records=records) | {"transactional_id": transactional_id}
+        outcome, answer = ask(connection(*ALL_ALLOWED), 0, 9, **fields)
+        if records == batch() and transactional_id is None:
+            assert len(outcome.forwarded) == 1
+        else:
+            assert outcome.forwarded == []
+            assert answer["responses"][0]["partition_responses"][0]["error_code"] == 53
 
-    def test_a_transactional_id_without_transactional_batches_is_not_asked_about(self) -> None:
-        fields = produced(9, ALPHA) | {"transactional_id": "tx-one"}
-        outcome, _ = ask(connection(WRITE_ALPHA), 0, 9, **fields)
-        assert len(outcome.forwarded) == 1
+    def test_nothing_of_a_transaction_is_written_without_acknowledgement(self) -> None:
+        fields = produced(9, ALPHA, records=batch(transactional=True), acks=0)
+        outcome, _ = ask(connection(*ALL_ALLOWED), 0, 9, **fields | {"transactional_id": "tx-one"})
+        assert outcome.closed is not None
+        assert (outcome.response, outcome.forwarded) == (None, [])
 
     @pytest.mark.parametrize("records", [b"junk", batch(length=48), batch(length=90), batch(magic=3), None])
     def test_records_that_cannot_be_walked_go_nowhere(self, records: bytes | None) -> None:

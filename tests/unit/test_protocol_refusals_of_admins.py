@@ -9,6 +9,7 @@ import pytest
 
 from kustos.acl import CLUSTER_NAME, AclOperation, ResourceType
 from kustos.protocol import RefusedFrameError
+from tests.property.protocol_driver import OWN_SUPER_USERS
 from tests.property.protocol_requests import ALL_ALLOWED, UNKNOWN_ID, allow
 from tests.unit.protocol_requests import ask, connection, forwarded, frame
 
@@ -170,6 +171,29 @@ class TestConfigs:
         assert [r["resource_type"] for r in forwarded(outcome)["resources"]] == [4, 8, 16]
         assert [item["error_code"] for item in answer["results"]] == [29, 0, 0, 0, 30]
 
+    def test_the_authorizer_of_a_broker_is_that_of_the_gateway(self) -> None:
+        driver = connection(*ALL_ALLOWED)
+        resources = [{"resource_type": 4, "resource_name": "1"}, {"resource_type": 2, "resource_name": ALPHA}]
+        outcome, answer = ask(driver, 32, 4, resources=resources)
+        assert [r["resource_type"] for r in forwarded(outcome)["resources"]] == [4, 2]
+        broker, topic = ({each["name"]: each["value"] for each in r["configs"]} for r in answer["results"])
+        assert broker["super.users"] == OWN_SUPER_USERS
+        assert "super.users" not in topic
+
+    def test_only_what_others_than_the_authorizer_have_is_asked_of_upstream(self) -> None:
+        keys = [["super.users"], ["super.users", "log.dirs"], ["log.dirs"]]
+        resources = [
+            {"resource_type": 4, "resource_name": str(number), "configuration_keys": each}
+            for number, each in enumerate(keys)
+        ]
+        outcome, answer = ask(connection(*ALL_ALLOWED), 32, 4, resources=resources)
+        assert [r["resource_name"] for r in forwarded(outcome)["resources"]] == ["1", "2"]
+        own = [
+            [each["value"] for each in r["configs"] if each["name"] == "super.users"]
+            for r in answer["results"]
+        ]
+        assert own == [[OWN_SUPER_USERS], [OWN_SUPER_USERS], []]
+
     @pytest.mark.parametrize("kind", [0, 1, 3, 64, -1])
     def test_an_unknown_type_refuses_the_whole_request(self, kind: int) -> None:
         resources = [{"resource_type": each, "resource_name": ALPHA} for each in (2, kind)]
@@ -240,14 +264,11 @@ class TestAclsAndScram:
 
 
 class TestProducerIds:
-    @pytest.mark.behaviour("B169")
-    def test_two_phase_commit_needs_its_own_right(self) -> None:
-        transactional = ResourceType.TRANSACTIONAL_ID
-        write = allow(transactional, "tx-one", AclOperation.WRITE)
-        fields = {"transactional_id": "tx-one", "enable2_pc": True}
-        assert ask(connection(write), 22, 6, **fields)[1]["error_code"] == 53
-        both = (write, allow(transactional, "tx-one", AclOperation.TWO_PHASE_COMMIT))
-        assert ask(connection(*both), 22, 6, **fields)[1]["error_code"] == 0
+    @pytest.mark.parametrize("fields", [{}, {"enable2_pc": True}])
+    def test_no_transaction_is_begun_whatever_is_allowed(self, fields: dict[str, Any]) -> None:
+        outcome, answer = ask(connection(*ALL_ALLOWED), 22, 6, transactional_id="tx-one", **fields)
+        assert (answer["error_code"], answer["producer_id"], answer["producer_epoch"]) == (53, -1, -1)
+        assert outcome.forwarded == []
 
     @pytest.mark.behaviour("B146", "B147", "B148")
     @pytest.mark.parametrize(

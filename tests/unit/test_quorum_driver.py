@@ -12,10 +12,10 @@ from kio.schema.errors import ErrorCode
 from structlog.testing import capture_logs
 
 from kustos.client import ClientError, ClientSettings, ConnectionLimits
-from kustos.client import quorum as client_quorum
-from kustos.client.quorum import IDLE_TURN_MS, QuorumConnection, QuorumFollower
+from kustos.client.quorum import follower as client_quorum
+from kustos.client.quorum.follower import IDLE_TURN_MS, QuorumConnection, QuorumFollower
+from kustos.metadata.directory.format import format_directory
 from kustos.metadata.errors import ReplayError
-from kustos.metadata.format import format_directory
 from kustos.metadata.quorum import Address, CommittedLostError, FollowedStore
 from kustos.metadata.quorum.answers import read_batches
 from kustos.metadata.quorum.values import Effect
@@ -28,7 +28,7 @@ from tests.quorum import fake
 from tests.quorum.fake import FakeController
 from tests.quorum.simulated import CLUSTER_ID, Cluster, Node
 
-WAIT_S = 20.0
+WAIT_S = 60.0
 
 
 class Following:
@@ -39,11 +39,11 @@ class Following:
         client = ClientSettings.from_properties(servers, {})
         client = replace(client, limits=ConnectionLimits(connect_timeout_ms=1_000, request_timeout_ms=1_000))
         self.store = FollowedStore.open(directory, FileSystemStorage(), SystemClock())
-        self.caught_up: asyncio.Queue[float] = asyncio.Queue()
+        self.caught_up: asyncio.Queue[int] = asyncio.Queue()
         self.follower = QuorumFollower(self.store, client, SystemEntropy(), self.caught_up.put_nowait)
         self.task = asyncio.ensure_future(self.follower.run())
 
-    async def once(self) -> float:
+    async def once(self) -> int:
         async with asyncio.timeout(WAIT_S):
             return await self.caught_up.get()
 

@@ -13,8 +13,8 @@ from structlog.testing import capture_logs
 from kustos.acl import KafkaPrincipal
 from kustos.authorizer import AuthorizableRequestContext
 from kustos.client import ClientSettings, ConnectionLimits
-from kustos.client.quorum import QuorumConnection, QuorumFollower, retry_wait_ms
-from kustos.client.quorum_forwarding import (
+from kustos.client.quorum.follower import QuorumConnection, QuorumFollower, retry_wait_ms
+from kustos.client.quorum.forwarding import (
     ControllerForwarder,
     Forwarded,
     ForwardingRefusedError,
@@ -22,7 +22,7 @@ from kustos.client.quorum_forwarding import (
     envelope_of,
     is_unready,
 )
-from kustos.metadata.format import format_directory
+from kustos.metadata.directory.format import format_directory
 from kustos.metadata.quorum import FollowedStore
 from kustos.protocol.envelopes import principal_bytes
 from kustos.runtime import FileSystemStorage, SystemClock, SystemEntropy
@@ -33,7 +33,7 @@ from tests.quorum.simulated import CLUSTER_ID, Cluster
 
 CREATE = ApiKey.CREATE_ACLS
 ANN = AuthorizableRequestContext(KafkaPrincipal("User", "ann"), "10.1.2.3", client_id="c", correlation_id=41)
-WAIT_S = 20.0
+WAIT_S = 60.0
 
 
 def creation() -> Forwarded:

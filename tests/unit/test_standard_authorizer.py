@@ -31,7 +31,7 @@ from kustos.authorizer import (
     UnknownAclIdError,
     parse_super_users,
 )
-from kustos.authorizer.host_views import HOST_VIEWS_MAX
+from kustos.authorizer.index.host_views import HOST_VIEWS_MAX
 from kustos.authorizer.session import KEPT_NAME_CHARACTERS_MAX, SESSION_NAMES_MAX
 from kustos.authorizer.standard import KEPT_SESSIONS_MAX
 
@@ -241,7 +241,7 @@ def test_acls_are_those_that_the_filter_asks_for() -> None:
 
 def test_listing_is_of_one_moment() -> None:
     authorizer = ready(acl("a"), acl("b"))
-    listing = authorizer.acls()
+    listing = iter(authorizer.acls())
     first = next(listing)
     authorizer.load_snapshot([])
     assert {first, *listing} == {acl("a"), acl("b")}

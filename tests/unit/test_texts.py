@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kustos.runtime import TextFileError, read_text_file, read_text_stream, reason_of, text_of_bytes
+from kustos.runtime import TextFileError, read_text_file, read_text_stream, reason_of, text_of_bytes, words_of
 
 
 @given(st.text(max_size=20).filter(lambda text: not text.startswith("\ufeff")), st.booleans())
@@ -48,3 +48,20 @@ def test_a_file_that_is_not_there_is_told_by_its_path_and_kind(tmp_path: Path) -
 )
 def test_the_reason_of_an_error_is_in_lower_case_and_says_what_to_do(error: OSError, reason: str) -> None:
     assert reason_of(error) == reason
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (ValueError("it is no number"), "it is no number"),
+        (OSError("`meta` is in use"), "`meta` is in use"),
+        (
+            PermissionError(errno.EACCES, "Permission denied", "a/b"),
+            "`a/b`: permission denied, check its permissions",
+        ),
+        (OSError(errno.EADDRINUSE, "cannot bind `127.0.0.1:9092`"), "cannot bind `127.0.0.1:9092`"),
+        (OSError(errno.EIO, None), "input/output error"),
+    ],
+)
+def test_the_words_of_an_error_have_no_numbers(error: Exception, words: str) -> None:
+    assert words_of(error) == words

@@ -40,8 +40,14 @@ def classified() -> DataFrame:
 
 @dp.materialized_view
 def audit_events() -> DataFrame:
-    """Each event once."""
+    """Each decision once."""
     return spark().read.table("classified").transform(classify.audit_events)
+
+
+@dp.materialized_view
+def security_events() -> DataFrame:
+    """Each login and each change of a user, token or setting once."""
+    return spark().read.table("classified").transform(classify.security_events)
 
 
 @dp.materialized_view

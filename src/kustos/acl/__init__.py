@@ -1,6 +1,6 @@
 """Values of access control: operations, resources, patterns, entries, bindings, filters, principals.
 
-Pure and frozen; Kafka's nouns and codes. Everything else in kustos speaks in these.
+Pure and frozen; Kafka's nouns and codes. All of kustos uses these values.
 """
 
 from kustos.acl.enums import (
@@ -19,7 +19,7 @@ from kustos.acl.filters import (
     AclBindingFilter,
     ResourcePatternFilter,
 )
-from kustos.acl.hosts import HostRange, host_holds, host_matches, hosts_meet
+from kustos.acl.hosts import HostRange, host_holds, host_matches, hosts_meet, java_int, java_ipv6
 from kustos.acl.sharing import SharedParts
 from kustos.acl.values import (
     ANONYMOUS,
@@ -54,4 +54,6 @@ __all__ = [
     "host_holds",
     "host_matches",
     "hosts_meet",
+    "java_int",
+    "java_ipv6",
 ]

@@ -1,8 +1,8 @@
 """Kafka's access-control vocabulary with its stable wire codes.
 
-Source: `org.apache.kafka.common.acl` and `.resource` of Kafka 4.4.0. A code that no member has
-means `UNKNOWN`, as in Kafka; the text forms are the enum names, and the audit log prints resource
-types in camel case (`TransactionalId`).
+Source: `org.apache.kafka.common.acl` and `.resource` of Kafka 4.4.0. An unassigned code means `UNKNOWN`, as
+in Kafka; the text forms are the enum names, and the audit log prints resource types in camel case
+(`TransactionalId`).
 """
 
 from enum import IntEnum, unique
@@ -26,7 +26,7 @@ class _CodedEnum(IntEnum):
 
 @unique
 class AclOperation(_CodedEnum):
-    """What is done to a resource."""
+    """An operation on a resource."""
 
     UNKNOWN = 0
     ANY = 1
@@ -48,7 +48,7 @@ class AclOperation(_CodedEnum):
 
 @unique
 class AclPermissionType(_CodedEnum):
-    """Whether an entry grants or forbids."""
+    """Whether an entry allows or denies."""
 
     UNKNOWN = 0
     ANY = 1
@@ -58,7 +58,7 @@ class AclPermissionType(_CodedEnum):
 
 @unique
 class ResourceType(_CodedEnum):
-    """What kind of thing an entry guards."""
+    """The kind of resource that an entry protects."""
 
     UNKNOWN = 0
     ANY = 1
@@ -77,7 +77,7 @@ class ResourceType(_CodedEnum):
 
 @unique
 class PatternType(_CodedEnum):
-    """How the name of a pattern stands for names of resources."""
+    """How a pattern matches names of resources."""
 
     UNKNOWN = 0
     ANY = 1
@@ -87,7 +87,7 @@ class PatternType(_CodedEnum):
 
     @property
     def is_specific(self) -> bool:
-        """Whether a stored entry can have it (ANY and MATCH are for filters)."""
+        """Whether a stored entry can have this type (ANY and MATCH are for filters)."""
         return self in {PatternType.LITERAL, PatternType.PREFIXED}
 
 
@@ -132,4 +132,4 @@ SUPPORTED_OPERATIONS: dict[ResourceType, tuple[AclOperation, ...]] = {
     ResourceType.DELEGATION_TOKEN: (AclOperation.DESCRIBE,),
     ResourceType.USER: (AclOperation.CREATE_TOKENS, AclOperation.DESCRIBE_TOKENS),
 }
-"""Which operations mean something on which resource (`AclEntry.supportedOperations`)."""
+"""The operations that apply to each resource type (`AclEntry.supportedOperations`)."""

@@ -1,5 +1,5 @@
-"""What can be wrong with a value of this room."""
+"""Errors of access-control values."""
 
 
 class AclValueError(ValueError):
-    """A principal, pattern, entry, filter or host that Kafka would not accept; the text names it."""
+    """A principal, pattern, entry, filter or host that Kafka would reject; the text names it."""

@@ -1,5 +1,6 @@
 """Filters over bindings, with the matching rules of `ResourcePatternFilter` and its siblings."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from kustos.acl.enums import WILDCARD, AclOperation, AclPermissionType, PatternType, ResourceType
@@ -8,7 +9,7 @@ from kustos.acl.values import AccessControlEntry, AclBinding, ResourcePattern
 
 @dataclass(frozen=True, slots=True)
 class ResourcePatternFilter:
-    """Which patterns; a null name and ANY enums match all, MATCH asks what would govern that name."""
+    """A filter over patterns; a null name and ANY match all, MATCH all patterns that apply to the name."""
 
     resource_type: ResourceType = ResourceType.ANY
     name: str | None = None
@@ -16,12 +17,12 @@ class ResourcePatternFilter:
 
     @property
     def is_unknown(self) -> bool:
-        """Whether a field has a code that nobody knows."""
+        """Whether a field has an unknown code."""
         return self.resource_type is ResourceType.UNKNOWN or self.pattern_type is PatternType.UNKNOWN
 
     @property
     def matches_at_most_one(self) -> bool:
-        """Whether no field is left open, so that it names one pattern."""
+        """Whether every field is specific, so that at most one pattern matches."""
         return (
             self.resource_type not in {ResourceType.UNKNOWN, ResourceType.ANY}
             and self.name is not None
@@ -29,7 +30,7 @@ class ResourcePatternFilter:
         )
 
     def matches(self, pattern: ResourcePattern) -> bool:
-        """Return whether this pattern is asked for."""
+        """Return whether the filter matches this pattern."""
         if self.resource_type not in {ResourceType.ANY, pattern.resource_type}:
             return False
         if self.pattern_type not in {PatternType.ANY, PatternType.MATCH, pattern.pattern_type}:
@@ -45,7 +46,7 @@ class ResourcePatternFilter:
 
 @dataclass(frozen=True, slots=True)
 class AccessControlEntryFilter:
-    """Which entries: plain equality, no wildcards or address ranges; null and ANY match all."""
+    """A filter over entries: plain equality, no wildcards or address ranges; null and ANY match all."""
 
     principal: str | None = None
     host: str | None = None
@@ -54,12 +55,12 @@ class AccessControlEntryFilter:
 
     @property
     def is_unknown(self) -> bool:
-        """Whether a field has a code that nobody knows."""
+        """Whether a field has an unknown code."""
         return self.operation is AclOperation.UNKNOWN or self.permission_type is AclPermissionType.UNKNOWN
 
     @property
     def matches_at_most_one(self) -> bool:
-        """Whether no field is left open, so that it names one entry."""
+        """Whether every field is specific, so that at most one entry matches."""
         return (
             self.principal is not None
             and self.host is not None
@@ -68,7 +69,7 @@ class AccessControlEntryFilter:
         )
 
     def matches(self, entry: AccessControlEntry) -> bool:
-        """Return whether this entry is asked for."""
+        """Return whether the filter matches this entry."""
         return (
             self.principal in {None, entry.principal}
             and self.host in {None, entry.host}
@@ -86,17 +87,33 @@ class AclBindingFilter:
 
     @property
     def is_unknown(self) -> bool:
-        """Whether either half has a code that nobody knows."""
+        """Whether either half has an unknown code."""
         return self.pattern_filter.is_unknown or self.entry_filter.is_unknown
 
     @property
     def matches_at_most_one(self) -> bool:
-        """Whether at most one ACL can match, since both halves name just one."""
+        """Whether at most one ACL can match, since both halves are specific."""
         return self.pattern_filter.matches_at_most_one and self.entry_filter.matches_at_most_one
 
     def matches(self, binding: AclBinding) -> bool:
-        """Return whether this binding is asked for."""
+        """Return whether the filter matches this binding."""
         return self.pattern_filter.matches(binding.pattern) and self.entry_filter.matches(binding.entry)
+
+    def among(self, bindings: Iterable[AclBinding]) -> list[AclBinding]:
+        """Return the bindings for which `matches` is true, in their order.
+
+        Texts of the filter rule out most bindings, so they are compared first.
+        """
+        principal, host, name = self.entry_filter.principal, self.entry_filter.host, self.pattern_filter.name
+        if principal is not None:
+            bindings = [each for each in bindings if each.entry.principal == principal]
+        if name is not None and self.pattern_filter.pattern_type is not PatternType.MATCH:
+            bindings = [each for each in bindings if each.pattern.name == name]
+        if host is not None:
+            bindings = [each for each in bindings if each.entry.host == host]
+        if self == EVERY_BINDING:
+            return list(bindings)
+        return [each for each in bindings if self.matches(each)]
 
 
 EVERY_BINDING = AclBindingFilter()

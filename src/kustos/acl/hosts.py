@@ -2,9 +2,9 @@
 
 Addresses are compared as texts in Java's `getHostAddress()` form: IPv4 dotted, IPv6 uncompressed
 (`0:0:0:0:0:0:0:1`). A host is a range exactly when it holds a `/`. Kafka parses ranges with
-commons-net; its habits are kept: host bits are ignored, `0.0.0.0` is in no IPv4 range, an IPv4 client
-is in no IPv6 range, and a range that cannot be parsed matches nobody. One cannot be: of a zone that is a
-name Kafka asks the machine whether it has such an interface; here it only must look like one.
+commons-net; its quirks are kept: host bits are ignored, `0.0.0.0` is in no IPv4 range, an IPv4 client is in
+no IPv6 range, and an unparsable range matches nobody. One quirk is not kept: where a zone is a name, Kafka
+checks that the machine has that interface; here it only has to look like one.
 """
 
 import re
@@ -26,7 +26,7 @@ _ZONE_NAME: Final = re.compile(r"[A-Za-z0-9_.@-]{1,15}")
 _INT_MAX: Final = 2**31 - 1
 
 PARSED_HOSTS_MAX: Final = 65_536
-"""Parsed addresses and ranges kept: some 10 MB, and more distinct hosts than one node's clients have."""
+"""Parsed addresses and ranges cached: about 10 MB, and more distinct hosts than one node's clients have."""
 
 
 def _ipv4(text: str) -> int | None:
@@ -47,7 +47,7 @@ def java_int(text: str) -> int | None:
     digits = text[1:] if sign in {"+", "-"} else text
     if not digits.isdecimal() or max(digits) > "\uffff":
         return None
-    # a conversion of thousands of digits would be refused with an error of its own
+    # Python refuses to convert thousands of digits with an error of its own
     significant = "".join([str(int(digit)) for digit in digits]).lstrip("0")
     if len(significant) > len(str(_INT_MAX)):
         return None
@@ -94,7 +94,7 @@ class HostRange:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Return the range written as `address/prefix`; raise `AclValueError` if Kafka would not read it."""
+        """Return the range written as `address/prefix`; raise `AclValueError` if Kafka could not parse it."""
         address_text, _, prefix_text = text.partition("/")
         if ":" in text:
             bits, address, prefix = _IPV6_BITS, _ipv6(address_text), java_int(prefix_text)
@@ -122,7 +122,7 @@ class HostRange:
         return self.bits == other.bits and self.lowest <= other.lowest and other.highest <= self.highest
 
     def meets(self, other: Self) -> bool:
-        """Return whether an address is in both."""
+        """Return whether the two ranges overlap."""
         return self.bits == other.bits and self.lowest <= other.highest and other.lowest <= self.highest
 
 
@@ -143,7 +143,7 @@ def _parsed_address(text: str) -> tuple[int, int] | None:
 
 
 def host_matches(pattern: str, host: str) -> bool:
-    """Return whether an entry's host speaks of this client address (`getHostAddress()` form)."""
+    """Return whether an entry's host matches this client address (`getHostAddress()` form)."""
     if pattern in (WILDCARD, host):
         return True
     if "/" not in pattern:
@@ -154,9 +154,9 @@ def host_matches(pattern: str, host: str) -> bool:
 
 
 def host_holds(outer: str, inner: str) -> bool:
-    """Return whether an entry's host speaks of every client address of which another one speaks.
+    """Return whether the host `outer` of an entry matches every client address that `inner` matches.
 
-    When in doubt it does not: of a range held by one address, `10.0.0.1/32`, and of one that holds nobody.
+    False in doubt: where `inner` is a range of one address, `10.0.0.1/32`, or a range that matches nobody.
     """
     if host_matches(outer, inner):
         return True
@@ -165,7 +165,7 @@ def host_holds(outer: str, inner: str) -> bool:
 
 
 def hosts_meet(one: str, other: str) -> bool:
-    """Return whether two entries' hosts may speak of the same client address."""
+    """Return whether two entries' hosts may match the same client address."""
     if host_matches(one, other) or host_matches(other, one):
         return True
     first, second = _range_of(one), _range_of(other)

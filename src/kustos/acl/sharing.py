@@ -1,7 +1,7 @@
-"""Equal parts of many bindings as one object each.
+"""Interning of equal parts of many bindings.
 
-ACLs read from a log have texts, patterns and entries of their own, though a thousand of them may speak of
-one topic and ten thousand of one principal. What is equal can be shared, since it never changes.
+ACLs read from a log have their own texts, patterns and entries, though a thousand of them may name one topic
+and ten thousand one principal. Equal parts can be shared, since they never change.
 """
 
 from typing import Final
@@ -9,12 +9,12 @@ from typing import Final
 from kustos.acl.enums import AclOperation, AclPermissionType, PatternType, ResourceType
 from kustos.acl.values import AccessControlEntry, AclBinding, ResourcePattern
 
-# the values are frozen for everybody; to put an equal part in the place of a part changes no value
+# the values are frozen; replacing a part with an equal one changes no value
 _put: Final = object.__setattr__
 
 
 class SharedParts:
-    """Remembers the parts of the bindings that it met; made for one load and dropped after it."""
+    """Interns the parts of bindings; made for one load and dropped after it."""
 
     __slots__ = ("_entries", "_patterns")
 
@@ -23,7 +23,7 @@ class SharedParts:
         self._entries: dict[str, dict[tuple[str, AclOperation, AclPermissionType], AccessControlEntry]] = {}
 
     def settle(self, binding: AclBinding) -> None:
-        """Let a binding have those parts that an equal one was met with before."""
+        """Replace the parts of a binding with equal ones seen before."""
         pattern, entry = binding.pattern, binding.entry
         kind = (pattern.resource_type, pattern.pattern_type)
         try:
@@ -43,12 +43,12 @@ class SharedParts:
         if shared_entry is not entry:
             _put(binding, "entry", shared_entry)
         elif len(entries) > 1:
-            # another thing said of the same principal
+            # another entry of the same principal
             first = next(iter(entries.values()))
             _put(entry, "principal", first.principal)
 
     def forget(self) -> None:
-        """Forget all parts one by one: dropped at once they would stop every thread meanwhile."""
+        """Drop all parts one by one: dropping them at once would block every thread."""
         for known in self._patterns.values():
             while known:
                 known.popitem()

@@ -1,4 +1,4 @@
-"""Principals, patterns, entries, bindings: frozen, and only those that Kafka could hold."""
+"""Principals, patterns, entries, bindings: frozen, and only those that Kafka accepts."""
 
 from dataclasses import dataclass, field
 from sys import intern
@@ -26,7 +26,7 @@ class KafkaPrincipal:
             raise AclValueError(
                 f"could not parse principal from `{text}`, write it as `User:name` (no colon is present)"
             )
-        # one text for all of a type: principals are looked up by it, and it weighs as much as a name
+        # intern the type: principals are looked up by it, and it takes as much memory as a name
         return cls(intern(principal_type), name)
 
     def __str__(self) -> str:
@@ -34,7 +34,7 @@ class KafkaPrincipal:
 
 
 ANONYMOUS = KafkaPrincipal("User", "ANONYMOUS")
-"""Who acts on a listener that asks for no identity."""
+"""The principal on a listener without authentication."""
 
 EVERY_PRINCIPAL = "User:*"
 """In an entry: every principal, of whatever type."""
@@ -42,7 +42,7 @@ EVERY_PRINCIPAL = "User:*"
 
 @dataclass(frozen=True, slots=True)
 class ResourcePattern:
-    """A resource type and a name that stands for itself (LITERAL) or for all it begins (PREFIXED)."""
+    """A resource type and a name, matched exactly (LITERAL) or as a prefix (PREFIXED)."""
 
     resource_type: ResourceType
     name: str
@@ -73,7 +73,7 @@ class AccessControlEntry:
 
 @dataclass(frozen=True, slots=True)
 class AclBinding:
-    """An entry bound to a pattern: what `kafka-acls` lists and a log record holds."""
+    """An entry bound to a pattern, as `kafka-acls` lists and a log record holds it."""
 
     pattern: ResourcePattern
     entry: AccessControlEntry

@@ -1,12 +1,16 @@
-"""Questions over whole ACL sets, by exact set algebra; the theory is in `kernel`."""
+"""Questions over whole ACL sets, answered by exact set algebra; `kernel` holds the theory."""
 
-from kustos.analysis.access import Access, Grant, what_can, who_can
+from kustos.analysis.access import AllowedAccess, Grant, what_can, who_can
 from kustos.analysis.difference import Difference, diff
 from kustos.analysis.errors import AnalysisError, PolicyError
-from kustos.analysis.explain import Explanation, NearMiss, Overruled, SmallestChange, explain
-from kustos.analysis.host_sets import HostSet
+from kustos.analysis.explain import Explanation, NearMiss, Overruled, SmallestChange, explain, is_allow
+from kustos.analysis.explain_scope import ExplainScope, Part, ScopeExplanation, explain_scope, meets
+from kustos.analysis.headline import Claim, Consequence, Headline, Rest, headline_of
+from kustos.analysis.host_sets import ANYWHERE, HostSet
+from kustos.analysis.importance import ShownChanges, by_importance, most_important
 from kustos.analysis.minimize import Minimized, minimize
-from kustos.analysis.name_sets import NameSet, NameTerm, Site
+from kustos.analysis.name_sets import EVERY_NAME, NOUNS, WILDCARD_NAMES, NameSet, NameTerm, Site
+from kustos.analysis.necessity import necessity
 from kustos.analysis.policy import (
     Policy,
     PolicyPrincipals,
@@ -16,29 +20,41 @@ from kustos.analysis.policy import (
 )
 from kustos.analysis.policy_file import POLICY_VERSION, parse_policy
 from kustos.analysis.principal_sets import PrincipalSet
-from kustos.analysis.regions import REGIONS_MAX, Change, Direction, Probe, Region
+from kustos.analysis.regions import REGIONS_MAX, Change, Direction, Probe, Region, operations_of
 from kustos.analysis.rules import ACLS_ALONE, Rules
+from kustos.analysis.sentences import SentenceError, parse_sentence
 from kustos.analysis.verification import COUNTER_EXAMPLES_MAX, CounterExample, Verdict, verify
+from kustos.analysis.wording import SHOWN_MAX, listed
 
 __all__ = [
     "ACLS_ALONE",
+    "ANYWHERE",
     "COUNTER_EXAMPLES_MAX",
+    "EVERY_NAME",
+    "NOUNS",
     "POLICY_VERSION",
     "REGIONS_MAX",
-    "Access",
+    "SHOWN_MAX",
+    "WILDCARD_NAMES",
+    "AllowedAccess",
     "AnalysisError",
     "Change",
+    "Claim",
+    "Consequence",
     "CounterExample",
     "Difference",
     "Direction",
+    "ExplainScope",
     "Explanation",
     "Grant",
+    "Headline",
     "HostSet",
     "Minimized",
     "NameSet",
     "NameTerm",
     "NearMiss",
     "Overruled",
+    "Part",
     "Policy",
     "PolicyError",
     "PolicyPrincipals",
@@ -46,16 +62,30 @@ __all__ = [
     "PrincipalSet",
     "Probe",
     "Region",
+    "Rest",
     "Rules",
+    "ScopeExplanation",
+    "SentenceError",
+    "ShownChanges",
     "Site",
     "SmallestChange",
     "Statement",
     "StatementKind",
     "Verdict",
+    "by_importance",
     "diff",
     "explain",
+    "explain_scope",
+    "headline_of",
+    "is_allow",
+    "listed",
+    "meets",
     "minimize",
+    "most_important",
+    "necessity",
+    "operations_of",
     "parse_policy",
+    "parse_sentence",
     "verify",
     "what_can",
     "who_can",

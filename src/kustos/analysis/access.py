@@ -1,4 +1,4 @@
-"""Who can do a thing, and what a principal can do: the exact sets, with hosts."""
+"""Who can perform an operation, and what a principal can do: the exact sets, with hosts."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -19,21 +19,21 @@ from kustos.analysis.by_host import ByHost, combined, constant, mapped
 from kustos.analysis.errors import AnalysisError
 from kustos.analysis.everyone import Answers, Crowd
 from kustos.analysis.host_sets import HostSet, by_bits
-from kustos.analysis.kernel import NOTHING, RESOURCE_TYPES, AclSet, Side, Values
+from kustos.analysis.kernel import NOTHING, RESOURCE_TYPES, AclSet, PrincipalView, Values
 from kustos.analysis.layers import Layer
 from kustos.analysis.name_sets import EVERYWHERE, WILDCARD_NAMES, NameSet, Site, Zone, site_of
 from kustos.analysis.principal_sets import PrincipalSet
 from kustos.analysis.regions import REGIONS_MAX, Region, operations_of
 from kustos.analysis.rules import ACLS_ALONE, Rules
-from kustos.authorizer.cells import ALLOWS, EVERY_ALLOW
+from kustos.authorizer.index import ALLOWS, EVERY_ALLOW
 
 Piece = tuple[bool, HostSet, NameSet]
-"""Whether it is every name asked about; hosts; names."""
+"""Whether every requested name is in it; hosts; names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """A region that is allowed; `is_every_name` says that it holds every name that was asked about."""
+    """An allowed region; `is_every_name` if it holds every requested name."""
 
     region: Region
     is_every_name: bool
@@ -48,8 +48,8 @@ class Grant:
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
-    """All that is allowed of what was asked about, disjoint; `is_cut` says that there is more."""
+class AllowedAccess:
+    """Everything the query allows, as disjoint grants; `is_cut` if there are more."""
 
     grants: tuple[Grant, ...]
     is_cut: bool = False
@@ -60,7 +60,7 @@ class Access:
 
 
 def names_of(pattern: ResourcePattern) -> NameSet:
-    """Return the names that a pattern stands for on its type."""
+    """Return the names that a pattern matches on its type."""
     site = site_of(pattern)
     names = WILDCARD_NAMES if site == Site(WILDCARD, is_literal=True) else NameSet((site,))
     if pattern.resource_type is ResourceType.CLUSTER and CLUSTER_NAME in names:
@@ -68,9 +68,9 @@ def names_of(pattern: ResourcePattern) -> NameSet:
     return names
 
 
-def marking(pattern: ResourcePattern) -> Side:
-    """Return a side that allows everything on the names of a pattern, and nothing else."""
-    return Side((Layer.marking(site_of(pattern)),), is_super=False, is_open=False)
+def marking(pattern: ResourcePattern) -> PrincipalView:
+    """Return a view that allows everything on the names of a pattern, and nothing else."""
+    return PrincipalView((Layer.marking(site_of(pattern)),), is_super=False, is_open=False)
 
 
 def bit_of(operation: AclOperation) -> int:
@@ -87,12 +87,12 @@ def who_can(
     rules: Rules = ACLS_ALONE,
     *,
     regions_max: int = REGIONS_MAX,
-) -> Access:
+) -> AllowedAccess:
     """Return exactly who may do an operation on which of a pattern's names, and from where.
 
-    LITERAL asks about one name (`*`: about every name that `*` stands for), PREFIXED about all names that
-    begin so, with the empty prefix about all. Grants for every name of the pattern come first and are told
-    apart from those for some. At most `regions_max` grants are returned. Raises `AnalysisError`.
+    LITERAL queries one name (`*`: every name that `*` matches), PREFIXED all names with the prefix (the empty
+    prefix: all names). Grants for every name of the pattern come first, separate from grants for some of
+    them. Returns at most `regions_max` grants. Raises `AnalysisError`.
     """
     bit = bit_of(operation)
     if pattern.pattern_type is PatternType.UNKNOWN:
@@ -120,11 +120,13 @@ def who_can(
         )
         for (is_every, hosts, names), principals in crowd.items()
     ]
-    return Access(tuple([grant for _, grant in sorted(grants, key=lambda pair: pair[0])]), crowd.is_cut)
+    return AllowedAccess(
+        tuple([grant for _, grant in sorted(grants, key=lambda pair: pair[0])]), crowd.is_cut
+    )
 
 
 def _pieces(found: dict[ByHost, NameSet], whole: NameSet) -> list[Piece]:
-    """Return from where it is every name, and else which names from where."""
+    """Return the hosts that have every name, then the names of the other hosts."""
     if not found:
         return []
     everywhere = constant(1)
@@ -145,9 +147,9 @@ def what_can(
 ) -> tuple[Region, ...]:
     """Return exactly what a principal (`Type:name`) may do, on what, from where.
 
-    `User:*` asks about everyone whom neither an ACL nor `super.users` names. Raises `AclValueError` for a
-    principal without a type, and `AnalysisError` rather than return a part of more than `regions_max`
-    regions: names of the same rights are one region, so that there are few of them.
+    `User:*` queries everyone whom neither an ACL nor `super.users` names. Raises `AclValueError` for a
+    principal without a type, and `AnalysisError` if there are more than `regions_max` regions: the result is
+    never partial. Names with the same rights share a region, so there are few.
     """
     KafkaPrincipal.parse(principal)
     acls = AclSet(bindings, rules)

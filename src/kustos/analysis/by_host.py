@@ -1,15 +1,15 @@
-"""Functions of the client's host, exact over every address there is.
+"""Functions of the client's host, exact over every possible address.
 
 A client's host is an address in Java's `getHostAddress()` form, so all hosts lie on one line of numbers:
 
     IPv4            2^32 addresses
-    IPv6            2^128 - 2^32: without those that stand for IPv4, which Java turns into IPv4
+    IPv6            2^128 - 2^32: without IPv4-mapped addresses, which Java turns into IPv4
     IPv6 with zone  the same again, `fe80:0:0:0:0:0:0:1%eth0`, for every zone that no entry names
 
-`*` is the whole line, a range one piece of it (an IPv6 range speaks of zoned addresses too), an exact
+`*` is the whole line, a range one piece of it (an IPv6 range matches zoned addresses too), an exact
 text one point. An exact text with a zone is a point beside the line, `zoned`. Every other text, such as
-`::1`, `localhost` or a range that Kafka cannot parse, is no client's and speaks of nobody. Two such
-pieces are nested or apart, never overlapping, so that one sweep with a stack adds up any number.
+`::1`, `localhost` or a range that Kafka cannot parse, matches no client. Two pieces are nested or
+disjoint, never partly overlapping, so one sweep with a stack sums any number of them.
 """
 
 import re
@@ -35,40 +35,40 @@ _IPV4: Final = re.compile(
 )
 
 HOST_PATTERNS_MAX: Final = 65_536
-"""Parsed host texts kept, as many as the authorizer keeps."""
+"""Parsed host texts kept in the cache, as many as the authorizer keeps."""
 
 
-class Place(NamedTuple):
-    """Where a client's host is: its number on the line, and its own text if it has a zone."""
+class HostPlace(NamedTuple):
+    """A client's host: its number on the line, and its own text if it has a zone."""
 
     number: int
     zoned: str | None
 
 
 class HostPattern(NamedTuple):
-    """Whom an entry's host speaks of: half-open pieces of the line, or one text with a zone."""
+    """The clients that an entry's host matches: half-open pieces of the line, or one text with a zone."""
 
     pieces: tuple[tuple[int, int], ...]
     zoned: str | None
 
     @property
     def speaks_of_nobody(self) -> bool:
-        """Whether no client can ever have such a host."""
+        """Whether no client can ever have a matching host."""
         return not self.pieces and self.zoned is None
 
 
 def _dense(number: int) -> int:
-    """Return an IPv6 number, or the end of a piece, with the IPv4 hole closed."""
+    """Return an IPv6 number, or the end of a piece, with the IPv4 gap closed."""
     return number if number <= _MAPPED else max(_MAPPED, number - _IPV4_COUNT)
 
 
 def ipv6_number(dense: int) -> int:
-    """Return the IPv6 number behind a place in either IPv6 part of the line, counted from its start."""
+    """Return the IPv6 number at a place in either IPv6 part of the line, counted from that part's start."""
     return dense if dense < _MAPPED else dense + _IPV4_COUNT
 
 
 def ipv6_text(number: int) -> str:
-    """Return an IPv6 address as Java prints it: eight groups, nothing left out."""
+    """Return an IPv6 address as Java prints it: all eight groups."""
     return ":".join(f"{number >> shift & 0xFFFF:x}" for shift in range(112, -1, -16))
 
 
@@ -78,7 +78,7 @@ def ipv4_text(number: int) -> str:
 
 
 def host_text(number: int, zone: str = "zone") -> str:
-    """Return the host at a place on the line; a zoned one gets this zone."""
+    """Return the host at a place on the line; a zoned one gets `zone`."""
     if number < IPV6_START:
         return ipv4_text(number)
     if number < ZONED_START:
@@ -86,11 +86,11 @@ def host_text(number: int, zone: str = "zone") -> str:
     return f"{ipv6_text(ipv6_number(number - ZONED_START))}%{zone}"
 
 
-def place_of(host: str) -> Place | None:
-    """Return where a client's host is, None if no client can have it."""
+def place_of(host: str) -> HostPlace | None:
+    """Return the place of a client's host, None if no client can have it."""
     if _IPV4.fullmatch(host):
         parts = [int(part) for part in host.split(".")]
-        return Place(int.from_bytes(bytes(parts)), None) if max(parts) <= 255 else None
+        return HostPlace(int.from_bytes(bytes(parts)), None) if max(parts) <= 255 else None
     digits, percent, zone = host.partition("%")
     if ":" not in digits or "/" in host or (percent and not zone):
         return None
@@ -101,12 +101,12 @@ def place_of(host: str) -> Place | None:
     if ipv6_text(number) != digits or _MAPPED <= number < _MAPPED + _IPV4_COUNT:
         return None
     start = ZONED_START if percent else IPV6_START
-    return Place(start + _dense(number), host if percent else None)
+    return HostPlace(start + _dense(number), host if percent else None)
 
 
 @lru_cache(maxsize=HOST_PATTERNS_MAX)
 def host_pattern(text: str) -> HostPattern:
-    """Return whom the host of an entry speaks of."""
+    """Return the clients that the host of an entry matches."""
     if text == WILDCARD:
         return HostPattern(((0, LINE_END),), None)
     if "/" not in text:
@@ -132,16 +132,16 @@ def _start(step: tuple[int, int]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class ByHost:
-    """A number (a set of bits) for every host; equal functions are equal values.
+    """A function from every host to a number (a set of bits); equal functions compare equal.
 
-    `steps`: from which place on the line on which number holds, neighbours differing. `zoned`: the texts
-    with a zone, sorted, whose number is not that of their place on the line.
+    `steps`: each place on the line where a new number starts to hold; neighbours differ. `zoned`: the texts
+    with a zone, sorted, whose number differs from that of their place on the line.
     """
 
     steps: tuple[tuple[int, int], ...]
     zoned: tuple[tuple[str, int], ...] = ()
 
-    def at(self, place: Place) -> int:
+    def at(self, place: HostPlace) -> int:
         """Return the number for a client's host."""
         for text, number in self.zoned:
             if text == place.zoned:
@@ -149,29 +149,29 @@ class ByHost:
         return self.on_line(place.number)
 
     def on_line(self, number: int) -> int:
-        """Return what holds at a place on the line."""
+        """Return the number at a place on the line."""
         steps = self.steps
         return steps[0][1] if len(steps) == 1 else steps[bisect_right(steps, number, key=_start) - 1][1]
 
     def values(self) -> Iterator[int]:
-        """Yield each number that some host has, perhaps more than once."""
+        """Yield each number that some host has, possibly more than once."""
         yield from (value for _, value in self.steps)
         yield from (value for _, value in self.zoned)
 
     def pieces(self) -> Iterator[tuple[int, int, int]]:
-        """Yield the line in pieces: start, end (not in it), number."""
+        """Yield the line in pieces: start, end (exclusive), number."""
         for (start, value), (end, _) in pairwise((*self.steps, (LINE_END, 0))):
             yield start, end, value
 
 
 @lru_cache(maxsize=4096)
 def constant(value: int) -> ByHost:
-    """Return the function that is the same for every host."""
+    """Return the function with the same number for every host."""
     return ByHost(((0, value),))
 
 
 def canonical(steps: list[tuple[int, int]], zoned: Mapping[str, int]) -> ByHost:
-    """Return the function of sorted steps (a later one wins at the same place) and zoned texts."""
+    """Return the function with these sorted steps (the last one at a place wins) and zoned texts."""
     kept: list[tuple[int, int]] = []
     for start, value in steps:
         if kept and kept[-1][0] == start:
@@ -195,7 +195,7 @@ def _line_number(zoned: str) -> int:
 
 
 def summed(row: Mapping[str, int], decide: Callable[[int], int]) -> ByHost:
-    """Return `decide` of the bits of all those host texts (text to bits) that speak of each host."""
+    """Return `decide` of the combined bits of all host texts (text to bits) that match each host."""
     whole = row.get(WILDCARD, 0)
     if len(row) == (WILDCARD in row):
         return constant(decide(whole))
@@ -223,17 +223,17 @@ def summed(row: Mapping[str, int], decide: Callable[[int], int]) -> ByHost:
 
 
 def mapped(function: ByHost, change: Callable[[int], int]) -> ByHost:
-    """Return the function whose numbers are changed one by one."""
+    """Return the function with `change` applied to each number."""
     steps = [(start, change(value)) for start, value in function.steps]
     return canonical(steps, {text: change(value) for text, value in function.zoned})
 
 
 def combined(first: ByHost, second: ByHost, join: Callable[[int, int], int]) -> ByHost:
-    """Return the function that joins the numbers of two for every host."""
+    """Return the function that joins the numbers of two functions for every host."""
     if len(first.steps) == len(second.steps) == 1 and not first.zoned and not second.zoned:
         return constant(join(first.steps[0][1], second.steps[0][1]))
     starts = sorted({start for start, _ in (*first.steps, *second.steps)})
     steps = [(start, join(first.on_line(start), second.on_line(start))) for start in starts]
     texts = {text for text, _ in (*first.zoned, *second.zoned)}
-    places = {text: Place(_line_number(text), text) for text in texts}
+    places = {text: HostPlace(_line_number(text), text) for text in texts}
     return canonical(steps, {text: join(first.at(place), second.at(place)) for text, place in places.items()})

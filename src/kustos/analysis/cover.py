@@ -4,8 +4,8 @@ Cells are bits. Wanted cells must be covered by an allow; every other cell that 
 must be covered by a deny. No deny covers a wanted cell, so the order does not matter: allows are chosen
 first, then denies for the debts.
 
-The search deepens: it looks for answers of one, two, three ... pieces, so that the first is a smallest.
-Each step covers the cell that fewest pieces can cover, which keeps it narrow.
+The search deepens iteratively: it looks for answers of one, two, three ... pieces, so the first one found
+is a smallest. Each step covers the cell that the fewest pieces can cover, which keeps the search narrow.
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,10 +14,10 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 SEARCH_STEPS_MAX: Final = 4_000
-"""Steps of one search: some 50 ms. Beyond it nothing smaller was found, which is never wrong."""
+"""Steps of one search, about 50 ms. Past the limit it reports nothing smaller, which is always safe."""
 
 CHOICES_KEPT_MAX: Final = 128
-"""Choices kept: a set has few shapes of ACLs that stand together, each many times."""
+"""Choices kept in the cache: in one set the same few shapes of related ACLs occur many times."""
 
 
 class Allow(NamedTuple):
@@ -29,14 +29,14 @@ class Allow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Positions of the chosen pieces among those offered."""
+    """Positions of the chosen pieces among the candidates."""
 
     allows: tuple[int, ...]
     denies: tuple[int, ...]
 
     @property
     def size(self) -> int:
-        """How many pieces."""
+        """The number of pieces."""
         return len(self.allows) + len(self.denies)
 
 
@@ -44,9 +44,9 @@ class Choice:
 def smallest_choice(
     wanted: int, debts: int, allows: tuple[Allow, ...], denies: tuple[int, ...], *, pieces_max: int
 ) -> Choice | None:
-    """Return a smallest choice that covers `wanted` and all debts, `debts` there from the start.
+    """Return a smallest choice that covers `wanted` and all debts; `debts` are owed from the start.
 
-    None if there is none of at most `pieces_max` pieces, or none was found within SEARCH_STEPS_MAX.
+    None if no choice has at most `pieces_max` pieces, or the search found none within SEARCH_STEPS_MAX.
     """
     search = _Search(wanted, debts, allows, denies)
     for pieces in range(pieces_max + 1):
@@ -83,7 +83,7 @@ class _Search:
         return self._steps_left <= 0
 
     def within(self, pieces: int) -> Choice | None:
-        """Return a choice of at most so many pieces."""
+        """Return a choice of at most this many pieces."""
         self._failed.clear()
         found = self._cover(self._wanted, self._debts, pieces)
         if found is None:
@@ -125,11 +125,11 @@ class _Search:
 
 
 Piece = tuple[int, int, int]
-"""Cells covered, cells owed for it, position among those offered."""
+"""Cells covered, cells owed for it, position among the candidates."""
 
 
 def _narrowest(cells: int, pieces: Sequence[Piece]) -> list[Piece]:
-    """Return the pieces that cover the cell which fewest cover, widest first."""
+    """Return the pieces that cover the cell with the fewest covering pieces, widest first."""
     best: list[Piece] | None = None
     while cells:
         bit = cells & -cells
@@ -143,7 +143,7 @@ def _narrowest(cells: int, pieces: Sequence[Piece]) -> list[Piece]:
 
 
 def _blocks(*groups: Iterable[int]) -> list[int]:
-    """Return the cells in blocks that no mask divides."""
+    """Return the cells grouped in blocks that no mask splits."""
     masks = dict.fromkeys(mask for group in groups for mask in group if mask)
     whole = 0
     for mask in masks:
@@ -159,7 +159,7 @@ def _blocks(*groups: Iterable[int]) -> list[int]:
 
 
 def _squeezed(mask: int, blocks: list[int]) -> int:
-    """Return a mask with one bit for each block in it."""
+    """Return the mask compressed to one bit per block."""
     squeezed = 0
     for position, block in enumerate(blocks):
         if block & mask:
@@ -168,7 +168,7 @@ def _squeezed(mask: int, blocks: list[int]) -> int:
 
 
 def _undominated_allows(pieces: list[Piece]) -> list[Piece]:
-    """Return the allows of which none is as good and owes no more."""
+    """Return the allows that no other allow dominates by covering as much and owing no more."""
     kept: list[Piece] = []
     for piece in sorted(pieces, key=lambda piece: (-piece[0].bit_count(), piece[1].bit_count(), piece[2])):
         if piece[0] and not any(not piece[0] & ~k[0] and not k[1] & ~piece[1] for k in kept):
@@ -177,7 +177,7 @@ def _undominated_allows(pieces: list[Piece]) -> list[Piece]:
 
 
 def _undominated_denies(pieces: list[tuple[int, int]]) -> list[Piece]:
-    """Return the denies of which none covers as much."""
+    """Return the denies that no other deny dominates by covering as much."""
     kept: list[Piece] = []
     for covered, position in sorted(pieces, key=lambda piece: (-piece[0].bit_count(), piece[1])):
         if covered and not any(not covered & ~k[0] for k in kept):

@@ -1,4 +1,4 @@
-"""What changes if one set of ACLs takes the place of another: exactly, over everything that can be asked."""
+"""What changes if one set of ACLs replaces another: exactly, over every possible request."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -13,7 +13,7 @@ from kustos.analysis.kernel import RESOURCE_TYPES, AclSet, Values
 from kustos.analysis.name_sets import EVERYWHERE, NameSet, Site, Zone, site_of
 from kustos.analysis.regions import REGIONS_MAX, Change, Direction, Region, operations_of
 from kustos.analysis.rules import ACLS_ALONE, Rules
-from kustos.authorizer.cells import EVERY_ALLOW
+from kustos.authorizer.index import EVERY_ALLOW
 
 _LOST_SHIFT: Final = EVERY_ALLOW.bit_length()
 
@@ -23,7 +23,7 @@ Piece = tuple[int, HostSet, NameSet]
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The changes, disjoint; `is_cut` says that there are more than were asked for."""
+    """The changes, disjoint; `is_cut` if there are more than were requested."""
 
     changes: tuple[Change, ...]
     is_cut: bool = False
@@ -47,55 +47,69 @@ def diff(
     *,
     regions_max: int = REGIONS_MAX,
 ) -> Difference:
-    """Return the exact regions in which the decision changes; none if and only if the sets mean the same.
+    """Return the exact regions where the decision changes; none if and only if the sets mean the same.
 
-    `new_rules` default to `rules`. At most `regions_max` changes are returned, at least one if there is
-    any; `is_cut` then says that there are more. Raises `AnalysisError` for a principal without a type.
+    `new_rules` defaults to `rules`. Returns at most `regions_max` changes and at least one if there is any;
+    `is_cut` reports that there are more. Raises `AnalysisError` for a principal without a type.
     """
     before, after = AclSet(old, rules), AclSet(new, rules if new_rules is None else new_rules)
     return difference_of(before, after, regions_max=regions_max)
 
 
 def difference_of(before: AclSet, after: AclSet, *, regions_max: int = REGIONS_MAX) -> Difference:
-    """Return the difference of two sets that are kept for more questions; see `diff`."""
+    """Return the difference of two prepared sets, which can serve further questions; see `diff`."""
     changed: dict[ResourceType, dict[str, set[Site]]] = defaultdict(lambda: defaultdict(set))
     for binding in before.bindings ^ after.bindings:
         site = site_of(binding.pattern)
         changed[binding.pattern.resource_type][binding.entry.principal].add(site)
-    changes: list[Change] = []
-    is_cut = False
+    crowds: list[tuple[_Comparison, Crowd[Piece]]] = []
+    room = max(1, regions_max)
     for resource_type in RESOURCE_TYPES:
-        room = regions_max - len(changes) if changes else max(1, regions_max)
-        crowd = _compared(before, after, resource_type, changed[resource_type], room)
-        changes += _changes(crowd, resource_type)
-        is_cut = is_cut or crowd.is_cut
-    return Difference(tuple(changes), is_cut)
+        compared = _Comparison(before, after, resource_type, changed[resource_type])
+        crowd = compared.everyone(room)
+        room -= len(crowd)
+        crowds.append((compared, crowd))
+    # changes for everyone on any type are never cut in favour of single principals on another type
+    for compared, crowd in crowds:
+        known = len(crowd)
+        crowd.keys_max = known + room
+        compared.add_principals(crowd)
+        room -= len(crowd) - known
+    changes = [change for compared, crowd in crowds for change in _changes(crowd, compared.resource_type)]
+    return Difference(tuple(changes), any(crowd.is_cut for _, crowd in crowds))
 
 
-def _compared(
-    before: AclSet,
-    after: AclSet,
-    resource_type: ResourceType,
-    changed: dict[str, set[Site]],
-    regions_max: int,
-) -> Crowd[Piece]:
-    """Return who gains and loses what; `changed` are the changed patterns by principal."""
-    was, now = before.rules, after.rules
-    sites = changed.get(EVERY_PRINCIPAL, set())
-    if was.allow_everyone_if_no_acl_found or now.allow_everyone_if_no_acl_found:
-        # any change of anybody's may have covered or uncovered names for all
-        sites = sites.union(*changed.values())
-    is_same_default = was.allow_everyone_if_no_acl_found is now.allow_everyone_if_no_acl_found
-    zone = Zone.of(sites) if is_same_default else EVERYWHERE
-    answers = Answers((before, after), resource_type, zone, _delta)
-    crowd: Crowd[Piece] = Crowd(regions_max)
-    crowd.add(EVERY_PRINCIPAL, _pieces(answers.of_everyone_else()))
-    touched = changed.keys() | (was.super_users ^ now.super_users) | answers.named
-    for principal in sorted(touched - {EVERY_PRINCIPAL}):
-        found = answers.of(principal, changed.get(principal, ()))
-        if found is not None:
-            crowd.add(principal, _pieces(found))
-    return crowd
+class _Comparison:
+    """Who gains and loses what on one type; `changed` maps each principal to its changed patterns."""
+
+    def __init__(
+        self, before: AclSet, after: AclSet, resource_type: ResourceType, changed: dict[str, set[Site]]
+    ) -> None:
+        self.resource_type = resource_type
+        self._changed = changed
+        was, now = before.rules, after.rules
+        sites = changed.get(EVERY_PRINCIPAL, set())
+        if was.allow_everyone_if_no_acl_found or now.allow_everyone_if_no_acl_found:
+            # a change to any principal's ACLs may have covered or uncovered names for all
+            sites = sites.union(*changed.values())
+        is_same_default = was.allow_everyone_if_no_acl_found is now.allow_everyone_if_no_acl_found
+        zone = Zone.of(sites) if is_same_default else EVERYWHERE
+        self._answers = Answers((before, after), resource_type, zone, _delta)
+        self._promoted = was.super_users ^ now.super_users
+
+    def everyone(self, regions_max: int) -> Crowd[Piece]:
+        """Return a crowd that holds everyone else."""
+        crowd: Crowd[Piece] = Crowd(regions_max)
+        crowd.add(EVERY_PRINCIPAL, _pieces(self._answers.of_everyone_else()))
+        return crowd
+
+    def add_principals(self, crowd: Crowd[Piece]) -> None:
+        """Add the principals who differ from everyone else."""
+        touched = self._changed.keys() | self._promoted | self._answers.named
+        for principal in sorted(touched - {EVERY_PRINCIPAL}):
+            found = self._answers.of(principal, self._changed.get(principal, ()))
+            if found is not None:
+                crowd.add(principal, _pieces(found))
 
 
 def _pieces(found: dict[ByHost, NameSet]) -> Iterator[Piece]:

@@ -1,6 +1,6 @@
-"""Single ACLs on one resource type by pattern: which of them speak of a name, and which of each host.
+"""Single ACLs on one resource type by pattern: which of them match a name, and which match each host.
 
-Unlike the rows of `layers`, where the ACLs of a pattern run together, each keeps its number here.
+The rows of `layers` merge the ACLs of a pattern; here each ACL keeps its number.
 """
 
 from bisect import bisect_right
@@ -18,14 +18,14 @@ WILDCARD_SITE: Final = Site(WILDCARD, is_literal=True)
 """The name `*` itself."""
 
 ROOT: Final = Site("", is_literal=False)
-"""Names that begin with nothing in particular: what LITERAL `*` stands for."""
+"""Names with no particular prefix: what LITERAL `*` matches."""
 
 STARRED: Final = Site(WILDCARD, is_literal=False)
-"""Longer names that begin with `*`, of which LITERAL `*` does not speak."""
+"""Longer names that begin with `*`, which LITERAL `*` does not match."""
 
 
 class Entry(NamedTuple):
-    """An ACL: its number, what it allows and denies, where on the line of hosts, and its zoned host."""
+    """An ACL: its number, what it allows and denies, its pieces of the host line, and its zoned host."""
 
     number: int
     allows: int
@@ -34,7 +34,7 @@ class Entry(NamedTuple):
     zoned: str | None
 
     def covers_hosts_of(self, other: "Entry") -> bool:
-        """Return whether it speaks of every host that another speaks of."""
+        """Return whether it matches every host that another matches."""
         pieces = [*other.pieces]
         if other.zoned is not None and other.zoned != self.zoned:
             place = place_of(other.zoned)
@@ -55,7 +55,7 @@ class Book:
         self._parents: dict[str, str | None] = {}
 
     def add(self, binding: AclBinding, entry: Entry) -> None:
-        """Take in an entry."""
+        """Add an entry."""
         name = binding.pattern.name
         if binding.pattern.pattern_type is not PatternType.LITERAL:
             self.prefixes.setdefault(name, []).append(entry)
@@ -72,7 +72,7 @@ class Book:
                 yield from row
 
     def sites(self) -> set[Site]:
-        """Return the sites at which something new is said, two of them where `*` begins or ends."""
+        """Return the sites where the matching entries can change; `*` begins and ends at two more."""
         sites = {Site(name, is_literal=True) for name in self.literals}
         sites |= {Site(name, is_literal=False) for name in self.prefixes}
         if self.wildcard or "" in self.prefixes:
@@ -91,7 +91,7 @@ class Book:
         return self._names
 
     def speaking_of(self, site: Site) -> Iterator[Entry]:
-        """Yield the entries that speak of every name of a site's class."""
+        """Yield the entries that match every name of a site's class."""
         name, is_literal = site
         if is_literal:
             yield from self.literals.get(name, ())
@@ -109,11 +109,11 @@ class Book:
 
 
 def entries_by_host(entries: list[Entry]) -> Iterator[tuple[list[Entry], int, int]]:
-    """Yield, for each class of hosts, the entries that speak of it, and all that they allow and deny."""
+    """Yield, for each class of hosts, the entries that match it, and all that they allow and deny."""
     if all(entry.pieces == WHOLE for entry in entries):
         yield _summed(entries)
         return
-    # pieces are nested or apart: one sweep with a stack; of two that begin together the longer comes first
+    # pieces are nested or disjoint: one sweep with a stack; of two with the same start the longer comes first
     pieces = sorted(
         (start, -end, place) for place, entry in enumerate(entries) for start, end in entry.pieces
     )

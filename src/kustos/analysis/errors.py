@@ -1,8 +1,8 @@
-"""What can be wrong with a question over whole ACL sets."""
+"""Errors of questions over whole ACL sets."""
 
 
 class AnalysisError(ValueError):
-    """The root of what this room raises; the text names the value and says what to do."""
+    """The base of this package's errors; the text names the value and says what to do."""
 
 
 class PolicyError(AnalysisError):

@@ -1,7 +1,7 @@
 """The answer for everyone else first; from it the answers for those who differ.
 
-Principals that nothing names in a zone are all answered by one walk. One who is named there differs from
-them only where an own entry speaks: only that is walked again, the rest is taken over.
+One walk answers for all principals that no entry in a zone names. A named principal differs from them only
+where one of its own entries applies: only that part is walked again, the rest is copied.
 """
 
 from collections import defaultdict
@@ -14,7 +14,7 @@ from kustos.analysis.name_sets import EVERYWHERE, NameSet, Site, Zone
 from kustos.analysis.principal_sets import PrincipalSet
 
 ROLE_ACLS_MAX: Final = 16
-"""ACLs of a principal up to which others with the same are looked for: roles are short and many have them."""
+"""Up to this many ACLs, principals with identical ACLs share one result: roles are short and common."""
 
 _NOTHING_MORE: Final[frozenset[Site]] = frozenset()
 
@@ -22,8 +22,8 @@ _NOTHING_MORE: Final[frozenset[Site]] = frozenset()
 class Answers(Generic[Key]):
     """Where each key holds, for everyone else and for each principal, on one type in one zone.
 
-    `extra` sides stand behind those of the sets. `key_of` turns the decisions of a class into a key; None
-    is for what nobody wants to know.
+    `extra` views follow those of the sets. `key_of` turns the decisions of a class into a key, or into None
+    if the class is of no interest.
     """
 
     def __init__(
@@ -55,17 +55,17 @@ class Answers(Generic[Key]):
         return set[str]().union(*(acls.principals(self._type) for acls in self._sets))
 
     def of_everyone_else(self) -> dict[Key, NameSet]:
-        """Return where each key holds for those whom nothing names."""
+        """Return where each key holds for the principals that no entry names."""
         return {key: NameSet(tuple(sites)) for key, sites in self._turns.items()}
 
     def of(self, principal: str, changed: Iterable[Site] = _NOTHING_MORE) -> dict[Key, NameSet] | None:
-        """Return where each key holds for a principal, None if as for everyone else.
+        """Return where each key holds for a principal, None if it equals everyone else.
 
-        `changed` are sites outside of the zone to be looked at for this principal alone.
+        `changed` are sites outside the zone to visit for this principal alone.
         """
         supers = [principal in acls.rules.super_users for acls in self._sets]
         if any(supers):
-            # only one who is a super user on one side has anything to show beyond the zone
+            # only a super user of one of the sets can differ beyond the zone
             zone = self._zone if all(supers) else zone_on(self._type, EVERYWHERE)
             return _name_sets(turns_of(walk(self._sides(principal), zone), self._key_of))
         zone = self._own_zone(principal, changed)
@@ -73,7 +73,7 @@ class Answers(Generic[Key]):
             return None
         role = self._role(principal, zone)
         if role not in self._by_role:
-            # beside the one cluster there is no name for which anything could be taken over
+            # there is only one cluster name, so nothing can be copied from everyone else
             around = None if self._type is ResourceType.CLUSTER else self._everyone
             turns = turns_of(walk(self._sides(principal), zone, around), self._key_of)
             for key, sites in self._turns.items():
@@ -86,7 +86,7 @@ class Answers(Generic[Key]):
         return zone_on(self._type, Zone.of({*changed}.union(*own)))
 
     def _role(self, principal: str, zone: Zone) -> object:
-        """Return something that is equal for principals of whom the same is said, where that is short."""
+        """Return a value that is equal for principals with the same entries, if these are few."""
         entries = [acls.of(self._type, principal) for acls in self._sets]
         if sum(len(some) for some in entries) > ROLE_ACLS_MAX:
             return principal
@@ -104,22 +104,22 @@ def _name_sets(turns: dict[Key, list[Site]]) -> dict[Key, NameSet]:
 
 
 class Crowd(Generic[Key]):
-    """Principals by what holds for them; those that are alike stand together.
+    """Principals grouped by the keys that hold for them.
 
-    Keeps the first `keys_max` keys; `is_cut` says that there were more.
+    Keeps the first `keys_max` keys; `is_cut` if there were more.
     """
 
     def __init__(self, keys_max: int) -> None:
-        self._keys_max = keys_max
+        self.keys_max = keys_max
         self._having: dict[Key, list[str]] = defaultdict(list)
         self._looked_at: list[str] = []
         self.is_cut = False
 
     def add(self, principal: str, keys: Iterable[Key]) -> None:
-        """Take in what holds for a principal; `User:*` stands for everyone who is never added."""
+        """Add the keys of a principal; `User:*` stands for everyone who is never added."""
         self._looked_at.append(principal)
         for key in keys:
-            if key in self._having or len(self._having) < self._keys_max:
+            if key in self._having or len(self._having) < self.keys_max:
                 self._having[key].append(principal)
             else:
                 self.is_cut = True
@@ -128,7 +128,7 @@ class Crowd(Generic[Key]):
         return len(self._having)
 
     def items(self) -> Iterator[tuple[Key, PrincipalSet]]:
-        """Yield what holds and for whom."""
+        """Yield each key with the principals for which it holds."""
         for key, having in self._having.items():
             if EVERY_PRINCIPAL in having:
                 others = set(self._looked_at).difference(having)

@@ -1,12 +1,12 @@
 """Why one action is allowed or denied, and the smallest change of the ACLs that would allow it.
 
-The decision and its rule are the authorizer's own. What is added here: every ACL that matches, in the
-order in which Kafka visits them; which of them are overruled and by what; which speak of the principal and
-the resource, but not of this host or operation; and what is missing.
+The decision and its rule are the authorizer's own. This module adds every matching ACL in the order in
+which Kafka visits them, the overruled ones and what overrules them, the ACLs that match the principal and
+the resource but not this host or operation, and what is missing.
 
-The smallest change is exact. Whatever allows the action must take away every DENY that matches, and
-nothing else needs to go: so these are removed, and one ALLOW is added unless there is one already, or
-the default then is to allow (`allow.everyone.if.no.acl.found`, where no ACL at all names the resource).
+The smallest change is exact. To allow the action, every matching DENY must go and nothing else needs to.
+So the change removes these and adds one ALLOW, unless there is one already or the default then allows
+(`allow.everyone.if.no.acl.found`, where no ACL at all names the resource).
 """
 
 from collections.abc import Iterable
@@ -26,13 +26,12 @@ from kustos.acl import (
 from kustos.analysis.regions import Probe
 from kustos.analysis.rules import ACLS_ALONE, Rules
 from kustos.authorizer import Decision, RuleKind, StandardAuthorizer
-from kustos.authorizer.cells import DECIDES, binding_mask
-from kustos.authorizer.joints import visit_order
+from kustos.authorizer.index import DECIDES, binding_mask, visit_order
 
 
 @dataclass(frozen=True, slots=True)
 class Overruled:
-    """A matching ACL that the decision goes against; `by` are the DENYs, none for a super user."""
+    """A matching ACL that the decision overrules; `by` holds the DENYs, none for a super user."""
 
     binding: AclBinding
     by: tuple[AclBinding, ...]
@@ -40,7 +39,7 @@ class Overruled:
 
 @dataclass(frozen=True, slots=True)
 class NearMiss:
-    """An ACL for the principal on the resource that does not match: of another host, operation or both."""
+    """An ACL for the principal on the resource that differs in host, operation or both."""
 
     binding: AclBinding
     other_host: bool
@@ -49,28 +48,28 @@ class NearMiss:
 
 @dataclass(frozen=True, slots=True)
 class SmallestChange:
-    """The fewest edits after which the action is allowed: these DENYs go, this ALLOW comes."""
+    """The fewest edits that allow the action: remove these DENYs, add this ALLOW."""
 
     remove: tuple[AclBinding, ...]
     add: AclBinding | None
 
     @property
     def size(self) -> int:
-        """How many edits it is."""
+        """The number of edits."""
         return len(self.remove) + (self.add is not None)
 
     def apply(self, bindings: Iterable[AclBinding]) -> list[AclBinding]:
-        """Return the ACLs as they are after the change."""
+        """Return the ACLs after the change."""
         kept = [binding for binding in dict.fromkeys(bindings) if binding not in self.remove]
         return kept if self.add is None else [*kept, self.add]
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """A decision and how the ACLs stand to it.
+    """A decision, and how each ACL bears on it.
 
-    `matching` is in Kafka's order of visits; a denial names its first DENY, an allowance its last ALLOW.
-    `naming`: how many ACLs, whosever, name the resource. `change` is None for what is allowed.
+    `matching` is in Kafka's visiting order; a denial names its first DENY, an allowance its last ALLOW.
+    `naming` counts the ACLs of any principal that name the resource. `change` is None for an allowed action.
     """
 
     probe: Probe
@@ -85,9 +84,9 @@ class Explanation:
 def explain(bindings: Iterable[AclBinding], probe: Probe, rules: Rules = ACLS_ALONE) -> Explanation:
     """Return why the authorizer decides as it does on one question.
 
-    `probe.host` is in Java's `getHostAddress()` form. Raises `InvalidActionError` for an operation or
-    resource type that is none in particular and for the principal `User:*`, `AclValueError` for a
-    principal without a type.
+    `probe.host` is in Java's `getHostAddress()` form. Raises `InvalidActionError` for an unspecific operation
+    or resource type (such as ANY) and for the principal `User:*`, `AclValueError` for a principal without a
+    type.
     """
     naming = [binding for binding in dict.fromkeys(bindings) if names(binding.pattern, probe)]
     naming.sort(key=lambda binding: visit_order(binding, probe.name))
@@ -114,12 +113,12 @@ def explain(bindings: Iterable[AclBinding], probe: Probe, rules: Rules = ACLS_AL
 
 
 def is_allow(binding: AclBinding) -> bool:
-    """Return whether an ACL grants; as in Kafka whatever does not, denies."""
+    """Return whether an ACL is an ALLOW; as in Kafka, any other ACL denies."""
     return binding.entry.permission_type is AclPermissionType.ALLOW
 
 
 def names(pattern: ResourcePattern, probe: Probe) -> bool:
-    """Return whether a pattern stands for the resource that is asked about."""
+    """Return whether a pattern matches the requested resource."""
     if pattern.resource_type is not probe.resource_type:
         return False
     if pattern.pattern_type is not PatternType.LITERAL:
@@ -152,8 +151,8 @@ def _smallest_change(
 def narrowest_allow(probe: Probe) -> AclBinding:
     """Return the ALLOW that grants this action and as little else as Kafka can express.
 
-    No ACL has an empty name, so only `*` stands for a resource without one; and for the resource `*` a
-    prefix is narrower than the literal, which stands for nearly everything.
+    No ACL has an empty name, so only `*` matches a resource with an empty name. For the resource `*` a
+    prefix is narrower than the literal, which matches nearly everything.
     """
     pattern_type = PatternType.PREFIXED if probe.name == WILDCARD else PatternType.LITERAL
     is_host = bool(probe.host) and "/" not in probe.host

@@ -1,4 +1,4 @@
-"""Sets of client hosts, exact and in one form each."""
+"""Sets of client hosts, exact and in canonical form."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from kustos.analysis.by_host import (
     mapped,
     place_of,
 )
-from kustos.analysis.wording import listed
+from kustos.analysis.wording import SHOWN_MAX, listed
 
 _LIKELY: Final = ("10.0.0.1", "192.168.0.1", "203.0.113.7")
 _SEGMENTS: Final = (
@@ -28,7 +28,7 @@ _SEGMENTS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class HostSet:
-    """Which client hosts; `member` is 1 for those that are in."""
+    """A set of client hosts; `member` is 1 for those in the set."""
 
     member: ByHost
 
@@ -49,16 +49,16 @@ class HostSet:
 
     @property
     def order(self) -> tuple[object, ...]:
-        """Something to sort sets by."""
+        """A sort key."""
         return self.member.steps, self.member.zoned
 
     def __contains__(self, host: str) -> bool:
-        """Return whether a client's host (`getHostAddress()` form) is in; what is no such form is not."""
+        """Return whether a client's host is in; False for a text not in `getHostAddress()` form."""
         place = place_of(host)
         return place is not None and bool(self.member.at(place))
 
     def witness(self) -> str:
-        """Return a host that is in; raise `ValueError` if there is none."""
+        """Return a host in the set; raise `ValueError` if there is none."""
         for host in _LIKELY:
             if host in self:
                 return host
@@ -75,24 +75,24 @@ class HostSet:
         number = min(start + 1, end - 1)
         text, zone = host_text(number), "zone"
         while text not in self:
-            # only a named text with a zone can be missing here, and no more of them than are named
+            # only named texts with a zone can be missing here, and these are finitely many
             zone += "x"
             text = host_text(number, zone)
         return text
 
-    def text(self) -> str:
-        """Return words that follow `from`."""
+    def text(self, shown_max: int = SHOWN_MAX) -> str:
+        """Return words to follow `from`."""
         if self.is_everywhere:
             return "anywhere"
         inside, outside = list(self._terms(1)), list(self._terms(0))
         if not inside:
             return "nowhere"
         if self.member.steps[-1][1] and len(outside) < len(inside):
-            return f"anywhere except {listed(outside, 'and')}"
-        return listed(inside, "or")
+            return f"anywhere except {listed(outside, 'and', shown_max)}"
+        return listed(inside, "or", shown_max)
 
     def to_json(self) -> dict[str, Any]:
-        """Return `{"in": [...]}` or, for what is nearly everywhere, `{"except": [...]}`."""
+        """Return `{"in": [...]}` or, for nearly everywhere, `{"except": [...]}`."""
         if self.member.steps[-1][1]:
             return {"except": list(self._terms(0))}
         return {"in": list(self._terms(1))}
@@ -130,7 +130,7 @@ class HostSet:
 
 
 def _range_text(start: int, end: int, origin: int, bits: int) -> str:
-    """Return one address, a range in CIDR notation if it is one, or `first-last`."""
+    """Return one address, a range in CIDR notation if possible, or `first-last`."""
     first, last = start - origin, end - 1 - origin
     if bits == 128:
         first, last = ipv6_number(first), ipv6_number(last)
@@ -149,7 +149,7 @@ NOWHERE: Final = HostSet(constant(0))
 
 
 def by_bits(function: ByHost, first: int) -> Iterator[tuple[int, HostSet]]:
-    """Yield bits with the hosts that have them: those of the same hosts together, bits of `first` apart."""
+    """Yield bits with the hosts that have them; merges bits of equal hosts, bits of `first` separately."""
     joined = 0
     for value in function.values():
         joined |= value

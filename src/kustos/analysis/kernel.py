@@ -4,27 +4,27 @@ Theory of operation.
 
 1. A set of ACLs, with the two settings of `Rules`, means one function: (principal, host, operation,
    resource type, name) to allowed or denied, the one that `StandardAuthorizer` computes. Its arguments
-   are endless, but it can tell only finitely many classes of them apart.
-2. Principals: every principal that an entry or `super.users` names, and all others, who are alike: only
-   the entries of `User:*` speak of them. A super user is allowed everything. So a principal is two
+   are infinite, but it can distinguish only finitely many classes of them.
+2. Principals: every principal that an entry or `super.users` names, and all others, who are equivalent:
+   only the entries of `User:*` apply to them. A super user is allowed everything. So a principal is two
    *layers* (`layers`): its own entries and those of `User:*`.
-3. Names: a LITERAL speaks of a point, a PREFIXED of everything that begins with it, LITERAL `*` of
-   everything that does not begin with `*`, and of `*`. Sorted, the patterns of the layers are a forest:
-   each prefix is a class (the names under it and under no longer prefix, and no point), each literal
-   another. A class is never empty, since there are a million characters to go on with.
+   3. Names: a LITERAL matches a point, a PREFIXED everything that begins with it, LITERAL `*` everything
+   that does not begin with `*`, and `*` itself. Sorted, the patterns of the layers are a forest: each
+   prefix is a class (the names under it and under no longer prefix, and no point), each literal
+   another. A class is never empty, since a million characters can follow the prefix.
 4. Hosts: one line of addresses, cut where the hosts of the class's entries begin and end (`by_host`).
-5. Operations: bits, with what is implied, from `authorizer.cells`: every operation that can be asked
-   about, whether it means something on the type or not, because the authorizer answers for all.
-6. In a class the decision is a function of the host alone: the allowed bits without the denied bits of
-   all entries that speak of it. With default-allow, where no entry of anybody names the resource (a
-   third layer, all patterns of the type, tells), it is everything.
-7. CLUSTER has one name, `kafka-cluster`: nobody can ask about another.
-8. `walk` visits every class of a *zone* of names once, for several sets at a time, a stack of enclosing
-   prefixes in hand; a class costs what its own rows cost. `turns_of` folds the classes of one value into
-   a set of names in its one form, while walking.
-9. A decision can only differ between two sets where a changed entry's pattern speaks of the name, or
+5. Operations: bits, implied ones included, from `authorizer.index.cells`: every operation of a request,
+   whether it means something on the type or not, because the authorizer answers for all.
+   6. In a class the decision is a function of the host alone: the allowed bits without the denied bits of
+   all entries that match it. With default-allow, everything is allowed where no entry of any principal
+   names the resource (a third layer with all patterns of the type shows where).
+   7. CLUSTER has one name, `kafka-cluster`: no request can name another.
+   8. `walk` visits every class of a *zone* of names once, for several sets at a time, and keeps a stack of
+   enclosing prefixes; a class costs only its own rows. While walking, `turns_of` folds the classes of
+   one value into a set of names in canonical form.
+   9. A decision can only differ between two sets where a changed entry's pattern matches the name, or
    where the rules changed: `diff` walks only there. And a principal can only differ from everyone else
-   where an own entry speaks: of the rest of the names the answer for everyone else is taken over.
+   where one of its own entries applies: for the other names it takes the answer for everyone else.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -36,12 +36,12 @@ from kustos.analysis.errors import AnalysisError
 from kustos.analysis.layers import COVERED, Layer, Row
 from kustos.analysis.name_sets import EVERY_NAME, Site, Zone
 from kustos.analysis.rules import ACLS_ALONE, Rules
-from kustos.authorizer.cells import DENY_SHIFT, EVERY_ALLOW
+from kustos.authorizer.index import DENY_SHIFT, EVERY_ALLOW
 
 RESOURCE_TYPES: Final = tuple(
     kind for kind in ResourceType if kind not in {ResourceType.UNKNOWN, ResourceType.ANY}
 )
-"""The types that a question can be about."""
+"""The resource types of questions."""
 
 EVERYTHING: Final = constant(EVERY_ALLOW)
 NOTHING: Final = constant(0)
@@ -52,11 +52,11 @@ Key = TypeVar("Key")
 
 
 def decided(mask: int) -> int:
-    """Return the operations that a mask of allows and denies lets pass."""
+    """Return the operations that a mask of allows and denies permits."""
     return mask & ~(mask >> DENY_SHIFT) & EVERY_ALLOW
 
 
-class Side:
+class PrincipalView:
     """One principal's (or everyone else's) view of one resource type in one set."""
 
     __slots__ = ("_decided", "_is_open", "is_super", "layers")
@@ -68,7 +68,7 @@ class Side:
         self._decided: dict[frozenset[tuple[str, int]], ByHost] = {}
 
     def decide(self, row: Row) -> ByHost:
-        """Return the allowed operations by host where these bits are said."""
+        """Return the allowed operations by host, given a row."""
         if self.is_super or (self._is_open and not row.get(WILDCARD, 0) & COVERED):
             return EVERYTHING
         if len(row) == (WILDCARD in row):
@@ -80,7 +80,7 @@ class Side:
         return found
 
     def row_under(self, name: str) -> Row:
-        """Return what is said of every name that begins with this one."""
+        """Return the combined row for every name that begins with this one."""
         row: Row = {}
         for layer in self.layers:
             for other in layer.above(name):
@@ -88,7 +88,7 @@ class Side:
         return row
 
     def around(self, site: Site) -> ByHost:
-        """Return the decisions in the class that encloses a site."""
+        """Return the decisions in the class around a site."""
         row: Row = {}
         for layer in self.layers:
             for other in layer.around(site):
@@ -96,7 +96,7 @@ class Side:
         return self.decide(row)
 
     def row_at(self, site: Site, enclosing: Row) -> Row:
-        """Return what is said in a class, given what is said in the one that encloses it."""
+        """Return the combined row of a class, given that of its enclosing class."""
         owns = [own for layer in self.layers if (own := layer.own(site)) is not None]
         if not owns:
             return enclosing
@@ -111,14 +111,14 @@ def _join(row: Row, other: Row) -> None:
         row[host] = row.get(host, 0) | mask
 
 
-Sides = tuple[Side, ...]
+Sides = tuple[PrincipalView, ...]
 Values = tuple[ByHost, ...]
 
 
 class Class(NamedTuple):
-    """One class of names: its site, the decisions in it, one for each side, and those of what encloses it.
+    """One class of names: its site, its decisions (one per view), and those of the enclosing class.
 
-    `outer` is None where the zone begins and nothing is said of what lies around.
+    `outer` is None at the edge of the zone if the surroundings are unknown.
     """
 
     site: Site
@@ -127,9 +127,9 @@ class Class(NamedTuple):
 
 
 def walk(sides: Sides, zone: Zone, surroundings: Sides | None = None) -> Iterator[Class]:
-    """Yield every class of names in a zone, each prefix before what is under it.
+    """Yield every class of names in a zone, each prefix before the classes under it.
 
-    `surroundings` are the sides that decide outside of the zone, if that is asked about.
+    `surroundings` are the views that decide outside the zone, if the caller needs them.
     """
     layers = {id(layer): layer for side in sides for layer in side.layers if not layer.is_empty}.values()
     has_wildcard = any(layer.wildcard for layer in layers)
@@ -139,7 +139,7 @@ def walk(sides: Sides, zone: Zone, surroundings: Sides | None = None) -> Iterato
         for layer in layers:
             sites.update(layer.sites_under(prefix))
         if has_wildcard and WILDCARD.startswith(prefix):
-            # what LITERAL `*` says ends here, and is said of `*` itself
+            # LITERAL `*` stops applying here, except to `*` itself
             sites |= {Site(WILDCARD, is_literal=False), Site(WILDCARD, is_literal=True)}
         yield from _walk_sorted(sides, sorted(sites), _around(surroundings, root))
     for name in zone.literals:
@@ -166,7 +166,7 @@ def _walk_sorted(sides: Sides, sites: list[Site], surroundings: Values | None) -
             stack.pop()
         outer = stack[-1][2] if stack else surroundings
         if not stack or (name == WILDCARD and not is_literal):
-            # at the prefix `*` what was inherited from LITERAL `*` falls away: begin anew
+            # at the prefix `*` nothing is inherited from LITERAL `*`: begin anew
             rows = [side.row_under(name) for side in sides]
         else:
             rows = [side.row_at(site, row) for side, row in zip(sides, stack[-1][1], strict=True)]
@@ -177,7 +177,7 @@ def _walk_sorted(sides: Sides, sites: list[Site], surroundings: Values | None) -
 
 
 def turns_of(classes: Iterable[Class], key_of: Callable[[Values], Key | None]) -> dict[Key, list[Site]]:
-    """Return, for each key but None, the sites at which the names with that key begin or end."""
+    """Return, for each key except None, the sites where the names with that key begin or end."""
     keys: dict[Values | None, Key | None] = {None: None}
     turns: dict[Key, list[Site]] = {}
     for site, values, outer in classes:
@@ -224,7 +224,7 @@ class AclSet:
         return self._grouped
 
     def principals(self, resource_type: ResourceType) -> set[str]:
-        """Return who is named by ACLs on a type or is a super user; `User:*` is nobody."""
+        """Return the principals that ACLs on a type or `super.users` name, without `User:*`."""
         named = self._by_type().get(resource_type, {})
         return (named.keys() | self.rules.super_users) - {EVERY_PRINCIPAL}
 
@@ -233,7 +233,7 @@ class AclSet:
         return self._by_type().get(resource_type, {}).get(principal, [])
 
     def layer(self, resource_type: ResourceType, principal: str) -> Layer:
-        """Return what is said of a principal, or of `User:*`."""
+        """Return the layer of a principal, or of `User:*`."""
         key = resource_type, principal
         if key not in self._layers:
             bindings = self.of(resource_type, principal)
@@ -241,27 +241,27 @@ class AclSet:
         return self._layers[key]
 
     def coverage(self, resource_type: ResourceType) -> Layer:
-        """Return which resources of a type any ACL names."""
+        """Return the layer that marks the resources of a type that any ACL names."""
         if resource_type not in self._coverage:
             named = self._by_type().get(resource_type, {})
             self._coverage[resource_type] = Layer.covering(acl for acls in named.values() for acl in acls)
         return self._coverage[resource_type]
 
-    def side(self, resource_type: ResourceType, principal: str) -> Side:
-        """Return a principal's view; `User:*` asks for that of everyone whom nothing names."""
+    def side(self, resource_type: ResourceType, principal: str) -> PrincipalView:
+        """Return a principal's view; `User:*` returns the view of every principal that nothing names."""
         if principal in self.rules.super_users:
-            return Side((), is_super=True, is_open=False)
+            return PrincipalView((), is_super=True, is_open=False)
         layers = [self.layer(resource_type, EVERY_PRINCIPAL)]
         if principal != EVERY_PRINCIPAL:
             layers.append(self.layer(resource_type, principal))
         is_open = self.rules.allow_everyone_if_no_acl_found
         if is_open:
             layers.append(self.coverage(resource_type))
-        return Side(tuple(layers), is_super=False, is_open=is_open)
+        return PrincipalView(tuple(layers), is_super=False, is_open=is_open)
 
 
 def zone_on(resource_type: ResourceType, zone: Zone) -> Zone:
-    """Return the part of a zone in which resources of the type can be."""
+    """Return the part of a zone where resources of the type can exist."""
     if resource_type is not ResourceType.CLUSTER:
         return zone
     speaks = CLUSTER_NAME in zone.literals or any(CLUSTER_NAME.startswith(prefix) for prefix in zone.prefixes)

@@ -1,6 +1,6 @@
-"""What is said of one principal on one resource type, sorted by name for walking.
+"""The entries of one principal on one resource type, sorted by name for walking.
 
-A row is the entries on one pattern, as bits (`authorizer.cells`) by host text.
+A row holds the entries on one pattern, as bits (`authorizer.index.cells`) by host text.
 """
 
 from bisect import bisect_left
@@ -10,12 +10,12 @@ from typing import Final
 from kustos.acl import WILDCARD, AclBinding
 from kustos.analysis.by_host import host_pattern
 from kustos.analysis.name_sets import Site, Zone, site_of, text_after
-from kustos.authorizer.cells import EVERY_ALLOW, HOSTED, binding_mask
+from kustos.authorizer.index import EVERY_ALLOW, HOSTED, binding_mask
 
 Row = dict[str, int]
 
 COVERED: Final = HOSTED
-"""Bit of a row, in the place that cells use for another purpose: some entry names the resource."""
+"""Bit of a row that means "some entry names the resource"; cells use this bit for something else."""
 
 
 class Layer:
@@ -33,7 +33,7 @@ class Layer:
 
     @classmethod
     def of(cls, bindings: Iterable[AclBinding]) -> "Layer":
-        """Return the layer of one principal's bindings; those that can match nobody leave no trace."""
+        """Return the layer of one principal's bindings, without those that can match no client."""
         layer = cls()
         for binding in bindings:
             mask = _effective_mask(binding)
@@ -43,7 +43,7 @@ class Layer:
 
     @classmethod
     def covering(cls, bindings: Iterable[AclBinding]) -> "Layer":
-        """Return the layer that says COVERED wherever any of these bindings names the resource."""
+        """Return the layer with COVERED wherever any of these bindings names the resource."""
         layer = cls()
         for binding in bindings:
             layer._add(binding, WILDCARD, COVERED)
@@ -58,7 +58,7 @@ class Layer:
         return layer
 
     def put(self, site: Site, bindings: Iterable[AclBinding]) -> None:
-        """Let these bindings, all on one pattern, take the place of its row."""
+        """Replace the row of a pattern by these bindings, all on that pattern."""
         if self.own(site) is None:
             self._lengths = self._literal_names = self._prefix_names = None
         row = self._row(site)
@@ -79,17 +79,17 @@ class Layer:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is said."""
+        """Whether the layer has no rows."""
         return not (self.wildcard or self.prefixes or self.literals)
 
     def above(self, name: str) -> Iterator[Row]:
-        """Yield the rows that speak of every name that begins with this one, LITERAL `*` included."""
+        """Yield the rows that match every name that begins with this one, LITERAL `*` included."""
         if self.wildcard and name[:1] != WILDCARD:
             yield self.wildcard
         yield from self._prefixes_of(name, len(name))
 
     def around(self, site: Site) -> Iterator[Row]:
-        """Yield the rows that speak of the class that encloses a site."""
+        """Yield the rows that match the class around a site."""
         if site.is_literal:
             yield from self.above(site.name)
             return
@@ -109,17 +109,17 @@ class Layer:
                     yield row
 
     def speaks_of(self, site: Site) -> bool:
-        """Return whether anything is said of a name."""
+        """Return whether any row matches the names of a site."""
         return bool(self.own(site)) or any(self.above(site.name))
 
     def own(self, site: Site) -> Row | None:
-        """Return the row of the very pattern."""
+        """Return the row of exactly this pattern."""
         if not site.is_literal:
             return self.prefixes.get(site.name)
         return self.wildcard or None if site.name == WILDCARD else self.literals.get(site.name)
 
     def sites_under(self, prefix: str) -> Iterator[Site]:
-        """Yield the patterns whose name begins with a prefix; LITERAL `*` is not among them."""
+        """Yield the patterns whose name begins with a prefix, without LITERAL `*`."""
         if self._literal_names is None or self._prefix_names is None:
             self._literal_names = sorted(self.literals)
             self._prefix_names = sorted(self.prefixes)
@@ -127,7 +127,7 @@ class Layer:
         yield from (Site(name, is_literal=True) for name in _beginning(self._literal_names, prefix))
 
     def sites_within(self, zone: Zone) -> Iterator[Site]:
-        """Yield sites that together hold all names of a zone of which any pattern here speaks."""
+        """Yield sites that together hold all names of a zone that any pattern here matches."""
         for name in zone.literals:
             site = Site(name, is_literal=True)
             if self.own(site) or any(self.above(name)):
@@ -142,7 +142,7 @@ class Layer:
 
 
 def _effective_mask(binding: AclBinding) -> int:
-    """Return the bits of a binding, 0 if it can match nobody."""
+    """Return the bits of a binding, 0 if it can match no client."""
     host = binding.entry.host
     if host != WILDCARD and host_pattern(host).speaks_of_nobody:
         return 0
@@ -150,6 +150,6 @@ def _effective_mask(binding: AclBinding) -> int:
 
 
 def _beginning(names: list[str], prefix: str) -> list[str]:
-    """Return those of sorted names that begin with a prefix."""
+    """Return the names that begin with a prefix, from sorted names."""
     after = text_after(prefix)
     return names[bisect_left(names, prefix) : None if after is None else bisect_left(names, after)]

@@ -1,10 +1,9 @@
 """A smaller set of ACLs with the same meaning.
 
-Two steps, and a proof. First every ACL that says nothing new is taken out: ALLOWs whose part of the
-outcome other ALLOWs make, then DENYs that have nothing left to deny; narrow ones first, so that the broad
-ones stay. Then the ACLs that have to do with each other are looked at in windows of a few, for which
-`windows` finds the fewest that could stand there instead. What results has been compared by `diff` with
-what was given.
+Two steps, and a proof. First remove every ACL that adds nothing: ALLOWs whose effect other ALLOWs already
+have, then DENYs with nothing left to deny; narrow ones first, so that the broad ones stay. Then group
+related ACLs in windows of a few; for each, `windows` finds the fewest ACLs that could replace it. Finally
+`diff` compares the result with the input.
 """
 
 from collections import defaultdict
@@ -15,16 +14,16 @@ from typing import Any, Final
 from kustos.acl import EVERY_PRINCIPAL, WILDCARD, AclBinding, AclOperation, AclPermissionType, ResourceType
 from kustos.analysis.difference import difference_of
 from kustos.analysis.errors import AnalysisError
-from kustos.analysis.kernel import RESOURCE_TYPES, AclSet, Side, walk, zone_on
+from kustos.analysis.kernel import RESOURCE_TYPES, AclSet, PrincipalView, walk, zone_on
 from kustos.analysis.layers import Layer
 from kustos.analysis.name_sets import EVERY_NAME, Site, Zone, site_of
 from kustos.analysis.necessity import necessity
 from kustos.analysis.rules import ACLS_ALONE, Rules
 from kustos.analysis.windows import View, replacement
-from kustos.authorizer.cells import HOSTED, binding_mask
+from kustos.authorizer.index import HOSTED, binding_mask
 
 WINDOW_ACLS_MAX: Final = 12
-"""ACLs of one window: the search for fewer grows steeply with them."""
+"""ACLs of one window: the cost of the search grows steeply with them."""
 
 WINDOW_VIEWS_MAX: Final = 16
 """Principals who see one window."""
@@ -32,7 +31,7 @@ WINDOW_VIEWS_MAX: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class Minimized:
-    """The smaller set; what was taken out of the given one, and what was written anew."""
+    """The smaller set, with the ACLs removed from the given one and the ACLs added."""
 
     bindings: tuple[AclBinding, ...]
     removed: tuple[AclBinding, ...]
@@ -42,15 +41,15 @@ class Minimized:
 def minimize(bindings: Iterable[AclBinding], rules: Rules = ACLS_ALONE) -> Minimized:
     """Return a set of ACLs, no larger, that means exactly the same under the same rules.
 
-    ACLs that stay keep their order, new ones follow. Where `allow.everyone.if.no.acl.found` holds, ACLs
-    are only taken out and every name that some ACL names stays named. Questions by resource type, for
-    which Kafka implies nothing, are not part of the meaning. Raises `AnalysisError`.
+    Remaining ACLs keep their order, new ones follow. With `allow.everyone.if.no.acl.found`, ACLs are only
+    removed, and every name that some ACL names stays named. Questions by resource type, for which Kafka
+    implies nothing, are not part of the meaning. Raises `AnalysisError`.
     """
     given = list(dict.fromkeys(bindings))
     original = AclSet(given, rules)
     editors = [_Editor(original, resource_type) for resource_type in RESOURCE_TYPES]
     found = dict.fromkeys(given)
-    # DENYs second: some only deny what was allowed by ALLOWs that are gone by then
+    # DENYs second: some only deny what now removed ALLOWs allowed
     for permission_is_allow in (True, False):
         matters = necessity(list(found), rules).matters
         needless = {acl for acl, is_missed in zip(found, matters, strict=True) if not is_missed}
@@ -72,7 +71,7 @@ def minimize(bindings: Iterable[AclBinding], rules: Rules = ACLS_ALONE) -> Minim
 
 
 def _breadth(binding: AclBinding) -> tuple[Any, ...]:
-    """Return something to sort by: narrow ACLs before broad ones, a principal's before everyone's."""
+    """Return a sort key: narrow ACLs before broad ones, a principal's before everyone's."""
     site, entry = site_of(binding.pattern), binding.entry
     is_wildcard = site.is_literal and site.name == WILDCARD
     return (
@@ -90,7 +89,7 @@ def _breadth(binding: AclBinding) -> tuple[Any, ...]:
 
 
 class _Editor:
-    """The ACLs on one resource type while they are changed, beside what they meant at first."""
+    """The ACLs on one resource type during editing, beside their original meaning."""
 
     def __init__(self, original: AclSet, resource_type: ResourceType) -> None:
         self._original = original
@@ -104,17 +103,17 @@ class _Editor:
             self._named[site_of(binding.pattern)] += 1
             by_principal[binding.entry.principal].append(binding)
         self._layers = {principal: Layer.of(acls) for principal, acls in by_principal.items()}
-        self._seen: dict[str, tuple[Side, Side]] = {}
+        self._seen: dict[str, tuple[PrincipalView, PrincipalView]] = {}
         self._every = self._layers.setdefault(EVERY_PRINCIPAL, Layer())
 
     def bindings(self, principal: str | None = None) -> Iterator[AclBinding]:
-        """Yield what is there now, of one principal or of all."""
+        """Yield the current ACLs of one principal or of all."""
         for sites in list(self._now.values()) if principal is None else [self._now[principal]]:
             for there in sites.values():
                 yield from there
 
     def take_out(self, needless: Set[AclBinding], *, permission_is_allow: bool) -> None:
-        """Take out those ALLOWs, or else DENYs, of these without which the meaning is the same."""
+        """Remove the ALLOWs, or else the DENYs, among `needless` that do not change the meaning."""
         is_allow = AclPermissionType.ALLOW
         for binding in sorted(self.bindings(), key=_breadth):
             if binding in needless and (binding.entry.permission_type is is_allow) is permission_is_allow:
@@ -134,7 +133,7 @@ class _Editor:
             self._layers[principal].put(site, there)
 
     def _stays_named(self, site: Site) -> bool:
-        """Return whether, without one ACL on it, a pattern's names are still named, if that matters."""
+        """Return whether another ACL still names a pattern's names once one is removed, if that matters."""
         if not self._original.rules.allow_everyone_if_no_acl_found or self._named[site] > 1:
             return True
         name = site.name
@@ -146,10 +145,10 @@ class _Editor:
         return any(self._named.get(Site(name[:length], is_literal=False)) for length in range(longest + 1))
 
     def _is_said_above(self, binding: AclBinding) -> bool:
-        """Return whether other ACLs say the same of every name of one that is out: the quick way to know."""
+        """Return whether other ACLs already say the same as a removed one on all its names: a quick check."""
         site = site_of(binding.pattern)
         if site == EVERY_NAME.turns[0]:
-            # what LITERAL `*` says does not reach all of these names
+            # LITERAL `*` does not match all of these names
             return False
         _, now = self._sides(binding.entry.principal)
         is_wildcard = site == _WILDCARD_SITE
@@ -174,25 +173,25 @@ class _Editor:
         if was.is_super:
             return True
         for prefix in zone.prefixes:
-            # most ACLs matter right under their own pattern: no need to look at all that is below
+            # most ACLs matter right under their own pattern: no need to walk everything below
             if was.decide(was.row_under(prefix)) != now.decide(now.row_under(prefix)):
                 return False
         return all(before == after for _, (before, after), _ in walk((was, now), zone))
 
-    def _sides(self, principal: str) -> tuple[Side, Side]:
-        """Return how a principal saw the type at first, and how now."""
+    def _sides(self, principal: str) -> tuple[PrincipalView, PrincipalView]:
+        """Return a principal's original view of the type, and the current one."""
         if principal not in self._seen:
             rules = self._original.rules
             layers = [self._every] if principal == EVERY_PRINCIPAL else [self._every, self._layers[principal]]
             if rules.allow_everyone_if_no_acl_found:
                 layers.append(self._original.coverage(self._type))
             is_open = rules.allow_everyone_if_no_acl_found
-            now = Side(tuple(layers), is_super=False, is_open=is_open)
+            now = PrincipalView(tuple(layers), is_super=False, is_open=is_open)
             self._seen[principal] = self._original.side(self._type, principal), now
         return self._seen[principal]
 
     def rewrite_all(self) -> None:
-        """Put fewer ACLs in the place of several, in windows that become smaller."""
+        """Replace several ACLs by fewer, in windows of decreasing size."""
         if self._rewrite(list(self.bindings())):
             return
         for component in _components(self.bindings()):
@@ -219,7 +218,7 @@ class _Editor:
         return found is not None
 
     def _views(self, window: list[AclBinding]) -> list[View]:
-        """Return how everyone sees a window whom its ACLs can concern."""
+        """Return the view of a window for everyone whom its ACLs can affect."""
         concerned = {binding.entry.principal for binding in window}
         if EVERY_PRINCIPAL in concerned:
             zone = zone_on(self._type, Zone.of(site_of(binding.pattern) for binding in window))
@@ -247,13 +246,13 @@ _WILDCARD_SITE: Final = Site(WILDCARD, is_literal=True)
 
 
 def _components(bindings: Iterable[AclBinding]) -> Iterator[list[AclBinding]]:
-    """Yield the ACLs in parts whose patterns have no name in common."""
+    """Yield the ACLs in groups whose patterns share no name."""
     parts: list[list[AclBinding]] = []
     root: Site | None = None
     for binding in sorted(bindings, key=lambda acl: site_of(acl.pattern)):
         site = site_of(binding.pattern)
         if site == _WILDCARD_SITE:
-            # it has names in common with nearly all of them
+            # it shares names with nearly all of them
             parts = [[acl for part in parts for acl in part]] if parts else [[]]
             root = EVERY_NAME.turns[0]
         elif root is None or not root.covers(site.name):

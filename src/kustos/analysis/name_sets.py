@@ -1,9 +1,9 @@
-"""Sets of resource names, exact over all texts and in one form each.
+"""Sets of resource names, exact over all texts and in canonical form.
 
-A set is written as the places where membership turns over: nested prefixes and single names. Outside of
-all of them nothing is in; everything under a prefix, and a single name, is in exactly if what encloses it
-is not. So `pay-` except `pay-secret` is the prefix `pay-` and the name `pay-secret`. The form is unique:
-of a prefix that does not turn over almost all longer names behave as what encloses it does.
+A set is the list of places where membership flips: nested prefixes and single names. Outside all of them
+nothing is in the set; everything under a prefix, and a single name, is in the set exactly if the enclosing
+place is not. So `pay-` except `pay-secret` is the prefix `pay-` and the name `pay-secret`. The form is
+unique: under a prefix that does not flip, almost all names behave like the enclosing place.
 """
 
 from bisect import bisect_left
@@ -13,20 +13,20 @@ from itertools import chain
 from typing import Any, Final, NamedTuple, Self
 
 from kustos.acl import WILDCARD, PatternType, ResourcePattern, ResourceType
-from kustos.analysis.wording import listed, quoted
+from kustos.analysis.wording import SHOWN_MAX, listed, quoted
 
 _LAST_CHARACTER: Final = chr(0x10FFFF)
 _SUFFIXES: Final = "xyzabcdefghijklmnopqrstuvw0123456789-._"
 
 
 class Site(NamedTuple):
-    """A prefix, with all names that begin with it, or one name; sorted, a prefix comes before its names."""
+    """A prefix, with all names that begin with it, or one name; a prefix sorts before its names."""
 
     name: str
     is_literal: bool
 
     def covers(self, name: str) -> bool:
-        """Return whether it speaks of a name."""
+        """Return whether the site holds a name."""
         return self.name == name if self.is_literal else name.startswith(self.name)
 
     def __str__(self) -> str:
@@ -40,12 +40,12 @@ class Site(NamedTuple):
 
 
 def site_of(pattern: ResourcePattern) -> Site:
-    """Return the place of a pattern; as in Kafka, what is not LITERAL is a prefix."""
+    """Return the site of a pattern; as in Kafka, anything other than LITERAL is a prefix."""
     return Site(pattern.name, pattern.pattern_type is PatternType.LITERAL)
 
 
 class NameTerm(NamedTuple):
-    """A site that is in, without those sites under it."""
+    """A site in the set, without the listed sites under it."""
 
     site: Site
     without: tuple[Site, ...]
@@ -53,7 +53,7 @@ class NameTerm(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class NameSet:
-    """Which names; `turns` are the sites where membership turns over, sorted."""
+    """A set of names; `turns` are the sites where membership flips, sorted."""
 
     turns: tuple[Site, ...]
 
@@ -61,7 +61,7 @@ class NameSet:
         return sum(site.covers(name) for site in self.turns) % 2 == 1
 
     def witness(self) -> str:
-        """Return a name that is in; raise `ValueError` if there is none."""
+        """Return a name in the set; raise `ValueError` if there is none."""
         depth: list[Site] = []
         for site in self.turns:
             while depth and not site.name.startswith(depth[-1].name):
@@ -73,15 +73,15 @@ class NameSet:
         raise ValueError("no name is in an empty set")
 
     def _under(self, prefix: str) -> str:
-        """Return a name that begins with the prefix and with no longer one that turns over."""
+        """Return a name that begins with the prefix and with no longer one that flips."""
         at = len(prefix)
         taken = {site.name[at] for site in self.turns if len(site.name) > at and site.name.startswith(prefix)}
-        # all 1,114,112 characters cannot be taken: an ACL set would have to name each of them
+        # the 1,114,112 characters are never all taken: an ACL set would have to name each of them
         free = chain(_SUFFIXES, map(chr, range(0x21, 0xD800)), map(chr, range(0xE000, 0x110000)))
         return prefix + next(character for character in free if character not in taken)
 
     def terms(self) -> Iterator[NameTerm]:
-        """Yield the set as sites that are in, each without the next smaller sites that are not."""
+        """Yield the set as sites in it, each without the next smaller sites outside it."""
         starts: list[tuple[Site, list[Site]]] = []
         depth: list[tuple[Site, list[Site]]] = []
         for site in self.turns:
@@ -97,34 +97,34 @@ class NameSet:
         for site, without in starts:
             yield NameTerm(site, tuple(without))
 
-    def text(self, resource_type: ResourceType) -> str:
+    def text(self, resource_type: ResourceType, shown_max: int = SHOWN_MAX) -> str:
         """Return words such as ``topics that begin with `pay-` except `pay-secret` ``."""
-        noun, many = _NOUNS[resource_type]
+        noun, many = NOUNS[resource_type]
         if resource_type is ResourceType.CLUSTER:
             return noun
         every, told = "of every name", self
         root, *of_wildcard = WILDCARD_NAMES.turns
         if root in self.turns and [site for site in self.turns if site.name[:1] == WILDCARD] == of_wildcard:
-            # that names which begin with an asterisk are another matter is what `*` means
+            # `*` by definition excludes names that begin with an asterisk, so do not list them as exceptions
             every, told = f"{every} that `*` stands for", NameSet(self._without(of_wildcard))
         if told == EVERY_NAME:
             return f"{many} {every}"
         terms = list(told.terms())
         prefixes = [term for term in terms if not term.site.is_literal]
         plain = [quoted(term.site.name) for term in prefixes if not term.without]
-        phrases = [_phrase(term, many, every) for term in prefixes if term.without]
+        phrases = [_phrase(term, many, every, shown_max) for term in prefixes if term.without]
         if plain:
-            phrases.append(f"{many} that begin with {listed(plain, 'or')}")
+            phrases.append(f"{many} that begin with {listed(plain, 'or', shown_max)}")
         literals = [str(term.site) for term in terms if term.site.is_literal]
         if literals:
-            phrases.append(f"{noun if len(literals) == 1 else many} {listed(literals, 'and')}")
-        return listed(phrases, "and")
+            phrases.append(f"{noun if len(literals) == 1 else many} {listed(literals, 'and', shown_max)}")
+        return listed(phrases, "and", shown_max)
 
     def _without(self, sites: list[Site]) -> tuple[Site, ...]:
         return tuple([site for site in self.turns if site not in sites])
 
     def to_json(self) -> list[dict[str, Any]]:
-        """Return the terms; each has `pattern_type`, `name` and, where something is left out, `except`."""
+        """Return the terms; each has `pattern_type`, `name` and, if it excludes something, `except`."""
         return [
             term.site.to_json()
             | ({"except": [site.to_json() for site in term.without]} if term.without else {})
@@ -132,16 +132,16 @@ class NameSet:
         ]
 
 
-def _phrase(term: NameTerm, many: str, every: str) -> str:
+def _phrase(term: NameTerm, many: str, every: str, shown_max: int) -> str:
     begins = f"that begin with `{term.site.name}`" if term.site.name else every
     prefixes = [quoted(site.name) for site in term.without if not site.is_literal]
     without = [str(site) for site in term.without if site.is_literal]
     if prefixes:
-        without.append(f"those that begin with {listed(prefixes, 'or')}")
-    return f"{many} {begins} except {listed(without, 'and')}"
+        without.append(f"those that begin with {listed(prefixes, 'or', shown_max)}")
+    return f"{many} {begins} except {listed(without, 'and', shown_max)}"
 
 
-_NOUNS: Final[dict[ResourceType, tuple[str, str]]] = {
+NOUNS: Final[dict[ResourceType, tuple[str, str]]] = {
     ResourceType.TOPIC: ("topic", "topics"),
     ResourceType.GROUP: ("group", "groups"),
     ResourceType.CLUSTER: ("the cluster", "the cluster"),
@@ -149,6 +149,7 @@ _NOUNS: Final[dict[ResourceType, tuple[str, str]]] = {
     ResourceType.DELEGATION_TOKEN: ("delegation token", "delegation tokens"),
     ResourceType.USER: ("user", "users"),
 }
+"""The singular and plural noun for each resource type."""
 
 EVERY_NAME: Final = NameSet((Site("", is_literal=False),))
 """All texts, the empty one and those that begin with `*` included."""
@@ -156,14 +157,14 @@ EVERY_NAME: Final = NameSet((Site("", is_literal=False),))
 WILDCARD_NAMES: Final = NameSet(
     (Site("", is_literal=False), Site(WILDCARD, is_literal=False), Site(WILDCARD, is_literal=True))
 )
-"""What the LITERAL pattern `*` stands for: itself and every name that does not begin with it."""
+"""What the LITERAL pattern `*` matches: itself and every name that does not begin with it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Zone:
-    """Where to look: prefixes of which none begins with another, and names that begin with none of them.
+    """Where to look: prefixes that do not contain each other, and names under none of them.
 
-    Only ever wider than what was asked for: LITERAL `*` looks everywhere.
+    A zone may be wider than needed: LITERAL `*` looks everywhere.
     """
 
     prefixes: tuple[str, ...]
@@ -191,7 +192,7 @@ class Zone:
         return not self.prefixes and not self.literals
 
     def cut_out_of(self, sites: list[Site]) -> list[Site]:
-        """Return those of sorted sites that are not in the zone."""
+        """Return the sites outside the zone, from sorted sites."""
         spans: list[tuple[int, int]] = []
         for prefix in self.prefixes:
             start, after = bisect_left(sites, Site(prefix, is_literal=False)), text_after(prefix)
@@ -209,7 +210,7 @@ class Zone:
 
 
 def text_after(prefix: str) -> str | None:
-    """Return the first text after all that begin with a prefix, None if there is none."""
+    """Return the first text after all texts that begin with a prefix, None if there is none."""
     stem = prefix.rstrip(_LAST_CHARACTER)
     return stem[:-1] + chr(ord(stem[-1]) + 1) if stem else None
 

@@ -1,14 +1,14 @@
-"""Which ACLs of a set matter: without which of them, taken alone, would some decision change?
+"""Which ACLs of a set matter: removing which of them, alone, would change some decision?
 
 Exact, and about as fast as sorting. The theory is that of `kernel`: principals, names, hosts and operations
-fall into classes. An ACL matters exactly if in some class that it speaks of
+fall into classes. An ACL matters exactly if in some class that it matches
 
 - it is the only ALLOW and nothing denies, or
 - it is the only DENY and something allows, or
-- with default-allow, it is the only one that names the resource, and does not itself allow all to everyone.
+- with default-allow, it is the only one that names the resource, and does not allow everything to everyone.
 
-Classes that can be the first to show it: for a principal the sites of its own ACLs, and those of `User:*`
-below them; for everyone else the sites of `User:*`; with default-allow every site.
+The classes to check: for a principal the sites of its own ACLs, and those of `User:*` below them; for
+everyone else the sites of `User:*`; with default-allow every site.
 """
 
 from bisect import bisect_left
@@ -20,25 +20,25 @@ from kustos.analysis.by_host import host_pattern
 from kustos.analysis.entry_books import ROOT, WHOLE, Book, Entry, entries_by_host
 from kustos.analysis.name_sets import Site
 from kustos.analysis.rules import ACLS_ALONE, Rules
-from kustos.authorizer.cells import DENY_SHIFT, EVERY_ALLOW, binding_mask
+from kustos.authorizer.index import DENY_SHIFT, EVERY_ALLOW, binding_mask
 
 
 @dataclass(frozen=True, slots=True)
 class Necessity:
     """One flag for each ACL, in order.
 
-    `matters`: some decision would change without it. `speaks`: of an ALLOW, that the DENYs leave something
-    of it; of a DENY, that it denies something that no other does.
+    `matters`: some decision would change without it. `speaks`: for an ALLOW, the DENYs leave part of it in
+    effect; for a DENY, it denies something that no other DENY does.
     """
 
     matters: Sequence[bool]
     speaks: Sequence[bool]
     around: Callable[[int], list[Entry]]
-    """Return the entries, this one among them, that speak of all its names and of its principal."""
+    """Return the entries, this one included, that match all its names and its principal."""
 
 
 def necessity(bindings: Sequence[AclBinding], rules: Rules = ACLS_ALONE) -> Necessity:
-    """Return which of these ACLs, each given once, matter under these rules."""
+    """Return which of these ACLs, given without duplicates, matter under these rules."""
     weighing = _Weighing(bindings, rules)
     for resource_type in {binding.pattern.resource_type for binding in bindings}:
         weighing.weigh(resource_type)
@@ -48,7 +48,7 @@ def necessity(bindings: Sequence[AclBinding], rules: Rules = ACLS_ALONE) -> Nece
 
 
 class _Weighing:
-    """The flags while they are found; they only ever rise."""
+    """The flags during the search; a raised flag stays raised."""
 
     def __init__(self, bindings: Sequence[AclBinding], rules: Rules) -> None:
         self.matters = bytearray(len(bindings))
@@ -73,7 +73,7 @@ class _Weighing:
                 self._total.add(number)
 
     def around(self, number: int) -> list[Entry]:
-        """Return the entries that speak of all names of an ACL and of its principal."""
+        """Return the entries that match all names of an ACL and its principal."""
         binding = self._bindings[number]
         books = self._books.get(binding.pattern.resource_type, {})
         name, is_literal = binding.pattern.name, binding.pattern.pattern_type is PatternType.LITERAL
@@ -96,7 +96,7 @@ class _Weighing:
         named = {principal: own for principal, own in books.items() if principal != EVERY_PRINCIPAL}
         for principal, own in named.items():
             self._weigh_principal(principal, own, every, coverage, _on(resource_type, own.sites()))
-        # below a principal's own patterns those of `User:*` are of interest only where something is undecided
+        # below a principal's own patterns, those of `User:*` matter only where something is undecided
         undecided = [site for site in everyones if not self._is_decided(every.speaking_of(site))]
         for principal, own in named.items():
             sites = undecided if self._is_decided(own.entries()) else everyones
@@ -118,7 +118,7 @@ class _Weighing:
         return all(self.matters[entry.number] and self.speaks[entry.number] for entry in entries)
 
     def _is_named_once(self, coverage: Book, site: Site) -> bool:
-        """Return whether one ACL alone takes default-allow away; it matters unless it allows all the same."""
+        """Return whether at most one ACL disables default-allow; it matters unless it allows all anyway."""
         naming = _first_two(coverage, site)
         if len(naming) > 1:
             return False
@@ -170,14 +170,14 @@ def _first_two(book: Book, site: Site) -> list[Entry]:
 
 
 def _on(resource_type: ResourceType, sites: Iterable[Site]) -> list[Site]:
-    """Return the sites of names that a resource of the type can have."""
+    """Return the sites that hold possible names of a resource of the type."""
     if resource_type is ResourceType.CLUSTER:
         return [Site(CLUSTER_NAME, is_literal=True)]
     return sorted(sites)
 
 
 def _below(own: Book, everyones: list[Site]) -> set[Site]:
-    """Return those sites of `User:*` that lie under a principal's own patterns."""
+    """Return the sites of `User:*` that lie under a principal's own patterns."""
     if own.wildcard:
         return set(everyones)
     found: set[Site] = set()

@@ -1,8 +1,8 @@
-"""Statements that a set of ACLs has to keep, as values.
+"""Policy statements that a set of ACLs must satisfy, as values.
 
-A statement says that something must never, or always, be allowed: for which principals, operations,
-resource names and hosts. Names, hosts and principals are sets without end, so a statement is about more
-than any list of questions could ask.
+A statement demands that something is never, or always, allowed for these principals, operations, resource
+names and hosts. Names, hosts and principals are infinite sets, so no list of questions could cover a
+statement.
 """
 
 from collections.abc import Collection
@@ -21,26 +21,26 @@ _STARTS: Final = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789
 
 @unique
 class StatementKind(Enum):
-    """What is demanded."""
+    """What a statement demands."""
 
     NEVER = "never"
     ALWAYS = "always"
 
 
 class PrincipalPattern(NamedTuple):
-    """One principal as `Type:name`, or all that begin so."""
+    """One principal as `Type:name`, or all with that prefix."""
 
     text: str
     is_prefix: bool
 
     def matches(self, principal: str) -> bool:
-        """Return whether the pattern speaks of a principal."""
+        """Return whether the pattern matches a principal."""
         return principal.startswith(self.text) if self.is_prefix else principal == self.text
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyPrincipals:
-    """Of whom a statement speaks: of these, or of everyone but these."""
+    """The principals of a statement: these, or everyone but these."""
 
     patterns: tuple[PrincipalPattern, ...]
     is_everyone_but: bool = False
@@ -49,11 +49,11 @@ class PolicyPrincipals:
         return any(pattern.matches(principal) for pattern in self.patterns) is not self.is_everyone_but
 
     def unnamed(self, named: Collection[str]) -> str | None:
-        """Return a principal of whom the statement speaks and who is not named; None if there is none."""
+        """Return a principal that the statement covers and `named` does not hold; None if there is none."""
         if self.is_everyone_but:
             taken = [pattern.text for pattern in self.patterns if pattern.is_prefix]
             stems = (f"User:{start}" for start in chain([_STEM], _STARTS, map(chr, range(0x100, 0xD800))))
-            # `User:*` is nothing that can be left out, so that some beginning is always free
+            # a policy cannot exclude `User:*`, so some prefix is always free
             free = (s for s in stems if not any(t.startswith(s) or s.startswith(t) for t in taken))
             return _fresh(next(free), named, self)
         for pattern in self.patterns:
@@ -75,9 +75,9 @@ def _fresh(stem: str, named: Collection[str], wanted: PolicyPrincipals) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statement:
-    """One demand, with its `sentence` and where it stands.
+    """One demand, with its `sentence` and its place in the file.
 
-    `counts_super_users` makes a NEVER speak of super users too, to whom ACLs do not apply.
+    `counts_super_users` extends a NEVER to super users, to whom ACLs do not apply.
     """
 
     statement_id: str

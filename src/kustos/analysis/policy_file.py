@@ -1,4 +1,4 @@
-"""Policy files: YAML, or JSON, which is YAML too.
+"""Policy files: YAML, or JSON, which is also YAML.
 
     version: 1
     statements:
@@ -8,8 +8,8 @@
       - always: User:app READ topics under orders. from 10.0.0.0/8
 
 Each statement has `never` or `always`, a sentence (see `sentences`). `id` names it in reports and
-`reason` says why it is there. `super_users: true` makes a `never` speak of super users as well, whom ACLs
-do not bind.
+`reason` says why it is there. `super_users: true` extends a `never` to super users, to whom ACLs do not
+apply.
 """
 
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ from kustos.analysis.sentences import SentenceError, parse_sentence
 POLICY_VERSION: Final = 1
 
 POLICY_CHARACTERS_MAX: Final = 4_194_304
-"""Longest policy read: tens of thousands of statements, and a minute of work at most."""
+"""Longest policy accepted: tens of thousands of statements, and a minute of work at most."""
 
 _STATEMENT_KEYS: Final = ("id", "never", "always", "reason", "super_users")
 

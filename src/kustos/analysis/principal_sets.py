@@ -3,14 +3,14 @@
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kustos.analysis.wording import listed
+from kustos.analysis.wording import SHOWN_MAX, listed
 
 _WITNESS: Final = "User:someone"
 
 
 @dataclass(frozen=True, slots=True)
 class PrincipalSet:
-    """Which principals, as `Type:name`; with `is_everyone_but` all the endless others, not these."""
+    """A set of principals as `Type:name`; with `is_everyone_but` all principals except these."""
 
     names: tuple[str, ...]
     is_everyone_but: bool = False
@@ -19,7 +19,7 @@ class PrincipalSet:
         return (principal in self.names) is not self.is_everyone_but
 
     def witness(self) -> str:
-        """Return a principal that is in; raise `ValueError` if there is none."""
+        """Return a principal in the set; raise `ValueError` if there is none."""
         if not self.is_everyone_but:
             if not self.names:
                 raise ValueError("no principal is in an empty set")
@@ -31,11 +31,12 @@ class PrincipalSet:
             witness = f"{_WITNESS}-{number}"
         return witness
 
-    def text(self) -> str:
+    def text(self, shown_max: int = SHOWN_MAX) -> str:
         """Return words such as `everyone except User:alice`."""
+        names = listed(self.names, "and", shown_max)
         if not self.is_everyone_but:
-            return listed(self.names, "and") or "nobody"
-        return f"everyone except {listed(self.names, 'and')}" if self.names else "everyone"
+            return names or "nobody"
+        return f"everyone except {names}" if names else "everyone"
 
     def to_json(self) -> dict[str, Any]:
         """Return `{"in": [...]}` or `{"except": [...]}`."""

@@ -1,4 +1,4 @@
-"""Regions: exact pieces of all that can be asked, as values that people and programs read."""
+"""Regions: exact pieces of all possible questions, as values that people and programs read."""
 
 from dataclasses import dataclass
 from enum import Enum, unique
@@ -9,10 +9,10 @@ from kustos.analysis.host_sets import HostSet
 from kustos.analysis.name_sets import NameSet
 from kustos.analysis.principal_sets import PrincipalSet
 from kustos.analysis.wording import listed
-from kustos.authorizer.cells import ALLOWS, EVERY_ALLOW
+from kustos.authorizer.index import ALLOWS, EVERY_ALLOW
 
 REGIONS_MAX: Final = 10_000
-"""Regions that an answer holds: more than anybody reads, and few enough for memory and for one page."""
+"""Regions per answer: more than anybody reads, and few enough for memory and for one page."""
 
 
 def operations_of(bits: int) -> tuple[AclOperation, ...]:
@@ -22,7 +22,7 @@ def operations_of(bits: int) -> tuple[AclOperation, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """One concrete question that an authorizer can be asked."""
+    """One concrete question for an authorizer."""
 
     principal: str
     host: str
@@ -36,7 +36,7 @@ class Probe:
         return f"{self.principal} from {self.host}: {self.operation} on {where}"
 
     def to_json(self) -> dict[str, str]:
-        """Return the question as `kustos decide` reads it."""
+        """Return the question in the form that `kustos decide` reads."""
         return {
             "principal": self.principal,
             "host": self.host,
@@ -66,7 +66,7 @@ class Region:
         )
 
     def witness(self) -> Probe:
-        """Return one question that is in the region."""
+        """Return one question from the region."""
         return Probe(
             self.principals.witness(),
             self.hosts.witness(),

@@ -1,4 +1,4 @@
-"""The two settings of `StandardAuthorizer` that decide beside the ACLs."""
+"""The two settings of `StandardAuthorizer` that affect decisions beside the ACLs."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -25,4 +25,4 @@ class Rules:
 
 
 ACLS_ALONE: Final = Rules()
-"""No super users, and nobody is allowed what no ACL allows: Kafka's defaults."""
+"""Kafka's defaults: no super users, and everything that no ACL allows is denied."""

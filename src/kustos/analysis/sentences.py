@@ -1,4 +1,4 @@
-"""The language of statements.
+"""The language of policy statements.
 
     sentence    principals operations resources [hosts]
     principals  everyone | (everyone | anyone) but principal ... | principal ...
@@ -8,8 +8,8 @@
                 also group, transactional-id, delegation-token, user, each with or without an s
     hosts       from host ... | from anywhere [but host ...]; a host is an address or a range
 
-Where several things follow one another they are joined by `and`, `or` or a comma. A word in backticks or
-double quotes stands for itself, whatever it holds: blanks, a `*` at the end, a word of the language.
+`and`, `or` or a comma joins several items of a kind. A word in backticks or double quotes stands for itself,
+even with blanks, a `*` at the end, or if it is a word of the language.
 """
 
 import re
@@ -32,7 +32,7 @@ from kustos.analysis.name_sets import Site
 from kustos.analysis.policy import PolicyPrincipals, PrincipalPattern
 
 SENTENCE_CHARACTERS_MAX: Final = 65_536
-"""Longest sentence read: room for a thousand long names, and none for a file gone wrong."""
+"""Longest sentence accepted: room for a thousand long names, but not for a file read by mistake."""
 
 _TOKEN: Final = re.compile(
     r"""\s*(?:`(?P<back>[^`]*)`|"(?P<double>[^"]*)"|(?P<word>[^\s`"]+)|(?P<bad>[`"]))"""
@@ -65,7 +65,7 @@ class SentenceError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """What a sentence says."""
+    """A parsed sentence."""
 
     principals: PolicyPrincipals
     operations: tuple[AclOperation, ...]
@@ -81,7 +81,7 @@ class _Token:
 
 
 def parse_sentence(text: str) -> Sentence:
-    """Return what a sentence says; raise `SentenceError`."""
+    """Return a sentence parsed; raise `SentenceError`."""
     if len(text) > SENTENCE_CHARACTERS_MAX:
         raise SentenceError(f"{text[:32]}...", f"a sentence has at most {SENTENCE_CHARACTERS_MAX} characters")
     reader = _Reader(_tokens(text))
@@ -132,20 +132,20 @@ class _Reader:
         return token
 
     def skip(self, words: frozenset[str]) -> bool:
-        """Take the next word if it is one of these."""
+        """Consume the next word if it is one of these."""
         found = self.word() in words
         self._position += found
         return found
 
     def name(self, what: str) -> _Token:
-        """Take a name; words of the language are names only in quotes."""
+        """Consume a name; words of the language are names only in quotes."""
         token = self.take(what)
         if not token.is_quoted and token.text.lower() in _WORDS:
             raise SentenceError(token.text, f"here should be {what} (put a name of that kind in backticks)")
         return token
 
     def several(self, one: "Callable[[_Reader], Item]") -> tuple[Item, ...]:
-        """Read one or more of a kind, joined."""
+        """Read one or more joined items of a kind."""
         items = [one(self)]
         while self.skip(_JOINING):
             while self.skip(_JOINING):

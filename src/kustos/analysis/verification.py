@@ -1,4 +1,4 @@
-"""Does a set of ACLs keep a policy? Decided for everything a statement speaks of, not for samples."""
+"""Does a set of ACLs keep a policy? Decided for everything a statement covers, not for samples."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from kustos.acl import EVERY_PRINCIPAL, AclBinding, KafkaPrincipal
 from kustos.analysis.by_host import ByHost, combined
 from kustos.analysis.everyone import Answers
 from kustos.analysis.host_sets import by_bits
-from kustos.analysis.kernel import NOTHING, AclSet, Side, Values
+from kustos.analysis.kernel import NOTHING, AclSet, PrincipalView, Values
 from kustos.analysis.layers import Layer
 from kustos.analysis.name_sets import NameSet, Site, Zone
 from kustos.analysis.policy import Policy, Statement, StatementKind
@@ -17,10 +17,10 @@ from kustos.analysis.principal_sets import PrincipalSet
 from kustos.analysis.regions import Probe, Region, operations_of
 from kustos.analysis.rules import ACLS_ALONE, Rules
 from kustos.authorizer import Decision, StandardAuthorizer
-from kustos.authorizer.cells import ALLOWS, EVERY_ALLOW
+from kustos.authorizer.index import ALLOWS, EVERY_ALLOW
 
 COUNTER_EXAMPLES_MAX: Final = 10
-"""Counter-examples given for one statement: enough to see who breaks it, few enough to read."""
+"""Counter-examples per statement: enough to see who breaks it, few enough to read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class CounterExample:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Whether a statement holds; `is_cut` says that there are more counter-examples than these."""
+    """Whether a statement holds; `is_cut` if there are more counter-examples than these."""
 
     statement: Statement
     counter_examples: tuple[CounterExample, ...] = ()
@@ -85,9 +85,9 @@ def verify(
 ) -> tuple[Verdict, ...]:
     """Return one verdict for each statement, in order.
 
-    A statement holds if and only if no principal, host, operation and name that it speaks of breaks it. A
-    broken one has at least one counter-example and at most `counter_examples_max`: one, with a name made up,
-    for all whom nothing names, then one for each principal who breaks it in another way.
+    A statement holds if and only if no principal, host, operation and name that it covers breaks it. A broken
+    one has at least one counter-example and at most `counter_examples_max`: one, with an invented name, for
+    all principals that nothing names, then one for each principal who breaks it in another way.
     """
     acls = AclSet(bindings, rules)
     limit = max(1, counter_examples_max)
@@ -100,7 +100,7 @@ def verify(
 
 
 def _breaking(acls: AclSet, statement: Statement) -> Iterator[Region]:
-    """Yield a region that breaks a statement for everyone else and for each principal of whom it is so."""
+    """Yield a region that breaks a statement, for everyone else and for each principal that breaks it."""
     wanted = sum(ALLOWS[operation] for operation in statement.operations)
     is_never = statement.kind is StatementKind.NEVER
 
@@ -113,7 +113,7 @@ def _breaking(acls: AclSet, statement: Statement) -> Iterator[Region]:
         key = combined(values[0], statement.hosts.member, broken)
         return None if key == NOTHING else key
 
-    marking = Side((Layer.marking(*statement.sites),), is_super=False, is_open=False)
+    marking = PrincipalView((Layer.marking(*statement.sites),), is_super=False, is_open=False)
     zone = Zone.of(statement.sites)
     answers = Answers((acls,), statement.resource_type, zone, key_of, (marking,))
     everyones = answers.of_everyone_else()
@@ -133,7 +133,7 @@ def _breaking(acls: AclSet, statement: Statement) -> Iterator[Region]:
 
 
 def _regions(principal: str, found: dict[ByHost, NameSet], statement: Statement) -> Iterator[Region]:
-    """Yield one region of those that break a statement for a principal, if there are any."""
+    """Yield one of the regions that break a statement for a principal, if there are any."""
     for key, names in islice(found.items(), 1):
         bits, hosts = next(by_bits(key, EVERY_ALLOW))
         yield Region(PrincipalSet((principal,)), hosts, operations_of(bits), statement.resource_type, names)
@@ -145,7 +145,7 @@ def _example(acls: AclSet, statement: Statement, region: Region) -> CounterExamp
     is_named = (
         acls.coverage(resource_type).speaks_of(site) if acls.rules.allow_everyone_if_no_acl_found else True
     )
-    # nobody else's ACLs have a say, but to take the default away
+    # ACLs of other principals have no effect, except to disable the default
     speaking = (*acls.of(resource_type, probe.principal), *acls.of(resource_type, EVERY_PRINCIPAL))
     authorizer = StandardAuthorizer.of(
         (binding for binding in speaking if Layer.of([binding]).speaks_of(site)),

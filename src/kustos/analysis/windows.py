@@ -1,8 +1,8 @@
-"""A few ACLs among many: what could stand in their place with the same meaning?
+"""A few ACLs among many: which fewer ACLs could replace them with the same meaning?
 
-The others stay as they are. Everything that the few can touch is cut into cells (principal, class of
-names, piece of the host line, operation); an ACL that could be written with what is there covers some of
-them, and `cover` chooses the fewest.
+The others stay unchanged. Everything that the few can affect is cut into cells (principal, class of names,
+piece of the host line, operation). Each candidate ACL built from the window's own values covers some cells,
+and `cover` chooses the fewest.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -19,21 +19,21 @@ from kustos.acl import (
     AclPermissionType,
     ResourcePattern,
 )
-from kustos.analysis.by_host import ByHost, Place, host_pattern, place_of, summed
+from kustos.analysis.by_host import ByHost, HostPlace, host_pattern, place_of, summed
 from kustos.analysis.cover import Allow, smallest_choice
-from kustos.analysis.kernel import Class, Side, walk, zone_on
+from kustos.analysis.kernel import Class, PrincipalView, walk, zone_on
 from kustos.analysis.layers import Layer, Row
 from kustos.analysis.name_sets import Site, Zone, site_of
-from kustos.authorizer.cells import ALLOWS, EVERY_ALLOW, HOSTED, binding_mask
+from kustos.authorizer.index import ALLOWS, EVERY_ALLOW, HOSTED, binding_mask
 
 _OPERATION_BITS: Final = EVERY_ALLOW.bit_length()
 
 CELL_GROUPS_MAX: Final = 512
-"""Largest window, in cells without their operations: larger ones are left as they are."""
+"""Largest window, in cells without their operations: larger ones stay unchanged."""
 
 
-class _RawSide(Side):
-    """A side that tells what is said, not what follows from it."""
+class _RawSide(PrincipalView):
+    """A view that returns the raw allows and denies, not the decision."""
 
     __slots__ = ()
 
@@ -44,10 +44,10 @@ class _RawSide(Side):
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """How one principal sees a window: what was decided at first, and the layers without the window."""
+    """One principal's view of a window: the original decisions, and the layers without the window."""
 
     principal: str
-    original: Side
+    original: PrincipalView
     others: tuple[Layer, ...]
 
 
@@ -56,18 +56,18 @@ class _Group(NamedTuple):
 
     principal: str
     site: Site
-    place: Place
+    place: HostPlace
     wanted: int
     others: int
 
 
 def replacement(window: list[AclBinding], views: Iterable[View]) -> list[AclBinding] | None:
-    """Return the fewest ACLs that can stand in a window's place, None if the window is too large.
+    """Return the fewest ACLs that can replace a window, None if the window is too large.
 
-    The window itself is returned if nothing fewer was found.
+    Returns the window itself if the search finds no smaller set.
 
-    They are made of the window's principals, patterns and hosts (and `*`, and the range that two halves
-    make up), any operation, ALLOW or DENY. `views` are all who see the window.
+    The new ACLs combine the window's principals, patterns and hosts (and `*`, and the union of two half
+    ranges) with any operation, ALLOW or DENY. `views` are those of all affected principals.
     """
     hosts = _hosts_of(window)
     groups = list(_groups(window, views, hosts))
@@ -78,7 +78,7 @@ def replacement(window: list[AclBinding], views: Iterable[View]) -> list[AclBind
     allows: dict[Allow, AclBinding] = {}
     denies: dict[int, AclBinding] = {}
     for binding, cells in _candidates(window, hosts, groups):
-        # of those with one effect the first is the nearest to what was written
+        # of several with the same effect the first is closest to the original
         if binding.entry.permission_type is not AclPermissionType.ALLOW:
             if not cells & wanted:
                 denies.setdefault(cells & ~denied, binding)
@@ -92,7 +92,7 @@ def replacement(window: list[AclBinding], views: Iterable[View]) -> list[AclBind
 
 
 def _totals(groups: list[_Group]) -> tuple[int, int, int, int]:
-    """Return all groups as cells: wanted, allowed and denied by the others, and wanted but not allowed."""
+    """Return all groups as cells: wanted, allowed and denied by the others, wanted but not allowed."""
     wanted = allowed = denied = 0
     for number, group in enumerate(groups):
         shift = number * _OPERATION_BITS
@@ -105,8 +105,8 @@ def _totals(groups: list[_Group]) -> tuple[int, int, int, int]:
 def _groups(window: Sequence[AclBinding], views: Iterable[View], hosts: list[str]) -> Iterator[_Group]:
     sites = [site_of(binding.pattern) for binding in window]
     zone = zone_on(window[0].pattern.resource_type, Zone.of(sites))
-    # every pattern of the window divides the names, also for those who have nothing on it yet
-    dividing = Side((Layer.marking(*sites),), is_super=False, is_open=False)
+    # every pattern of the window divides the names, also for principals with no ACL on it yet
+    dividing = PrincipalView((Layer.marking(*sites),), is_super=False, is_open=False)
     for view in views:
         others = _RawSide(view.others, is_super=False, is_open=False)
         for found in walk((view.original, others, dividing), zone):
@@ -115,8 +115,8 @@ def _groups(window: Sequence[AclBinding], views: Iterable[View], hosts: list[str
                 yield _Group(view.principal, found.site, place, decided, said)
 
 
-def _places(found: Class, hosts: list[str]) -> Iterator[Place]:
-    """Yield one place of each piece into which a class's functions and the hosts cut the line."""
+def _places(found: Class, hosts: list[str]) -> Iterator[HostPlace]:
+    """Yield one place in each piece into which a class's functions and the hosts cut the line."""
     starts = {start for value in found.values for start, _ in value.steps}
     texts = {text for value in found.values for text, _ in value.zoned}
     for host in hosts:
@@ -124,12 +124,14 @@ def _places(found: Class, hosts: list[str]) -> Iterator[Place]:
         starts.update(start for piece in pattern.pieces for start in piece)
         if pattern.zoned is not None:
             texts.add(pattern.zoned)
-    yield from (Place(start, None) for start in sorted(starts) if start < host_pattern(WILDCARD).pieces[0][1])
+    yield from (
+        HostPlace(start, None) for start in sorted(starts) if start < host_pattern(WILDCARD).pieces[0][1]
+    )
     yield from (place for text in sorted(texts) if (place := place_of(text)) is not None)
 
 
 def _hosts_of(window: Sequence[AclBinding]) -> list[str]:
-    """Return the window's hosts, `*`, and the ranges that two halves among them make up."""
+    """Return the window's hosts, `*`, and each range that two halves among them form."""
     hosts = dict.fromkeys([*(binding.entry.host for binding in window), WILDCARD])
     waiting = [host for host in hosts if "/" in host and not host_pattern(host).speaks_of_nobody]
     while waiting:
@@ -153,7 +155,7 @@ def _whole_of(half: str, hosts: Iterable[str]) -> str | None:
 def _candidates(
     window: Sequence[AclBinding], hosts: list[str], groups: list[_Group]
 ) -> Iterator[tuple[AclBinding, int]]:
-    """Yield every ACL that could stand there, with its cells: first those that do, then the narrowest."""
+    """Yield every candidate ACL with its cells: first the present ones, then the narrowest."""
     principals = sorted(
         {binding.entry.principal for binding in window}, key=lambda name: name == EVERY_PRINCIPAL
     )
@@ -166,7 +168,7 @@ def _candidates(
             for operation, permission in product(ALLOWS, _PERMISSIONS):
                 binding = AclBinding(pattern, AccessControlEntry(principal, host, operation, permission))
                 mask = binding_mask(binding) & ~HOSTED
-                # every group is as wide as a mask, so that this writes the mask at every spot
+                # every group is as wide as a mask, so this writes the mask at every spot
                 made.append((binding, spots * (mask if mask <= EVERY_ALLOW else mask >> _OPERATION_BITS)))
     yield from sorted(made, key=lambda pair: pair[0] not in there)
 
@@ -175,7 +177,7 @@ _PERMISSIONS: Final = (AclPermissionType.ALLOW, AclPermissionType.DENY)
 
 
 def _spots(groups: list[_Group], principal: str, pattern: ResourcePattern, host: str) -> int:
-    """Return the first cell of every group of which an ACL like this speaks."""
+    """Return the first cell of every group that an ACL with these fields matches."""
     speaks_of_name = _speaking(site_of(pattern))
     hosts = host_pattern(host)
     spots = 0
@@ -190,7 +192,7 @@ def _spots(groups: list[_Group], principal: str, pattern: ResourcePattern, host:
 
 
 def _speaking(site: Site) -> Callable[[Site], bool]:
-    """Return whether a pattern speaks of a class."""
+    """Return a predicate: does a pattern match the class of this site?"""
     if not site.is_literal:
         return lambda found: found.name.startswith(site.name)
     if site.name == WILDCARD:
@@ -198,7 +200,7 @@ def _speaking(site: Site) -> Callable[[Site], bool]:
     return lambda found: found == site
 
 
-def _speaks_of_host(hosts: tuple[tuple[tuple[int, int], ...], str | None], place: Place) -> bool:
+def _speaks_of_host(hosts: tuple[tuple[tuple[int, int], ...], str | None], place: HostPlace) -> bool:
     pieces, zoned = hosts
     return any(start <= place.number < end for start, end in pieces) or (
         zoned is not None and zoned == place.zoned

@@ -14,11 +14,12 @@ from kustos.auth.jaas import JaasEntry, parse_jaas_config, single_jaas_entry
 from kustos.auth.mechanisms import MechanismFactory
 from kustos.auth.mechanisms.plain import PlainServer, PlainUsers
 from kustos.auth.mechanisms.scram import ScramServer, TokenLogin, TokenLookup
-from kustos.auth.mechanisms.scram_keys import ScramDecoys, ScramHash
+from kustos.auth.mechanisms.scram_decoys import FormCount, Forms, ScramDecoys
+from kustos.auth.mechanisms.scram_keys import ScramHash
 from kustos.auth.principals import ANONYMOUS, principal_of_login
 from kustos.auth.sasl_client import ClientRequest, SaslClientMachine, client_mechanism
 from kustos.auth.sasl_server import ApiVersionsBody, SaslServerMachine
-from kustos.auth.sasl_table import SaslState
+from kustos.auth.sasl_table import SASL_SERVER_TRANSITIONS, SaslState
 from kustos.auth.settings import (
     DEFAULT_CONNECTION_FAILED_AUTHENTICATION_DELAY_MS,
     DEFAULT_SASL_SERVER_MAX_RECEIVE_SIZE,
@@ -29,6 +30,7 @@ __all__ = [
     "ANONYMOUS",
     "DEFAULT_CONNECTION_FAILED_AUTHENTICATION_DELAY_MS",
     "DEFAULT_SASL_SERVER_MAX_RECEIVE_SIZE",
+    "SASL_SERVER_TRANSITIONS",
     "ApiVersionsBody",
     "AuthError",
     "Authenticated",
@@ -36,6 +38,8 @@ __all__ = [
     "ClientSoftware",
     "Close",
     "Fail",
+    "FormCount",
+    "Forms",
     "JaasEntry",
     "JaasError",
     "MechanismFactory",

@@ -4,7 +4,7 @@ from kustos.auth.sasl_table import SASL_SERVER_TRANSITIONS, SaslState
 
 
 def sasl_server_diagram() -> str:
-    """Return the diagram in Mermaid's language, one arrow a transition; closing ones are in a note."""
+    """Return the diagram as Mermaid source, one arrow per transition; a note lists the closing ones."""
     lines = ["stateDiagram-v2", f"    [*] --> {SaslState.INITIAL.name}"]
     lines += [
         f"    {row.state.name} --> {row.target.name}: {row.event.value} / {row.action.value}"

@@ -1,4 +1,4 @@
-"""What the SASL server machine asks of whoever owns the connection."""
+"""The effects that the SASL server machine returns to the owner of the connection."""
 
 from dataclasses import dataclass, field
 
@@ -22,10 +22,10 @@ class ClientSoftware:
 
 @dataclass(frozen=True, slots=True)
 class Authenticated:
-    """The session is this principal's from now on; what came before it in the tuple is sent first.
+    """The session belongs to this principal from now on; send the effects before it in the tuple first.
 
-    `session_lifetime_ms` is what the client was told, 0 if nothing. `expires_at_ms`, on the monotonic
-    clock, is when only a SaslHandshake is still taken; None for never.
+    `session_lifetime_ms` is the lifetime reported to the client, 0 if none. From `expires_at_ms` on, by the
+    monotonic clock, only a SaslHandshake is accepted; None for never.
     """
 
     principal: KafkaPrincipal
@@ -39,8 +39,8 @@ class Authenticated:
 class Fail:
     """Wait `delay_ms`, send `response` if there is any, then close; read nothing more meanwhile.
 
-    The wait is `connection.failed.authentication.delay.ms` and slows guessing. `response` is a whole
-    frame, empty where Kafka closes without a word. `reason` is for the log.
+    The wait is `connection.failed.authentication.delay.ms` and slows guessing. `response` is a whole frame,
+    empty where Kafka closes without an answer. `reason` is for the log.
     """
 
     response: bytes = field(repr=False)
@@ -50,7 +50,7 @@ class Fail:
 
 @dataclass(frozen=True, slots=True)
 class Close:
-    """Close now, without a word; `reason` is for the log."""
+    """Close now, without an answer; `reason` is for the log."""
 
     reason: str
 

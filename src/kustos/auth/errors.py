@@ -1,4 +1,4 @@
-"""What can go wrong while an identity is being proved; nothing here ever holds a secret."""
+"""Errors of authentication; none of them ever holds a secret."""
 
 from enum import IntEnum, unique
 
@@ -8,11 +8,11 @@ class AuthError(Exception):
 
 
 class SaslAuthenticationError(AuthError):
-    """The login is refused and the peer is told this very text (Kafka's SaslAuthenticationException)."""
+    """The login is refused and this text is sent to the peer (Kafka's SaslAuthenticationException)."""
 
 
 class SaslMechanismError(AuthError):
-    """The login is refused; the text is for our log, the peer gets one general sentence (SaslException)."""
+    """The login is refused; the text is for our log, the peer gets a general sentence (SaslException)."""
 
 
 class SaslClientError(AuthError):
@@ -24,7 +24,7 @@ class SaslClientError(AuthError):
 
 
 class JaasError(AuthError, ValueError):
-    """A `sasl.jaas.config` that cannot be used; the text gives the place, never the content."""
+    """An invalid `sasl.jaas.config`; the text gives the place, never the content."""
 
 
 @unique

@@ -2,10 +2,10 @@
 
     <login module class> <control flag> (<option>=<value>)* ;
 
-Unquoted words begin with a letter, `_` or `$` and go on with these, digits, `.` and `-`; a number is
-no word. `/` begins a comment up to the end of the line or, as `/*`, up to `*/`. Any other value stands
-in single or double quotes, where Java's backslash escapes hold. No error here repeats any of the text:
-a misplaced quote makes a password look like anything else.
+Unquoted words begin with a letter, `_` or `$` and continue with these, digits, `.` and `-`; a number is not a
+word. `/` begins a comment up to the end of the line or, as `/*`, up to `*/`. Any other value is in single or
+double quotes, with Java's backslash escapes. No error quotes the text: a misplaced quote can make a password
+look like any other token.
 """
 
 import re
@@ -20,10 +20,10 @@ from kustos.auth.errors import JaasError
 DISALLOWED_LOGIN_MODULES: Final = frozenset(
     {"com.sun.security.auth.module.JndiLoginModule", "com.sun.security.auth.module.LdapLoginModule"}
 )
-"""Kafka 4.3.1's default of `org.apache.kafka.disallowed.login.modules`: they look up foreign objects."""
+"""Kafka 4.3.1's default of `org.apache.kafka.disallowed.login.modules`: they load remote objects."""
 
 MAX_TEXT_SIZE: Final = 1_048_576
-"""Characters of one configuration: some ten thousand PLAIN users; more belongs in SCRAM."""
+"""Most characters of one configuration: about ten thousand PLAIN users; for more, use SCRAM."""
 
 _SKIPPED: Final = re.compile(r"[\x00-\x20]+|/\*.*?(?:\*/|\Z)|/[^\r\n]*", re.DOTALL)
 _WORD: Final = re.compile(r"[A-Za-z_$\xa0-\U0010ffff][A-Za-z0-9_$.\-\xa0-\U0010ffff]*")
@@ -34,7 +34,7 @@ _OCTAL: Final = re.compile(r"[0-3][0-7]{0,2}|[4-7][0-7]?")
 
 @unique
 class ControlFlag(Enum):
-    """What a login module's failure means; with one module it makes no difference."""
+    """How a login module's failure counts; irrelevant with one module."""
 
     REQUIRED = "required"
     REQUISITE = "requisite"
@@ -55,7 +55,7 @@ class JaasEntry:
 
 
 class _Token(NamedTuple):
-    """`text` is None for what is no word: a number, or a single character, then `mark`."""
+    """`text` is None for a token that is not a word: a number, or a single character, which is in `mark`."""
 
     text: str | None
     mark: str
@@ -65,7 +65,7 @@ class _Token(NamedTuple):
 def parse_jaas_config(
     text: str, disallowed: frozenset[str] = DISALLOWED_LOGIN_MODULES
 ) -> tuple[JaasEntry, ...]:
-    """Return the entries, at least one; raise `JaasError` saying what is wrong at which character."""
+    """Return the entries, at least one; raise `JaasError` naming the mistake and its position."""
     if len(text) > MAX_TEXT_SIZE:
         raise JaasError(f"the JAAS config is longer than {MAX_TEXT_SIZE} characters")
     tokens = _tokens(text)
@@ -81,7 +81,7 @@ def parse_jaas_config(
 
 
 def single_jaas_entry(text: str, disallowed: frozenset[str] = DISALLOWED_LOGIN_MODULES) -> JaasEntry:
-    """Return the only entry; raise `JaasError` unless it is exactly one, as Kafka asks of this key."""
+    """Return the only entry; raise `JaasError` unless there is exactly one, as in Kafka."""
     entries = parse_jaas_config(text, disallowed)
     if len(entries) != 1:
         raise JaasError(f"the JAAS config has {len(entries)} login modules, it must be one")
@@ -134,7 +134,7 @@ def _tokens(text: str) -> Iterator[_Token]:
 
 
 def _quoted(text: str, start: int) -> tuple[str, int]:
-    """Return the value in quotes and where it ended; a line's end closes it too, as in Java."""
+    """Return the quoted value and its end; a line break closes it too, as in Java."""
     quote, position = text[start], start + 1
     out: list[str] = []
     while position < len(text) and text[position] not in "\r\n":

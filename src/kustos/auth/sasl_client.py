@@ -13,15 +13,14 @@ from kustos.auth.mechanisms.plain import PLAIN, PlainClient
 from kustos.auth.mechanisms.scram import ScramClient
 from kustos.auth.mechanisms.scram_keys import ScramHash
 from kustos.runtime import Entropy
-from kustos.wire import MalformedMessageError, Message, request_codec, response_codec
-from kustos.wire.api_keys import ApiKey
+from kustos.wire import ApiKey, MalformedMessageError, Message, request_codec, response_codec
 
-_HANDSHAKE_VERSION = 1  # version 0 means bare tokens, which no broker since 1.0 needs (KIP-152)
+_HANDSHAKE_VERSION = 1  # version 0 means bare tokens; no broker since 1.0 needs it (KIP-152)
 
 
 @dataclass(frozen=True, slots=True)
 class ClientRequest:
-    """What to send next: the API, its version and the body; the header is the sender's."""
+    """The next request: API, version and body; the sender adds the header."""
 
     api_key: int
     api_version: int
@@ -52,7 +51,7 @@ def client_mechanism(
 class SaslClientMachine:
     """One login; `authenticate_version` is the highest SaslAuthenticate that both sides know (0 to 2).
 
-    `session_lifetime_ms` is how long the server lets the session last, 0 for ever (KIP-368).
+    `session_lifetime_ms` is the lifetime of the session, 0 if unlimited (KIP-368).
     """
 
     __slots__ = ("_mechanism", "_step", "_version", "session_lifetime_ms")

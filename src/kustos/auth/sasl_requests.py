@@ -1,4 +1,4 @@
-"""Reading the requests that come before there is a principal, and writing their answers."""
+"""Reading requests from unauthenticated peers, and writing their answers."""
 
 import re
 from collections.abc import Callable
@@ -7,9 +7,12 @@ from typing import Final
 
 from kustos.auth.errors import SaslErrorCode
 from kustos.wire import (
+    ApiKey,
     MalformedMessageError,
     Message,
+    MessageCodec,
     UnencodableMessageError,
+    api_name,
     codec_versions,
     peek_api,
     read_request_header,
@@ -17,19 +20,26 @@ from kustos.wire import (
     response_codec,
     response_frame,
 )
-from kustos.wire.api_keys import ApiKey, api_name
 
 _API_VERSIONS_FLEXIBLE_SINCE: Final = 3
 _SOFTWARE_SINCE: Final = 3
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
-ErrorBody = Callable[[int, int, Message, int], bytes | None]
-"""(API key, version, request, error code) → the body that refuses it, None where there is no shape."""
+ErrorBody = Callable[[int, int, int], bytes | None]
+"""(API key, version, error code) → the body that refuses an unread request, None if the API has no such
+body."""
+
+ITEMS_PER_REQUEST_MAX: Final = 100
+"""Most list elements and tagged fields in a request from an unauthenticated peer. SaslHandshake,
+SaslAuthenticate and ApiVersions have no lists, and no tagged fields so far."""
 
 
 @dataclass(frozen=True, slots=True)
 class SaslRequest:
-    """A request as far as it was read; `body` is None for an ApiVersions of an unknown version."""
+    """A request as far as it was read; `body` is None if only the header was.
+
+    This is the case for an API that is not allowed here, and for an ApiVersions of an unknown version.
+    """
 
     api_key: int
     api_version: int
@@ -42,11 +52,11 @@ class SaslRequest:
         return api_name(self.api_key)
 
 
-def read_request(frame: bytes, only: frozenset[int] | None = None) -> SaslRequest:
+def read_request(frame: bytes, only: frozenset[int]) -> SaslRequest:
     """Return the request in a frame without its length; raise `MalformedMessageError`.
 
-    `only` names the APIs whose bodies may be parsed at all: a stranger is not let into the larger
-    schemas (Kafka does so too). Requests of others come back without a body.
+    Only bodies of the APIs in `only` are parsed: an unauthenticated peer does not reach the larger schemas
+    and cannot cause expensive work. Other requests are returned without a body.
     """
     api_key, api_version, _ = peek_api(frame)
     versions = codec_versions(api_key)
@@ -60,13 +70,13 @@ def read_request(frame: bytes, only: frozenset[int] | None = None) -> SaslReques
     codec = request_codec(api_key, api_version)
     header = read_request_header(frame, codec.flexible)
     body = None
-    if only is None or api_key in only:
-        body = codec.decode(frame, header.body_offset).message
+    if api_key in only:
+        body = codec.decode(frame, header.body_offset, ITEMS_PER_REQUEST_MAX).message
     return SaslRequest(api_key, api_version, header.correlation_id, body)
 
 
 def software_is_valid(request: SaslRequest, body: Message) -> bool:
-    """Return whether an ApiVersions request names its client's software as KIP-511 asks."""
+    """Return whether an ApiVersions request names its client's software as KIP-511 requires."""
     if request.api_version < _SOFTWARE_SINCE:
         return True
     return all(
@@ -77,13 +87,19 @@ def software_is_valid(request: SaslRequest, body: Message) -> bool:
 
 def answer(request: SaslRequest, body: bytes) -> bytes:
     """Return the whole frame that answers a request with this body."""
-    codec = response_codec(request.api_key, request.api_version if request.body is not None else 0)
-    return response_frame(request.api_key, codec, request.correlation_id, body)
+    return response_frame(request.api_key, _answer_codec(request), request.correlation_id, body)
+
+
+def _answer_codec(request: SaslRequest) -> MessageCodec:
+    """Return the codec of the answer: of version 0 if the request's version is unknown (KIP-511)."""
+    versions = codec_versions(request.api_key) or (0, 0)
+    known = versions[0] <= request.api_version <= versions[1]
+    return response_codec(request.api_key, request.api_version if known else 0)
 
 
 def versions_refusal(request: SaslRequest, code: SaslErrorCode) -> bytes:
-    """Return the frame that refuses an ApiVersions request, in version 0 if its own is unknown."""
-    codec = response_codec(ApiKey.API_VERSIONS, request.api_version if request.body is not None else 0)
+    """Return the frame that refuses an ApiVersions request, in version 0 if its version is unknown."""
+    codec = _answer_codec(request)
     refusal = codec.new(error_code=code)
     if code is SaslErrorCode.UNSUPPORTED_VERSION:
         versions = codec_versions(ApiKey.API_VERSIONS) or (0, 0)
@@ -101,22 +117,21 @@ def handshake_answer(request: SaslRequest, code: SaslErrorCode, mechanisms: tupl
 
 
 def token_answer(request: SaslRequest, token: bytes, session_lifetime_ms: int = 0) -> bytes:
-    """Return the frame that answers a SaslAuthenticate with a token; version 0 tells no lifetime."""
+    """Return the frame that answers a SaslAuthenticate with a token; version 0 has no lifetime."""
     codec = response_codec(ApiKey.SASL_AUTHENTICATE, request.api_version)
     body = codec.root.fit(auth_bytes=token, session_lifetime=session_lifetime_ms)
     return answer(request, codec.encode(body))
 
 
 def token_refusal(request: SaslRequest, text: str) -> bytes:
-    """Return the frame that refuses a SaslAuthenticate and says why."""
+    """Return the frame that refuses a SaslAuthenticate, with the reason."""
     codec = response_codec(ApiKey.SASL_AUTHENTICATE, request.api_version)
     body = codec.new(error_code=SaslErrorCode.SASL_AUTHENTICATION_FAILED, error_message=text)
     return answer(request, codec.encode(body))
 
 
-def top_level_error(api_key: int, api_version: int, request: Message, error_code: int) -> bytes | None:
-    """Return a refusal for the APIs whose answers have one error code for all; None for the others."""
-    del request  # those that answer item by item need it; a caller who knows them passes its own
+def top_level_error(api_key: int, api_version: int, error_code: int) -> bytes | None:
+    """Return a refusal for an API whose answer has one error code; None for the others."""
     codec = response_codec(api_key, api_version)
     if "error_code" not in codec.root.FIELDS:
         return None
@@ -124,13 +139,11 @@ def top_level_error(api_key: int, api_version: int, request: Message, error_code
 
 
 def state_refusal(request: SaslRequest, error_body: ErrorBody) -> bytes:
-    """Return the frame that refuses a request that came amid a login; empty if it has no such shape."""
-    if request.body is None:
+    """Return the frame that refuses a request during a login; empty if there is none for its API."""
+    if request.api_key == ApiKey.API_VERSIONS:
         return versions_refusal(request, SaslErrorCode.ILLEGAL_SASL_STATE)
     try:
-        body = error_body(
-            request.api_key, request.api_version, request.body, SaslErrorCode.ILLEGAL_SASL_STATE
-        )
+        body = error_body(request.api_key, request.api_version, SaslErrorCode.ILLEGAL_SASL_STATE)
     except UnencodableMessageError:
         body = None
     return b"" if body is None else answer(request, body)

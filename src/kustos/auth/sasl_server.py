@@ -1,12 +1,13 @@
 """The SASL server of one connection, without the connection.
 
-Rules. A whole frame comes in, effects come out; the machine knows no socket and never waits. Each frame
-is first understood as one event (`_understand*`), the table of `sasl_table` then names the action and
-the next state, and the action makes the effects. Before a mechanism is agreed on only ApiVersions and
-SaslHandshake are read. After SaslHandshake v1 tokens travel in SaslAuthenticate (KIP-152); after v0 they
-are bare frames and a refusal has no words. Every doubt ends in FAILED, and FAILED accepts nothing.
+Rules. A whole frame goes in, effects come out; the machine has no socket and never waits. Each frame is first
+classified as one event (`_understand*`), then the table of `sasl_table` names the action and the next state,
+and the action makes the effects. Until a mechanism is agreed on, only ApiVersions and SaslHandshake are read,
+afterwards only SaslAuthenticate; of any other request only the header is read. After SaslHandshake v1 tokens
+travel in SaslAuthenticate (KIP-152); after v0 they are bare frames and a refusal has no text. Every doubt
+ends in FAILED, and FAILED accepts nothing.
 
-A credential that is not accepted, whatever the reason, is answered after the same delay.
+Every rejected credential, whatever the reason, is answered after the same delay.
 """
 
 import struct
@@ -34,19 +35,20 @@ from kustos.auth.sasl_requests import (
 )
 from kustos.auth.sasl_table import SaslAction, SaslEvent, SaslState, Transition, transition
 from kustos.auth.settings import (
+    CLAIMED_NAME_MAX_CHARACTERS,
     FRAMES_PER_AUTHENTICATION,
     MIN_REAUTHENTICATION_INTERVAL_MS,
     SaslServerSettings,
     session_life,
 )
 from kustos.runtime import Clock
-from kustos.wire import MalformedMessageError
-from kustos.wire.api_keys import ApiKey
+from kustos.wire import ApiKey, MalformedMessageError
 
 ApiVersionsBody = Callable[[int], bytes]
 """Version of the request (0 to 4) → the encoded body of the listener's ApiVersions response."""
 
 _BEFORE_TOKENS: Final = frozenset({int(ApiKey.API_VERSIONS), int(ApiKey.SASL_HANDSHAKE)})
+_AMID_TOKENS: Final = frozenset({int(ApiKey.SASL_AUTHENTICATE)})
 _LENGTH: Final = struct.Struct(">i")
 _INITIAL_HINT: Final = (
     "not a Kafka request: another protocol than the listener's, a client older than KIP-43, or no client"
@@ -55,7 +57,7 @@ _INITIAL_HINT: Final = (
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """A frame, understood: its event and whatever the action needs."""
+    """A classified frame: its event and what the action needs."""
 
     event: SaslEvent
     request: SaslRequest | None = None
@@ -68,12 +70,12 @@ class _Seen:
 
 
 class SaslServerMachine:
-    """Turns a connection's first frames into a principal, or into its end.
+    """Turns a connection's first frames into a principal, or closes it.
 
     `mechanisms` are the enabled ones in the order shown to clients; `api_versions` makes the listener's
-    ApiVersions body; `error_body` makes the body that refuses any other API amid a login (the default
-    knows those with one error code for all, others are then closed without a word). Raise ValueError
-    if no mechanism is given.
+    ApiVersions body; `error_body` makes the body that refuses another API during a login, if its answer has
+    one error code for the whole request. For the rest the connection is closed without an answer, since a
+    refusal would have to name the requested items. Raise ValueError if no mechanism is given.
     """
 
     def __init__(
@@ -95,6 +97,7 @@ class SaslServerMachine:
         self._frames = 0
         self._exchange: ServerMechanism | None = None
         self._mechanism = ""
+        self._claimed_name: str | None = None
         self._requested = ""
         self._in_requests = False
         self._principal: KafkaPrincipal | None = None
@@ -107,27 +110,37 @@ class SaslServerMachine:
 
     @property
     def state(self) -> SaslState:
-        """Where the session stands."""
+        """The state of the session."""
         return self._state
 
     @property
     def principal(self) -> KafkaPrincipal | None:
-        """Who the session is, None while nobody; during a re-authentication still the old one."""
+        """The principal of the session, None before login; during a re-authentication still the old one."""
         return self._principal if self._state is not SaslState.FAILED else None
 
     @property
     def mechanism(self) -> str:
-        """The mechanism that was agreed on, empty before that."""
+        """The negotiated mechanism, empty before that."""
         return self._mechanism
 
-    def is_expired(self) -> bool:
-        """Return whether only a SaslHandshake may still be taken; any other frame must close."""
-        return self._expires_at_ms is not None and self._clock.monotonic_ms() >= self._expires_at_ms
+    @property
+    def claimed_name(self) -> str | None:
+        """The name claimed in the last exchange, proven or not, truncated; None if none was claimed."""
+        return self._claimed_name
+
+    @property
+    def is_reauthenticating(self) -> bool:
+        """Whether a live session proves its identity again, or failed to."""
+        return self._reauthenticating
+
+    def is_expired(self, in_ms: int = 0) -> bool:
+        """Return whether the session expires within `in_ms`: then any frame but a SaslHandshake closes it."""
+        return self._expires_at_ms is not None and self._clock.monotonic_ms() + in_ms >= self._expires_at_ms
 
     def receive(self, frame: bytes) -> tuple[SaslEffect, ...]:
         """Return what to do about one frame, given without its length prefix; never raise for its bytes.
 
-        Nothing at all once the machine has failed. The frame reader's limit is the caller's
+        Return no effects once the machine has failed. The caller enforces the frame limit
         (`max_receive_size`), see `oversized`.
         """
         if self._state is SaslState.FAILED:
@@ -167,7 +180,7 @@ class SaslServerMachine:
         self._follow(_Seen(SaslEvent.REAUTHENTICATION))
         return self.receive(frame)
 
-    # understanding: frame → event
+    # classification: frame → event
 
     def _understand_handshake(self, frame: bytes) -> _Seen:
         try:
@@ -191,7 +204,7 @@ class SaslServerMachine:
         if not self._in_requests:
             return self._step(None, frame)
         try:
-            request = read_request(frame)
+            request = read_request(frame, _AMID_TOKENS)
         except MalformedMessageError as error:
             return _Seen(SaslEvent.UNREADABLE, reason=str(error))
         if request.api_key != ApiKey.SASL_AUTHENTICATE or request.body is None:
@@ -200,11 +213,14 @@ class SaslServerMachine:
         return self._step(request, request.body.auth_bytes)
 
     def _step(self, request: SaslRequest | None, token: bytes) -> _Seen:
-        """Show a token to the mechanism; every way in which it can object is one event."""
+        """Pass a token to the mechanism; every kind of refusal is one event."""
         if self._exchange is None:
             return _Seen(SaslEvent.UNREADABLE, reason="no exchange is under way")
         try:
-            step = self._exchange.respond(token)
+            try:
+                step = self._exchange.respond(token)
+            finally:
+                self._claimed_name = (self._exchange.claimed_name or "")[:CLAIMED_NAME_MAX_CHARACTERS] or None
             if isinstance(step, Challenge):
                 return _Seen(SaslEvent.PROOF_CONTINUES, request, step)
             principal = self._principal_of(step)
@@ -212,8 +228,8 @@ class SaslServerMachine:
             return _Seen(SaslEvent.PROOF_REFUSED, request, text=str(error), reason=str(error))
         except SaslMechanismError as error:
             return _Seen(SaslEvent.PROOF_REFUSED, request, text=self._general_refusal(), reason=str(error))
-        except Exception as error:  # noqa: BLE001 - fail closed: a credential store that breaks must deny
-            # only the type is told: the text of a foreign error may hold what the peer sent
+        except Exception as error:  # noqa: BLE001 - fail closed: a broken credential store must deny
+            # report only the type: the text of another library's error may hold what the peer sent
             reason = f"the {self._mechanism} mechanism raised {type(error).__name__}"
             return _Seen(SaslEvent.PROOF_REFUSED, request, text=self._general_refusal(), reason=reason)
         return _Seen(SaslEvent.PROOF_ACCEPTED, request, step, principal)
@@ -221,7 +237,7 @@ class SaslServerMachine:
     def _principal_of(self, step: Proven) -> KafkaPrincipal:
         expires_at_ms = step.credential_expires_at_ms
         if expires_at_ms is not None and expires_at_ms <= self._clock.wall_ms():
-            # Kafka lets it in with a session that has already ended; that is no session
+            # Kafka admits it with a session that has already expired; we refuse it
             raise SaslMechanismError("the credential has expired")
         principal = principal_of_login(step.authorization_id, step.token_authenticated)
         if self._reauthenticating and principal != self._principal:
@@ -236,7 +252,7 @@ class SaslServerMachine:
         )
 
     def _understand_bad_mechanism(self, frame: bytes) -> _Seen:
-        del frame  # Kafka waits for it only to have something to fail on
+        del frame  # Kafka waits for this frame only to fail on it
         return _Seen(
             SaslEvent.BAD_MECHANISM_FOLLOWS,
             reason=f"SASL mechanism '{self._requested}' requested by client is not supported for "
@@ -247,7 +263,7 @@ class SaslServerMachine:
         del frame
         return _Seen(SaslEvent.UNREADABLE, reason="the session is authenticated, this is no SASL frame")
 
-    # acting: event → effects
+    # actions: event → effects
 
     def _follow(self, seen: _Seen) -> tuple[SaslEffect, ...]:
         row = transition(self._state, seen.event)
@@ -283,6 +299,7 @@ class SaslServerMachine:
             self._mechanism = self._requested
             self._exchange = self._factories[self._mechanism]()
         self._in_requests = seen.request.api_version >= 1
+        self._claimed_name = None
         return (SendFrame(handshake_answer(seen.request, SaslErrorCode.NONE, tuple(self._factories))),)
 
     def _refuse_mechanism(self, seen: _Seen, row: Transition) -> tuple[SaslEffect, ...]:
@@ -343,7 +360,7 @@ def _understand_versions(request: SaslRequest) -> _Seen:
 
 
 def _carry(request: SaslRequest | None, token: bytes, session_lifetime_ms: int) -> bytes:
-    """Return a token as the handshake's version wants it: in an answer, or bare with its length."""
+    """Return a token in the form of the handshake's version: in an answer, or bare with its length."""
     if request is None:
         return _LENGTH.pack(len(token)) + token
     return token_answer(request, token, session_lifetime_ms)

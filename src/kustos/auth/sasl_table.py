@@ -1,8 +1,8 @@
 """The SASL server's transitions as data (Kafka's SaslServerAuthenticator, KIP-43, KIP-152, KIP-368).
 
-A frame is first understood as one event; the table says what is done about it and which state follows.
-What the table does not name closes the connection; so does, as in Kafka, a re-authentication with a
-mechanism that is not enabled. The diagram in the docs is drawn from it.
+A frame is first classified as one event; the table gives the action and the next state. Any event not in the
+table closes the connection; so does, as in Kafka, a re-authentication with a mechanism that is not enabled.
+The diagram in the docs is drawn from the table.
 """
 
 from dataclasses import dataclass
@@ -12,10 +12,10 @@ from typing import Final
 
 @unique
 class SaslState(Enum):
-    """Where a session stands on its way to a principal."""
+    """The states of a session on its way to a principal."""
 
     INITIAL = auto()
-    """Nothing readable has come yet."""
+    """No readable frame has come yet."""
     HANDSHAKE_OR_VERSIONS = auto()
     """An ApiVersions was refused; the client may try again or shake hands."""
     HANDSHAKE = auto()
@@ -34,7 +34,7 @@ class SaslState(Enum):
 
 @unique
 class SaslEvent(Enum):
-    """What a frame turned out to be, seen from the state it came in."""
+    """The meaning of a frame in the state it came in."""
 
     UNREADABLE = "not a readable request"
     OTHER_API = "another API"
@@ -54,7 +54,7 @@ class SaslEvent(Enum):
 
 @unique
 class SaslAction(Enum):
-    """What is done about an event."""
+    """The action for an event."""
 
     ANSWER_VERSIONS = "answer"
     REFUSE_VERSION = "answer UNSUPPORTED_VERSION"
@@ -84,7 +84,7 @@ _S, _E, _A = SaslState, SaslEvent, SaslAction
 
 
 def _before_handshake(state: SaslState) -> tuple[Transition, ...]:
-    """Return what both states share in which an ApiVersions may still come."""
+    """Return the rows shared by the two states in which an ApiVersions may still come."""
     return (
         Transition(state, _E.VERSIONS, _A.ANSWER_VERSIONS, _S.HANDSHAKE),
         Transition(state, _E.VERSIONS_UNSUPPORTED, _A.REFUSE_VERSION, _S.HANDSHAKE_OR_VERSIONS),

@@ -1,4 +1,4 @@
-"""What an operator can set about SASL on a listener, and how long a session lives."""
+"""SASL settings of a listener, and the lifetime of a session."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,17 +7,22 @@ from typing import Final
 from kustos.runtime import Clock
 
 DEFAULT_SASL_SERVER_MAX_RECEIVE_SIZE: Final = 524_288
-"""`sasl.server.max.receive.size`: what a stranger can make us hold; tokens are far smaller (KIP-938)."""
+"""`sasl.server.max.receive.size`: the memory an unauthenticated peer can take; tokens are far smaller
+(KIP-938)."""
 
 DEFAULT_CONNECTION_FAILED_AUTHENTICATION_DELAY_MS: Final = 100
 """`connection.failed.authentication.delay.ms`: slows guessing; must be below the idle timeout."""
 
 FRAMES_PER_AUTHENTICATION: Final = 16
-"""Frames from the first to the last of one login. The longest honest one, Kerberos after a refused
-ApiVersions, takes 6; Kafka has no bound and lets a stranger ask for versions for ever."""
+"""Most frames in one login. The longest legitimate one, Kerberos after a refused ApiVersions, takes 6; Kafka
+has no bound and lets an unauthenticated peer request versions for ever."""
 
 MIN_REAUTHENTICATION_INTERVAL_MS: Final = 1000
 """Time between the starts of two re-authentications, as in Kafka (KIP-368)."""
+
+CLAIMED_NAME_MAX_CHARACTERS: Final = 256
+"""Most characters kept of a claimed name, which may fill a frame: one more than is logged, so that a
+truncated name is recognizable."""
 
 _INT64_MAX: Final = 2**63 - 1
 
@@ -42,7 +47,7 @@ class SaslServerSettings:
 
 @dataclass(frozen=True, slots=True)
 class SessionLife:
-    """How long a session may last: what the client is told, and when we end it (monotonic clock)."""
+    """The lifetime of a session: as reported to the client, and when we end it (monotonic clock)."""
 
     lifetime_ms: int
     expires_at_ms: int | None
@@ -51,8 +56,8 @@ class SessionLife:
 def session_life(clock: Clock, credential_expires_at_ms: int | None, max_reauth_ms: int) -> SessionLife:
     """Return the life of a session that begins now (KIP-368).
 
-    The credential's end counts even where `connections.max.reauth.ms` is off; with neither the session
-    is unbounded. Nothing overflows: what would exceed an int64 is cut to it.
+    The credential's expiry counts even if `connections.max.reauth.ms` is off; with neither the session is
+    unlimited. Values that would exceed an int64 are clamped to it.
     """
     if credential_expires_at_ms is None and max_reauth_ms <= 0:
         return SessionLife(0, None)

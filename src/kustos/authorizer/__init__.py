@@ -1,6 +1,6 @@
 """Decisions: the authorizer interface, StandardAuthorizer on a compiled index, reasons, audit events."""
 
-from kustos.authorizer.audit import (
+from kustos.authorizer.audit.events import (
     Access,
     AuditEvent,
     AuditFormatError,
@@ -10,7 +10,19 @@ from kustos.authorizer.audit import (
     audit_level,
     audit_line,
 )
-from kustos.authorizer.audit_fields import AUDIT_FIELDS, AUDIT_SCHEMA_VERSION, AuditField
+from kustos.authorizer.audit.fields import (
+    AUDIT_FIELDS,
+    AUDIT_SCHEMA_VERSION,
+    SECURITY_FIELDS,
+    SECURITY_SCHEMA_VERSION,
+    AuditField,
+)
+from kustos.authorizer.audit.security import (
+    SecurityEvent,
+    SecurityEventType,
+    SecurityResult,
+    security_json_schema,
+)
 from kustos.authorizer.errors import (
     AclFaultError,
     DuplicateAclError,
@@ -18,38 +30,50 @@ from kustos.authorizer.errors import (
     InvalidAclError,
     UnknownAclIdError,
 )
+from kustos.authorizer.listing import AclListing
 from kustos.authorizer.metrics import AuthorizerMetrics
-from kustos.authorizer.plugin import ACL_COUNT_UNKNOWN, AclCreations, AclDeletions, Authorizer
+from kustos.authorizer.questions import ALLOWED, ERROR, Answer, Fault, Questioner
+from kustos.authorizer.replacement import dismantle, prepared, put_in_force
 from kustos.authorizer.session import AuthorizerSession
-from kustos.authorizer.spi import (
+from kustos.authorizer.spi.plugin import ACL_COUNT_UNKNOWN, AclCreations, AclDeletions, Authorizer
+from kustos.authorizer.spi.values import (
+    SUCCESS,
+    AclBindingDeleteResult,
+    AclCreateResult,
+    AclDeleteResult,
     Action,
     AuthorizableRequestContext,
     AuthorizationResult,
     AuthorizerError,
     AuthorizerNotReadyError,
+    AuthorizerServerInfo,
+    ClusterResource,
     Decision,
+    Endpoint,
     InvalidActionError,
+    KafkaApiError,
     Rule,
     RuleKind,
 )
-from kustos.authorizer.spi_values import (
-    SUCCESS,
-    AclBindingDeleteResult,
-    AclCreateResult,
-    AclDeleteResult,
-    AuthorizerServerInfo,
-    ClusterResource,
-    Endpoint,
-    KafkaApiError,
-)
 from kustos.authorizer.standard import StandardAuthorizer, parse_super_users
-from kustos.authorizer.standard_plugin import AclMutator, StandardAuthorizerPlugin
+from kustos.authorizer.standard_plugin import (
+    ALLOW_EVERYONE_CONFIG,
+    SUPER_USERS_CONFIG,
+    AclMutator,
+    StandardAuthorizerPlugin,
+)
 
 __all__ = [
     "ACL_COUNT_UNKNOWN",
+    "ALLOWED",
+    "ALLOW_EVERYONE_CONFIG",
     "AUDIT_FIELDS",
     "AUDIT_SCHEMA_VERSION",
+    "ERROR",
+    "SECURITY_FIELDS",
+    "SECURITY_SCHEMA_VERSION",
     "SUCCESS",
+    "SUPER_USERS_CONFIG",
     "Access",
     "AclBindingDeleteResult",
     "AclCreateResult",
@@ -57,8 +81,10 @@ __all__ = [
     "AclDeleteResult",
     "AclDeletions",
     "AclFaultError",
+    "AclListing",
     "AclMutator",
     "Action",
+    "Answer",
     "AuditEvent",
     "AuditField",
     "AuditFormatError",
@@ -77,16 +103,25 @@ __all__ = [
     "DuplicateAclError",
     "DuplicateAclIdError",
     "Endpoint",
+    "Fault",
     "InvalidAclError",
     "InvalidActionError",
     "KafkaApiError",
+    "Questioner",
     "Rule",
     "RuleKind",
+    "SecurityEvent",
+    "SecurityEventType",
+    "SecurityResult",
     "StandardAuthorizer",
     "StandardAuthorizerPlugin",
     "UnknownAclIdError",
     "audit_json_schema",
     "audit_level",
     "audit_line",
+    "dismantle",
     "parse_super_users",
+    "prepared",
+    "put_in_force",
+    "security_json_schema",
 ]

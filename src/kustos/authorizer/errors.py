@@ -1,27 +1,27 @@
-"""What can go wrong when ACLs are applied to the index.
+"""Errors of applying ACLs to the index.
 
-Each is a fault of the log or of its reader, never of a client: the node must not go on deciding from
-an index that no longer follows the log.
+Each is a fault of the log or of its reader, never of a client: the node must not decide by an index that no
+longer follows the log.
 """
 
-from kustos.authorizer.spi import AuthorizerError
+from kustos.authorizer.spi.values import AuthorizerError
 
 
 class AclFaultError(AuthorizerError):
-    """An ACL could not be applied; the index is as it was before."""
+    """An ACL could not be applied; the index is unchanged."""
 
 
 class DuplicateAclIdError(AclFaultError):
-    """An ACL with this id is there already."""
+    """An ACL with this id exists already."""
 
 
 class DuplicateAclError(AclFaultError):
-    """The same ACL is there already under another id."""
+    """The same ACL exists already under another id."""
 
 
 class UnknownAclIdError(AclFaultError):
-    """No ACL has the id to be removed."""
+    """No ACL has the id to remove."""
 
 
 class InvalidAclError(AclFaultError):
-    """An ACL that could never be matched the way its author meant."""
+    """An ACL that could never match as its author meant."""

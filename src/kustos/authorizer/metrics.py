@@ -1,7 +1,7 @@
-"""How often was decided, as Kafka's StandardAuthorizer counts it: rates per minute.
+"""Rates of decisions per minute, as counted by Kafka's StandardAuthorizer.
 
-A rate is that of Kafka's `Rate(MINUTES, WindowedCount)` with its defaults: what happened within two
-samples of 30 seconds, the one that reaches into them from before included. So it moves in steps.
+A rate is Kafka's `Rate(MINUTES, WindowedCount)` with its defaults: the events within two samples of 30
+seconds, plus the sample that overlaps their beginning. So it moves in steps.
 """
 
 from collections.abc import Callable
@@ -35,7 +35,7 @@ class RatePerMinute:
         """Count events that happened now."""
         sample = self._current(now_ms)
         if now_ms - sample.began_ms >= SAMPLE_MS:
-            # one more than is measured, for the sample that began before
+            # one more than measured, for the overlapping sample
             self._at = (self._at + 1) % (SAMPLES + 1)
             sample = _Sample(now_ms, now_ms)
             self._samples[self._at : self._at + 1] = [sample]
@@ -57,9 +57,9 @@ class RatePerMinute:
         return self._samples[self._at]
 
     def _window_ms(self, now_ms: int) -> int:
-        """Return how long ago the oldest sample began, whole samples that are missing made up for.
+        """Return the age of the oldest sample, counting missing samples as whole.
 
-        Else the first event after a start would be a rate of thousands.
+        Otherwise the first event after a start would give a rate of thousands.
         """
         elapsed_ms = now_ms - min(sample.began_ms for sample in self._samples)
         missing = max(0, SAMPLES - 1 - elapsed_ms // SAMPLE_MS)
@@ -71,7 +71,7 @@ def _system_now_ms() -> int:
 
 
 class AuthorizerMetrics:
-    """What Kafka's StandardAuthorizer registers, but for the number of ACLs, which others know."""
+    """The metrics of Kafka's StandardAuthorizer, except for the number of ACLs, kept elsewhere."""
 
     __slots__ = ("_now_ms", "allowed", "denied", "requests")
 

@@ -1,7 +1,6 @@
-"""Questions asked in words: texts in, a result and the text of the deciding rule out, never an exception.
+"""Questions as texts: texts in, a result and the text of the deciding rule out, never an exception.
 
-For whoever decides lines of a file or rows of a table. What makes no question is an ERROR, which allows
-nothing.
+For deciding lines of a file or rows of a table. An invalid question is an ERROR, which allows nothing.
 """
 
 from dataclasses import dataclass
@@ -9,7 +8,7 @@ from typing import Final
 
 from kustos.acl import AclOperation, AclValueError, KafkaPrincipal, ResourceType
 from kustos.authorizer.session import AuthorizerSession
-from kustos.authorizer.spi import AuthorizerNotReadyError, Decision, InvalidActionError
+from kustos.authorizer.spi.values import AuthorizerNotReadyError, Decision, InvalidActionError
 from kustos.authorizer.standard import StandardAuthorizer
 
 ALLOWED: Final = "ALLOWED"
@@ -19,26 +18,26 @@ ERROR: Final = "ERROR"
 OPERATIONS: Final = {
     name: operation for name, operation in AclOperation.__members__.items() if operation > AclOperation.ANY
 }
-"""What can be asked, by Kafka's name."""
+"""Operations by Kafka's name."""
 
 RESOURCE_TYPES: Final = {
     name: kind for name, kind in ResourceType.__members__.items() if kind > ResourceType.ANY
 }
-"""On what it can be asked, by Kafka's name."""
+"""Resource types by Kafka's name."""
 
 QUESTIONER_SESSIONS_MAX: Final = 4096
-"""Sessions kept, the least recently made goes first: their memories are bounded, some 100 MB in all."""
+"""Sessions cached, the oldest evicted first: their caches are bounded, about 100 MB in all."""
 
 KEPT_TEXTS_MAX: Final = 65_536
-"""Texts of rules kept, some 20 MB; one more starts the memory anew."""
+"""Texts of rules cached, about 20 MB; when full, the cache is cleared."""
 
 Answer = tuple[str, str]
-"""ALLOWED, DENIED or ERROR, and why."""
+"""ALLOWED, DENIED or ERROR, and the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Why a question has no answer: the field at fault, and the rule that it breaks."""
+    """Why a question is invalid: the wrong field, and the rule that it breaks."""
 
     field: str
     rule: str
@@ -56,7 +55,7 @@ NOT_READY: Final = Fault("principal", "cannot be judged yet, the ACLs are not lo
 
 
 class Questioner:
-    """Answers questions about one authorizer, always from its newest ACLs."""
+    """Answers questions by one authorizer, always with its newest ACLs."""
 
     def __init__(self, authorizer: StandardAuthorizer) -> None:
         self._authorizer: Final = authorizer
@@ -89,7 +88,7 @@ class Questioner:
             return NOT_READY
 
     def write(self, decision: Decision | Fault) -> Answer:
-        """Return in words what `ask` returned."""
+        """Return the result of `ask` as texts."""
         kept = self._texts.get(id(decision))
         if kept is not None:
             return kept[1]
@@ -98,12 +97,12 @@ class Questioner:
         if len(self._texts) >= KEPT_TEXTS_MAX:
             self._texts.clear()
         answer = decision.result.value, str(decision.rule)
-        # the decision is kept too: an identity is only its own while it lives
+        # keep the decision too: an id is unique only while its object lives
         self._texts[id(decision)] = decision, answer
         return answer
 
     def _open(self, principal: str | None, host: str | None) -> AuthorizerSession | Fault:
-        """Return the session of an asker, or why there is none."""
+        """Return the session of a principal and a host, or why they are invalid."""
         if not isinstance(principal, str) or not isinstance(host, str):
             return NO_HOST if isinstance(principal, str) else MALFORMED_PRINCIPAL
         try:

@@ -1,20 +1,20 @@
-"""One principal on one host: what the gateway asks, thousands of times a second.
+"""Decisions for one principal on one host: the hot path of the gateway.
 
-A session keeps, for each name it was asked about, the cell in which all that is said of it comes
-together: every operation is then one look at the cell's bits. It keeps them for as long as the index has
-the version that gave them. Every question compares versions first, so no answer is ever older than the
-last change applied.
+For each name it decided on, a session caches the cell with all entries on it: every operation is then one
+test of the cell's bits. The cache is valid for one version of the index. Every question compares versions
+first, so no answer is ever older than the last change applied.
 """
 
 from bisect import bisect_right
 from typing import TYPE_CHECKING, Final, cast
 
 from kustos.acl import EVERY_PRINCIPAL, AclOperation, KafkaPrincipal, ResourceType
-from kustos.authorizer.by_type import PROBED_NAME, decide_by_type
-from kustos.authorizer.cells import ALLOWS, DECIDES, DENIES, EVERY_ALLOW, HOSTED, NOTHING, Cell
-from kustos.authorizer.index import Node
-from kustos.authorizer.prefixes import PrefixCell
-from kustos.authorizer.spi import (
+from kustos.authorizer.index.by_type import PROBED_NAME, decide_by_type
+from kustos.authorizer.index.cells import ALLOWS, DECIDES, DENIES, EVERY_ALLOW, HOSTED, NOTHING, Cell
+from kustos.authorizer.index.index import PrincipalNode
+from kustos.authorizer.index.prefixes import PrefixCell
+from kustos.authorizer.index.views import Find, find_in_both, find_or_everything
+from kustos.authorizer.spi.values import (
     AuthorizationResult,
     AuthorizerNotReadyError,
     Decision,
@@ -22,7 +22,6 @@ from kustos.authorizer.spi import (
     Rule,
     RuleKind,
 )
-from kustos.authorizer.views import Find, find_in_both, find_or_everything
 
 if TYPE_CHECKING:
     from kustos.authorizer.standard import StandardAuthorizer
@@ -32,31 +31,31 @@ DEFAULT_ALLOW: Final = Decision(AuthorizationResult.ALLOWED, Rule(RuleKind.DEFAU
 DEFAULT_DENY: Final = Decision(AuthorizationResult.DENIED, Rule(RuleKind.DEFAULT_DENY))
 
 EVERYTHING: Final = Cell(EVERY_ALLOW, DEFAULT_ALLOW)
-"""What is said of a name that no ACL speaks of, where that is enough."""
+"""The cell of a name without ACLs, where default-allow is on."""
 
 SESSION_NAMES_MAX: Final = 4096
-"""Names that one session and type keep, mostly less than 1 MB: more than most principals ever touch."""
+"""Names cached per session and type, mostly less than 1 MB: more than most principals ever use."""
 
 KEPT_NAME_CHARACTERS_MAX: Final = 255
-"""Longer names are not kept (topics have at most 249), so that they cannot fill memory."""
+"""Longer names are not cached (topics have at most 249 characters), so that they cannot fill memory."""
 
 _RESOURCE_TYPES: Final = frozenset(ResourceType) - {ResourceType.UNKNOWN, ResourceType.ANY}
 
 
 Prefixes = tuple[list[str], list[PrefixCell | None]]
-"""What `PrefixTable.linked` returns."""
+"""The return type of `PrefixTable.linked`."""
 
 NO_PREFIXES: Final[Prefixes] = ([], [])
 
 View = tuple[dict[str, Cell], Find | None, Prefixes]
-"""The cells of names, and where those are found that are not there: by a search of these prefixes if there
-are any, else by the function; None if nothing is said of them."""
+"""The cached cells of names, and how to find missing ones: by a search of these prefixes if there are any,
+else by the function; None if there are no entries."""
 
 
 class AuthorizerSession:
-    """Decides for one principal on one host, always from the newest index.
+    """Decides for one principal on one host, always by the newest index.
 
-    Made by `StandardAuthorizer.session`. Not thread-safe: one event loop asks and applies changes.
+    Made by `StandardAuthorizer.session`. Not thread-safe: one event loop decides and applies changes.
     """
 
     __slots__ = (
@@ -82,24 +81,29 @@ class AuthorizerSession:
             )
         self.principal = principal
         self.host = host
-        # an ACL's principal is split at its first colon, so a type that holds one is never matched
+        # an ACL's principal is split at its first colon, so a type that contains one never matches
         self._principal_text = "" if ":" in principal.principal_type else str(principal)
         self._authorizer = authorizer
         self._version = -1
         self._is_super_user = False
         self._default = DEFAULT_DENY
         self._views: dict[ResourceType, View] = {}
-        # the view of the type asked about last
+        # the view of the most recent resource type
         self._type: ResourceType | None = None
         self._known: dict[str, Cell] = {}
         self._find: Find | None = None
         self._names, self._prefixes = NO_PREFIXES
 
+    @property
+    def version(self) -> int:
+        """The version of the ACLs in force; it rises with every change."""
+        return self._authorizer.version
+
     def decide(self, operation: AclOperation, resource_type: ResourceType, name: str) -> Decision:
         """Return the decision on one named resource.
 
         Raises `AuthorizerNotReadyError` before the ACLs are loaded (super users pass) and
-        `InvalidActionError` for an operation or type that is none in particular.
+        `InvalidActionError` for the operation or type ANY or UNKNOWN.
         """
         if resource_type is not self._type or self._version != self._authorizer.version:
             self._turn_to(resource_type)
@@ -111,7 +115,7 @@ class AuthorizerSession:
         if cell is None:
             names = self._names
             if names:
-                # `longest`, written out: a call would take longer than the search
+                # `longest`, inlined: a call would take longer than the search
                 prefix = self._prefixes[bisect_right(names, name)]
                 while prefix is not None and not name.startswith(prefix.name):
                     prefix = prefix.parent
@@ -131,14 +135,14 @@ class AuthorizerSession:
     def _choose(self, cell: Cell, operation: AclOperation) -> Decision:
         denied, allowed = DENIES[operation], ALLOWS[operation]
         if cell.mask & HOSTED:
-            # it stands in the index itself, where it speaks to every host
+            # a cell of the index itself, for every host
             cell = cell.at(self.host)
             if not cell.mask & (denied | allowed):
                 return self._default
         return cell.decide(denied if cell.mask & denied else allowed)
 
     def decide_by_resource_type(self, operation: AclOperation, resource_type: ResourceType) -> Decision:
-        """Return whether at least one resource of the type allows it, with an ACL that says so.
+        """Return whether at least one resource of the type allows it, with an ACL as the reason.
 
         Raises what `decide` raises.
         """
@@ -149,7 +153,7 @@ class AuthorizerSession:
         return decide_by_type(own, every, operation, self.host) or DEFAULT_DENY
 
     def _turn_to(self, resource_type: ResourceType) -> None:
-        """Put what is known of a resource type at hand: questions mostly stay with one for long."""
+        """Make the view of a resource type current: consecutive questions mostly share the type."""
         if resource_type not in _RESOURCE_TYPES:
             raise InvalidActionError(f"resource type `{resource_type}` cannot be asked about, name one")
         if self._version != self._authorizer.version:
@@ -174,27 +178,27 @@ class AuthorizerSession:
             return {}, None, NO_PREFIXES
         if (own is None or every is None) and only.wildcard is None:
             if not only.prefixes.by_name:
-                # the index itself is as fast as a memory would be; it is only read
+                # the index itself is as fast as a cache; it is only read
                 return cast("dict[str, Cell]", only.literals), None, NO_PREFIXES
             if not only.literals:
                 return {}, None, only.prefixes.linked()
         return {}, find_in_both(own, every, self.host), NO_PREFIXES
 
-    def _nodes(self, resource_type: ResourceType) -> tuple[Node | None, Node | None]:
-        """Return what is said of the principal itself and what is said of everybody."""
+    def _nodes(self, resource_type: ResourceType) -> tuple[PrincipalNode | None, PrincipalNode | None]:
+        """Return the nodes of the principal and of `User:*`."""
         if self._is_super_user:
             return None, None
         index = self._authorizer.index
         return index.nodes(self._principal_text).get(resource_type), index.every.get(resource_type)
 
     def _refresh(self) -> None:
-        """Forget what a change may have changed; not ready, the next question comes here again."""
+        """Clear what a change may have affected; while not ready, the next question refreshes again."""
         authorizer = self._authorizer
         self._version = -1
         self._views.clear()
         self._is_super_user = str(self.principal) in authorizer.super_users
         if not self._is_super_user and not authorizer.is_ready:
             raise AuthorizerNotReadyError("the ACLs are not loaded yet, ask again when they are")
-        # a super user has no nodes (see _nodes), so that this default answers every question
+        # a super user has no nodes (see _nodes), so this default answers every question
         self._default = SUPER_USER if self._is_super_user else DEFAULT_DENY
         self._version = authorizer.version

@@ -1,4 +1,4 @@
-"""`StandardAuthorizer`: Kafka 4.4.0's decisions, from a compiled index.
+"""`StandardAuthorizer`: Kafka 4.4.0's decisions, by a compiled index.
 
 Rules, in order (source: `StandardAuthorizerData` of Kafka 4.4.0, KIP-801, KIP-1235; the reference
 authorizer in the tests states them as plainly as possible):
@@ -8,10 +8,10 @@ authorizer in the tests states them as plainly as possible):
 3. an ACL matches by principal (itself or `User:*`), host, resource and operation
 4. any matching DENY denies
 5. else any matching ALLOW allows, also what its operation implies
-6. else `allow.everyone.if.no.acl.found` decides, unless any ACL, whosever, names the resource
+6. else `allow.everyone.if.no.acl.found` decides, unless an ACL of any principal names the resource
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, Self
 from uuid import UUID
 
@@ -26,26 +26,27 @@ from kustos.acl import (
     ResourceType,
 )
 from kustos.authorizer.errors import AclFaultError, DuplicateAclIdError, UnknownAclIdError
-from kustos.authorizer.index import AclIndex
-from kustos.authorizer.loading import (
+from kustos.authorizer.index.index import (
     SHARD_BITS,
+    AclIndex,
     all_bindings,
     bindings_by_id,
     no_bindings,
 )
+from kustos.authorizer.listing import PIECE_ACLS, AclListing
 from kustos.authorizer.session import AuthorizerSession
-from kustos.authorizer.spi import Action, AuthorizableRequestContext, Decision
+from kustos.authorizer.spi.values import Action, AuthorizableRequestContext, Decision
 from kustos.runtime import collector_at_rest
 
 KEPT_SESSIONS_MAX: Final = 1024
-"""Sessions kept for `authorize`, which has none of its own: the least recently made goes first."""
+"""Sessions cached for `authorize`, whose callers have none; the oldest is evicted first."""
 
 
 def parse_super_users(text: str) -> frozenset[str]:
     """Return the principals of a `super.users` value: `Type:name`, semicolon-separated, blanks skipped.
 
-    Raises `AclValueError` for one without a colon, and for `User:*`, which in Kafka would be a user of
-    that name and is never one here.
+    Raises `AclValueError` for one without a colon, and for `User:*`, which in Kafka would be a user of that
+    name and is never valid here.
     """
     principals = frozenset(part.strip() for part in text.split(";") if part.strip())
     _check_super_users(principals)
@@ -62,8 +63,8 @@ def _check_super_users(principals: frozenset[str]) -> None:
 class StandardAuthorizer:
     """Decides as Kafka's authorizer of that name does; implements `Authorizer`.
 
-    Changes come one by one in log order, or as a whole by `load_snapshot`. `version` rises with every
-    change (the caller stamps decisions with it). Not thread-safe: one event loop asks and changes.
+    Changes come one by one in log order, or as a whole by `load_snapshot`. `version` rises with every change
+    (the caller stamps decisions with it). Not thread-safe: one event loop decides and changes.
     """
 
     def __init__(
@@ -78,8 +79,10 @@ class StandardAuthorizer:
         self.is_ready = False
         self.version = 0
         self.index = AclIndex(counts_coverage=allow_everyone_if_no_acl_found)
-        # ids as integers: a UUID weighs twice as much and hashes in Python
+        # ids as integers: a UUID takes twice the memory and hashes in Python
         self._bindings = no_bindings()
+        # shards that a listing may still read: they are copied before a change
+        self._lent: set[int] = set()
         self._sessions: dict[tuple[str, str, str], AuthorizerSession] = {}
 
     @classmethod
@@ -90,7 +93,7 @@ class StandardAuthorizer:
         super_users: frozenset[str] = frozenset(),
         allow_everyone_if_no_acl_found: bool = False,
     ) -> Self:
-        """Return an authorizer that holds these ACLs, their ids counted from 0, and answers at once.
+        """Return a loaded authorizer with these ACLs, their ids counted from 0.
 
         Raises what `load_snapshot` raises.
         """
@@ -100,7 +103,7 @@ class StandardAuthorizer:
         return made
 
     def reconfigure(self, *, super_users: frozenset[str], allow_everyone_if_no_acl_found: bool) -> None:
-        """Put other super users and another default in force at once; the ACLs stay."""
+        """Replace the super users and the default atomically; the ACLs stay."""
         _check_super_users(super_users)
         if allow_everyone_if_no_acl_found and not self.index.counts_coverage:
             self.index = self._compile(all_bindings(self._bindings), counts_coverage=True)
@@ -114,6 +117,7 @@ class StandardAuthorizer:
             bindings = bindings_by_id(acls)
             counts_coverage = self.allow_everyone_if_no_acl_found
             self.index = self._compile(all_bindings(bindings), counts_coverage=counts_coverage)
+        self._lent = set()
         self._bindings = bindings
         self.version += 1
 
@@ -123,9 +127,9 @@ class StandardAuthorizer:
         return index
 
     def add_acl(self, acl_id: UUID, binding: AclBinding) -> None:
-        """Put one more ACL in force; raise `AclFaultError` and change nothing if it cannot be."""
+        """Add an ACL; on `AclFaultError` nothing has changed."""
         number = acl_id.int
-        bindings = self._bindings[number & SHARD_BITS]
+        bindings = self._own_shard(number)
         count = len(bindings)
         bindings.setdefault(number, binding)
         if len(bindings) == count:
@@ -138,30 +142,40 @@ class StandardAuthorizer:
         self.version += 1
 
     def remove_acl(self, acl_id: UUID) -> AclBinding:
-        """Take the ACL with this id out of force and return it; raise `UnknownAclIdError`."""
+        """Remove the ACL with this id and return it; raise `UnknownAclIdError`."""
         number = acl_id.int
-        binding = self._bindings[number & SHARD_BITS].pop(number, None)
+        binding = self._own_shard(number).pop(number, None)
         if binding is None:
             raise UnknownAclIdError(f"no ACL has the id `{acl_id}`")
         self.version += 1
         self.index.remove(binding, self.version)
         return binding
 
+    def _own_shard(self, number: int) -> dict[int, AclBinding]:
+        """Return the shard of an id, ready to be changed."""
+        position = number & SHARD_BITS
+        if position in self._lent:
+            self._lent.discard(position)
+            self._bindings[position] = self._bindings[position].copy()
+        return self._bindings[position]
+
     def complete_initial_load(self) -> None:
-        """Say that the ACLs are all there; from now on everybody gets answers."""
+        """Declare the ACLs loaded; from now on all principals get answers."""
         self.is_ready = True
         self.version += 1
 
     @property
     def acl_count(self) -> int:
-        """How many ACLs are in force."""
+        """The number of ACLs in force."""
         return sum(map(len, self._bindings))
 
-    def acls(self, binding_filter: AclBindingFilter = EVERY_BINDING) -> Iterator[AclBinding]:
-        """Yield the ACLs that a filter asks for, as they are at the first one, in no set order."""
-        for binding in tuple(all_bindings(self._bindings)):
-            if binding_filter.matches(binding):
-                yield binding
+    def acls(self, binding_filter: AclBindingFilter = EVERY_BINDING) -> AclListing:
+        """Return the ACLs that match a filter, as of now, in no fixed order."""
+        candidates = self.index.candidates(binding_filter, PIECE_ACLS)
+        if candidates is not None:
+            return AclListing([candidates], binding_filter)
+        self._lent = set(range(len(self._bindings)))
+        return AclListing([shard.values() for shard in self._bindings], binding_filter)
 
     def session(self, principal: KafkaPrincipal, host: str) -> AuthorizerSession:
         """Return a session for one principal on one host (`getHostAddress()` form).

@@ -1,21 +1,24 @@
-"""`StandardAuthorizer` behind the interface of authorizers, as Kafka's `ClusterMetadataAuthorizer` is.
+"""Adapts `StandardAuthorizer` to the interface of authorizers, like Kafka's `ClusterMetadataAuthorizer`.
 
-The ACLs come from a metadata log: someone else feeds them to `standard`, says when they are all there,
-and carries out what `create_acls` and `delete_acls` ask for (the `AclMutator`). The fast way to decide
-stays `standard.session(principal, host).decide`; `authorize` is for callers of the interface.
+The ACLs come from a metadata log: another component feeds them to `standard` and declares them loaded, and
+the `AclMutator` performs `create_acls` and `delete_acls`. The fast way to decide is still
+`standard.session(principal, host).decide`; `authorize` is for callers of the interface.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Final, Protocol, TypeVar
 
 from kustos.acl import AclBinding, AclBindingFilter, AclOperation, ResourceType
+from kustos.authorizer.listing import AclListing
 from kustos.authorizer.metrics import AuthorizerMetrics
-from kustos.authorizer.plugin import Authorizer
-from kustos.authorizer.spi import Action, AuthorizableRequestContext, AuthorizationResult
-from kustos.authorizer.spi_values import (
+from kustos.authorizer.spi.plugin import Authorizer
+from kustos.authorizer.spi.values import (
     AclCreateResult,
     AclDeleteResult,
+    Action,
+    AuthorizableRequestContext,
+    AuthorizationResult,
     AuthorizerServerInfo,
     Endpoint,
     KafkaApiError,
@@ -33,20 +36,20 @@ class Completion(Awaitable[None], Protocol):
     """A future of the event loop, which this room knows nothing of: `loop.create_future` makes them."""
 
     def set_result(self, result: None, /) -> object:
-        """Let those who wait go on."""
+        """Wake the waiters."""
 
     def set_exception(self, exception: Exception, /) -> object:
-        """Raise it in those who wait."""
+        """Raise it in the waiters."""
 
     def done(self) -> bool:
-        """Return whether either was done."""
+        """Return whether either was called."""
 
     def exception(self) -> object:
-        """Return what those who wait are raised; the event loop then need not tell of it itself."""
+        """Return the exception; the event loop then does not log it as unretrieved."""
 
 
 class AclMutator(Protocol):
-    """Who can change the metadata: Kafka's active controller."""
+    """Changes the metadata: Kafka's active controller."""
 
     async def create_acls(
         self, context: AuthorizableRequestContext, bindings: Sequence[AclBinding]
@@ -60,9 +63,9 @@ class AclMutator(Protocol):
 
 
 class StandardAuthorizerPlugin(Authorizer):
-    """Kafka's StandardAuthorizer with all that a server may ask of it.
+    """Kafka's StandardAuthorizer as a full `Authorizer`.
 
-    `new_future` is the `create_future` of the event loop that all calls come from. Without a `mutator`
+    `new_future` is the `create_future` of the event loop that makes all calls. Without a `mutator`
     the ACLs can be read but not changed (NOT_CONTROLLER).
     """
 
@@ -80,29 +83,29 @@ class StandardAuthorizerPlugin(Authorizer):
         self._loaded: Final = new_future()
 
     def configure(self, configs: Mapping[str, str]) -> None:
-        """Put `super.users` and `allow.everyone.if.no.acl.found` in force; the ACLs stay.
+        """Apply `super.users` and `allow.everyone.if.no.acl.found`; the ACLs stay.
 
-        Raises `AclValueError` for a super user that is no principal; then nothing has changed. As in
-        Kafka anything but `true` is false.
+        Raises `AclValueError` for a super user that is not a principal; then nothing has changed. As in Kafka
+        anything but `true` is false.
         """
         super_users = parse_super_users(configs.get(SUPER_USERS_CONFIG, ""))
         everyone = configs.get(ALLOW_EVERYONE_CONFIG, "").strip().lower() == "true"
         self.standard.reconfigure(super_users=super_users, allow_everyone_if_no_acl_found=everyone)
 
     def reconfigurable_configs(self) -> AbstractSet[str]:
-        """Return the two settings that there are."""
+        """Return the two supported settings."""
         return {SUPER_USERS_CONFIG, ALLOW_EVERYONE_CONFIG}
 
     def validate_reconfiguration(self, configs: Mapping[str, str]) -> None:
-        """Raise `AclValueError` for a super user that is no principal."""
+        """Raise `AclValueError` for a super user that is not a principal."""
         parse_super_users(configs.get(SUPER_USERS_CONFIG, ""))
 
     def reconfigure(self, configs: Mapping[str, str]) -> None:
-        """Do what `configure` does."""
+        """Apply settings as `configure` does."""
         self.configure(configs)
 
     def start(self, server_info: AuthorizerServerInfo) -> Mapping[Endpoint, Awaitable[None]]:
-        """Let early start listeners begin at once, all others when the ACLs are loaded."""
+        """Let early start listeners open at once, all others when the ACLs are loaded."""
         started = self._new_future()
         started.set_result(None)
         early = server_info.early_start_listeners
@@ -112,7 +115,7 @@ class StandardAuthorizerPlugin(Authorizer):
         }
 
     def complete_initial_load(self, error: Exception | None = None) -> None:
-        """Say that the ACLs are all there, or that they will never be; the first word counts."""
+        """Declare the ACLs loaded, or failed for good; only the first call counts."""
         if error is None:
             self.standard.complete_initial_load()
         if self._loaded.done():
@@ -134,7 +137,7 @@ class StandardAuthorizerPlugin(Authorizer):
     def authorize_by_resource_type(
         self, context: AuthorizableRequestContext, operation: AclOperation, resource_type: ResourceType
     ) -> AuthorizationResult:
-        """Return what the default would, from the compiled index."""
+        """Return the same result as the default, by the compiled index."""
         decision = self.standard.authorize_by_resource_type(context, operation, resource_type)
         self.metrics.record(int(decision.allowed), int(not decision.allowed))
         return decision.result
@@ -142,17 +145,17 @@ class StandardAuthorizerPlugin(Authorizer):
     async def create_acls(
         self, context: AuthorizableRequestContext, bindings: Sequence[AclBinding]
     ) -> list[AclCreateResult]:
-        """Come to the mutator's results; what it raises becomes the result of every ACL."""
+        """Return the mutator's results; an exception becomes the result of every ACL."""
         try:
             results = await self._mutator_or_raise().create_acls(context, bindings)
             return _counted(results, bindings)
-        except Exception as error:  # noqa: BLE001 - as in Kafka each item learns it, and nothing was acknowledged
+        except Exception as error:  # noqa: BLE001 - as in Kafka each item gets it, nothing was acknowledged
             return [AclCreateResult(KafkaApiError.of(error))] * len(bindings)
 
     async def delete_acls(
         self, context: AuthorizableRequestContext, filters: Sequence[AclBindingFilter]
     ) -> list[AclDeleteResult]:
-        """Come to the mutator's results; what it raises becomes the result of every filter."""
+        """Return the mutator's results; an exception becomes the result of every filter."""
         try:
             results = await self._mutator_or_raise().delete_acls(context, filters)
             return _counted(results, filters)
@@ -166,8 +169,8 @@ class StandardAuthorizerPlugin(Authorizer):
             )
         return self.mutator
 
-    def acls(self, acl_filter: AclBindingFilter) -> Iterable[AclBinding]:
-        """Return the ACLs that match, as they are now."""
+    def acls(self, acl_filter: AclBindingFilter) -> AclListing:
+        """Return the matching ACLs as of now."""
         return self.standard.acls(acl_filter)
 
     @property
@@ -176,14 +179,14 @@ class StandardAuthorizerPlugin(Authorizer):
         return self.standard.acl_count
 
     def close(self) -> None:
-        """Tell those who still wait for the ACLs that they will not come."""
+        """Fail the waiters for the initial load."""
         if not self._loaded.done():
             closed = "The authorizer was closed before the initial load could complete."
             self._fail(KafkaApiError(error_codes().request_timed_out, closed))
 
     def _fail(self, error: Exception) -> None:
         self._loaded.set_exception(error)
-        # where nobody waits nobody looks: that is no lost error
+        # retrieve the error: without waiters it would be logged as lost
         self._loaded.exception()
 
 

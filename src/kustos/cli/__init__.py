@@ -1,4 +1,4 @@
-"""The `kustos` command: one command a file, grouped noun by noun; heavy rooms are imported when used."""
+"""The `kustos` command: one file per command, grouped by noun; heavy packages are imported on use."""
 
 __all__ = ["main"]
 

@@ -1,8 +1,11 @@
-"""How the answers of `who-can` and `what-can` look."""
+"""Output of `who-can` and `what-can`."""
 
+import sys
 from collections.abc import Sequence
+from typing import Final
 
 from kustos.acl import (
+    EVERY_PRINCIPAL,
     SUPPORTED_OPERATIONS,
     WILDCARD,
     AclOperation,
@@ -10,26 +13,93 @@ from kustos.acl import (
     ResourcePattern,
     ResourceType,
 )
-from kustos.analysis import Access, Region
-from kustos.cli.output import OutputFormat, print_json, print_lines, print_table
+from kustos.analysis import SHOWN_MAX, AllowedAccess, Grant, PrincipalSet, Region
+from kustos.cli.broker_settings import BrokerSettings
+from kustos.cli.output import (
+    Cell,
+    Column,
+    ColumnFormats,
+    Columns,
+    OutputFormat,
+    Words,
+    print_lines,
+    print_rows,
+    print_table,
+)
+
+
+def who_cell(principals: PrincipalSet, shown_max: int = sys.maxsize) -> Cell:
+    """Return principals as a list that never breaks inside a name; only counts the end of a longer list."""
+    names = principals.names
+    if len(names) > shown_max:
+        shown = max(1, shown_max - 1)
+        names = (*names[:shown], f"and {len(names) - shown:,} more")
+    if not principals.is_everyone_but:
+        return names or "nobody"
+    return (f"everyone except {names[0]}", *names[1:]) if names else "everyone"
+
+
+def principal_names(principals: PrincipalSet) -> tuple[str, ...]:
+    """Return principals as arguments: `User:*` stands for everyone whom nothing names."""
+    return (EVERY_PRINCIPAL,) if principals.is_everyone_but else principals.names
+
+
+def hosts_cell(region: Region, shown_max: int = sys.maxsize) -> Words:
+    """Return the hosts in words; only counts those after the first `shown_max`."""
+    return Words(region.hosts.text(shown_max))
+
+
+def names_cell(region: Region, shown_max: int = sys.maxsize) -> Words:
+    """Return the names in words; only counts those after the first `shown_max`."""
+    return Words(region.names.text(region.resource_type, shown_max))
+
+
+WHO: Final[Columns[Grant]] = Columns(
+    (
+        Column("principals", lambda grant: who_cell(grant.region.principals), title="who"),
+        Column("hosts", lambda grant: hosts_cell(grant.region), title="from"),
+        Column("every_name", lambda grant: grant.is_every_name, ColumnFormats.WIDE, title="all of it"),
+        Column("resource_type", lambda grant: grant.region.resource_type.name, ColumnFormats.WIDE),
+        Column("names", lambda grant: names_cell(grant.region), title="on"),
+    ),
+    lambda grant: principal_names(grant.region.principals),
+    "the principals, as `what-can` takes them; `User:*` stands for all whom nothing names",
+)
 
 
 def print_access(
-    access: Access, operation: AclOperation, pattern: ResourcePattern, output: OutputFormat
+    access: AllowedAccess,
+    operation: AclOperation,
+    pattern: ResourcePattern,
+    settings: BrokerSettings,
+    output: OutputFormat,
 ) -> None:
     """Print who may do an operation on the names of a pattern."""
-    if output is OutputFormat.JSON:
-        print_json(
-            {
-                "operation": operation.name,
-                "resource_type": pattern.resource_type.name,
-                "resource_name": pattern.name,
-                "pattern_type": pattern.pattern_type.name,
-                **access.to_json(),
-            }
-        )
-        return
     what, is_one = _asked(pattern)
+    nobody = f"nobody may {operation.name} {'' if is_one else 'any '}{what}"
+    print_rows(
+        WHO,
+        access.grants,
+        output,
+        document=lambda: {
+            "operation": operation.name,
+            "resource_type": pattern.resource_type.name,
+            "resource_name": pattern.name,
+            "pattern_type": pattern.pattern_type.name,
+            **access.to_json(),
+            "settings": settings.to_json(),
+        },
+        lead=(f"{operation.name} {what}:",) if access.grants else (nobody,),
+        tail=(_MORE,) if access.is_cut else (),
+        people=lambda: _print_for_people(access, operation, what, is_one=is_one),
+    )
+
+
+_MORE: Final = "there is more, see `--regions-max`"
+
+
+def _print_for_people(access: AllowedAccess, operation: AclOperation, what: str, *, is_one: bool) -> None:
+    """Print who may do it on all the names, then who may on some."""
     if not access.grants:
         print_lines(f"nobody may {operation.name} {'' if is_one else 'any '}{what}")
         return
@@ -37,25 +107,23 @@ def print_access(
     some = [grant.region for grant in access.grants if not grant.is_every_name]
     if whole:
         print_lines(f"{operation.name} {'' if is_one else 'all '}{what}:", "")
-        rows = [(region.principals.text(), region.hosts.text()) for region in whole]
+        rows = [(who_cell(region.principals), hosts_cell(region, SHOWN_MAX)) for region in whole]
         print_table(("who", "from"), rows)
     if some:
-        if whole:
-            print_lines("")
-        print_lines(f"{operation.name} some {what}:", "")
+        print_lines(*[""][: len(whole)], f"{operation.name} some {what}:", "")
         print_table(
             ("who", "from", "which"),
             [
-                (region.principals.text(), region.hosts.text(), region.names.text(region.resource_type))
+                (who_cell(region.principals), hosts_cell(region, SHOWN_MAX), names_cell(region, SHOWN_MAX))
                 for region in some
             ],
         )
     if access.is_cut:
-        print_lines("", "there is more, see `--regions-max`")
+        print_lines("", _MORE)
 
 
 def _asked(pattern: ResourcePattern) -> tuple[str, bool]:
-    """Return the names that are asked about in words, and whether it is one."""
+    """Return the requested names in words, and whether it is exactly one."""
     kind = pattern.resource_type.name.lower().replace("_", " ")
     if pattern.resource_type is ResourceType.CLUSTER:
         return "the cluster", True
@@ -64,29 +132,66 @@ def _asked(pattern: ResourcePattern) -> tuple[str, bool]:
     return (f"{kind}s", False) if pattern.name == WILDCARD else (f"{kind} {pattern.name}", True)
 
 
-def print_regions(principal: str, regions: Sequence[Region], output: OutputFormat) -> None:
+def _meant(region: Region) -> tuple[str, ...]:
+    """Return the operations that mean something on the type."""
+    supported = SUPPORTED_OPERATIONS[region.resource_type]
+    return tuple([operation.name for operation in region.operations if operation in supported])
+
+
+WHAT: Final[Columns[Region]] = Columns(
+    (
+        Column("do", lambda region: Words(_operations(region)), ColumnFormats.NARROW),
+        Column("operations", _meant, ColumnFormats.WIDE),
+        Column("resource_type", lambda region: region.resource_type.name, ColumnFormats.WIDE),
+        Column("names", names_cell, title="on"),
+        Column("hosts", hosts_cell, title="from"),
+    ),
+    lambda region: [term.site.name or WILDCARD for term in region.names.terms()],
+    "the names, beginnings of names, or `*` for all, as `who-can --topic` takes them",
+)
+
+
+def print_regions(
+    principal: str, regions: Sequence[Region], settings: BrokerSettings, output: OutputFormat
+) -> None:
     """Print what a principal may do."""
-    if output is OutputFormat.JSON:
-        print_json({"principal": principal, "grants": [region.to_json() for region in regions]})
-        return
-    rows = [
-        (_operations(region), region.names.text(region.resource_type), region.hosts.text())
-        for region in regions
-        if _operations(region)
-    ]
-    who = "everyone whom nothing names" if principal == "User:*" else principal
-    if not rows:
-        print_lines(f"{who} may do nothing")
-        return
-    print_lines(f"{who} may:", "")
-    print_table(("do", "on", "from"), rows)
+    who = "everyone whom nothing names" if principal == EVERY_PRINCIPAL else principal
+    rows = [region for region in regions if _meant(region)]
+    lead = (f"{who} may:" if rows else f"{who} may do nothing",)
+    print_rows(
+        WHAT,
+        rows,
+        output,
+        document=lambda: {
+            "principal": principal,
+            "grants": [region.to_json() for region in regions],
+            "settings": settings.to_json(),
+        },
+        lead=lead,
+        people=(lambda: _print_rights(lead, rows)) if rows else None,
+    )
+
+
+def _print_rights(lead: tuple[str, ...], regions: Sequence[Region]) -> None:
+    """Print the rights for a person at a terminal, with lists of readable length."""
+    print_lines(*lead, "")
+    print_table(
+        ("do", "on", "from"),
+        [
+            (Words(_operations(region)), names_cell(region, SHOWN_MAX), hosts_cell(region, SHOWN_MAX))
+            for region in regions
+        ],
+    )
 
 
 def _operations(region: Region) -> str:
-    """Return those operations that mean something on the type, said in the fewest words."""
-    supported = SUPPORTED_OPERATIONS[region.resource_type]
-    meant = [operation.name for operation in region.operations if operation in supported]
-    missing = [operation.name for operation in supported if operation not in region.operations]
+    """Return the operations that mean something on the type, in the fewest words."""
+    meant = _meant(region)
+    missing = [
+        operation.name
+        for operation in SUPPORTED_OPERATIONS[region.resource_type]
+        if operation not in region.operations
+    ]
     if not missing:
         return "all"
     return f"all but {', '.join(missing)}" if len(missing) * 2 < len(meant) else ", ".join(meant)

@@ -1,4 +1,4 @@
-"""The options that say where ACLs come from and by which rules of the brokers they are judged."""
+"""The options that select the source of ACLs and the broker settings for deciding by them."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -44,14 +44,32 @@ At = Annotated[
         show_default=False,
     ),
 ]
+NodeConfig = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        "-c",
+        metavar="FILE",
+        help="A node's properties: super.users and allow.everyone.if.no.acl.found are read, where neither "
+        "the node nor its log tells.",
+        show_default=False,
+    ),
+]
 SuperUsers = Annotated[
-    str,
-    typer.Option("--super-users", metavar="LIST", help="The cluster's super.users, with semicolons."),
+    str | None,
+    typer.Option(
+        "--super-users",
+        metavar="LIST",
+        help="Judge by this super.users, with semicolons, whatever the brokers have.",
+        show_default=False,
+    ),
 ]
 AllowEveryone = Annotated[
-    bool,
+    bool | None,
     typer.Option(
-        "--allow-everyone-if-no-acl-found", help="The cluster's allow.everyone.if.no.acl.found is true."
+        "--allow-everyone-if-no-acl-found/--no-allow-everyone-if-no-acl-found",
+        help="Judge by this allow.everyone.if.no.acl.found, whatever the brokers have.",
+        show_default=False,
     ),
 ]
 To = Annotated[

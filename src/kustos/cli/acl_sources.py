@@ -1,50 +1,59 @@
 """Where commands read ACLs: a file in any form, standard input, a metadata directory, a running cluster.
 
-All four end in one `AclListing`. A file is refused whole if any part of it is not understood.
+All four return one `LoadedAcls`, with the broker settings that affect decisions if the caller requests them.
+A file is rejected as a whole if any part of it cannot be parsed.
 """
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kustos.acl import EVERY_BINDING, AclBinding, AclBindingFilter
 from kustos.acl.forms import FILE_BYTES_MAX, AclForm, LocatedBinding, form_of_name, form_of_text, read_acls
 from kustos.cli.acl_options import AclFormName
+from kustos.cli.broker_settings import NAMES, BrokerSettings, SettingOptions, of_cluster, of_log
 from kustos.cli.failures import usage_error
 from kustos.cli.progress import progress
-from kustos.metadata.suffixes import METADATA_SUFFIXES
+from kustos.metadata import METADATA_SUFFIXES
 from kustos.runtime import TextFileError, read_text_file, read_text_stream, reason_of
 
 if TYPE_CHECKING:
-    from kustos.analysis.rules import Rules
-    from kustos.metadata.inspection.timeline import Moment, StateAt
+    from kustos.client.admin import AdminClient
+    from kustos.metadata.inspection import Moment, StateAt
 
 STANDARD_INPUT: Final = "-"
 CLUSTER_SCHEME: Final = "kafka://"
+NO_SETTINGS: Final = BrokerSettings(unknown="a file of ACLs does not hold them")
 
 
 @dataclass(frozen=True, slots=True)
-class AclListing:
-    """ACLs in the order in which they were read, repeated ones too.
+class LoadedAcls:
+    """ACLs in the order read, duplicates included.
 
-    `name`: what people call the source. `path`: the file that lines are of, None without lines (0 then).
+    `name`: the name of the source for messages. `path`: the file of the line numbers, None without lines
+    (then 0). `settings`: the known broker settings.
     """
 
     name: str
     located: tuple[LocatedBinding, ...]
     path: str | None = None
+    settings: BrokerSettings = NO_SETTINGS
 
     @property
     def bindings(self) -> list[AclBinding]:
-        """The ACLs, each once."""
+        """The ACLs without duplicates."""
         return list(dict.fromkeys([each.binding for each in self.located]))
+
+    def judged_by(self, options: SettingOptions) -> "LoadedAcls":
+        """Return the same ACLs with settings completed from the options."""
+        return replace(self, settings=options.complete(self.settings))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AclSource:
-    """What the options `--acls`, `--form`, `--metadata-dir`, `--at` and `--bootstrap-server` said."""
+    """The parsed options for where ACLs are and how to read them."""
 
     acls: str | None = None
     form: AclFormName | None = None
@@ -52,9 +61,16 @@ class AclSource:
     at: str | None = None
     bootstrap_server: str | None = None
     command_config: Path | None = None
+    ignore_torn_tail: bool = False
+    settings: SettingOptions | None = None
+    """Broker settings from the options; None if the command does not need them."""
 
-    def load(self, asked: AclBindingFilter = EVERY_BINDING) -> AclListing:
-        """Return the ACLs; of a cluster only those asked for. Raises what reading raises."""
+    def load(self, asked: AclBindingFilter = EVERY_BINDING) -> LoadedAcls:
+        """Return the ACLs; from a cluster only those that match `asked`. Raises the errors of reading."""
+        loaded = self._load(asked)
+        return loaded if self.settings is None else loaded.judged_by(self.settings)
+
+    def _load(self, asked: AclBindingFilter) -> LoadedAcls:
         given = [each for each in (self.acls, self.metadata_dir, self.bootstrap_server) if each is not None]
         if len(given) != 1:
             raise usage_error(
@@ -63,50 +79,59 @@ class AclSource:
         if self.at is not None and self.metadata_dir is None:
             raise usage_error("`--at` looks back in a metadata log: give `--metadata-dir` too")
         if self.acls is not None:
-            return read_acl_file(self.acls, self.form)
+            return read_acl_file(self.acls, self.form, ignore_torn_tail=self.ignore_torn_tail)
         if self.metadata_dir is not None:
-            return _read_metadata(self.metadata_dir, self.at)
-        return _read_cluster(self.bootstrap_server or "", self.command_config, asked)
-
-
-def rules_of(super_users: str, allow_everyone_if_no_acl_found: bool) -> "Rules":
-    """Return the settings of the brokers that the options gave."""
-    from kustos.analysis.rules import Rules
-    from kustos.authorizer import parse_super_users
-
-    return Rules(
-        super_users=parse_super_users(super_users),
-        allow_everyone_if_no_acl_found=allow_everyone_if_no_acl_found,
-    )
+            return _read_metadata(self.metadata_dir, self.at, ignore_torn_tail=self.ignore_torn_tail)
+        return _read_cluster(self.bootstrap_server or "", self.command_config, asked, self.settings)
 
 
 def read_location(
-    text: str, form: AclFormName | None, command_config: Path | None, at: str | None = None
-) -> AclListing:
+    text: str,
+    form: AclFormName | None,
+    command_config: Path | None,
+    at: str | None = None,
+    *,
+    ignore_torn_tail: bool = False,
+    settings: SettingOptions | None = None,
+) -> LoadedAcls:
     """Return the ACLs of a file, of a directory, of `-`, or of the cluster at `kafka://host:port`.
 
-    With `at` it must be a directory, whose ACLs are those of that moment.
+    `at` requires a directory and returns its ACLs at that moment. `settings` are broker settings from the
+    options, None if the caller does not need them.
     """
+    loaded = _read_location(text, form, command_config, at, ignore_torn_tail, settings)
+    return loaded if settings is None else loaded.judged_by(settings)
+
+
+def _read_location(
+    text: str,
+    form: AclFormName | None,
+    command_config: Path | None,
+    at: str | None,
+    ignore_torn_tail: bool,
+    settings: SettingOptions | None,
+) -> LoadedAcls:
     if at is not None:
         if not Path(text).is_dir():
             raise usage_error(f"`--at` looks back in a metadata log, but `{text}` is no directory")
-        return _read_metadata(Path(text), at)
+        return _read_metadata(Path(text), at, ignore_torn_tail=ignore_torn_tail)
     if text.startswith(CLUSTER_SCHEME):
-        return _read_cluster(text.removeprefix(CLUSTER_SCHEME), command_config, EVERY_BINDING)
-    return read_acl_file(text, form)
+        return _read_cluster(text.removeprefix(CLUSTER_SCHEME), command_config, EVERY_BINDING, settings)
+    return read_acl_file(text, form, ignore_torn_tail=ignore_torn_tail)
 
 
-def read_acl_file(name: str, form: AclFormName | None = None) -> AclListing:
-    """Return the ACLs of a file, `-` for standard input; a directory is one of metadata.
+def read_acl_file(
+    name: str, form: AclFormName | None = None, *, ignore_torn_tail: bool = False
+) -> LoadedAcls:
+    """Return the ACLs of a file, `-` for standard input; a directory is read as metadata.
 
-    Raises a usage error for a file that cannot be read, `AclFormatError` and `MetadataError` for one that
-    holds something else.
+    Raises a usage error for an unreadable file, `AclFormatError` or `MetadataError` for other content.
     """
     path = Path(name)
     if name != STANDARD_INPUT:
         is_metadata = path.is_dir() or (form is None and path.suffix in METADATA_SUFFIXES)
         if is_metadata or form is AclFormName.METADATA:
-            return _read_metadata(path)
+            return _read_metadata(path, ignore_torn_tail=ignore_torn_tail)
     elif form is AclFormName.METADATA:
         raise usage_error("metadata cannot come from standard input, name its file or directory")
     called = called_name(name)
@@ -116,16 +141,16 @@ def read_acl_file(name: str, form: AclFormName | None = None) -> AclListing:
         known = known or form_of_text(text)
         if known is None:
             raise usage_error(f"{called} is blank; if that means no ACLs, say its form with `--form`")
-        return AclListing(called, tuple(read_acls(text, known, called)), called)
+        return LoadedAcls(called, tuple(read_acls(text, known, called)), called)
 
 
 def called_name(name: str) -> str:
-    """Return what people call a file, or standard input."""
+    """Return the name of a file, or of standard input, for messages."""
     return "standard input" if name == STANDARD_INPUT else name
 
 
 def read_text(name: str) -> str:
-    """Return the text of a file, `-` for standard input; raise a usage error if there is none."""
+    """Return the text of a file, `-` for standard input; raise a usage error if it cannot be read."""
     try:
         if name == STANDARD_INPUT:
             return read_text_stream(sys.stdin.buffer, FILE_BYTES_MAX, called_name(name))
@@ -136,38 +161,38 @@ def read_text(name: str) -> str:
         raise usage_error(str(error)) from error
 
 
-def _read_metadata(path: Path, at: str | None = None) -> AclListing:
-    from kustos.metadata.acl_files import read_acl_files
+def _read_metadata(path: Path, at: str | None = None, *, ignore_torn_tail: bool) -> LoadedAcls:
+    from kustos.metadata.directory import logged_settings, read_metadata
 
+    name = str(path) if at is None else f"{path} at {at}"
     if at is not None:
-        return _read_metadata_at(path, at)
-    with progress(f"reading {path}"):
-        bindings = read_acl_files(path)
-    return _listing(str(path), bindings)
+        image = state_at(path, at, ignore_torn_tail=ignore_torn_tail).image
+    else:
+        with progress(f"reading {path}"):
+            image = read_metadata(path, ignore_torn_tail=ignore_torn_tail)
+    settings = of_log(path, logged_settings(path, image, NAMES))
+    return _of_bindings(name, list(image.acls.values()), settings)
 
 
-def _read_metadata_at(path: Path, at: str) -> AclListing:
-    return _listing(f"{path} at {at}", list(state_at(path, at).image.acls.values()))
+def state_at(path: Path, at: str, *, ignore_torn_tail: bool) -> "StateAt":
+    """Return the state of a metadata directory at a moment, and report that moment on standard error.
 
-
-def state_at(path: Path, at: str) -> "StateAt":
-    """Return the state of a metadata directory at a moment, and say on standard error which that is.
-
-    Raises a usage error for a text that names no moment, and what `Timeline` raises.
+    Raises a usage error for a text that is no moment, and the errors of `Timeline`.
     """
-    from kustos.metadata.inspection.timeline import Timeline
+    from kustos.metadata.inspection import Timeline
     from kustos.runtime import FileSystemStorage
 
     moment = moment_of(at)
     with progress(f"reading {path}"):
-        state = Timeline(path, FileSystemStorage()).state_at(moment)
+        timeline = Timeline(path, FileSystemStorage(), ignore_torn_tail=ignore_torn_tail)
+        state = timeline.state_at(moment)
     sys.stderr.write(f"as of {state.text}\n")
     return state
 
 
 def moment_of(at: str) -> "Moment":
-    """Return the moment that `--at` names; raise a usage error for none."""
-    from kustos.metadata.inspection.timeline import Moment
+    """Return the moment that `--at` names; raise a usage error if it names none."""
+    from kustos.metadata.inspection import Moment
 
     try:
         return Moment.parse(at.strip())
@@ -175,14 +200,22 @@ def moment_of(at: str) -> "Moment":
         raise usage_error(str(error)) from None
 
 
-def _read_cluster(servers: str, command_config: Path | None, asked: AclBindingFilter) -> AclListing:
+def _read_cluster(
+    servers: str, command_config: Path | None, asked: AclBindingFilter, options: SettingOptions | None
+) -> LoadedAcls:
     from kustos.cli.session import ask_cluster
 
-    bindings = ask_cluster(servers, command_config, lambda admin: admin.describe_acls(asked), "reading ACLs")
-    return _listing(f"the cluster at {servers}", bindings)
+    async def read(admin: "AdminClient") -> LoadedAcls:
+        bindings = await admin.describe_acls(asked)
+        wants_settings = options is not None and not options.tell_all
+        settings = await of_cluster(admin, servers) if wants_settings else NO_SETTINGS
+        return _of_bindings(f"the cluster at {servers}", bindings, settings)
+
+    return ask_cluster(servers, command_config, read, "reading ACLs")
 
 
-def _listing(name: str, bindings: Sequence[AclBinding]) -> AclListing:
+def _of_bindings(name: str, bindings: Sequence[AclBinding], settings: BrokerSettings) -> LoadedAcls:
     from kustos.cli.acls.mapping import sorted_bindings
 
-    return AclListing(name, tuple([LocatedBinding(binding, 0) for binding in sorted_bindings(bindings)]))
+    located = tuple([LocatedBinding(binding, 0) for binding in sorted_bindings(bindings)])
+    return LoadedAcls(name, located, settings=settings)

@@ -1,4 +1,4 @@
-"""Where commands write a set of ACLs: a file in the form of its name, or standard output."""
+"""Where commands write a set of ACLs: a file, its form chosen by its name, or standard output."""
 
 import sys
 from collections.abc import Sequence
@@ -12,20 +12,20 @@ from kustos.cli.acl_options import AclFormName
 from kustos.cli.acl_sources import STANDARD_INPUT
 from kustos.cli.failures import usage_error
 from kustos.cli.progress import progress
-from kustos.metadata.suffixes import METADATA_SUFFIXES
+from kustos.metadata import METADATA_SUFFIXES
 from kustos.runtime import FileSystemStorage
 
 
 @dataclass(frozen=True, slots=True)
 class AclTarget:
-    """A file, or standard output without a path, and the form to write."""
+    """A file (standard output if `path` is None) and the form to write."""
 
     path: Path | None
     form: AclFormName
 
     @classmethod
     def of(cls, target: str, form: AclFormName | None, *, force: bool) -> Self:
-        """Return the target that arguments name, before any work; raise a usage error for an unusable one."""
+        """Return the target of the arguments, before any work; raise a usage error if it is unusable."""
         path = None if target == STANDARD_INPUT else Path(target)
         if path is not None and path.exists() and not force:
             raise usage_error(f"`{target}` exists already, choose another target or give `--force`")
@@ -39,10 +39,10 @@ class AclTarget:
         return cls(path, AclFormName(told.value))
 
     def write(self, bindings: Sequence[AclBinding]) -> None:
-        """Write the ACLs, all or nothing; raise `AclFormatError` for one that the form cannot say."""
+        """Write the ACLs, all or nothing; raise `AclFormatError` for one that the form cannot express."""
         with progress(f"writing {len(bindings)} ACLs"):
             if self.form is AclFormName.METADATA:
-                from kustos.metadata.acl_files import encode_acl_snapshot
+                from kustos.metadata.directory import encode_acl_snapshot
 
                 data = encode_acl_snapshot(bindings)
             else:

@@ -1,44 +1,76 @@
-"""Answers to requests for decisions, written as they come: JSON lines, CSV, Parquet."""
+"""Answers to decision requests, written as they come, in any format."""
 
 import csv
 import io
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, BinaryIO, Final, Protocol
 
-from kustos.authorizer import Decision
-from kustos.authorizer.questions import ERROR, Answer
+from kustos.authorizer import ERROR, Answer, Decision
+from kustos.cli.output import OutputFormat, document_text, printable
+from kustos.cli.requests import AnswerFormat
+from kustos.pipeline.spreadsheet import BYTE_ORDER_MARK, safe_cell, spreadsheet_line
 
 KEPT_LINES_MAX: Final = 65_536
-"""Lines of answers kept ready, some 20 MB; one more starts the memory anew."""
+"""Rendered answer lines kept in the cache, about 20 MB; one more clears it."""
 
 ROW_GROUP_ROWS: Final = 131_072
-"""Answers of a Parquet file that are written together."""
+"""Answers per write to a Parquet file."""
 
 FIELDS: Final = ("result", "rule")
 
 
 class AnswerWriter(Protocol):
-    """Takes answers in order; a text among them says why there is no decision."""
+    """Takes answers in order; a string among them says why there is no decision."""
 
     def write(self, decisions: Sequence[Decision | str]) -> None:
-        """Write these answers; whoever reads can have them when it returns, but for Parquet."""
+        """Write these answers; except for Parquet, a reader can see them when this returns."""
 
     def close(self) -> None:
-        """Write what is left."""
+        """Write the remaining answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextForm:
+    """How answers become text: the text of each answer, before and after all, and for no answers.
+
+    The text of each begins with the separator, which is dropped from the first one.
+    """
+
+    line_of: Callable[[Answer], str]
+    opening: str = ""
+    closing: str = ""
+    separator: str = ""
+    nothing: str = ""
+
+    def for_terminal(self) -> "TextForm":
+        """Return the form that escapes names, so that none of them controls the terminal."""
+        return replace(
+            self,
+            line_of=lambda answer: _tame(self.line_of(answer)),
+            opening=_tame(self.opening),
+            nothing=_tame(self.nothing),
+        )
+
+
+def _tame(text: str) -> str:
+    plain = text.removeprefix(BYTE_ORDER_MARK).replace("\r\n", "\n")
+    return "\n".join(map(printable, plain.split("\n")))
 
 
 class TextAnswers:
-    """Answers as lines of text: those of JSON, or of CSV with a header."""
+    """Answers as text, one line each."""
 
-    def __init__(self, stream: BinaryIO, line_of: Callable[[Answer], str], header: str = "") -> None:
+    def __init__(self, stream: BinaryIO, form: TextForm) -> None:
         self._stream: Final = stream
-        self._line_of: Final = line_of
-        self._header = header
+        self._form: Final = form
+        self._line_of: Final = form.line_of
+        self._has_begun = False
         self._lines: Final[dict[int, tuple[Decision, str]]] = {}
 
     def write(self, decisions: Sequence[Decision | str]) -> None:
-        """Write one line for each and hand them on."""
+        """Write and flush one line for each."""
         self.write_text(self.render(decisions))
 
     def render(self, decisions: Sequence[Decision | str]) -> str:
@@ -51,23 +83,26 @@ class TextAnswers:
         return "".join(texts)
 
     def write_text(self, lines: str) -> None:
-        """Write lines that were rendered before and hand them on."""
-        self._stream.write((self._header + lines).encode())
+        """Write and flush lines rendered earlier."""
+        if lines and not self._has_begun:
+            lines = self._form.opening + lines.removeprefix(self._form.separator)
+            self._has_begun = True
+        self._stream.write(lines.encode())
         self._stream.flush()
-        self._header = ""
 
     def _line(self, decision: Decision | str) -> str:
         line = self._line_of(answer_of(decision))
         if not isinstance(decision, str):
             if len(self._lines) >= KEPT_LINES_MAX:
                 self._lines.clear()
-            # the decision is kept too: an identity is only its own while it lives
+            # keep the decision too: its id is unique only while it lives
             self._lines[id(decision)] = decision, line
         return line
 
     def close(self) -> None:
-        """Write the header if there was no answer."""
-        self.write(())
+        """Write the text after the answers, or the text for no answers."""
+        self._stream.write((self._form.closing if self._has_begun else self._form.nothing).encode())
+        self._stream.flush()
 
 
 def answer_of(decision: Decision | str) -> Answer:
@@ -89,6 +124,39 @@ def csv_line(answer: Sequence[str]) -> str:
     return cells.getvalue()
 
 
+def _table_line(answer: Sequence[str]) -> str:
+    result, rule = answer
+    return printable(f"{result:{_RESULT_WIDTH}}  {rule}") + "\n"
+
+
+_RESULT_WIDTH: Final = len("ALLOWED")
+_TABLE_HEAD: Final = _table_line(FIELDS)
+
+_SPREADSHEET_HEAD: Final = BYTE_ORDER_MARK + spreadsheet_line(FIELDS)
+
+TEXT_FORMS: Final = {
+    AnswerFormat.TABLE: TextForm(_table_line, _TABLE_HEAD, nothing=_TABLE_HEAD),
+    AnswerFormat.CSV: TextForm(csv_line, csv_line(FIELDS), nothing=csv_line(FIELDS)),
+    AnswerFormat.SPREADSHEET: TextForm(
+        lambda answer: spreadsheet_line(map(safe_cell, answer)), _SPREADSHEET_HEAD, nothing=_SPREADSHEET_HEAD
+    ),
+    AnswerFormat.JSON_LINES: TextForm(json_line),
+    AnswerFormat.JSON: TextForm(
+        lambda answer: f",\n  {json.dumps(dict(zip(FIELDS, answer, strict=True)))}",
+        opening='{"answers": [',
+        closing="\n]}\n",
+        separator=",",
+        nothing='{"answers": []}\n',
+    ),
+    AnswerFormat.YAML: TextForm(
+        lambda answer: document_text([dict(zip(FIELDS, answer, strict=True))], OutputFormat.YAML),
+        opening="answers:\n",
+        nothing="answers: []\n",
+    ),
+}
+"""Parquet has no text form."""
+
+
 class ParquetAnswers:
     """Answers as rows of a Parquet file."""
 
@@ -102,7 +170,7 @@ class ParquetAnswers:
         self._answers: list[Answer] = []
 
     def write(self, decisions: Sequence[Decision | str]) -> None:
-        """Take these answers; write them when they are many."""
+        """Buffer these answers; write them in large groups."""
         self._answers += map(answer_of, decisions)
         if len(self._answers) >= ROW_GROUP_ROWS:
             self._flush()
@@ -114,6 +182,6 @@ class ParquetAnswers:
         self._answers = []
 
     def close(self) -> None:
-        """Write the rest and the file's end."""
+        """Write the rest and the file's footer."""
         self._flush()
         self._writer.close()

@@ -1,4 +1,4 @@
-"""The tree of commands; a command's own imports wait until it runs."""
+"""The tree of commands; each command imports what it needs when it runs."""
 
 from typing import Final
 
@@ -9,6 +9,7 @@ from kustos.cli import (
     decide,
     diff,
     explain,
+    features,
     legacy,
     lint,
     metadata,
@@ -26,7 +27,7 @@ from kustos.cli import (
 from kustos.cli.commands import register
 from kustos.cli.failures import EXIT_CODE_MEANINGS
 
-# the mark keeps the help from filling these lines like a paragraph
+# the mark `\b` keeps the help from rewrapping these lines
 _EXIT_CODES: Final = "\n".join(
     ("\b", "Exit codes:", *(f"{code:5d}  {meaning}" for code, meaning in EXIT_CODE_MEANINGS.items()))
 )
@@ -41,6 +42,13 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+@app.callback()
+def _options_of_all(version: version.VersionFlag = False) -> None:
+    """Take the options before a command."""
+
+
 app.add_typer(acls.app, name="acls")
 app.add_typer(users.app, name="users")
 register(app, "explain", explain.explain, explain.EXAMPLES)
@@ -53,6 +61,7 @@ register(app, "verify", verify.verify, verify.EXAMPLES)
 register(app, "minimize", minimize.minimize, minimize.EXAMPLES)
 app.add_typer(storage.app, name="storage")
 app.add_typer(metadata.app, name="metadata")
+app.add_typer(features.app, name="features")
 app.add_typer(legacy.app, name="legacy")
 app.add_typer(migrate.app, name="migrate")
 app.add_typer(pipeline.app, name="pipeline")

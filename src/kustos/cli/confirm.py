@@ -1,4 +1,4 @@
-"""Asking before something is lost."""
+"""Confirmation before something is lost."""
 
 import sys
 from collections.abc import Sequence
@@ -9,16 +9,16 @@ from kustos.cli.failures import CommandError, ExitCode, usage_error
 from kustos.cli.output import printable
 
 SHOWN_MAX = 20
-"""More lines than this nobody reads before saying yes; the rest is counted."""
+"""Lines shown before a confirmation; nobody reads more, the rest is counted."""
 
 
-def confirm(verb: str, what: Sequence[str]) -> None:
+def confirm(verb: str, what: Sequence[str], option: str = "--force") -> None:
     """Show what would be lost and return on a yes; fail on a no.
 
-    Without a terminal to ask at it is a usage error: a script says `--force`.
+    Without a terminal it raises a usage error: a script gives the option.
     """
     if not sys.stdin.isatty():
-        raise usage_error(f"there is no terminal to ask at before it would {verb}, give `--force`")
+        raise usage_error(f"there is no terminal to ask at before it would {verb}, give `{option}`")
     sys.stderr.write(f"about to {verb}:\n")
     for line in what[:SHOWN_MAX]:
         sys.stderr.write(f"  {printable(line)}\n")

@@ -5,27 +5,27 @@ from typing import Annotated
 
 import typer
 
-from kustos.cli.acl_options import Form, SuperUsers
-from kustos.cli.options import exit_code_if
-from kustos.cli.requests import RecordFormat
+from kustos.cli.acl_options import (
+    AclsFile,
+    AllowEveryone,
+    At,
+    Form,
+    MetadataDirectory,
+    NodeConfig,
+    SuperUsers,
+)
+from kustos.cli.options import CommandConfig, IgnoreTornTail, OptionalBootstrapServer, exit_code_if
+from kustos.cli.requests import AnswerFormat, RecordFormat
 
 EXAMPLES = """
 kustos decide --acls acls.jsonl --requests requests.jsonl
 kustos decide --acls acls.yaml --requests - \\
     --super-users User:admin < requests.jsonl
-kustos decide --acls acls.txt --requests asked.csv \\
+kustos decide --bootstrap-server node:9092 \\
+    --command-config admin.properties --requests asked.csv \\
     --answers answered.parquet
 """
 
-Acls = Annotated[
-    str,
-    typer.Option(
-        "--acls",
-        metavar="FILE",
-        help="The ACLs: a file in any form, a metadata directory, `-` for standard input.",
-        show_default=False,
-    ),
-]
 Requests = Annotated[
     str,
     typer.Option(
@@ -42,16 +42,10 @@ InputFormat = Annotated[
     RecordFormat | None,
     typer.Option("--input-format", help="How requests are written. [told from the name, else json-lines]"),
 ]
-AnswerFormat = Annotated[
-    RecordFormat | None,
-    typer.Option("--output-format", help="How answers are written. [told from the name, else json-lines]"),
-]
-AllowEveryone = Annotated[
-    bool,
+AnswerOutput = Annotated[
+    AnswerFormat | None,
     typer.Option(
-        "--allow-if-no-acl-found",
-        "--allow-everyone-if-no-acl-found",
-        help="The cluster's allow.everyone.if.no.acl.found is true.",
+        "--output", "-o", help="In which format answers are written. [told from the name, else json-lines]"
     ),
 ]
 Workers = Annotated[
@@ -64,34 +58,53 @@ ExitCodeFlag = Annotated[bool, exit_code_if("any answer is not ALLOWED")]
 
 
 def decide(
-    acls: Acls,
     requests: Requests,
     answers: Answers = "-",
     input_format: InputFormat = None,
-    output_format: AnswerFormat = None,
+    acls: AclsFile = None,
     form: Form = None,
-    super_users: SuperUsers = "",
-    allow_if_no_acl_found: AllowEveryone = False,
+    bootstrap_server: OptionalBootstrapServer = None,
+    metadata_dir: MetadataDirectory = None,
+    at: At = None,
+    config: NodeConfig = None,
+    super_users: SuperUsers = None,
+    allow_everyone_if_no_acl_found: AllowEveryone = None,
     workers: Workers = None,
     exit_code: ExitCodeFlag = False,
+    command_config: CommandConfig = None,
+    ignore_torn_tail: IgnoreTornTail = False,
+    output: AnswerOutput = None,
 ) -> int:
     """Decide many requests at once, each as a broker would.
 
     A request has `principal`, `host`, `operation`, `resource_type` (Kafka's names) and `resource_name`;
     null there (an empty cell in CSV) asks about any resource of the type. Each gets one answer, in order:
-    `result` (ALLOWED, DENIED, ERROR) and the deciding `rule`. A request that is none gets an ERROR, which
-    allows nothing, and the rest goes on. ACLs that are not wholly understood decide nothing.
+    `result` (ALLOWED, DENIED, ERROR) and the deciding `rule`. An invalid request gets an ERROR, which allows
+    nothing, and the rest goes on. If any ACL cannot be understood, nothing is decided. The ACLs and settings
+    of a running cluster are read once, before the first request.
     """
-    from kustos.authorizer import parse_super_users
-    from kustos.cli.deciding import Decider, load_authorizer, open_answers, open_requests
+    from kustos.cli.acl_sources import AclSource
+    from kustos.cli.broker_settings import SettingOptions
+    from kustos.cli.deciding import RequestDecider, load_authorizer, open_answers, open_requests
     from kustos.cli.deciding_workers import cores
     from kustos.cli.failures import ExitCode, usage_error
 
     if acls == requests == "-":
         raise usage_error("only one of ACLs and requests can come from standard input")
-    if answers != "-" and Path(answers).resolve() in {Path(requests).resolve(), Path(acls).resolve()}:
+    read = {Path(name).resolve() for name in (requests, acls) if name is not None}
+    if answers != "-" and Path(answers).resolve() in read:
         raise usage_error(f"the answers would overwrite `{answers}`, which is read, name another file")
-    authorizer = load_authorizer(acls, form, parse_super_users(super_users), allow_if_no_acl_found)
-    with open_requests(requests, input_format) as source, open_answers(answers, output_format) as writer:
-        all_allowed = Decider(authorizer, workers or cores()).run(source, writer)
+    source = AclSource(
+        acls=acls,
+        form=form,
+        metadata_dir=metadata_dir,
+        at=at,
+        bootstrap_server=bootstrap_server,
+        command_config=command_config,
+        ignore_torn_tail=ignore_torn_tail,
+        settings=SettingOptions(super_users, allow_everyone_if_no_acl_found, config),
+    )
+    authorizer = load_authorizer(source)
+    with open_requests(requests, input_format) as asked, open_answers(answers, output) as writer:
+        all_allowed = RequestDecider(authorizer, workers or cores()).run(asked, writer)
     return ExitCode.NO if exit_code and not all_allowed else ExitCode.OK

@@ -1,4 +1,4 @@
-"""From requests to answers, batch by batch in bounded memory, with a sign of life on a terminal."""
+"""From requests to answers, batch by batch in bounded memory, with a progress display on a terminal."""
 
 import gc
 import json
@@ -10,25 +10,25 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kustos.authorizer import Decision, StandardAuthorizer
-from kustos.authorizer.questions import Fault, Questioner
-from kustos.cli.acl_options import AclFormName
-from kustos.cli.acl_sources import STANDARD_INPUT, read_acl_file
+from kustos.authorizer import Decision, Fault, Questioner, StandardAuthorizer
+from kustos.cli.acl_sources import STANDARD_INPUT, AclSource
 from kustos.cli.answers import (
-    FIELDS,
+    TEXT_FORMS,
     AnswerWriter,
     ParquetAnswers,
     TextAnswers,
-    csv_line,
-    json_line,
 )
+from kustos.cli.broker_settings import tell_unknown
 from kustos.cli.deciding_workers import decide_in_workers
 from kustos.cli.failures import usage_error
+from kustos.cli.output import OutputFormat
 from kustos.cli.requests import FIELDS as REQUEST_FIELDS
 from kustos.cli.requests import (
+    AnswerFormat,
     Item,
     Lines,
     RecordFormat,
+    answer_format_of,
     csv_batches,
     format_of,
     json_items,
@@ -38,44 +38,49 @@ from kustos.cli.requests import (
 from kustos.runtime import reason_of
 
 ALONE_BYTES: Final = 2 << 20
-"""So much is decided before workers are started: half as long as that takes."""
+"""Bytes decided before the workers start; deciding them takes half as long as starting the workers."""
 
 COLLECTED_AFTER: Final = 100_000
-"""New objects after which the collector looks for garbage in cycles, of which deciding makes none."""
+"""New objects between runs of the cyclic garbage collector; deciding creates no cycles."""
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
-    """Requests to be read. `total` counts what `done` counts (bytes or rows), None if it is not known."""
+class RequestSource:
+    """Requests to read. `total` has the unit of `done` (bytes or rows), None if it is unknown."""
 
     batches: Iterator[list[Item]]
     total: int | None
     done: Callable[[], int] | None
     lines: Lines | None = None
-    """JSON lines come as lines, in place of batches, so that workers can read them."""
+    """JSON lines come as raw lines instead of batches, so that workers can parse them."""
 
 
-def load_authorizer(
-    acls: str, form: AclFormName | None, super_users: frozenset[str], allow_everyone: bool
-) -> StandardAuthorizer:
-    """Return an authorizer with the ACLs of a file; raise what reading raises, with nothing decided."""
-    bindings = read_acl_file(acls, form).bindings
+def load_authorizer(acls: AclSource) -> StandardAuthorizer:
+    """Return an authorizer with the ACLs of a source; raise the errors of reading before deciding anything.
+
+    Reports unknown broker settings on standard error.
+    """
+    loaded = acls.load()
+    rules = loaded.settings.rules()
     authorizer = StandardAuthorizer.of(
-        bindings, super_users=super_users, allow_everyone_if_no_acl_found=allow_everyone
+        loaded.bindings,
+        super_users=rules.super_users,
+        allow_everyone_if_no_acl_found=rules.allow_everyone_if_no_acl_found,
     )
-    # what was loaded stays to the end: the collector need not look at it again and again
+    tell_unknown(OutputFormat.TABLE, loaded.settings)
+    # the loaded ACLs live to the end: the collector need not traverse them again
     gc.freeze()
     gc.set_threshold(COLLECTED_AFTER)
     return authorizer
 
 
 @contextmanager
-def open_requests(name: str, given: RecordFormat | None) -> Iterator[Source]:
-    """Open the requests; raise a usage error for a file that cannot be read or is in no such form."""
+def open_requests(name: str, given: RecordFormat | None) -> Iterator[RequestSource]:
+    """Open the requests; raise a usage error for a file that cannot be read or has another format."""
     record_format = format_of(name, given)
     if record_format is RecordFormat.PARQUET:
         with _parquet_file(name) as file:
-            yield Source(parquet_batches(file), file.metadata.num_rows, None)
+            yield RequestSource(parquet_batches(file), file.metadata.num_rows, None)
         return
     if name == STANDARD_INPUT:
         yield _text_source(sys.stdin.fileno(), record_format)
@@ -92,13 +97,13 @@ def open_requests(name: str, given: RecordFormat | None) -> Iterator[Source]:
         os.close(descriptor)
 
 
-def _text_source(descriptor: int, record_format: RecordFormat) -> Source:
+def _text_source(descriptor: int, record_format: RecordFormat) -> RequestSource:
     lines = Lines(descriptor)
     status = os.fstat(descriptor)
     total = status.st_size if stat.S_ISREG(status.st_mode) else None
     if record_format is RecordFormat.JSON_LINES:
-        return Source(iter(()), total, lambda: lines.read_bytes, lines)
-    return Source(csv_batches(lines), total, lambda: lines.read_bytes)
+        return RequestSource(iter(()), total, lambda: lines.read_bytes, lines)
+    return RequestSource(csv_batches(lines), total, lambda: lines.read_bytes)
 
 
 @contextmanager
@@ -118,24 +123,24 @@ def _parquet_file(name: str) -> Iterator[Any]:
 
 
 def _parquet() -> Any:
-    try:
+    from kustos.extras import needs_extra
+
+    with needs_extra("arrow", "Parquet"):
         from pyarrow import parquet
-    except ImportError as error:
-        raise usage_error("Parquet needs pyarrow, install it with `pip install kustos[arrow]`") from error
     return parquet
 
 
 @contextmanager
-def open_answers(name: str, given: RecordFormat | None) -> Iterator[AnswerWriter]:
-    """Open where answers go; what is left is written at a good end."""
-    record_format = format_of(name, given)
-    if record_format is RecordFormat.PARQUET:
+def open_answers(name: str, given: AnswerFormat | None) -> Iterator[AnswerWriter]:
+    """Open the target of answers; a successful end writes what is still buffered."""
+    answer_format = answer_format_of(name, given)
+    if answer_format is AnswerFormat.PARQUET:
         _parquet()
         if name == STANDARD_INPUT and sys.stdout.isatty():
             raise usage_error("Parquet is not for a terminal, name a file with `--answers`")
     if name == STANDARD_INPUT:
         sys.stdout.flush()
-        writer = _writer(sys.stdout.buffer, record_format)
+        writer = _writer(sys.stdout.buffer, answer_format, is_terminal=sys.stdout.isatty())
         yield writer
         writer.close()
         return
@@ -144,23 +149,20 @@ def open_answers(name: str, given: RecordFormat | None) -> Iterator[AnswerWriter
     except OSError as error:
         raise usage_error(f"cannot write the answers `{name}`: {reason_of(error)}") from error
     with os.fdopen(descriptor, "wb") as stream:
-        writer = _writer(stream, record_format)
+        writer = _writer(stream, answer_format, is_terminal=False)
         yield writer
         writer.close()
 
 
-def _writer(stream: Any, record_format: RecordFormat) -> AnswerWriter:
-    match record_format:
-        case RecordFormat.JSON_LINES:
-            return TextAnswers(stream, json_line)
-        case RecordFormat.CSV:
-            return TextAnswers(stream, csv_line, csv_line(FIELDS))
-        case RecordFormat.PARQUET:
-            return ParquetAnswers(stream)
+def _writer(stream: Any, answer_format: AnswerFormat, *, is_terminal: bool) -> AnswerWriter:
+    form = TEXT_FORMS.get(answer_format)
+    if form is None:
+        return ParquetAnswers(stream)
+    return TextAnswers(stream, form.for_terminal() if is_terminal else form)
 
 
-class Decider:
-    """Decides requests in order and says which ones are none."""
+class RequestDecider:
+    """Decides requests in order and reports the invalid ones."""
 
     def __init__(self, authorizer: StandardAuthorizer, workers: int = 1) -> None:
         self._questioner: Final = Questioner(authorizer)
@@ -168,7 +170,7 @@ class Decider:
         self._count = 0
         self._all_allowed = True
 
-    def run(self, source: Source, writer: AnswerWriter) -> bool:
+    def run(self, source: RequestSource, writer: AnswerWriter) -> bool:
         """Answer every request; return whether all are allowed."""
         with _progress(source) as tell:
             batches = source.batches if source.lines is None else self._of_lines(source.lines, writer, tell)
@@ -180,7 +182,7 @@ class Decider:
     def _of_lines(
         self, lines: Lines, writer: AnswerWriter, tell: Callable[[int], None]
     ) -> Iterator[list[Item]]:
-        """Yield the first requests, and if there are many leave the others to workers."""
+        """Yield the first requests; if there are many, leave the others to workers."""
         batches = lines.batches()
         for batch in batches:
             yield json_items(batch)
@@ -191,11 +193,11 @@ class Decider:
         self, batches: Iterator[list[str]], lines: Lines, writer: TextAnswers, tell: Callable[[int], None]
     ) -> None:
         def decide(batch: list[str], first: int) -> tuple[str, bool]:
-            # this runs in a worker, whose counts are its own
+            # this runs in a worker process, with its own counts
             self._count, self._all_allowed = first - 1, True
             return writer.render(self.decide(json_items(batch))), self._all_allowed
 
-        # the batch before this was handed out, and answered before one is asked for again
+        # the previous batch was yielded, and is answered before the next one is requested
         answered = decide_in_workers(batches, self._count + 1, decide, lines.is_ready, self._workers)
         for text, all_allowed, count in answered:
             writer.write_text(text)
@@ -204,7 +206,7 @@ class Decider:
             tell(self._count)
 
     def decide(self, items: list[Item]) -> list[Decision | str]:
-        """Return the decision on each item; a text says why there is none."""
+        """Return the decision on each item; a string says why there is none."""
         ask = self._questioner.ask
         answers = [item if isinstance(item, str) else ask(*item) for item in items]
         decisions = [answer for answer in answers if isinstance(answer, Decision)]
@@ -232,8 +234,8 @@ def _reason(item: Item, answer: Fault | str) -> str:
 
 
 @contextmanager
-def _progress(source: Source) -> Iterator[Callable[[int], None]]:
-    """Show how far it is, on a standard error that is a terminal, unless answers go there too."""
+def _progress(source: RequestSource) -> Iterator[Callable[[int], None]]:
+    """Show progress on standard error if it is a terminal, unless answers go to the terminal too."""
     if not sys.stderr.isatty() or sys.stdout.isatty():
         yield lambda _count: None
         return

@@ -1,7 +1,7 @@
-"""Deciding on several processor cores: lines go out in batches, answers come back in order.
+"""Deciding on several processor cores: batches of lines go out, answers come back in order.
 
-Workers are forks of this process, so they have the ACLs without reading them. Before waiting for more input
-every answer that is under way is written, so a pipe that waits has its answers here too.
+Workers are forks of this process, so they have the ACLs without reading them. All answers in flight are
+written before waiting for more input, so that a peer waiting on a pipe has its answers here too.
 """
 
 import gc
@@ -18,25 +18,25 @@ from typing import Final
 from kustos.cli.failures import CommandError, ExitCode
 
 BATCHES_PER_WORKER: Final = 3
-"""Batches under way for each worker: one is decided, one is on its way, one comes back."""
+"""Batches in flight per worker: one being decided, one on its way out, one on its way back."""
 
 WORKERS_MAX: Final = 8
-"""More cannot be fed by one process that cuts lines."""
+"""One process that splits lines cannot feed more workers."""
 
 DecideLines = Callable[[list[str], int], tuple[str, bool]]
-"""Takes lines and the number of the first; returns their answers and whether all are allowed."""
+"""Takes lines and the number of the first; returns the answers and whether all are allowed."""
 
 _decide: DecideLines | None = None
-"""What a worker does, set before it is forked."""
+"""The task of a worker, set before the fork."""
 
 
 def cores() -> int:
-    """Return how many processor cores this process may use."""
+    """Return the number of processor cores this process may use."""
     return min(len(os.sched_getaffinity(0)), WORKERS_MAX)
 
 
 def _begin() -> None:
-    # the keyboard interrupts the one that commands; it ends the workers
+    # a keyboard interrupt goes to the parent process; it ends the workers
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     gc.freeze()
 
@@ -49,7 +49,7 @@ def _work(lines: list[str], first: int) -> tuple[str, bool]:
 
 @contextmanager
 def _pool(decide: DecideLines, workers: int) -> Iterator[ProcessPoolExecutor]:
-    global _decide  # noqa: PLW0603 - a fork has it without sending it
+    global _decide  # noqa: PLW0603 - the fork inherits it
     _decide = decide
     pool = ProcessPoolExecutor(workers, multiprocessing.get_context("fork"), _begin)
     try:
@@ -70,7 +70,7 @@ def decide_in_workers(
     is_input_ready: Callable[[], bool],
     workers: int,
 ) -> Iterator[tuple[str, bool, int]]:
-    """Yield the answers to each batch, whether all are allowed, and how many they are, in order."""
+    """Yield, in order, the answers to each batch, whether all are allowed, and their number."""
     most = workers * BATCHES_PER_WORKER
     under_way: deque[tuple[Future[tuple[str, bool]], int]] = deque()
     with _pool(decide, workers) as pool:

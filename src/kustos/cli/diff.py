@@ -1,18 +1,19 @@
 """`kustos diff`."""
 
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
-from kustos.cli.acl_options import AllowEveryone, Form, RegionsMax, SuperUsers
-from kustos.cli.options import CommandConfig, Output, exit_code_if
+from kustos.cli.acl_options import AllowEveryone, Form, NodeConfig, SuperUsers
+from kustos.cli.options import CommandConfig, IgnoreTornTail, Output, exit_code_if
 from kustos.cli.output import OutputFormat
 
 EXAMPLES = """
 kustos diff main/acls.yaml acls.yaml
+kustos diff main/acls.yaml acls.yaml --full
 kustos diff kafka://broker:9092 acls.yaml --exit-code \\
     --command-config admin.properties
-kustos diff - acls.yaml --super-users User:admin < deployed.txt
+kustos diff - acls.yaml -c server.properties < deployed.txt
 kustos diff /var/lib/kustos/metadata --at 2026-11-03
 kustos diff /var/lib/kustos/metadata --at 2026-11-03 --at 2026-11-04
 """
@@ -39,6 +40,23 @@ Ats = Annotated[
         help="OLD as it was then: a directory's log offset or a UTC time. Given again: NEW likewise.",
     ),
 ]
+REGIONS_DEFAULT: Final = 10_000
+"""Default limit of regions: more than twice what one ACL of `User:*` creates among 100,000 others."""
+
+REGIONS_LIMIT: Final = 1_000_000
+"""Largest limit of regions that a user may set: the number of ACLs in the largest sets."""
+
+RegionsMax = Annotated[
+    int,
+    typer.Option(
+        "--regions-max",
+        metavar="N",
+        min=1,
+        max=REGIONS_LIMIT,
+        help="How many regions to look for; beyond it the counts are the least that there can be.",
+    ),
+]
+Full = Annotated[bool, typer.Option("--full", help="Show all regions on a terminal, as in a pipe.")]
 ExitCodeFlag = Annotated[bool, exit_code_if("any decision changes")]
 
 
@@ -47,22 +65,28 @@ def diff(
     new: New = None,
     at: Ats = None,
     form: Form = None,
-    super_users: SuperUsers = "",
-    allow_everyone_if_no_acl_found: AllowEveryone = False,
+    config: NodeConfig = None,
+    super_users: SuperUsers = None,
+    allow_everyone_if_no_acl_found: AllowEveryone = None,
     exit_code: ExitCodeFlag = False,
-    regions_max: RegionsMax = 1000,
+    full: Full = False,
+    regions_max: RegionsMax = REGIONS_DEFAULT,
     command_config: CommandConfig = None,
+    ignore_torn_tail: IgnoreTornTail = False,
     output: Output = OutputFormat.TABLE,
 ) -> int:
     """Show which decisions change between two sets of ACLs.
 
     Compares what the sets mean, not how they are written: shows who gains or loses which operations, from
     where, on which names, exactly and for every name there could be. No change is shown if and only if
-    both sets decide every question alike. With --at it shows what changed since then in a metadata
-    directory, or between two moments.
+    both sets decide every question alike. First comes what it amounts to, gains before losses, each with an
+    ACL that was added or removed; then the most important regions, and how many are left out. With --at it
+    shows what changed since then in a metadata directory, or between two moments.
     """
     from kustos.analysis import diff as difference_between
-    from kustos.cli.acl_sources import STANDARD_INPUT, read_location, rules_of
+    from kustos.analysis import headline_of
+    from kustos.cli.acl_sources import STANDARD_INPUT, read_location
+    from kustos.cli.broker_settings import SettingOptions, shared, tell_unknown
     from kustos.cli.differences import print_difference
     from kustos.cli.failures import ExitCode, usage_error
     from kustos.cli.progress import progress
@@ -74,12 +98,20 @@ def diff(
         new = old
     if old == new == STANDARD_INPUT:
         raise usage_error("only one of the two sets can come from standard input")
-    rules = rules_of(super_users, allow_everyone_if_no_acl_found)
-    before = read_location(old, form, command_config, old_at).bindings
-    after = read_location(new, form, command_config, new_at).bindings
+    options = SettingOptions(super_users, allow_everyone_if_no_acl_found, config)
+    sources = [
+        read_location(text, form, command_config, moment, ignore_torn_tail=ignore_torn_tail, settings=options)
+        for text, moment in ((old, old_at), (new, new_at))
+    ]
+    before, after = [source.bindings for source in sources]
+    settings = shared(sources[0].settings, sources[1].settings)
     with progress(f"comparing {len(before)} with {len(after)} ACLs"):
-        found = difference_between(before, after, rules, regions_max=regions_max)
-    print_difference(found, before, after, output)
+        found = difference_between(
+            before, after, settings[0].rules(), settings[1].rules(), regions_max=regions_max
+        )
+        headline = headline_of(found, before, after, settings[1].rules())
+    tell_unknown(output, *settings)
+    print_difference(found, headline, before, after, settings, output, is_full=full)
     return ExitCode.NO if exit_code and not found.is_empty else ExitCode.OK
 
 

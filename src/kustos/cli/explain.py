@@ -1,27 +1,50 @@
 """`kustos explain`."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kustos.cli.acl_options import AclsFile, AllowEveryone, At, Form, MetadataDirectory, SuperUsers
+from kustos.cli.acl_options import (
+    AclsFile,
+    AllowEveryone,
+    At,
+    Form,
+    MetadataDirectory,
+    NodeConfig,
+    SuperUsers,
+)
 from kustos.cli.one_resource import (
+    NamePatternType,
     OneCluster,
     OneDelegationToken,
     OneGroup,
     OneTopic,
     OneTransactionalId,
     OneUserPrincipal,
+    PatternTypeOption,
     the_resource,
 )
-from kustos.cli.options import CommandConfig, OptionalBootstrapServer, Output, exit_code_if
+from kustos.cli.options import (
+    CommandConfig,
+    DocumentOutput,
+    IgnoreTornTail,
+    OptionalBootstrapServer,
+    exit_code_if,
+)
 from kustos.cli.output import OutputFormat
+
+if TYPE_CHECKING:
+    from kustos.acl import AclBindingFilter
+    from kustos.analysis import ExplainScope
+    from kustos.cli.acl_sources import AclSource
 
 EXAMPLES = """
 kustos explain --bootstrap-server broker:9092 \\
     --principal User:alice --operation Read --topic orders
 kustos explain --acls acls.yaml --principal User:alice \\
     --operation Write --topic orders --exit-code
+kustos explain --acls acls.yaml --principal User:alice --operation Read \\
+    --topic pii- --resource-pattern-type prefixed
 kustos explain --metadata-dir /var/lib/kustos/metadata \\
     --principal User:alice --host 10.0.0.7 --operation Write --topic orders
 kustos explain --metadata-dir /var/lib/kustos/metadata --at 2026-11-03 \\
@@ -31,49 +54,56 @@ kustos explain --metadata-dir /var/lib/kustos/metadata --at 2026-11-03 \\
 Principal = Annotated[
     str, typer.Option("--principal", metavar="TYPE:NAME", help="Who asks.", show_default=False)
 ]
-Host = Annotated[str, typer.Option("--host", metavar="ADDRESS", help="From which address.")]
+Host = Annotated[
+    str | None,
+    typer.Option("--host", metavar="ADDRESS", help="From which address. [all there are]", show_default=False),
+]
 Operation = Annotated[
     str, typer.Option("--operation", metavar="NAME", help="What: Read, Write, ...", show_default=False)
 ]
-ExitCodeFlag = Annotated[bool, exit_code_if("the action is denied")]
+ExitCodeFlag = Annotated[bool, exit_code_if("the action is denied, if only in part")]
 
 
 def explain(
     principal: Principal,
     operation: Operation,
-    host: Host = "127.0.0.1",
+    host: Host = None,
     topic: OneTopic = None,
     group: OneGroup = None,
     cluster: OneCluster = False,
     transactional_id: OneTransactionalId = None,
     delegation_token: OneDelegationToken = None,
     user_principal: OneUserPrincipal = None,
+    resource_pattern_type: PatternTypeOption = NamePatternType.LITERAL,
     acls: AclsFile = None,
     form: Form = None,
     bootstrap_server: OptionalBootstrapServer = None,
     metadata_dir: MetadataDirectory = None,
     at: At = None,
-    super_users: SuperUsers = "",
-    allow_everyone_if_no_acl_found: AllowEveryone = False,
+    config: NodeConfig = None,
+    super_users: SuperUsers = None,
+    allow_everyone_if_no_acl_found: AllowEveryone = None,
     exit_code: ExitCodeFlag = False,
     command_config: CommandConfig = None,
-    output: Output = OutputFormat.TABLE,
+    ignore_torn_tail: IgnoreTornTail = False,
+    output: DocumentOutput = OutputFormat.TABLE,
 ) -> int:
-    """Tell whether an action is allowed, and why.
+    """Tell whether an action is allowed, from where, and why.
 
-    Shows the deciding rule, every matching ACL, those overruled, and for a denial the smallest change
-    that would allow it. The ACLs are those of a file, of a running cluster, or of a metadata directory;
-    they are judged here, by the rules of Kafka's StandardAuthorizer. Super users and the default are
-    settings of the brokers, which no API tells: give them here.
+    Without `--host` the answer is for all hosts there could be, such as "from 10.0.0.0/8, denied
+    elsewhere"; with a prefix, or `*`, for all names. It is exact.
+
+    Shows the deciding rules, every matching ACL, those overruled, and for a denial the smallest change
+    that would allow it, with its commands. The ACLs are those of a file, of a running cluster, or of a
+    metadata directory; they are judged here, by the rules of Kafka's StandardAuthorizer, with the super
+    users and the default that are in force where they come from.
     """
-    from kustos.acl import AclBindingFilter, KafkaPrincipal, PatternType, ResourcePatternFilter
-    from kustos.analysis.explain import explain as explain_probe
-    from kustos.analysis.regions import Probe
-    from kustos.authorizer import InvalidActionError
-    from kustos.cli.acl_sources import AclSource, rules_of
+    from kustos.acl import KafkaPrincipal, PatternType, ResourcePattern
+    from kustos.analysis import ExplainScope
+    from kustos.cli.acl_sources import AclSource
     from kustos.cli.acls.mapping import parse_operation
-    from kustos.cli.explanation import print_explanation
-    from kustos.cli.failures import ExitCode, usage_error
+    from kustos.cli.broker_settings import SettingOptions
+    from kustos.cli.failures import ExitCode
     from kustos.cli.hosts import java_host
 
     resource_type, name = the_resource(
@@ -84,14 +114,11 @@ def explain(
         delegation_token=delegation_token,
         user_principal=user_principal,
     )
-    probe = Probe(
-        str(KafkaPrincipal.parse(principal.strip())),
-        java_host(host),
-        parse_operation(operation),
-        resource_type,
-        name,
-    )
-    rules = rules_of(super_users, allow_everyone_if_no_acl_found)
+    who = str(KafkaPrincipal.parse(principal.strip()))
+    kind = PatternType.LITERAL if cluster else PatternType.from_text(resource_pattern_type.value)
+    pattern = ResourcePattern(resource_type, name, kind)
+    client = None if host is None else java_host(host)
+    scope = ExplainScope(who, parse_operation(operation), pattern, client)
     source = AclSource(
         acls=acls,
         form=form,
@@ -99,11 +126,39 @@ def explain(
         at=at,
         bootstrap_server=bootstrap_server,
         command_config=command_config,
+        ignore_torn_tail=ignore_torn_tail,
+        settings=SettingOptions(super_users, allow_everyone_if_no_acl_found, config),
     )
-    asked = AclBindingFilter(ResourcePatternFilter(resource_type, name, PatternType.MATCH))
+    is_allowed = _answer(scope, source, output)
+    return ExitCode.NO if exit_code and not is_allowed else ExitCode.OK
+
+
+def _answer(scope: "ExplainScope", source: "AclSource", output: OutputFormat) -> bool:
+    """Print the explanation; return whether the whole scope is allowed."""
+    from kustos.analysis import AnalysisError, explain_scope
+    from kustos.cli.acls.commands import where_of
+    from kustos.cli.broker_settings import tell_unknown
+    from kustos.cli.explanation import print_explanation, proposal_of
+    from kustos.cli.failures import usage_error
+    from kustos.cli.one_resource import tell_likely_prefix
+
+    loaded = source.load(_filter_of(scope))
     try:
-        explanation = explain_probe(source.load(asked).bindings, probe, rules)
-    except InvalidActionError as error:
+        explanation = explain_scope(loaded.bindings, scope, loaded.settings.rules())
+    except AnalysisError as error:
         raise usage_error(str(error)) from error
-    print_explanation(explanation, output)
-    return ExitCode.NO if exit_code and not explanation.decision.allowed else ExitCode.OK
+    tell_unknown(output, loaded.settings)
+    tell_likely_prefix(scope.pattern, output)
+    where = where_of(source.bootstrap_server, source.command_config)
+    print_explanation(explanation, proposal_of(explanation, where), loaded.settings, output)
+    return explanation.is_allowed
+
+
+def _filter_of(scope: "ExplainScope") -> "AclBindingFilter":
+    """Return the filter for a cluster: it matches all ACLs that name something in the scope, perhaps more."""
+    from kustos.acl import AclBindingFilter, PatternType, ResourcePatternFilter
+
+    pattern = scope.pattern
+    if not scope.is_one_name:
+        return AclBindingFilter(ResourcePatternFilter(pattern.resource_type))
+    return AclBindingFilter(ResourcePatternFilter(pattern.resource_type, pattern.name, PatternType.MATCH))

@@ -4,18 +4,19 @@
 """
 
 import re
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum, unique
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from kustos.client.errors import KafkaError
+    from kustos.client import KafkaError
 
 
 @unique
 class ExitCode(IntEnum):
-    """What a program that runs `kustos` can tell apart; the text is what help and docs say of it."""
+    """The exit codes that a program running `kustos` can distinguish; help and docs show their texts."""
 
     OK = 0
     FAILED = 1
@@ -40,14 +41,22 @@ EXIT_CODE_MEANINGS: Final[dict[ExitCode, str]] = {
 _DENIED: Final = re.compile(
     r"file '(?P<quoted>[^'\n]+)'\. Detail: \[errno 13\]|(?P<bare>/[^\n]*?) \(Permission denied\)"
 )
-"""Of a missing permission: what Arrow says in a worker of Python, and what Java's streams say."""
+"""Messages of a missing permission: from Arrow in a Python worker, and from Java's streams."""
+
+_NO_RANGES: Final = "CIDR-based ACL host patterns require"
+"""The message of Kafka and kustos for an address range below metadata.version 4.4-IV1."""
+
+_RANGES_REMEDY: Final = (
+    "stop the node and run `kustos features upgrade --config kustos.properties --release-version 4.4-IV2`, "
+    "or raise it while it runs by `--bootstrap-controller`, its admin listener, in place of `--config`"
+)
 
 _CLOSED_HINT: Final = "; if its listener asks for a login or TLS, say so in `--command-config`"
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a command ends without success. `code` is for programs, upper case; Kafka's where it has one."""
+    """Why a command fails. `code` is for programs, upper case; Kafka's where it has one."""
 
     exit_code: ExitCode
     code: str
@@ -55,7 +64,7 @@ class Failure:
 
 
 class CommandError(Exception):
-    """Ends a command; carries what the person or program is told."""
+    """Ends a command; carries the error for the person or program."""
 
     def __init__(self, exit_code: ExitCode, code: str, message: str) -> None:
         super().__init__(message)
@@ -63,15 +72,15 @@ class CommandError(Exception):
 
 
 def usage_error(message: str) -> CommandError:
-    """Return the error for arguments or input that mean nothing."""
+    """Return the error for invalid arguments or input."""
     return CommandError(ExitCode.USAGE, "USAGE", message)
 
 
 def failure_of(error: Exception) -> Failure | None:
-    """Return what a known error means to the person at the command line; None for our own bugs."""
+    """Return what a known error means for the user at the command line; None for our own bugs."""
+    from kustos import client
     from kustos.acl import AclValueError
     from kustos.acl.forms import AclFormatError
-    from kustos.client import errors as client
 
     if isinstance(error, CommandError):
         return error.failure
@@ -105,10 +114,13 @@ def failure_of(error: Exception) -> Failure | None:
 def _core_failure(error: Exception) -> Failure | None:
     import sys
 
-    # whoever raised it has imported it: no need to load the room to recognise it
+    # whoever raised it has imported it: no need to load the package to recognise it
     for module, root, code, exit_code in (
+        ("kustos.extras", "ExtraMissingError", "EXTRA_MISSING", ExitCode.USAGE),
+        ("kustos.metadata.errors", "TornTailError", "TORN_TAIL", ExitCode.FAILED),
+        ("kustos.metadata.errors", "NoMetadataError", "METADATA", ExitCode.USAGE),
         ("kustos.metadata.errors", "MetadataError", "METADATA", ExitCode.FAILED),
-        ("kustos.authorizer.spi", "AuthorizerError", "AUTHORIZER", ExitCode.FAILED),
+        ("kustos.authorizer.spi.values", "AuthorizerError", "AUTHORIZER", ExitCode.FAILED),
         ("kustos.analysis.errors", "PolicyError", "POLICY", ExitCode.USAGE),
         ("kustos.analysis.errors", "AnalysisError", "ANALYSIS", ExitCode.USAGE),
         ("kustos.pipeline.errors", "ConfigurationError", "SETTINGS", ExitCode.USAGE),
@@ -124,7 +136,7 @@ def _core_failure(error: Exception) -> Failure | None:
 
 
 def _denied_to_spark(error: Exception) -> Failure | None:
-    """Return what is told of a file that Spark's processes may not use, which only their texts say."""
+    """Return the error text for a file that Spark's processes may not use; only their messages tell."""
     if not type(error).__module__.startswith(("pyspark.", "py4j.")):
         return None
     found = _DENIED.search(str(error))
@@ -135,24 +147,39 @@ def _denied_to_spark(error: Exception) -> Failure | None:
 
 
 def kafka_error_text(error: Exception) -> str:
-    """Return the line that tells of a cluster's refusal, with a remedy where there is one."""
-    from kustos.client.errors import SECURITY_DISABLED, KafkaError
+    """Return the line that reports a cluster's refusal, with a remedy if there is one."""
+    from kustos.client import SECURITY_DISABLED, KafkaError
 
     if not isinstance(error, KafkaError):
         return str(error)
     if error.is_authorization_failure:
-        # Kafka dumps its whole request object into this text; only what it needs is of use
-        needed = re.search(r"needs (\w+) permission", error.message)
-        what = f", you need `{needed[1]}` there" if needed else ""
-        return f"not authorized: the cluster answered `{error.name}`{what}; ask as a principal that may"
+        # Kafka dumps its whole request object into the message
+        return _refused_text(error)
+    if error.message.startswith(_NO_RANGES):
+        return f"the cluster answered `{error.name}` (`{error.message}`); {_RANGES_REMEDY}"
     said = f" (`{error.message}`)" if error.message else ""
     if error.code == SECURITY_DISABLED:
         return f"the cluster has no authorizer: it answered `{error.name}`{said}, set `authorizer.class.name`"
     return f"the cluster answered `{error.name}`{said}"
 
 
+def _refused_text(error: "KafkaError") -> str:
+    """Return who was refused what, and the command with which an administrator grants it."""
+    requester = error.requester
+    if requester is None:
+        return f"not authorized: the cluster answered `{error.name}`; ask as a principal that may"
+    lacking = f"{requester.who}, who lacks `{requester.operation.name}` on the cluster"
+    told = f"not authorized: the cluster answered `{error.name}`; you are {lacking}"
+    if requester.principal is None:
+        return f"{told}; log in as one who has it"
+    words = ["kustos", "acls", "add", "--bootstrap-server", requester.bootstrap_servers]
+    words += ["--command-config", "admin.properties"] if requester.logs_in else []
+    words += ["--cluster", "--operation", requester.operation.name, "--allow-principal", requester.principal]
+    return f"{told}; log in as one who has it, or let one run `{shlex.join(words)}`"
+
+
 def failure_of_items(doing: str, outcomes: "Sequence[KafkaError | None]") -> CommandError | None:
-    """Return the error for a request some of whose items failed, None if none did."""
+    """Return the error for a request with failed items, None if none failed."""
     errors = [error for error in outcomes if error is not None]
     if not errors:
         return None

@@ -1,24 +1,33 @@
-"""How the findings of lint look: for people, for programs, as SARIF."""
+"""Output of lint's findings: for people, for programs, as SARIF."""
 
 import json
 import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 from urllib.parse import quote
 
 from kustos.acl import ResourceType
 from kustos.acl.forms import texts_of
-from kustos.analysis.lint import Finding, Listing, Severity, sarif_of
-from kustos.analysis.lint.findings import acl_text
-from kustos.cli.acl_sources import STANDARD_INPUT, AclListing, read_text
-from kustos.cli.output import OutputFormat, counted, print_json, print_lines, print_paragraph
+from kustos.analysis.lint import Finding, Listing, Severity, acl_text, sarif_of
+from kustos.cli.acl_sources import STANDARD_INPUT, LoadedAcls, read_text
+from kustos.cli.output import (
+    Column,
+    ColumnFormats,
+    Columns,
+    OutputFormat,
+    Words,
+    counted,
+    print_lines,
+    print_paragraph,
+    print_rows,
+)
 from kustos.runtime import FileSystemStorage
 
 
 def existing_names(topics: str | None, groups: str | None) -> Listing:
-    """Return the names in files with one a line, for those types that have a file."""
+    """Return the names in files with one name per line, for the types that have a file."""
     files = {ResourceType.TOPIC: topics, ResourceType.GROUP: groups}
     return {
         kind: frozenset(line for line in read_text(file).split("\n") if line)
@@ -27,48 +36,76 @@ def existing_names(topics: str | None, groups: str | None) -> Listing:
     }
 
 
-def print_findings(found: Sequence[Finding], listing: AclListing, output: OutputFormat) -> None:
-    """Print them for a person, or as one document for a program."""
-    if output is OutputFormat.JSON:
-        print_json(_document(found, listing))
-        return
+_Found = tuple[Finding, LoadedAcls]
+
+FINDINGS: Final[Columns[_Found]] = Columns(
+    (
+        Column("place", lambda row: _place(row[0].number, row[1])),
+        Column("severity", lambda row: row[0].severity.value),
+        Column("code", lambda row: row[0].code),
+        Column("name", lambda row: row[0].kind.name, ColumnFormats.WIDE),
+        Column("message", lambda row: Words(row[0].message)),
+        Column("fix", lambda row: Words(row[0].fix), ColumnFormats.WIDE),
+    ),
+    lambda row: (row[0].code,),
+    "the codes, as `--ignore` takes them",
+)
+
+
+def print_findings(found: Sequence[Finding], loaded: LoadedAcls, output: OutputFormat) -> None:
+    """Print the findings for a person, or as one document for a program."""
+    print_rows(
+        FINDINGS,
+        [(finding, loaded) for finding in found],
+        output,
+        document=lambda: _document(found, loaded),
+        tail=(_summary(found, loaded),),
+        people=lambda: _print_for_people(found, loaded),
+    )
+
+
+def _print_for_people(found: Sequence[Finding], loaded: LoadedAcls) -> None:
     for finding in found:
-        binding = listing.located[finding.number].binding
-        print_lines(f"{_place(finding.number, listing)}: {finding.severity.value} {finding.code}")
+        binding = loaded.located[finding.number].binding
+        print_lines(f"{_place(finding.number, loaded)}: {finding.severity.value} {finding.code}")
         print_paragraph(acl_text(binding), indent="    ", first="  ")
         if finding.message != acl_text(binding):
             print_paragraph(finding.message.removeprefix(f"{acl_text(binding)} "), indent="    ")
         print_paragraph(finding.fix, indent="      ", first="    fix: ")
         print_lines("")
-    acls = counted(len(listing.located), "ACL")
+    print_lines(_summary(found, loaded))
+
+
+def _summary(found: Sequence[Finding], loaded: LoadedAcls) -> str:
+    acls = counted(len(loaded.located), "ACL")
     if not found:
-        print_lines(f"nothing found in {acls}")
-        return
+        return f"nothing found in {acls}"
     counts = Counter(finding.severity for finding in found)
     told = [counted(counts[severity], severity.value) for severity in Severity if counts[severity]]
-    print_lines(f"{', '.join(told)} in {acls}")
+    return f"{', '.join(told)} in {acls}"
 
 
-def _place(number: int, listing: AclListing) -> str:
-    line = listing.located[number].line
-    return f"{listing.path}:{line}" if listing.path is not None and line else listing.name
+def _place(number: int, loaded: LoadedAcls) -> str:
+    line = loaded.located[number].line
+    return f"{loaded.path}:{line}" if loaded.path is not None and line else loaded.name
 
 
-def _document(found: Sequence[Finding], listing: AclListing) -> dict[str, Any]:
+def _document(found: Sequence[Finding], loaded: LoadedAcls) -> dict[str, Any]:
     counts = Counter(finding.severity for finding in found)
     return {
-        "source": listing.name,
-        "acls": len(listing.located),
+        "source": loaded.name,
+        "acls": len(loaded.located),
+        "settings": loaded.settings.to_json(),
         "counts": {severity.value: counts[severity] for severity in Severity},
         "findings": [
             {
                 **finding.to_json(),
-                "line": listing.located[finding.number].line or None,
-                "acl": texts_of(listing.located[finding.number].binding),
+                "line": loaded.located[finding.number].line or None,
+                "acl": texts_of(loaded.located[finding.number].binding),
                 "related": [
                     {
-                        "line": listing.located[number].line or None,
-                        "acl": texts_of(listing.located[number].binding),
+                        "line": loaded.located[number].line or None,
+                        "acl": texts_of(loaded.located[number].binding),
                     }
                     for number in finding.related
                 ],
@@ -78,17 +115,17 @@ def _document(found: Sequence[Finding], listing: AclListing) -> dict[str, Any]:
     }
 
 
-def write_sarif(target: str, found: Sequence[Finding], listing: AclListing) -> None:
-    """Write the findings to a file, or to standard output; places are those of a file read by its path."""
+def write_sarif(target: str, found: Sequence[Finding], loaded: LoadedAcls) -> None:
+    """Write the findings to a file or standard output, with locations if the ACLs came from a file path."""
     from kustos import __version__
 
-    path = listing.path if listing.path != "standard input" else None
+    path = loaded.path if loaded.path != "standard input" else None
     uri = None if path is None else _uri(path)
 
     def locate(number: int) -> tuple[str, int] | None:
-        return None if uri is None else (uri, listing.located[number].line)
+        return None if uri is None else (uri, loaded.located[number].line)
 
-    log = sarif_of(found, [each.binding for each in listing.located], locate, __version__)
+    log = sarif_of(found, [each.binding for each in loaded.located], locate, __version__)
     text = json.dumps(log, indent=2) + "\n"
     if target == STANDARD_INPUT:
         sys.stdout.write(text)
@@ -97,7 +134,7 @@ def write_sarif(target: str, found: Sequence[Finding], listing: AclListing) -> N
 
 
 def _uri(path: str) -> str:
-    """Return a path as SARIF wants it: relative to where the command ran if it is below, else absolute."""
+    """Return a path as a SARIF URI: relative to the working directory if it is below, else absolute."""
     file = Path(path)
     if file.is_absolute() and file.is_relative_to(Path.cwd()):
         file = file.relative_to(Path.cwd())

@@ -1,4 +1,4 @@
-"""Addresses as people write them, in the form that ACLs are compared in."""
+"""Addresses as people write them, converted to the form that ACLs compare."""
 
 from ipaddress import IPv6Address, ip_address
 
@@ -6,7 +6,7 @@ from kustos.cli.failures import usage_error
 
 
 def java_host(text: str) -> str:
-    """Return an address as Java's `getHostAddress()` writes it; raise a usage error for what is none."""
+    """Return an address as Java's `getHostAddress()` writes it; raise a usage error for any other text."""
     try:
         address = ip_address(text.strip())
     except ValueError:

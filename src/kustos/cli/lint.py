@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from kustos.cli.acl_options import AllowEveryone, Form, Source, SuperUsers
-from kustos.cli.options import CommandConfig, Output
+from kustos.cli.acl_options import AllowEveryone, Form, NodeConfig, Source, SuperUsers
+from kustos.cli.options import CommandConfig, IgnoreTornTail, Output
 from kustos.cli.output import OutputFormat
 
 EXAMPLES = """
@@ -18,7 +18,7 @@ kustos lint kafka://broker:9092 --command-config admin.properties \\
 
 
 class FailOn(StrEnum):
-    """`--fail-on`: from which severity on findings make the command fail."""
+    """`--fail-on`: the lowest severity that makes the command fail."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -51,14 +51,16 @@ ExistingGroups = Annotated[
 def lint(
     source: Source,
     form: Form = None,
-    super_users: SuperUsers = "",
-    allow_everyone_if_no_acl_found: AllowEveryone = False,
+    config: NodeConfig = None,
+    super_users: SuperUsers = None,
+    allow_everyone_if_no_acl_found: AllowEveryone = None,
     existing_topics: ExistingTopics = None,
     existing_groups: ExistingGroups = None,
     ignore: Ignore = None,
     fail_on: FailOnOption = FailOn.ERROR,
     sarif: Sarif = None,
     command_config: CommandConfig = None,
+    ignore_torn_tail: IgnoreTornTail = False,
     output: Output = OutputFormat.TABLE,
 ) -> int:
     """Find ACLs that are of no use, too wide, or mistaken.
@@ -69,7 +71,8 @@ def lint(
     """
     from kustos.analysis.lint import LINT_CODES, Severity
     from kustos.analysis.lint import lint as lint_acls
-    from kustos.cli.acl_sources import read_location, rules_of
+    from kustos.cli.acl_sources import read_location
+    from kustos.cli.broker_settings import SettingOptions, tell_unknown
     from kustos.cli.failures import ExitCode, usage_error
     from kustos.cli.findings import existing_names, print_findings, write_sarif
     from kustos.cli.progress import progress
@@ -79,16 +82,23 @@ def lint(
         raise usage_error(
             f"`--ignore {unknown[0]}` is no code of lint, the first is {next(iter(LINT_CODES))}"
         )
-    rules = rules_of(super_users, allow_everyone_if_no_acl_found)
     existing = existing_names(existing_topics, existing_groups)
-    listing = read_location(source, form, command_config)
-    bindings = [each.binding for each in listing.located]
+    loaded = read_location(
+        source,
+        form,
+        command_config,
+        ignore_torn_tail=ignore_torn_tail,
+        settings=SettingOptions(super_users, allow_everyone_if_no_acl_found, config),
+    )
+    rules = loaded.settings.rules()
+    bindings = [each.binding for each in loaded.located]
     with progress(f"looking at {len(bindings)} ACLs"):
         found = [each for each in lint_acls(bindings, rules, existing) if each.code not in (ignore or ())]
+    tell_unknown(output, loaded.settings)
     if sarif is not None:
-        write_sarif(sarif, found, listing)
+        write_sarif(sarif, found, loaded)
     if sarif != "-":
-        print_findings(found, listing, output)
+        print_findings(found, loaded, output)
     if fail_on is FailOn.NEVER:
         return ExitCode.OK
     worst = min((finding.severity.rank for finding in found), default=len(Severity))

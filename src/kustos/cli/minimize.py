@@ -4,8 +4,8 @@ from typing import Annotated
 
 import typer
 
-from kustos.cli.acl_options import AllowEveryone, Force, Form, Source, SuperUsers, To
-from kustos.cli.options import CommandConfig, Output
+from kustos.cli.acl_options import AllowEveryone, Force, Form, NodeConfig, Source, SuperUsers, To
+from kustos.cli.options import CommandConfig, IgnoreTornTail, Output
 from kustos.cli.output import OutputFormat
 
 EXAMPLES = """
@@ -27,20 +27,23 @@ def minimize(
     form: Form = None,
     to: To = None,
     force: Force = False,
-    super_users: SuperUsers = "",
-    allow_everyone_if_no_acl_found: AllowEveryone = False,
+    config: NodeConfig = None,
+    super_users: SuperUsers = None,
+    allow_everyone_if_no_acl_found: AllowEveryone = None,
     command_config: CommandConfig = None,
+    ignore_torn_tail: IgnoreTornTail = False,
     output: Output = OutputFormat.TABLE,
 ) -> None:
     """Find a smaller set of ACLs with the same meaning.
 
     The result decides every question on named resources as the given set does, which is proven before it
     is shown. Without a target it only tells what could go and what would stand in its place. Super users
-    and the default are part of the meaning: give them as the brokers have them.
+    and the default are part of the meaning, as they are in force where the ACLs come from.
     """
     from kustos.analysis import minimize as minimized
-    from kustos.cli.acl_sources import read_location, rules_of
+    from kustos.cli.acl_sources import read_location
     from kustos.cli.acl_targets import AclTarget
+    from kustos.cli.broker_settings import SettingOptions, tell_unknown
     from kustos.cli.failures import usage_error
     from kustos.cli.minimized import print_minimized
     from kustos.cli.progress import progress
@@ -48,12 +51,19 @@ def minimize(
     if target is None and to is not None:
         raise usage_error("`--to` is the form of a target, name one (`-` for standard output)")
     destination = None if target is None else AclTarget.of(target, to, force=force)
-    rules = rules_of(super_users, allow_everyone_if_no_acl_found)
-    bindings = read_location(source, form, command_config).bindings
+    loaded = read_location(
+        source,
+        form,
+        command_config,
+        ignore_torn_tail=ignore_torn_tail,
+        settings=SettingOptions(super_users, allow_everyone_if_no_acl_found, config),
+    )
+    bindings, rules = loaded.bindings, loaded.settings.rules()
     with progress(f"looking for fewer than {len(bindings)} ACLs"):
         found = minimized(bindings, rules)
+    tell_unknown(output, loaded.settings)
     if destination is not None:
         destination.write(found.bindings)
         if destination.path is None:
             return
-    print_minimized(found, len(bindings), target, output)
+    print_minimized(found, loaded, target, output)

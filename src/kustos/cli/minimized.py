@@ -1,39 +1,47 @@
-"""How the result of `minimize` looks."""
+"""Output of `minimize`."""
+
+from operator import itemgetter
+from typing import Final
 
 from kustos.acl import AclBinding
 from kustos.acl.forms import texts_of
 from kustos.analysis import Minimized
-from kustos.cli.acls.rendering import resource_text
-from kustos.cli.output import OutputFormat, counted, print_json, print_lines, print_table
+from kustos.cli.acl_sources import LoadedAcls
+from kustos.cli.acls.rendering import acl_columns
+from kustos.cli.output import Column, Columns, OutputFormat, counted, print_rows
+
+_Edit = tuple[str, AclBinding]
+
+EDITS: Final[Columns[_Edit]] = Columns(
+    (Column("edit", itemgetter(0)), *acl_columns(lambda edit: edit[1])),
+    lambda edit: (edit[1].entry.principal,),
+    "the principals whose ACLs would be others, as `what-can` takes them",
+)
 
 
-def print_minimized(found: Minimized, given: int, target: str | None, output: OutputFormat) -> None:
-    """Print what goes and what comes, for a person, or as one document for a program."""
-    if output is OutputFormat.JSON:
-        print_json(
-            {
-                "given": given,
-                "left": len(found.bindings),
-                "removed": [texts_of(binding) for binding in found.removed],
-                "added": [texts_of(binding) for binding in found.added],
-                "target": target,
-            }
-        )
-        return
-    rows = [_row("remove", binding) for binding in found.removed] + [
-        _row("add", binding) for binding in found.added
+def print_minimized(found: Minimized, loaded: LoadedAcls, target: str | None, output: OutputFormat) -> None:
+    """Print the removed and added ACLs for a person, or as one document for a program."""
+    given = len(loaded.bindings)
+    rows = [
+        *(("remove", binding) for binding in found.removed),
+        *(("add", binding) for binding in found.added),
     ]
-    if rows:
-        print_table(("edit", "permission", "principal", "host", "operation", "resource"), rows)
-        print_lines("")
     written = f", written to {target}" if target is not None else ""
-    if not rows:
-        print_lines(f"found no smaller set than the {counted(given, 'ACL')} given{written}")
-    else:
-        print_lines(f"{counted(given, 'ACL')}, {len(found.bindings)} would mean the same{written}")
-
-
-def _row(edit: str, binding: AclBinding) -> tuple[str, ...]:
-    entry = binding.entry
-    permission, operation = entry.permission_type.name, entry.operation.name
-    return edit, permission, entry.principal, entry.host, operation, resource_text(binding)
+    print_rows(
+        EDITS,
+        rows,
+        output,
+        document=lambda: {
+            "given": given,
+            "left": len(found.bindings),
+            "removed": [texts_of(binding) for binding in found.removed],
+            "added": [texts_of(binding) for binding in found.added],
+            "target": target,
+            "settings": loaded.settings.to_json(),
+        },
+        tail=(
+            f"{counted(given, 'ACL')}, {len(found.bindings)} would mean the same{written}"
+            if rows
+            else f"found no smaller set than the {counted(given, 'ACL')} given{written}",
+        ),
+    )

@@ -1,11 +1,14 @@
-"""The options that name exactly one resource."""
+"""The options that name exactly one resource, or all with a common prefix."""
 
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kustos.cli.output import OutputFormat, print_notice
+
 if TYPE_CHECKING:
-    from kustos.acl import ResourceType
+    from kustos.acl import ResourcePattern, ResourceType
 
 OneTopic = Annotated[str | None, typer.Option("--topic", metavar="NAME", help="On this topic.")]
 OneGroup = Annotated[str | None, typer.Option("--group", metavar="NAME", help="On this group.")]
@@ -21,6 +24,22 @@ OneUserPrincipal = Annotated[
 ]
 
 
+class NamePatternType(StrEnum):
+    """`--resource-pattern-type` of a question: one name, or all names with this prefix."""
+
+    LITERAL = "literal"
+    PREFIXED = "prefixed"
+
+
+PatternTypeOption = Annotated[
+    NamePatternType,
+    typer.Option(
+        "--resource-pattern-type",
+        help="Whether the name is one name (`*`: every name) or the beginning of names.",
+    ),
+]
+
+
 def the_resource(
     *,
     topic: str | None,
@@ -30,7 +49,7 @@ def the_resource(
     delegation_token: str | None,
     user_principal: str | None,
 ) -> "tuple[ResourceType, str]":
-    """Return the one resource that was named; raise a usage error for none or several."""
+    """Return the one named resource; raise a usage error for none or several."""
     from kustos.acl import CLUSTER_NAME, ResourceType
     from kustos.cli.failures import usage_error
 
@@ -49,3 +68,22 @@ def the_resource(
             "`--delegation-token` or `--user-principal`"
         )
     return resources[0]
+
+
+def likely_prefix(pattern: "ResourcePattern") -> str | None:
+    """Return the prefix that a literal name ending in `*` probably meant, None if it does not end so."""
+    from kustos.acl import WILDCARD, PatternType
+
+    is_one = pattern.pattern_type is PatternType.LITERAL and pattern.name != WILDCARD
+    return pattern.name[:-1] if is_one and pattern.name.endswith(WILDCARD) else None
+
+
+def tell_likely_prefix(pattern: "ResourcePattern", output: OutputFormat) -> None:
+    """Report on standard error that a name ending in `*` was taken as one name."""
+    prefix = likely_prefix(pattern)
+    if prefix is not None and not output.is_document:
+        print_notice(
+            "note",
+            f"`{pattern.name}` is taken as one name; for all that begin with `{prefix}` give that name and "
+            "`--resource-pattern-type prefixed`",
+        )

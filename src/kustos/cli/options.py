@@ -1,4 +1,4 @@
-"""The options that several commands share, each said once."""
+"""The options that several commands share, each defined once."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -39,8 +39,32 @@ CommandConfig = Annotated[
 
 Output = Annotated[
     OutputFormat,
-    typer.Option("--output", "-o", help="A table for people or one JSON document for programs."),
+    typer.Option("--output", "-o", help="In which format to print; `wide` has more columns."),
 ]
+"""`--output` of every command that prints rows."""
+
+
+def _no_rows(output: OutputFormat) -> OutputFormat:
+    """Refuse formats that need rows, before any work; raise a usage error."""
+    if output.needs_rows:
+        raise typer.BadParameter(
+            f"this command prints one document and has no rows for `{output.value}`, "
+            "take `table`, `json` or `yaml`"
+        )
+    return output
+
+
+DocumentOutput = Annotated[
+    OutputFormat,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="table|json|yaml",
+        help="In which format to print; it has no rows for others.",
+        callback=_no_rows,
+    ),
+]
+"""`--output` of every command whose answer is one document without rows."""
 
 Topic = Annotated[list[str] | None, typer.Option("--topic", metavar="NAME", help="A topic, or * for all.")]
 Group = Annotated[list[str] | None, typer.Option("--group", metavar="NAME", help="A group, or * for all.")]
@@ -57,6 +81,15 @@ UserPrincipal = Annotated[
 ]
 
 
+IgnoreTornTail = Annotated[
+    bool,
+    typer.Option(
+        "--ignore-torn-tail",
+        help="Pass over an unfinished write at the end of a metadata log; a copy cut short has one too.",
+    ),
+]
+
+
 def exit_code_if(case: str) -> Any:
-    """Return the option `--exit-code` of a command whose answer is no in that case."""
+    """Return the option `--exit-code` of a command whose answer is "no" in that case."""
     return typer.Option("--exit-code", help=f"Exit with 5 if {case}, for scripts.")

@@ -10,11 +10,20 @@ from kustos.cli.failures import usage_error
 from kustos.runtime import reason_of
 
 MAX_PASSWORD_BYTES: Final = 4096
-"""A longer file is no password file; it also bounds what is hashed."""
+"""A longer file is no password file; also bounds the cost of hashing."""
+
+
+def require_user_name(name: str) -> None:
+    """Raise a usage error for a principal given instead of a user name."""
+    bare = name.removeprefix("User:")
+    if bare != name:
+        raise usage_error(
+            f"a user's name has no type: `{name}` would log in as the principal `User:{name}`, write `{bare}`"
+        )
 
 
 def read_password(what: str, file: Path | None, variable: str | None) -> str:
-    """Return the password; raise a usage error, which never shows it, if there is none to be had."""
+    """Return the password; raise a usage error, which never shows it, if there is none."""
     if file is not None and variable is not None:
         raise usage_error("give the password by a file or by an environment variable, not both")
     if file is not None:
@@ -27,7 +36,7 @@ def read_password(what: str, file: Path | None, variable: str | None) -> str:
 
 
 def _from_prompt(what: str) -> str:
-    # getpass turns the echo off before it shows the prompt; typer's prompt does so after
+    # getpass turns the echo off before showing the prompt; typer's prompt does so after
     password = getpass(f"{what}: ")
     if not password:
         raise usage_error("the password is empty, nothing was done")

@@ -1,4 +1,4 @@
-"""A sign of life on a terminal's standard error for work that takes longer than a moment."""
+"""Progress displays on a terminal's standard error for work that takes longer than a moment."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -12,14 +12,14 @@ PATIENCE_SECONDS: Final = 1.0
 
 @contextmanager
 def progress(doing: str) -> Iterator[None]:
-    """Show what is being done and for how long, once it takes long; gone when the work ends."""
+    """Show the work and its duration once it takes long; the display vanishes when the work ends."""
     with counting_progress(doing, None):
         yield
 
 
 @contextmanager
 def counting_progress(doing: str, total: int | None) -> Iterator[Callable[[int], None]]:
-    """Show how much of a total is done, likewise; what is yielded is told of each part that is done."""
+    """Show the share of a total that is done; yields the callback that reports each finished part."""
     if not sys.stderr.isatty():
         yield lambda _: None
         return

@@ -1,6 +1,6 @@
-"""The reference page of the command line, made from the commands themselves.
+"""The reference page of the command line, generated from the commands themselves.
 
-`python -m kustos.cli.reference > docs/reference/cli.md`; a test holds the page against the code.
+`python -m kustos.cli.reference > docs/reference/cli.md`; a test compares the page with the code.
 """
 
 import inspect
@@ -13,15 +13,33 @@ from typing import Annotated, Any, Final, get_args, get_origin, get_type_hints
 
 import typer
 
+from kustos.cli.access import WHAT, WHO
+from kustos.cli.acls.rendering import ACLS
 from kustos.cli.app import app
+from kustos.cli.differences import CHANGES
 from kustos.cli.failures import EXIT_CODE_MEANINGS
+from kustos.cli.features.rendering import FEATURES
+from kustos.cli.findings import FINDINGS
+from kustos.cli.legacy.rendering import STATEMENTS
+from kustos.cli.metadata.dump import record_columns
+from kustos.cli.metadata.history import event_columns
+from kustos.cli.minimized import EDITS
+from kustos.cli.output import Columns, OutputFormat
+from kustos.cli.pipeline.anomalies import anomaly_columns
+from kustos.cli.pipeline.flows import path_columns
+from kustos.cli.pipeline.jars import jar_columns
+from kustos.cli.pipeline.replay import flip_columns
+from kustos.cli.users.rendering import USERS
+from kustos.cli.verdicts import VERDICTS
 
 _OPENING = """# The `kustos` command
 
 *Made from the commands by `python -m kustos.cli.reference`; change the code, not this page.*
 
-Every command prints a table for people, or with `--output json` one JSON document for programs. Errors
-go to standard error: a line that begins with `error:`, or with `--output json`
+`-o/--output` is the format in which a command prints, and means the same everywhere: `table` for people,
+`wide` with more columns, `csv`, `spreadsheet`, `name`, one document in `json` or `yaml`. A command without
+rows takes `table`, `json` and `yaml`. [Output formats](../how-to/output.md) says more. `--out` is a file.
+Errors go to standard error: a line that begins with `error:`, or with `--output json` and `yaml`
 
 ```json
 {"error": {"code": "CLUSTER_AUTHORIZATION_FAILED", "message": "..."}}
@@ -30,7 +48,7 @@ go to standard error: a line that begins with `error:`, or with `--output json`
 where `code` is Kafka's name of the error if the cluster answered one, else one of `USAGE`, `SETTINGS`,
 `INVALID_VALUE`, `CANNOT_CONNECT`, `CONNECTION_CLOSED`, `REQUEST_TIMED_OUT`, `AUTHENTICATION_FAILED`,
 `UNSUPPORTED_VERSION`, `ACL_FORMAT`, `METADATA`, `AUTHORIZER`, `POLICY`, `ANALYSIS`, `IO`,
-`DECLINED`, `INTERRUPTED`, of `pipeline` `SPARK_MISSING`, `AUDIT_INPUT`, `PIPELINE`, or of
+`DECLINED`, `EXTRA_MISSING`, `INTERRUPTED`, of `pipeline` `SPARK_MISSING`, `AUDIT_INPUT`, `PIPELINE`, or of
 `migrate` `REFUSED`, `LOCKED`, `NO_KAFKA`, `NO_AUTH`, `TOO_LARGE`,
 `ZOOKEEPER`. Where some items of a request failed and others took effect, the document lists
 what took effect and the error says how many failed.
@@ -51,24 +69,52 @@ Passwords are never arguments: they come from a prompt, a file or an environment
 
 DOCUMENTS: Final[dict[str, str]] = {
     "acls list": "acls",
+    "acls add": "added existing",
     "acls convert": "target form acls",
-    "explain": "principal host operation resource_type resource_name result rule matching overruled "
-    "overruled_by unmatched change",
-    "who-can": "operation resource_type resource_name pattern_type grants cut",
-    "what-can": "principal grants",
-    "diff": "same changes cut acls",
-    "lint": "source acls counts findings",
-    "verify": "holds statements",
+    "explain": "principal host operation resource_type resource_name pattern_type likely_prefix result rule "
+    "parts matching overruled overruled_by unmatched change no_change settings",
+    "who-can": "operation resource_type resource_name pattern_type grants cut settings",
+    "what-can": "principal grants settings",
+    "diff": "headline same changes cut acls settings",
+    "lint": "source acls counts findings settings",
+    "verify": "holds statements settings",
     "migrate kafka": "source target applied complete acls users tokens refused left",
     "migrate zookeeper": "source target applied complete acls users tokens refused left",
-    "minimize": "given left removed added target",
+    "metadata dump": "records",
+    "minimize": "given left removed added target settings",
 }
-"""What the document of `--output json` holds at its top, for commands that answer questions."""
+"""The top-level keys of the `--output json` document, for commands that answer questions."""
+
+ROWS: Final[dict[str, Columns[Any]]] = {
+    "acls list": ACLS,
+    "acls add": ACLS,
+    "acls remove": ACLS,
+    "diff": CHANGES,
+    "features describe": FEATURES,
+    "legacy convert": ACLS,
+    "legacy grant": STATEMENTS,
+    "legacy list": STATEMENTS,
+    "legacy revoke": STATEMENTS,
+    "lint": FINDINGS,
+    "metadata dump": record_columns(),
+    "metadata history": event_columns(with_audit=True),
+    "minimize": EDITS,
+    "pipeline anomalies": anomaly_columns(),
+    "pipeline flows": path_columns(),
+    "pipeline jars": jar_columns(),
+    "pipeline replay": flip_columns(),
+    "users describe": USERS,
+    "users list": USERS,
+    "verify": VERDICTS,
+    "what-can": WHAT,
+    "who-can": WHO,
+}
+"""The columns of every command that prints rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One command of the tree: `path` is such as `acls add`."""
+    """One command of the tree; `path` is for example `acls add`."""
 
     path: str
     function: Callable[..., Any]
@@ -111,7 +157,11 @@ def _section(command: Command) -> list[str]:
         lines += ["| option | takes | meaning |", "|---|---|---|", *rows, ""]
     if command.path in DOCUMENTS:
         keys = ", ".join(f"`{key}`" for key in DOCUMENTS[command.path].split())
-        lines += [f"With `--output json`: {keys}.", ""]
+        lines += [f"With `--output json` or `yaml`: {keys}.", ""]
+    if command.path in ROWS:
+        columns = ROWS[command.path]
+        keys = ", ".join(f"`{column.key}`" for column in columns.of(OutputFormat.CSV))
+        lines += [f"With `--output csv` or `spreadsheet`: {keys}. With `--output name`: {columns.named}.", ""]
     return [*lines, "```console", *command.examples, "```"]
 
 
@@ -122,9 +172,12 @@ def _row(parameter: inspect.Parameter, hint: Any) -> str:
     )
     is_list = get_origin(arms[0]) is list
     declared = [name for name in (info.default, *(info.param_decls or ())) if isinstance(name, str)]
-    names = ", ".join(f"`{name}`" for name in declared) or f"`{info.metavar}`"
-    takes = "" if arms[0] is bool or not declared else f"`{info.metavar}`"
-    if isinstance(arms[0], type) and issubclass(arms[0], Enum):
+    # no explicit name: numbers are `N`, arguments have their names from the code
+    metavar = info.metavar or ("N" if declared else parameter.name.upper())
+    names = ", ".join(f"`{name}`" for name in declared) or f"`{metavar}`"
+    said = [] if arms[0] is bool or not declared else metavar.split("|")
+    takes = ", ".join(f"`{value}`" for value in said)
+    if isinstance(arms[0], type) and issubclass(arms[0], Enum) and not info.metavar:
         takes = ", ".join(f"`{member.value}`" for member in arms[0])
     notes = []
     if parameter.default is inspect.Parameter.empty:

@@ -1,8 +1,8 @@
-r"""Requests for decisions, read as they come: JSON lines, CSV, Parquet.
+r"""Decision requests, read as they come: JSON lines, CSV, Parquet.
 
 Readers yield batches of items: five values (`FIELDS`), or a text that says what is wrong with a line. A
-batch is what one read brought, so that whoever waits at the other end of a pipe gets an answer to all
-that it wrote. Lines end with `\n` and nothing else. No line can end the reading.
+batch is the result of one read, so that a process at the other end of a pipe gets an answer to everything
+it wrote. Only `\n` ends a line. No malformed line ends the reading.
 """
 
 import codecs
@@ -19,24 +19,25 @@ from typing import Any, Final
 
 from kustos.acl.forms import LINE_CHARACTERS_MAX
 from kustos.cli.failures import usage_error
+from kustos.cli.output import OutputFormat
 
 FIELDS: Final = ("principal", "host", "operation", "resource_type", "resource_name")
 
 READ_BYTES: Final = 1 << 18
-"""Asked of the system at once: enough lines to be quick, few enough to answer soon."""
+"""Bytes per read: enough lines to be quick, few enough to answer soon."""
 
 VALUE_CHARACTERS_SHOWN_MAX: Final = 200
-"""What an error shows of a value."""
+"""Characters of a value that an error shows."""
 
 BATCH_ROWS: Final = 8_192
-"""Rows of a Parquet file taken at once."""
+"""Rows of a Parquet file per batch."""
 
 Item = tuple[Any, ...] | str
-"""The values of a request in the order of `FIELDS`, or what is wrong with it."""
+"""The values of a request in the order of `FIELDS`, or the error in it."""
 
 
 class RecordFormat(StrEnum):
-    """`--input-format` and `--output-format`."""
+    """`--input-format`: the format of requests."""
 
     JSON_LINES = "json-lines"
     CSV = "csv"
@@ -54,23 +55,49 @@ def format_of(name: str, given: RecordFormat | None) -> RecordFormat:
     return given or _EXTENSIONS.get(Path(name).suffix.lower(), RecordFormat.JSON_LINES)
 
 
+class AnswerFormat(StrEnum):
+    """`--output` of `decide`: what every command has for documents and rows, and forms of files."""
+
+    TABLE = OutputFormat.TABLE.value
+    CSV = OutputFormat.CSV.value
+    SPREADSHEET = OutputFormat.SPREADSHEET.value
+    JSON = OutputFormat.JSON.value
+    YAML = OutputFormat.YAML.value
+    JSON_LINES = "json-lines"
+    PARQUET = "parquet"
+
+
+_ANSWER_EXTENSIONS: Final = {
+    ".csv": AnswerFormat.CSV,
+    ".json": AnswerFormat.JSON,
+    ".parquet": AnswerFormat.PARQUET,
+    ".yaml": AnswerFormat.YAML,
+    ".yml": AnswerFormat.YAML,
+}
+
+
+def answer_format_of(name: str, given: AnswerFormat | None) -> AnswerFormat:
+    """Return the format given, else that of a file's extension, else JSON lines."""
+    return given or _ANSWER_EXTENSIONS.get(Path(name).suffix.lower(), AnswerFormat.JSON_LINES)
+
+
 _OVERLONG: Final = "\udc00"
-"""Stands for a line that is too long: no text that was decoded holds it."""
+"""Placeholder for a line that is too long: no decoded text contains it."""
 
 
 class Lines:
-    """Lines of a file descriptor, batch by batch, in bounded memory. `read_bytes` says how far it is."""
+    """Lines of a file descriptor, batch by batch, in bounded memory. `read_bytes` is the progress."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor: Final = descriptor
         self.read_bytes = 0
 
     def is_ready(self) -> bool:
-        """Return whether the next read need not wait."""
+        """Return whether the next read would not block."""
         return bool(select.select([self._descriptor], [], [], 0)[0])
 
     def batches(self) -> Iterator[list[str]]:
-        """Yield the lines that each read completed; what is not UTF-8 comes as lone surrogates."""
+        """Yield the lines that each read completed; invalid UTF-8 becomes lone surrogates."""
         rest, is_overlong = b"", False
         while chunk := os.read(self._descriptor, READ_BYTES):
             if not self.read_bytes:
@@ -93,7 +120,7 @@ def _decoded(data: bytes) -> str:
 
 
 _SCAN: Final[Callable[[str, int], tuple[Any, int]]] = json.JSONDecoder(object_pairs_hook=tuple).scan_once  # type: ignore[attr-defined]
-"""Reads one value; an object comes as its pairs, so that a repeated name is seen."""
+"""Parses one value; an object becomes its pairs, so that a repeated name is detected."""
 
 _VALUES: Final = itemgetter(*FIELDS)
 
@@ -114,7 +141,7 @@ def _of_json(line: str) -> Item:
                 return values
     except (StopIteration, ValueError, TypeError, KeyError, RecursionError):
         pass
-    # whatever is not as plain as that is looked at closely
+    # check everything less simple in detail
     return _of_odd_json(line)
 
 
@@ -166,14 +193,14 @@ def _fault(rule: str, value: str = "") -> str:
 
 
 def shown(value: str) -> str:
-    """Return as much of a value as an error shows."""
+    """Return the part of a value that an error shows."""
     if len(value) <= VALUE_CHARACTERS_SHOWN_MAX:
         return value
     return f"{value[:VALUE_CHARACTERS_SHOWN_MAX]}..."
 
 
 class _Feed:
-    """Hands out the lines of batches one by one; `is_empty` once all that was read is handed out."""
+    """Yields the lines of batches one by one; `is_empty` once every line read was yielded."""
 
     def __init__(self, batches: Iterator[list[str]]) -> None:
         self._batches: Final = batches
@@ -221,7 +248,7 @@ def csv_batches(lines: Lines) -> Iterator[list[Item]]:
 
 
 def _picker(names: Sequence[str]) -> Any:
-    """Return what picks the fields out of a row of such columns."""
+    """Return a function that picks the fields from a row with these columns."""
     for name in (*names, *FIELDS):
         if name not in FIELDS or names.count(name) != 1:
             raise usage_error(

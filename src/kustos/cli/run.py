@@ -1,18 +1,23 @@
-"""From arguments to an exit code: the one place that turns errors into words."""
+"""From arguments to an exit code: the one place that turns errors into messages."""
 
 import os
 import re
 import sys
 from collections.abc import Sequence
+from itertools import pairwise
+from typing import Final
 
 import typer
 
 from kustos.cli.failures import ExitCode, failure_of
 from kustos.cli.output import OutputFormat, print_error
 
-# typer brings its own click in newer releases: its classes are taken from what typer raises
+# newer releases of typer bundle their own click: get its classes from what typer raises
 _UsageError: type[Exception] = typer.BadParameter.__bases__[0]
 _ClickError: type[Exception] = _UsageError.__bases__[0]
+
+_HELP_WANTED: Final = "NoArgsIsHelpError"
+"""The error of a group without a command, whose message is the help; its name in click and typer."""
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -29,7 +34,7 @@ def run(arguments: Sequence[str]) -> int:
         print_error("INTERRUPTED", "interrupted, nothing more was done", output)
         return ExitCode.INTERRUPTED
     except BrokenPipeError:
-        # whoever read us has gone, as `head` does: nobody is left to tell, and the last flush must not try
+        # the reader has gone, as `head` does: nobody is left to inform, and the last flush must not try
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ExitCode.FAILED
     except Exception as error:
@@ -42,20 +47,23 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _wanted_output(arguments: Sequence[str]) -> OutputFormat:
-    """Find `--output json` by hand, since arguments that cannot be parsed are told of in it too."""
-    for number, argument in enumerate(arguments):
-        following = arguments[number + 1] if number + 1 < len(arguments) else ""
-        if argument == "--output=json" or (argument in {"--output", "-o"} and following == "json"):
-            return OutputFormat.JSON
+    """Find `--output` by hand, since errors in unparsable arguments have its format too."""
+    for argument, following in pairwise([*arguments, ""]):
+        joined = re.fullmatch(r"(?:--output=|-o)(\w+)", argument)
+        given = following if argument in {"--output", "-o"} else joined[1] if joined else ""
+        if given.lower() in list(OutputFormat):
+            return OutputFormat(given.lower())
     return OutputFormat.TABLE
 
 
 def _usage(error: Exception, output: OutputFormat) -> int:
-    message = getattr(error, "format_message", lambda: str(error))().strip().rstrip(".")
+    message = getattr(error, "format_message", lambda: str(error))().strip()
+    if type(error).__name__ == _HELP_WANTED:
+        # a group without a command; stream and exit code follow click's convention
+        sys.stderr.write(f"{message}\n")
+        return ExitCode.USAGE
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "kustos"
-    if not message:  # no command was given: its help was printed already
-        return ExitCode.USAGE
-    quoted = re.sub(r"'([^']*)'", r"`\1`", message[:1].lower() + message[1:])
+    quoted = re.sub(r"'([^']*)'", r"`\1`", (message[:1].lower() + message[1:]).rstrip("."))
     print_error("USAGE", f"{quoted}; see `{path} --help`", output)
     return ExitCode.USAGE

@@ -17,7 +17,7 @@ kustos serve kustos.properties
 def serve(properties: PropertiesFile) -> int:
     """Run a node.
 
-    It runs as its properties file says, until it is told to stop. The file has Kafka's keys
+    It runs until stopped, as configured by its properties file. The file has Kafka's keys
     (listeners, sasl.*, ssl.*, authorizer.class.name, ...) and `kustos.*` for what Kafka lacks. The
     exit code is the server's.
     """
@@ -25,7 +25,7 @@ def serve(properties: PropertiesFile) -> int:
 
     if not properties.is_file():
         raise usage_error(f"there is no properties file `{properties}`")
-    from kustos.server.main import serve as run_server
+    from kustos.server import serve as run_server
 
     exit_code: int = run_server(properties)
     return exit_code

@@ -1,4 +1,4 @@
-"""Asking a cluster from a command: settings, event loop, and a sign of life when it takes long."""
+"""Queries to a cluster from a command: settings, event loop, and a progress display if it takes long."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from kustos.cli.progress import progress
+from kustos.client import ClientSettings
 from kustos.client.admin import AdminClient
-from kustos.client.settings import ClientSettings
 
 T = TypeVar("T")
 
@@ -18,7 +18,7 @@ def ask_cluster(
     question: Callable[[AdminClient], Awaitable[T]],
     doing: str,
 ) -> T:
-    """Return what `question` returns of an admin client for this cluster; errors pass through."""
+    """Return the result of `question` on an admin client for this cluster; errors propagate."""
     settings = ClientSettings.from_file(bootstrap_server, command_config)
 
     async def ask() -> T:

@@ -1,22 +1,29 @@
 """`kustos verify`."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kustos.cli.acl_options import AclsFile, AllowEveryone, Form, MetadataDirectory, SuperUsers
-from kustos.cli.options import CommandConfig, OptionalBootstrapServer, Output
+from kustos.cli.acl_options import AclsFile, AllowEveryone, Form, MetadataDirectory, NodeConfig, SuperUsers
+from kustos.cli.options import CommandConfig, IgnoreTornTail, OptionalBootstrapServer, Output
 from kustos.cli.output import OutputFormat
+
+if TYPE_CHECKING:
+    from kustos.analysis import Policy
 
 EXAMPLES = """
 kustos verify policy.yaml --acls acls.yaml
-kustos verify policy.yaml --acls acls.yaml --super-users User:admin -o json
+kustos verify policy.yaml --acls acls.yaml -c server.properties -o json
 kustos verify policy.yaml --bootstrap-server broker:9092 \\
     --command-config admin.properties
 """
 
 PolicyFile = Annotated[
     str, typer.Argument(metavar="POLICY", help="A policy file: statements in YAML.", show_default=False)
+]
+StatementIds = Annotated[
+    list[str] | None,
+    typer.Option("--statement", metavar="ID", help="Check only this statement, and no other."),
 ]
 CounterExamplesMax = Annotated[
     int,
@@ -28,42 +35,64 @@ CounterExamplesMax = Annotated[
 
 def verify(
     policy: PolicyFile,
+    statement: StatementIds = None,
     acls: AclsFile = None,
     form: Form = None,
     bootstrap_server: OptionalBootstrapServer = None,
     metadata_dir: MetadataDirectory = None,
-    super_users: SuperUsers = "",
-    allow_everyone_if_no_acl_found: AllowEveryone = False,
+    config: NodeConfig = None,
+    super_users: SuperUsers = None,
+    allow_everyone_if_no_acl_found: AllowEveryone = None,
     counter_examples_max: CounterExamplesMax = 3,
     command_config: CommandConfig = None,
+    ignore_torn_tail: IgnoreTornTail = False,
     output: Output = OutputFormat.TABLE,
 ) -> int:
     """Check ACLs against a policy: never this, always that.
 
     A statement such as `never: anyone but User:pay-* WRITE topics under payments.` is decided for every
     principal, host and name there could be. A broken one comes with counter-examples and the ACL that is
-    responsible. Exits with 5 if any statement is broken.
+    responsible. Exits with 5 if any statement is broken; `-o name` prints which, as `--statement` takes them.
     """
     from kustos.analysis import parse_policy
     from kustos.analysis import verify as verdicts_on
-    from kustos.cli.acl_sources import STANDARD_INPUT, AclSource, called_name, read_text, rules_of
+    from kustos.cli.acl_sources import STANDARD_INPUT, AclSource, called_name, read_text
+    from kustos.cli.broker_settings import SettingOptions, tell_unknown
     from kustos.cli.failures import ExitCode, usage_error
     from kustos.cli.progress import progress
     from kustos.cli.verdicts import print_verdicts
 
     if policy == acls == STANDARD_INPUT:
         raise usage_error("only one of policy and ACLs can come from standard input")
-    statements = parse_policy(read_text(policy), called_name(policy))
-    rules = rules_of(super_users, allow_everyone_if_no_acl_found)
+    statements = _chosen(parse_policy(read_text(policy), called_name(policy)), statement)
     source = AclSource(
         acls=acls,
         form=form,
         metadata_dir=metadata_dir,
         bootstrap_server=bootstrap_server,
         command_config=command_config,
+        ignore_torn_tail=ignore_torn_tail,
+        settings=SettingOptions(super_users, allow_everyone_if_no_acl_found, config),
     )
-    bindings = source.load().bindings
+    loaded = source.load()
+    bindings, rules = loaded.bindings, loaded.settings.rules()
     with progress(f"checking {len(bindings)} ACLs"):
         verdicts = verdicts_on(bindings, statements, rules, counter_examples_max=counter_examples_max)
-    print_verdicts(verdicts, output)
+    tell_unknown(output, loaded.settings)
+    print_verdicts(verdicts, loaded.settings, output)
     return ExitCode.OK if all(verdict.holds for verdict in verdicts) else ExitCode.NO
+
+
+def _chosen(policy: "Policy", ids: list[str] | None) -> "Policy":
+    """Return the statements with these ids, or all if None; raise a usage error for an unknown id."""
+    from dataclasses import replace
+
+    from kustos.cli.failures import usage_error
+
+    if not ids:
+        return policy
+    known = [each.statement_id for each in policy.statements]
+    for asked in ids:
+        if asked not in known:
+            raise usage_error(f"`--statement {asked}` is no id of the policy, the first is `{known[0]}`")
+    return replace(policy, statements=tuple(each for each in policy.statements if each.statement_id in ids))

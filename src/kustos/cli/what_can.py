@@ -10,14 +10,15 @@ from kustos.cli.acl_options import (
     At,
     Form,
     MetadataDirectory,
+    NodeConfig,
     RegionsMax,
     SuperUsers,
 )
-from kustos.cli.options import CommandConfig, OptionalBootstrapServer, Output
+from kustos.cli.options import CommandConfig, IgnoreTornTail, OptionalBootstrapServer, Output
 from kustos.cli.output import OutputFormat
 
 EXAMPLES = """
-kustos what-can User:alice --acls acls.yaml
+kustos what-can User:alice --acls acls.yaml -c server.properties
 kustos what-can 'User:*' --bootstrap-server broker:9092
 kustos what-can User:alice --metadata-dir /var/lib/kafka/metadata -o json
 kustos what-can User:alice --metadata-dir /var/lib/kafka/metadata --at 1234
@@ -36,10 +37,12 @@ def what_can(
     bootstrap_server: OptionalBootstrapServer = None,
     metadata_dir: MetadataDirectory = None,
     at: At = None,
-    super_users: SuperUsers = "",
-    allow_everyone_if_no_acl_found: AllowEveryone = False,
+    config: NodeConfig = None,
+    super_users: SuperUsers = None,
+    allow_everyone_if_no_acl_found: AllowEveryone = None,
     regions_max: RegionsMax = 1000,
     command_config: CommandConfig = None,
+    ignore_torn_tail: IgnoreTornTail = False,
     output: Output = OutputFormat.TABLE,
 ) -> None:
     """List all that a principal may do, on what, from where.
@@ -49,10 +52,10 @@ def what_can(
     """
     from kustos.analysis import what_can as access_of
     from kustos.cli.access import print_regions
-    from kustos.cli.acl_sources import AclSource, rules_of
+    from kustos.cli.acl_sources import AclSource
+    from kustos.cli.broker_settings import SettingOptions, tell_unknown
     from kustos.cli.progress import progress
 
-    rules = rules_of(super_users, allow_everyone_if_no_acl_found)
     source = AclSource(
         acls=acls,
         form=form,
@@ -60,9 +63,13 @@ def what_can(
         at=at,
         bootstrap_server=bootstrap_server,
         command_config=command_config,
+        ignore_torn_tail=ignore_torn_tail,
+        settings=SettingOptions(super_users, allow_everyone_if_no_acl_found, config),
     )
-    bindings = source.load().bindings
+    loaded = source.load()
+    bindings, rules = loaded.bindings, loaded.settings.rules()
     asked = principal.strip()
     with progress(f"looking at {len(bindings)} ACLs"):
         regions = access_of(bindings, asked, rules, regions_max=regions_max)
-    print_regions(asked, regions, output)
+    tell_unknown(output, loaded.settings)
+    print_regions(asked, regions, loaded.settings, output)

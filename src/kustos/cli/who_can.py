@@ -1,6 +1,5 @@
 """`kustos who-can`."""
 
-from enum import StrEnum
 from typing import Annotated
 
 import typer
@@ -11,19 +10,22 @@ from kustos.cli.acl_options import (
     At,
     Form,
     MetadataDirectory,
+    NodeConfig,
     RegionsMax,
     SuperUsers,
 )
 from kustos.cli.one_resource import (
+    NamePatternType,
     OneCluster,
     OneDelegationToken,
     OneGroup,
     OneTopic,
     OneTransactionalId,
     OneUserPrincipal,
+    PatternTypeOption,
     the_resource,
 )
-from kustos.cli.options import CommandConfig, OptionalBootstrapServer, Output
+from kustos.cli.options import CommandConfig, IgnoreTornTail, OptionalBootstrapServer, Output
 from kustos.cli.output import OutputFormat
 
 EXAMPLES = """
@@ -37,22 +39,8 @@ kustos who-can --metadata-dir /var/lib/kafka/metadata \\
 """
 
 
-class NamePatternType(StrEnum):
-    """`--resource-pattern-type` of a question: one name, or all that begin so."""
-
-    LITERAL = "literal"
-    PREFIXED = "prefixed"
-
-
 Operation = Annotated[
     str, typer.Option("--operation", metavar="NAME", help="What: Read, Write, ...", show_default=False)
-]
-PatternTypeOption = Annotated[
-    NamePatternType,
-    typer.Option(
-        "--resource-pattern-type",
-        help="Whether the name is one name (`*`: every name) or the beginning of names.",
-    ),
 ]
 
 
@@ -70,22 +58,27 @@ def who_can(
     bootstrap_server: OptionalBootstrapServer = None,
     metadata_dir: MetadataDirectory = None,
     at: At = None,
-    super_users: SuperUsers = "",
-    allow_everyone_if_no_acl_found: AllowEveryone = False,
+    config: NodeConfig = None,
+    super_users: SuperUsers = None,
+    allow_everyone_if_no_acl_found: AllowEveryone = None,
     regions_max: RegionsMax = 1000,
     command_config: CommandConfig = None,
+    ignore_torn_tail: IgnoreTornTail = False,
     output: Output = OutputFormat.TABLE,
 ) -> None:
     """List everyone who may do something, and from where.
 
-    Exact: with a prefix it tells apart who may do it on every name there could be under it and who on
-    some names, and which. `everyone except` are all principals that no ACL names, and those named alike.
+    Exact: with a prefix it separates who may do it on every possible name under it from who may on some
+    names, and shows which. `everyone except` covers all principals that no ACL names, and those with the
+    same rights.
     """
     from kustos.acl import PatternType, ResourcePattern
     from kustos.analysis import who_can as access_to
     from kustos.cli.access import print_access
-    from kustos.cli.acl_sources import AclSource, rules_of
+    from kustos.cli.acl_sources import AclSource
     from kustos.cli.acls.mapping import parse_operation
+    from kustos.cli.broker_settings import SettingOptions, tell_unknown
+    from kustos.cli.one_resource import tell_likely_prefix
     from kustos.cli.progress import progress
 
     resource_type, name = the_resource(
@@ -98,7 +91,6 @@ def who_can(
     )
     pattern = ResourcePattern(resource_type, name, PatternType.from_text(resource_pattern_type.value))
     asked = parse_operation(operation)
-    rules = rules_of(super_users, allow_everyone_if_no_acl_found)
     source = AclSource(
         acls=acls,
         form=form,
@@ -106,8 +98,13 @@ def who_can(
         at=at,
         bootstrap_server=bootstrap_server,
         command_config=command_config,
+        ignore_torn_tail=ignore_torn_tail,
+        settings=SettingOptions(super_users, allow_everyone_if_no_acl_found, config),
     )
-    bindings = source.load().bindings
+    loaded = source.load()
+    bindings, rules = loaded.bindings, loaded.settings.rules()
     with progress(f"looking at {len(bindings)} ACLs"):
         access = access_to(bindings, asked, pattern, rules, regions_max=regions_max)
-    print_access(access, asked, pattern, output)
+    tell_unknown(output, loaded.settings)
+    tell_likely_prefix(pattern, output)
+    print_access(access, asked, pattern, loaded.settings, output)

@@ -1,8 +1,11 @@
-"""Outgoing Kafka connections that drive the sans-IO machines: upstreams, quorum, administration."""
+"""Outgoing Kafka connections that drive the sans-IO machines; `admin` and `quorum` use them."""
 
 from kustos.client.addresses import NodeAddress, parse_address, parse_bootstrap_servers
 from kustos.client.connection import ConnectionLimits, KafkaConnection
 from kustos.client.errors import (
+    NONE,
+    RESOURCE_NOT_FOUND,
+    SECURITY_DISABLED,
     AuthenticationFailedError,
     CannotConnectError,
     ClientError,
@@ -13,12 +16,16 @@ from kustos.client.errors import (
     SettingsError,
     UnsupportedVersionError,
 )
+from kustos.client.properties import read_properties
 from kustos.client.sasl import connect
 from kustos.client.settings import ClientSettings, SaslClientSettings
 from kustos.client.tls import TlsClientSettings
 from kustos.client.versions import choose_version
 
 __all__ = [
+    "NONE",
+    "RESOURCE_NOT_FOUND",
+    "SECURITY_DISABLED",
     "AuthenticationFailedError",
     "CannotConnectError",
     "ClientError",
@@ -38,4 +45,5 @@ __all__ = [
     "connect",
     "parse_address",
     "parse_bootstrap_servers",
+    "read_properties",
 ]

@@ -6,7 +6,7 @@ from typing import Final
 from kustos.client.errors import SettingsError
 
 MAX_BOOTSTRAP_ADDRESSES: Final = 100
-"""Each is tried in turn, so a list bounds how long an unreachable cluster can take."""
+"""Each is tried in turn, so the limit bounds the time spent on an unreachable cluster."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -33,7 +33,7 @@ def parse_address(text: str) -> NodeAddress:
 
 
 def parse_bootstrap_servers(text: str) -> tuple[NodeAddress, ...]:
-    """Return the addresses of a comma-separated list, each once and in its order."""
+    """Return the addresses of a comma-separated list in order, without duplicates."""
     addresses = tuple(dict.fromkeys(parse_address(item) for item in text.split(",") if item.strip()))
     if not addresses:
         raise SettingsError("no bootstrap server is given, write one as `host:port`")

@@ -1,9 +1,9 @@
 """One outgoing connection to a Kafka node: frames out, answers matched to their requests.
 
-Kafka answers the requests of a connection in order, so what waits is a queue and each answer must
-carry the correlation id at its head; any other is a broken peer, and the connection ends. A request
-that times out ends it too (as in Kafka's own client): what comes later could not be told apart from a
-stalled peer. Whatever ends a connection fails all that wait on it with one typed error.
+Kafka answers the requests of a connection in order, so requests in flight form a queue and each answer must
+carry the correlation id at its head; with any other id the peer is broken, and the connection ends. A request
+that times out ends it too (as in Kafka's own client): a late answer looks like a stalled peer. Whatever ends
+a connection fails all requests in flight with one typed error.
 """
 
 import asyncio
@@ -26,24 +26,25 @@ from kustos.client.errors import (
 )
 from kustos.client.versions import ApiVersions, choose_version
 from kustos.wire import (
+    ApiKey,
     FrameReader,
     MalformedMessageError,
     Message,
     MessageCodec,
+    api_name,
     read_response_header,
     request_codec,
     request_frame,
     response_codec,
     response_header_is_flexible,
 )
-from kustos.wire.api_keys import ApiKey, api_name
 
 MAX_CORRELATION_ID: Final = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionLimits:
-    """What one connection may cost us. Times in milliseconds, sizes in bytes."""
+    """Resource limits of one connection. Times in milliseconds, sizes in bytes."""
 
     connect_timeout_ms: int = 10_000
     """TCP, TLS and SASL together: Kafka's `socket.connection.setup.timeout.ms`."""
@@ -52,10 +53,10 @@ class ConnectionLimits:
     """Kafka's `request.timeout.ms` of clients."""
 
     max_response_bytes: int = 100 * 1024 * 1024
-    """No answer to an administrator is larger; Kafka's `socket.request.max.bytes` has this value."""
+    """No answer to an administrative request is larger; Kafka's `socket.request.max.bytes` has this value."""
 
     max_in_flight: int = 64
-    """Requests that wait for answers; more wait their turn. Bounds memory against a slow peer."""
+    """Most requests in flight; further ones wait. Bounds memory against a slow peer."""
 
 
 @dataclass(slots=True)
@@ -68,7 +69,7 @@ class _Pending:
 class KafkaConnection(asyncio.Protocol):
     """A connection that speaks Kafka; made by `kustos.client.connect`, or `open` without SASL.
 
-    Safe for many tasks of one event loop. `versions` holds what the peer offers once opened.
+    Safe for many tasks of one event loop. `versions` holds what the peer supports, once open.
     """
 
     def __init__(self, host: str, port: int, client_id: str | None, limits: ConnectionLimits) -> None:
@@ -146,11 +147,11 @@ class KafkaConnection(asyncio.Protocol):
 
     @property
     def in_flight(self) -> int:
-        """How many requests wait for their answers."""
+        """The number of requests in flight."""
         return len(self._pending)
 
     def choose_version(self, api_key: int, cap: int | None = None, floor: int = 0) -> int:
-        """Return the highest version that both sides have, within `floor`..`cap`."""
+        """Return the highest version that both sides support, within `floor`..`cap`."""
         return choose_version(self.versions, api_key, cap, floor)
 
     async def request(
@@ -162,7 +163,7 @@ class KafkaConnection(asyncio.Protocol):
         floor: int = 0,
         timeout_ms: int | None = None,
     ) -> Message:
-        """Return the answer to what `build` makes with the codec of the chosen version."""
+        """Return the answer to the message that `build` makes with the codec of the chosen version."""
         version = self.choose_version(api_key, cap, floor)
         return await self.send(
             api_key, version, build(request_codec(api_key, version)), timeout_ms=timeout_ms
@@ -173,14 +174,14 @@ class KafkaConnection(asyncio.Protocol):
     ) -> Message:
         """Return the answer to this request in exactly this version.
 
-        Raise `RequestTimedOutError`, `ConnectionClosedError` or `ProtocolViolationError`; error codes
-        inside the answer are the caller's to read.
+        Raise `RequestTimedOutError`, `ConnectionClosedError` or `ProtocolViolationError`; the caller reads
+        the error codes in the answer.
         """
         body = request_codec(api_key, version).encode(message)
         return self._decode(api_key, version, await self.exchange(api_key, version, body, timeout_ms))
 
     async def exchange(self, api_key: int, version: int, body: bytes, timeout_ms: int | None = None) -> bytes:
-        """Return the body that answers this body, neither of them looked at; raises as `send` does."""
+        """Return the body that answers this body, both undecoded; raises as `send` does."""
         limit_ms = timeout_ms or self.limits.request_timeout_ms
         try:
             async with asyncio.timeout(limit_ms / 1000):
@@ -208,13 +209,13 @@ class KafkaConnection(asyncio.Protocol):
             raise violation from error
 
     def close(self) -> None:
-        """Close now; whatever waits fails with `ConnectionClosedError`. Closing twice is harmless."""
+        """Close now; requests in flight fail with `ConnectionClosedError`. Closing twice is harmless."""
         self._fail(ConnectionClosedError(f"the connection to `{self.host}:{self.port}` was closed by us"))
 
     def release(self) -> asyncio.Transport:
-        """Give the transport away to another protocol; nothing may be waited for, and this object is done.
+        """Hand the transport over to another protocol; nothing may be in flight, and this object is done.
 
-        Raise `ConnectionClosedError` where there is none to give.
+        Raise `ConnectionClosedError` if the connection is closed.
         """
         if self._failure is not None:
             raise _again(self._failure)
@@ -224,7 +225,7 @@ class KafkaConnection(asyncio.Protocol):
         return transport
 
     async def wait_closed(self) -> None:
-        """Return when the socket is gone."""
+        """Return when the socket is closed."""
         await asyncio.shield(self._lost)
 
     async def __aenter__(self) -> Self:
@@ -240,7 +241,7 @@ class KafkaConnection(asyncio.Protocol):
         if self._transport is None:
             raise ConnectionClosedError(f"the connection to `{self.host}:{self.port}` is not open")
         correlation_id = self._correlation_id
-        # the top of the range is Kafka's own for re-authentication; starting over is as good (KIP-368)
+        # Kafka reserves the top of the range for re-authentication; wrap around before it (KIP-368)
         self._correlation_id = 0 if correlation_id >= MAX_CORRELATION_ID // 2 else correlation_id + 1
         pending = _Pending(
             correlation_id,
@@ -252,14 +253,14 @@ class KafkaConnection(asyncio.Protocol):
         return pending
 
     async def _negotiate(self) -> None:
-        """Ask for the peer's versions: highest first, then as low as the peer says it must be (KIP-511)."""
+        """Request the peer's versions: highest version first, then the one that it requires (KIP-511)."""
         api_key = ApiKey.API_VERSIONS
         version = 4
         while True:
             names = {"client_software_name": "kustos", "client_software_version": __version__}
             codec = request_codec(api_key, version)
             body = await self.exchange(api_key, version, codec.encode(codec.root.fit(**names)))
-            # UNSUPPORTED_VERSION is always answered in version 0, whatever was asked for (KIP-511)
+            # UNSUPPORTED_VERSION is always answered in version 0 (KIP-511)
             spoken = 0 if body[:2] == _UNSUPPORTED else version
             answer = self._decode(api_key, spoken, body)
             offered = {item.api_key: (item.min_version, item.max_version) for item in answer.api_keys}
@@ -277,7 +278,7 @@ class KafkaConnection(asyncio.Protocol):
         self._transport = cast("asyncio.Transport", transport)
 
     def data_received(self, data: bytes) -> None:
-        """Cut frames and hand each answer to whoever waits for it."""
+        """Split the data into frames and hand each answer to its request."""
         try:
             for frame in self._reader.feed(data):
                 self._answer(frame)
@@ -303,11 +304,11 @@ class KafkaConnection(asyncio.Protocol):
         self._writable.clear()
 
     def resume_writing(self) -> None:
-        """Let held requests go on."""
+        """Let held requests continue."""
         self._writable.set()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Fail whatever waits."""
+        """Fail the requests in flight."""
         reason = f" ({_reason(exc)})" if exc is not None else ""
         self._fail(ConnectionClosedError(f"`{self.host}:{self.port}` closed the connection{reason}"))
         if not self._lost.done():
@@ -324,7 +325,7 @@ class KafkaConnection(asyncio.Protocol):
             self._slots.release()
             if not pending.answer.done():
                 pending.answer.set_exception(_again(self._failure))
-                # who was cancelled meanwhile never looks: that is no lost error
+                # a cancelled waiter never reads the error; mark it as retrieved
                 pending.answer.exception()
 
 
@@ -332,13 +333,13 @@ _UNSUPPORTED: Final = UNSUPPORTED_VERSION.to_bytes(2, "big", signed=True)
 
 
 def _again(failure: ClientError) -> ClientError:
-    # every waiter gets its own: a shared exception would gather all their tracebacks
+    # every waiter gets its own: a shared exception would collect all their tracebacks
     return type(failure)(str(failure))
 
 
 def _reason(error: BaseException) -> str:
     number = getattr(error, "errno", None)
-    # asyncio puts the address into the text; the number says it in the system's words
+    # asyncio puts the address into the text; the number gives the system's wording
     plain = os.strerror(number) if isinstance(number, int) and number > 0 else None
     text = plain or getattr(error, "strerror", None) or str(error) or type(error).__name__
     return text[:1].lower() + text[1:]

@@ -1,12 +1,15 @@
-"""What can go wrong between us and a cluster, on one screen.
+"""Errors between us and a cluster.
 
-`KafkaError` is the cluster's own answer; everything else says that no answer could be had. None of
-the texts holds a credential.
+`KafkaError` is the cluster's own answer; all others mean that there was no answer. No text holds a
+credential.
 """
 
+from dataclasses import dataclass
 from typing import Final
 
 from kio.schema.errors import ErrorCode
+
+from kustos.acl import AclOperation
 
 NONE: Final = 0
 UNSUPPORTED_VERSION: Final = int(ErrorCode.unsupported_version)
@@ -29,11 +32,11 @@ class CannotConnectError(ClientError):
 
 
 class ConnectionClosedError(ClientError):
-    """The connection ended before the answer came; what was asked may or may not have been done."""
+    """The connection ended before the answer came; the request may or may not have taken effect."""
 
 
 class RequestTimedOutError(ConnectionClosedError):
-    """No answer came in time; the connection is closed, as its answers come in order."""
+    """No answer came in time; the connection is closed, since answers come in order."""
 
 
 class ProtocolViolationError(ConnectionClosedError):
@@ -41,7 +44,7 @@ class ProtocolViolationError(ConnectionClosedError):
 
 
 class AuthenticationFailedError(ClientError):
-    """The cluster did not accept who we say we are, or could not prove who it is."""
+    """The cluster rejected our identity, or could not prove its own."""
 
 
 class UnsupportedVersionError(ClientError):
@@ -52,10 +55,28 @@ class SettingsError(ClientError, ValueError):
     """A client setting is missing, unknown or unusable; the text names the key, never its value."""
 
 
-class KafkaError(ClientError):
-    """An error code that the cluster answered: the number, Kafka's name of it, the cluster's text."""
+@dataclass(frozen=True, slots=True)
+class Requester:
+    """The sender of a request on the cluster resource, and the operation that the request needs.
 
-    def __init__(self, code: int, message: str | None = None) -> None:
+    `principal` is None where only the cluster knows it; `who` then describes the sender.
+    """
+
+    principal: str | None
+    who: str
+    operation: AclOperation
+    bootstrap_servers: str
+    logs_in: bool
+
+
+class KafkaError(ClientError):
+    """An error code in the cluster's answer: the number, Kafka's name for it, the cluster's text.
+
+    `requester` is set for requests of the admin client.
+    """
+
+    def __init__(self, code: int, message: str | None = None, requester: Requester | None = None) -> None:
+        self.requester: Final = requester
         self.code: Final = code
         self.name: Final = error_name(code)
         self.message: Final = message or ""
@@ -63,7 +84,7 @@ class KafkaError(ClientError):
 
     @property
     def is_authorization_failure(self) -> bool:
-        """Whether the cluster says that we may not do this."""
+        """Whether the cluster denied authorization."""
         return self.code in AUTHORIZATION_ERRORS
 
 

@@ -13,7 +13,7 @@ from kustos.client.errors import SettingsError
 from kustos.runtime import reason_of
 
 MAX_FILE_BYTES: Final = 1024 * 1024
-"""A configuration is hand-written; a larger file is the wrong file."""
+"""Configurations are hand-written; a larger file is the wrong file."""
 
 _BLANKS: Final = " \t\f"
 _ESCAPES: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}

@@ -1,6 +1,6 @@
 """Open a connection as its settings say: TCP, TLS, ApiVersions, then SASL inside Kafka's requests.
 
-The machine of `kustos.auth` says what to send and judges what comes; this is only its courier
+The machine of `kustos.auth` decides what to send and judges the answers; this module only does the IO
 (KIP-43, KIP-152).
 """
 
@@ -18,19 +18,19 @@ from kustos.client.errors import (
 )
 from kustos.client.settings import ClientSettings, SaslClientSettings
 from kustos.runtime import SystemEntropy
-from kustos.wire.api_keys import ApiKey
+from kustos.wire import ApiKey
 
 SESSION_USE_FRACTION: Final = 0.85
-"""How much of a session's lifetime is used: Kafka's clients re-authenticate after 85 to 95 % (KIP-368)."""
+"""The used part of a session's lifetime: Kafka's clients re-authenticate after 85 to 95 % (KIP-368)."""
 
 MAX_ROUNDS: Final = 10
-"""SaslAuthenticate exchanges before a peer is taken for one that never ends; SCRAM needs two."""
+"""Most SaslAuthenticate exchanges before the login is given up as endless; SCRAM needs two."""
 
 
 async def connect(address: NodeAddress, settings: ClientSettings) -> KafkaConnection:
     """Return an authenticated connection.
 
-    Raise `CannotConnectError`, or `AuthenticationFailedError` where the cluster or we refuse the other.
+    Raise `CannotConnectError`, or `AuthenticationFailedError` if either side rejects the other.
     """
     connection = await KafkaConnection.open(
         address.host,
@@ -71,7 +71,7 @@ async def _authenticate(connection: KafkaConnection, settings: SaslClientSetting
 
 
 async def _drive(connection: KafkaConnection, settings: SaslClientSettings) -> int:
-    """Carry requests and answers until the machine is content; return the session's lifetime."""
+    """Exchange requests and answers until the machine is done; return the session's lifetime."""
     mechanism = client_mechanism(
         settings.mechanism,
         settings.username,

@@ -1,7 +1,7 @@
 """Client settings as Kafka's tools take them: the properties file of `--command-config`.
 
-Known are the security keys of Kafka's clients and a few timeouts; unknown keys are ignored, as Kafka
-ignores them, since such a file often serves producers and consumers too.
+The security keys of Kafka's clients and a few timeouts are known; unknown keys are ignored, as in Kafka,
+since the same file often serves producers and consumers too.
 """
 
 from collections.abc import Mapping
@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from kustos.acl import ANONYMOUS
 from kustos.auth import JaasError, parse_jaas_config
 from kustos.client.addresses import NodeAddress, parse_bootstrap_servers
 from kustos.client.connection import ConnectionLimits
@@ -28,7 +29,7 @@ LOGIN_MODULES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class SaslClientSettings:
-    """Who we say we are. `token_authenticated`: name and password are those of a delegation token."""
+    """Our SASL identity. `token_authenticated`: name and password are those of a delegation token."""
 
     mechanism: str
     username: str
@@ -38,7 +39,7 @@ class SaslClientSettings:
 
 @dataclass(frozen=True, slots=True)
 class ClientSettings:
-    """All that a connection needs to know."""
+    """The settings of a connection."""
 
     bootstrap_servers: tuple[NodeAddress, ...]
     security_protocol: str = "PLAINTEXT"
@@ -47,9 +48,25 @@ class ClientSettings:
     client_id: str | None = "kustos"
     limits: ConnectionLimits = field(default_factory=ConnectionLimits)
 
+    @property
+    def principal(self) -> str | None:
+        """Our principal under Kafka's default principal builder; None where only the cluster knows it."""
+        if self.sasl is not None:
+            return None if self.sasl.token_authenticated else f"User:{self.sasl.username}"
+        return str(ANONYMOUS) if self.tls is None or self.tls.keystore_location is None else None
+
+    @property
+    def who(self) -> str:
+        """A description of our identity on a cluster."""
+        if self.principal is not None:
+            return f"`{self.principal}`"
+        if self.sasl is not None:
+            return f"the owner of the delegation token `{self.sasl.username}`"
+        return "whom your certificate names"
+
     @classmethod
     def from_properties(cls, bootstrap_servers: str, properties: Mapping[str, str]) -> "ClientSettings":
-        """Return the settings of these keys; raise `SettingsError` naming the key that is wrong."""
+        """Return the settings of these keys; raise `SettingsError` naming the wrong key."""
         protocol = properties.get("security.protocol", "PLAINTEXT").strip().upper()
         if protocol not in SECURITY_PROTOCOLS:
             raise SettingsError(
@@ -66,7 +83,7 @@ class ClientSettings:
 
     @classmethod
     def from_file(cls, bootstrap_servers: str, path: Path | None) -> "ClientSettings":
-        """Return the settings of a properties file, those of a plain client without one."""
+        """Return the settings of a properties file; without one, the defaults of a plain client."""
         return cls.from_properties(bootstrap_servers, read_properties(path) if path else {})
 
 

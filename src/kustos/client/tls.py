@@ -1,6 +1,6 @@
 """TLS of outgoing connections, from Kafka's `ssl.*` keys with PEM stores (KIP-651).
 
-Java key stores are refused with the way to convert them: reading them would mean a second, unproven
+Java key stores are refused with instructions to convert them: reading them would take a second, unproven
 parser of keys.
 """
 
@@ -17,7 +17,7 @@ _MINIMUM_VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TL
 
 @dataclass(frozen=True, slots=True)
 class TlsClientSettings:
-    """Whom we trust and who we are in TLS; without a trust store the system's certificates are trusted."""
+    """Trusted certificates and our own; without a trust store the system's certificates are trusted."""
 
     truststore_location: Path | None = None
     truststore_certificates: str | None = field(default=None, repr=False)

@@ -3,11 +3,10 @@
 from collections.abc import Mapping
 
 from kustos.client.errors import UnsupportedVersionError
-from kustos.wire import codec_versions
-from kustos.wire.api_keys import api_name
+from kustos.wire import api_name, codec_versions
 
 ApiVersions = Mapping[int, tuple[int, int]]
-"""API key -> (lowest, highest version), as a peer states them."""
+"""API key -> (lowest, highest version), as reported by a peer."""
 
 
 def choose_version(upstream: ApiVersions, api_key: int, cap: int | None = None, floor: int = 0) -> int:

@@ -1,12 +1,12 @@
-"""What can be wrong with the metadata: one root, one screen."""
+"""Errors of the metadata, with one root."""
 
 
 class MetadataError(Exception):
-    """The root of this room's errors; whoever sees one must not go on as if the metadata were known."""
+    """The root of this package's errors; after one the metadata must be treated as unknown."""
 
 
 class RecordError(MetadataError):
-    """Bytes that are no metadata record of a known kind and version, or a value that fits none."""
+    """Bytes that are not a metadata record of a known kind and version, or a value that does not fit one."""
 
 
 class ReplayError(MetadataError):
@@ -14,11 +14,15 @@ class ReplayError(MetadataError):
 
 
 class LogError(MetadataError):
-    """The root of what can be wrong with the files."""
+    """The root of errors of the files."""
 
 
 class LogDamagedError(LogError):
     """Bytes that were once whole are damaged; the text gives the file, the offset and the remedy."""
+
+
+class TornTailError(LogError):
+    """A log ends in an unfinished write, which a reader cannot distinguish from a truncated copy."""
 
 
 class BatchTooLargeError(LogError):
@@ -26,8 +30,12 @@ class BatchTooLargeError(LogError):
 
 
 class LogFailedError(LogError):
-    """A write was not known to reach the disk; nothing is acknowledged until the process restarts."""
+    """A write may not have reached the disk; nothing is acknowledged until the process restarts."""
 
 
 class DirectoryError(LogError):
-    """The directory is not formatted, belongs to another node, or cannot be formatted."""
+    """The directory belongs to another node, has unexpected contents, or cannot be formatted."""
+
+
+class NoMetadataError(DirectoryError):
+    """The path holds no metadata: it is missing, something else, or not formatted yet."""

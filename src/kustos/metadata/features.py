@@ -1,4 +1,4 @@
-"""Feature levels: which metadata.version allows what (`MetadataVersion` of Kafka 4.4.0)."""
+"""Feature levels, and what each metadata.version allows (`MetadataVersion` of Kafka 4.4.0)."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -39,10 +39,10 @@ METADATA_VERSION_NAMES: Final[dict[int, str]] = {
 MINIMUM_LEVEL: Final = min(METADATA_VERSION_NAMES)
 LATEST_LEVEL: Final = max(METADATA_VERSION_NAMES)
 DEFAULT_LEVEL: Final = 30
-"""4.3-IV0: what the newest published Kafka tools still read."""
+"""4.3-IV0: the newest that the published Kafka tools read."""
 
 METADATA_CHANGING_LEVELS: Final = frozenset({7, 8, 11, 13, 14, 15, 17, 23, 30, 32, 33})
-"""Those that brought new records, or fields of records, that a lower level cannot hold."""
+"""Levels that added records, or fields of records, that a lower level cannot hold."""
 
 SCRAM_LEVEL: Final = 11
 DELEGATION_TOKEN_LEVEL: Final = 14
@@ -57,11 +57,12 @@ OTHER_FEATURES_MAX: Final[Mapping[str, int]] = {
     "streams.version": 1,
     "transaction.version": 2,
 }
-"""What else a log of Kafka may have finalized, with the highest level in production (`Feature` of 4.4.0)."""
+"""Other features that a Kafka log may have finalized, with their highest production level (`Feature` of
+4.4.0)."""
 
 
 def unknown_level_text(name: str, level: int) -> str | None:
-    """Return why nobody here knows what a feature at this level means, None if it is known.
+    """Return the error text for a feature at an unknown level, None if it is known.
 
     Kafka's controllers stop at such a record too: "this controller only supports versions ...".
     """
@@ -76,7 +77,7 @@ def unknown_level_text(name: str, level: int) -> str | None:
 
 
 def changes_metadata(level: int, other: int) -> bool:
-    """Return whether going from the higher of two levels to the lower may lose records."""
+    """Return whether a downgrade from the higher of two levels to the lower may lose records."""
     low, high = sorted((level, other))
     return any(low < each <= high for each in METADATA_CHANGING_LEVELS)
 

@@ -1,4 +1,4 @@
-"""UUIDs as Kafka writes and makes them."""
+"""UUIDs as Kafka encodes and generates them."""
 
 import base64
 import re
@@ -18,14 +18,19 @@ def uuid_text(value: UUID) -> str:
 
 
 def uuid_of_text(text: str) -> UUID:
-    """Return the UUID that 22 characters of URL-safe Base64 spell; raise `ValueError` if they do not."""
+    """Return the UUID of 22 characters of URL-safe Base64; raise `ValueError` for any other text."""
     if _TEXT.fullmatch(text) is None:
         raise ValueError(f"`{text}` is no UUID in 22 characters of URL-safe Base64")
     return UUID(bytes=base64.urlsafe_b64decode(text + "=="))
 
 
 def new_uuid(entropy: Entropy) -> UUID:
-    """Return a random UUID whose text does not begin with a dash, which tools would take for an option."""
+    """Return a random UUID whose text does not begin with a dash, which tools would parse as an option."""
     while (made := entropy.uuid()).bytes[0] >> 2 == _DASH:
         continue
     return made
+
+
+SNAPSHOT_SUFFIX: Final = ".checkpoint"
+SEGMENT_SUFFIX: Final = ".log"
+METADATA_SUFFIXES: Final = frozenset({SNAPSHOT_SUFFIX, SEGMENT_SUFFIX})

@@ -1,4 +1,4 @@
-"""SCRAM mechanisms and stored credentials, and how a password becomes one (RFC 5802, RFC 7677)."""
+"""SCRAM mechanisms, stored credentials and their derivation from passwords (RFC 5802, RFC 7677)."""
 
 import hashlib
 import hmac
@@ -9,12 +9,12 @@ from typing import Final
 MIN_ITERATIONS: Final = 4096
 """RFC 7677 section 4, and Kafka's lower bound."""
 MAX_ITERATIONS: Final = 16384
-"""Kafka's upper bound: each first round of a login costs so many hash rounds somewhere."""
+"""Kafka's upper bound: a login costs one side this many hash rounds."""
 
 
 @unique
 class ScramMechanism(IntEnum):
-    """The two that Kafka knows, with their codes in requests and records."""
+    """The two mechanisms of Kafka, with their codes in requests and records."""
 
     SCRAM_SHA_256 = 1
     SCRAM_SHA_512 = 2
@@ -31,7 +31,7 @@ class ScramMechanism(IntEnum):
 
     @classmethod
     def from_code(cls, code: int) -> "ScramMechanism | None":
-        """Return the mechanism with this code, None if nobody knows it."""
+        """Return the mechanism with this code, None if it is unknown."""
         return cls(code) if code in cls._value2member_map_ else None
 
     @classmethod
@@ -42,7 +42,7 @@ class ScramMechanism(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class ScramCredential:
-    """What a server keeps of a password: it verifies a proof, and cannot make one."""
+    """The stored form of a password: it verifies a proof, but cannot make one."""
 
     salt: bytes = field(repr=False)
     stored_key: bytes = field(repr=False)
@@ -72,6 +72,6 @@ def credential_from_salted_password(
 def scram_credential(
     mechanism: ScramMechanism, password: str, salt: bytes, iterations: int
 ) -> ScramCredential:
-    """Return the credential of a password; like Kafka it is taken as UTF-8, without SASLprep."""
+    """Return the credential of a password, encoded as UTF-8 without SASLprep, as in Kafka."""
     salted = salted_password(mechanism, password.encode(), salt, iterations)
     return credential_from_salted_password(mechanism, salted, salt, iterations)

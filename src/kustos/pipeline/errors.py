@@ -6,7 +6,7 @@ class PipelineError(Exception):
 
 
 class SparkMissingError(PipelineError):
-    """PySpark or Java is not installed; the text says what to install."""
+    """Java is not installed; the text says what to install."""
 
 
 class ConfigurationError(PipelineError):

@@ -5,9 +5,11 @@ import shutil
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from kustos.extras import EXTRAS, needs_extra
 from kustos.pipeline.errors import SparkMissingError
 
 if TYPE_CHECKING:
@@ -49,11 +51,12 @@ SETTINGS: Final = {
 
 
 def check_spark_installed(*, needs_java: bool = True) -> None:
-    """Raise `SparkMissingError` if PySpark is not there, or Java, which Connect's clients do without."""
-    try:
+    """Raise `ExtraMissingError` if PySpark is missing, `SparkMissingError` if Java is and is needed.
+
+    Clients of Spark Connect need no Java.
+    """
+    with needs_extra("spark", "the pipeline"):
         import pyspark  # noqa: F401
-    except ImportError as error:
-        raise SparkMissingError("pyspark is not installed, run `pip install kustos[spark]`") from error
     if not needs_java:
         return
     java_home = os.environ.get("JAVA_HOME")
@@ -95,7 +98,7 @@ def open_session(
     remote: str | None = None,
     settings: Mapping[str, str] = NO_SETTINGS,
 ) -> Iterator["SparkSession"]:
-    """Lend a session and stop it at the end; raise `SparkMissingError`.
+    """Lend a session and stop it at the end; raise `SparkMissingError` or `ExtraMissingError`.
 
     `remote` (`sc://host:port`) asks a Spark Connect server. Under spark-submit the cluster is the one that it
     was given, `master` then counts for nothing. `settings` go over ours. A session that is running already is
@@ -144,12 +147,10 @@ def _connected(remote: str, settings: Mapping[str, str]) -> "SparkSession":
     """Return a session of a Connect server, of whose settings a client may change those of SQL only."""
     from pyspark.sql import SparkSession
 
-    try:
-        spark = SparkSession.builder.remote(remote).create()
-    except ImportError as error:
-        raise SparkMissingError(
-            f"Spark Connect needs `{error.name or 'grpcio'}`, run `pip install kustos[spark,connect]`"
-        ) from error
+    with needs_extra("connect", "Spark Connect"):
+        for module in EXTRAS["connect"]:
+            import_module(module)  # PySpark's own error names no module
+    spark = SparkSession.builder.remote(remote).create()
     for key, value in {**SETTINGS, **settings}.items():
         if key.startswith("spark.sql."):
             spark.conf.set(key, value)

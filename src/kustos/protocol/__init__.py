@@ -1,10 +1,15 @@
 """The guard, no IO: the authorization table, its one interpreter, fetch-session bookkeeping."""
 
-from kustos.protocol.admin_table import ADMIN_TABLE
+from kustos.protocol import admin, node_messages, token_messages
+from kustos.protocol.admin_table import ADMIN_OFFERED, ADMIN_ROWS, ADMIN_TABLE
+from kustos.protocol.answer_limits import limit_answer
+from kustos.protocol.api_versions import LOCAL_APIS, api_versions_response, common_versions, offered_versions
+from kustos.protocol.codes import MESSAGES, UNKNOWN_SERVER_ERROR, UNKNOWN_TOPIC_OR_PARTITION
+from kustos.protocol.described_acls import DescribedAcls
 from kustos.protocol.effects import (
-    Answer,
     Ask,
     Effect,
+    GiveWay,
     Handler,
     Hangup,
     ListTopics,
@@ -13,35 +18,91 @@ from kustos.protocol.effects import (
     Reply,
     ResolveTopicIds,
     Serve,
+    Silence,
     Unwrap,
+    UpstreamAnswer,
 )
-from kustos.protocol.exchange import Addresses, Asker, Check, Decided, Decider, Exchange
+from kustos.protocol.envelopes import principal_bytes
+from kustos.protocol.exchange import (
+    Addresses,
+    Check,
+    ContextAuthorizer,
+    Decided,
+    Decider,
+    Exchange,
+    UndecidedDecider,
+    WrittenAt,
+)
 from kustos.protocol.guard import Guard, Opened, RefusedFrameError
-from kustos.protocol.table import TABLE, refusal_body
+from kustos.protocol.limits import items_max
+from kustos.protocol.node_messages import DescribedConfig, LocalVoter, Synonym
+from kustos.protocol.steps import (
+    ClusterOperations,
+    Gate,
+    Hide,
+    Operations,
+    RefuseRequestError,
+    Row,
+    Step,
+    Strip,
+)
+from kustos.protocol.table import ROWS, TABLE, refusal_body
 
 __all__ = [
+    "ADMIN_OFFERED",
+    "ADMIN_ROWS",
     "ADMIN_TABLE",
+    "LOCAL_APIS",
+    "MESSAGES",
+    "ROWS",
     "TABLE",
+    "UNKNOWN_SERVER_ERROR",
+    "UNKNOWN_TOPIC_OR_PARTITION",
     "Addresses",
-    "Answer",
     "Ask",
-    "Asker",
     "Check",
+    "ClusterOperations",
+    "ContextAuthorizer",
     "Decided",
     "Decider",
+    "DescribedAcls",
+    "DescribedConfig",
     "Effect",
     "Exchange",
+    "Gate",
+    "GiveWay",
     "Guard",
     "Handler",
     "Hangup",
+    "Hide",
     "ListTopics",
+    "LocalVoter",
     "Opened",
+    "Operations",
     "Outcome",
+    "RefuseRequestError",
     "RefusedFrameError",
     "Relay",
     "Reply",
     "ResolveTopicIds",
+    "Row",
     "Serve",
+    "Silence",
+    "Step",
+    "Strip",
+    "Synonym",
+    "UndecidedDecider",
     "Unwrap",
+    "UpstreamAnswer",
+    "WrittenAt",
+    "admin",
+    "api_versions_response",
+    "common_versions",
+    "items_max",
+    "limit_answer",
+    "node_messages",
+    "offered_versions",
+    "principal_bytes",
     "refusal_body",
+    "token_messages",
 ]

@@ -1,10 +1,10 @@
-"""The admin requests that kustos answers itself, between their messages and the metadata's values.
+"""Converts admin requests that kustos answers itself between messages and metadata values.
 
-Codes that Kafka's parser refuses never come here (the guard closes the connection); other codes that
-no stored entry can have fail item by item, with Kafka's texts.
+Codes that Kafka's parser refuses never get here (the guard closes the connection); other codes that no stored
+entry can have fail item by item, with Kafka's texts.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from kustos.acl import (
     AccessControlEntry,
@@ -25,8 +25,9 @@ from kustos.metadata.control import (
     ScramDeletion,
     ScramDescribeResult,
     ScramUpsertion,
+    codes_error,
+    name_error,
 )
-from kustos.metadata.control.acls import codes_error, name_error
 from kustos.wire import Message
 
 
@@ -38,7 +39,7 @@ def error_fields(error: ApiError | KafkaApiError | None) -> dict[str, object]:
 
 
 def spoken(error: ApiError | KafkaApiError | None) -> dict[str, object]:
-    """Return the error fields of a result whose text Kafka leaves empty, not null, where all is well."""
+    """Return the error fields of a result whose text is empty, not null, on success, as in Kafka."""
     return error_fields(error) | ({"error_message": ""} if error is None else {})
 
 
@@ -59,8 +60,13 @@ def filter_of(item: Message) -> AclBindingFilter:
     )
 
 
+def creations_of(request: Message) -> list[AclBinding | ApiError] | None:
+    """Return `creation_of` for each item of CreateAcls; None if the whole request fails."""
+    return None if _has_filter_codes(request) else [creation_of(item) for item in request.creations]
+
+
 def creation_of(item: Message) -> AclBinding | ApiError:
-    """Return the ACL that an item of CreateAcls asks for, or why there can be none such."""
+    """Return the ACL of an item of CreateAcls, or why it is invalid."""
     resource_type = ResourceType.from_code(item.resource_type)
     pattern_type = PatternType.from_code(item.resource_pattern_type)
     operation = AclOperation.from_code(item.operation)
@@ -76,10 +82,10 @@ def creation_of(item: Message) -> AclBinding | ApiError:
     )
 
 
-def has_filter_codes(request: Message) -> bool:
-    """Return whether a creation has ANY or MATCH where an ACL can have neither.
+def _has_filter_codes(request: Message) -> bool:
+    """Return whether a creation has ANY or MATCH, which no ACL can have.
 
-    Kafka's parser lets these through and its values refuse them, so that the whole request fails.
+    Kafka's parser accepts these but its value classes refuse them, so the whole request fails.
     """
     return any(
         item.resource_type == ResourceType.ANY
@@ -91,34 +97,14 @@ def has_filter_codes(request: Message) -> bool:
 
 
 def failed_creations(made: type[Message], request: Message, error: KafkaApiError) -> Message:
-    """Return the answer to CreateAcls where nothing was created."""
+    """Return the answer to CreateAcls if nothing was created."""
     failed = made.ELEMENTS["results"](**error_fields(error))
     return made(results=[failed for _ in request.creations])
 
 
 def undescribed_acls(made: type[Message], error: KafkaApiError) -> Message:
-    """Return the answer to DescribeAcls where there is none."""
+    """Return the answer to a failed DescribeAcls."""
     return made(**error_fields(error))
-
-
-def described_acls(made: type[Message], bindings: Iterable[AclBinding]) -> Message:
-    """Return the answer to DescribeAcls: the entries by pattern, no pattern without entries."""
-    found: dict[ResourcePattern, list[AccessControlEntry]] = {}
-    for binding in bindings:
-        found.setdefault(binding.pattern, []).append(binding.entry)
-    resource = made.ELEMENTS["resources"]
-    acl = resource.ELEMENTS["acls"]
-    return made(
-        resources=[
-            resource(
-                resource_type=int(pattern.resource_type),
-                resource_name=pattern.name,
-                pattern_type=int(pattern.pattern_type),
-                acls=[acl(**_entry_fields(entry)) for entry in entries],
-            )
-            for pattern, entries in found.items()
-        ]
-    )
 
 
 def _entry_fields(entry: AccessControlEntry) -> dict[str, object]:
@@ -133,7 +119,7 @@ def _entry_fields(entry: AccessControlEntry) -> dict[str, object]:
 def created_acls(
     made: type[Message], asked: Sequence[AclBinding | ApiError], results: Sequence[AclCreateResult]
 ) -> Message:
-    """Return the answer to CreateAcls; `results` are those of the items that were no error already."""
+    """Return the answer to CreateAcls; `results` are those of the valid items."""
     result = made.ELEMENTS["results"]
     waiting = iter(results)
     errors = [item if isinstance(item, ApiError) else next(waiting).exception for item in asked]
@@ -165,7 +151,7 @@ def deleted_acls(made: type[Message], results: Sequence[AclDeleteResult]) -> Mes
 
 
 def alterations_of(request: Message) -> tuple[tuple[ScramDeletion, ...], tuple[ScramUpsertion, ...]]:
-    """Return what AlterUserScramCredentials asks for."""
+    """Return the deletions and upsertions of AlterUserScramCredentials."""
     deletions = tuple(ScramDeletion(item.name, item.mechanism) for item in request.deletions)
     upsertions = tuple(
         ScramUpsertion(item.name, item.mechanism, item.iterations, item.salt, item.salted_password)

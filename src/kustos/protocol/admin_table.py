@@ -1,8 +1,8 @@
 """The authorization of every API of the admin listener, as data.
 
-The listener is of the controllers' kind: what Kafka's controllers answer about themselves, kustos answers
-there about its own node. What it shares with the other listeners has the same rows. An API without a row
-is not offered, alone or in an Envelope. Derived from `ControllerApis` of Kafka 4.3.1.
+It acts as a controller's listener: where Kafka's controllers answer about themselves, kustos answers about
+its own node. APIs shared with the other listeners have the same rows. An API without a row is not offered,
+alone or in an Envelope. Derived from `ControllerApis` of Kafka 4.3.1.
 """
 
 from dataclasses import replace
@@ -17,7 +17,7 @@ from kustos.protocol.exchange import Check
 from kustos.protocol.shapes import Items, Refusal
 from kustos.protocol.steps import ClusterOperations, Gate, Row, ServeLocally
 from kustos.protocol.table import TABLE, TOP_WITH_MESSAGE, cluster
-from kustos.wire.api_keys import ApiKey
+from kustos.wire import ApiKey
 
 ALTER_CLUSTER: Final = Check(AclOperation.ALTER, ResourceType.CLUSTER)
 DESCRIBE_CLUSTER: Final = Check(AclOperation.DESCRIBE, ResourceType.CLUSTER)
@@ -26,7 +26,7 @@ ALTERED_CONFIGS: Final = Items(
     "resources",
     "responses",
     (("resource_type", "resource_type"), ("resource_name", "resource_name")),
-    # the only code that refuses all of a request is that of a fault, which clients are told without words
+    # the only code that refuses a whole request is a server fault, sent without a text
     extra={"error_message": None},
 )
 
@@ -53,6 +53,7 @@ ADMIN_ROWS: Final[tuple[Row, ...]] = (
         ApiKey.INCREMENTAL_ALTER_CONFIGS,
         Refusal(top_field=None, items=ALTERED_CONFIGS),
         escape=alter_configs,
+        revokes=True,
     ),
     Row(ApiKey.DESCRIBE_QUORUM, TOP_WITH_MESSAGE, (Gate(DESCRIBE_CLUSTER, cluster), ServeLocally())),
     Row(ApiKey.UPDATE_FEATURES, TOP_WITH_MESSAGE, (Gate(ALTER_CLUSTER, cluster), ServeLocally())),

@@ -6,8 +6,7 @@ from typing import Final
 from kustos.protocol.codes import INVALID_REQUEST, NONE, UNSUPPORTED_VERSION
 from kustos.protocol.steps import Row
 from kustos.protocol.table import TABLE
-from kustos.wire import Message, codec_versions, response_codec
-from kustos.wire.api_keys import ApiKey
+from kustos.wire import ApiKey, Message, codec_versions, response_codec
 
 LOCAL_APIS: Final = frozenset(
     {
@@ -25,14 +24,17 @@ LOCAL_APIS: Final = frozenset(
         ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
     }
 )
-"""Answered by kustos itself, whatever upstream offers."""
+"""APIs that kustos answers itself, whatever upstream offers."""
 
 PRODUCE_ADVERTISED_MINIMUM: Final = 0
-"""Kafka offers Produce from 0 for the sake of librdkafka, though 3 is the lowest it reads (KIP-896)."""
+"""Kafka advertises Produce from 0 for librdkafka, though 3 is the lowest it reads (KIP-896)."""
 
 
 ZERO_FEATURES_SINCE: Final = 4
-"""Earlier clients cannot read a feature whose lowest version is 0, so they are not told of it (KIP-584)."""
+"""Earlier clients cannot read a feature whose lowest version is 0, so it is omitted (KIP-584)."""
+
+UNSERVED_FEATURES: Final = frozenset({"transaction.version"})
+"""Features of upstream hidden from clients, since their APIs have no row in the table."""
 
 
 def offered_versions(upstream: Mapping[int, tuple[int, int]]) -> dict[int, tuple[int, int]]:
@@ -58,7 +60,10 @@ def common_versions(row: Row, upstream: tuple[int, int] | None) -> tuple[int, in
 def api_versions_response(
     version: int, offered: Mapping[int, tuple[int, int]], features: Message | None
 ) -> Message:
-    """Return the answer to ApiVersions; `features`: upstream's own answer, whose features are passed on."""
+    """Return the answer to ApiVersions; `features`: upstream's own answer, whose features are passed on.
+
+    Features of APIs that are not served here (`UNSERVED_FEATURES`) are left out.
+    """
     codec = response_codec(ApiKey.API_VERSIONS, version)
     entry = codec.root.ELEMENTS["api_keys"]
     lowest = {int(ApiKey.PRODUCE): PRODUCE_ADVERTISED_MINIMUM}
@@ -75,7 +80,8 @@ def api_versions_response(
             values[name] = [
                 made(**feature.to_dict())
                 for feature in getattr(features, name)
-                if version >= ZERO_FEATURES_SINCE or feature.get("min_version") != 0
+                if feature.name not in UNSERVED_FEATURES
+                and (version >= ZERO_FEATURES_SINCE or feature.get("min_version") != 0)
             ]
     if features is not None and "finalized_features_epoch" in codec.root.FIELDS:
         values["finalized_features_epoch"] = features.finalized_features_epoch
@@ -83,7 +89,7 @@ def api_versions_response(
 
 
 def unsupported_version_response() -> Message:
-    """Return the answer to an ApiVersions version that nobody here knows: version 0, one range (KIP-511)."""
+    """Return the answer to an ApiVersions of unknown version: version 0, one range (KIP-511)."""
     codec = response_codec(ApiKey.API_VERSIONS, 0)
     versions = codec_versions(ApiKey.API_VERSIONS) or (0, 0)
     entry = codec.root.ELEMENTS["api_keys"]
@@ -92,5 +98,5 @@ def unsupported_version_response() -> Message:
 
 
 def invalid_request_response(version: int) -> Message:
-    """Return the answer to an ApiVersions whose software name or version is none (KIP-511)."""
+    """Return the answer to an ApiVersions with an invalid software name or version (KIP-511)."""
     return response_codec(ApiKey.API_VERSIONS, version).root(error_code=INVALID_REQUEST)

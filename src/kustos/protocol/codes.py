@@ -17,7 +17,7 @@ DENIED_CODE: Final[dict[ResourceType, int]] = {
     ResourceType.CLUSTER: ErrorCode.cluster_authorization_failed.value,
     ResourceType.TRANSACTIONAL_ID: ErrorCode.transactional_id_authorization_failed.value,
 }
-"""What a client is told when an operation on this type is denied."""
+"""The code sent to a client when an operation on this type is denied."""
 
 MESSAGES: Final[dict[int, str]] = {
     ErrorCode.unknown_server_error.value: (
@@ -35,7 +35,7 @@ MESSAGES: Final[dict[int, str]] = {
     ErrorCode.unknown_topic_id.value: "This server does not host this topic ID.",
     ErrorCode.unknown_topic_or_partition.value: "This server does not host this topic-partition.",
 }
-"""The texts that clients of Kafka see; a protocol constant like the code."""
+"""The texts that Kafka sends to clients; protocol constants like the codes."""
 
 UNKNOWN_SERVER_ERROR: Final = ErrorCode.unknown_server_error.value
 UNKNOWN_TOPIC_OR_PARTITION: Final = ErrorCode.unknown_topic_or_partition.value

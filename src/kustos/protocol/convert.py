@@ -1,4 +1,4 @@
-"""Carries a message from one version to another, field by field."""
+"""Converts a message from one version to another, field by field."""
 
 from typing import Any
 
@@ -6,9 +6,9 @@ from kustos.wire import Message
 
 
 def converted(message: Message, made: type[Message]) -> Message:
-    """Return the message as another version has it.
+    """Return the message in another version.
 
-    Fields that the other version lacks are dropped, those that it adds take their defaults.
+    Fields missing in the other version are dropped; fields that it adds get their defaults.
     """
     values: dict[str, Any] = {}
     for name in made.FIELDS:

@@ -1,9 +1,9 @@
-"""What the guard asks of its surroundings, and how an exchange can end.
+"""The effects that handlers request, and the outcomes of an exchange.
 
-A handler is a generator: it yields the effects of the first half and is sent their results; it returns
-one of the outcomes of the second half. Only the gateway performs them. Between the resumption of a
-handler and the `Ask` or `Relay` it answers with there is no waiting, so everything a forwarded request
-was decided by belongs to one version of the ACLs.
+A handler is a generator: it yields the effects of the first half and is sent their results; it returns one of
+the outcomes of the second half. Only the gateway performs them. A handler does not wait between its
+resumption and its `Ask` or `Relay`, so all decisions for a forwarded request use one version of the ACLs. If
+a handler gives way in between, its grants are decided again, all at once, before the request is forwarded.
 """
 
 from collections.abc import Generator
@@ -16,7 +16,7 @@ from kustos.wire import Message
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """Send this request upstream and send its `Answer` back into the handler.
+    """Send this request upstream and send its `UpstreamAnswer` back into the handler.
 
     `message` None: the client's own bytes. `api_version` None: the client's version.
     """
@@ -26,8 +26,8 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What upstream said: read, and as the bytes of its body."""
+class UpstreamAnswer:
+    """An answer of upstream: decoded, and as the bytes of its body."""
 
     message: Message
     body: bytes
@@ -35,14 +35,14 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class ResolveTopicIds:
-    """Send back a dict of topic id (16 bytes) to name, without the ids that upstream does not know."""
+    """Send back a dict of topic id (16 bytes) to name, without ids unknown to upstream."""
 
     topic_ids: frozenset[bytes]
 
 
 @dataclass(frozen=True, slots=True)
 class ListTopics:
-    """Send back the set of those of these topics that exist upstream; None asks for all there are."""
+    """Send back the set of these topics that exist upstream; None asks for all topics."""
 
     names: frozenset[str] | None
 
@@ -54,26 +54,34 @@ class Serve:
     message: Message
 
 
-Effect: TypeAlias = Ask | ResolveTopicIds | ListTopics | Serve
+@dataclass(frozen=True, slots=True)
+class GiveWay:
+    """Yield the event loop during work on a large request, then go on; send back None."""
+
+
+Effect: TypeAlias = Ask | ResolveTopicIds | ListTopics | Serve | GiveWay
 
 
 @dataclass(frozen=True, slots=True)
 class Relay:
-    """Send the request upstream and hand the client whatever bytes come back.
+    """Send the request upstream and pass the answer to the client as bytes.
 
-    `message` None: the client's own bytes. Without `expects_answer` upstream will be silent
-    (Produce with acks=0).
+    `message` None: the client's own bytes.
     """
 
     message: Message | None = None
-    expects_answer: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """Answer the client with this message, or with the body that upstream sent, unchanged."""
+    """Answer the client with this message, or with the unchanged body from upstream."""
 
     content: Message | bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Silence:
+    """Answer nothing: the client expects no answer to this request (Produce with acks=0)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,23 +89,21 @@ class Hangup:
     """Close the connection without an answer; the reason is for our log only."""
 
     reason: str
-    relayed_first: Message | None = None
-    """A request without an answer (acks=0) to send upstream before closing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unwrap:
-    """Answer, for whoever made it, the request that an Envelope held (KIP-590)."""
+    """Handle the request in an Envelope, for its original requester (KIP-590)."""
 
     principal: KafkaPrincipal
     frame: bytes = field(repr=False)
-    """A whole request without its length: header and body."""
+    """A whole request without its length prefix: header and body."""
     address: bytes = field(repr=False)
-    """Where it came from: 4 or 16 bytes."""
+    """Address of the original client: 4 or 16 bytes."""
 
 
-Outcome: TypeAlias = Relay | Reply | Hangup | Unwrap
+Outcome: TypeAlias = Relay | Reply | Silence | Hangup | Unwrap
 T = TypeVar("T")
 Asking: TypeAlias = Generator[Effect, Any, T]
-"""A part of a handler that needs effects to come to its result."""
+"""A part of a handler that needs effects for its result."""
 Handler: TypeAlias = Asking[Outcome]

@@ -1,9 +1,9 @@
-"""What an Envelope holds (KIP-590): a whole request, the principal who made it, the address it came from.
+"""Contents of an Envelope (KIP-590): a whole request, its principal and its client address.
 
-The principal is as `DefaultKafkaPrincipalBuilder` writes it: int16 version 0, compact type, compact name, a
-boolean that says whether a delegation token logged it in, tagged fields. As there, bytes that follow and
-tagged fields that nobody knows are passed over, and any type is taken. Texts that are not UTF-8 and over-long
-lengths, which Java reads somehow, are refused.
+The principal is encoded as by `DefaultKafkaPrincipalBuilder`: int16 version 0, compact type, compact name, a
+boolean (true after a login by delegation token), tagged fields. As there, trailing bytes and unknown tagged
+fields are ignored, and any type is accepted. Texts that are not UTF-8 and over-long lengths, which Java
+tolerates, are refused.
 """
 
 from typing import Final
@@ -13,15 +13,16 @@ from kio.schema.errors import ErrorCode
 from kustos.acl import KafkaPrincipal
 from kustos.protocol.codes import INVALID_REQUEST
 from kustos.protocol.steps import RefuseRequestError
-from kustos.wire import MalformedMessageError
-from kustos.wire.api_keys import ApiKey
-from kustos.wire.primitives import read_uvarint, uvarint
+from kustos.wire import ApiKey, MalformedMessageError, read_uvarint, uvarint
 
 PRINCIPAL_DESERIALIZATION_FAILURE: Final = ErrorCode.principal_deserialization_failure.value
 
 PRINCIPAL_VERSION: Final = b"\x00\x00"
 STRING_BYTES_MAX: Final = 0x7FFF
-"""Kafka's generated readers take no longer strings."""
+"""Kafka's generated readers accept no longer strings."""
+
+PRINCIPAL_TAGS_MAX: Final = 64
+"""Most tagged fields of the principal of an Envelope; it has none so far."""
 
 FORWARDABLE: Final = frozenset(
     {
@@ -48,11 +49,11 @@ FORWARDABLE: Final = frozenset(
         81,  # RemoveRaftVoter
     }
 )
-"""What Kafka lets be forwarded (`ApiKeys.forwardable`); a node answers those that it has a row for."""
+"""The APIs that Kafka forwards (`ApiKeys.forwardable`); a node answers those with a row."""
 
 
 def principal_of(data: bytes | None) -> KafkaPrincipal:
-    """Return the principal in these bytes; raise `RefuseRequestError` where there is none."""
+    """Return the principal in these bytes; raise `RefuseRequestError` if there is none."""
     try:
         return _read_principal(b"" if data is None else data)
     except (MalformedMessageError, UnicodeDecodeError):
@@ -80,8 +81,8 @@ def _string(data: bytes, position: int) -> tuple[str, int]:
 
 def _pass_over_tags(data: bytes, position: int) -> None:
     count, position = read_uvarint(data, position)
-    if count > len(data):
-        raise MalformedMessageError("the principal has more tagged fields than bytes")
+    if count > PRINCIPAL_TAGS_MAX:
+        raise MalformedMessageError(f"the principal has more than {PRINCIPAL_TAGS_MAX} tagged fields")
     for _ in range(count):
         _, position = read_uvarint(data, position)
         size, position = read_uvarint(data, position)
@@ -99,7 +100,7 @@ def principal_bytes(principal: KafkaPrincipal) -> bytes:
 
 
 def address_bytes_of(data: bytes) -> bytes:
-    """Return the raw address of a client; raise `RefuseRequestError` for what is neither IPv4 nor IPv6."""
+    """Return the raw address of a client; raise `RefuseRequestError` unless it is IPv4 or IPv6."""
     if len(data) not in {4, 16}:
         raise RefuseRequestError(INVALID_REQUEST)
     return data

@@ -1,20 +1,27 @@
-"""One request on its way: what it says, who asks, and the decisions taken for it."""
+"""One request in flight: its message, its requester, and the decisions taken for it."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 from kustos.acl import CLUSTER_NAME, SUPPORTED_OPERATIONS, AclOperation, ResourceType
 from kustos.authorizer import Action, AuthorizableRequestContext, AuthorizerError, Decision
 from kustos.protocol.fetch_sessions import FetchSessions
 from kustos.wire import Message, MessageCodec, RequestHeader, response_codec
 
+ITEMS_PER_TURN: Final = 1000
+"""Items of a request processed before yielding the event loop: five milliseconds."""
+
 
 class Decider(Protocol):
     """The authorizer as one connection sees it: principal and host are fixed."""
 
+    @property
+    def version(self) -> int | None:
+        """A version that stays the same only while every decision does; None where that is unknown."""
+
     def decide(self, operation: AclOperation, resource_type: ResourceType, name: str) -> Decision:
-        """Return the decision by the ACLs of this moment; raise `AuthorizerError` if there is none."""
+        """Return the decision by the current ACLs; raise `AuthorizerError` if there is none."""
 
     def decide_by_resource_type(self, operation: AclOperation, resource_type: ResourceType) -> Decision:
         """Return whether it is allowed on some resource of the type; raise `AuthorizerError`."""
@@ -22,9 +29,10 @@ class Decider(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class UndecidedDecider:
-    """Decides nothing: there is no answer for this principal, whatever it asks."""
+    """Raises an error for every question: this principal cannot be decided about."""
 
     error: AuthorizerError
+    version: None = None
 
     def decide(self, _operation: AclOperation, _resource_type: ResourceType, _name: str) -> Decision:
         """Raise the error."""
@@ -35,10 +43,10 @@ class UndecidedDecider:
         raise self.error
 
 
-class Asker(Protocol):
-    """An authorizer that is told all that is known of a request and of each action (KIP-504).
+class ContextAuthorizer(Protocol):
+    """An authorizer that gets the full context of a request and of each action (KIP-504).
 
-    It takes the place of the `Decider`, which is faster since it knows the connection only.
+    It replaces the `Decider`, which is faster since it knows only the connection.
     """
 
     def decide(self, context: AuthorizableRequestContext, actions: Sequence[Action]) -> Sequence[Decision]:
@@ -51,24 +59,35 @@ class Asker(Protocol):
 
 
 class Addresses(Protocol):
-    """Where clients find the brokers: always through the gateway."""
+    """The advertised addresses of the brokers: always those of the gateway."""
 
     def advertised(self, node_id: int, host: str, port: int) -> tuple[str, int]:
-        """Return the address to give to clients in place of an upstream broker's own."""
+        """Return the address to advertise in place of an upstream broker's own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A question to the authorizer, with Kafka's flags for its audit log."""
+    """A question to the authorizer, with Kafka's flags for its audit log.
+
+    Its hash is precomputed, since the items of a request are grouped by it.
+    """
 
     operation: AclOperation
     resource_type: ResourceType
     log_if_allowed: bool = True
     log_if_denied: bool = True
+    _hash: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        parts = (self.operation, self.resource_type, self.log_if_allowed, self.log_if_denied)
+        object.__setattr__(self, "_hash", hash(parts))
+
+    def __hash__(self) -> int:
+        return self._hash
 
 
 Question: TypeAlias = tuple[Check, str, int]
-"""A check, the name that it is about, and how many items of the request hang on it."""
+"""A check, the resource name, and how many items of the request depend on it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +99,22 @@ class Decided:
     listing: bool
     name: str | None
     """The resource name; None for a question about any resource of the type."""
+    distinct_names: int | None = None
+    """The number of names decided together; None for a decision on one."""
+
+    @property
+    def is_probe(self) -> bool:
+        """Whether it is a denial without effect, since a later question decides.
+
+        Kafka first checks IDEMPOTENT_WRITE, CREATE or DELETE on the cluster, with `logIfDenied` false, and
+        then the needed resource. A question about any resource of a type is the last one: its denial refuses,
+        though Kafka does not log it.
+        """
+        return not (self.decision.allowed or self.action.log_if_denied or self.listing or self.name is None)
 
 
 WrittenAt: TypeAlias = Callable[[int | None], object]
-"""Is told at which offset of the metadata log a change begins, None if it is nowhere."""
+"""Callback with the offset at which a change begins in the metadata log, None if it is not there."""
 
 
 @dataclass(slots=True)
@@ -94,21 +125,28 @@ class Exchange:
     codec: MessageCodec
     request: Message
     decider: Decider
+    context: AuthorizableRequestContext
     addresses: Addresses
     auto_creates_topics: bool = True
-    """Whether upstream has `auto.create.topics.enable`; assumed where it could not be learnt."""
+    """Whether upstream has `auto.create.topics.enable`; assumed if unknown."""
     fetch_sessions: FetchSessions = field(default_factory=FetchSessions)
-    """Those of the connection that the request came by."""
+    """The fetch sessions of the request's connection."""
     decided: list[Decided] = field(default_factory=list)
+    granted: list[Decided] = field(default_factory=list)
+    """Every decision that lets a part of the request pass or be named in its answer, logged or not."""
     topic_names: dict[bytes, str] = field(default_factory=dict)
-    asker: Asker | None = None
-    """Who decides in place of `decider`, if anybody."""
-    context: AuthorizableRequestContext | None = None
-    """What is known of the request, once it is on its way."""
+    context_authorizer: ContextAuthorizer | None = None
+    """Decides in place of `decider`, if set."""
     is_forwarded: bool = False
     """Whether it came in an Envelope."""
     written_at: WrittenAt | None = None
-    """Who waits to be told where the change is that this request makes, if anybody."""
+    """Called with the offset of the change that this request makes, if set."""
+    turn_room: int = ITEMS_PER_TURN
+    """Items left to process before yielding the event loop; see `turns`."""
+    since_version: int | None = None
+    """The decider's version before the first decision, None if unknown."""
+    changed: str | None = None
+    """The name of what it changed, if neither request nor answer has it."""
 
     @property
     def version(self) -> int:
@@ -122,31 +160,48 @@ class Exchange:
 
     def allows(self, check: Check, name: str, references: int = 1, *, listing: bool = False) -> bool:
         """Return whether the check passes for this name, and keep the decision for the audit log."""
-        if self.asker is not None:
+        if self.context_authorizer is not None:
             return self.allows_each([(check, name, references)], listing=listing)[0]
         decision = self.decider.decide(check.operation, check.resource_type, name)
-        self.decided.append(Decided(_action(check, name, references), decision, listing, name))
-        return decision.allowed
+        return self._note(Decided(_action(check, name, references), decision, listing, name))
+
+    def _note(self, decided: Decided) -> bool:
+        """Keep a decision; return whether it allows."""
+        self.decided.append(decided)
+        allowed = decided.decision.allowed
+        if allowed:
+            self.granted.append(decided)
+        return allowed
+
+    def is_still_allowed(self) -> bool:
+        """Return whether every decision that let the request pass would still allow it."""
+        if self.since_version is not None and self.since_version == self.decider.version:
+            return True
+        try:
+            return all(self._decide_again(decided).allowed for decided in self.granted)
+        except AuthorizerError:
+            return False
+
+    def _decide_again(self, decided: Decided) -> Decision:
+        action = decided.action
+        if decided.name is None:
+            return self._decide_by_resource_type(action.operation, action.resource_type)
+        if self.context_authorizer is None:
+            return self.decider.decide(action.operation, action.resource_type, decided.name)
+        return self.context_authorizer.decide(self.context, [action])[0]
 
     def allows_each(
         self, questions: Sequence[tuple[Check, str, int]], *, listing: bool = False
     ) -> list[bool]:
-        """Return whether each check passes for its name, so often referred to; asked all at once."""
-        if self.asker is None:
+        """Return whether each check passes for its name; all are decided at once."""
+        if self.context_authorizer is None:
             return [self.allows(check, name, count, listing=listing) for check, name, count in questions]
         actions = [_action(*question) for question in questions]
-        decisions = self.asker.decide(self.known_context(), actions) if actions else ()
-        self.decided.extend(
-            Decided(action, decision, listing, action.resource_name)
+        decisions = self.context_authorizer.decide(self.context, actions) if actions else ()
+        return [
+            self._note(Decided(action, decision, listing, action.resource_name))
             for action, decision in zip(actions, decisions, strict=True)
-        )
-        return [decision.allowed for decision in decisions]
-
-    def known_context(self) -> AuthorizableRequestContext:
-        """Return what is known of the request; raise `AuthorizerError` where nobody has said it."""
-        if self.context is None:
-            raise AuthorizerError("nothing is known of the request yet")
-        return self.context
+        ]
 
     def allows_cluster(self, operation: AclOperation, *, log_if_denied: bool = True) -> bool:
         """Return whether the operation on the cluster is allowed."""
@@ -154,35 +209,29 @@ class Exchange:
 
     def allows_on_some(self, operation: AclOperation, resource_type: ResourceType) -> bool:
         """Return whether the operation is allowed on at least one resource of the type."""
-        if self.asker is None:
-            decision = self.decider.decide_by_resource_type(operation, resource_type)
-        else:
-            context = self.known_context()
-            decision = self.asker.decide_by_resource_type(context, operation, resource_type)
+        decision = self._decide_by_resource_type(operation, resource_type)
         action = Action(resource_type, "", operation, 0, log_if_allowed=True, log_if_denied=False)
-        self.decided.append(Decided(action, decision, listing=False, name=None))
-        return decision.allowed
+        return self._note(Decided(action, decision, listing=False, name=None))
 
-    def allowed_names(self, check: Check, names: Iterable[str], *, listing: bool = False) -> frozenset[str]:
-        """Return the names that pass, each asked once with the number of times it occurs."""
-        references: dict[str, int] = {}
-        for name in names:
-            references[name] = references.get(name, 0) + 1
-        questions = [(check, name, count) for name, count in references.items()]
-        verdicts = self.allows_each(questions, listing=listing)
-        return frozenset(name for name, allowed in zip(references, verdicts, strict=True) if allowed)
+    def _decide_by_resource_type(self, operation: AclOperation, resource_type: ResourceType) -> Decision:
+        if self.context_authorizer is None:
+            return self.decider.decide_by_resource_type(operation, resource_type)
+        return self.context_authorizer.decide_by_resource_type(self.context, operation, resource_type)
 
     def operations_bits(self, resource_type: ResourceType, name: str) -> int:
         """Return the bit field of the supported operations that are allowed on this resource.
 
-        Kafka flags neither result of these for its log. The field is a signed int32.
+        Kafka logs neither result of these. The field is a signed int32. It reports what was allowed at that
+        moment, and grants nothing.
         """
+        granted = len(self.granted)
         operations = SUPPORTED_OPERATIONS[resource_type]
         questions = [
             (Check(operation, resource_type, log_if_allowed=False, log_if_denied=False), name, 1)
             for operation in operations
         ]
         verdicts = self.allows_each(questions, listing=True)
+        del self.granted[granted:]
         return sum(1 << operation for operation, allowed in zip(operations, verdicts, strict=True) if allowed)
 
 

@@ -1,9 +1,9 @@
-"""Which partitions the fetch sessions of one connection hold (KIP-227), denied ones included.
+"""The partitions in the fetch sessions of one connection (KIP-227), denied ones included.
 
-An incremental Fetch names only what changed, an empty one nothing at all, yet the broker serves the
-whole session. So the guard keeps its own record of each session that upstream opened for this
-connection and authorizes the whole of it again at every Fetch. A session id that this connection did
-not get from upstream is not found here and never forwarded: it may be another client's.
+An incremental Fetch names only what changed, an empty one nothing at all, yet the broker serves the whole
+session. So the guard records each session that upstream opened for this connection and authorizes all of it
+again at every Fetch. A session id that this connection did not get from upstream is unknown here and never
+forwarded: it may be another client's.
 """
 
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ from kustos.protocol.convert import converted
 from kustos.wire import ZERO_UUID, Message
 
 SESSIONS_PER_CONNECTION: Final = 8
-"""A client needs one session a connection; more than a few are a mistake or an attack on memory."""
+"""A client needs one session per connection; more than a few are a mistake or an attack on memory."""
 
 PARTITIONS_PER_CONNECTION: Final = 200_000
 """Kafka's clusters hold about as many; the record of a partition takes some hundred bytes."""
@@ -24,19 +24,19 @@ INITIAL_EPOCH: Final = 0
 _MAX_EPOCH: Final = 2**31 - 1
 
 Topic: TypeAlias = str | bytes
-"""A topic as a Fetch names it: by name before version 13, by its 16-byte id since."""
+"""A topic as a Fetch names it: by name before version 13, by its 16-byte id from then on."""
 
 Partition: TypeAlias = tuple[Topic, int]
 
 
 def next_epoch(epoch: int) -> int:
-    """Return the epoch that the following Fetch of a session must carry."""
+    """Return the epoch of the next Fetch of a session."""
     return 1 if epoch == _MAX_EPOCH else epoch + 1
 
 
 @dataclass(slots=True)
 class FetchSession:
-    """One session: all its partitions, in order, with what upstream was last told of each."""
+    """One session: all its partitions, in order, each as last sent upstream."""
 
     session_id: int
     uses_topic_ids: bool
@@ -53,17 +53,17 @@ class FetchSessions:
     by_id: dict[int, FetchSession] = field(default_factory=dict)
 
     def find(self, session_id: int) -> FetchSession | None:
-        """Return the session with this id, None if this connection has none such."""
+        """Return the session with this id, None if this connection has no such session."""
         return self.by_id.get(session_id)
 
     def open(self, session: FetchSession) -> None:
-        """Keep a session that upstream opened; the oldest make room, and are then not found."""
+        """Add a session that upstream opened; evict the oldest if there is no room."""
         self.by_id.pop(session.session_id, None)
         self.by_id[session.session_id] = session
         self.make_room()
 
     def make_room(self) -> None:
-        """Forget the oldest sessions while there is too much; a session too large by itself goes, too."""
+        """Evict the oldest sessions while over the limit, even a single too large one."""
         while (
             len(self.by_id) > SESSIONS_PER_CONNECTION
             or sum(len(kept.partitions) for kept in self.by_id.values()) > PARTITIONS_PER_CONNECTION
@@ -76,7 +76,7 @@ class FetchSessions:
 
 
 def topic_of(item: Message) -> Topic:
-    """Return how a topic of a Fetch request or response is named."""
+    """Return the name or id of a topic in a Fetch request or response."""
     topic: Topic = item.topic if "topic" in item.FIELDS else item.topic_id
     return topic
 
@@ -91,14 +91,14 @@ def partitions_of(topics: Iterable[Message]) -> dict[Partition, Message]:
 
 
 def in_version(partitions: dict[Partition, Message], made: type[Message]) -> dict[Partition, Message]:
-    """Return the partitions as a Fetch of another version holds them; a session may change its version."""
+    """Return the partitions in another version of Fetch; a session may change its version."""
     if all(type(item) is made for item in partitions.values()):
         return partitions
     return {partition: converted(item, made) for partition, item in partitions.items()}
 
 
 def forgotten_of(request: Message) -> list[Partition]:
-    """Return the partitions that a Fetch takes out of its session."""
+    """Return the partitions that a Fetch removes from its session."""
     return [
         (topic_of(topic), partition)
         for topic in request.get("forgotten_topics_data") or ()
@@ -106,15 +106,6 @@ def forgotten_of(request: Message) -> list[Partition]:
     ]
 
 
-def topic_items(made: type[Message], grouped: dict[Topic, list[object]]) -> list[Message]:
-    """Return the items of a list by topic, such as the topics of a request or of a response."""
-    by_name = "topic" in made.FIELDS
-    return [
-        made(**{"topic" if by_name else "topic_id": topic, "partitions": partitions})
-        for topic, partitions in grouped.items()
-    ]
-
-
 def is_named(topic: Topic) -> bool:
-    """Return whether the topic is given by a name or by an id that can mean one."""
+    """Return whether the topic has a name or a non-zero id."""
     return topic != ZERO_UUID

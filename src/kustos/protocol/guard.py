@@ -1,17 +1,17 @@
-"""The guard of one connection: takes a request frame, says what is to be done with it.
+"""The guard of one connection: takes a request frame and decides what to do with it.
 
-What passes as bytes was fully understood: the client's own frame goes upstream only if header and body
-were read to the last byte in their canonical form. Unknown tagged fields, and bytes that follow the
-body, are left out by writing the request anew: Kafka ignores both, and librdkafka 2.16 sends three
-bytes too many with a Metadata request for all topics. Anything else closes the connection, as does
-whatever goes wrong in here.
+Bytes pass only if fully parsed: the client's own frame goes upstream only if header and body were read to the
+last byte in canonical form. A request with unknown tagged fields, or bytes after the body, is re-encoded
+without them: Kafka ignores both, and librdkafka 2.16 sends three bytes too many with a Metadata request for
+all topics. Anything else closes the connection, as does any failure in here.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from kustos.authorizer import AuthorizableRequestContext
 from kustos.protocol.api_versions import (
     invalid_request_response,
     unsupported_version_response,
@@ -19,36 +19,35 @@ from kustos.protocol.api_versions import (
 from kustos.protocol.codes import INVALID_REQUEST, UNSUPPORTED_VERSION
 from kustos.protocol.effects import Handler, Reply
 from kustos.protocol.envelopes import FORWARDABLE
-from kustos.protocol.exchange import Addresses, Asker, Decider, Exchange
+from kustos.protocol.exchange import Addresses, ContextAuthorizer, Decider, Exchange
 from kustos.protocol.fetch_sessions import FetchSessions
 from kustos.protocol.interpreter import handle
+from kustos.protocol.limits import frame_bytes_max, items_max
 from kustos.protocol.steps import RefuseRequestError, Row
 from kustos.protocol.table import TABLE
 from kustos.wire import (
+    ApiKey,
     MalformedMessageError,
     Message,
     MessageCodec,
+    RequestHeader,
     UnsupportedMessageError,
+    api_name,
     codec_versions,
     peek_api,
     read_request_header,
+    read_response_header,
     request_codec,
     request_frame,
     response_codec,
     response_frame,
+    response_header_is_flexible,
 )
-from kustos.wire.api_keys import ApiKey, api_name
 
 SOFTWARE_NAME: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
-"""What ApiVersions may call a client and its version (KIP-511)."""
+"""Valid names of client software and versions in ApiVersions (KIP-511)."""
 
-ITEMS_PER_REQUEST_MAX: Final = 100_000
-"""List elements that one request may hold, at all depths. An element takes one byte at the least but
-several microseconds to decide and answer, with all other clients waiting: more than any real client
-needs at once would be a way to stop the gateway with a single frame."""
-
-FRAME_WITHOUT_RECORDS_BYTES_MAX: Final = 16 * 2**20
-"""What any request but Produce may measure; the items are only counted when they were read."""
+INT32_BYTES: Final = 4
 
 
 class RefusedFrameError(Exception):
@@ -57,7 +56,7 @@ class RefusedFrameError(Exception):
 
 @dataclass(slots=True)
 class Opened:
-    """A request under way: its exchange, its handler, and how to send it on."""
+    """A request in flight: its exchange, its handler, and how to forward it."""
 
     exchange: Exchange
     handler: Handler
@@ -67,7 +66,7 @@ class Opened:
     """Whether the frame holds the request and nothing else."""
 
     def upstream_frame(self, message: Message | None, api_version: int | None = None) -> bytes:
-        """Return the whole frame to send upstream, with its length before it.
+        """Return the whole frame to send upstream, length prefix included.
 
         `message` None: the client's own bytes, unless they held more than the request.
         """
@@ -83,9 +82,21 @@ class Opened:
         return request_frame(codec, header.api_key, header.correlation_id, header.client_id, body)
 
     def answer_codec(self, api_version: int | None) -> MessageCodec:
-        """Return the codec of what upstream answers to a request of this version."""
+        """Return the codec of upstream's answer to a request of this version."""
         header = self.exchange.header
         return response_codec(header.api_key, header.api_version if api_version is None else api_version)
+
+    def throttle_time_ms(self, answer: bytes) -> int | None:
+        """Return how long upstream mutes this connection, from an answer that passes as bytes.
+
+        None if this version has no such field. It comes first in every answer that has it (KIP-219).
+        """
+        header = self.exchange.header
+        codec = self.answer_codec(None)
+        if codec.root.FIELDS[0] != "throttle_time":
+            return None
+        _, body_at = read_response_header(answer, response_header_is_flexible(header.api_key, codec))
+        return max(0, int.from_bytes(answer[body_at : body_at + INT32_BYTES], "big", signed=True))
 
     def client_frame(self, content: Message | bytes) -> bytes:
         """Return the whole frame to send to the client."""
@@ -97,23 +108,22 @@ class Opened:
 
 @dataclass(slots=True)
 class Guard:
-    """Opens the requests of one connection. `offered` is what ApiVersions told or would tell it.
-
-    With an `asker` an opened request needs its `exchange.context` before its handler runs.
-    """
+    """Opens the requests of one connection. `offered` holds the API versions offered to the client."""
 
     decider: Decider
+    context_of: Callable[[RequestHeader], AuthorizableRequestContext]
+    """Returns the context of a request with this header: its requester and listener."""
     addresses: Addresses
     offered: Mapping[int, tuple[int, int]]
     auto_creates_topics: bool = True
     fetch_sessions: FetchSessions = field(default_factory=FetchSessions)
-    asker: Asker | None = None
+    context_authorizer: ContextAuthorizer | None = None
     table: Mapping[int, Row] = field(default_factory=lambda: TABLE)
 
     def open(self, frame: bytes) -> Opened | bytes:
-        """Return the request that a frame holds, or the frame that answers it at once.
+        """Return the request in a frame, or the frame that answers it at once.
 
-        Raise `RefusedFrameError` for what is no request that may be made here.
+        Raise `RefusedFrameError` for a frame that is not an allowed request.
         """
         try:
             api_key, api_version, _ = peek_api(frame)
@@ -130,14 +140,14 @@ class Guard:
             raise RefusedFrameError(str(error)) from None
 
     def open_forwarded(self, frame: bytes) -> Opened:
-        """Return the request that an Envelope held; raise `RefuseRequestError` with the Envelope's code.
+        """Return the request in an Envelope; raise `RefuseRequestError` with the Envelope's code.
 
-        What cannot be read at all is UNSUPPORTED_VERSION, as in Kafka, which keeps INVALID_REQUEST for what
-        may not be forwarded. An Envelope in an Envelope is among that.
+        As in Kafka, an unreadable request is UNSUPPORTED_VERSION, and one that may not be forwarded, such as
+        an Envelope in an Envelope, is INVALID_REQUEST.
         """
         try:
             api_key, api_version, _ = peek_api(frame)
-            # the header comes first: whether it can be read depends on the API, known or not
+            # the header comes first: its format depends on the API, known or not
             read_request_header(frame, request_codec(api_key, _nearest(api_key, api_version)).flexible)
             row = self.table.get(api_key)
             if row is None or api_key not in FORWARDABLE:
@@ -155,9 +165,10 @@ class Guard:
         api_key, api_version, _ = peek_api(frame)
         codec = request_codec(api_key, api_version)
         header = read_request_header(frame, codec.flexible)
-        if api_key != ApiKey.PRODUCE and len(frame) > FRAME_WITHOUT_RECORDS_BYTES_MAX:
+        bytes_max = frame_bytes_max(api_key)
+        if bytes_max is not None and len(frame) > bytes_max:
             raise RefusedFrameError(f"{api_name(api_key)} of {len(frame)} bytes is too large")
-        request, end, had_unknown_tags = codec.read(frame, header.body_offset, ITEMS_PER_REQUEST_MAX)
+        request, end, had_unknown_tags = codec.read(frame, header.body_offset, items_max(api_key))
         if row.unparsable(request):
             raise RefusedFrameError(f"{api_name(api_key)} has elements of type UNKNOWN")
         exchange = Exchange(
@@ -165,10 +176,12 @@ class Guard:
             codec,
             request,
             self.decider,
+            self.context_of(header),
             self.addresses,
             self.auto_creates_topics,
             self.fetch_sessions,
-            asker=self.asker,
+            context_authorizer=self.context_authorizer,
+            since_version=None if self.context_authorizer is not None else self.decider.version,
         )
         handler = self._checked_api_versions(exchange) or handle(exchange, row)
         is_exact = end == len(frame) and not had_unknown_tags and not header.had_unknown_tags
@@ -181,7 +194,7 @@ class Guard:
         return response_frame(ApiKey.API_VERSIONS, codec, correlation_id, body)
 
     def _checked_api_versions(self, exchange: Exchange) -> Handler | None:
-        """Return the handler that refuses an ApiVersions whose client has no proper name."""
+        """Return the handler that refuses an ApiVersions with an invalid client name."""
         request = exchange.request
         if exchange.header.api_key != ApiKey.API_VERSIONS or "client_software_name" not in request.FIELDS:
             return None

@@ -1,4 +1,4 @@
-"""What a node says of itself, between messages and values: features, quorum, cluster, settings."""
+"""Converts what a node reports about itself between messages and values: features, quorum, settings."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,22 +13,21 @@ from kustos.metadata.control import (
     UpgradeType,
 )
 from kustos.protocol.admin import error_fields
-from kustos.wire import Message, response_codec
-from kustos.wire.api_keys import ApiKey
+from kustos.wire import ApiKey, Message, response_codec
 
 METADATA_TOPIC = "__cluster_metadata"
 FEATURES_VERSION = 4
-"""The version of ApiVersions in which features are put together; answers take from it what they have."""
+"""The version of ApiVersions used to build features; answers copy the fields that they have."""
 
 UPDATE_FAILED = "The update failed for all features since the following feature had an error: "
 CONTROLLERS = 2
 NO_ERROR = "NONE"
-"""What Kafka says of a feature that was updated."""
+"""The text Kafka sends for an updated feature."""
 
 
 @dataclass(frozen=True, slots=True)
-class Voter:
-    """The one voter of this node's own log: itself, with the listeners that controllers have."""
+class LocalVoter:
+    """The only voter of this node's own log: itself, with its controller listeners."""
 
     node_id: int
     directory_id: bytes
@@ -39,7 +38,7 @@ class Voter:
 
 @dataclass(frozen=True, slots=True)
 class QuorumState:
-    """Where the log stands: `end_offset` is the next one, and all before it is committed."""
+    """The state of the log: `end_offset` is the next offset, and all before it is committed."""
 
     epoch: int
     end_offset: int
@@ -47,7 +46,7 @@ class QuorumState:
 
 
 def features_message(finalized: Mapping[str, int], epoch: int) -> Message:
-    """Return an ApiVersions answer that holds the features of this node and nothing else."""
+    """Return an ApiVersions answer with only the features of this node."""
     root = response_codec(ApiKey.API_VERSIONS, FEATURES_VERSION).root
     supported, final = root.ELEMENTS["supported_features"], root.ELEMENTS["finalized_features"]
     return root(
@@ -64,7 +63,7 @@ def features_message(finalized: Mapping[str, int], epoch: int) -> Message:
 
 
 def updates_of(request: Message) -> tuple[FeatureUpdate, ...]:
-    """Return what UpdateFeatures asks for. In version 0 everything is an upgrade: so Kafka takes it."""
+    """Return the updates of UpdateFeatures. In version 0 every update is an upgrade, as in Kafka."""
     return tuple(
         FeatureUpdate(
             update.feature,
@@ -76,7 +75,7 @@ def updates_of(request: Message) -> tuple[FeatureUpdate, ...]:
 
 
 def updated_features(made: type[Message], request: Message, error: ApiError | None) -> Message:
-    """Return the answer to UpdateFeatures; before version 2 each feature is named where all went well."""
+    """Return the answer to UpdateFeatures; before version 2 it names each feature on success."""
     if error is not None:
         return made(error_code=error.code.value, error_message=f"{UPDATE_FAILED}{error.message}")
     if "results" not in made.FIELDS:
@@ -90,15 +89,15 @@ def updated_features(made: type[Message], request: Message, error: ApiError | No
 
 
 def asks_for_metadata(request: Message) -> bool:
-    """Return whether DescribeQuorum is about the one partition of the metadata log and nothing else."""
+    """Return whether DescribeQuorum names exactly the one partition of the metadata log."""
     asked = [
         (topic.topic_name, [each.partition_index for each in topic.partitions]) for topic in request.topics
     ]
     return asked == [(METADATA_TOPIC, [0])]
 
 
-def described_quorum(made: type[Message], voter: Voter, state: QuorumState) -> Message:
-    """Return the answer to DescribeQuorum: a leader that follows nobody and is followed by nobody."""
+def described_quorum(made: type[Message], voter: LocalVoter, state: QuorumState) -> Message:
+    """Return the answer to DescribeQuorum: a leader without followers."""
     topic = made.ELEMENTS["topics"]
     partition = topic.ELEMENTS["partitions"]
     replica = partition.ELEMENTS["current_voters"]
@@ -150,8 +149,8 @@ def _known(made: type[Message], values: Mapping[str, object]) -> dict[str, objec
     return {name: value for name, value in values.items() if name in made.FIELDS}
 
 
-def described_controllers(made: type[Message], cluster_id: str, voter: Voter, listener: str) -> Message:
-    """Return the answer to DescribeCluster where controllers listen: this node, as that listener has it."""
+def described_controllers(made: type[Message], cluster_id: str, voter: LocalVoter, listener: str) -> Message:
+    """Return the answer to DescribeCluster on a controllers' listener: this node, by that listener."""
     node = made.ELEMENTS["brokers"]
     return made(
         cluster_id=cluster_id,
@@ -166,7 +165,7 @@ def described_controllers(made: type[Message], cluster_id: str, voter: Voter, li
 
 
 def changes_of(resource: Message) -> ResourceChanges:
-    """Return what an item of IncrementalAlterConfigs asks for; its operations are known ones."""
+    """Return the changes of an item of IncrementalAlterConfigs; its operations must be known."""
     return ResourceChanges(
         resource.resource_type,
         resource.resource_name,
@@ -190,7 +189,7 @@ def altered_configs(made: type[Message], results: Iterable[tuple[int, str, ApiEr
 
 @dataclass(frozen=True, slots=True)
 class Synonym:
-    """Where a setting has a value; null stands for one that is not shown."""
+    """A source and value of a setting; null for a hidden value."""
 
     name: str
     value: str | None
@@ -199,7 +198,7 @@ class Synonym:
 
 @dataclass(frozen=True, slots=True)
 class DescribedConfig:
-    """A setting as it is shown. `synonyms`: its values by their rank; the first is in force."""
+    """A described setting. `synonyms`: its values by rank; the first is in force."""
 
     name: str
     value: str | None

@@ -1,34 +1,38 @@
-"""How a refusal looks: where in a response its code stands and what stands beside it.
+"""Shapes of refusals: where a response has its error code and the fields beside it.
 
-A shape is data; `answer` builds the response item for a request item, `refuse` the whole response.
-Fields that a version does not have are left out, fields that nobody names take the schema's default,
-and a null goes in as the empty text where a version knows no null.
+A shape is data; `answerer` builds the response items for request items, `refuse` the whole response.
+Fields missing in a version are left out, unnamed fields take the schema's default, and null becomes the empty
+text where a version does not allow null.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from kustos.protocol.codes import MESSAGES
-from kustos.wire import Message, MessageCodec
-from kustos.wire.primitives import ZERO_UUID
+from kustos.wire import ZERO_UUID, Message, MessageCodec
+
+
+def fitting(made: type[Message], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values that this version has, null only where allowed."""
+    return {
+        name: "" if value is None and name not in made.NULLABLE else value
+        for name, value in values.items()
+        if name in made.FIELDS
+    }
 
 
 def fitted(made: type[Message], values: Mapping[str, Any]) -> Message:
-    """Return a message of those values that this version has, null only where it may be."""
-    known = {name: value for name, value in values.items() if name in made.FIELDS}
-    for name, value in known.items():
-        if value is None and name not in made.NULLABLE:
-            known[name] = ""
-    return made(**known)
+    """Return a message of the values that this version has, null only where allowed."""
+    return made(**fitting(made, values))
 
 
 @dataclass(frozen=True, slots=True)
 class Items:
     """A list of the request answered by a list of the response, item by item.
 
-    `keys`: pairs of (request field, response field) that name an item; the request field "" is the
-    item itself where the list holds plain values. Without `code_field` the code stands in `inner`.
+    `keys`: pairs of (request field, response field) that name an item; the request field "" is the item
+    itself if the list holds plain values. Without `code_field` the code is in `inner`.
     """
 
     request_list: str
@@ -44,30 +48,44 @@ class Items:
         return list(request.get(self.request_list) or ())
 
     def key_of_request(self, item: Any) -> tuple[Any, ...]:
-        """Return what names this item of the request; absent fields count as their zero."""
+        """Return the key of an item of the request; absent fields count as zero values."""
         return tuple(_key(item if name == "" else item.get(name)) for name, _ in self.keys)
 
     def key_of_response(self, item: Message) -> tuple[Any, ...]:
-        """Return what names this item of the response, comparable with `key_of_request`."""
+        """Return the key of an item of the response, comparable with `key_of_request`."""
         return tuple(_key(item.get(name)) for _, name in self.keys)
 
-    def answer(self, made: type[Message], item: Any, code: int) -> Message:
-        """Return the response item that carries this code for a request item."""
+    def answerer(self, made: type[Message], code: int) -> Callable[..., Message]:
+        """Return a function that makes the response item with this code for a request item.
+
+        It takes the item, and the answers to its inner items if already made. Shared parts of the response
+        items are prepared once.
+        """
         values = dict(self.extra)
-        for theirs, ours in self.keys:
-            value = item if theirs == "" else item.get(theirs)
-            if value is not None:
-                values[ours] = value
         if self.code_field is not None:
             values[self.code_field] = code
         if self.message_field is not None:
             values[self.message_field] = MESSAGES.get(code)
-        if self.inner is not None:
-            element = made.ELEMENTS[self.inner.response_list]
-            values[self.inner.response_list] = [
-                self.inner.answer(element, below, code) for below in item.get(self.inner.request_list) or ()
-            ]
-        return fitted(made, values)
+        shared = fitting(made, values)
+        keys = tuple((theirs, ours) for theirs, ours in self.keys if ours in made.FIELDS)
+        inner = self.inner
+        below = None
+        if inner is not None:
+            below = inner.answerer(made.ELEMENTS[inner.response_list], code)
+
+        def answered(item: Any, inner_answers: list[Message] | None = None) -> Message:
+            own = dict(shared)
+            for theirs, ours in keys:
+                value = item if theirs == "" else item.get(theirs)
+                if value is not None:
+                    own[ours] = value
+            if inner is not None and below is not None:
+                if inner_answers is None:
+                    inner_answers = list(map(below, item.get(inner.request_list) or ()))
+                own[inner.response_list] = inner_answers
+            return made(**own)
+
+        return answered
 
 
 def _key(value: Any) -> Any:
@@ -76,10 +94,10 @@ def _key(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A whole response that says no: a code at the top, on every item, or both.
+    """A whole refusing response: a code at the top, on every item, or both.
 
-    `top_field` is used where the version has it; `items` where it has not, and beside it in versions
-    below `both_below`. `other_items` stand for `items` where the request has not their list.
+    `top_field` is used if the version has it; `items` if not, and beside it in versions below `both_below`.
+    `other_items` replaces `items` if the request lacks their list.
     """
 
     top_field: str | None = "error_code"
@@ -89,21 +107,46 @@ class Refusal:
     other_items: Items | None = None
     both_below: int = 0
 
-    def refuse(self, codec: MessageCodec, request: Message, code: int) -> Message:
-        """Return the response of this version that refuses the whole request."""
+    def refuse(
+        self, codec: MessageCodec, request: Message, code: int, answers: list[Message] | None = None
+    ) -> Message:
+        """Return the response of this version that refuses the whole request.
+
+        `answers`: the answers to its items, if already made.
+        """
         root = codec.root
-        values: dict[str, Any] = dict(self.extra)
-        has_top = self.top_field is not None and self.top_field in root.FIELDS
-        if has_top and self.top_field is not None:
-            values[self.top_field] = code
-            if self.message_field is not None:
-                values[self.message_field] = MESSAGES.get(code)
+        values = self._at_the_top(codec, code)
+        items = self.named_items(codec, request)
+        if items is not None:
+            if answers is None:
+                answered = items.answerer(root.ELEMENTS[items.response_list], code)
+                answers = list(map(answered, items.of(request)))
+            values[items.response_list] = answers
+        return fitted(root, values)
+
+    def named_items(self, codec: MessageCodec, request: Message) -> Items | None:
+        """Return the items of the request that the response names, if any."""
+        if not self._names_items(codec):
+            return None
         items = self.items
         if items is not None and items.request_list not in request.FIELDS:
             items = self.other_items
-        if items is not None and (not has_top or codec.version < self.both_below):
-            element = root.ELEMENTS[items.response_list]
-            values[items.response_list] = [
-                items.answer(element, item, code) for item in request.get(items.request_list) or ()
-            ]
-        return fitted(root, values)
+        return items
+
+    def refuse_unread(self, codec: MessageCodec, code: int) -> Message | None:
+        """Return the response that refuses an unread request, None if it must name the items."""
+        names_items = self._names_items(codec) and self.items is not None
+        if names_items or self.top_field not in codec.root.FIELDS:
+            return None
+        return fitted(codec.root, self._at_the_top(codec, code))
+
+    def _names_items(self, codec: MessageCodec) -> bool:
+        return self.top_field not in codec.root.FIELDS or codec.version < self.both_below
+
+    def _at_the_top(self, codec: MessageCodec, code: int) -> dict[str, Any]:
+        values: dict[str, Any] = dict(self.extra)
+        if self.top_field is not None and self.top_field in codec.root.FIELDS:
+            values[self.top_field] = code
+            if self.message_field is not None:
+                values[self.message_field] = MESSAGES.get(code)
+        return values

@@ -1,7 +1,7 @@
-"""The words in which the authorization table is written.
+"""The vocabulary of the authorization table.
 
-Each step is a value; the one interpreter gives it meaning. What a step cannot say is an escape hatch:
-a handler with a name in `escapes/`, and there are few.
+Each step is a value; the one interpreter executes it. Where steps do not suffice, a row has an escape hatch:
+a named handler in `escapes/`. `docs/reference/authorization.md` counts those rows.
 """
 
 from collections.abc import Callable
@@ -15,14 +15,14 @@ from kustos.protocol.shapes import Items, Refusal
 from kustos.wire import Message
 
 CheckOf: TypeAlias = Check | Callable[[Exchange, Any], tuple[Check, str] | None]
-"""A check, or what chooses one and the resource name for an item; None needs no check.
+"""A check, or a function that returns one and the resource name for an item; None if none is needed.
 
 It may raise `RefuseRequestError`.
 """
 
 
 class RefuseRequestError(Exception):
-    """The whole request is answered with this error code."""
+    """Raised to answer the whole request with this error code."""
 
     def __init__(self, code: int) -> None:
         super().__init__(f"refused with error code {code}")
@@ -45,11 +45,10 @@ class Gate:
 class Strip:
     """Items that are not allowed do not go upstream; they are answered here with their code.
 
-    `name`: the field of an item that holds the resource name ("" when the item is the name). An item
-    with a `topic_id` instead is named by resolving the id, and UNKNOWN_TOPIC_ID where it cannot be.
-    `unless_cluster`: an operation on the cluster that allows every item. `counts_inner`: the audit
-    reference count is the number of inner items, not of items. `one_by_one`: every item is a question
-    of its own, also where two name the same (so Kafka's handler does, and its audit log shows).
+    `name`: the field of an item that holds the resource name ("" when the item is the name). For an item with
+    a `topic_id` instead, the id is resolved; if it cannot be, the answer is UNKNOWN_TOPIC_ID.
+    `unless_cluster`: an operation on the cluster that allows every item. `counts_inner`: the audit reference
+    count is the number of inner items, not of items.
     """
 
     items: Items
@@ -57,12 +56,11 @@ class Strip:
     name: str
     unless_cluster: AclOperation | None = None
     counts_inner: bool = False
-    one_by_one: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Hide:
-    """Items of the response that are not allowed are left out, without a word."""
+    """Items of the response that are not allowed are left out silently."""
 
     response_list: str
     name: str
@@ -73,10 +71,10 @@ class Hide:
 
 @dataclass(frozen=True, slots=True)
 class Operations:
-    """Items of the response get the bit field of what the client may do with them.
+    """Items of the response get the bit field of the operations that the client may do on them.
 
-    `flag`: the request field that asks for it; where it is false or absent the field keeps its
-    default. An item with an error has no bits, unless `with_errors`.
+    `flag`: the request field that requests it; if false or absent the field keeps its default. An item with
+    an error has no bits, unless `with_errors`.
     """
 
     response_list: str
@@ -97,7 +95,7 @@ class ClusterOperations:
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """Addresses of brokers in this list of the response ("" for the response itself) become ours."""
+    """Addresses of brokers in this list of the response ("" for the response itself) become the gateway's."""
 
     response_list: str
     node_id: str
@@ -105,7 +103,7 @@ class Rewrite:
 
 @dataclass(frozen=True, slots=True)
 class ServeLocally:
-    """kustos answers it itself, from its own metadata."""
+    """kustos answers the request itself, from its own metadata."""
 
 
 Step: TypeAlias = Gate | Strip | Hide | Operations | ClusterOperations | Rewrite | ServeLocally
@@ -113,7 +111,7 @@ Step: TypeAlias = Gate | Strip | Hide | Operations | ClusterOperations | Rewrite
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """The rules of one API. `versions` narrows what is offered to less than the codec has."""
+    """The rules of one API. `versions` restricts the offered versions to fewer than the codec has."""
 
     api_key: int
     refusal: Refusal
@@ -121,6 +119,9 @@ class Row:
     escape: Callable[[Exchange, "Row"], Handler] | None = None
     versions: tuple[int, int] | None = None
     unparsable: Callable[[Message], bool] = lambda _: False
-    """Whether Kafka's request parser throws on it: the connection is closed without an answer."""
-    exclusive: bool = False
-    """Whether it waits until no other request of this API is under way on the connection."""
+    """Whether Kafka's request parser throws on a request: the connection is closed without an answer."""
+    pipelined: bool = False
+    """Whether such a request is forwarded while another is in flight; see
+    `gateway.session.client_session`."""
+    revokes: bool = False
+    """Whether it may revoke rights: its answer waits for the requests that those rights allowed."""

@@ -1,8 +1,8 @@
 """The authorization of every API, as data.
 
-An API without a row is not offered in ApiVersions and closes the connection when it comes all the
-same: nothing is forwarded unchecked. Derived from `KafkaApis` and `ControllerApis` of Kafka 4.4.0 and
-held against a real broker of 4.3.1 by the conformance tests.
+An API without a row is not offered in ApiVersions, and a request for it closes the connection: nothing is
+forwarded unchecked. Derived from `KafkaApis` and `ControllerApis` of Kafka 4.4.0; the conformance tests
+compare it with a real broker of 4.3.1.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,6 +15,7 @@ from kustos.protocol.codes import (
     INVALID_REQUEST,
     UNSUPPORTED_VERSION,
 )
+from kustos.protocol.escapes.configs import describe_configs_upstream
 from kustos.protocol.escapes.fetch import TOPIC_IDS_SINCE_VERSION, fetch
 from kustos.protocol.escapes.groups import (
     DESCRIBE_GROUP,
@@ -42,8 +43,7 @@ from kustos.protocol.steps import (
     Strip,
 )
 from kustos.protocol.token_messages import NO_TIME
-from kustos.wire import Message, response_codec
-from kustos.wire.api_keys import ApiKey
+from kustos.wire import ApiKey, Message, response_codec
 
 READ_GROUP = Check(AclOperation.READ, ResourceType.GROUP)
 READ_TOPIC = Check(AclOperation.READ, ResourceType.TOPIC)
@@ -120,7 +120,7 @@ def cluster(_request: Message) -> list[str]:
 
 
 def coordinator_question(exchange: Exchange, key: str) -> tuple[Check, str] | None:
-    """Return what the type of a coordinator's key asks for."""
+    """Return the check for the type of a coordinator's key."""
     key_type = exchange.request.get("key_type", 0)
     if key_type == SHARE_COORDINATOR:
         if exchange.version < SHARE_COORDINATOR_SINCE:
@@ -134,7 +134,7 @@ def coordinator_question(exchange: Exchange, key: str) -> tuple[Check, str] | No
 
 
 def config_question(_exchange: Exchange, resource: Message) -> tuple[Check, str] | None:
-    """Return what the type of a config resource asks for."""
+    """Return the check for the type of a config resource."""
     check = CONFIG_CHECKS.get(resource.resource_type)
     if check is None:
         raise RefuseRequestError(INVALID_REQUEST)
@@ -145,7 +145,7 @@ def config_question(_exchange: Exchange, resource: Message) -> tuple[Check, str]
 def no_regular_expression(_exchange: Exchange, expression: str) -> tuple[Check, str] | None:
     """Refuse a subscription by regular expression: only upstream's coordinator could authorize its topics.
 
-    Clients are told what version 0, which has no such field, would have come to.
+    Clients get the answer of version 0, which has no such field.
     """
     if expression:
         raise RefuseRequestError(UNSUPPORTED_VERSION)
@@ -154,7 +154,7 @@ def no_regular_expression(_exchange: Exchange, expression: str) -> tuple[Check, 
 
 SHARE_COORDINATOR: Final = 2
 COORDINATOR_CHECKS: Final[dict[int, Check]] = {0: DESCRIBE_GROUP, 1: DESCRIBE_TRANSACTION}
-"""By the type of a coordinator's key: group, transaction."""
+"""Checks by the type of a coordinator's key: group, transaction."""
 
 CONFIG_CHECKS: Final[dict[int, Check]] = {
     2: Check(AclOperation.DESCRIBE_CONFIGS, ResourceType.TOPIC),
@@ -163,14 +163,14 @@ CONFIG_CHECKS: Final[dict[int, Check]] = {
     16: Check(AclOperation.DESCRIBE_CONFIGS, ResourceType.CLUSTER),
     32: Check(AclOperation.DESCRIBE_CONFIGS, ResourceType.GROUP),
 }
-"""By the type of a config resource: topic, broker, broker logger, client metrics, group."""
+"""Checks by the type of a config resource: topic, broker, broker logger, client metrics, group."""
 
 NO_TOKEN: Final[dict[str, Any]] = {
     **{f"{part}principal_type": ANONYMOUS.principal_type for part in ("", "token_requester_")},
     **{f"{part}principal_name": ANONYMOUS.name for part in ("", "token_requester_")},
     **{f"{which}_timestamp": NO_TIME for which in ("issue", "expiry", "max")},
 }
-"""CreateDelegationToken where a broker fails: it then names nobody."""
+"""Fields of CreateDelegationToken on a broker failure: they name nobody."""
 
 GROUP_OPERATIONS = Operations(
     "groups", "group_id", ResourceType.GROUP, "authorized_operations", "include_authorized_operations"
@@ -178,10 +178,16 @@ GROUP_OPERATIONS = Operations(
 
 
 def _served(
-    api_key: ApiKey, check: Check, refusal: Refusal, unparsable: Callable[[Message], bool] = lambda _: False
+    api_key: ApiKey,
+    check: Check,
+    refusal: Refusal,
+    unparsable: Callable[[Message], bool] = lambda _: False,
+    *,
+    revokes: bool = False,
 ) -> Row:
     """Return the row of an API that kustos answers itself."""
-    return Row(api_key, refusal, (Gate(check, cluster), ServeLocally()), unparsable=unparsable)
+    steps = (Gate(check, cluster), ServeLocally())
+    return Row(api_key, refusal, steps, unparsable=unparsable, revokes=revokes)
 
 
 def _has_unknown_filter(item: Message) -> bool:
@@ -199,13 +205,13 @@ ROWS: Final[tuple[Row, ...]] = (
         Refusal(top_field=None, items=PRODUCED),
         (Strip(PRODUCED, WRITE_TOPIC, "name", counts_inner=True), Rewrite("node_endpoints", "node_id")),
         escape=produce,
+        pipelined=True,
     ),
     Row(
         ApiKey.FETCH,
-        # clients older than the code at the top look for it at the partitions (FetchRequest.getErrorResponse)
+        # clients without the top-level code look for it at the partitions (FetchRequest.getErrorResponse)
         Refusal(items=FETCHED, both_below=TOPIC_IDS_SINCE_VERSION),
         escape=fetch,
-        exclusive=True,
     ),
     Row(
         ApiKey.LIST_OFFSETS,
@@ -228,7 +234,7 @@ ROWS: Final[tuple[Row, ...]] = (
         Refusal(message_field="error_message", extra={"node_id": -1, "port": -1}, items=UNFOUND_COORDINATORS),
         (
             Gate(coordinator_question, lambda request: [request.key] if "key" in request.FIELDS else []),
-            Strip(COORDINATORS, coordinator_question, "", one_by_one=True),
+            Strip(COORDINATORS, coordinator_question, ""),
             Rewrite("coordinators", "node_id"),
             Rewrite("", "node_id"),
         ),
@@ -244,7 +250,7 @@ ROWS: Final[tuple[Row, ...]] = (
     Row(
         ApiKey.DESCRIBE_GROUPS,
         Refusal(top_field=None, items=DESCRIBED_GROUPS),
-        (Strip(DESCRIBED_GROUPS, DESCRIBE_GROUP, "", one_by_one=True), GROUP_OPERATIONS),
+        (Strip(DESCRIBED_GROUPS, DESCRIBE_GROUP, ""), GROUP_OPERATIONS),
     ),
     Row(
         ApiKey.LIST_GROUPS,
@@ -277,17 +283,20 @@ ROWS: Final[tuple[Row, ...]] = (
         ALTER_CLUSTER,
         Refusal(top_field=None, items=CREATED_ACLS),
         lambda request: any(_has_unknown_element(item) for item in request.creations),
+        revokes=True,
     ),
     _served(
         ApiKey.DELETE_ACLS,
         ALTER_CLUSTER,
         Refusal(top_field=None, items=DELETED_ACLS),
         lambda request: any(_has_unknown_filter(item) for item in request.filters),
+        revokes=True,
     ),
     Row(
         ApiKey.DESCRIBE_CONFIGS,
         Refusal(top_field=None, items=CONFIGS),
-        (Strip(CONFIGS, config_question, "resource_name", one_by_one=True),),
+        (Strip(CONFIGS, config_question, "resource_name"),),
+        escape=describe_configs_upstream,
     ),
     Row(ApiKey.SASL_AUTHENTICATE, TOP_WITH_MESSAGE, escape=refuse_sasl),
     Row(ApiKey.CREATE_DELEGATION_TOKEN, Refusal(extra=NO_TOKEN), escape=create_token),
@@ -302,7 +311,7 @@ ROWS: Final[tuple[Row, ...]] = (
     _served(
         ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS,
         DESCRIBE_CLUSTER,
-        # a nameless result for each user asked for; where all were (null), Kafka 4.3.1 never answers
+        # a nameless result for each requested user; if all are (null), Kafka 4.3.1 never answers
         Refusal(extra={"error_message": None}, items=UNDESCRIBED_USERS, both_below=EVERY_VERSION),
     ),
     Row(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, Refusal(top_field=None), escape=alter_scram),
@@ -340,12 +349,14 @@ ROWS: Final[tuple[Row, ...]] = (
 TABLE: Final[dict[int, Row]] = {int(row.api_key): row for row in ROWS}
 
 
-def refusal_body(
-    api_key: int, api_version: int, request: Message, code: int, table: Mapping[int, Row] = TABLE
-) -> bytes | None:
-    """Return the encoded body that refuses a whole request, None for an API without a row."""
+def refusal_body(api_key: int, api_version: int, code: int, table: Mapping[int, Row] = TABLE) -> bytes | None:
+    """Return the encoded body that refuses an unread request.
+
+    None for an API without a row, and if a refusal would have to name the requested items.
+    """
     row = table.get(api_key)
     if row is None:
         return None
     codec = response_codec(api_key, api_version)
-    return codec.encode(row.refusal.refuse(codec, request, code))
+    refusal = row.refusal.refuse_unread(codec, code)
+    return None if refusal is None else codec.encode(refusal)

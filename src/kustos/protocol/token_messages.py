@@ -1,6 +1,6 @@
-"""The delegation token requests, between their messages and the metadata's values.
+"""Converts delegation token requests between messages and metadata values.
 
-No refusal has a text here. A token is described with all it has and shown in the version asked for.
+Refusals have no text here. A token is described with all fields and shown in the requested version.
 """
 
 from collections.abc import Sequence
@@ -17,22 +17,21 @@ from kustos.metadata.control import (
     TokenDescription,
 )
 from kustos.protocol.shapes import fitted
-from kustos.wire import Message, response_codec
-from kustos.wire.api_keys import ApiKey
+from kustos.wire import ApiKey, Message, response_codec
 
 NO_TIME: Final = -1
-"""Kafka's timestamp where a broker refused, before any controller was asked."""
+"""Kafka's timestamp if a broker refused before asking a controller."""
 
 _FULL_DESCRIPTION: Final = 3
 """The version of DescribeDelegationToken that has every field."""
 
 
 class NoPrincipalError(ValueError):
-    """A request names a principal without a type, on which Kafka's brokers fail."""
+    """A request names a principal without a type, which makes Kafka's brokers fail."""
 
 
 def creation_of(request: Message, requester: KafkaPrincipal) -> TokenCreation:
-    """Return what CreateDelegationToken asks for; raise `NoPrincipalError` for an owner without a type.
+    """Return the creation that a request asks for; raise `NoPrincipalError` for an owner without a type.
 
     Without an owner's name the requester is the owner.
     """
@@ -47,7 +46,7 @@ def creation_of(request: Message, requester: KafkaPrincipal) -> TokenCreation:
 
 
 def refused_creation(made: type[Message], asked: TokenCreation, code: int) -> Message:
-    """Return the answer of a broker that hands the request to no controller."""
+    """Return the answer of a broker that refuses without asking a controller."""
     return fitted(
         made,
         {
@@ -61,7 +60,7 @@ def refused_creation(made: type[Message], asked: TokenCreation, code: int) -> Me
 
 
 def created_token(made: type[Message], result: TokenCreateResult) -> Message:
-    """Return the answer to CreateDelegationToken; where the controller refuses, all times are 0."""
+    """Return the answer to CreateDelegationToken; if the controller refuses, all times are 0."""
     token = result.token
     values = {"error_code": _code(result.error), **_principals(result.owner, result.requester)}
     if token is not None:
@@ -81,7 +80,7 @@ def changed_token(made: type[Message], result: TokenChangeResult) -> Message:
 
 
 def owners_of(request: Message) -> list[KafkaPrincipal] | None:
-    """Return whose tokens DescribeDelegationToken asks for, None for everybody's."""
+    """Return the owners whose tokens DescribeDelegationToken requests, None for all."""
     if request.owners is None:
         return None
     return [KafkaPrincipal(each.principal_type, each.principal_name) for each in request.owners]
@@ -113,19 +112,17 @@ def described_tokens(found: Sequence[TokenDescription]) -> Message:
 
 
 def undescribed_tokens(code: int) -> Message:
-    """Return that there are none to describe, and why."""
+    """Return an answer without tokens, with an error code."""
     return _full_description()(error_code=code)
 
 
-def shown_tokens(made: type[Message], full: Message, tokens: Sequence[Message]) -> Message:
-    """Return a full description in another version, with these of its tokens only."""
-    element = made.ELEMENTS["tokens"]
-    shown = [fitted(element, {name: getattr(each, name) for name in each.FIELDS}) for each in tokens]
-    return made(error_code=full.error_code, tokens=shown)
+def shown_token(made: type[Message], full: Message) -> Message:
+    """Return a token of a full description in the answer's version."""
+    return fitted(made.ELEMENTS["tokens"], {name: getattr(full, name) for name in full.FIELDS})
 
 
 def parties_of(token: Message) -> set[KafkaPrincipal]:
-    """Return who may see a described token without an ACL: owner, requester, renewers."""
+    """Return the principals that may see a described token without an ACL: owner, requester, renewers."""
     return {
         KafkaPrincipal(token.principal_type, token.principal_name),
         KafkaPrincipal(token.token_requester_principal_type, token.token_requester_principal_name),

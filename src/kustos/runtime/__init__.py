@@ -1,22 +1,38 @@
 """The only home of time, randomness and files: real here, replaceable in tests."""
 
 from kustos.runtime.clock import Clock, SystemClock
+from kustos.runtime.descriptors import descriptor_limit, is_out_of_descriptors, raise_descriptor_limit
 from kustos.runtime.entropy import Entropy, SystemEntropy, base36_text, random_text
-from kustos.runtime.interpreter import collector_at_rest, short_turns
+from kustos.runtime.interpreter import collector_at_rest, short_turns, spare_what_stays
 from kustos.runtime.storage import (
+    DEFAULT_FILE_MODE,
+    PART_SUFFIX,
+    PRIVATE_FILE_MODE,
     AppendFile,
     FileSystemStorage,
+    FixedFile,
     Storage,
     StorageLock,
     StorageLockedError,
 )
-from kustos.runtime.texts import TextFileError, read_text_file, read_text_stream, reason_of, text_of_bytes
+from kustos.runtime.texts import (
+    TextFileError,
+    read_text_file,
+    read_text_stream,
+    reason_of,
+    text_of_bytes,
+    words_of,
+)
 
 __all__ = [
+    "DEFAULT_FILE_MODE",
+    "PART_SUFFIX",
+    "PRIVATE_FILE_MODE",
     "AppendFile",
     "Clock",
     "Entropy",
     "FileSystemStorage",
+    "FixedFile",
     "Storage",
     "StorageLock",
     "StorageLockedError",
@@ -25,10 +41,15 @@ __all__ = [
     "TextFileError",
     "base36_text",
     "collector_at_rest",
+    "descriptor_limit",
+    "is_out_of_descriptors",
+    "raise_descriptor_limit",
     "random_text",
     "read_text_file",
     "read_text_stream",
     "reason_of",
     "short_turns",
+    "spare_what_stays",
     "text_of_bytes",
+    "words_of",
 ]

@@ -1,17 +1,24 @@
-"""Where the time comes from."""
+"""Sources of time."""
 
 import time
-from typing import Protocol
+from typing import Final, Protocol
+
+SINCE_BOOT: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+"""Linux' monotonic clock stops while a machine is suspended or its virtual machine is moved; this one
+continues, so that sessions and tokens expire in time. macOS' monotonic clock continues anyway."""
 
 
 class Clock(Protocol):
-    """A source of time; machines take one so that tests can turn its hands."""
+    """A source of time; machines take one so that tests can set it."""
 
     def wall_ms(self) -> int:
         """Return milliseconds since the Unix epoch."""
 
     def monotonic_ms(self) -> int:
-        """Return milliseconds on a clock that never goes back; only differences mean anything."""
+        """Return milliseconds on a clock that never goes back and runs on while the machine sleeps.
+
+        Only differences are meaningful. The event loop uses another clock.
+        """
 
 
 class SystemClock:
@@ -24,5 +31,5 @@ class SystemClock:
         return time.time_ns() // 1_000_000
 
     def monotonic_ms(self) -> int:
-        """Return milliseconds on a clock that never goes back."""
-        return time.monotonic_ns() // 1_000_000
+        """Return milliseconds on a clock that never goes back and runs on while the machine sleeps."""
+        return time.clock_gettime_ns(SINCE_BOOT) // 1_000_000

@@ -1,6 +1,6 @@
-"""Where randomness comes from."""
+"""Sources of randomness."""
 
-import secrets
+import os
 import uuid
 from typing import Final, Protocol
 
@@ -26,7 +26,8 @@ class SystemEntropy:
 
     def token_bytes(self, size: int) -> bytes:
         """Return `size` unpredictable bytes."""
-        return secrets.token_bytes(size)
+        # what `secrets` calls, without the modules that it loads into every program that decides
+        return os.urandom(size)
 
     def uuid(self) -> uuid.UUID:
         """Return a random (version 4) UUID."""
@@ -34,7 +35,7 @@ class SystemEntropy:
 
 
 def random_text(entropy: Entropy) -> str:
-    """Return 130 random bits in Kafka's form, base 36: a SCRAM nonce, or a salt as its tools make them."""
+    """Return 130 random bits in Kafka's form, base 36: for a SCRAM nonce or salt."""
     return base36_text(entropy.token_bytes(TEXT_SOURCE_SIZE_BYTES))
 
 

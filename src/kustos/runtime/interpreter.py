@@ -1,4 +1,4 @@
-"""How the interpreter shares itself out while much is made: its garbage collector, its turns of threads."""
+"""Tuning of the interpreter during bulk work: its garbage collector and its thread switching."""
 
 import gc
 import sys
@@ -7,32 +7,56 @@ from contextlib import contextmanager
 from typing import Final
 
 SHORT_TURN_S: Final = 0.0001
-"""How long a thread keeps the interpreter while the event loop wants it: each system call of the loop
-may have to wait so long, and an import makes hundreds."""
+"""How long a thread holds the interpreter while the event loop wants it: each system call of the loop may
+wait that long, and an import makes hundreds."""
 
 USUAL_TURN_S: Final = sys.getswitchinterval()
 
 _SHORT: Final[list[None]] = []
-"""An entry for each that wants short turns now; with the last one the usual ones come back."""
+"""One entry per active `short_turns`; when the last one ends, the usual interval returns."""
+
+_RESTS: Final[list[None]] = []
+"""One entry per active `collector_at_rest`."""
+
+_WAS_AWAKE: Final[list[None]] = []
+"""Has an entry if the collector was enabled before the first of them."""
 
 
 @contextmanager
 def collector_at_rest() -> Iterator[None]:
-    """Keep Python's cyclic garbage collector from walking again and again through what only grows."""
-    was_enabled = gc.isenabled()
-    gc.disable()
+    """Disable Python's cyclic garbage collector, which would scan a growing heap again and again.
+
+    Several may overlap and end in any order; after the last one the collector is enabled again, if it was
+    before the first.
+    """
+    if gc.isenabled():
+        _WAS_AWAKE.append(None)
+        gc.disable()
+    _RESTS.append(None)
     try:
         yield
     finally:
-        if was_enabled:
+        _RESTS.pop()
+        if not _RESTS and _WAS_AWAKE:
+            _WAS_AWAKE.clear()
             gc.enable()
+
+
+def spare_what_stays() -> None:
+    """Exclude all current objects, garbage or not, from collection for good; call before it is enabled again.
+
+    For use after making hundreds of thousands of long-lived objects: the collector would scan them all at
+    once, again and again. Objects freed later must not need the collector: those of a client do not, since no
+    closed connection is part of a cycle.
+    """
+    gc.freeze()
 
 
 @contextmanager
 def short_turns() -> Iterator[None]:
-    """Let the event loop have the interpreter soon after it wants it, while another thread works for long.
+    """Let the event loop get the interpreter quickly while another thread works for long.
 
-    Entered on the event loop only; several at once may end in any order.
+    Enter it on the event loop only; several may overlap and end in any order.
     """
     _SHORT.append(None)
     sys.setswitchinterval(SHORT_TURN_S)

@@ -1,23 +1,25 @@
-"""Where bytes survive: the few file operations that the metadata log needs, and no more.
+"""Durable storage: the few file operations that the metadata log needs.
 
-A small interface, so that tests can put a failing, signalling or simulated disk in its place. What
-counts as durable is spelled out here once: file contents after `sync`, a file's existence after
-`sync_directory` of its folder.
+A small interface, so that tests can replace it with a failing, signalling or simulated disk. Durability is
+defined here: file contents are durable after `sync`, a file's existence after its folder is synced. Each
+operation first opens all the files it needs: one that fails for lack of a file descriptor (EMFILE, ENFILE)
+has changed nothing.
 """
 
 import contextlib
 import fcntl
+import io
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Protocol, Self
 
 PRIVATE_FILE_MODE: Final = 0o600
-"""For what holds secrets, and keys of passwords are such: the log and its snapshots too."""
+"""For files with secrets; the log and its snapshots hold keys derived from passwords."""
 DEFAULT_FILE_MODE: Final = 0o644
 PART_SUFFIX: Final = ".part"
-"""Of a file that is still being written; Kafka knows the snapshots so named as unfinished, too."""
+"""Suffix of a file that is still being written; Kafka treats snapshots with it as unfinished, too."""
 
 
 class StorageLockedError(OSError):
@@ -25,33 +27,43 @@ class StorageLockedError(OSError):
 
 
 class AppendFile(Protocol):
-    """An open file that only grows at its end, or is cut there."""
+    """An open file that is only appended to or truncated."""
 
     def append(self, data: bytes) -> None:
-        """Write all of `data` at the end; raise `OSError` if not all of it went."""
+        """Append all of `data`; raise `OSError` if not all of it was written."""
 
     def sync(self) -> None:
-        """Return once everything appended is on the disk; raise `OSError` if that is not known."""
+        """Return once everything appended is on the disk; raise `OSError` if that is uncertain."""
 
     def truncate(self, size_bytes: int) -> None:
-        """Cut the file to this size."""
+        """Truncate the file to this size."""
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
+
+
+class FixedFile(Protocol):
+    """An open file whose content is overwritten in place, by as many bytes, too few for a disk to tear."""
+
+    def overwrite(self, data: bytes) -> None:
+        """Overwrite the file's beginning with `data`; it reaches the disk some time later."""
+
+    def close(self) -> None:
+        """Close the file."""
 
 
 class StorageLock(Protocol):
     """A held lock."""
 
     def release(self) -> None:
-        """Let others have it."""
+        """Release the lock."""
 
 
 class Storage(Protocol):
     """A tree of files. Every method raises `OSError` as the operating system does."""
 
     def exists(self, path: Path) -> bool:
-        """Return whether there is a file or directory."""
+        """Return whether a file or directory exists."""
 
     def names(self, directory: Path) -> list[str]:
         """Return the names in a directory, sorted; none if it does not exist."""
@@ -59,33 +71,36 @@ class Storage(Protocol):
     def read(self, path: Path) -> bytes:
         """Return a file's whole contents."""
 
-    def read_start(self, path: Path, size_bytes: int) -> bytes:
-        """Return the first bytes of a file, so many at most."""
+    def read_part(self, path: Path, position: int, size_bytes: int) -> bytes:
+        """Return at most `size_bytes` bytes of a file from `position` on."""
 
     def make_directory(self, path: Path) -> None:
-        """Create a directory and its parents, durably; one that exists is fine."""
+        """Create a directory and its parents durably; an existing one is fine."""
 
     def open_append(self, path: Path) -> AppendFile:
         """Open a file for appending; create it, durably and for its owner alone, if there is none."""
 
+    def open_fixed(self, path: Path) -> FixedFile:
+        """Open an existing file, to overwrite its content in place."""
+
     def write(self, path: Path, data: bytes, mode: int = DEFAULT_FILE_MODE) -> None:
-        """Put a file there with this content, durably and at once: readers see all of it or the old one."""
+        """Write a file durably and atomically: readers see all of it or the old one."""
 
     def write_pieces(self, path: Path, pieces: Iterable[bytes], mode: int = DEFAULT_FILE_MODE) -> None:
-        """Put a file there as `write` does, its content piece by piece.
+        """Write a file as `write` does, piece by piece.
 
-        Whatever `pieces` raises is passed on; then, as after any failure, nothing is put there.
+        Errors raised by `pieces` propagate; then, as after any failure, no file is written.
         """
 
     def rewrite(self, path: Path, position: int) -> None:
-        """Write what a file holds from `position` on once more, and return once it is on the disk.
+        """Rewrite the contents of a file from `position` on, and return once they are on the disk.
 
-        After an fsync that failed, the kernel may show bytes that it will never write: what was read is
-        durable only when it was written again.
+        After a failed fsync, the kernel may return bytes that it will never write: they are durable only
+        after being written again.
         """
 
     def remove(self, path: Path) -> None:
-        """Take a file away, durably; one that is not there is fine."""
+        """Remove a file durably; a missing one is fine."""
 
     def size_bytes(self, path: Path) -> int:
         """Return the size of a file."""
@@ -100,7 +115,7 @@ class FileSystemStorage:
     __slots__ = ()
 
     def exists(self, path: Path) -> bool:
-        """Return whether there is a file or directory."""
+        """Return whether a file or directory exists."""
         return path.exists()
 
     def names(self, directory: Path) -> list[str]:
@@ -111,38 +126,47 @@ class FileSystemStorage:
         """Return a file's whole contents."""
         return path.read_bytes()
 
-    def read_start(self, path: Path, size_bytes: int) -> bytes:
-        """Return the first bytes of a file, so many at most."""
-        with path.open("rb") as file:
-            return file.read(size_bytes)
+    def read_part(self, path: Path, position: int, size_bytes: int) -> bytes:
+        """Return at most `size_bytes` bytes of a file from `position` on."""
+        with path.open("rb", buffering=0) as file:
+            file.seek(position)
+            return _read_fully(file, size_bytes)
 
     def make_directory(self, path: Path) -> None:
-        """Create a directory and its parents, durably; one that exists is fine."""
+        """Create a directory and its parents durably; an existing one is fine."""
         if path.is_dir():
             return
         self.make_directory(path.parent)
-        path.mkdir(exist_ok=True)
-        _sync_directory(path.parent)
+        with _synced(path.parent):
+            path.mkdir(exist_ok=True)
 
     def open_append(self, path: Path) -> AppendFile:
         """Open a file for appending; create it, durably and for its owner alone, if there is none."""
-        is_new = not path.exists()
-        file = _PosixAppendFile(path)
-        if is_new:
-            _sync_directory(path.parent)
-        return file
+        if path.exists():
+            return _PosixAppendFile(path)
+        with _synced(path.parent):
+            return _PosixAppendFile(path)
+
+    def open_fixed(self, path: Path) -> FixedFile:
+        """Open an existing file, to overwrite its content in place."""
+        return _PosixFixedFile(path)
 
     def write(self, path: Path, data: bytes, mode: int = DEFAULT_FILE_MODE) -> None:
-        """Put a file there with this content, durably and at once: readers see all of it or the old one."""
+        """Write a file durably and atomically: readers see all of it or the old one."""
         self.write_pieces(path, (data,), mode)
 
     def write_pieces(self, path: Path, pieces: Iterable[bytes], mode: int = DEFAULT_FILE_MODE) -> None:
-        """Put a file there as `write` does, its content piece by piece.
+        """Write a file as `write` does, piece by piece.
 
-        Whatever `pieces` raises is passed on; then, as after any failure, nothing is put there.
+        Errors raised by `pieces` propagate; then, as after any failure, no file is written.
         """
-        # the new file has its final mode from birth: a secret is never readable, not even for a moment
+        # the file is created with its final mode: a secret is never readable, not even for a moment
         part = path.with_name(path.name + PART_SUFFIX)
+        with _synced(path.parent):
+            self._write_part(part, pieces, mode)
+            part.replace(path)
+
+    def _write_part(self, part: Path, pieces: Iterable[bytes], mode: int) -> None:
         part.unlink(missing_ok=True)
         descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
         try:
@@ -151,19 +175,17 @@ class FileSystemStorage:
                     file.write(piece)
                 file.flush()
                 os.fsync(file.fileno())
-            part.replace(path)
         except BaseException:
-            # what fills the disk makes room again
+            # free the space again if the disk is full
             with contextlib.suppress(OSError):
                 part.unlink(missing_ok=True)
             raise
-        _sync_directory(path.parent)
 
     def rewrite(self, path: Path, position: int) -> None:
-        """Write what a file holds from `position` on once more, and return once it is on the disk.
+        """Rewrite the contents of a file from `position` on, and return once they are on the disk.
 
-        After an fsync that failed, the kernel may show bytes that it will never write: what was read is
-        durable only when it was written again.
+        After a failed fsync, the kernel may return bytes that it will never write: they are durable only
+        after being written again.
         """
         with path.open("r+b") as file:
             file.seek(position)
@@ -174,9 +196,9 @@ class FileSystemStorage:
             os.fsync(file.fileno())
 
     def remove(self, path: Path) -> None:
-        """Take a file away, durably; one that is not there is fine."""
-        path.unlink(missing_ok=True)
-        _sync_directory(path.parent)
+        """Remove a file durably; a missing one is fine."""
+        with _synced(path.parent):
+            path.unlink(missing_ok=True)
 
     def size_bytes(self, path: Path) -> int:
         """Return the size of a file."""
@@ -185,10 +207,20 @@ class FileSystemStorage:
     def lock(self, path: Path) -> StorageLock:
         """Hold an exclusive lock on this file, created if need be; raise `StorageLockedError`.
 
-        The POSIX kind of lock that Java's `FileChannel.lock` takes too, so a broker and kustos keep each
-        other out. It belongs to the process: a second lock within one process is refused here by name.
+        The file's mode becomes 0600, even if it existed. It is a POSIX lock like that of Java's
+        `FileChannel.lock`, so a broker and kustos exclude each other. Such a lock belongs to the process, so
+        a second lock on the path within one process is refused explicitly.
         """
         return _PosixLock(path)
+
+
+def _read_fully(file: io.FileIO, size_bytes: int) -> bytes:
+    """Return `size_bytes` bytes, fewer only at the file's end: one system call reads at most 2 GiB."""
+    pieces: list[bytes] = []
+    while size_bytes and (piece := file.read(size_bytes)):
+        pieces.append(piece)
+        size_bytes -= len(piece)
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
 class _PosixAppendFile:
@@ -211,14 +243,29 @@ class _PosixAppendFile:
         os.ftruncate(self._descriptor, size_bytes)
 
     def close(self) -> None:
-        # the number will soon be another file's: nothing more is ever written to it
+        # the descriptor number will be reused: never write to it again
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+
+
+class _PosixFixedFile:
+    __slots__ = ("_descriptor",)
+
+    def __init__(self, path: Path) -> None:
+        self._descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+
+    def overwrite(self, data: bytes) -> None:
+        os.pwrite(self._descriptor, data, 0)
+
+    def close(self) -> None:
         descriptor, self._descriptor = self._descriptor, -1
         if descriptor >= 0:
             os.close(descriptor)
 
 
 class _PosixLock:
-    """A POSIX record lock vanishes when the process closes any descriptor of the file, hence the set."""
+    """A POSIX record lock is lost when the process closes any descriptor of the file, hence the set."""
 
     __slots__ = ("_descriptor", "_path")
 
@@ -226,7 +273,11 @@ class _PosixLock:
         self._path = path.resolve()
         if self._path in _LOCKED_HERE:
             raise StorageLockedError(f"`{path.parent}` is already open for writing in this process")
-        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, DEFAULT_FILE_MODE)
+        # anyone who can open it can take a read lock, and keep a node from ever starting
+        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE_FILE_MODE)
+        with contextlib.suppress(PermissionError):
+            # an existing file may be from an earlier version; another user's file stays as it is
+            os.fchmod(self._descriptor, PRIVATE_FILE_MODE)
         try:
             fcntl.lockf(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -252,12 +303,15 @@ class _PosixLock:
 
 
 _LOCKED_HERE: Final[set[Path]] = set()
-"""Paths that this process holds; as many as directories it has open for writing."""
+"""Paths locked by this process: one per directory open for writing."""
 
 
-def _sync_directory(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+@contextlib.contextmanager
+def _synced(directory: Path) -> Iterator[None]:
+    """Make changes to the entries of a directory durable."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
+        yield
         os.fsync(descriptor)
     finally:
         os.close(descriptor)

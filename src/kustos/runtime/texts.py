@@ -1,4 +1,4 @@
-"""Text files that people write: read whole, up to a limit, as UTF-8; or refused in one sentence."""
+"""Reading hand-written text files: whole, up to a limit, as UTF-8; errors are one sentence."""
 
 import os
 from pathlib import Path
@@ -8,19 +8,29 @@ REASONLESS: Final = "the system gives no reason"
 
 
 class TextFileError(Exception):
-    """A text cannot be read, is too long, or is no UTF-8: the text says which, why and what to do."""
+    """A text cannot be read, is too long, or is not UTF-8; the message says which, why and what to do."""
 
 
 def reason_of(error: OSError) -> str:
     """Return why the system refused, in lower case, and what to do about a missing permission."""
-    # what other libraries raise has a text of their own, the number is the system's
+    # other libraries set their own text, but the number is the system's
     told = os.strerror(error.errno) if error.errno else error.strerror or str(error)
     reason = (told or REASONLESS).lower()
     return f"{reason}, check its permissions" if isinstance(error, PermissionError) else reason
 
 
+def words_of(error: BaseException) -> str:
+    """Return the text of an error; for a system error the file and the reason, without numbers."""
+    if not isinstance(error, OSError) or not error.errno:
+        return str(error)
+    if error.filename is None:
+        # event loops put their context here, such as the address
+        return error.strerror or reason_of(error)
+    return f"`{error.filename}`: {reason_of(error)}"
+
+
 def read_text_file(path: Path, bytes_max: int, what: str = "file") -> str:
-    """Return the text of a file, which errors call `what`, without a byte order mark.
+    """Return the text of a file without a byte order mark; errors call the file `what`.
 
     Raises `TextFileError`.
     """
@@ -32,7 +42,7 @@ def read_text_file(path: Path, bytes_max: int, what: str = "file") -> str:
 
 
 def read_text_stream(stream: BinaryIO, bytes_max: int, name: str, what: str = "file") -> str:
-    """Return the text that is left of a stream; raise `TextFileError`, and `OSError` as it comes."""
+    """Return the rest of a stream; raise `TextFileError`, or the `OSError` of the stream."""
     data = stream.read(bytes_max + 1)
     if len(data) > bytes_max:
         raise TextFileError(f"the {what} `{name}` is larger than {bytes_max} bytes, split it or name another")
@@ -40,7 +50,7 @@ def read_text_stream(stream: BinaryIO, bytes_max: int, name: str, what: str = "f
 
 
 def text_of_bytes(data: bytes, name: str) -> str:
-    """Return UTF-8 as a text; raise `TextFileError` with the line that is none."""
+    """Decode UTF-8; raise `TextFileError` naming the invalid line."""
     try:
         # spreadsheets put a mark before UTF-8
         return data.decode("utf-8-sig")

@@ -1,1 +1,10 @@
-"""The node: settings and composition root, the only place that wires the rooms together."""
+"""The node: settings and composition root, the only place that wires the packages together."""
+
+from kustos.server.main import serve
+from kustos.server.node import Node, run_until
+
+__all__ = [
+    "Node",
+    "run_until",
+    "serve",
+]

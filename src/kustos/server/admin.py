@@ -1,30 +1,27 @@
-"""The admin side of a node: what its admin listener shows and changes, wired to the rest."""
+"""The admin side of a node: what its admin listener shows and changes."""
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from kustos.gateway.admin.apis import AdminApis, AdminNode
-from kustos.gateway.admin.configs import ConfigBook, ConfigEntry
+from kustos.gateway.admin import AdminApis, AdminNode, ConfigBook, ConfigEntry
 from kustos.gateway.listener import AdminParts
-from kustos.gateway.session_parts import LocalApis
-from kustos.gateway.writer import MetadataWriter
+from kustos.gateway.session import LocalApis
+from kustos.gateway.store import MetadataWriter
 from kustos.metadata.control import ConfigRules
-from kustos.protocol import ADMIN_TABLE
-from kustos.protocol.admin_table import ADMIN_OFFERED
-from kustos.protocol.node_messages import Voter
+from kustos.metadata.image import EMPTY_IMAGE
+from kustos.protocol import ADMIN_OFFERED, ADMIN_TABLE, LocalVoter
 from kustos.runtime import SystemClock
-from kustos.server.authorization import Authorization, StandardAuthorization
+from kustos.server.authorization.authorization import Authorization, StandardAuthorization
 from kustos.server.dynamic_configs import CHECKS, DynamicConfigs
 from kustos.server.logs import LOG_LEVELS
-from kustos.server.setting_table import BY_NAME
-from kustos.server.settings import KustosSettings
-from kustos.wire import ZERO_UUID, response_codec
-from kustos.wire.api_keys import ApiKey
+from kustos.server.settings.node_settings import KustosSettings
+from kustos.server.settings.table.node import BY_NAME
+from kustos.wire import ZERO_UUID, ApiKey, response_codec
 
 
 class AdminSide:
-    """Serves the admin listeners and keeps the settings of the log in force; made inside the event loop."""
+    """Serves the admin listeners and keeps the log's settings in force; created inside the event loop."""
 
     def __init__(
         self,
@@ -32,6 +29,7 @@ class AdminSide:
         writer: MetadataWriter,
         authorization: Authorization,
         common: LocalApis,
+        audited: Callable[[LocalApis], LocalApis],
     ) -> None:
         store = writer.store
         self._writer: Final = writer
@@ -48,7 +46,7 @@ class AdminSide:
             else None
         )
         directory_id = store.properties.directory_id
-        voter = Voter(
+        voter = LocalVoter(
             settings.node_id,
             ZERO_UUID if directory_id is None else directory_id.bytes,
             tuple(
@@ -58,7 +56,12 @@ class AdminSide:
             ),
         )
         self.book: Final = ConfigBook(
-            settings.node_id, settings.config_entries, frozenset(checks), lambda: store.image, LOG_LEVELS
+            settings.node_id,
+            settings.config_entries,
+            frozenset(checks),
+            # settings in a quorum's log concern its controllers: they are not in force here
+            (lambda: store.image) if settings.quorum is None else (lambda: EMPTY_IMAGE),
+            LOG_LEVELS,
         )
         self.apis: Final = AdminApis(
             node=AdminNode(str(store.properties.cluster_id), voter),
@@ -69,23 +72,25 @@ class AdminSide:
             loggers=LOG_LEVELS,
             clock=SystemClock(),
         )
-        self.parts: Final = AdminParts(local=self.apis, table=ADMIN_TABLE, offered=lambda: ADMIN_OFFERED)
+        self.parts: Final = AdminParts(
+            local=audited(self.apis), table=ADMIN_TABLE, offered=lambda: ADMIN_OFFERED
+        )
 
     def load(self) -> None:
-        """Put in force what the log says of settings, from now on."""
+        """Put the log's settings in force, now and at each change."""
         if self._configs is not None:
             self._writer.store.add_publisher(self._configs)
 
     def dynamic_values(self) -> Mapping[str, str]:
-        """Return the settings that the log has the say in."""
+        """Return the settings that come from the log."""
         return {} if self._configs is None else self._configs.values
 
     def reloaded(self, given: Mapping[str, str], entries: Iterable[ConfigEntry]) -> None:
-        """Take note of what the file says now, as far as it is in force without a restart."""
+        """Take over the file's settings that are in force without a restart."""
         if self._configs is not None:
             self._configs.restate(given)
             self.book.restate(entry for entry in entries if entry.name in CHECKS)
 
     def api_versions_body(self, version: int) -> bytes:
-        """Return the answer to ApiVersions of who has not logged in yet."""
+        """Return the answer to ApiVersions for a client that has not logged in yet."""
         return response_codec(ApiKey.API_VERSIONS, version).encode(self.apis.api_versions(version))

@@ -1,4 +1,4 @@
-"""Settings of the log, put in force at once: over those of the file, on every change, after each start."""
+"""The log's settings: they override the file's, and every change is put in force at once."""
 
 import asyncio
 from collections.abc import Mapping
@@ -6,11 +6,10 @@ from typing import Final
 
 import structlog
 
-from kustos.authorizer import Authorizer, parse_super_users
-from kustos.authorizer.standard_plugin import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG
+from kustos.authorizer import ALLOW_EVERYONE_CONFIG, SUPER_USERS_CONFIG, Authorizer, parse_super_users
 from kustos.metadata.control import ConfigResourceType, dynamic_values
 from kustos.metadata.image import ConfigRemoved, ConfigSet, MetadataDelta, MetadataImage
-from kustos.server.authorizer_life import ReconfigurationError, reconfigure
+from kustos.server.authorization.life import ReconfigurationError, reconfigure
 
 LOG: Final = structlog.get_logger("kustos.server")
 
@@ -18,21 +17,21 @@ AUTHORIZER_CONFIGS: Final = (SUPER_USERS_CONFIG, ALLOW_EVERYONE_CONFIG)
 
 
 def check_boolean(text: str) -> None:
-    """Raise ValueError for what Kafka does not read as a boolean."""
+    """Raise ValueError if Kafka does not parse the text as a boolean."""
     if text.strip().lower() not in {"true", "false"}:
         raise ValueError("Expected value to be either true or false")
 
 
 CHECKS: Final = {SUPER_USERS_CONFIG: parse_super_users, ALLOW_EVERYONE_CONFIG: check_boolean}
-"""What a value must be to be written to the log."""
+"""The check that a value must pass to be written to the log."""
 
 
 class DynamicConfigs:
     """A `MetadataPublisher` that keeps the authorizer's settings in step with the log.
 
-    It is called on the writer's thread and hands what changed to the event loop, where the authorizer lives;
+    It is called on the writer's thread and hands each change to the event loop, where the authorizer runs;
     the answer to the request that made the change comes there after it, so what was acknowledged is in force.
-    A value of the log that the authorizer refuses leaves the old ones in force, with an error in the log.
+    If the authorizer refuses a value of the log, the old ones stay in force, with an error in the log.
     """
 
     def __init__(
@@ -49,10 +48,10 @@ class DynamicConfigs:
         self._given = given
         self._in_force = given
         self.values: Mapping[str, str] = {}
-        """What the log says, as far as it is in force; of the event loop."""
+        """The log's settings that are in force; for the event loop only."""
 
     def publish_snapshot(self, image: MetadataImage) -> None:
-        """Put in force what an image says."""
+        """Put the settings of an image in force."""
         self._layers = {
             name: {
                 key: value
@@ -68,7 +67,7 @@ class DynamicConfigs:
             self._loop.call_soon_threadsafe(self._apply, values)
 
     def publish_delta(self, delta: MetadataDelta) -> None:
-        """Put in force what a change says."""
+        """Put changed settings in force."""
         concerned = False
         for change in delta.changes:
             if not isinstance(change, ConfigSet | ConfigRemoved) or not self._concerns(change):
@@ -84,7 +83,7 @@ class DynamicConfigs:
             self._loop.call_soon_threadsafe(self._apply, values)
 
     def restate(self, given: Mapping[str, str]) -> None:
-        """Take note of what the file says now; it is in force already as far as the log allows."""
+        """Take over the file's present settings, which are in force already unless the log overrides them."""
         self._given = given
         self._in_force = {**given, **self.values}
 

@@ -1,10 +1,13 @@
 """Metrics and health over HTTP, on a listener of their own inside the node's event loop.
 
 `/metrics`: Prometheus' text. `/health`: 200 while the event loop turns. `/ready`: 200 when everything is
-ready, else 503; its JSON says what is and what is not. Nobody is asked who they are here.
+ready, else 503; its JSON says what is and what is not. There is no authentication here, so strangers must not
+block others: if there are too many connections, the one that has been silent longest is closed, and each
+request has to arrive soon.
 """
 
 import asyncio
+import math
 import socket
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -15,29 +18,85 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from kustos.client import NodeAddress
 from kustos.gateway.metrics import GatewayMetrics
 
 CONNECTIONS_MAX: Final = 64
-"""Scrapers and probes are few; more connections are answered 503."""
+"""Scrapers and probes are few; for each connection beyond, the one that has been silent longest is closed."""
+
+REQUEST_HEAD_TIMEOUT_S: Final = 10.0
+"""How long the head of a request may take, from the connection or from its first byte; as in nginx and
+Envoy, a probe takes milliseconds."""
 
 KEEP_ALIVE_S: Final = 75
-"""Longer than the usual scrape interval of 15 to 60 s, so that a scraper keeps its connection."""
+"""Longer than the usual scrape interval of 15 to 60 s, so that scrapers keep their connections."""
 
 REQUEST_HEAD_MAX_BYTES: Final = 16 * 1024
 STOP_TIMEOUT_S: Final = 2
-"""How long stopping waits for answers under way."""
+"""How long stopping waits for requests in flight."""
 
 Readiness = Callable[[], Mapping[str, bool]]
 Details = Callable[[], Mapping[str, object]]
 
 
+class HttpConnection(H11Protocol):
+    """A connection that makes room for others and does not wait for its client for ever."""
+
+    last_heard_s = 0.0
+    _head_timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Close the connection that has been silent longest if there are too many."""
+        self.last_heard_s = self.loop.time()
+        while len(self.connections) >= CONNECTIONS_MAX:
+            silent = min(self.connections, key=_last_heard_s)
+            self.connections.discard(silent)
+            silent.transport.abort()
+        super().connection_made(transport)
+        self._await_head()
+
+    def data_received(self, data: bytes) -> None:
+        """Take bytes; an incomplete request must be completed in time."""
+        self.last_heard_s = self.loop.time()
+        before = self.cycle
+        super().data_received(data)
+        if self.cycle is not before:
+            self._forget_timer()
+        if not _is_under_way(self.cycle):
+            self._await_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Cancel the timer."""
+        self._forget_timer()
+        super().connection_lost(exc)
+
+    def _await_head(self) -> None:
+        if self._head_timer is None:
+            self._head_timer = self.loop.call_later(REQUEST_HEAD_TIMEOUT_S, self.transport.abort)
+
+    def _forget_timer(self) -> None:
+        timer, self._head_timer = self._head_timer, None
+        if timer is not None:
+            timer.cancel()
+
+
+def _is_under_way(cycle: RequestResponseCycle | None) -> bool:
+    """Return whether a complete request is not answered yet; None: there was no request so far."""
+    return cycle is not None and not cycle.response_complete
+
+
+def _last_heard_s(connection: object) -> float:
+    """Return when bytes came last; every connection of the server is an `HttpConnection`."""
+    return connection.last_heard_s if isinstance(connection, HttpConnection) else -math.inf
+
+
 class HttpEndpoint:
     """Serves on `listener` between `start` and `stop`; port 0 takes any free one.
 
-    `readiness` names what must be ready, such as `{"acls": True, "upstream": False}`, at each call;
-    `details` are shown beside it and change nothing.
+    `readiness` returns what must be ready at each call, for example `{"acls": True, "upstream": False}`;
+    `details` are shown beside it without effect.
     """
 
     def __init__(
@@ -57,11 +116,11 @@ class HttpEndpoint:
 
     @property
     def port(self) -> int:
-        """The bound port; the one that was asked for while nothing is bound."""
+        """The bound port; the configured one while nothing is bound."""
         return self._listener.port if self._socket is None else int(self._socket.getsockname()[1])
 
     async def start(self) -> None:
-        """Bind and serve; raise OSError where the address cannot be had."""
+        """Bind and serve; raise OSError if the address cannot be bound."""
         family = socket.AF_INET6 if ":" in self._listener.host else socket.AF_INET
         self._socket = socket.create_server((self._listener.host, self._listener.port), family=family)
         config = uvicorn.Config(
@@ -72,20 +131,19 @@ class HttpEndpoint:
             server_header=False,
             timeout_keep_alive=KEEP_ALIVE_S,
             timeout_graceful_shutdown=STOP_TIMEOUT_S,
-            limit_concurrency=CONNECTIONS_MAX,
             h11_max_incomplete_event_size=REQUEST_HEAD_MAX_BYTES,
-            http="h11",
+            http=HttpConnection,
             ws="none",
         )
         config.load()
         server = self._server = uvicorn.Server(config)
         server.lifespan = config.lifespan_class(config)
-        # the parts of `Server.serve`, without its signal handlers: signals are the node's business
+        # the parts of `Server.serve`, without its signal handlers: the node handles signals
         await server.startup(sockets=[self._socket])
         self._loop = asyncio.get_running_loop().create_task(server.main_loop())
 
     async def stop(self) -> None:
-        """Take no more requests, let those under way end, and free the port; twice is harmless."""
+        """Take no more requests, finish those in flight, and free the port; twice is harmless."""
         server, self._server = self._server, None
         if server is None or self._loop is None or self._socket is None:
             return
@@ -105,7 +163,7 @@ class HttpEndpoint:
         )
 
     async def metrics_text(self) -> bytes:
-        """Return the metrics of this moment, in Prometheus' text format."""
+        """Return the present metrics in Prometheus' text format."""
         return self._metrics.text()
 
     async def readiness(self) -> Mapping[str, bool]:

@@ -1,7 +1,7 @@
-"""The node's own log: one line an event on standard error, for people on a terminal, else JSON.
+"""The node's own log: one line an event on standard error, as text on a terminal, else JSON.
 
-Every logger of kustos has a name and may have a level of its own, else that of the next one above it
-(`kustos.metadata` for `kustos.metadata.log`), at last that of `root`. Levels have Kafka's names.
+Every logger of kustos has a name and may have a level of its own; else it inherits that of its parent
+(`kustos.metadata` for `kustos.metadata.log`), finally that of `root`. Levels have Kafka's names.
 """
 
 import logging
@@ -27,7 +27,7 @@ LOGGERS: Final = (
     "kustos.metadata.log",
     "kustos.server",
 )
-"""Every logger that there is, and what stands above them."""
+"""All loggers and their parents."""
 
 LEVELS: Final[dict[str, int]] = {
     "TRACE": 5,
@@ -37,7 +37,7 @@ LEVELS: Final[dict[str, int]] = {
     "ERROR": logging.ERROR,
     "FATAL": logging.CRITICAL,
 }
-"""Kafka's names of levels, and how loud an event must be to be written there. Nothing here is at TRACE."""
+"""Kafka's names of levels, with their numbers. Nothing here logs at TRACE."""
 
 EVENT_LEVELS: Final[dict[str, int]] = {
     "debug": logging.DEBUG,
@@ -57,31 +57,31 @@ class LogLevels:
     def __init__(self) -> None:
         self._own: dict[str, str] = {ROOT: "INFO"}
         self.on_change: Callable[[Mapping[str, str]], object] = lambda _: None
-        """Told the loggers that have levels of their own, and which, after each change."""
+        """Called after each change with the loggers that have levels of their own, and these levels."""
 
     def take_over(self, own: Mapping[str, str]) -> None:
-        """Have the levels of another process of this node."""
+        """Take over the levels of another process of this node."""
         self._own = {ROOT: "INFO", **{name: level for name, level in own.items() if level in LEVELS}}
 
     def levels(self) -> Mapping[str, str]:
-        """Return every logger with the level that it has by itself or by one above it."""
+        """Return every logger with its own or inherited level."""
         return {name: self.level_of(name) for name in (ROOT, *LOGGERS)}
 
     def level_of(self, name: str) -> str:
-        """Return the level in force for a logger; one that nobody knows has that of `root`."""
+        """Return the level in force for a logger; an unknown one has that of `root`."""
         while name not in self._own:
             name = name.rpartition(".")[0] or ROOT
         return self._own[name]
 
     def set_level(self, name: str, level: str) -> None:
-        """Give a logger a level of its own; raise KeyError for one that Kafka has no name for."""
+        """Give a logger a level of its own; raise KeyError if it is none of Kafka's names."""
         if level not in LEVELS:
             raise KeyError(level)
         self._own[name] = level
         self.on_change(dict(self._own))
 
     def unset_level(self, name: str) -> None:
-        """Let a logger have the level of the one above it; `root` keeps its own."""
+        """Let a logger inherit its parent's level; `root` keeps its own."""
         if name != ROOT:
             self._own.pop(name, None)
             self.on_change(dict(self._own))
@@ -92,7 +92,7 @@ class LogLevels:
 
 
 LOG_LEVELS: Final = LogLevels()
-"""Those of this process."""
+"""The levels of this process."""
 
 
 class _NamedLogger(structlog.PrintLogger):
@@ -110,7 +110,7 @@ def _drop_quiet(logger: Any, method: str, event: structlog.typing.EventDict) -> 
 
 
 def configure_logs(level: int = logging.INFO, *, as_json: bool | None = None) -> None:
-    """Set the log up for this process. `as_json` None: JSON unless a person looks on.
+    """Set up the log of this process. `as_json` None: JSON unless standard error is a terminal.
 
     Kafka's appenders have the same fields: time, level, what happened, and the values beside it. `level` is
     that of `root`.

@@ -9,21 +9,20 @@ from typing import Any, Final
 
 import structlog
 
-from kustos.auth.errors import AuthError
+from kustos.auth import AuthError
 from kustos.authorizer import AuthorizerError
-from kustos.client.errors import ClientError
-from kustos.client.properties import read_properties
-from kustos.gateway.addresses import NoPortForBrokerError
-from kustos.gateway.audit_log import AuditError
-from kustos.gateway.cluster import UpstreamUnavailableError
-from kustos.gateway.workers.errors import WorkerStartError
-from kustos.gateway.workers.messages import Reload
-from kustos.metadata.errors import MetadataError
+from kustos.client import ClientError, read_properties
+from kustos.gateway.audit import AuditError
+from kustos.gateway.listener import connections_within
+from kustos.gateway.upstream import NoPortForBrokerError, UpstreamUnavailableError
+from kustos.gateway.workers import Reload, WorkerStartError
+from kustos.metadata import MetadataError
+from kustos.runtime import descriptor_limit, raise_descriptor_limit, words_of
 from kustos.server.logs import configure_logs
 from kustos.server.node import Node, run_node
-from kustos.server.reloading import Reloader
-from kustos.server.settings import KustosSettings, load_settings
-from kustos.server.workers import CrewNode, open_node
+from kustos.server.reload import Reloader
+from kustos.server.settings.node_settings import KustosSettings, load_settings
+from kustos.server.workers.node import WorkerPoolNode, open_node
 
 LOG: Final = structlog.get_logger("kustos.server")
 
@@ -36,7 +35,7 @@ EXIT_UNREACHABLE: Final = 3
 def serve(properties: Path) -> int:
     """Run a node until SIGINT or SIGTERM; return the exit code of the process. SIGHUP reloads settings.
 
-    0 ended as told, 1 failed (metadata directory, port, audit), 2 settings, 3 upstream not reachable.
+    0 stopped by a signal, 1 failed (metadata directory, port, audit), 2 settings, 3 upstream not reachable.
     """
     configure_logs()
     try:
@@ -45,11 +44,18 @@ def serve(properties: Path) -> int:
     except ClientError as error:
         LOG.error("the settings are not usable", reason=str(error))
         return EXIT_USAGE
+    take_descriptors()
     return ended_by(lambda: on_event_loop(_run_until_told(settings, given, properties)))
 
 
+def take_descriptors() -> None:
+    """Raise the limit of file descriptors to the system's maximum, for workers too, and log it."""
+    former, limit = raise_descriptor_limit(), descriptor_limit()
+    LOG.info("file descriptors", limit=limit, former_limit=former, connections=connections_within(limit))
+
+
 def ended_by(work: Callable[[], int]) -> int:
-    """Return the exit code that the work comes to, also by what keeps a node from running."""
+    """Return the exit code of the work, or that of the error that keeps the node from running."""
     try:
         return work()
     except UpstreamUnavailableError as error:
@@ -60,12 +66,12 @@ def ended_by(work: Callable[[], int]) -> int:
         LOG.error("kustos ends", reason=str(error))
         return EXIT_UNREACHABLE if error.exit_code == EXIT_UNREACHABLE else EXIT_FAILED
     except (MetadataError, AuthorizerError, AuditError, AuthError, NoPortForBrokerError, OSError) as error:
-        LOG.error("kustos ends", reason=str(error))
+        LOG.error("kustos ends", reason=words_of(error))
         return EXIT_FAILED
 
 
 def on_event_loop(work: Coroutine[Any, Any, int]) -> int:
-    """Run it on uvloop where that is present, else on asyncio's own loop."""
+    """Run the coroutine on uvloop if it is installed, else on asyncio's own loop."""
     loop_factory: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop
     with suppress(ImportError):
         import uvloop
@@ -80,7 +86,7 @@ async def _run_until_told(settings: KustosSettings, given: Mapping[str, str], pr
     loop = asyncio.get_running_loop()
     for each in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(each, stopped.set)
-    # one that comes before there is anything to reload must not end the process
+    # a signal before there is anything to reload must not end the process
     loop.add_signal_handler(signal.SIGHUP, lambda: None)
     opened = await open_node(settings, given)
     loop.add_signal_handler(signal.SIGHUP, reload_of(opened, settings, properties))
@@ -88,9 +94,11 @@ async def _run_until_told(settings: KustosSettings, given: Mapping[str, str], pr
     return EXIT_OK
 
 
-def reload_of(opened: Node | CrewNode, settings: KustosSettings, properties: Path) -> Callable[[], None]:
-    """Return what reads the properties file again, for all processes of the node."""
-    node = opened.node if isinstance(opened, CrewNode) else opened
+def reload_of(
+    opened: Node | WorkerPoolNode, settings: KustosSettings, properties: Path
+) -> Callable[[], None]:
+    """Return the function that reloads the properties file for all processes of the node."""
+    node = opened.node if isinstance(opened, WorkerPoolNode) else opened
     given: Mapping[str, str] = {}
 
     def read() -> KustosSettings:
@@ -98,10 +106,10 @@ def reload_of(opened: Node | CrewNode, settings: KustosSettings, properties: Pat
         given = read_properties(properties)
         return load_settings(properties, given=given)
 
-    reloader = Reloader(settings, read, node.authorization.authorizer, node.admin)
+    reloader = Reloader(settings, read, node.authorization.authorizer, node.admin, node.settings_reloaded)
 
     def reload() -> None:
-        if reloader.reload() and isinstance(opened, CrewNode):
-            opened.crew.tell(Reload(given))
+        if reloader.reload() and isinstance(opened, WorkerPoolNode):
+            opened.pool.tell(Reload(given))
 
     return reload

@@ -1,4 +1,4 @@
-"""One node, put together: the only place where the rooms meet."""
+"""A node: the composition root of all packages."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -10,49 +10,52 @@ import structlog
 
 from kustos.auth import MechanismFactory, SaslServerMachine, ScramDecoys
 from kustos.authorizer import ACL_COUNT_UNKNOWN
-from kustos.client import NodeAddress, connect
-from kustos.client.connection import KafkaConnection
-from kustos.gateway.acl_apis import AclApis
-from kustos.gateway.addresses import BrokerPorts
-from kustos.gateway.audit_entries import AuditEvents
-from kustos.gateway.audit_log import AuditLog
-from kustos.gateway.audit_sinks import open_audit_sinks
-from kustos.gateway.client import ConnectionSettings
-from kustos.gateway.cluster import UpstreamCluster
-from kustos.gateway.listener import GatewayParts, ListenerPlan
-from kustos.gateway.local import MetadataApis
-from kustos.gateway.metrics import GatewayMetrics
-from kustos.gateway.metrics_quorum import WatchedQuorum
-from kustos.gateway.observer import GatewayObserver
-from kustos.gateway.purgatory import ALTER_ACLS, DelayedFuturePurgatory
-from kustos.gateway.shared_apis import SharedApis
-from kustos.gateway.snapshot_taker import SnapshotTaker
-from kustos.gateway.token_sweeper import TokenSweeper
-from kustos.gateway.writer import MetadataWriter
-from kustos.metadata.format import read_decoy_secret
+from kustos.client import KafkaConnection, NodeAddress, connect
+from kustos.gateway.apis import (
+    ALTER_ACLS,
+    AclApis,
+    AuditedApis,
+    DelayedFuturePurgatory,
+    MetadataApis,
+    SharedApis,
+    TokenSweeper,
+    reloaded_settings,
+)
+from kustos.gateway.audit import AuditLog
+from kustos.gateway.listener import ConnectionSettings, GatewayParts, ListenerPlan
+from kustos.gateway.metrics import GatewayMetrics, GatewayObserver, WatchedLog, WatchedQuorum
+from kustos.gateway.session import AnswerBudget, LocalApis
+from kustos.gateway.store import MetadataWriter, SnapshotTaker
+from kustos.gateway.upstream import BrokerPorts, InFlight, UpstreamCluster
+from kustos.metadata.control import ApiError
+from kustos.metadata.directory import read_decoy_secret
 from kustos.metadata.image import MetadataImage
 from kustos.metadata.store import MetadataStore
-from kustos.protocol import ADMIN_TABLE, refusal_body
-from kustos.protocol.api_versions import api_versions_response, offered_versions
-from kustos.runtime import SystemClock, SystemEntropy
+from kustos.protocol import (
+    ADMIN_TABLE,
+    DescribedConfig,
+    api_versions_response,
+    offered_versions,
+    refusal_body,
+)
+from kustos.runtime import SystemClock, SystemEntropy, spare_what_stays
 from kustos.server.admin import AdminSide
-from kustos.server.authorization import StandardAuthorization, authorization_of
-from kustos.server.authorizer_life import close, server_info, start
-from kustos.server.listener_settings import ListenerSettings
-from kustos.server.part import WHOLE, NodePart
-from kustos.server.quorum_side import QuorumSide
-from kustos.server.sasl import PLAIN, mechanism_factories
-from kustos.server.settings import KustosSettings
-from kustos.server.tokens import token_lookup
-from kustos.server.warming import warm_codecs
-from kustos.wire import response_codec
-from kustos.wire.api_keys import ApiKey
+from kustos.server.audit import open_audit_log
+from kustos.server.authorization.authorization import StandardAuthorization, authorization_of
+from kustos.server.authorization.life import close, server_info, start
+from kustos.server.process_role import WHOLE, NodePart
+from kustos.server.quorum import QuorumSide
+from kustos.server.sasl import PLAIN, UserForms, mechanism_factories, token_lookup
+from kustos.server.settings.listeners import ListenerSettings
+from kustos.server.settings.node_settings import KustosSettings
+from kustos.server.warm_up import load_late_modules, warm_codecs
+from kustos.wire import ApiKey, Message, response_codec
 
 LOG: Final = structlog.get_logger("kustos.server")
 
 
 class Node:
-    """A running node. Made inside the event loop by `open`; `start` serves, `stop` ends in good order."""
+    """A running node. Created inside the event loop by `open`; `start` serves, `stop` shuts down cleanly."""
 
     def __init__(
         self,
@@ -72,7 +75,7 @@ class Node:
         rules = settings.token_rules
         self.token_sweeper: Final = TokenSweeper(self.writer, rules.expiry_check_interval_ms)
         self.snapshot_taker: Final = SnapshotTaker(self.writer)
-        self.tokens: Final = token_lookup(rules.secret, self.image, SystemEntropy())
+        self.tokens: Final = token_lookup(rules.secret, self.image)
         self.authorization: Final = authorization_of(
             settings, self.store, self.writer, *(() if quorum is None else (quorum.mutator, quorum.gate))
         )
@@ -83,22 +86,23 @@ class Node:
             audit=audit,
         )
         self.metrics.watch_purgatory(self.purgatory)
+        self._answers: Final = AnswerBudget(settings.answers_max_bytes // settings.workers.count)
+        self.metrics.watch_answers(self._answers)
         if isinstance(self.authorization, StandardAuthorization):
             self.metrics.watch_authorizer(self.acl_count, self.authorization.metrics)
         upstream = settings.upstream
         self.cluster: Final = UpstreamCluster(
             [(address.host, address.port) for address in upstream.bootstrap_servers], self._connect
         )
-        acls = AclApis(self.authorization.authorizer, self.purgatory)
-        self.local: Final = (
-            MetadataApis(
-                self.writer,
-                SharedApis(lambda: self.writer.store.image, self.cluster, self.offered, acls),
-            )
-            if quorum is None
-            else quorum.apis(self.cluster, self.offered, acls)
+        self.in_flight: Final = InFlight(
+            self._log_in,
+            self._broker_addresses,
+            settings.revocation,
+            sees_all_changes=self._changes_own_log,
         )
-        self.admin: Final = AdminSide(settings, self.writer, self.authorization, self.local)
+        local = self._local_apis()
+        self.local: Final = self._audited(local)
+        self.admin: Final = AdminSide(settings, self.writer, self.authorization, local, self._audited)
         self.gateway: Final = part.make_gateway(
             [self._plan(listener) for listener in settings.listeners if part.serves(listener)],
             self._parts(),
@@ -111,31 +115,28 @@ class Node:
         )
         if quorum is not None:
             self.metrics.registry.register(WatchedQuorum(quorum.figures))
+        elif part.owns_metadata:
+            self.metrics.registry.register(WatchedLog(lambda: self.store.takes_changes))
 
     @classmethod
     async def open(
         cls, settings: KustosSettings, writer: MetadataWriter | None = None, part: NodePart = WHOLE
     ) -> Self:
-        """Return a node with its metadata loaded and its audit sinks tried.
+        """Return a node with its metadata loaded and its audit sinks opened.
 
-        `writer`: who has the metadata open already, if anybody. Raise `MetadataError` or `AuditSinkError`
-        where one of them cannot be used.
+        `writer`: the writer of the metadata if it is open already. Raise `MetadataError` or `AuditSinkError`
+        if one of them cannot be used.
         """
+        load_late_modules()
         warm_codecs()
         quorum = None if settings.quorum is None else QuorumSide.open(settings, settings.quorum)
         if writer is None:
             writer = MetadataWriter(embedded_store(settings)) if quorum is None else quorum.writer
         try:
-            events = AuditEvents.of_node(settings.node_id, SystemEntropy())
-            sinks = await open_audit_sinks(settings.audit, settings.upstream, events)
+            audit = await open_audit_log(settings, part.name)
         except BaseException:
             await writer.close()
             raise
-        audit = AuditLog(
-            sinks,
-            queue_max_events=settings.audit.queue_max_events,
-            blocks_when_full=settings.audit.blocks_when_full,
-        )
         try:
             return cls(settings, writer, audit, quorum, part)
         except BaseException:
@@ -143,16 +144,47 @@ class Node:
             await audit.close()
             raise
 
+    def _audited(self, apis: LocalApis) -> AuditedApis:
+        return AuditedApis(apis, self.audit.security, lambda: self.audit.now_ms)
+
+    def _authorizer_settings(self, resource: Message) -> list[DescribedConfig] | ApiError:
+        return self.admin.book.describe_authorizer(resource)
+
+    def settings_reloaded(self, keys: frozenset[str]) -> None:
+        """Record in the audit log that these settings of the file are in force from now on."""
+        self.audit.security.record(reloaded_settings(self.settings.node_id, keys, self.audit.now_ms))
+
     def image(self) -> MetadataImage:
-        """Return the metadata by which logins are decided now."""
+        """Return the metadata that logins are checked against now."""
         return self.store.image if self.quorum is None else self.quorum.image()
 
     async def _connect(self, host: str, port: int) -> KafkaConnection:
         return await connect(NodeAddress(host, port), self.settings.upstream)
 
+    def _broker_addresses(self) -> list[tuple[str, int]]:
+        return [(broker.host, broker.port) for broker in self.cluster.brokers.values()]
+
+    async def _log_in(self, host: str, port: int) -> None:
+        (await self._connect(host, port)).close()
+
     def offered(self) -> dict[int, tuple[int, int]]:
         """Return the APIs and versions that clients may use now."""
         return offered_versions(self.cluster.versions)
+
+    def _local_apis(self) -> LocalApis:
+        """Return the APIs that the node answers itself, from its own metadata or from a quorum's."""
+        acls = AclApis(self.authorization.authorizer, self.purgatory)
+        if self.quorum is not None:
+            return self.quorum.apis(self.cluster, self.offered, acls, self._authorizer_settings)
+        shared = SharedApis(
+            lambda: self.writer.store.image, self.cluster, self.offered, acls, self._authorizer_settings
+        )
+        return MetadataApis(self.writer, shared)
+
+    @property
+    def _changes_own_log(self) -> bool:
+        """Whether only this node changes the ACLs that decide."""
+        return self.quorum is None and isinstance(self.authorization, StandardAuthorization)
 
     def _parts(self) -> GatewayParts:
         settings = self.settings
@@ -163,19 +195,21 @@ class Node:
                 self.audit,
                 self.metrics,
                 lambda: self.authorization.acl_offset,
-                # controllers do not say at which offset they wrote
-                changes_own_log=self.quorum is None and isinstance(self.authorization, StandardAuthorization),
+                # controllers do not report the offset of a change
+                changes_own_log=self._changes_own_log,
             ),
             metrics=self.metrics,
             decider=self.authorization.decider,
-            asker=self.authorization.asker,
+            context_authorizer=self.authorization.context_authorizer,
             offered=self.offered,
+            in_flight=self.in_flight,
+            answers=self._answers,
             max_connections=settings.max_connections,
             max_connections_per_ip=settings.max_connections_per_ip,
         )
 
     def acl_count(self) -> int:
-        """Return how many ACLs are in force, -1 where nobody counts them."""
+        """Return how many ACLs are in force, -1 if the authorizer does not count them."""
         authorizer = self.authorization.authorizer
         try:
             count = ACL_COUNT_UNKNOWN if authorizer is None else authorizer.acl_count
@@ -191,7 +225,6 @@ class Node:
             sasl_server_max_receive_size=524_288 if sasl is None else sasl.server.max_receive_size,
             socket_request_max_bytes=settings.socket_request_max_bytes,
             connections_max_idle_ms=settings.connections_max_idle_ms,
-            max_in_flight_requests=settings.max_in_flight_requests,
         )
         return ListenerPlan(
             name=listener.name,
@@ -218,7 +251,7 @@ class Node:
             sasl.enabled_mechanisms,
             {} if plain is None else plain.options,
             self.image,
-            ScramDecoys(read_decoy_secret(self.settings.metadata_directory)),
+            self._decoys(),
             SystemEntropy(),
             self.tokens,
         )
@@ -228,12 +261,17 @@ class Node:
             versions, refusal = self.admin.api_versions_body, partial(refusal_body, table=ADMIN_TABLE)
         return lambda: SaslServerMachine(sasl.server, factories, versions, clock, refusal)
 
+    def _decoys(self) -> ScramDecoys:
+        shared = self.settings.decoy_secret
+        secret = read_decoy_secret(self.settings.metadata_directory) if shared is None else shared
+        return ScramDecoys(secret, UserForms(self.image, SystemClock()).of)
+
     def _api_versions_body(self, version: int) -> bytes:
         message = api_versions_response(version, self.offered(), self.cluster.features)
         return response_codec(ApiKey.API_VERSIONS, version).encode(message)
 
     def readiness(self) -> dict[str, bool]:
-        """Return what must hold for requests to be served, and whether it does."""
+        """Return the conditions for serving requests, and whether they hold."""
         return {
             "metadata": self.authorization.is_ready,
             "upstream": bool(self.cluster.brokers) and self.cluster.is_reachable,
@@ -243,9 +281,9 @@ class Node:
         }
 
     def details(self) -> dict[str, object]:
-        """Return what else an operator wants to know of the metadata; clients are served all the same.
+        """Return further facts on the metadata for operators; they do not affect clients.
 
-        Where a write of the metadata failed, all decisions go on, and every change is refused.
+        After a failed metadata write decisions go on, and every change is refused.
         """
         if self.quorum is not None:
             return self.quorum.details()
@@ -254,8 +292,7 @@ class Node:
     async def start(self) -> None:
         """Serve, each listener as soon as the authorizer can decide for it.
 
-        Raise `UpstreamUnavailableError`, `NoPortForBrokerError`, `AuthorizerError` or OSError if that cannot
-        be.
+        Raise `UpstreamUnavailableError`, `NoPortForBrokerError`, `AuthorizerError` or OSError.
         """
         for warning in self.settings.warnings:
             LOG.warning(warning)
@@ -273,8 +310,10 @@ class Node:
                 self.snapshot_taker.start()
             await self.gateway.start(self.part.waits(ready))
         else:
-            # settings, expiry of tokens and snapshots are the controllers' own business
+            # settings, expiry of tokens and snapshots are the controllers' task
             await self.gateway.start(self.quorum.start(ready, self._acl_offset))
+        # the schemas of all messages alone cost a full collection a tenth of a second
+        spare_what_stays()
         LOG.info(
             "kustos is up",
             node_id=self.settings.node_id,
@@ -288,7 +327,7 @@ class Node:
         return self.authorization.acl_offset if is_standard else None
 
     async def stop(self) -> None:
-        """End the connections, then write down and close what is open, each whatever became of the others."""
+        """End the connections, then flush and close everything, each even if another one fails."""
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self.writer.close)
             if self.authorization.authorizer is not None:
@@ -317,7 +356,7 @@ async def run_until(
 ) -> None:
     """Run a node until the event is set, also while it starts; raise what keeps it from starting.
 
-    `prepare` is given the node before it starts.
+    `prepare` is called with the node before it starts.
     """
     node = await Node.open(settings)
     if prepare is not None:
@@ -332,11 +371,11 @@ class Runnable(Protocol):
         """Serve."""
 
     async def stop(self) -> None:
-        """End; also what has not started, or only in part."""
+        """Stop, even if it has not started, or only in part."""
 
 
 async def run_node(node: Runnable, stopped: asyncio.Event) -> None:
-    """Run what is open until the event is set, also while it starts; raise what keeps it from starting."""
+    """Run an open node until the event is set, also while it starts; raise what keeps it from starting."""
     try:
         starting, told = asyncio.ensure_future(node.start()), asyncio.ensure_future(stopped.wait())
         try:

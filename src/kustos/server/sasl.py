@@ -1,23 +1,70 @@
-"""SASL servers for listeners: each enabled mechanism with where its credentials are."""
+"""SASL servers for listeners: each enabled mechanism with its source of credentials."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
+from kustos.acl import KafkaPrincipal
 from kustos.auth import (
+    FormCount,
+    Forms,
     MechanismFactory,
     PlainServer,
     PlainUsers,
     ScramDecoys,
     ScramHash,
     ScramServer,
+    TokenLogin,
     TokenLookup,
 )
-from kustos.metadata.image import MetadataImage
-from kustos.metadata.scram import ScramCredential
-from kustos.runtime import Entropy
+from kustos.metadata import ScramCredential, ScramMechanism
+from kustos.metadata.control import TokenCredentials, TokenSecret
+from kustos.metadata.image import MetadataImage, ScramKey
+from kustos.runtime import Clock, Entropy
 
 PLAIN: Final = "PLAIN"
 SCRAM: Final[dict[str, ScramHash]] = {each.mechanism_name: each for each in ScramHash}
+
+
+FORMS_RENEWED_EVERY_MS: Final = 60_000
+"""How often the forms of credentials are counted again after users came or went."""
+
+USERS_COUNTED_AT_ONCE: Final = 1_000
+"""How many users one login counts, in some 2 ms; only the very first login counts all users."""
+
+
+class UserForms:
+    """The forms of the users' credentials, up to a minute old."""
+
+    def __init__(self, image: Callable[[], MetadataImage], clock: Clock) -> None:
+        self._image: Final = image
+        self._clock: Final = clock
+        self._forms: dict[ScramHash, Forms] = {}
+        self._users: Mapping[ScramKey, ScramCredential] = {}
+        self._begun_ms = 0
+        self._counting: Iterator[None] = iter(())
+
+    def of(self, scram_hash: ScramHash) -> Forms:
+        """Return the forms of a mechanism's credentials."""
+        users, now_ms = self._image().scram_credentials, self._clock.monotonic_ms()
+        if not self._forms:
+            self._users, self._begun_ms = users, now_ms
+            for _ in self._count(users):
+                pass
+        elif users is not self._users and now_ms - self._begun_ms >= FORMS_RENEWED_EVERY_MS:
+            self._users, self._begun_ms = users, now_ms
+            self._counting = self._count(users)
+        next(self._counting, None)
+        return self._forms[scram_hash]
+
+    def _count(self, users: Mapping[ScramKey, ScramCredential]) -> Iterator[None]:
+        """Count the forms of all users, `USERS_COUNTED_AT_ONCE` in one step."""
+        counts = {each.code: FormCount() for each in ScramHash}
+        for number, ((_, code), credential) in enumerate(users.items(), start=1):
+            if code in counts:
+                counts[code].add(credential)
+            if number % USERS_COUNTED_AT_ONCE == 0:
+                yield
+        self._forms = {each: counts[each.code].forms() for each in ScramHash}
 
 
 def mechanism_factories(
@@ -30,8 +77,8 @@ def mechanism_factories(
 ) -> dict[str, MechanismFactory]:
     """Return the factories of the enabled mechanisms, in the order shown to clients.
 
-    `plain_options`: those of the listener's PlainLoginModule. `image`: the metadata of this moment, so
-    that a credential counts from the moment its creation was answered. `tokens`: finds delegation tokens.
+    `plain_options`: those of the listener's PlainLoginModule. `image`: the metadata of this moment, so that a
+    credential is valid once its creation was answered. `tokens`: finds delegation tokens.
     """
 
     def lookup(user: str, scram_hash: ScramHash) -> ScramCredential | None:
@@ -45,3 +92,28 @@ def mechanism_factories(
         else:
             made[mechanism] = ScramServer.factory(SCRAM[mechanism], lookup, decoys, entropy, tokens)
     return made
+
+
+_MECHANISMS: Final = {each: ScramMechanism(each.code) for each in ScramHash}
+
+
+def token_lookup(secret: TokenSecret | None, image: Callable[[], MetadataImage]) -> TokenLookup | None:
+    """Return the lookup of a login's token, None if tokens are disabled.
+
+    As in Kafka a token acts as `User:` with its owner's name, whatever the owner's type.
+    """
+    if secret is None:
+        return None
+    credentials = TokenCredentials(secret)
+
+    def lookup(token_id: str, scram_hash: ScramHash) -> TokenLogin | None:
+        token = image().delegation_tokens.get(token_id)
+        if token is None:
+            return None
+        return TokenLogin(
+            credentials.credential(token_id, _MECHANISMS[scram_hash]),
+            KafkaPrincipal.parse(token.owner).name,
+            min(token.expiration_timestamp_ms, token.max_timestamp_ms),
+        )
+
+    return lookup

@@ -1,6 +1,15 @@
 """Bytes, no IO: frames, headers, exact message codecs, primitives, record batches."""
 
-from kustos.wire.codec import Decoded, MessageCodec, codec_versions, request_codec, response_codec
+from kustos.wire.api_keys import ApiKey, api_name
+from kustos.wire.batch_headers import batch_headers
+from kustos.wire.codec import (
+    Decoded,
+    MessageCodec,
+    codec_versions,
+    load_schemas,
+    request_codec,
+    response_codec,
+)
 from kustos.wire.errors import (
     MalformedMessageError,
     UnencodableMessageError,
@@ -8,6 +17,7 @@ from kustos.wire.errors import (
     WireError,
 )
 from kustos.wire.frames import (
+    FrameLengthError,
     FrameReader,
     RequestHeader,
     peek_api,
@@ -18,26 +28,67 @@ from kustos.wire.frames import (
     response_header_is_flexible,
 )
 from kustos.wire.message import Message
-from kustos.wire.primitives import ZERO_UUID
+from kustos.wire.primitives import ZERO_UUID, read_uvarint, uvarint
+from kustos.wire.record_batch import (
+    COMPRESSION_MASK,
+    CONTROL_BIT,
+    HEADER,
+    HEADER_SIZE_BYTES,
+    LENGTH_END,
+    MAGIC,
+    CorruptBatchError,
+    RawBatch,
+    Record,
+    RecordBatch,
+    batch_end,
+    batch_of,
+    encoded_batch_of,
+    read_batch,
+    read_raw_batch,
+    whole_records,
+)
 
 __all__ = [
+    "COMPRESSION_MASK",
+    "CONTROL_BIT",
+    "HEADER",
+    "HEADER_SIZE_BYTES",
+    "LENGTH_END",
+    "MAGIC",
     "ZERO_UUID",
+    "ApiKey",
+    "CorruptBatchError",
     "Decoded",
+    "FrameLengthError",
     "FrameReader",
     "MalformedMessageError",
     "Message",
     "MessageCodec",
+    "RawBatch",
+    "Record",
+    "RecordBatch",
     "RequestHeader",
     "UnencodableMessageError",
     "UnsupportedMessageError",
     "WireError",
+    "api_name",
+    "batch_end",
+    "batch_headers",
+    "batch_of",
     "codec_versions",
+    "encoded_batch_of",
+    "load_schemas",
     "peek_api",
+    "read_batch",
+    "read_raw_batch",
     "read_request_header",
     "read_response_header",
+    "read_uvarint",
     "request_codec",
     "request_frame",
     "response_codec",
     "response_frame",
     "response_header_is_flexible",
+    "uvarint",
+    "whole_records",
 ]

@@ -7,7 +7,7 @@ from kio.schema.index import api_key_map
 
 @unique
 class ApiKey(IntEnum):
-    """The APIs that this code speaks of by name; the others are numbers to it."""
+    """The APIs that this code names; it handles all others by number."""
 
     PRODUCE = 0
     FETCH = 1
@@ -51,7 +51,7 @@ class ApiKey(IntEnum):
 
 
 def api_name(api_key: int) -> str:
-    """Return Kafka's name of an API, such as `DescribeAcls`; `Unknown(n)` for a key nobody has."""
+    """Return Kafka's name of an API, such as `DescribeAcls`; `Unknown(n)` for an unknown key."""
     snake = api_key_map.get(api_key)
     if snake is None:
         return f"Unknown({api_key})"

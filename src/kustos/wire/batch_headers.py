@@ -1,9 +1,9 @@
 """The headers of the batches in a Produce payload, read without touching a record.
 
-The gateway must know whether a payload is transactional, whether it smuggles control batches and whose
-producer id it bears; it never needs a record. Message sets of magic 0 and 1, which old clients and
-mirrors still send, are walked message by message. Checksums are upstream's to verify: a header that
-lies about its records cannot gain a permission, because every bit that is authorized is read here.
+The gateway must know whether a payload is transactional, whether it smuggles in control batches, and which
+producer id it has; it never needs a record. Message sets of magic 0 and 1, which old clients and mirrors
+still send, are walked message by message. Upstream verifies checksums: a header that lies about its records
+cannot gain a permission, because every bit that is authorized is read here.
 """
 
 import struct
@@ -25,12 +25,12 @@ from kustos.wire.record_batch import (
 _MAGIC_AT: Final = 16
 _LEGACY: Final = struct.Struct(">qiIbb")
 _LEGACY_OVERHEAD_BYTES: Final = {0: 14, 1: 22}
-"""CRC, magic, attributes, (timestamp,) key length, value length: less cannot be a message."""
+"""CRC, magic, attributes, (timestamp,) key length, value length: a message cannot be shorter."""
 
 
 @dataclass(frozen=True, slots=True)
 class BatchHeader:
-    """What one batch, or one message of magic 0 or 1, says of itself. Sizes in bytes."""
+    """The header of one batch, or of one message of magic 0 or 1. Sizes in bytes."""
 
     magic: int
     base_offset: int
@@ -67,7 +67,7 @@ def batch_headers(records: bytes) -> Iterator[BatchHeader]:
     """Yield the header of each batch; the payload must consist of whole batches exactly.
 
     Raises `CorruptBatchError`, when the walk reaches it, for a batch that is cut short, claims an
-    impossible length, or has a magic other than 0, 1 and 2. A null payload is the caller's case.
+    impossible length, or has a magic other than 0, 1 and 2. The caller handles a null payload.
     """
     position, total = 0, len(records)
     while position < total:

@@ -1,10 +1,10 @@
 """Exact codecs of Kafka's messages, compiled from kio's schemas.
 
-kio brings the schemas (every API and version of Kafka 4.3.1) and a native reader; a guard needs more
-of a reader than it offers: to know that a frame was consumed to its last byte, that no varint was
-over-long, which tagged fields nobody knows, and the bare numbers of times and error codes, so that
-what is read can be written again to the letter. So the schemas are kio's and the code that walks them
-is generated (`generate.py`), one reader and writer a struct. Tests hold both against kio's.
+kio brings the schemas (every API and version of Kafka 4.3.1) and a native reader; an authorizing proxy needs
+more from a reader: proof that a frame was consumed to its last byte and that no varint was over-long, the
+unknown tagged fields, and times and error codes as bare numbers, so that a message can be re-encoded byte for
+byte. So the schemas are kio's and the code that walks them is generated (`generate.py`), one reader and
+writer per struct. Tests compare both with kio's.
 
 Reading accepts exactly the canonical encoding, with two liberties that Kafka's own reader has:
 tagged fields may be given explicitly at their default, and unknown tagged fields are skipped (they
@@ -20,18 +20,24 @@ from typing import Any, Final, NamedTuple
 from kio.schema.index import PayloadEntityType, api_key_map, schema_name_map
 from kio.static.constants import EntityType
 
-from kustos.wire.errors import MalformedMessageError, UnencodableMessageError, UnsupportedMessageError
-from kustos.wire.generate import bad, make_reader, make_writer
+from kustos.wire.errors import (
+    MalformedMessageError,
+    TooManyElementsError,
+    UnencodableMessageError,
+    UnsupportedMessageError,
+)
+from kustos.wire.generate import bad, make_init, make_reader, make_writer, too_many
 from kustos.wire.message import Message
 from kustos.wire.plan import FieldPlan
 from kustos.wire.primitives import read_uvarint, read_uvarint_tail, uvarint
 
 ELEMENTS_PER_MESSAGE_MAX: Final = 10_000_000
-"""Array elements in one message at all depths: the metadata of a million partitions has fewer."""
+"""Most array elements and tagged fields in one message, at all depths; the metadata of a million partitions
+has fewer."""
 
 
 class Decoded(NamedTuple):
-    """A message, and whether tagged fields were skipped that its schema does not have."""
+    """A message, and whether tagged fields unknown to its schema were skipped."""
 
     message: Message
     had_unknown_tags: bool
@@ -40,8 +46,8 @@ class Decoded(NamedTuple):
 class MessageCodec:
     """Reads and writes one version of one message.
 
-    `struct("TopicProduceData")` gives the class of a nested struct by the name that Kafka's schema
-    gives it; calling it with fields makes a value, the missing ones at their defaults.
+    `struct("TopicProduceData")` returns the class of a nested struct by its name in Kafka's schema; call it
+    with fields to make a value, with defaults for the missing ones.
     """
 
     def __init__(self, entity: Any) -> None:
@@ -51,6 +57,7 @@ class MessageCodec:
         self._structs: dict[type, type[Message]] = {}
         self._namespace: dict[str, Any] = {
             "bad": bad,
+            "too_many": too_many,
             "uvarint": read_uvarint,
             "uvarint_tail": read_uvarint_tail,
             "put_uvarint": uvarint,
@@ -72,12 +79,6 @@ class MessageCodec:
         structs = self._structs
         makers = {plan.name: plan.default_maker(structs) for plan in plans}
 
-        def init(self: Message, **given: Any) -> None:
-            for name, make in makers.items():
-                setattr(self, name, given.pop(name) if name in given else make())
-            if given:
-                raise TypeError(f"{entity.__name__} has no field `{next(iter(given))}` in this version")
-
         names = tuple(plan.name for plan in plans)
         elements = {plan.name: structs[plan.element] for plan in plans if plan.element is not None}
         nullable = frozenset(plan.name for plan in plans if plan.nullable)
@@ -86,7 +87,7 @@ class MessageCodec:
             "FIELDS": names,
             "ELEMENTS": elements,
             "NULLABLE": nullable,
-            "__init__": init,
+            "__init__": make_init(entity.__name__, makers),
         }
         made = type(entity.__name__, (Message,), body)
         structs[entity] = made
@@ -107,8 +108,8 @@ class MessageCodec:
     ) -> tuple[Message, int, bool]:
         """Return (message, offset after it, whether unknown tags were skipped).
 
-        Raise `MalformedMessageError` for anything that is not the canonical encoding, and for more
-        array elements than `element_limit`, before they are built.
+        Raise `MalformedMessageError` for anything but the canonical encoding, and `TooManyElementsError`,
+        before reading them, for more than `element_limit` array elements and tagged fields.
         """
         unknown: list[int] = [element_limit]
         try:
@@ -119,13 +120,22 @@ class MessageCodec:
             raise MalformedMessageError(
                 f"`{self.name}` v{self.version} has a string that is not UTF-8"
             ) from None
+        except TooManyElementsError:
+            raise TooManyElementsError(
+                f"`{self.name}` v{self.version} has more than {element_limit} elements"
+            ) from None
         except MalformedMessageError as error:
             raise MalformedMessageError(f"`{self.name}` v{self.version}: {error}") from None
         return message, position, len(unknown) > 1
 
-    def decode(self, buffer: bytes, offset: int = 0) -> Decoded:
-        """Return the message that fills the buffer from `offset` to its end, and nothing else."""
-        message, position, had_unknown_tags = self.read(buffer, offset)
+    def decode(
+        self, buffer: bytes, offset: int = 0, element_limit: int = ELEMENTS_PER_MESSAGE_MAX
+    ) -> Decoded:
+        """Return the message that exactly fills the buffer from `offset` to its end.
+
+        Raises as `read` does.
+        """
+        message, position, had_unknown_tags = self.read(buffer, offset, element_limit)
         if position != len(buffer):
             raise MalformedMessageError(
                 f"{len(buffer) - position} bytes follow after `{self.name}` v{self.version}"
@@ -133,13 +143,37 @@ class MessageCodec:
         return Decoded(message, had_unknown_tags)
 
     def encode(self, message: Message) -> bytes:
-        """Return the canonical bytes; raise `UnencodableMessageError` where a value has no place."""
+        """Return the canonical bytes; raise `UnencodableMessageError` for a value that does not fit."""
         out = bytearray()
         try:
             self._write(message, out)
         except (ValueError, AttributeError, struct.error, TypeError) as error:
             raise UnencodableMessageError(f"`{self.name}` v{self.version}: {error}") from error
         return bytes(out)
+
+    def encode_with_items(self, value: Message, count: int, items: bytes | bytearray) -> bytes:
+        """Return the bytes of a struct of this message whose last field holds already encoded items.
+
+        That field is an array, empty in `value`. This lets a message too large for one turn of an event loop
+        be written piece by piece; a count of 0 gives the plain struct. Raise `UnencodableMessageError`.
+        """
+        out = bytearray()
+        try:
+            self._namespace[f"write_{type(value).__name__}"](value, out)
+        except (ValueError, AttributeError, struct.error, TypeError) as error:
+            raise UnencodableMessageError(f"`{self.name}` v{self.version}: {error}") from error
+        if not count:
+            return bytes(out)
+        # no tagged fields follow
+        empty, mark, tags = (
+            (b"\x01\x00", uvarint(count + 1), b"\x00")
+            if self.flexible
+            else (b"\x00\x00\x00\x00", count.to_bytes(4, "big"), b"")
+        )
+        if not out.endswith(empty):
+            raise UnencodableMessageError(f"`{type(value).__name__}` does not end with an empty array")
+        del out[-len(empty) :]
+        return b"".join((out, mark, items, tags))
 
     def new(self, **values: Any) -> Message:
         """Return a message with these fields, the others at their defaults."""
@@ -148,12 +182,22 @@ class MessageCodec:
 
 @cache
 def _codec(api_key: int, version: int, kind: PayloadEntityType) -> MessageCodec:
+    return MessageCodec(_entity(api_key, version, kind))
+
+
+def _entity(api_key: int, version: int, kind: PayloadEntityType) -> Any:
     name = api_key_map.get(api_key)
     location = schema_name_map.get(name, {}).get(version, {}).get(kind) if name is not None else None
     if location is None:
         raise UnsupportedMessageError(f"no schema for {kind.name} of API {api_key} version {version}")
     module, _, entity = location.partition(":")
-    return MessageCodec(getattr(import_module(module), entity))
+    return getattr(import_module(module), entity)
+
+
+def load_schemas(api_key: int, version: int) -> None:
+    """Load the schemas of an API's version from disk; raise `UnsupportedMessageError` if there are none."""
+    for kind in (EntityType.request, EntityType.response):
+        _entity(api_key, version, kind)
 
 
 def request_codec(api_key: int, version: int) -> MessageCodec:

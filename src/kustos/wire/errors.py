@@ -1,4 +1,4 @@
-"""What can be wrong with bytes."""
+"""Errors of the wire format."""
 
 
 class WireError(Exception):
@@ -9,9 +9,13 @@ class MalformedMessageError(WireError):
     """The peer sent bytes that are not exactly one message of the schema; the connection must end."""
 
 
+class TooManyElementsError(MalformedMessageError):
+    """The message has more array elements and tagged fields than the reader allows."""
+
+
 class UnsupportedMessageError(WireError):
     """No schema is known for this API and version."""
 
 
 class UnencodableMessageError(WireError):
-    """A value does not fit the schema it was to be written in; our own fault or a lossy downgrade."""
+    """A value does not fit the schema it is encoded with: a bug of ours or a lossy downgrade."""

@@ -1,8 +1,8 @@
-"""Frames and headers: what stands before a body.
+"""Frames and headers: what precedes a body.
 
-A frame is an int32 length and so many bytes. A request header is version 2 where the API's version is
-flexible, else version 1; a response header is version 1 there, else 0, and always 0 for ApiVersions,
-which a client must be able to read before it knows the server (KIP-511).
+A frame is an int32 length followed by that many bytes. A request header is version 2 where the API's version
+is flexible, else version 1; a response header is version 1 there, else 0, and always 0 for ApiVersions, which
+a client must be able to read before it knows the server (KIP-511).
 """
 
 import struct
@@ -19,10 +19,14 @@ _HEADER: Final = struct.Struct(">hhih")
 _CORRELATION_ID: Final = struct.Struct(">i")
 MINIMUM_HEADER_SIZE: Final = _HEADER.size
 
+HEADER_TAGS_MAX: Final = 64
+"""Most tagged fields that one header may have. No header has any so far (KIP-482), and parsing them costs
+time before the client is authenticated."""
+
 
 @dataclass(frozen=True, slots=True)
 class RequestHeader:
-    """What a request says of itself. `body_offset` is where the body begins in the frame."""
+    """The header of a request. `body_offset` is where the body begins in the frame."""
 
     api_key: int
     api_version: int
@@ -35,7 +39,7 @@ class RequestHeader:
 def read_request_header(frame: bytes, flexible: bool) -> RequestHeader:
     """Return the header of a frame without its length; raise `MalformedMessageError`.
 
-    Unknown tagged fields are skipped and reported; known ones do not exist.
+    All tagged fields are unknown: they are skipped and reported.
     """
     if len(frame) < MINIMUM_HEADER_SIZE:
         raise MalformedMessageError(f"a frame of {len(frame)} bytes is too short for a request header")
@@ -61,8 +65,8 @@ def read_request_header(frame: bytes, flexible: bool) -> RequestHeader:
 
 def _skip_tags(frame: bytes, position: int) -> tuple[int, bool]:
     count, position = read_uvarint(frame, position)
-    if count > len(frame) - position:
-        raise MalformedMessageError("the header has more tagged fields than bytes")
+    if count > HEADER_TAGS_MAX:
+        raise MalformedMessageError(f"the header has {count} tagged fields, more than {HEADER_TAGS_MAX}")
     last = -1
     for _ in range(count):
         tag, position = read_uvarint(frame, position)
@@ -75,7 +79,7 @@ def _skip_tags(frame: bytes, position: int) -> tuple[int, bool]:
 
 
 def peek_api(frame: bytes) -> tuple[int, int, int]:
-    """Return (API key, version, correlation id) of a frame that may be no request at all."""
+    """Return (API key, version, correlation id) of a frame that may not be a request."""
     if len(frame) < MINIMUM_HEADER_SIZE:
         raise MalformedMessageError(f"a frame of {len(frame)} bytes is too short for a request header")
     api_key, api_version, correlation_id, _ = _HEADER.unpack_from(frame)
@@ -85,7 +89,7 @@ def peek_api(frame: bytes) -> tuple[int, int, int]:
 def request_frame(
     codec: MessageCodec, api_key: int, correlation_id: int, client_id: str | None, body: bytes
 ) -> bytes:
-    """Return a whole request with its length before it."""
+    """Return a whole request, length prefix included."""
     name = b"" if client_id is None else client_id.encode()
     header = _HEADER.pack(api_key, codec.version, correlation_id, -1 if client_id is None else len(name))
     tags = b"\0" if codec.flexible else b""
@@ -98,7 +102,7 @@ def response_header_is_flexible(api_key: int, codec: MessageCodec) -> bool:
 
 
 def response_frame(api_key: int, codec: MessageCodec, correlation_id: int, body: bytes) -> bytes:
-    """Return a whole response with its length before it."""
+    """Return a whole response, length prefix included."""
     tags = b"\0" if response_header_is_flexible(api_key, codec) else b""
     return b"".join(
         (_LENGTH.pack(4 + len(tags) + len(body)), _CORRELATION_ID.pack(correlation_id), tags, body)
@@ -115,12 +119,21 @@ def read_response_header(frame: bytes, flexible: bool) -> tuple[int, int]:
     return _CORRELATION_ID.unpack_from(frame)[0], position
 
 
+class FrameLengthError(MalformedMessageError):
+    """A frame's length is refused. `frames` are the whole frames that the same bytes completed before it."""
+
+    def __init__(self, size: int, limit: int, frames: list[bytes]) -> None:
+        super().__init__(f"a frame length of {size} is outside 0..{limit}")
+        self.frames = frames
+
+
 class FrameReader:
     """Cuts a stream of bytes into frames; no IO.
 
     `feed` returns the whole frames, without their lengths. A negative or too large length raises
-    `MalformedMessageError`: the limit bounds what one peer can make us hold. The parts of a large
-    frame are joined once, when the last has come.
+    `FrameLengthError`: the limit bounds the memory one peer can take. The bytes after the last whole frame
+    are kept, for a reader with another limit. The parts of a large frame are joined once, when the last one
+    arrives.
     """
 
     __slots__ = ("_needed", "_parts", "_size", "limit")
@@ -132,7 +145,7 @@ class FrameReader:
         self.limit = limit
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Return the frames completed by these bytes, in order."""
+        """Return the frames completed by these bytes, in order; raise `FrameLengthError`."""
         if self._parts:
             self._parts.append(data)
             self._size += len(data)
@@ -146,7 +159,8 @@ class FrameReader:
         while available - position >= 4:
             size = _LENGTH.unpack_from(data, position)[0]
             if not 0 <= size <= self.limit:
-                raise MalformedMessageError(f"a frame length of {size} is outside 0..{self.limit}")
+                self._parts, self._size = [data[position:]], available - position
+                raise FrameLengthError(size, self.limit, frames)
             end = position + 4 + size
             if end > available:
                 self._needed = 4 + size
@@ -160,11 +174,11 @@ class FrameReader:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no part of a frame is waiting for its rest."""
+        """Whether no incomplete frame is buffered."""
         return not self._parts
 
     def take_rest(self) -> bytes:
-        """Return and forget the bytes that wait, for a reader with another limit to go on with."""
+        """Return and drop the buffered bytes, so that a reader with another limit can continue."""
         rest = b"".join(self._parts)
         self._parts = []
         self._needed = 4

@@ -1,17 +1,17 @@
 """Generates the source of exact readers and fast writers from field plans.
 
-A generated reader has the shape `read_X(buf, pos, end, unknown) -> (struct, position)`. The first entry
-of `unknown` is how many more array elements may be read, at all depths; the tags that the schema does
-not have are appended to it. A generated writer has the shape `write_X(s, out)`
-and appends to a bytearray. Neighbouring fields of fixed width are read and written by one `struct`
-call. Readers may raise IndexError, struct.error and UnicodeDecodeError, which the codec translates.
+A generated reader has the shape `read_X(buf, pos, end, unknown) -> (struct, position)`. The first entry of
+`unknown` is how many more array elements and tagged fields may be read, at all depths; the reader appends the
+tags that the schema does not have. A generated writer has the shape `write_X(s, out)` and appends to a
+bytearray. Neighbouring fields of fixed width are read and written by one `struct` call. Readers may raise
+IndexError, struct.error and UnicodeDecodeError, which the codec translates.
 """
 
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from kustos.wire.errors import MalformedMessageError
+from kustos.wire.errors import MalformedMessageError, TooManyElementsError
 from kustos.wire.plan import FieldPlan
 
 _FIXED: Final = {
@@ -27,6 +27,9 @@ _FIXED: Final = {
     "datetime_i64": ("q", 8),
 }
 
+_IMMUTABLE: Final = (int, str, bytes, float, type(None))
+"""Values that all structs may share."""
+
 STRING_SIZE_MAX_BYTES: Final = 0x7FFF
 """Kafka's generated readers and writers refuse longer strings, also where the encoding could hold them."""
 
@@ -36,8 +39,13 @@ def bad(reason: str) -> None:
     raise MalformedMessageError(reason)
 
 
+def too_many() -> None:
+    """Raise `TooManyElementsError`; generated readers call it."""
+    raise TooManyElementsError("too many array elements and tagged fields")
+
+
 class _Source:
-    """Lines of a function under construction, with the constants that they name."""
+    """Source lines of a function under construction, and the constants they use."""
 
     def __init__(self, namespace: dict[str, Any], flexible: bool) -> None:
         self.lines: list[str] = []
@@ -62,7 +70,7 @@ class _Source:
     def compile(self, signature: str) -> Callable[..., Any]:
         text = f"def {signature}:\n" + "\n".join(self.lines) + "\n"
         scope: dict[str, Any] = {}
-        # the text is made of kio's field names and of constants here, never of received data
+        # the source consists of kio's field names and constants of this module, never of received data
         exec(compile(text, f"<generated {signature}>", "exec"), self.namespace, scope)  # noqa: S102
         made: Callable[..., Any] = next(iter(scope.values()))
         return made
@@ -123,7 +131,7 @@ def _read_field(source: _Source, plan: FieldPlan, is_tag: bool = False) -> None:
     source.add(f"    {target} = None" if plan.nullable else f"    bad('`{plan.name}` is null')")
     source.add("else:")
     source.add("    if n > end - pos: bad('an array longer than the message')")
-    source.add("    unknown[0] -= n", "    if unknown[0] < 0: bad('too many array elements')")
+    source.add("    unknown[0] -= n", "    if unknown[0] < 0: too_many()")
     source.add("    items = []; append = items.append")
     source.add("    for _ in range(n):")
     source.depth += 2
@@ -143,7 +151,7 @@ def _read_tags(source: _Source, plans: list[FieldPlan], field_values: str) -> No
     source.add("tags = buf[pos]; pos += 1", "if tags:")
     source.depth += 1
     source.add("if tags > 127: tags, pos = uvarint_tail(buf, pos, tags)")
-    source.add("if tags > end - pos: bad('more tagged fields than bytes')")
+    source.add("unknown[0] -= tags", "if unknown[0] < 0: too_many()")
     source.add("last = -1")
     source.add("for _tag in range(tags):")
     source.depth += 1
@@ -284,3 +292,23 @@ def make_writer(plans: list[FieldPlan], name: str, namespace: dict[str, Any], fl
             source.add("whole += put_uvarint(count); whole += tags")
     source.add("return None")
     namespace[f"write_{name}"] = source.compile(f"write_{name}(s, out)")
+
+
+def make_init(name: str, makers: Mapping[str, Callable[[], Any]]) -> Callable[..., None]:
+    """Return the `__init__` of a struct: it takes fields by name and fills in the missing ones."""
+    namespace: dict[str, Any] = {"unset": object()}
+    source = _Source(namespace, flexible=False)
+    for field, make in makers.items():
+        value = make()
+        is_shared = isinstance(value, _IMMUTABLE)
+        namespace[f"default_{field}"] = value if is_shared else make
+        made = f"default_{field}" if is_shared else f"default_{field}()"
+        source.add(f"self.{field} = {made} if {field} is unset else {field}")
+    source.block(
+        "if unknown:",
+        lambda: source.add(
+            f"raise TypeError(f'{name} has no field `{{next(iter(unknown))}}` in this version')"
+        ),
+    )
+    fields = "".join(f", {field}=unset" for field in makers)
+    return source.compile(f"__init__(self{', *' if fields else ''}{fields}, **unknown)")

@@ -1,4 +1,4 @@
-"""The values that messages are read into: plain attributes, one generated class a struct.
+"""Decoded messages: plain attributes, one generated class per struct.
 
 Fields carry the bare wire value: integers for times and error codes, 16 bytes for a UUID, lists for
 arrays, None for null. The names are those of Kafka's schemas in snake case, without `_ms`.
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 
 class Message:
-    """A struct of one version of one message; made by the codec, never by hand."""
+    """A struct of one version of one message; made by the codec, never directly."""
 
     __slots__ = ()
     FIELDS: ClassVar[tuple[str, ...]] = ()
@@ -22,7 +22,7 @@ class Message:
 
     @classmethod
     def fit(cls, **fields: Any) -> Self:
-        """Return a struct of these fields, leaving out those that this version does not have."""
+        """Return a struct with these fields, omitting those that this version does not have."""
         return cls(**{name: value for name, value in fields.items() if name in cls.FIELDS})
 
     def replace(self, **fields: Any) -> Self:
@@ -32,10 +32,10 @@ class Message:
 
     def get(self, name: str, default: Any = None) -> Any:
         """Return a field that only some versions have."""
-        return getattr(self, name, default)
+        return getattr(self, name) if name in self.FIELDS else default
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields as plain containers; holds whatever secrets the message holds."""
+        """Return the fields as plain containers, secrets included."""
         return {name: _plain(getattr(self, name)) for name in self.FIELDS}
 
     if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Message:
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        # byte strings may be credentials or payload: their size is all that a log may show
+        # byte strings may be credentials or payload: a log may show only their size
         shown = ", ".join(f"{name}={_shown(getattr(self, name))}" for name in self.FIELDS)
         return f"{type(self).__name__}({shown})"
 

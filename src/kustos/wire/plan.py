@@ -1,4 +1,4 @@
-"""What a field of one of kio's schemas is on the wire."""
+"""The wire form of the fields of kio's schemas."""
 
 from collections.abc import Callable
 from dataclasses import MISSING, Field, is_dataclass
@@ -12,7 +12,7 @@ from kustos.wire.primitives import ZERO_UUID
 
 
 class FieldPlan:
-    """What a field of a kio schema is on the wire."""
+    """The wire form of one field of a kio schema."""
 
     __slots__ = ("element", "is_array", "kind", "name", "nullable", "raw_default", "tag")
 
@@ -29,7 +29,7 @@ class FieldPlan:
         self.raw_default = field.default
 
     def default_maker(self, structs: dict[type, type[Message]]) -> Callable[[], Any]:
-        """Return what makes the value of a missing field, afresh where it could be changed."""
+        """Return a factory for the value of a missing field: a new object each time if it is mutable."""
         if self.raw_default is not MISSING:
             value = _bare(self.raw_default, self.kind)
             if value is None or not (is_dataclass(value) or isinstance(value, list)):
@@ -51,7 +51,7 @@ def _strip_optional(annotation: Any) -> tuple[Any, bool]:
 
 
 def _bare(value: Any, kind: str) -> Any:
-    """Return kio's rich default as the number, text or list that stands on the wire."""
+    """Return kio's rich default as the number, text or list sent on the wire."""
     bare: Any = value
     if value is None:
         bare = {"uuid": ZERO_UUID, "datetime_i64": -1}.get(kind)

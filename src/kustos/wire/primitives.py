@@ -1,7 +1,7 @@
 """Variable-length integers and the zero UUID; everything of fixed width is `struct`.
 
-An over-long varint (a final zero byte that adds nothing) reads to the same number in a lenient
-parser, yet is refused: two parsers that read one frame differently are a way in.
+An over-long varint (a final zero byte that adds nothing) reads as the same number in a lenient parser, yet is
+refused: two parsers that read one frame differently open an attack.
 """
 
 from typing import Final
@@ -11,7 +11,7 @@ from kustos.wire.errors import MalformedMessageError
 ZERO_UUID: Final = bytes(16)
 
 MAX_UVARINT: Final = 2**31 - 1
-"""Lengths and tags are Java ints; more has no meaning in any message."""
+"""Lengths and tags are Java ints; no message has a larger one."""
 
 
 def read_uvarint(buffer: bytes, position: int) -> tuple[int, int]:
@@ -26,7 +26,7 @@ def read_uvarint(buffer: bytes, position: int) -> tuple[int, int]:
 
 
 def read_uvarint_tail(buffer: bytes, position: int, first: int) -> tuple[int, int]:
-    """Return (value, position after it) of a varint whose first byte was read already."""
+    """Return (value, position after it) of a varint whose first byte has been read."""
     value = first & 0x7F
     for shift in (7, 14, 21, 28):
         byte = buffer[position]

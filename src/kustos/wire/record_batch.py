@@ -1,9 +1,9 @@
 """Record batches of magic 2: the unit in which Kafka stores, checks and publishes records (KIP-98).
 
-A batch is a 61-byte header and its records. The CRC-32C covers everything from the attributes on, so
-neither the base offset nor the leader epoch, which a leader fills in late, is under it. Only
-uncompressed batches are decoded here: the metadata log never compresses, and the gateway passes
-payloads through by their headers alone (`kustos.wire.batch_headers`).
+A batch is a 61-byte header and its records. The CRC-32C covers everything from the attributes on, but not the
+base offset and the leader epoch, which a leader fills in late. Only uncompressed batches are decoded here:
+the metadata log never compresses, and the gateway reads only the headers of payloads
+(`kustos.wire.batch_headers`).
 """
 
 import struct
@@ -29,7 +29,7 @@ CONTROL_BIT: Final = 0x20
 
 
 class CorruptBatchError(MalformedMessageError):
-    """Bytes that are no whole, intact record batch."""
+    """Bytes that are not a whole, intact record batch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class RecordBatch:
-    """A whole batch. Length, count and checksum follow from the rest."""
+    """A whole batch. Length, count and checksum are derived."""
 
     base_offset: int
     partition_leader_epoch: int
@@ -61,7 +61,7 @@ class RecordBatch:
 
     @property
     def is_control(self) -> bool:
-        """Whether its records are the log's own, not the users'."""
+        """Whether its records are control records, not user data."""
         return self.attributes & CONTROL_BIT != 0
 
     @property
@@ -104,7 +104,7 @@ def batch_of(
     timestamp_ms: int,
     values: Iterable[bytes],
 ) -> RecordBatch:
-    """Return a data batch of these values, all stamped alike, without keys: a metadata batch."""
+    """Return a metadata batch: a data batch of these values with one timestamp and no keys."""
     records = tuple(Record(delta, value) for delta, value in enumerate(values))
     return RecordBatch(
         base_offset,
@@ -117,7 +117,7 @@ def batch_of(
 
 
 def encoded_batch_of(base_offset: int, epoch: int, timestamp_ms: int, values: Sequence[bytes]) -> bytes:
-    """Return the bytes of `batch_of` with these arguments, without making a thousand records first."""
+    """Return the bytes of `batch_of` with these arguments, without building each record."""
     body = bytearray()
     for delta, value in enumerate(values):
         head = b"\x00\x00" + zigzag(delta) + b"\x01" + zigzag(len(value))
@@ -132,7 +132,7 @@ def encoded_batch_of(base_offset: int, epoch: int, timestamp_ms: int, values: Se
 
 @dataclass(frozen=True, slots=True)
 class RawBatch:
-    """A whole batch, its checksum verified, whose records are still bytes: `buffer[records_start:end]`."""
+    """A whole batch with a verified checksum and undecoded records: `buffer[records_start:end]`."""
 
     buffer: bytes
     records_start: int
@@ -150,7 +150,7 @@ class RawBatch:
 
     @property
     def is_control(self) -> bool:
-        """Whether its records are the log's own, not the users'."""
+        """Whether its records are control records, not user data."""
         return self.attributes & CONTROL_BIT != 0
 
     @property
@@ -193,7 +193,7 @@ def read_batch(buffer: bytes, position: int = 0) -> tuple[RecordBatch, int]:
 def read_raw_batch(buffer: bytes, position: int = 0) -> RawBatch:
     """Return the batch that begins at `position` without reading its records, its checksum verified.
 
-    Raises `CorruptBatchError` as `read_batch` does, but for the records.
+    Raises `CorruptBatchError` as `read_batch` does, except for errors in the records.
     """
     end = batch_end(buffer, position)
     (base_offset, _, epoch, magic, crc, attributes, last_offset_delta, base_timestamp_ms, max_timestamp_ms,
@@ -224,7 +224,7 @@ def read_raw_batch(buffer: bytes, position: int = 0) -> RawBatch:
 
 
 def batch_end(buffer: bytes, position: int) -> int:
-    """Return where the batch at `position` ends; raise `CorruptBatchError` if that is past the bytes."""
+    """Return where the batch at `position` ends; raise `CorruptBatchError` if the bytes end before that."""
     if len(buffer) - position < HEADER_SIZE_BYTES:
         raise CorruptBatchError("the bytes end inside a record batch header")
     length: int = struct.unpack_from(">i", buffer, position + 8)[0]
@@ -232,6 +232,28 @@ def batch_end(buffer: bytes, position: int) -> int:
     if length < HEADER_SIZE_BYTES - LENGTH_END or end > len(buffer):
         raise CorruptBatchError(f"the record batch claims {length} bytes, which are not there")
     return end
+
+
+def whole_records(buffer: bytes, start: int, end: int, batch_end_position: int, count: int) -> int:
+    """Return how many of a batch's `count` records lie entirely between `start` and `end`.
+
+    The bytes after them, up to `end`, may begin another record. Raises `CorruptBatchError` if a batch
+    that ends at `batch_end_position` cannot hold these bytes.
+    """
+    cursor = start
+    for number in range(count):
+        size_part = buffer[cursor : min(cursor + VARINT_MAX_BYTES, end)]
+        if len(size_part) < VARINT_MAX_BYTES and all(byte & 0x80 for byte in size_part):
+            return number
+        size, body = _read_zigzag(buffer, cursor, end, _VARINT_BITS)
+        if size < 1 or body + size > batch_end_position:
+            raise CorruptBatchError(f"a record claims {size} bytes, for which its batch has no room")
+        if body + size > end:
+            return number
+        record, cursor = _read_record(buffer, cursor, batch_end_position)
+        if record.offset_delta != number:
+            raise CorruptBatchError("the records of a batch are not numbered one by one")
+    return count
 
 
 def zigzag(value: int) -> bytes:
@@ -245,10 +267,12 @@ def zigzag(value: int) -> bytes:
     return bytes(out)
 
 
+VARINT_MAX_BYTES: Final = 5
 _VARINT_BITS: Final = 28
 _VARLONG_BITS: Final = 63
 _LAST_BYTE_BITS: Final = {_VARINT_BITS: 4, _VARLONG_BITS: 1}
-"""Where the last byte begins, and how many of its bits belong to 32 or 64: Java drops the others."""
+"""The bit at which the last byte begins, and how many of its bits count towards 32 or 64: Java drops the
+others."""
 
 
 def _read_zigzag(buffer: bytes, position: int, end: int, bits: int) -> tuple[int, int]:

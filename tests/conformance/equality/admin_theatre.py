@@ -15,7 +15,7 @@ from testkit.ports import LOOPBACK, free_port
 from testkit.waiting import wait_until
 from tests.conformance.equality import cases_tokens, normal, world
 from tests.conformance.equality.sides import GrowingLog, Side
-from tests.conformance.equality.theatre import SETTLES_WITHIN_S, Theatre
+from tests.conformance.equality.theatre import SETTLES_WITHIN_S, WRITES_ALL, Theatre
 
 PLAIN_MODULE: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
@@ -82,6 +82,7 @@ def _kustos(directory: Path, upstream: KafkaNode, users: Mapping[str, str]) -> t
     login = f'username="{world.SUPER}" password="{users[world.SUPER]}"'
     properties = {
         **cases_tokens.SECRET,
+        **WRITES_ALL,
         "listeners": f"SASL_PLAINTEXT://{node.bootstrap},CONTROLLER://{address}",
         "listener.security.protocol.map": "SASL_PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:SASL_PLAINTEXT",
         "controller.listener.names": "CONTROLLER",

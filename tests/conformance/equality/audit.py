@@ -1,10 +1,11 @@
 """Decisions as Kafka's audit log tells them and as ours does, in one form."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from kustos.authorizer.by_type import PROBED_NAME
+from kustos.authorizer.index.by_type import PROBED_NAME
 
 LINE = re.compile(
     r"(?P<level>\w+) Principal = (?P<principal>.*) is (?P<decision>Allowed|Denied)"
@@ -62,6 +63,14 @@ class Audited(NamedTuple):
             references=event["reference_count"],
             rule=event["rule"]["kind"],
         )
+
+
+def gathered(found: Counter[Audited]) -> Counter[Audited]:
+    """Return the decisions with how many references all equal ones have together, as their number."""
+    together: Counter[Audited] = Counter()
+    for each, count in found.items():
+        together[each._replace(references=1)] += count * each.references
+    return together
 
 
 def common_name(kind: str, name: str) -> str:

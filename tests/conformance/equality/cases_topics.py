@@ -140,13 +140,21 @@ PRODUCE_STORIES = (
         produced("orders", "other", data=MADE_UP_TRANSACTION),
         transactional_id="t-1",
     ),
-    produce("a transactional id without need", FEW, produced("orders"), transactional_id="x-1"),
+    produce(
+        # to a partition that no other story reads: Kafka takes it
+        "a transactional id without need",
+        FEW,
+        produced("hidden", index=2),
+        transactional_id="x-1",
+    ),
     produce("an empty payload", FEW, produced("orders", "other", data=b"")),
     silent("to one without an answer", FEW, produced("orders")),
     silent("to several without an answer", FEW, produced("orders", "other")),
     silent("in a denied transaction without an answer", FEW, produced("orders", data=MADE_UP_TRANSACTION)),
 )
 
+IN_TRANSACTIONS = ("in a denied transaction", "in an allowed transaction", "a transactional id without need")
+"""How the titles of those begin that Kafka takes from some users and kustos from nobody."""
 
 MALFORMED_STORIES = (
     *[

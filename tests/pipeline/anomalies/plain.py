@@ -38,7 +38,7 @@ class Plain:
     """What is known of these uses; days count from START, `first` is the window's first day."""
 
     def __init__(self, uses: Sequence[Use], first: int, parameters: AnomalyParameters) -> None:
-        self.uses = [use for use in uses if use.access != "LISTING"]
+        self.uses = [use for use in uses if use.access == "ACCESS"]
         self.first, self.parameters = first, parameters
         self.began = min(use.day for use in self.uses)
         self.days: dict[str, list[int]] = {}

@@ -68,7 +68,7 @@ def random_uses(seed: int, days: int, principals: int) -> list[Use]:
                         operation=random.choice(("READ", "READ", "WRITE", "ALTER")),
                         resource_name=random.choice(topics) if is_odd else random.choice(mine),
                         decision=decision,
-                        access=random.choice(("ACCESS",) * 9 + ("LISTING",)),
+                        access=random.choice(("ACCESS",) * 9 + ("LISTING", "PROBE")),
                         rule="SuperUser" if number == 0 or random.random() < 0.01 else "MatchingAcl",
                         count=random.choice((1, 3, 9, 60)) * (20 if is_odd else 1),
                         hours=(random.randint(0, 23),) if is_odd else random.choice((hours, hours[:1])),

@@ -59,14 +59,16 @@ def test_prefixes_and_hours_equal_those_of_plain_python(spark: SparkSession) -> 
 def test_events_are_rolled_up_by_the_hour(spark: SparkSession) -> None:
     start = datetime.combine(START, datetime.min.time(), UTC)
     rows = []
-    for minute in (5, 50, 65):
+    for minute, is_logged in ((5, True), (50, None), (65, True), (66, False)):
         row = dict.fromkeys(AUDIT_EVENTS_SCHEMA.fieldNames())
         row |= {"principal_type": "User", "principal_name": "bob", "time": start + timedelta(minutes=minute)}
         row |= {"decision": "DENIED", "host": "h", "rule": {"kind": "DefaultDeny"}}
+        row |= {"access": "ACCESS", "resource_name": "t", "log_if_denied": is_logged}
         rows.append(row)
     found = spark.createDataFrame(rows, AUDIT_EVENTS_SCHEMA).transform(activity.rollup_of_events).collect()
-    assert sorted((row["principal"], row["hours"], row["event_count"]) for row in found) == [
-        ("User:bob", 1, 2),
-        ("User:bob", 2, 1),
+    assert sorted((row["principal"], row["hours"], row["access"], row["event_count"]) for row in found) == [
+        ("User:bob", 1, "ACCESS", 2),
+        ("User:bob", 2, "ACCESS", 1),
+        ("User:bob", 2, "PROBE", 1),
     ]
     assert {row["day"] for row in found} == {START}

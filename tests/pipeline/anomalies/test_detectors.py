@@ -72,6 +72,18 @@ def test_a_finding_has_a_score_a_severity_a_reason_and_its_evidence(told: list[R
     assert len({row["finding_id"] for row in told}) == len(told)
 
 
+def test_a_burst_is_an_anomaly_if_it_was_refused_and_none_if_it_was_probes(spark: SparkSession) -> None:
+    probes = Use(
+        day=FIRST, operation="IDEMPOTENT_WRITE", resource_type="CLUSTER", resource_name="kafka-cluster",
+        decision="DENIED", rule="DefaultDeny", access="PROBE", count=300, hours=(9,),
+    )  # fmt: skip
+    rows = [probes, replace(probes, principal="User:refused", access="ACCESS")]
+    found = find_anomalies(spark, rollup=frame(spark, rows), window=window_of(FIRST, DAYS)).collect()
+    assert [(row["kind"], row["principal"], row["severity"]) for row in found] == [
+        ("BRUTE_FORCE", "User:refused", "HIGH")
+    ]
+
+
 def expected_findings(uses: list[Use], parameters: AnomalyParameters) -> Iterator[plain.Finding]:
     known = plain.Plain(uses, FIRST, parameters)
     pairs = known.pairs()

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kustos.acl import AclBinding
-from kustos.pipeline.deciding import AclSet
+from kustos.pipeline.deciding import AclsInForce
 from kustos.pipeline.deciding.acl_set import authorizer_of_content
 from kustos.pipeline.errors import AclSetError
 from tests.pipeline.deciding.worlds import asked_around, decided_singly, made_world
@@ -24,17 +24,19 @@ users = st.lists(st.sampled_from(["User:root", "User:ü", "Group:x"]), max_size=
 def test_the_digest_is_of_the_content_alone(
     acls: list[AclBinding], super_users: list[str], default_allow: bool, chance: Random
 ) -> None:
-    once = AclSet.of("one", acls, super_users=super_users, allow_everyone_if_no_acl_found=default_allow)
+    once = AclsInForce.of("one", acls, super_users=super_users, allow_everyone_if_no_acl_found=default_allow)
     repeated = [*acls, *acls]
     chance.shuffle(repeated)
-    again = AclSet.of(
+    again = AclsInForce.of(
         "two",
         repeated,
         super_users=";".join(reversed(super_users)),
         allow_everyone_if_no_acl_found=default_allow,
     )
     assert (once.digest, once.content) == (again.digest, again.content)
-    other = AclSet.of("one", acls, super_users=super_users, allow_everyone_if_no_acl_found=not default_allow)
+    other = AclsInForce.of(
+        "one", acls, super_users=super_users, allow_everyone_if_no_acl_found=not default_allow
+    )
     assert other.digest != once.digest
     if once.bindings:
         assert once.with_bindings("less", once.bindings[1:]).digest != once.digest
@@ -44,7 +46,7 @@ def test_the_digest_is_of_the_content_alone(
 def test_what_is_sent_is_what_arrives(
     acls: list[AclBinding], super_users: list[str], default_allow: bool
 ) -> None:
-    sent = AclSet.of("sent", acls, super_users=super_users, allow_everyone_if_no_acl_found=default_allow)
+    sent = AclsInForce.of("sent", acls, super_users=super_users, allow_everyone_if_no_acl_found=default_allow)
     arrived = authorizer_of_content(sent.name, sent.content, sent.digest)
     assert set(arrived.acls()) == set(acls)
     assert arrived.super_users == frozenset(super_users)
@@ -63,7 +65,7 @@ def test_the_order_of_acls_changes_neither_decision_nor_rule(seed: int) -> None:
 
 @given(place=st.integers(0, 200), bit=st.integers(0, 7), cut=st.integers(0, 30))
 def test_a_damaged_set_is_refused(place: int, bit: int, cut: int) -> None:
-    sent = AclSet.of("acls.yaml", [acl("ALLOW READ User:alice TOPIC orders")], super_users="User:root")
+    sent = AclsInForce.of("acls.yaml", [acl("ALLOW READ User:alice TOPIC orders")], super_users="User:root")
     data = bytearray(sent.content)
     data[place % len(data)] ^= 1 << bit
     for damaged in (bytes(data), sent.content[: len(sent.content) - 1 - cut]):
@@ -85,5 +87,5 @@ def test_what_no_authorizer_holds_is_refused_before_it_is_sent(
     principal: str, super_users: str, said: str
 ) -> None:
     with pytest.raises(AclSetError) as caught:
-        AclSet.of("acls.yaml", [acl(f"ALLOW READ {principal} TOPIC a")], super_users=super_users)
+        AclsInForce.of("acls.yaml", [acl(f"ALLOW READ {principal} TOPIC a")], super_users=super_users)
     assert said in str(caught.value)

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from pyspark.testing import assertDataFrameEqual
 
-from kustos.pipeline.deciding import AclSet, decide, decide_each, ship, with_principal
+from kustos.pipeline.deciding import AclsInForce, decide, decide_each, ship, with_principal
 from kustos.pipeline.errors import QuestionsError
 from kustos.pipeline.schemas import QUESTION_COLUMNS
 from tests.pipeline.deciding.worlds import Question, asked_around, decided_singly, made_world
@@ -19,7 +19,7 @@ from tests.unit.acl_worlds import acls
 QUESTIONS_DDL = ", ".join(f"{name} string" for name in QUESTION_COLUMNS)
 QUICK = settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 READS = "MatchingAcl(acl=StandardAcl[resourceType=TOPIC, resourceName=orders, patternType=LITERAL, {}])"
-SMALL = AclSet.of(
+SMALL = AclsInForce.of(
     "small",
     acls(["ALLOW READ User:alice TOPIC orders", "DENY READ User:* TOPIC orders from 10.0.0.2"]),
     super_users="User:root",

@@ -2,7 +2,7 @@
 
 from pyspark.sql import SparkSession
 
-from kustos.pipeline.deciding import AclSet, ship
+from kustos.pipeline.deciding import AclsInForce, ship
 from kustos.pipeline.deciding.shipping import BroadcastAcls, FileAcls
 from kustos.pipeline.session import is_connect
 from tests.pipeline.backends import IS_CONNECT
@@ -11,7 +11,7 @@ from tests.unit.acl_worlds import acl
 
 def test_a_set_is_broadcast_or_over_connect_a_file_that_may_be_sent_twice(spark: SparkSession) -> None:
     assert is_connect(spark) == IS_CONNECT
-    acl_set = AclSet.of("small", [acl("ALLOW READ User:bob TOPIC orders")])
+    acl_set = AclsInForce.of("small", [acl("ALLOW READ User:bob TOPIC orders")])
     first, second = ship(spark, acl_set), ship(spark, acl_set)
     assert type(first) is type(second) is (FileAcls if IS_CONNECT else BroadcastAcls)
     assert first.digest == second.digest == acl_set.digest

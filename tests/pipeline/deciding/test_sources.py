@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from kustos.acl.forms import AclForm, write_acls
-from kustos.metadata.acl_files import encode_acl_snapshot
-from kustos.pipeline.deciding import AclSet, read_acl_set, read_acl_set_at_revision
+from kustos.metadata.directory.acl_files import encode_acl_snapshot
+from kustos.pipeline.deciding import AclsInForce, read_acl_set, read_acl_set_at_revision
 from kustos.pipeline.errors import AclSetError
 from tests.unit.acl_worlds import acls
 
@@ -46,14 +46,14 @@ def test_every_form_of_a_file_is_the_same_set(form: AclForm, tmp_path: Path) -> 
     path = tmp_path / f"acls.{EXTENSIONS[form]}"
     path.write_text(write_acls(OLD, form), encoding="utf-8")
     found = read_acl_set(path, super_users="User:root")
-    assert found.digest == AclSet.of("", OLD, super_users="User:root").digest
+    assert found.digest == AclsInForce.of("", OLD, super_users="User:root").digest
     assert found.name == str(path)
 
 
 def test_a_snapshot_of_kafkas_is_a_set(tmp_path: Path) -> None:
     path = tmp_path / "00000000000000000009-0000000001.checkpoint"
     path.write_bytes(encode_acl_snapshot(OLD))
-    assert read_acl_set(path).digest == AclSet.of("", OLD).digest
+    assert read_acl_set(path).digest == AclsInForce.of("", OLD).digest
 
 
 @pytest.mark.parametrize(

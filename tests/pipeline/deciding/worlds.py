@@ -6,7 +6,7 @@ from random import Random
 
 from kustos.acl import AclBinding, AclOperation, AclValueError, KafkaPrincipal, ResourceType
 from kustos.authorizer import InvalidActionError, StandardAuthorizer
-from kustos.pipeline.deciding import AclSet
+from kustos.pipeline.deciding import AclsInForce
 from tests.differential.makers import Shape, WorldMaker
 from tests.differential.worlds import Add, Ask, Configure, Remove, Snapshot, Start
 
@@ -28,7 +28,7 @@ ODD: list[Question] = [
 ]
 
 
-def made_world(seed: int, acl_count: int = 60) -> tuple[AclSet, list[Ask]]:
+def made_world(seed: int, acl_count: int = 60) -> tuple[AclsInForce, list[Ask]]:
     """Return the ACLs and settings that a made world ends with, and what it asked."""
     steps = list(WorldMaker(seed, Shape(acl_count=acl_count, question_count=60)).steps())
     live: dict[int, AclBinding] = {}
@@ -45,19 +45,19 @@ def made_world(seed: int, acl_count: int = 60) -> tuple[AclSet, list[Ask]]:
                 live = {acl.number: acl.binding for acl in acls}
     name = f"world {seed}"
     users_and_default = {"super_users": super_users, "allow_everyone_if_no_acl_found": default_allow}
-    acl_set = AclSet.of(name, live.values(), **users_and_default)  # type: ignore[arg-type]
+    acl_set = AclsInForce.of(name, live.values(), **users_and_default)  # type: ignore[arg-type]
     return acl_set, [step for step in steps if isinstance(step, Ask)]
 
 
 def asked_around(asks: list[Ask], seed: int) -> list[Question]:
-    """Return what a world asked, crossed: some askers about many names; then odd questions, all shuffled."""
+    """Return what a world asked: some subjects about many names, then odd questions, all shuffled."""
     rng = Random(seed)
-    askers = rng.sample(asks, min(len(asks), 6))
+    subjects = rng.sample(asks, min(len(asks), 6))
     names = [ask.name for ask in asks]
     names += [f"{name}{end}" for name, end in itertools.product(names[:10], ["", "*", "é"])]
     rows: list[Question] = [
         (who.principal, who.host, str(rng.choice(asks).operation), str(rng.choice(asks).resource_type), name)
-        for who, name in itertools.product(askers, names)
+        for who, name in itertools.product(subjects, names)
     ]
     rows += [(a.principal, a.host, str(a.operation), str(a.resource_type), a.name) for a in asks]
     rows += ODD

@@ -6,7 +6,7 @@ from pyspark.sql import SparkSession
 
 from kustos.acl import AclBinding, AclOperation, KafkaPrincipal, ResourceType
 from kustos.authorizer import StandardAuthorizer
-from kustos.pipeline.deciding import AclSet, ship
+from kustos.pipeline.deciding import AclsInForce, ship
 from kustos.pipeline.findings.supports import carried, chosen_together, safe_together, supports
 from kustos.pipeline.review.asking import numbered
 from tests.pipeline.review.worlds import AS_OF, Row, acl_worlds, rollup, row_worlds
@@ -34,7 +34,7 @@ def verdicts(acls: list[AclBinding], rows: list[Row], *, is_open: bool) -> list[
 def test_removals_are_safe_exactly_if_no_recorded_decision_flips(
     spark: SparkSession, rows: list[Row], acls: list[AclBinding], is_open: bool
 ) -> None:
-    held = AclSet.of("t", acls, super_users="User:root", allow_everyone_if_no_acl_found=is_open)
+    held = AclsInForce.of("t", acls, super_users="User:root", allow_everyone_if_no_acl_found=is_open)
     order = list(numbered(acls))
     recorded = [each for each in rows if each["last_time"] <= AS_OF]
     supported = supports(rollup(spark, rows), ship(spark, held), AS_OF)

@@ -20,6 +20,7 @@ from kustos.pipeline.schemas import AUDIT_EVENTS_SCHEMA, AUDIT_ROLLUP_SCHEMA, JU
 from tests.pipeline.events import event
 from tests.pipeline.history.test_walk import HOST, decided
 from tests.pipeline.history.worlds import T0_MS, State, World, random_world
+from tests.pipeline.tables.test_rollup import way
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 PRINCIPALS = ("User:p", "User:q", "User:s")
@@ -49,6 +50,7 @@ def random_events(random: Random, world: World, count: int) -> list[dict[str, An
                 operation=random.choice(("READ", "DESCRIBE")),
                 resource_name=random.choice(("a", "ab", "b")),
                 decision=random.choice(("ALLOWED", "DENIED")),
+                log_if_denied=number % 3 > 0,
                 acl_offset=random.randint(0, last) if number % 2 else None,
                 time_ms=random.randint(T0_MS - 3000, max(world.times_ms) + 5000),
                 rule__kind=random.choice(("MatchingAcl", "DefaultDeny", "SuperUser", "CustomAuthorizer")),
@@ -99,7 +101,9 @@ def test_every_event_is_judged_by_the_acls_in_force_then(
     found: Counter[tuple[Any, ...]] = Counter()
     rows = judged.collect()
     for row in rows:
-        found[key(row, row["recorded_decision"], row["verdict"], row["judged_by"])] += row["event_count"]
+        found[key(row, row["access"], row["recorded_decision"], row["verdict"], row["judged_by"])] += row[
+            "event_count"
+        ]
         if row["verdict"] in {"AGREES", "DIFFERS"}:
             assert (row["decision"] == row["recorded_decision"]) is (row["verdict"] == "AGREES")
     settings = Settings(frozenset({"User:s"}), default_allows)
@@ -108,7 +112,7 @@ def test_every_event_is_judged_by_the_acls_in_force_then(
         verdict = expected_verdict(world, settings, each, tolerance_ms)
         judged_by = "TIME" if each["acl_offset"] is None else "OFFSET"
         named = {**each, "principal": f"User:{each['principal_name']}"}
-        expected[key(named, each["decision"], verdict, judged_by)] += 1
+        expected[key(named, way(each), each["decision"], verdict, judged_by)] += 1
     assert found == expected
     assert {verdict for *_, verdict, _ in found} == {"AGREES", "DIFFERS", "OUT_OF_REACH", "NOT_JUDGED"}
     assert len(rows) == len(set(rows))

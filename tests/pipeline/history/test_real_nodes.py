@@ -29,7 +29,14 @@ from kustos.pipeline.history.judging import judged_by_history
 from kustos.pipeline.history.source import read_history
 from kustos.pipeline.schemas import AUDIT_EVENTS_SCHEMA, FINDINGS_SCHEMA
 from kustos.wire.api_keys import ApiKey
-from testkit.kafka import SASL_PLAINTEXT, STANDARD_AUTHORIZER, KafkaNode, KafkaTools, NodeSettings
+from testkit.kafka import (
+    SASL_PLAINTEXT,
+    STANDARD_AUTHORIZER,
+    KafkaNode,
+    KafkaTools,
+    NodeSettings,
+    make_topics,
+)
 from testkit.kustos import KustosNode, KustosSettings
 from testkit.waiting import wait_until
 from tests.conformance.equality.sides import Side
@@ -91,7 +98,6 @@ def done_in_the_end(side: Side, api: ApiKey, fields: dict[str, Any]) -> None:
     """Ask until it is done: a token is not found before the controller has replayed its record."""
     wait_until(
         lambda: asked(side, "alice", api, 2, **fields).error_code == 0,
-        timeout_s=30,
         what="a token is changed",
     )
 
@@ -125,9 +131,7 @@ def of_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
             )
             assert kept.token_id != made.token_id
         partition = node.log_dir / "__cluster_metadata-0"
-        wait_until(
-            lambda: sorted(partition.glob("*[1-9]*-*.checkpoint")), timeout_s=60, what="a snapshot is written"
-        )
+        wait_until(lambda: sorted(partition.glob("*[1-9]*-*.checkpoint")), what="a snapshot is written")
         node.stop()
         yield node.log_dir
 
@@ -238,9 +242,7 @@ def test_every_decision_of_a_node_is_what_the_acls_of_its_offset_decide(
     spark: SparkSession, kafka: KafkaNode, tmp_path: Path
 ) -> None:
     topics = [f"history-{number}" for number in range(3)]
-    upstream = AdminClient({"bootstrap.servers": kafka.bootstrap})
-    for future in upstream.create_topics([NewTopic(name, 1, 1) for name in topics]).values():
-        future.result(30)
+    make_topics([kafka], *(NewTopic(name, 1, 1) for name in topics))
     settings = KustosSettings(users=USERS, super_users=("admin",))
     with KustosNode(tmp_path / "kustos", kafka.bootstrap, settings) as node:
         admin, others = client(node.bootstrap, "admin"), [client(node.bootstrap, u) for u in ("alice", "bob")]

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kustos.authorizer.audit_fields import AUDIT_FIELDS
+from kustos.authorizer.audit.fields import AUDIT_FIELDS
 from kustos.pipeline.stages import json_columns
 from kustos.pipeline.stages.json_columns import TOLD_TYPE, read_lines
 from kustos.pipeline.stages.json_grammar import read_line
-from tests.pipeline.events import event, event_line
+from tests.pipeline.events import event, event_line, login, login_line
 from tests.pipeline.inputs.test_confluent_events import cloud_event
 
 GOOD = event_line()
@@ -59,6 +59,34 @@ HARMLESS = (
     GOOD.replace(event()["event_id"], ""),
 )
 
+LOGIN = login_line()
+NO_LOGINS = (
+    LOGIN[:-1],
+    json.dumps(login(result="MAYBE"), separators=(",", ":")),
+    json.dumps(login(), separators=(",", ":"))[:-1],
+    LOGIN.replace('"FAILURE"', '"MAYBE"'),
+    LOGIN.replace('"attempt_count": 1', '"attempt_count": 0'),
+    LOGIN.replace('"attempt_count": 1', '"attempt_count": true'),
+    LOGIN.replace('"event_type": "LOGIN"', '"event_type": null'),
+    LOGIN.replace('"schema_version": 2', '"schema_version": 3'),
+    LOGIN.replace('"first_time_ms": 1', '"first_time_ms": 2'),
+    json.dumps(login(event_id="kafka-" + "0a" * 16)),
+)
+LOGINS = (
+    LOGIN,
+    json.dumps(login(), separators=(",", ":")),
+    json.dumps(login(event_type="OF_TOMORROW", claimed_name=None, host=None)),
+    LOGIN[:-1] + ', "api_key": "whatever it is"}',
+    json.dumps(login(result="SUCCESS", principal_type="User", principal_name="bob", attempt_count=7)),
+)
+MIXED = (
+    GOOD[:-1] + ', "event_type": "LOGIN", "result": "FAILURE"}',
+    GOOD[:-1] + ', "claimed_name": "bob"}',
+    GOOD.replace('"schema_version": 1', '"schema_version": 2'),
+    json.dumps({**event(), **login()}),
+    json.dumps({**login(), **event()}),
+)
+
 values: st.SearchStrategy[Any] = st.one_of(
     st.none(),
     st.booleans(),
@@ -72,7 +100,14 @@ changed = st.dictionaries(
     st.sampled_from([*(field.name.replace(".", "__") for field in AUDIT_FIELDS)]), values, max_size=2
 ).map(lambda changes: json.dumps(_nested(changes)))
 cut = st.tuples(st.sampled_from([*BROKEN[:12], GOOD]), st.integers(1, 900)).map(lambda one: one[0][: one[1]])
-lines = st.one_of(st.sampled_from(BROKEN), st.sampled_from(HARMLESS), changed, cut, st.just(GOOD))
+lines = st.one_of(
+    st.sampled_from(BROKEN),
+    st.sampled_from(HARMLESS),
+    st.sampled_from([*LOGINS, *NO_LOGINS, *MIXED]),
+    changed,
+    cut,
+    st.just(GOOD),
+)
 
 
 def _nested(changes: dict[str, Any]) -> dict[str, Any]:
@@ -134,3 +169,26 @@ def test_one_odd_line_leaves_the_others_to_the_columns(monkeypatch: pytest.Monke
     assert next(row["reason"] for row in found if row["reason"]) == "json_malformed"
     assert len(asked) <= 2 * json_columns.HALVED_LINES_MIN
     assert read_lines(pa.array([], pa.string())).to_pylist() == []
+
+
+@pytest.mark.parametrize("line", LOGINS)
+def test_a_login_among_decisions_is_one_and_changes_none_of_them(line: str) -> None:
+    decision, found, other = read_lines(pa.array([GOOD, line, GOOD])).to_pylist()
+    assert decision == other == one_by_one([GOOD])[0]
+    assert decision["event_type"] is None
+    assert found["reason"] is None
+    assert found["event_type"] == json.loads(line)["event_type"]
+    assert found["decision"] is None
+
+
+@pytest.mark.parametrize("line", NO_LOGINS)
+def test_what_is_no_login_is_none(line: str) -> None:
+    (found,) = read_lines(pa.array([line])).to_pylist()
+    assert found["reason"] is not None
+    assert found["event_type"] is None
+
+
+@pytest.mark.parametrize("line", MIXED[:2])
+def test_a_decision_is_one_whatever_fields_of_a_login_it_has(line: str) -> None:
+    (found,) = read_lines(pa.array([line])).to_pylist()
+    assert found == one_by_one([GOOD])[0]

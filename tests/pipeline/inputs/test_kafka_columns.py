@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kustos.pipeline.stages import kafka_columns
 from kustos.pipeline.stages.kafka_columns import TOLD_TYPE, read_lines
-from kustos.pipeline.stages.kafka_grammar import Told, read_line
+from kustos.pipeline.stages.kafka_grammar import ParsedLine, read_line
 from tests.pipeline.events import kafka_line
 from tests.pipeline.inputs import lines, reference
 
@@ -34,9 +34,9 @@ COMMON = (
 def by_itself(text: str | None, zone: ZoneInfo | None = None) -> dict[str, object]:
     """Return what a line tells that is read by itself."""
     told = None if text is None else read_line(text, zone)
-    if isinstance(told, Told):
+    if isinstance(told, ParsedLine):
         return {**told._asdict(), "rule": told.rule._asdict(), "reason": None}
-    return {**dict.fromkeys(Told._fields), "reason": told}
+    return {**dict.fromkeys(ParsedLine._fields), "reason": told}
 
 
 def nearly_common(random: Random) -> str:
@@ -85,15 +85,15 @@ def test_a_line_is_read_as_the_slow_version_reads_it(seed: int) -> None:
     texts = [random.choice((lines.line, nearly_common))(random) for _ in range(LINES)]
     for text, found in zip(texts, read_lines(pa.array(texts)).to_pylist(), strict=True):
         wanted = reference.parse(text)
-        told = {name: found[name] for name in wanted or Told._fields}
-        assert told == (wanted or dict.fromkeys(Told._fields)), text
+        told = {name: found[name] for name in wanted or ParsedLine._fields}
+        assert told == (wanted or dict.fromkeys(ParsedLine._fields)), text
         assert (found["reason"] is None) == (wanted is not None), text
 
 
 def test_common_lines_are_not_read_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     wanted = [by_itself(text) for text in COMMON]
 
-    def refuse(text: str, zone: ZoneInfo | None) -> Told | str:
+    def refuse(text: str, zone: ZoneInfo | None) -> ParsedLine | str:
         raise AssertionError(text)
 
     monkeypatch.setattr(kafka_columns, "read_line", refuse)
@@ -116,4 +116,4 @@ def test_no_lines_nulls_and_parts_of_a_batch_are_read(kind: pa.DataType) -> None
     assert read_lines(texts.slice(0, 0)).equals(told.slice(0, 0))
     assert [one["reason"] for one in read_lines(texts.slice(0, 2)).to_pylist()] == [None, "blank"]
     only_nulls = read_lines(pa.nulls(2, kind))
-    assert only_nulls.to_pylist() == [dict.fromkeys((*Told._fields, "reason"))] * 2
+    assert only_nulls.to_pylist() == [dict.fromkeys((*ParsedLine._fields, "reason"))] * 2

@@ -89,7 +89,6 @@ def test_a_running_stream_goes_on_until_it_is_told_to_stop(
     assert stored(spark, tables) == identifiers(1, 2)
 
 
-@pytest.mark.timeout(600)  # two sessions of Spark, one of them killed
 def test_a_stream_killed_amid_its_work_loses_no_event_and_takes_none_twice(
     spark: SparkSession, kafka: KafkaNode, tmp_path: Path
 ) -> None:

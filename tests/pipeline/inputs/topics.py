@@ -7,7 +7,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from testkit.kafka import KafkaNode, Listener, NodeSettings
+from testkit.kafka import KafkaNode, Listener, NodeSettings, make_topics
 
 PASSWORD = "s3cr3t hunter]2"  # of a test broker on loopback; with what a text may be cut at
 CLIENT = Listener(name="CLIENT", protocol="SASL_PLAINTEXT", mechanisms=("PLAIN",))
@@ -43,8 +43,7 @@ def librdkafka_settings(node: KafkaNode) -> dict[str, str | int | float | bool]:
 def make_topic(node: KafkaNode, partitions: int = 2) -> str:
     """Make a topic of a new name."""
     name = f"audit-{uuid.uuid4()}"
-    admin = AdminClient(librdkafka_settings(node))
-    admin.create_topics([NewTopic(name, partitions, 1)])[name].result(timeout=30)
+    make_topics([node], NewTopic(name, partitions, 1))
     return name
 
 

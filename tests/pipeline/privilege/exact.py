@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import highspy
 
 from kustos.acl import SUPPORTED_OPERATIONS, AclOperation, ResourceType, host_matches
-from kustos.authorizer.cells import IMPLIED_OPERATIONS
+from kustos.authorizer.index.cells import IMPLIED_OPERATIONS
 from kustos.pipeline.privilege import HostChoice, PrivilegeOptions, Problem, RecommendedAcl
 
 FAMILIES = (ResourceType.TOPIC, ResourceType.GROUP, ResourceType.TRANSACTIONAL_ID)

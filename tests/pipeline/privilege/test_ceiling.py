@@ -18,7 +18,7 @@ from kustos.acl import (
     ResourcePattern,
     ResourceType,
 )
-from kustos.authorizer.cells import ALLOWS
+from kustos.authorizer.index.cells import ALLOWS
 from kustos.pipeline.privilege import (
     Denial,
     HostChoice,

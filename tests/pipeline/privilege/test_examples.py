@@ -98,6 +98,21 @@ def test_a_question_for_any_resource_is_answered_on_a_used_name() -> None:
     assert acls(Problem("User:a", question)) == ["WRITE TOPIC:hardcode"]
 
 
+def test_a_question_for_any_resource_is_answered_on_a_name_that_another_host_was_denied() -> None:
+    question = (Use("10.0.0.2", DESCRIBE, TOPIC, None),)
+    problem = Problem("User:a", uses(["t"]) + question, (Denial(HOST, DESCRIBE, TOPIC, "t"),))
+    assert sorted(acls(problem)) == ["!DESCRIBE TOPIC:t", "DESCRIBE TOPIC:t", "READ TOPIC:t"]
+    assert not least_privilege(problem, PrivilegeOptions()).unserved
+
+
+def test_a_question_that_only_an_implied_operation_would_answer_stays_denied() -> None:
+    denied = Denial(HOST, DESCRIBE, TOPIC, None)
+    described = uses(["x"], DESCRIBE)
+    # READ allows DESCRIBE of the name, but does not answer DESCRIBE for any resource
+    assert least_privilege(Problem("User:a", uses(["x"]) + described, (denied,))).overruled == ()
+    assert least_privilege(Problem("User:a", described, (denied,))).overruled == (denied,)
+
+
 @pytest.mark.parametrize(
     ("principal", "use", "reason"),
     [

@@ -15,7 +15,7 @@ from kustos.acl import (
     ResourceType,
 )
 from kustos.acl.forms import AclForm, read_acls
-from kustos.pipeline.deciding import AclSet
+from kustos.pipeline.deciding import AclsInForce
 from kustos.pipeline.privilege import DEFAULT_OPTIONS
 from kustos.pipeline.privilege.emitting import recommended_commands, recommended_yaml
 from kustos.pipeline.privilege.legitimate import Legitimate
@@ -45,7 +45,7 @@ def acl(
     )
 
 
-TODAY = AclSet.of("today", [acl("User:app", "pay."), acl("User:b", "*", "READ", "LITERAL")])
+TODAY = AclsInForce.of("today", [acl("User:app", "pay."), acl("User:b", "*", "READ", "LITERAL")])
 
 
 @pytest.fixture(scope="module")

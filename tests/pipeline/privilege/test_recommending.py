@@ -146,6 +146,13 @@ def test_a_name_left_out_of_a_list_is_a_denial_by_choice(spark: SparkSession) ->
         assert {row["resource_name"] for row in accesses.filter("is_denied").collect()} == names
 
 
+def test_a_probe_keeps_what_acls_denied_denied(spark: SparkSession) -> None:
+    once = used("kafka-cluster", "IDEMPOTENT_WRITE", resource_type="CLUSTER", hours=1)
+    probe = denied("kafka-cluster", "IDEMPOTENT_WRITE", resource_type="CLUSTER", hours=2, access="PROBE")
+    [row] = rollup(spark, once, probe).transform(distinct_accesses).collect()
+    assert (row["is_need"], row["is_denied"]) == (False, True), "the right was taken away, and is not missed"
+
+
 def test_names_that_are_only_denied_are_not_known(spark: SparkSession) -> None:
     rows = rollup(spark, used("a"), denied("b"), denied("c", access="LISTING"), used(None, "WRITE"))
     assert {row["resource_name"] for row in known_names(rows).collect()} == {"a", "c"}

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kustos.acl import AclBinding, AclOperation, KafkaPrincipal, ResourceType
-from kustos.pipeline.deciding import AclSet
+from kustos.pipeline.deciding import AclsInForce
 from kustos.pipeline.reach.escalation import Escalation, Means, Token, blast_radius
 from tests.pipeline.review.worlds import acl
 
@@ -15,7 +15,7 @@ TOKENS = [Token("tok-1", "User:carol"), Token("tok-2", "Group:ops")]
 
 
 def means(acls: list[AclBinding], principal: str = "User:a", **known: object) -> list[tuple[str, str | None]]:
-    radius = blast_radius(AclSet.of("t", acls, super_users="User:root"), principal, **known)
+    radius = blast_radius(AclsInForce.of("t", acls, super_users="User:root"), principal, **known)
     steps = [step for identity in radius.identities for step in identity.path[-1:]]
     steps += radius.everything[-1:] if radius.everything else ()
     return [(step.means.value, step.to) for step in (*steps, *radius.conditional)]
@@ -51,7 +51,7 @@ def test_a_way_over_others_is_told_step_by_step() -> None:
         acl("User:b", "ALTER", "CLUSTER", "kafka-cluster", host="10.0.0.1"),
         acl("User:b", "READ", "TOPIC", "pay"),
     ]
-    radius = blast_radius(AclSet.of("t", acls), "User:a")
+    radius = blast_radius(AclsInForce.of("t", acls), "User:a")
     assert [identity.principal for identity in radius.identities] == ["User:a", "User:b"]
     assert radius.everything is not None
     assert [(step.identity, step.to, step.hosts) for step in radius.everything] == [
@@ -73,11 +73,13 @@ def test_a_login_by_token_asks_for_no_more_tokens() -> None:
 
 def test_tokens_of_a_super_user_reach_everything_and_a_deny_shuts_the_way() -> None:
     grant = acl("User:a", "CREATE_TOKENS", "USER", "*")
-    radius = blast_radius(AclSet.of("t", [grant], super_users="User:root"), "User:a")
+    radius = blast_radius(AclsInForce.of("t", [grant], super_users="User:root"), "User:a")
     assert radius.everything is not None
     assert [step.means for step in radius.everything] == [Means.CREATE_TOKENS, Means.SUPER_USER]
     shut = acl("User:a", "CREATE_TOKENS", "USER", "User:root", deny=True)
-    assert blast_radius(AclSet.of("t", [grant, shut], super_users="User:root"), "User:a").everything is None
+    assert (
+        blast_radius(AclsInForce.of("t", [grant, shut], super_users="User:root"), "User:a").everything is None
+    )
 
 
 rights = st.builds(
@@ -96,7 +98,7 @@ rights = st.builds(
 def test_reached_is_what_an_intruder_finds_by_asking_the_authorizer(
     acls: list[AclBinding], is_open: bool
 ) -> None:
-    held = AclSet.of("t", acls, allow_everyone_if_no_acl_found=is_open)
+    held = AclsInForce.of("t", acls, allow_everyone_if_no_acl_found=is_open)
     authorizer = held.authorizer()
 
     def may(who: str, operation: AclOperation, kind: ResourceType, name: str) -> bool:

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from kustos.acl import AclBinding
 from kustos.authorizer import StandardAuthorizer
 from kustos.authorizer.questions import Questioner
-from kustos.pipeline.deciding import AclSet
+from kustos.pipeline.deciding import AclsInForce
 from kustos.pipeline.schemas import AUDIT_EVENTS_SCHEMA, AUDIT_ROLLUP_SCHEMA, RULE_SCHEMA
 from tests.pipeline.deciding.worlds import Question
 
@@ -22,7 +22,7 @@ DAY_S = 86_400
 RULE_FIELDS = [field["name"] for field in json.loads(RULE_SCHEMA.json())["fields"]]
 
 Event = tuple[Question, str, str, dict[str, Any], int, int]
-"""question, access, decision, rule, seconds after START, reference count"""
+"""question, access as in the roll-up, decision, rule, seconds after START, reference count"""
 
 
 def rule_fields(binding: AclBinding | None, kind: str) -> dict[str, Any]:
@@ -37,7 +37,7 @@ def rule_fields(binding: AclBinding | None, kind: str) -> dict[str, Any]:
     return fields | {"kind": kind}
 
 
-def recorded(acl_set: AclSet, questions: Sequence[Question], count: int, seed: int) -> list[Event]:
+def recorded(acl_set: AclsInForce, questions: Sequence[Question], count: int, seed: int) -> list[Event]:
     """Return events in which these ACLs decided such questions, over three days."""
     rng, questioner = Random(seed), Questioner(acl_set.authorizer())
     events: list[Event] = []
@@ -49,6 +49,8 @@ def recorded(acl_set: AclSet, questions: Sequence[Question], count: int, seed: i
         if decision != "ERROR" and rule is not None and not isinstance(rule, str):
             fields = rule_fields(rule.binding, rule.kind.value)
         access = "LISTING" if rng.random() < 0.2 else "ACCESS"
+        if access == "ACCESS" and decision == "DENIED" and question[4] is not None and rng.random() < 0.3:
+            access = "PROBE"
         events.append((question, access, decision, fields, rng.randrange(3 * DAY_S), rng.randint(1, 5)))
     return events
 
@@ -61,6 +63,8 @@ def event_frame(spark: SparkSession, events: Iterable[Event]) -> DataFrame:
         row: dict[str, Any] = dict.fromkeys(AUDIT_EVENTS_SCHEMA.fieldNames())
         row |= {"principal_type": kind, "principal_name": user, "host": host, "operation": operation}
         row |= {"resource_type": resource_type, "resource_name": name, "access": access}
+        if access == "PROBE":
+            row |= {"access": "ACCESS", "log_if_denied": False}
         row |= {"decision": decision, "rule": rule, "time": START + timedelta(seconds=seconds)}
         row |= {"reference_count": references, "event_id": event_id(number)}
         rows.append(row)
@@ -97,7 +101,7 @@ def rollup_frame(spark: SparkSession, events: Iterable[Event]) -> DataFrame:
     return spark.createDataFrame(rows, AUDIT_ROLLUP_SCHEMA)
 
 
-def changed(acl_set: AclSet, seed: int) -> AclSet:
+def changed(acl_set: AclsInForce, seed: int) -> AclsInForce:
     """Return a candidate: a third of the ACLs gone, some turned from allowing to denying or back."""
     rng = Random(seed)
     kept = [binding for binding in acl_set.bindings if rng.random() > 0.3]

@@ -19,7 +19,7 @@ from kustos.acl import (
     ResourceType,
 )
 from kustos.authorizer.questions import Questioner
-from kustos.pipeline.deciding import AclSet, decide_each, ship
+from kustos.pipeline.deciding import AclsInForce, decide_each, ship
 from kustos.pipeline.schemas import QUESTION_COLUMNS
 
 TUPLES = 1_000_000
@@ -71,7 +71,7 @@ def asked_columns(rng: Random) -> dict[str, list[str]]:
 @pytest.mark.timeout(900)
 def test_a_million_tuples_are_decided_as_one_by_one(spark: SparkSession, tmp_path: Path) -> None:
     rng = Random(2026)
-    acl_set = AclSet.of("estate", estate(rng), super_users="User:root")
+    acl_set = AclsInForce.of("estate", estate(rng), super_users="User:root")
     columns = asked_columns(rng)
     path = tmp_path / "questions.parquet"
     parquet.write_table(pa.table({"number": range(TUPLES), **columns}), path, row_group_size=1 << 17)

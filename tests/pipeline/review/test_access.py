@@ -14,7 +14,7 @@ from kustos.acl import AclBinding, AclOperation, AclPermissionType, ResourceType
 from kustos.acl.forms import texts_of
 from kustos.analysis import Probe, Rules, explain
 from kustos.authorizer import RuleKind
-from kustos.pipeline.deciding import AclSet
+from kustos.pipeline.deciding import AclsInForce
 from kustos.pipeline.errors import ReviewError
 from kustos.pipeline.review.access import access_review, of_team, under
 from kustos.pipeline.review.period import bindings_of, in_force
@@ -33,7 +33,7 @@ Key = tuple[str, str, str, str | None, str | None]
 
 
 def reviewed(
-    spark: SparkSession, rows: list[Row], acls: AclSet, as_of: datetime = AS_OF, **named: Any
+    spark: SparkSession, rows: list[Row], acls: AclsInForce, as_of: datetime = AS_OF, **named: Any
 ) -> dict[Key, dict[str, Any]]:
     table = access_review(spark, rollup(spark, rows), acls, as_of=as_of, **named)
     assert table.schema.fieldNames() == ACCESS_REVIEW_SCHEMA.fieldNames()
@@ -65,7 +65,7 @@ def test_used_granted_unused_and_super_users_each_have_their_row(spark: SparkSes
         row("User:root", "DELETE", "orders", day=3, count=4),
         row("User:bob", "READ", "secret", day=5),
     ]
-    acls = AclSet.of("t", ACLS, super_users="User:root;User:spare")
+    acls = AclsInForce.of("t", ACLS, super_users="User:root;User:spare")
     since = history(spark, [(WRITE_OLD, 100, None), (READ_PAY, 2, None), (READ_PAY, 0, 1)])
     teams = {"User:al*": "shops", "User:alice": "payments", "User:*": "others"}
     found = reviewed(spark, rows, acls, teams=teams, history=since)
@@ -106,21 +106,22 @@ def test_a_past_date_knows_what_was_recorded_and_in_force_by_then(spark: SparkSe
     as_of = START + timedelta(days=20)
     held = bindings_of(in_force(past, as_of))
     assert held == (READ_PAY,)
-    found = reviewed(spark, rows, AclSet.of("past", held), as_of, history=past)
+    found = reviewed(spark, rows, AclsInForce.of("past", held), as_of, history=past)
     assert {key[3] for key in found} == {"pay.in"}
     # on a day that goes on beyond it only the first event is sure
-    half = reviewed(spark, [row("User:alice", "READ", "pay.in", day=1, count=9)], AclSet.of("past", held),
-                    START + timedelta(days=1, hours=12))  # fmt: skip
+    later = START + timedelta(days=1, hours=12)
+    rows = [row("User:alice", "READ", "pay.in", day=1, count=9)]
+    half = reviewed(spark, rows, AclsInForce.of("past", held), later)
     (only,) = half.values()
     assert (only["use_count"], only["last_used"]) == (1, at(1, 1))
     with pytest.raises(ReviewError, match="time zone"):
-        reviewed(spark, rows, AclSet.of("past", held), datetime(2026, 8, 1))  # noqa: DTZ001
+        reviewed(spark, rows, AclsInForce.of("past", held), datetime(2026, 8, 1))  # noqa: DTZ001
 
 
 def test_a_review_is_cut_by_team_and_by_resources(spark: SparkSession) -> None:
     rows = [row("User:alice", "READ", "pay.in", day=1), row("User:bob", "READ", "orders", day=1)]
     table = access_review(
-        spark, rollup(spark, rows), AclSet.of("t", ACLS), as_of=AS_OF, teams={"User:alice": "payments"}
+        spark, rollup(spark, rows), AclsInForce.of("t", ACLS), as_of=AS_OF, teams={"User:alice": "payments"}
     )
     assert {each.principal for each in of_team(table, "payments").collect()} == {"User:alice"}
     assert {each.principal for each in of_team(table, None).collect()} == {"User:bob", "User:*"}
@@ -177,7 +178,7 @@ def test_the_review_equals_one_made_by_asking_about_each_row(
     named = [each for each in rows if each["resource_name"] is not None]
     rules = Rules(super_users=frozenset({"User:root"}), allow_everyone_if_no_acl_found=is_open)
     expected, unused = plain_review(named, acls, rules)
-    held = AclSet.of("t", acls, super_users="User:root", allow_everyone_if_no_acl_found=is_open)
+    held = AclsInForce.of("t", acls, super_users="User:root", allow_everyone_if_no_acl_found=is_open)
     found, idle = {}, []
     for each in access_review(spark, rollup(spark, named), held, as_of=AS_OF).collect():
         granted_by = sorted(tuple(one.asDict().values()) for one in each.granted_by)

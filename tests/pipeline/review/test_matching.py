@@ -9,16 +9,16 @@ from kustos.acl import AclBinding, AclOperation, KafkaPrincipal, ResourceType, h
 from kustos.analysis import Probe, Rules
 from kustos.analysis.explain import names
 from kustos.authorizer import Decision, StandardAuthorizer
-from kustos.authorizer.cells import ALLOWS, DENIES, binding_mask
+from kustos.authorizer.index.cells import ALLOWS, DENIES, binding_mask
 from kustos.pipeline.review.matching import NOBODY, Matcher, Question
-from tests.property.analysis_worlds import acl_sets, askers, authorizer_of, probes, rules
+from tests.property.analysis_worlds import acl_sets, authorizer_of, probes, rules, subjects
 
 questions = probes.map(
     lambda probe: Question(probe.principal, probe.host, probe.operation, probe.resource_type, probe.name)
 )
 by_type = st.builds(
     Question,
-    st.sampled_from(askers),
+    st.sampled_from(subjects),
     st.sampled_from(["10.0.0.1", "192.168.0.9"]),
     st.sampled_from([AclOperation.READ, AclOperation.WRITE, AclOperation.DESCRIBE]),
     st.sampled_from([ResourceType.TOPIC, ResourceType.GROUP]),

@@ -1,23 +1,20 @@
 """What is used and would be lost, against the authorizer asked row by row."""
 
-from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from kustos.acl import AclBinding
-from kustos.pipeline.deciding import AclSet
+from kustos.pipeline.deciding import AclsInForce
 from kustos.pipeline.review.replaying import lost_uses
+from testkit.seeds import Drawing
 from tests.pipeline.findings.test_supports import verdicts
-from tests.pipeline.review.worlds import AS_OF, Row, acl_worlds, rollup, row_worlds
-
-FEW = settings(max_examples=1, deadline=None, suppress_health_check=list(HealthCheck))
+from tests.pipeline.review.worlds import AS_OF, acl_worlds, rollup, row_worlds
 
 
-@FEW
-@given(rows=row_worlds, acls=acl_worlds, gone=st.sets(st.integers(0, 23), min_size=1))
 def test_lost_are_the_uses_that_the_acls_allowed_and_those_left_do_not(
-    spark: SparkSession, rows: list[Row], acls: list[AclBinding], gone: set[int]
+    spark: SparkSession, drawing: Drawing
 ) -> None:
+    places = st.sets(st.integers(0, 23), min_size=1)
+    rows, acls, gone = drawing(st.tuples(row_worlds, acl_worlds, places))
     left = [one for place, one in enumerate(acls) if place not in gone]
     used = [
         each
@@ -30,7 +27,7 @@ def test_lost_are_the_uses_that_the_acls_allowed_and_those_left_do_not(
         for each, was, still in zip(used, before, after, strict=True)
         if was and not still
     }
-    held = AclSet.of("t", acls, super_users="User:root")
+    held = AclsInForce.of("t", acls, super_users="User:root")
     replay = lost_uses(spark, rollup(spark, rows), held, as_of=AS_OF)
     assert set(replay(held.with_bindings("left", left))) == expected
     assert set(replay(held)) == set()

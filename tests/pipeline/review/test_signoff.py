@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kustos.acl.forms import texts_of
-from kustos.pipeline.deciding import AclSet
+from kustos.pipeline.deciding import AclsInForce
 from kustos.pipeline.errors import ReviewError
 from kustos.pipeline.review.signing import sign_review, verify_signed_review
 from kustos.pipeline.review.signoff import (
@@ -30,7 +30,7 @@ from tests.pipeline.review.worlds import AS_OF, acl
 
 READ_PAY = acl("User:alice", "READ", "TOPIC", "pay.", prefixed=True)
 WRITE_OLD = acl("User:bob", "WRITE", "TOPIC", "old")
-ACLS = AclSet.of("prod", [READ_PAY, WRITE_OLD], super_users="User:root")
+ACLS = AclsInForce.of("prod", [READ_PAY, WRITE_OLD], super_users="User:root")
 AT = datetime(2026, 12, 1, 9, tzinfo=UTC)
 
 

@@ -126,7 +126,7 @@ rows = st.builds(
     day=st.integers(0, 140),
     count=st.integers(1, 9),
     decision=st.sampled_from(["ALLOWED", "ALLOWED", "DENIED", "ERROR"]),
-    access=st.sampled_from(["ACCESS", "ACCESS", "LISTING"]),
+    access=st.sampled_from(["ACCESS", "ACCESS", "LISTING", "PROBE"]),
     host=st.sampled_from(HOSTS),
     rule=acls | st.sampled_from(["DefaultDeny", "SuperUser"]),
 )

@@ -22,7 +22,7 @@ from kustos.pipeline.tables import (
     short_writing,
 )
 from kustos.pipeline.tables.transaction import data_files
-from tests.pipeline.events import event_line, kafka_line
+from tests.pipeline.events import event_line, kafka_line, login_line
 from tests.pipeline.tables.ways import both_ways
 
 TIME_MS = 1_795_233_600_123
@@ -93,6 +93,28 @@ def test_batches_are_taken_in_once_and_what_is_known_is_a_duplicate(
 
 def event_line_id(number: int) -> str:
     return f"00000000-0000-0000-0000-{number:012d}"
+
+
+@both_ways
+def test_logins_go_into_a_table_of_their_own_once(spark: SparkSession, tmp_path: Path) -> None:
+    tables = Tables(tmp_path / "tables")
+
+    def take(run_id: str, *lines: str) -> tuple[int, int, int, int]:
+        run = ingest(spark, lines_of(spark, *lines), tables, run_id)
+        assert run.lines == run.events + run.security_events + run.quarantined + run.duplicates
+        return run.events, run.security_events, run.quarantined, run.duplicates
+
+    assert take("a@1", login_line(1), event_line(1), login_line(1)) == (1, 1, 0, 1)
+    assert take("a@2", login_line(1), login_line(2), login_line(1, claimed_name="eve")) == (0, 1, 1, 1)
+    assert take("a@3", event_line(1), event_line(2)) == (1, 0, 0, 1)
+    assert take("a@4", login_line(3), login_line(2)) == (0, 1, 0, 1)
+    found = rows(tables, spark, "security_events", "event_type", "claimed_name", "attempt_count", "day")
+    assert found == [("LOGIN", "bob", 1, date(2026, 11, 21))] * 3
+    assert [reason for (reason,) in rows(tables, spark, "quarantine", "reason")] == ["event_id_conflict"]
+    assert len(rows(tables, spark, "audit_events", "event_id")) == 2
+    assert tables.state().newest_time_ms == TIME_MS
+    rolled = tables.read(spark, "audit_rollup").selectExpr("sum(event_count)").collect()
+    assert rolled[0][0] == 2
 
 
 @both_ways

@@ -10,7 +10,7 @@ import pytest
 from kustos.pipeline.errors import AuditInputError
 from kustos.pipeline.jobs.inputs import MAXIMUM_HEAD_BYTES, FoundFile, find_new_files, log_of, with_damage
 from kustos.pipeline.tables import Tables
-from kustos.pipeline.tables.ledger import RUN, Entry, write_entry
+from kustos.pipeline.tables.ledger import RUN, LedgerEntry, write_entry
 
 TEXT = b"\r\n\nfirst line\r\nsecond\n"
 
@@ -20,7 +20,9 @@ def commit(tables: Tables, *files: FoundFile) -> None:
     inputs = tuple(file.input for file in files)
     write_entry(
         tables.folder,
-        Entry(sequence=sequence, run_id=f"r{sequence}", kind=RUN, form="parquet", staging="-", inputs=inputs),
+        LedgerEntry(
+            sequence=sequence, run_id=f"r{sequence}", kind=RUN, form="parquet", staging="-", inputs=inputs
+        ),
     )
 
 

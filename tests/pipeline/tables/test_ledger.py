@@ -11,8 +11,8 @@ from kustos.pipeline.tables.ledger import (
     LEDGER,
     RUN,
     UPKEEP,
-    Entry,
     InputFile,
+    LedgerEntry,
     State,
     fold,
     read_state,
@@ -28,12 +28,12 @@ def file_of(path: str, size: int) -> InputFile:
 
 
 @st.composite
-def entries(draw: st.DrawFn) -> tuple[Entry, ...]:
+def entries(draw: st.DrawFn) -> tuple[LedgerEntry, ...]:
     made = []
     for sequence in range(1, draw(st.integers(0, 8)) + 1):
         stale, fresh = draw(DAYS), draw(DAYS)
         made.append(
-            Entry(
+            LedgerEntry(
                 sequence=sequence,
                 run_id=draw(st.sampled_from(["a", "b", "s@1", "s@2", "s@30", "t@2"])),
                 kind=draw(st.sampled_from([RUN, UPKEEP])),
@@ -53,15 +53,15 @@ def entries(draw: st.DrawFn) -> tuple[Entry, ...]:
 
 
 @given(entries())
-def test_entries_and_states_are_read_as_they_were_written(made: tuple[Entry, ...]) -> None:
-    assert tuple(Entry.from_json(entry.to_json()) for entry in made) == made
+def test_entries_and_states_are_read_as_they_were_written(made: tuple[LedgerEntry, ...]) -> None:
+    assert tuple(LedgerEntry.from_json(entry.to_json()) for entry in made) == made
     state = State().after(made)
     assert State.from_json(state.to_json()) == state
 
 
 @given(made=entries(), at=st.integers(0, 8), again=st.integers(0, 8))
 def test_folding_anywhere_and_meeting_entries_again_changes_nothing(
-    made: tuple[Entry, ...], at: int, again: int
+    made: tuple[LedgerEntry, ...], at: int, again: int
 ) -> None:
     whole = State().after(made)
     folded = State.from_json(State().after(made[:at]).to_json())
@@ -70,7 +70,7 @@ def test_folding_anywhere_and_meeting_entries_again_changes_nothing(
 
 @given(entries())
 def test_the_ledger_on_disk_says_what_its_entries_say(
-    tmp_path_factory: pytest.TempPathFactory, made: tuple[Entry, ...]
+    tmp_path_factory: pytest.TempPathFactory, made: tuple[LedgerEntry, ...]
 ) -> None:
     folder = tmp_path_factory.mktemp("tables")
     for entry in made:
@@ -82,7 +82,7 @@ def test_the_ledger_on_disk_says_what_its_entries_say(
 
 
 def test_a_batch_at_or_below_the_last_one_of_its_stream_was_committed() -> None:
-    entry = Entry(sequence=1, run_id="s@7", kind=RUN, form="parquet", staging="x", summary={"lines": 3})
+    entry = LedgerEntry(sequence=1, run_id="s@7", kind=RUN, form="parquet", staging="x", summary={"lines": 3})
     state = State().after([entry])
     assert state.summary_of("s@7") == state.summary_of("s@6") == {"lines": 3}
     assert state.summary_of("s@8") is None

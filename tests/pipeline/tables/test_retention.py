@@ -30,7 +30,7 @@ from kustos.pipeline.tables import (
 from kustos.pipeline.tables.compaction import _crowded
 from kustos.pipeline.tables.retention import day_taken, kept_from, taken_on
 from kustos.pipeline.tables.transaction import data_files
-from tests.pipeline.events import event_line
+from tests.pipeline.events import event_line, login_line
 from tests.pipeline.tables.test_ingest import DAY_MS, TIME_MS, StoppedClock, counts, lines_of, rows
 from tests.pipeline.tables.test_transaction import killed_at
 
@@ -88,6 +88,17 @@ def test_old_days_go_and_what_comes_of_them_again_is_told_and_not_counted_twice(
     later = take("e", [event_line(2, time_ms=TIME_MS - 5 * DAY_MS)], NOW, None)
     assert (*counts(later), later.too_late) == (1, 0, 1, 0, 1)
     assert rolled() == before
+
+
+def test_logins_go_with_the_events_of_their_days(spark: SparkSession, tmp_path: Path) -> None:
+    tables = Tables(tmp_path)
+    lines = [login_line(one, time_ms=TIME_MS - one * DAY_MS, first_time_ms=0) for one in (0, 4, 9)]
+    assert ingest(spark, lines_of(spark, *lines), tables, "a").security_events == 3
+    expected = Dropped(event_days=days(4, 9), events=2)
+    assert would_drop(tables, KEPT, clock=NOW) == expected
+    assert drop_expired(spark, tables, KEPT, clock=NOW) == expected
+    assert rows(tables, spark, "security_events", "day") == [(TODAY,)]
+    assert sorted(each.name for each in (tmp_path / "security_events").iterdir()) == [f"day={TODAY}"]
 
 
 def test_a_day_that_is_not_rolled_up_yet_stays_until_it_is(spark: SparkSession, tmp_path: Path) -> None:

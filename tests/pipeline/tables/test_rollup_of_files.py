@@ -15,7 +15,7 @@ from pyspark.testing import assertDataFrameEqual
 
 from kustos.pipeline.columns import parts, rolling
 from kustos.pipeline.schemas import AUDIT_EVENTS_SCHEMA, ROLLUP_GRAIN
-from kustos.pipeline.stages.rollup import rollup
+from kustos.pipeline.stages.rollup import merge_rollups, rollup
 from kustos.pipeline.tables import Tables
 from kustos.pipeline.tables import rollup_of_files as module
 from kustos.pipeline.tables.rollup_of_files import rollup_of_files
@@ -63,6 +63,26 @@ def test_however_it_is_read_it_is_plain_pythons(
         batches = list(rolling.rolled_up_parts(parts.FilePart(str(path)) for path in files))
     assert of_batches(batches) == by_python(rows)
     assert all(batch.num_rows <= 7 for batch in batches)
+
+
+def test_a_table_written_before_there_were_probes_is_rolled_up_as_it_was(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    rows = [event(1, decision="DENIED", log_if_denied=False), event(2, decision="DENIED", log_if_denied=True)]
+    counts = {}
+    for name, without in (("new", ()), ("old", ("log_if_denied",))):
+        path = written(tmp_path / f"{name}.parquet", rows, without=without)
+        of_rows = spark.read.schema(AUDIT_EVENTS_SCHEMA).parquet(str(path)).transform(rollup)
+        assertDataFrameEqual(rollup_of_files(spark, [[path]]), of_rows)
+        counts[name] = {row["access"]: row["event_count"] for row in of_rows.collect()}
+        if name == "old":
+            merged = merge_rollups(of_rows, frame(spark, rows).transform(rollup)).collect()
+            counts["both"] = {row["access"]: row["event_count"] for row in merged}
+    assert counts == {
+        "new": {"ACCESS": 1, "PROBE": 1},
+        "old": {"ACCESS": 2},
+        "both": {"ACCESS": 3, "PROBE": 1},
+    }
 
 
 def test_a_rule_that_is_not_there_is_none_of_nulls(tmp_path: Path) -> None:

@@ -6,8 +6,6 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from kustos.pipeline.errors import AuditInputError
@@ -67,8 +65,6 @@ def contents(spark: SparkSession, tables: Tables) -> dict[str, list[Any]]:
     return found
 
 
-@settings(max_examples=1, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(seed=st.integers(0, 2**32))
 def test_any_split_of_logs_over_any_runs_gives_the_tables_of_one_run(
     spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, seed: int
 ) -> None:

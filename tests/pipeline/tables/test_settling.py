@@ -4,16 +4,12 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 from random import Random
 
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 from kustos.pipeline.schemas.events import INPUT_LINES_SCHEMA
 from kustos.pipeline.stages.classify import classify
-from kustos.pipeline.stages.knowing import conflicting_events, judge, known_events
-from kustos.pipeline.stages.parsing import parse_lines
-from kustos.pipeline.stages.settling import (
+from kustos.pipeline.stages.dedupe import (
     DUPLICATE,
     EVENT,
     QUARANTINED,
@@ -23,11 +19,12 @@ from kustos.pipeline.stages.settling import (
     settle,
     settled_alone,
 )
+from kustos.pipeline.stages.dedupe_known import conflicting_events, judge, known_events
+from kustos.pipeline.stages.parsing import parse_lines
 from tests.pipeline.events import event_line, kafka_line
 
 WORLDS = 40
 DAY_MS = 86_400_000
-QUICK = settings(max_examples=1, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @dataclass(frozen=True)
@@ -96,8 +93,6 @@ def kept(counted: Counter[tuple[int, str]]) -> Counter[tuple[int, str]]:
     return Counter({key: count for key, count in counted.items() if key[1] != DUPLICATE})
 
 
-@QUICK
-@given(seed=st.integers(0, 2**32))
 def test_one_run_keeps_what_plain_python_keeps_and_two_runs_keep_no_more(
     spark: SparkSession, seed: int
 ) -> None:
@@ -126,8 +121,6 @@ def test_one_run_keeps_what_plain_python_keeps_and_two_runs_keep_no_more(
     assert both.total() == len(lines)
 
 
-@QUICK
-@given(seed=st.integers(0, 2**32))
 def test_lines_without_a_copy_need_not_be_brought_together(spark: SparkSession, seed: int) -> None:
     random = Random(seed)
     lines = [line for world in range(WORLDS) for line in lines_of(world, random)]

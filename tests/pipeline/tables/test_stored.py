@@ -8,7 +8,7 @@ from pyarrow import parquet
 from pyspark.sql import SparkSession
 
 from kustos.pipeline.schemas.events import INPUT_LINES_SCHEMA
-from kustos.pipeline.stages.made_ids import line_digest
+from kustos.pipeline.stages.generated_ids import line_digest
 from kustos.pipeline.tables import IngestOptions, Tables, ingest
 from kustos.pipeline.tables.stored import event_ids, files_of_time, newest_time_ms
 from tests.pipeline.events import event_line, kafka_line

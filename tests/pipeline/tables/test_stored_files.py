@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from kustos.pipeline.stages.made_ids import line_digest
-from kustos.pipeline.stages.settling import EVENT
+from kustos.pipeline.stages.dedupe import EVENT
+from kustos.pipeline.stages.generated_ids import line_digest
 from kustos.pipeline.tables.short_runs import StoredFiles, settle_short
 from kustos.pipeline.tables.short_writing import Places, _write
 from kustos.pipeline.tables.staging import StagedLines, _staged
@@ -22,7 +22,7 @@ ID = "00000000-0000-0000-0000-000000000001"
 
 def taken(folder: Path, *runs: Sequence[str]) -> list[str]:
     """Take runs of lines of one file; return of each what its lines became, in letters and in their order."""
-    places = Places(folder / "events", folder / "quarantine")
+    places = Places(folder / "events", folder / "security", folder / "quarantine")
     told = []
     for lines in runs:
         stored = [sorted(place.rglob("*.parquet")) for place in (places.events, places.quarantine)]

@@ -1,4 +1,4 @@
-"""What holds of the SASL machines for every byte that anybody sends."""
+"""Theorems about the SASL state machines, for any bytes that a client sends."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -149,7 +149,7 @@ def test_other_request_amid_the_login_is_an_illegal_state() -> None:
 
 
 def test_a_request_without_a_common_error_shape_is_refused_by_the_shape_given() -> None:
-    def shaped(api_key: int, version: int, asked: object, code: int) -> bytes | None:
+    def shaped(api_key: int, version: int, code: int) -> bytes | None:
         return b"\x01\x02" if (api_key, version, code) == (3, 9, 34) else None
 
     for error_body, expected in ((shaped, b"\0\0\0\x07\0\0\0\x05\0\x01\x02"), (None, b"")):
@@ -235,11 +235,14 @@ def test_a_login_that_never_ends_is_ended() -> None:
 
 
 class Broken:
+    claimed_name = None
+
     def respond(self, token: bytes) -> MechanismStep:
         raise OSError(f"cannot check {token!r}")
 
 
 class Expiring:
+    claimed_name = None
     expires_at_ms: int | None = None
 
     def respond(self, token: bytes) -> MechanismStep:

@@ -139,9 +139,12 @@ def test_a_token_that_is_not_there_is_answered_with_a_decoy() -> None:
         server = ScramServer(ScramHash.SHA_256, lookup, ScramDecoys(SECRET), SeededEntropy(), World().token)
         return ServerFirst.parse(server.respond(f"n,,n={name},r=abc,tokenauth=true".encode()).token).salt
 
-    assert salt("alice") == ScramDecoys(SECRET).credential(ScramHash.SHA_256, "alice").salt
+    decoys = ScramDecoys(SECRET)
+    assert salt("alice") == decoys.credential(ScramHash.SHA_256, "alice", is_token=True).salt
+    # a name that is neither a user's nor a token's shows two salts, as one that is either does
+    assert salt("alice") != decoys.credential(ScramHash.SHA_256, "alice").salt
     assert salt("alice") != CREDENTIALS["alice", ScramHash.SHA_256].salt
-    assert salt(TOKEN_ID) != ScramDecoys(SECRET).credential(ScramHash.SHA_256, TOKEN_ID).salt
+    assert salt(TOKEN_ID) != decoys.credential(ScramHash.SHA_256, TOKEN_ID, is_token=True).salt
 
 
 def test_no_text_form_shows_the_credential() -> None:

@@ -21,7 +21,7 @@ from kustos.auth import (
     SendFrame,
 )
 from kustos.auth.mechanisms import ClientMechanism, MechanismFactory
-from kustos.auth.mechanisms.scram_keys import ScramCredential
+from kustos.auth.mechanisms.scram_keys import ServerCredential
 from kustos.runtime import random_text
 from kustos.wire import (
     Message,
@@ -88,7 +88,7 @@ CREDENTIALS = stored(
 )
 
 
-def lookup(user: str, scram_hash: ScramHash) -> ScramCredential | None:
+def lookup(user: str, scram_hash: ScramHash) -> ServerCredential | None:
     return CREDENTIALS.get((user, scram_hash))
 
 

@@ -17,12 +17,12 @@ from kustos.acl import (
 )
 from kustos.authorizer import StandardAuthorizer
 from kustos.authorizer.bulk import (
-    ArrowMissingError,
     BulkAuthorizer,
     QuestionColumnError,
     authorize_many,
 )
-from kustos.authorizer.bulk_columns import QUESTION_COLUMNS
+from kustos.authorizer.bulk.columns import QUESTION_COLUMNS
+from kustos.extras import ExtraMissingError
 
 ROWS = 200
 QUESTION = ("User:alice", "10.0.0.1", "READ", "TOPIC", "orders")
@@ -133,6 +133,5 @@ def test_without_arrow_one_is_told_what_to_install(monkeypatch: pytest.MonkeyPat
     for name in [name for name in sys.modules if name.startswith("kustos.authorizer.bulk")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(ImportError, match="kustos\\[arrow\\]") as caught:
+    with pytest.raises(ExtraMissingError, match="kustos\\[arrow\\]"):
         __import__("kustos.authorizer.bulk")
-    assert type(caught.value).__name__ == ArrowMissingError.__name__

@@ -90,7 +90,7 @@ names = st.sampled_from(["*", "o", "or", "orders", "p"])
 patterns = st.sampled_from([PatternType.LITERAL, PatternType.PREFIXED])
 resources = st.builds(Resource, st.sampled_from([ResourceType.TOPIC, ResourceType.GROUP]), names, patterns)
 trees = st.dictionaries(resources, st.frozensets(acls, min_size=1), max_size=4)
-askers = st.builds(KafkaPrincipal, st.just("User"), st.sampled_from(["alice", "bob", "carol"]))
+subjects = st.builds(KafkaPrincipal, st.just("User"), st.sampled_from(["alice", "bob", "carol"]))
 
 
 @given(trees)
@@ -98,7 +98,7 @@ def test_there_and_back_says_the_same(tree: dict[Resource, frozenset[Acl]]) -> N
     assert statements(acls_of_bindings(all_bindings_of(tree))) == statements(tree)
 
 
-@given(trees, askers, hosts.filter(lambda host: host != "*"), operations, names, st.booleans())
+@given(trees, subjects, hosts.filter(lambda host: host != "*"), operations, names, st.booleans())
 def test_converted_acls_decide_as_they_did(
     tree: dict[Resource, frozenset[Acl]],
     principal: KafkaPrincipal,

@@ -37,7 +37,7 @@ from kustos.authorizer import (
 from tests.property.protocol_requests import allow
 from tests.unit.authorizer.spi_worlds import SpecAuthorizer
 
-PATIENCE_S = 5.0
+PATIENCE_S = 60.0
 READ, TOPIC = AclOperation.READ, ResourceType.TOPIC
 ALLOWED, DENIED = AuthorizationResult.ALLOWED, AuthorizationResult.DENIED
 ALICE = AuthorizableRequestContext(KafkaPrincipal("User", "alice"), "10.0.0.1")

@@ -12,9 +12,10 @@ from kustos.authorizer import (
     Decision,
     Rule,
     RuleKind,
+    SecurityEvent,
 )
-from kustos.gateway.audit_entries import AuditEntry, AuditEvents
-from kustos.gateway.audit_log import AuditSinkError
+from kustos.gateway.audit.entries import AuditEntry, AuditEvents, Entry, RecoveredEntry, SecurityEntry
+from kustos.gateway.audit.lanes import AuditSinkError
 from kustos.protocol import Decided
 
 ALLOWED = Decision(AuthorizationResult.ALLOWED, Rule(RuleKind.SUPER_USER))
@@ -50,7 +51,10 @@ class ToldSink:
     """Writes once it is let, refuses while it is told to."""
 
     name: str = "told"
+    shortened_events: int = 0
     names: list[str] = field(default_factory=list)
+    security: list[SecurityEvent] = field(default_factory=list)
+    recovered: list[str] = field(default_factory=list)
     refusal: Exception | None = None
     refusals: int = 0
     closed: bool = False
@@ -61,14 +65,20 @@ class ToldSink:
     async def open(self) -> None:
         """Nothing to open."""
 
-    async def write(self, entries: Sequence[AuditEntry]) -> None:
+    async def write(self, entries: Sequence[Entry]) -> None:
         self.tried.set()
         await self.may_write.wait()
         self.answered.set()
         if self.refusal is not None:
             self.refusals += 1
             raise self.refusal
-        self.names += [item.action.resource_name for each in entries for item in each.decided]
+        for each in entries:
+            if isinstance(each, SecurityEntry):
+                self.security.append(each.event)
+            elif isinstance(each, RecoveredEntry):
+                self.recovered.append(each.line)
+            else:
+                self.names += [item.action.resource_name for item in each.decided]
 
     async def close(self) -> None:
         self.closed = True

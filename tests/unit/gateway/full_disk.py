@@ -9,9 +9,9 @@ import resource
 import sys
 from pathlib import Path
 
-from kustos.gateway.audit_json import JsonFilesSink
-from kustos.gateway.audit_log import AuditSinkError
-from kustos.gateway.audit_log4j import KafkaLinesSink
+from kustos.gateway.audit.json_files import JsonFilesSink
+from kustos.gateway.audit.lanes import AuditSinkError
+from kustos.gateway.audit.log4j import KafkaLinesSink
 from tests.unit.gateway.audit_worlds import EVENTS, entry
 
 ROOM_BYTES = 4000

@@ -11,10 +11,12 @@ from uuid import UUID
 from kustos.acl import KafkaPrincipal
 from kustos.auth import PlainServer, PlainUsers, SaslServerMachine, SaslServerSettings
 from kustos.authorizer import AuthorizableRequestContext, StandardAuthorizer
-from kustos.gateway.addresses import BrokerPorts
-from kustos.gateway.client import ConnectionSettings
-from kustos.gateway.cluster import UpstreamCluster
-from kustos.gateway.listener import Gateway, GatewayParts, ListenerPlan
+from kustos.gateway.listener.gateway import ConnectionSettings, Gateway, GatewayParts, ListenerPlan
+from kustos.gateway.session.answer_budget import AnswerBudget
+from kustos.gateway.session.logins import Login
+from kustos.gateway.upstream.addresses import BrokerPorts
+from kustos.gateway.upstream.cluster import UpstreamCluster
+from kustos.gateway.upstream.in_flight import InFlight, RevocationSettings
 from kustos.protocol import Decided, Opened
 from kustos.protocol.api_versions import api_versions_response, offered_versions
 from kustos.protocol.exchange import WrittenAt
@@ -28,7 +30,7 @@ from tests.unit.gateway.session_worlds import request
 
 PASSWORD = "alice-s3cret"
 PORTS = 4
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 
 
 @dataclass
@@ -51,11 +53,14 @@ class House:
     brokers: list[ScriptedBroker]
     sasl: SaslServerSettings | None = None
     settings: ConnectionSettings = field(default_factory=ConnectionSettings)
+    answers: AnswerBudget = field(default_factory=AnswerBudget)
     max_connections: int = 100
     max_connections_per_ip: int = 100
     clock: HandClock = field(default_factory=HandClock)
     counted: Counter[str] = field(default_factory=Counter)
     is_full: bool = False
+    logins: list[Login] = field(default_factory=list)
+    expired: list[Login] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.authorizer = StandardAuthorizer()
@@ -73,6 +78,8 @@ class House:
             metrics=self,
             decider=self.decider,
             offered=self.offered,
+            in_flight=InFlight(self.log_in, tuple, RevocationSettings(), sees_all_changes=True),
+            answers=self.answers,
             max_connections=self.max_connections,
             max_connections_per_ip=self.max_connections_per_ip,
         )
@@ -86,6 +93,9 @@ class House:
             sasl_machine=self.machine,
         )
         self.gateway = Gateway([plan], parts, refresh_s=3600)
+
+    async def log_in(self, host: str, port: int) -> None:
+        (await connect(host, port)).close()
 
     def offered(self) -> dict[int, tuple[int, int]]:
         return offered_versions(self.cluster.versions)
@@ -114,6 +124,13 @@ class House:
         self.contexts.append(context)
         return None
 
+    def login_ended(self, login: Login) -> bool:
+        self.logins.append(login)
+        return not (self.is_full and login.failure is None)
+
+    def session_expired(self, login: Login) -> None:
+        self.expired.append(login)
+
     def answered(
         self,
         api_key: int,
@@ -134,6 +151,9 @@ class House:
 
     def sent(self, listener: str, size_bytes: int) -> None:
         self.counted["sent"] += size_bytes
+
+    def turned_away(self) -> None:
+        self.counted["turned away"] += 1
 
     def upstream_failed(self) -> None:
         self.counted["upstream failures"] += 1

@@ -12,16 +12,20 @@ from uuid import UUID
 
 from kustos.acl import AclBinding, KafkaPrincipal
 from kustos.authorizer import AuthorizableRequestContext, StandardAuthorizer
-from kustos.gateway.cluster import UpstreamCluster
-from kustos.gateway.link import UpstreamLink
-from kustos.gateway.session import ClientSession
-from kustos.protocol import Decided, Guard, Opened
+from kustos.gateway.session.answer_budget import AnswerBudget
+from kustos.gateway.session.client_session import ClientSession
+from kustos.gateway.session.large_turns import LargeTurns
+from kustos.gateway.session.parts import SessionServices
+from kustos.gateway.upstream.cluster import UpstreamCluster
+from kustos.gateway.upstream.in_flight import InFlight, RevocationSettings
+from kustos.gateway.upstream.link import UpstreamLink
+from kustos.protocol import Decided, Decider, Guard, Opened, Unwrap
 from kustos.protocol.exchange import WrittenAt
-from kustos.wire import Message, request_codec, request_frame
+from kustos.wire import Message, RequestHeader, request_codec, request_frame
 from kustos.wire.api_keys import ApiKey
 from tests.property.protocol_driver import HOST, OFFERED, PRINCIPAL, GatewayAddresses, served
 from tests.property.protocol_model import Model
-from tests.property.protocol_requests import model
+from tests.property.protocol_requests import batch, model
 
 SLOW_APIS = frozenset({ApiKey.CREATE_ACLS, ApiKey.DELETE_ACLS, ApiKey.ALTER_USER_SCRAM_CREDENTIALS})
 TURNS_MAX = 50
@@ -95,8 +99,10 @@ class World:
     """A session with everything around it. Made inside a running event loop."""
 
     acls: Sequence[AclBinding]
-    max_in_flight: int = 64
     linked: bool = True
+    revocation: RevocationSettings = field(
+        default_factory=lambda: RevocationSettings(grace_ms=0, timeout_ms=1)
+    )
     forwarded: deque[bytes] = field(default_factory=deque)
     """What went upstream and was not answered yet, without lengths."""
     all_forwarded: list[bytes] = field(default_factory=list)
@@ -104,11 +110,15 @@ class World:
     closed: list[str] = field(default_factory=list)
     decided_by: list[int] = field(default_factory=list)
     """The correlation id of each request that something was decided for."""
+    part: bytes = b""
+    """What came upstream of a frame that is not whole yet."""
     is_full: bool = False
     reads: bool = True
     swallowed: list[bytes] = field(default_factory=list)
     wanted: Callable[[bytes], bool] = lambda _: False
     serving_fails: Exception | None = None
+    large_turns: LargeTurns = field(default_factory=LargeTurns)
+    sees_all_changes: bool = True
 
     def __post_init__(self) -> None:
         self.world = model()
@@ -117,25 +127,20 @@ class World:
         self.replace_acls(self.acls)
         self.authorizer.complete_initial_load()
         decider = self.authorizer.session(KafkaPrincipal.parse(PRINCIPAL), HOST)
-        self.guard = Guard(decider, GatewayAddresses(), OFFERED, self.world.auto_creates)
-        self.session = ClientSession(
-            self.guard,
-            self.cluster,
-            self,
-            self,
-            self.context,
-            self.write,
-            self.hang_up,
-            self.read_more,
-            self,
-            self.max_in_flight,
-        )
+        self.guard = self.make_guard(decider)
+        self.in_flight = InFlight(self.log_in, tuple, self.revocation, sees_all_changes=self.sees_all_changes)
+        services = SessionServices(cluster=self.cluster, local=self, observer=self, in_flight=self.in_flight)
+        place = self.large_turns.place(KafkaPrincipal.parse(PRINCIPAL))
+        self.session = ClientSession(self, self.guard, services, AnswerBudget().share(), place)
         self.pipe = Pipe(self.take_upstream)
         if self.linked:
             self.connect()
 
+    def make_guard(self, decider: Decider) -> Guard:
+        return Guard(decider, self.context_of, GatewayAddresses(), OFFERED, self.world.auto_creates)
+
     def connect(self) -> None:
-        self.session.link = UpstreamLink(self.pipe, self, 2**20)
+        self.session.link = UpstreamLink(self.pipe, self, 2**20, self.in_flight, ("broker", 9092))
         self.session.go_on()
 
     # the authorizer
@@ -158,13 +163,15 @@ class World:
     def read_more(self, wanted: bool) -> None:
         self.reads = wanted
 
-    def context(self, opened: Opened) -> AuthorizableRequestContext:
-        header = opened.exchange.header
+    def context_of(self, header: RequestHeader) -> AuthorizableRequestContext:
         principal = KafkaPrincipal.parse(PRINCIPAL)
         return AuthorizableRequestContext(principal, HOST, correlation_id=header.correlation_id)
 
     def wants(self, frame: bytes) -> bool:
         return self.wanted(frame)
+
+    def unwrap(self, envelope: Unwrap) -> Opened:
+        raise AssertionError(f"no listener here opens an Envelope: {envelope}")
 
     def take(self, frame: bytes) -> bool:
         self.swallowed.append(frame)
@@ -187,7 +194,7 @@ class World:
 
     # what kustos serves itself
 
-    def serve(self, opened: Opened) -> Message | Coroutine[Any, Any, Message]:
+    def serve(self, opened: Opened) -> Message | Coroutine[Any, Any, Message | bytes]:
         if self.serving_fails is not None:
             raise self.serving_fails
         message = served(opened, opened.exchange.request)
@@ -200,9 +207,27 @@ class World:
     # upstream
 
     def take_upstream(self, frame: bytes) -> None:
+        frame = self.part + frame
+        if int.from_bytes(frame[:4], "big") > len(frame) - 4:
+            self.part = frame
+            return
+        self.part = b""
         assert int.from_bytes(frame[:4], "big") == len(frame) - 4
-        self.forwarded.append(frame[4:])
-        self.all_forwarded.append(frame[4:])
+        self.take_request(frame[4:])
+
+    def take_request(self, frame: bytes) -> None:
+        """Take a whole request, as a broker reads it."""
+        self.forwarded.append(frame)
+        self.all_forwarded.append(frame)
+
+    async def log_in(self, host: str, port: int) -> None:
+        """The broker is alive."""
+
+    def has_expired(self, in_ms: int = 0) -> bool:
+        return False
+
+    def upstream_ended(self) -> None:
+        """Nobody counts here."""
 
     def upstream_writable(self) -> None:
         self.session.go_on()
@@ -282,3 +307,15 @@ def fetch(correlation_id: int, topic: str = "alpha-topic") -> bytes:
     partition = codec.struct("FetchPartition")(partition=0)
     item = codec.struct("FetchTopic")(topic=topic, partitions=[partition])
     return request(ApiKey.FETCH, 12, correlation_id, max_wait=1, session_epoch=-1, topics=[item])
+
+
+def produce(correlation_id: int, acks: int = 1, topic: str = "alpha-topic") -> bytes:
+    """A Produce of one batch to one partition."""
+    partition = request_struct(ApiKey.PRODUCE, 9, "PartitionProduceData", index=0, records=batch())
+    item = request_struct(ApiKey.PRODUCE, 9, "TopicProduceData", name=topic, partition_data=[partition])
+    return request(ApiKey.PRODUCE, 9, correlation_id, acks=acks, timeout=1, topic_data=[item])
+
+
+def request_struct(api_key: int, version: int, struct: str, **fields: object) -> Any:
+    """Return a nested struct of a request."""
+    return request_codec(api_key, version).struct(struct)(**fields)

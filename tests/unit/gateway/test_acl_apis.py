@@ -1,26 +1,29 @@
 """The ACL requests, answered by any authorizer: per item, whatever it does (Kafka's `AclApis`)."""
 
 import asyncio
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 from kio.schema.errors import ErrorCode
 from structlog.testing import capture_logs
 
-from kustos.acl import AclOperation, KafkaPrincipal, ResourceType
+from kustos.acl import EVERY_BINDING, AclBinding, AclOperation, KafkaPrincipal, ResourceType
 from kustos.authorizer import (
     SUCCESS,
     AclBindingDeleteResult,
     AclCreateResult,
     AclDeleteResult,
+    AclListing,
     AuthorizableRequestContext,
     Authorizer,
     KafkaApiError,
 )
-from kustos.gateway.acl_apis import AclApis
-from kustos.gateway.purgatory import ALTER_ACLS, DelayedFuturePurgatory
-from kustos.wire import Message, request_codec, response_codec
+from kustos.gateway.apis.acls import AclApis
+from kustos.gateway.apis.purgatory import ALTER_ACLS, DelayedFuturePurgatory
+from kustos.gateway.store.large_work import LARGE_ITEMS_MIN
+from kustos.wire import Message, MessageCodec, request_codec, response_codec
 from kustos.wire.api_keys import ApiKey
 from tests.property.protocol_requests import allow
 from tests.unit.authorizer.spi_worlds import SpecAuthorizer
@@ -30,14 +33,18 @@ ALICE = AuthorizableRequestContext(KafkaPrincipal("User", "alice"), "10.0.0.1")
 ORDERS = allow(TOPIC, "orders", READ)
 UNKNOWN = ErrorCode.unknown_server_error.value
 DISABLED = ErrorCode.security_disabled.value
+WAIT_S = 60.0
 
 
 def apis(authorizer: Authorizer | None) -> AclApis:
     return AclApis(authorizer, DelayedFuturePurgatory(ALTER_ACLS, 60_000))
 
 
-def made(api_key: int) -> type[Message]:
-    return response_codec(api_key, 3).root
+def read(codec: MessageCodec, answer: Message | bytes) -> Message:
+    return codec.decode(answer if isinstance(answer, bytes) else codec.encode(answer)).message
+
+
+CREATED, DELETED = response_codec(ApiKey.CREATE_ACLS, 3), response_codec(ApiKey.DELETE_ACLS, 3)
 
 
 def creation(*names: str) -> Message:
@@ -72,21 +79,18 @@ def description() -> Message:
 
 
 async def created(authorizer: Authorizer | None, *names: str) -> list[tuple[int, str | None]]:
-    answer = await apis(authorizer).create(made(ApiKey.CREATE_ACLS), creation(*names), ALICE)
-    response_codec(ApiKey.CREATE_ACLS, 3).encode(answer)
+    answer = read(CREATED, await apis(authorizer).create(CREATED, creation(*names), ALICE))
     return [(each.error_code, each.error_message) for each in answer.results]
 
 
 async def deleted(authorizer: Authorizer | None, *names: str | None) -> list[tuple[int, str | None, int]]:
-    answer = await apis(authorizer).delete(made(ApiKey.DELETE_ACLS), deletion(*names), ALICE)
-    response_codec(ApiKey.DELETE_ACLS, 3).encode(answer)
+    answer = read(DELETED, await apis(authorizer).delete(DELETED, deletion(*names), ALICE))
     return [(each.error_code, each.error_message, len(each.matching_acls)) for each in answer.filter_results]
 
 
-def described(authorizer: Authorizer | None) -> Message:
-    answer = apis(authorizer).describe(made(ApiKey.DESCRIBE_ACLS), description())
-    response_codec(ApiKey.DESCRIBE_ACLS, 3).encode(answer)
-    return answer
+async def described(authorizer: Authorizer | None) -> Message:
+    codec = response_codec(ApiKey.DESCRIBE_ACLS, 3)
+    return read(codec, await apis(authorizer).describe(codec, description()))
 
 
 async def test_acls_are_made_listed_and_taken_away() -> None:
@@ -96,14 +100,15 @@ async def test_acls_are_made_listed_and_taken_away() -> None:
         (ErrorCode.invalid_request.value, "Invalid empty resource name"),
         (0, ""),
     ]
-    listed = {resource.resource_name: len(resource.acls) for resource in described(authorizer).resources}
+    answer = await described(authorizer)
+    listed = {resource.resource_name: len(resource.acls) for resource in answer.resources}
     assert listed == {"orders": 1, "pay": 1}
     assert await deleted(authorizer, "pay", "nothing", None) == [(0, None, 1), (0, None, 0), (0, None, 2)]
-    assert described(authorizer).resources == []
+    assert (await described(authorizer)).resources == []
 
 
 async def test_without_an_authorizer_security_is_disabled() -> None:
-    answer = described(None)
+    answer = await described(None)
     assert (answer.error_code, answer.error_message) == (
         DISABLED,
         "No Authorizer is configured on the broker",
@@ -137,13 +142,58 @@ async def test_what_matched_but_could_not_be_deleted_says_so() -> None:
 
     authorizer: Any = SpecAuthorizer()
     authorizer.delete_acls = partly
-    answer = await apis(authorizer).delete(made(ApiKey.DELETE_ACLS), deletion(None), ALICE)
+    answer = read(DELETED, await apis(authorizer).delete(DELETED, deletion(None), ALICE))
     [result] = answer.filter_results
     assert [(each.error_code, each.error_message) for each in result.matching_acls] == [
         (0, None),
         (ErrorCode.policy_violation.value, "kept"),
         (UNKNOWN, None),
     ]
+
+
+class HeldListing(AclListing):
+    """Many ACLs, of which the second piece comes when the test says so, or no more are wanted."""
+
+    def __init__(self) -> None:
+        super().__init__([[ORDERS]], EVERY_BINDING)
+        self.size = LARGE_ITEMS_MIN
+        self.finished = False
+        self.begun, self.go_on = threading.Event(), threading.Event()
+
+    def pieces(self) -> Iterator[list[AclBinding]]:
+        yield [ORDERS]
+        self.begun.set()
+        assert self.go_on.wait(WAIT_S)
+        yield [allow(TOPIC, "pay", READ)]
+        self.finished = True
+
+
+async def test_the_event_loop_goes_on_while_many_acls_are_listed() -> None:
+    authorizer: Any = SpecAuthorizer()
+    held = HeldListing()
+    authorizer.acls = lambda _: held
+    waiting = asyncio.ensure_future(described(authorizer))
+    await asyncio.to_thread(held.begun.wait, WAIT_S)
+    # the loop had its turn in the middle of the work
+    assert not waiting.done()
+    held.go_on.set()
+    assert {each.resource_name for each in (await waiting).resources} == {"orders", "pay"}
+
+
+async def test_nobody_lists_for_a_client_that_is_gone() -> None:
+    authorizer: Any = SpecAuthorizer()
+    held = HeldListing()
+    authorizer.acls = lambda _: held
+    waiting = asyncio.ensure_future(described(authorizer))
+    await asyncio.to_thread(held.begun.wait, WAIT_S)
+    waiting.cancel()
+    # the loop's next turn tells it
+    await asyncio.sleep(0)
+    held.go_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    # it ended at its next piece, before whoever comes next has a turn
+    assert not held.finished
 
 
 def raises(*_: Any) -> Any:
@@ -198,8 +248,8 @@ async def test_a_broken_change_is_an_error_without_words(kind: str) -> None:
 @pytest.mark.parametrize(
     "broken", [raises, raises_later, lambda *_: None, lambda *_: [ORDERS, "orders"], lambda *_: 7]
 )
-def test_a_broken_list_is_an_error_without_words(broken: Callable[..., Any]) -> None:
+async def test_a_broken_list_is_an_error_without_words(broken: Callable[..., Any]) -> None:
     authorizer: Any = SpecAuthorizer()
     authorizer.acls = broken
-    answer = described(authorizer)
+    answer = await described(authorizer)
     assert (answer.error_code, answer.error_message, answer.resources) == (UNKNOWN, None, [])

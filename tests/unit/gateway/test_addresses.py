@@ -2,7 +2,7 @@
 
 import pytest
 
-from kustos.gateway.addresses import BrokerPorts, NoPortForBrokerError
+from kustos.gateway.upstream.addresses import BrokerPorts, NoPortForBrokerError
 
 PORTS = BrokerPorts("gateway.example", 9100, 19100, 4)
 

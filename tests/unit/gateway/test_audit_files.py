@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from kustos.authorizer.audit import AuditEvent
-from kustos.gateway.audit_entries import AuditEntry
-from kustos.gateway.audit_json import JsonFilesSink
-from kustos.gateway.audit_log import AuditSinkError
-from kustos.gateway.audit_log4j import KafkaLinesSink, log4j_time
+from kustos.authorizer.audit.events import AuditEvent
+from kustos.gateway.audit.entries import AuditEntry
+from kustos.gateway.audit.json_files import JsonFilesSink
+from kustos.gateway.audit.lanes import AuditSinkError
+from kustos.gateway.audit.log4j import KafkaLinesSink, log4j_time
 from testkit.waiting import wait_until
 from tests.unit.gateway.audit_worlds import CONTEXT, DENIED, EVENTS, decided, entry
 
@@ -60,9 +60,7 @@ async def test_a_file_that_is_old_enough_is_shown_though_it_is_small(tmp_path: P
     sink = JsonFilesSink(tmp_path, EVENTS, max_bytes=10**9, max_files=9, roll_ms=100)
     await sink.open()
     await sink.write([entry(0, "a")])
-    await asyncio.to_thread(
-        wait_until, lambda: closed_files(tmp_path), timeout_s=20, what="the file has its name"
-    )
+    await asyncio.to_thread(wait_until, lambda: closed_files(tmp_path), what="the file has its name")
     assert topics_in(*closed_files(tmp_path)) == ["a"]
     await sink.write([entry(1, "b")])
     await sink.close()

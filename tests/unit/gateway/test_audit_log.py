@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kustos.gateway import audit_log
-from kustos.gateway.audit_log import AuditLog, AuditLogClosedError, EventsLostError
+from kustos.gateway.audit import log as audit_log
+from kustos.gateway.audit.lanes import AuditLogClosedError, EventsLostError
+from kustos.gateway.audit.log import AuditLog
 from tests.unit.gateway.audit_worlds import (
     CONTEXT,
     EVENTS,

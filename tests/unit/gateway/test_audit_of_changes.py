@@ -1,6 +1,7 @@
 """The event of a change of ACLs waits for the change's offset, and is written whatever becomes of it."""
 
 import asyncio
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,18 +17,21 @@ from kustos.authorizer import (
     AuthorizableRequestContext,
     KafkaApiError,
 )
-from kustos.gateway import audit_log
-from kustos.gateway.acl_apis import AclApis
-from kustos.gateway.audit_entries import AuditEntry
-from kustos.gateway.audit_log import AuditLog, AuditLogClosedError
-from kustos.gateway.metrics import GatewayMetrics
-from kustos.gateway.observer import GatewayObserver
-from kustos.gateway.purgatory import ALTER_ACLS, DelayedFuturePurgatory
-from kustos.protocol import Decided
+from kustos.gateway.apis.acls import AclApis
+from kustos.gateway.apis.purgatory import ALTER_ACLS, DelayedFuturePurgatory
+from kustos.gateway.audit import log as audit_log
+from kustos.gateway.audit.entries import AuditEntry, Entry
+from kustos.gateway.audit.lanes import AuditLogClosedError
+from kustos.gateway.audit.log import AuditLog
+from kustos.gateway.metrics.counters import GatewayMetrics
+from kustos.gateway.metrics.observer import GatewayObserver
+from kustos.gateway.store import large_work
+from kustos.protocol import Decided, admin
+from kustos.wire import Message
 from kustos.wire.api_keys import ApiKey
 from tests.unit.authorizer.spi_worlds import SpecAuthorizer
 from tests.unit.gateway.audit_worlds import DENIED, ToldSink, decided, until
-from tests.unit.gateway.test_acl_apis import creation, deletion, made
+from tests.unit.gateway.test_acl_apis import CREATED, DELETED, ORDERS, creation, deletion
 
 Written = list[tuple[str, int | None]]
 
@@ -38,9 +42,10 @@ class OffsetSink(ToldSink):
 
     offsets: Written = field(default_factory=list)
 
-    async def write(self, entries: Sequence[AuditEntry]) -> None:
+    async def write(self, entries: Sequence[Entry]) -> None:
         await super().write(entries)
-        self.offsets += [(item.name or "", each.change_offset) for each in entries for item in each.decided]
+        decisions = [each for each in entries if isinstance(each, AuditEntry)]
+        self.offsets += [(item.name or "", each.change_offset) for each in decisions for item in each.decided]
 
 
 def sink() -> OffsetSink:
@@ -172,14 +177,14 @@ REFUSED = KafkaApiError(ErrorCode.invalid_request, "no")
 async def test_whoever_waits_is_told_where_a_creation_is(results: Any, offset: int | None) -> None:
     told: Told = []
     apis = apis_of(create_acls=lambda *_: answering(results))
-    await apis.create(made(ApiKey.CREATE_ACLS), creation("a", "b"), CREATING, told.append)
+    await apis.create(CREATED, creation("a", "b"), CREATING, told.append)
     assert told == [offset]
 
 
 async def test_whoever_waits_is_told_where_a_deletion_is() -> None:
     told: Told = []
     apis = apis_of(delete_acls=lambda *_: answering([AclDeleteResult.of([], 8), AclDeleteResult.of([], 8)]))
-    await apis.delete(made(ApiKey.DELETE_ACLS), deletion("a", "b"), CREATING, told.append)
+    await apis.delete(DELETED, deletion("a", "b"), CREATING, told.append)
     assert told == [8]
 
 
@@ -194,8 +199,8 @@ async def failing(*_: object) -> object:
 @pytest.mark.parametrize("method", [breaking, failing, lambda *_: 7, lambda *_: [SUCCESS]])
 async def test_whoever_waits_is_told_of_what_fails_or_does_not_say(method: Callable[..., object]) -> None:
     told: Told = []
-    await apis_of(create_acls=method).create(made(ApiKey.CREATE_ACLS), creation("a"), CREATING, told.append)
-    await apis_of(delete_acls=method).delete(made(ApiKey.DELETE_ACLS), deletion("a"), CREATING, told.append)
+    await apis_of(create_acls=method).create(CREATED, creation("a"), CREATING, told.append)
+    await apis_of(delete_acls=method).delete(DELETED, deletion("a"), CREATING, told.append)
     assert set(told) == {None}
     assert len(told) >= 2
 
@@ -203,12 +208,34 @@ async def test_whoever_waits_is_told_of_what_fails_or_does_not_say(method: Calla
 async def test_without_an_authorizer_it_is_told_at_once() -> None:
     told: Told = []
     apis = AclApis(None, DelayedFuturePurgatory(ALTER_ACLS, 60_000))
-    await apis.create(made(ApiKey.CREATE_ACLS), creation("a"), CREATING, told.append)
-    await apis.delete(made(ApiKey.DELETE_ACLS), deletion("a"), CREATING, told.append)
+    await apis.create(CREATED, creation("a"), CREATING, told.append)
+    await apis.delete(DELETED, deletion("a"), CREATING, told.append)
     assert told == [None, None]
 
 
-async def test_a_change_whose_asker_went_away_is_told_when_it_is_done() -> None:
+async def test_many_items_whose_client_goes_away_before_they_are_read_ask_for_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told: Told = []
+    reading, go_on = threading.Event(), threading.Event()
+
+    def read(_item: Message) -> object:
+        reading.set()
+        assert go_on.wait(30)
+        return ORDERS
+
+    monkeypatch.setattr(large_work, "LARGE_ITEMS_MIN", 1)
+    monkeypatch.setattr(admin, "creation_of", read)
+    apis = apis_of(create_acls=lambda *_: pytest.fail("nobody asked for it any more"))
+    asked = asyncio.ensure_future(apis.create(CREATED, creation("a"), CREATING, told.append))
+    assert await asyncio.to_thread(reading.wait, 30)
+    asked.cancel()
+    go_on.set()
+    await asyncio.wait([asked])
+    assert told == [None]
+
+
+async def test_a_change_whose_client_went_away_is_told_when_it_is_done() -> None:
     loop = asyncio.get_running_loop()
     begun, change, told = asyncio.Event(), loop.create_future(), loop.create_future()
 
@@ -217,7 +244,7 @@ async def test_a_change_whose_asker_went_away_is_told_when_it_is_done() -> None:
         return [AclCreateResult(change_offset=await change)]
 
     asked = asyncio.ensure_future(
-        apis_of(create_acls=slow).create(made(ApiKey.CREATE_ACLS), creation("a"), CREATING, told.set_result)
+        apis_of(create_acls=slow).create(CREATED, creation("a"), CREATING, told.set_result)
     )
     await begun.wait()
     asked.cancel()
@@ -240,7 +267,7 @@ async def test_a_change_that_the_end_of_the_node_calls_off_is_told() -> None:
     authorizer.create_acls = slow
     purgatory = DelayedFuturePurgatory(ALTER_ACLS, 60_000)
     asked = asyncio.ensure_future(
-        AclApis(authorizer, purgatory).create(made(ApiKey.CREATE_ACLS), creation("a"), CREATING, told.append)
+        AclApis(authorizer, purgatory).create(CREATED, creation("a"), CREATING, told.append)
     )
     await begun.wait()
     await purgatory.close()

@@ -12,9 +12,9 @@ import pytest
 
 from kustos.acl import AclOperation, KafkaPrincipal, ResourceType
 from kustos.authorizer import AuthorizerNotReadyError, StandardAuthorizer, StandardAuthorizerPlugin
-from kustos.authorizer.replacing import dismantle, prepared, put_in_force
-from kustos.gateway import authorizer_publisher
-from kustos.gateway.authorizer_publisher import AuthorizerPublisher
+from kustos.authorizer.replacement import dismantle, prepared, put_in_force
+from kustos.gateway.store import publisher as authorizer_publisher
+from kustos.gateway.store.publisher import AuthorizerPublisher
 from kustos.metadata.image import AclAdded, AclRemoved, MetadataDelta, MetadataImage
 from testkit.waiting import wait_until
 from tests.property.protocol_requests import allow
@@ -62,7 +62,7 @@ def added(number: int, name: str) -> MetadataDelta:
 
 
 async def settled(publisher: AuthorizerPublisher) -> None:
-    await asyncio.to_thread(wait_until, lambda: publisher.is_settled, timeout_s=30, what="the ACLs")
+    await asyncio.to_thread(wait_until, lambda: publisher.is_settled, what="the ACLs")
 
 
 def may_read(authorizer: StandardAuthorizer, name: str) -> bool:
@@ -122,6 +122,27 @@ async def test_changes_that_come_meanwhile_wait_and_so_does_who_made_them(gate: 
     assert not may_read(authorizer, "old")
     assert publisher.offset == 9
     await settled(publisher)
+
+
+async def test_a_large_change_is_in_force_before_its_maker_goes_on_to_the_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(authorizer_publisher, "LARGE_ITEMS_MIN", 2)
+    authorizer, publisher = published()
+    publisher.publish_snapshot(image("old"))
+    seen: list[tuple[int, int]] = []
+
+    def write() -> None:
+        for offset in (8, 10):
+            changes = tuple(
+                AclAdded(UUID(int=number), allow(TOPIC, f"new-{number}", READ))
+                for number in (offset, offset + 1)
+            )
+            publisher.publish_delta(MetadataDelta(offset, 1, changes))
+            seen.append((publisher.offset, authorizer.acl_count))
+
+    await asyncio.to_thread(write)
+    assert seen == [(8, 3), (10, 5)]
 
 
 async def test_newer_acls_take_the_place_of_those_on_their_way(gate: Gate) -> None:

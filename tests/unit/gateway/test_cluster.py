@@ -2,12 +2,11 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import Any
 
 import pytest
 
-from kustos.gateway import cluster as cluster_module
-from kustos.gateway.cluster import UpstreamCluster, UpstreamUnavailableError, common_to_all, covers
+from kustos.gateway.upstream import topic_ids
+from kustos.gateway.upstream.cluster import UpstreamCluster, UpstreamUnavailableError, common_to_all, covers
 from kustos.wire.api_keys import ApiKey
 from testkit.ports import LOOPBACK
 from tests.unit.gateway.brokers import NEWEST, ScriptedBroker, cluster_of, connect
@@ -145,7 +144,7 @@ async def test_a_session_that_ran_out_is_replaced_and_its_connection_not_forgott
 async def test_ids_are_asked_for_once_and_absence_is_known_for_a_moment(
     brokers: list[ScriptedBroker], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cluster_module, "UNKNOWN_TOPIC_ID_TTL_S", 3600)
+    monkeypatch.setattr(topic_ids, "UNKNOWN_TOPIC_ID_TTL_S", 3600)
     world = brokers[0].world
     topic_id = world.topics["alpha-topic"]
     cluster = cluster_to(brokers[0])
@@ -158,28 +157,12 @@ async def test_ids_are_asked_for_once_and_absence_is_known_for_a_moment(
     await cluster.resolve_topic_ids(frozenset({topic_id}))
     assert len(brokers[0].asked) == count
     # the moment is over: the topic may have come to be
-    monkeypatch.setattr(cluster_module, "UNKNOWN_TOPIC_ID_TTL_S", 0)
-    world.topics["new-topic"] = UNKNOWN
-    await cluster.resolve_topic_ids(frozenset({b"\x43" * 16}))
-    assert cluster.known_names(frozenset({b"\x43" * 16})) is None
-    assert await cluster.resolve_topic_ids(asked) == {topic_id: "alpha-topic", UNKNOWN: "new-topic"}
-    cluster.close()
-
-
-async def test_what_is_remembered_has_limits(
-    brokers: list[ScriptedBroker], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(cluster_module, "TOPIC_IDS_MAX", 2)
-    monkeypatch.setattr(cluster_module, "UNKNOWN_TOPIC_IDS_MAX", 3)
-    cluster = cluster_to(brokers[0])
-    await cluster.list_topics(None)
-    invented = [bytes([number]) * 16 for number in range(1, 9)]
-    await cluster.resolve_topic_ids(frozenset(invented))
-    known: Any = cluster
-    assert (len(known._names), len(known._unknown)) == (2, 3)
-    # the limits cost questions, never answers
-    every = frozenset(brokers[0].world.names)
-    assert await cluster.resolve_topic_ids(every) == brokers[0].world.names
+    monkeypatch.setattr(topic_ids, "UNKNOWN_TOPIC_ID_TTL_S", 0)
+    asked = frozenset({topic_id, b"\x43" * 16})
+    assert await cluster.resolve_topic_ids(asked) == {topic_id: "alpha-topic"}
+    assert cluster.known_names(asked) is None
+    world.topics["new-topic"] = b"\x43" * 16
+    assert await cluster.resolve_topic_ids(asked) == {topic_id: "alpha-topic", b"\x43" * 16: "new-topic"}
     cluster.close()
 
 

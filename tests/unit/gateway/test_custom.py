@@ -18,7 +18,11 @@ from kustos.authorizer import (
     KafkaApiError,
     RuleKind,
 )
-from kustos.gateway.custom import AuthorizerFailedError, CustomAsker, NobodyDecides
+from kustos.gateway.apis.custom_authorizer import (
+    AuthorizerFailedError,
+    CustomContextAuthorizer,
+    NobodyDecides,
+)
 from tests.property.protocol_requests import allow
 from tests.unit.authorizer.spi_worlds import SpecAuthorizer
 
@@ -75,7 +79,7 @@ BROKEN: dict[str, Callable[..., Any]] = {
 
 def test_results_are_decisions_in_the_order_of_the_actions() -> None:
     authorizer = SpecAuthorizer([allow(TOPIC, "orders", READ)])
-    decisions = CustomAsker(authorizer).decide(ALICE, ACTIONS)
+    decisions = CustomContextAuthorizer(authorizer).decide(ALICE, ACTIONS)
     assert [each.result for each in decisions] == [ALLOWED, DENIED, ALLOWED]
     assert {each.rule.kind for each in decisions} == {RuleKind.CUSTOM}
     assert authorizer.asked == [ACTIONS]
@@ -91,7 +95,7 @@ def test_what_is_no_list_of_results_is_a_failure(kind: str) -> None:
         capture_logs() as logs,
         pytest.raises(AuthorizerFailedError, match="authorize` failed"),
     ):
-        CustomAsker(authorizer).decide(ALICE, ACTIONS)
+        CustomContextAuthorizer(authorizer).decide(ALICE, ACTIONS)
     assert [log["log_level"] for log in logs] == ["error"]
 
 
@@ -100,7 +104,7 @@ def test_what_has_no_order_is_no_list_even_of_one(results: Any) -> None:
     authorizer: Any = SpecAuthorizer()
     authorizer.authorize = lambda *_: results
     with pytest.raises(AuthorizerFailedError):
-        CustomAsker(authorizer).decide(ALICE, ACTIONS[:1])
+        CustomContextAuthorizer(authorizer).decide(ALICE, ACTIONS[:1])
 
 
 @pytest.mark.filterwarnings("error")
@@ -109,7 +113,7 @@ def test_what_is_no_result_by_type_is_a_failure(result: Any) -> None:
     authorizer: Any = SpecAuthorizer()
     authorizer.authorize_by_resource_type = lambda *_: result
     with pytest.raises(AuthorizerFailedError):
-        CustomAsker(authorizer).decide_by_resource_type(ALICE, READ, TOPIC)
+        CustomContextAuthorizer(authorizer).decide_by_resource_type(ALICE, READ, TOPIC)
 
 
 @pytest.mark.parametrize("function", [raises, coroutine])
@@ -117,20 +121,20 @@ def test_a_failure_by_type_is_a_failure(function: Callable[..., Any]) -> None:
     authorizer: Any = SpecAuthorizer()
     authorizer.authorize_by_resource_type = function
     with pytest.raises(AuthorizerFailedError):
-        CustomAsker(authorizer).decide_by_resource_type(ALICE, READ, TOPIC)
+        CustomContextAuthorizer(authorizer).decide_by_resource_type(ALICE, READ, TOPIC)
 
 
 def test_the_default_by_type_is_asked_too() -> None:
-    asker = CustomAsker(SpecAuthorizer([allow(TOPIC, "orders", READ)]))
-    assert asker.decide_by_resource_type(ALICE, READ, TOPIC).allowed
-    assert not asker.decide_by_resource_type(ALICE, AclOperation.WRITE, TOPIC).allowed
+    subject = CustomContextAuthorizer(SpecAuthorizer([allow(TOPIC, "orders", READ)]))
+    assert subject.decide_by_resource_type(ALICE, READ, TOPIC).allowed
+    assert not subject.decide_by_resource_type(ALICE, AclOperation.WRITE, TOPIC).allowed
 
 
 def test_a_code_of_its_own_reaches_the_client() -> None:
     authorizer: Any = SpecAuthorizer()
     authorizer.authorize = refuses
     with capture_logs() as logs, pytest.raises(KafkaApiError) as raised:
-        CustomAsker(authorizer).decide(ALICE, ACTIONS)
+        CustomContextAuthorizer(authorizer).decide(ALICE, ACTIONS)
     assert raised.value.code is ErrorCode.coordinator_not_available
     assert logs == []
 
@@ -147,7 +151,7 @@ async def test_an_end_of_the_process_is_no_failure_of_the_authorizer() -> None:
     authorizer: Any = SpecAuthorizer()
     authorizer.authorize = ends
     with pytest.raises(asyncio.CancelledError):
-        CustomAsker(authorizer).decide(ALICE, ACTIONS)
+        CustomContextAuthorizer(authorizer).decide(ALICE, ACTIONS)
 
 
 def test_who_is_not_asked_decides_nothing() -> None:

@@ -1,12 +1,15 @@
 """The upstream half: whose answer it is, and an end that is told once."""
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 
-from kustos.gateway import link as link_module
-from kustos.gateway.link import Awaited, UpstreamLink
+from kustos.gateway.upstream import link as link_module
+from kustos.gateway.upstream.link import Awaited, UpstreamLink
+from testkit.waiting import wait_until
 from tests.unit.gateway.session_worlds import Pipe
 
 GOOD = b"\0\0\0\6\0\0\0\7ok"
@@ -18,6 +21,9 @@ class Owner:
 
     lost: list[str] = field(default_factory=list)
     writable: int = 0
+    ended: int = 0
+    links: set[UpstreamLink] = field(default_factory=set)
+    sees_all_changes: bool = True
     taken: list[bytes] = field(default_factory=list)
 
     def upstream_writable(self) -> None:
@@ -26,10 +32,36 @@ class Owner:
     def upstream_lost(self, reason: str) -> None:
         self.lost.append(reason)
 
+    def has_expired(self, in_ms: int = 0) -> bool:
+        return False
 
-def linked(limit: int = 100) -> tuple[UpstreamLink, Owner, Pipe]:
-    owner, pipe = Owner(), Pipe(lambda _: None)
-    link = UpstreamLink(pipe, owner, limit)
+    def upstream_ended(self) -> None:
+        self.ended += 1
+
+    def add(self, link: UpstreamLink) -> None:
+        self.links.add(link)
+
+    def discard(self, link: UpstreamLink) -> None:
+        self.links.discard(link)
+
+
+class Recorded(Pipe):
+    """Keeps all that was written."""
+
+    written = b""
+
+    def write(self, data: Any) -> None:
+        super().write(data)
+        self.written += data
+
+
+def awaited(take: Callable[[bytes], None], allowed: bool = True) -> Awaited:
+    return Awaited(7, take, lambda: allowed)
+
+
+def linked(limit: int = 100) -> tuple[UpstreamLink, Owner, Recorded]:
+    owner, pipe = Owner(), Recorded(lambda _: None)
+    link = UpstreamLink(pipe, owner, limit, owner, ("broker", 9092))
     assert pipe.protocol is link
     return link, owner, pipe
 
@@ -37,10 +69,10 @@ def linked(limit: int = 100) -> tuple[UpstreamLink, Owner, Pipe]:
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        (GOOD + GOOD + GOOD + GOOD, "nobody waits for"),
-        (GOOD + b"\0\0\0\4\0\0\0\x09" + GOOD, "out of turn"),
-        (GOOD + b"\0\0\0\3\0\0\7" + GOOD, "out of turn"),
-        (GOOD + b"\0\0\0\0" + GOOD, "out of turn"),
+        (GOOD + GOOD + GOOD, "nobody waits for"),
+        (GOOD + b"\0\0\0\4\0\0\0\x09" + GOOD, "out of order"),
+        (GOOD + b"\0\0\0\3\0\0\7" + GOOD, "out of order"),
+        (GOOD + b"\0\0\0\0" + GOOD, "out of order"),
         (b"\0\0\0\x65", "outside 0..100"),
         (b"\xff\xff\xff\xff", "outside 0..100"),
     ],
@@ -50,8 +82,13 @@ async def test_a_broken_answer_is_told_once_and_nothing_after_it_is_taken(
     data: bytes, said: str, piece: int
 ) -> None:
     link, owner, pipe = linked()
-    for _ in range(3):
-        link.send(b"", Awaited(7, owner.taken.append))
+
+    def take(frame: bytes) -> None:
+        owner.taken.append(frame)
+        link.throttle(0)
+
+    for _ in range(2):
+        link.send(b"frame", awaited(take))
     for at in range(0, len(data), piece):
         link.data_received(data[at : at + piece])
     link.data_received(GOOD)
@@ -59,7 +96,7 @@ async def test_a_broken_answer_is_told_once_and_nothing_after_it_is_taken(
     assert len(owner.lost) == 1
     assert said in owner.lost[0]
     assert set(owner.taken) <= {GOOD[4:]}
-    assert len(owner.taken) == (3 if "nobody" in said else 1 if data.startswith(GOOD) else 0)
+    assert len(owner.taken) == (2 if "nobody" in said else 1 if data.startswith(GOOD) else 0)
     assert pipe.closing
 
 
@@ -70,8 +107,8 @@ async def test_who_closes_is_told_nothing_and_an_answer_that_ends_it_all_is_the_
         owner.taken.append(frame)
         link.close()
 
-    link.send(b"", Awaited(7, ends))
-    link.send(b"", Awaited(7, owner.taken.append))
+    link.send(b"", awaited(ends))
+    link.send(b"", awaited(owner.taken.append))
     link.data_received(GOOD + GOOD)
     link.close()
     link.connection_lost(ConnectionResetError("reset"))
@@ -105,3 +142,110 @@ async def test_upstream_that_reads_again_lets_the_owner_go_on() -> None:
     link.pause_reading()
     reads.append(pipe.reads)
     assert reads == [False, True, True], "what closes is left alone"
+
+
+async def test_a_link_that_is_closed_drains_before_it_ends() -> None:
+    link, owner, pipe = linked()
+    link.send(b"one", awaited(owner.taken.append))
+    link.send(b"two", awaited(owner.taken.append))
+    link.pause_reading()
+    link.close()
+    assert (pipe.closing, pipe.reads, owner.links) == (False, True, {link})
+    link.data_received(GOOD)
+    assert (pipe.closing, owner.taken, owner.links, owner.lost) == (True, [], set(), [])
+    assert pipe.written == b"onetw", "the broker never has the whole of the second"
+    link.connection_lost(None)
+    assert owner.ended == 1
+
+
+async def test_one_last_answer_is_not_waited_for_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(link_module, "DRAIN_S", 0)
+    link, owner, pipe = linked()
+    link.send(b"", awaited(owner.taken.append))
+    link.close()
+    assert owner.links == {link}
+    await asyncio.to_thread(wait_until, lambda: pipe.aborted, what="cut")
+    assert owner.links == {link}, "the broker may stand still, and begin with it yet"
+    link.forget()
+
+
+async def test_what_was_cut_is_owed_until_it_is_forgotten() -> None:
+    link, owner, pipe = linked()
+    link.send(b"", awaited(owner.taken.append, allowed=False))
+    done = link.until_answered()
+    assert done is not None
+    link.revoke()
+    link.connection_lost(None)
+    link.data_received(GOOD)
+    assert (pipe.aborted, len(owner.lost), owner.ended, owner.taken) == (True, 1, 1, [])
+    assert owner.links == {link}
+    assert link.is_provable
+    assert not done.done()
+    link.forget()
+    assert done.done()
+    assert owner.links == set()
+
+
+async def test_what_may_lie_unread_at_the_broker_is_not_cut() -> None:
+    link, owner, pipe = linked()
+    link.throttle(None)
+    link.send(b"", awaited(owner.taken.append, allowed=False))
+    done = link.until_answered()
+    assert done is not None
+    link.revoke()
+    assert (pipe.aborted, len(owner.lost), owner.links) == (False, 1, {link})
+    link.data_received(GOOD)
+    assert done.done()
+    assert pipe.closing
+    link.connection_lost(None)
+
+
+@pytest.mark.parametrize(
+    ("error", "is_known"), [(None, True), (ConnectionResetError(), True), (TimeoutError(), False)]
+)
+async def test_a_connection_that_the_broker_ended_is_done_with(
+    error: Exception | None, is_known: bool
+) -> None:
+    link, owner, _ = linked()
+    link.send(b"", awaited(owner.taken.append))
+    link.connection_lost(error)
+    assert (owner.links == set()) == is_known
+    link.forget()
+
+
+async def test_only_what_would_be_denied_now_is_waited_for() -> None:
+    link, owner, _ = linked()
+    link.send(b"one", awaited(owner.taken.append))
+    assert link.until_answered() is None
+    link.send(b"two", awaited(owner.taken.append, allowed=False))
+    assert link.until_answered() is None, "the broker has not the whole of it"
+    other, _, _ = linked()
+    other.send(b"one", awaited(owner.taken.append, allowed=False))
+    done = other.until_answered()
+    assert done is other.until_answered()
+    other.data_received(GOOD)
+    assert done is not None
+    assert done.done()
+
+
+async def test_an_answer_to_what_the_broker_has_a_part_of_is_none() -> None:
+    link, owner, pipe = linked()
+
+    def take(frame: bytes) -> None:
+        owner.taken.append(frame)
+        link.throttle(60_000)
+
+    for _ in range(2):
+        link.send(b"frame", awaited(take))
+    link.data_received(GOOD + GOOD)
+    assert len(owner.taken) == len(owner.lost) == 1
+    assert pipe.aborted
+
+
+async def test_a_third_frame_is_never_sent_into_the_second() -> None:
+    link, owner, pipe = linked()
+    for _ in range(2):
+        link.send(b"abc", awaited(owner.taken.append))
+    with pytest.raises(RuntimeError):
+        link.send(b"abc", awaited(owner.taken.append))
+    assert pipe.written == b"abcab"

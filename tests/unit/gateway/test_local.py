@@ -20,15 +20,15 @@ from kustos.authorizer import (
     StandardAuthorizer,
     StandardAuthorizerPlugin,
 )
-from kustos.gateway.acl_apis import AclApis
-from kustos.gateway.authorizer_publisher import AuthorizerPublisher
-from kustos.gateway.local import MetadataApis, WriterMutator
-from kustos.gateway.purgatory import ALTER_ACLS, DelayedFuturePurgatory
-from kustos.gateway.shared_apis import SharedApis
-from kustos.gateway.writer import MetadataWriter
-from kustos.metadata.format import format_directory
+from kustos.gateway.apis.acls import AclApis
+from kustos.gateway.apis.local import MetadataApis, WriterMutator
+from kustos.gateway.apis.purgatory import ALTER_ACLS, DelayedFuturePurgatory
+from kustos.gateway.apis.shared import SharedApis
+from kustos.gateway.store.publisher import AuthorizerPublisher
+from kustos.gateway.store.writer import MetadataWriter
+from kustos.metadata.directory.format import format_directory
 from kustos.metadata.image import AclAdded, AclRemoved, MetadataDelta
-from kustos.metadata.store import CreateAcls, MetadataStore
+from kustos.metadata.store.store import CreateAcls, MetadataStore
 from kustos.wire.api_keys import ApiKey
 from tests.property.protocol_requests import ALL_ALLOWED, allow
 from tests.unit.gateway.session_worlds import World, request
@@ -100,20 +100,23 @@ async def test_a_change_that_cannot_be_is_told_by_its_code(tmp_path: Path) -> No
     assert [log["reason"] for log in logs] == ["the metadata writer has ended"] * 2
 
 
-async def test_a_login_that_cannot_be_changed_ends_the_client_with_a_reason(tmp_path: Path) -> None:
+async def test_a_login_that_cannot_be_changed_is_told(tmp_path: Path) -> None:
     world = World(ALL_ALLOWED)
     format_directory(tmp_path / "log")
     writer = MetadataWriter(MetadataStore.open(tmp_path / "log"))
     acls = AclApis(None, DelayedFuturePurgatory(ALTER_ACLS, 1000))
-    apis = MetadataApis(writer, SharedApis(lambda: writer.store.image, world.cluster, dict, acls))
+    apis = MetadataApis(
+        writer, SharedApis(lambda: writer.store.image, world.cluster, dict, acls, lambda _: [])
+    )
     await writer.close()
     world.serve = apis.serve  # type: ignore[method-assign]
     alter = request(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, 0, 1, deletions=[], upsertions=[])
     with capture_logs() as logs:
         world.session.take([alter])
         await world.settle()
-    assert world.closed == ["the metadata was not changed: the metadata writer has ended"]
-    assert logs == []
+    assert world.closed == []
+    [log] = logs
+    assert (log["event"], log["reason"]) == ("the metadata was not changed", "the metadata writer has ended")
 
 
 @pytest.mark.parametrize("fault", ["unknown id", "a bug"])

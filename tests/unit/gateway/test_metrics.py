@@ -6,6 +6,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from socket import AF_INET, SOCK_STREAM, socket
 
 import pytest
@@ -13,10 +14,11 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from kustos.authorizer import AuthorizerMetrics
 from kustos.client import NodeAddress
-from kustos.gateway.audit_log import AuditLog
-from kustos.gateway.metrics import LISTENERS_MAX, GatewayMetrics
-from kustos.gateway.observer import GatewayObserver
-from kustos.gateway.purgatory import ALTER_ACLS, DelayedFuturePurgatory
+from kustos.gateway.apis.purgatory import ALTER_ACLS, DelayedFuturePurgatory
+from kustos.gateway.audit.log import AuditLog
+from kustos.gateway.metrics.counters import LISTENERS_MAX, GatewayMetrics
+from kustos.gateway.metrics.observer import GatewayObserver
+from kustos.gateway.session.answer_budget import AnswerBudget
 from kustos.server.http import HttpEndpoint
 from kustos.wire.api_keys import ApiKey
 from tests.unit.gateway.audit_worlds import CONTEXT, DENIED, decided, refusing
@@ -73,6 +75,23 @@ def test_what_happens_is_counted() -> None:
     assert value(found, sockets + "successful_authentication_total", mechanism="PLAIN") == 1
     assert value(found, sockets + "failed_authentication_total", mechanism="PLAIN") == 1
     assert value(found, "kustos_upstream_connection_errors_total") == 1
+
+
+def test_a_probe_is_no_refusal_but_for_kafkas_own_rates() -> None:
+    metrics, now_ms = GatewayMetrics(), 0
+    rates = AuthorizerMetrics(lambda: now_ms)
+    metrics.watch_authorizer(lambda: 0, rates)
+    probe = decided("kafka-cluster", DENIED, log_if_denied=False)
+    of_any = replace(probe, name=None)
+    metrics.decided(ApiKey.INIT_PRODUCER_ID, [probe, probe, of_any, decided("a", log_if_denied=False)])
+    found = samples(metrics.text().decode())
+    decisions = "kustos_authorization_decisions_total"
+    counted = {
+        result: value(found, decisions, api="InitProducerId", result=result)
+        for result in ("ALLOWED", "DENIED", "PROBE")
+    }
+    assert counted == {"ALLOWED": 1, "DENIED": 1, "PROBE": 2}, "nothing is asked after any of the type"
+    assert rates.denied.measure(now_ms) == 3 * rates.allowed.measure(now_ms) > 0
 
 
 def test_no_client_can_make_series() -> None:
@@ -174,6 +193,18 @@ def taken_port() -> Iterator[int]:
         listening.bind(("127.0.0.1", 0))
         listening.listen()
         yield listening.getsockname()[1]
+
+
+def test_what_is_held_of_answers_is_shown() -> None:
+    metrics, answers = GatewayMetrics(), AnswerBudget(8 * 2**20)
+    metrics.watch_answers(answers)
+    share = answers.share()
+    share.reserve(2**30)
+    found = samples(metrics.text().decode())
+    assert value(found, "kustos_answers_held_bytes") == 2 * 2**20
+    assert value(found, "kustos_answers_max_bytes") == 8 * 2**20
+    share.hold(0)
+    assert value(samples(metrics.text().decode()), "kustos_answers_held_bytes") == 0
 
 
 async def test_metrics_health_and_readiness_are_served_over_http() -> None:

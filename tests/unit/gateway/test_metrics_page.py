@@ -6,11 +6,12 @@ from pathlib import Path
 from prometheus_client.parser import text_string_to_metric_families
 
 from kustos.authorizer import AuthorizerMetrics
-from kustos.gateway.audit_log import AuditLog
-from kustos.gateway.metrics import GatewayMetrics
-from kustos.gateway.metrics_quorum import QuorumFigures, WatchedQuorum
-from kustos.gateway.purgatory import ALTER_ACLS, DelayedFuturePurgatory
-from kustos.gateway.workers.figures import WatchedCrew
+from kustos.gateway.apis.purgatory import ALTER_ACLS, DelayedFuturePurgatory
+from kustos.gateway.audit.log import AuditLog
+from kustos.gateway.metrics.counters import GatewayMetrics
+from kustos.gateway.metrics.watched import QuorumFigures, WatchedLog, WatchedQuorum
+from kustos.gateway.session.answer_budget import AnswerBudget
+from kustos.gateway.workers.figures import WatchedWorkerPool
 from tests.unit.gateway.audit_worlds import decided, willing
 
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "metrics.md"
@@ -23,7 +24,9 @@ async def test_the_page_shows_every_metric_with_its_labels() -> None:
     metrics.watch_authorizer(lambda: 0, AuthorizerMetrics())
     metrics.watch_purgatory(DelayedFuturePurgatory(ALTER_ACLS, 0))
     metrics.registry.register(WatchedQuorum(lambda: QuorumFigures(7, False, 1, 2)))
-    metrics.registry.register(WatchedCrew(lambda: (2, 0, 0)))
+    metrics.registry.register(WatchedLog(lambda: True))
+    metrics.watch_answers(AnswerBudget())
+    metrics.registry.register(WatchedWorkerPool(lambda: (2, 0, 0)))
     metrics.decided(3, [decided("a")])
     metrics.answered(3, 0.1, 0.1)
     for succeeded in (True, False):

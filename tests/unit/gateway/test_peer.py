@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from kustos.gateway.peer import java_host_address
+from kustos.gateway.upstream.addresses import java_host_address
 
 CHANCE = random.Random(20261121)
 COUNT = 3000

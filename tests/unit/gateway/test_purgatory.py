@@ -8,8 +8,8 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from kustos.authorizer import KafkaApiError
-from kustos.gateway import purgatory as module
-from kustos.gateway.purgatory import ALTER_ACLS, DelayedFuturePurgatory
+from kustos.gateway.apis import purgatory as module
+from kustos.gateway.apis.purgatory import ALTER_ACLS, DelayedFuturePurgatory
 
 SOON_MS = 20
 LATE_MS = 60_000

@@ -6,11 +6,11 @@ import pytest
 
 from kustos.acl import EVERY_BINDING, KafkaPrincipal
 from kustos.authorizer import AuthorizableRequestContext, KafkaApiError
-from kustos.client.quorum_forwarding import Forwarded, ForwardingRefusedError, QuorumUnavailableError
-from kustos.gateway.acl_apis import AclApis
-from kustos.gateway.purgatory import ALTER_ACLS, DelayedFuturePurgatory
-from kustos.gateway.quorum_apis import QuorumApis, QuorumMutator
-from kustos.gateway.shared_apis import SharedApis
+from kustos.client.quorum.forwarding import Forwarded, ForwardingRefusedError, QuorumUnavailableError
+from kustos.gateway.apis.acls import AclApis
+from kustos.gateway.apis.purgatory import ALTER_ACLS, DelayedFuturePurgatory
+from kustos.gateway.apis.shared import SharedApis
+from kustos.gateway.quorum.apis import QuorumApis, QuorumMutator
 from kustos.metadata.control import TokenRules
 from kustos.metadata.image import EMPTY_IMAGE
 from kustos.protocol import Guard, Opened, RefusedFrameError
@@ -42,18 +42,20 @@ class Forwarder:
 
 def opened(api_key: int, version: int, **fields: Any) -> Opened:
     driver = connection()
-    made = Guard(driver.authorizer.session(ALICE, "10.0.0.1"), GatewayAddresses(), OFFERED).open(
+    session = driver.authorizer.session(ALICE, "10.0.0.1")
+    made = Guard(session, lambda _: CONTEXT, GatewayAddresses(), OFFERED).open(
         frame(api_key, version, **fields)
     )
     assert isinstance(made, Opened)
-    made.exchange.context = CONTEXT
     return made
 
 
 def apis(forwarder: Any) -> QuorumApis:
     acls = AclApis(None, DelayedFuturePurgatory(ALTER_ACLS, 1_000))
     cluster: Any = None
-    return QuorumApis(TokenRules(), forwarder, SharedApis(lambda: EMPTY_IMAGE, cluster, dict, acls))
+    return QuorumApis(
+        TokenRules(), forwarder, SharedApis(lambda: EMPTY_IMAGE, cluster, dict, acls, lambda _: [])
+    )
 
 
 async def answer(served: Any) -> dict[str, Any]:

@@ -8,65 +8,58 @@ import pytest
 from structlog.testing import capture_logs
 
 from kustos.acl import AclOperation, ResourceType
-from kustos.gateway import session as session_module
-from kustos.gateway.addresses import NoPortForBrokerError
-from kustos.gateway.cluster import UpstreamUnavailableError
-from kustos.wire import request_codec
+from kustos.gateway.session import client_session as session_module
+from kustos.gateway.upstream.addresses import NoPortForBrokerError
+from kustos.gateway.upstream.cluster import UpstreamUnavailableError
+from kustos.wire import response_codec, response_frame
 from kustos.wire.api_keys import ApiKey
 from testkit.waiting import wait_until
 from tests.property.protocol_requests import ALL_ALLOWED, allow, batch
+from tests.tap.frames import read_request
 from tests.unit.gateway.session_worlds import (
     World,
     create_acls,
     delete_topic,
-    fetch,
     heartbeat,
+    produce,
     request,
+    request_struct,
     versions,
 )
 
 
-def produce(correlation_id: int, acks: int, topic: str = "alpha-topic") -> bytes:
-    partition = request_struct(ApiKey.PRODUCE, 9, "PartitionProduceData", index=0, records=batch())
-    item = request_struct(ApiKey.PRODUCE, 9, "TopicProduceData", name=topic, partition_data=[partition])
-    return request(ApiKey.PRODUCE, 9, correlation_id, acks=acks, timeout=1, topic_data=[item])
-
-
-def request_struct(api_key: int, version: int, struct: str, **fields: object) -> Any:
-    return request_codec(api_key, version).struct(struct)(**fields)
-
-
-async def test_answers_of_our_own_wait_for_those_of_upstream_before_them() -> None:
+async def test_the_next_request_is_begun_when_the_one_before_is_answered() -> None:
     world = World(ALL_ALLOWED)
     world.session.take([heartbeat(1), versions(2), heartbeat(3), versions(4)])
-    assert len(world.forwarded) == 2
-    assert world.answers == []
+    assert (len(world.forwarded), world.decided_by, world.answers) == (1, [1], [])
+    assert not world.reads
     world.answer_one()
     assert world.correlation_ids() == [1, 2]
+    assert len(world.forwarded) == 1
     world.answer_one()
     assert world.correlation_ids() == [1, 2, 3, 4]
-
-
-async def test_no_more_requests_than_the_limit_are_under_way() -> None:
-    world = World(ALL_ALLOWED, max_in_flight=3)
-    world.session.take([heartbeat(i) for i in range(8)])
-    assert len(world.forwarded) == 3
-    assert not world.reads
-    for done in range(1, 9):
-        world.answer_one()
-        await world.settle()
-        assert len(world.forwarded) == min(3, 8 - done)
-    assert world.correlation_ids() == list(range(8))
     assert world.reads
 
 
-async def test_large_requests_under_way_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session_module, "UNDER_WAY_MAX_BYTES", 2 * len(heartbeat(0)))
+async def test_thousands_of_small_requests_give_way_to_others() -> None:
     world = World(ALL_ALLOWED)
-    world.session.take([heartbeat(i) for i in range(5)])
-    assert len(world.forwarded) == 2
-    await world.finish()
-    assert world.correlation_ids() == list(range(5))
+    world.session.take([versions(i) for i in range(1000)])
+    assert len(world.answers) == session_module.REQUESTS_PER_TURN
+    await world.settle()
+    assert world.correlation_ids() == list(range(1000))
+
+
+async def test_nothing_is_sent_while_the_broker_throttles() -> None:
+    world = World(ALL_ALLOWED)
+    world.session.take([heartbeat(1), heartbeat(2)])
+    throttled = (1).to_bytes(4, "big") + (20).to_bytes(4, "big") + bytes(2)
+    world.forwarded.clear()
+    world.link.data_received(len(throttled).to_bytes(4, "big") + throttled)
+    assert world.correlation_ids() == [1]
+    assert (list(world.forwarded), world.decided_by) == ([], [1])
+    world.replace_acls([])
+    await asyncio.to_thread(wait_until, lambda: len(world.answers) == 2, what="answered")
+    assert len(world.all_forwarded) == 1, "it was denied when the broker would have read it"
 
 
 @pytest.mark.parametrize("block", ["upstream", "client", "audit", "no link"])
@@ -91,7 +84,7 @@ async def test_nothing_is_decided_while_it_could_not_be_handed_over(block: str) 
         world.session.go_on()
     else:
         world.is_full = False
-        await asyncio.to_thread(wait_until, lambda: len(world.answers) >= 2, timeout_s=30, what="answered")
+        await asyncio.to_thread(wait_until, lambda: len(world.answers) >= 2, what="answered")
     await world.finish()
     assert world.correlation_ids() == [1, 2, 3]
     assert [frame[:2] for frame in world.all_forwarded] == [b"\0\x14"], "the heartbeat was denied"
@@ -117,17 +110,6 @@ async def test_a_full_audit_log_is_asked_again_by_one_timer_a_session(
     assert len(timers) == 1
     world.session.close()
     assert timers[0].cancelled()
-
-
-async def test_what_follows_a_fetch_waits_for_its_answer() -> None:
-    world = World(ALL_ALLOWED)
-    world.session.take([heartbeat(1), fetch(2), fetch(3), heartbeat(4)])
-    assert [frame[:2] for frame in world.forwarded] == [b"\0\x0c", b"\0\x01"]
-    world.answer_one()
-    await world.settle()
-    assert len(world.forwarded) == 1
-    await world.finish()
-    assert world.correlation_ids() == [1, 2, 3, 4]
 
 
 @pytest.mark.parametrize("holding", [delete_topic, create_acls])
@@ -162,18 +144,31 @@ async def test_what_was_learnt_waits_for_upstream_to_read() -> None:
     await world.learn()
     assert world.decided_by == []
     world.link.resume_writing()
-    assert len(world.all_forwarded) == 2
+    assert len(world.all_forwarded) == 1
     await world.finish()
     assert world.correlation_ids() == [1, 2]
 
 
-async def test_a_request_without_answer_gets_none_and_holds_nothing_up() -> None:
+async def test_a_request_without_answer_gets_none_but_upstream_says_when_it_is_done() -> None:
     world = World(ALL_ALLOWED)
     world.session.take([produce(1, acks=0), produce(2, acks=1), produce(3, acks=0), heartbeat(4)])
-    assert len(world.forwarded) == 4
     await world.finish()
+    assert [read_request(frame).body.acks for frame in world.all_forwarded[:3]] == [1, 1, 1]
     assert world.correlation_ids() == [2, 4]
     assert not world.closed
+
+
+async def test_a_request_without_answer_that_fails_upstream_ends_the_connection() -> None:
+    world = World(ALL_ALLOWED)
+    world.session.take([produce(1, acks=0)])
+    refused = world.world.answer(world.forwarded.popleft())
+    codec = response_codec(ApiKey.PRODUCE, 9)
+    message = codec.decode(refused or b"", 5).message
+    message.responses[0].partition_responses[0].error_code = 6
+    frame = response_frame(ApiKey.PRODUCE, codec, 1, codec.encode(message))
+    world.link.data_received(frame)
+    assert world.closed == ["a Produce with acks=0: 0 topics were refused, 1 partitions failed"]
+    assert world.answers == []
 
 
 async def test_a_refused_request_without_answer_ends_the_connection() -> None:
@@ -193,6 +188,8 @@ async def test_a_refused_partition_without_answer_ends_it_after_the_allowed_are_
         for name in ("alpha-topic", "bravo-topic")
     ]
     world.session.take([request(ApiKey.PRODUCE, 9, 1, acks=0, timeout=1, topic_data=items)])
+    assert not world.closed
+    await world.finish()
     assert len(world.closed) == 1
     (frame,) = world.all_forwarded
     assert b"alpha-topic" in frame
@@ -205,6 +202,8 @@ async def test_a_refused_partition_without_answer_ends_it_after_the_allowed_are_
 async def test_what_is_no_request_of_ours_ends_the_connection(frame: bytes) -> None:
     world = World(ALL_ALLOWED)
     world.session.take([heartbeat(1), frame, heartbeat(2)])
+    assert not world.closed
+    world.answer_one()
     assert len(world.closed) == 1
     assert len(world.all_forwarded) == 1
     world.session.take([heartbeat(3)])
@@ -227,6 +226,7 @@ async def test_a_failure_while_serving_ends_the_connection(failure: Exception) -
     world.serving_fails = failure
     with capture_logs() as logs:
         world.session.take([heartbeat(1), create_acls(2), heartbeat(3)])
+        world.answer_one()
         await world.settle()
     assert len(world.closed) == 1
     assert len(world.all_forwarded) == 1
@@ -256,7 +256,7 @@ async def test_a_question_that_is_called_off_ends_the_connection() -> None:
 
 
 async def test_a_failure_outside_any_request_ends_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
-    world = World(ALL_ALLOWED, max_in_flight=1)
+    world = World(ALL_ALLOWED)
 
     def broken(frame: bytes) -> bool:
         raise RuntimeError("a bug")
@@ -328,8 +328,8 @@ async def test_frames_of_a_login_wait_until_nothing_else_is_under_way() -> None:
     world = World(ALL_ALLOWED)
     world.wanted = lambda frame: frame[:2] == b"\0\x11"
     world.session.take([heartbeat(1), delete_topic(2), b"\0\x11 login", heartbeat(3)])
-    await world.settle()
     world.answer_one()
+    await world.settle()
     assert world.swallowed == []
     await world.learn()
     assert world.swallowed == []

@@ -7,12 +7,12 @@ from threading import Event
 
 import pytest
 
-from kustos.gateway.snapshot_taker import SnapshotTaker
-from kustos.gateway.writer import MetadataWriter, WriterClosedError
-from kustos.metadata.format import format_directory
-from kustos.metadata.loader import load, read_image
+from kustos.gateway.store.snapshots import SnapshotTaker
+from kustos.gateway.store.writer import MetadataWriter, WriterClosedError
+from kustos.metadata.directory.format import format_directory
+from kustos.metadata.directory.loader import load, read_image
 from kustos.metadata.log import LogPolicy
-from kustos.metadata.store import CreateAcls, MetadataStore
+from kustos.metadata.store.store import CreateAcls, MetadataStore
 from kustos.runtime import FileSystemStorage
 from kustos.runtime.storage import DEFAULT_FILE_MODE
 from tests.unit.acl_worlds import acl

@@ -1,6 +1,7 @@
 """The gate that closes when the metadata is too old, on a clock that the test turns."""
 
 import asyncio
+import time
 from typing import Any
 
 import pytest
@@ -8,7 +9,9 @@ from structlog.testing import capture_logs
 
 from kustos.acl import AclOperation, KafkaPrincipal, ResourceType
 from kustos.authorizer import AuthorizerNotReadyError
-from kustos.gateway.staleness import StalenessGate
+from kustos.gateway.quorum.staleness import StalenessGate
+from kustos.runtime import SystemClock
+from kustos.runtime.clock import SINCE_BOOT
 from tests.unit.acl_worlds import authorizer_of
 
 READ, TOPIC = AclOperation.READ, ResourceType.TOPIC
@@ -16,17 +19,24 @@ ALICE, ROOT = KafkaPrincipal("User", "alice"), KafkaPrincipal("User", "root")
 
 
 class Loop:
-    """The two methods of an event loop that a gate uses."""
+    """What a gate uses of an event loop, and its clock."""
 
     def __init__(self) -> None:
         self.now_s = 100.0
         self.timers: list[tuple[float, Any]] = []
 
-    def time(self) -> float:
-        return self.now_s
+    @property
+    def now_ms(self) -> int:
+        return round(self.now_s * 1000)
 
-    def call_at(self, when_s: float, callback: Any) -> "Loop":
-        self.timers.append((when_s, callback))
+    def monotonic_ms(self) -> int:
+        return self.now_ms
+
+    def wall_ms(self) -> int:
+        return 0
+
+    def call_later(self, delay_s: float, callback: Any) -> "Loop":
+        self.timers.append((self.now_s + delay_s, callback))
         return self
 
     def cancel(self) -> None:
@@ -43,7 +53,7 @@ class Loop:
 
 def gate_on(loop: Loop, max_staleness_ms: int = 10_000) -> StalenessGate:
     made: asyncio.AbstractEventLoop = loop  # type: ignore[assignment]
-    return StalenessGate(max_staleness_ms, made)
+    return StalenessGate(max_staleness_ms, made, loop)
 
 
 def test_it_is_closed_until_something_was_current() -> None:
@@ -55,7 +65,7 @@ def test_it_is_closed_until_something_was_current() -> None:
 def test_it_is_open_while_the_metadata_is_young_and_counts_from_the_question() -> None:
     loop = Loop()
     gate = gate_on(loop)
-    gate.fresh(loop.now_s - 4)
+    gate.fresh(loop.now_ms - 4_000)
     assert gate.is_open
     assert gate.staleness_ms == 4_000
     loop.pass_time(5.99)
@@ -67,7 +77,7 @@ def test_it_is_open_while_the_metadata_is_young_and_counts_from_the_question() -
 def test_an_answer_that_is_older_than_allowed_opens_nothing() -> None:
     loop = Loop()
     gate = gate_on(loop)
-    gate.fresh(loop.now_s - 10)
+    gate.fresh(loop.now_ms - 10_000)
     assert not gate.is_open
 
 
@@ -76,12 +86,12 @@ def test_it_says_that_the_quorum_is_away_then_that_it_denies_then_that_all_is_we
     gate = gate_on(loop)
     with capture_logs() as logs:
         for _ in range(5):
-            gate.fresh(loop.now_s)
+            gate.fresh(loop.now_ms)
             loop.pass_time(4)
         assert logs == []
         loop.pass_time(1)
         loop.pass_time(100)
-        gate.fresh(loop.now_s)
+        gate.fresh(loop.now_ms)
     assert [each["log_level"] for each in logs] == ["warning", "error", "info"]
     assert logs[0]["denied_at_ms"] == logs[1]["max_staleness_ms"] == 10_000
     assert logs[1]["staleness_ms"] == 10_000
@@ -93,9 +103,9 @@ def test_it_says_that_the_quorum_is_away_then_that_it_denies_then_that_all_is_we
 def test_what_failed_is_closed_for_good() -> None:
     loop = Loop()
     gate = gate_on(loop)
-    gate.fresh(loop.now_s)
+    gate.fresh(loop.now_ms)
     gate.fail()
-    gate.fresh(loop.now_s)
+    gate.fresh(loop.now_ms)
     assert not gate.is_open
     assert loop.timers == []
 
@@ -113,9 +123,26 @@ def test_a_closed_gate_decides_for_super_users_only() -> None:
             alice.decide_by_resource_type(READ, TOPIC)
         assert root.decide(READ, TOPIC, "orders").allowed
         assert root.decide_by_resource_type(READ, TOPIC).allowed
-        gate.fresh(loop.now_s)
+        gate.fresh(loop.now_ms)
         assert alice.decide(READ, TOPIC, "orders").allowed
         assert alice.decide_by_resource_type(READ, TOPIC).allowed
         assert not alice.decide(READ, TOPIC, "others").allowed
         # no timer has to fire: one that was frozen lags
         loop.now_s += 10
+
+
+def test_a_node_that_was_suspended_wakes_with_a_closed_gate() -> None:
+    """The timers of an event loop may stand still meanwhile, and so may its clock."""
+    loop = Loop()
+    gate = gate_on(loop)
+    gate.fresh(loop.now_ms)
+    loop.now_s += 86_400
+    assert not gate.is_open
+    assert gate.staleness_ms == 86_400_000
+
+
+def test_the_clock_of_the_system_counts_suspension() -> None:
+    assert getattr(time, "CLOCK_BOOTTIME", SINCE_BOOT) == SINCE_BOOT
+    before_ms = time.clock_gettime_ns(SINCE_BOOT) // 1_000_000
+    now_ms = SystemClock().monotonic_ms()
+    assert before_ms <= now_ms <= time.clock_gettime_ns(SINCE_BOOT) // 1_000_000

@@ -2,16 +2,19 @@
 
 import asyncio
 import os
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
-from kustos.gateway.workers import doorstep, member
+from kustos.gateway.workers import handle as lateness
+from kustos.gateway.workers import handle as member
+from kustos.gateway.workers import listener as doorstep
 from kustos.gateway.workers.channel import Channel
-from kustos.gateway.workers.doorstep import hold_lock, outlive_earlier
-from kustos.gateway.workers.errors import WorkerStartError
-from kustos.gateway.workers.member import Member, Phase, late_of
+from kustos.gateway.workers.encoding import WorkerStartError
+from kustos.gateway.workers.handle import WorkerHandle, WorkerPhase, late_of
+from kustos.gateway.workers.listener import hold_lock, outlive_earlier
 from kustos.gateway.workers.messages import Fence, Look, Seen
 
 
@@ -48,12 +51,12 @@ class Wire:
         self.closed = reason
 
 
-def made() -> tuple[Member, Process, Wire]:
+def made() -> tuple[WorkerHandle, Process, Wire]:
     process, wire = Process(), Wire()
-    return Member(1, cast("Any", process)), process, wire
+    return WorkerHandle(1, cast("Any", process)), process, wire
 
 
-def live(offset: int = 10) -> tuple[Member, Process, Wire]:
+def live(offset: int = 10) -> tuple[WorkerHandle, Process, Wire]:
     one, process, wire = made()
     one.joined(cast("Channel", wire), offset)
     one.loaded()
@@ -68,7 +71,7 @@ async def test_nobody_waits_for_a_worker_that_serves_nobody_yet() -> None:
     assert one.in_force(11) is None
     one.loaded()
     one.reached(10)
-    assert one.phase is Phase.LIVE
+    assert one.phase is WorkerPhase.LIVE
     assert one.in_force(10) is None
     assert one.in_force(11) is not None
 
@@ -125,7 +128,7 @@ async def test_a_fenced_worker_that_says_so_is_harmless_before_it_has_ended() ->
     assert one.in_force(12) is None
     process.exited.set_result(1)
     one.gone()
-    assert (one.phase, wire.closed) == (Phase.GONE, "its process has ended")
+    assert (one.phase, wire.closed) == (WorkerPhase.GONE, "its process has ended")
 
 
 async def test_a_fenced_worker_that_says_nothing_is_killed_and_waited_for() -> None:
@@ -136,7 +139,7 @@ async def test_a_fenced_worker_that_says_nothing_is_killed_and_waited_for() -> N
     one.fence("late")
     await waiting
     assert process.kills == 1
-    assert one.phase is Phase.GONE
+    assert one.phase is WorkerPhase.GONE
 
 
 async def test_one_that_serves_nobody_yet_is_left_to_say_why_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,6 +174,82 @@ async def test_a_look_is_answered_or_is_late_or_the_worker_is_gone() -> None:
     one.gone()
     assert await looking is None
     assert await one.look(wants_metrics=False, timeout_s=30) is None
+
+
+class Looks:
+    """In place of time: what happens each time that somebody looks whether a worker is late."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *happens: Callable[[], object]) -> None:
+        self.happens = list(happens)
+        monkeypatch.setattr(lateness, "late_of", self.late_of)
+
+    async def late_of(self, futures: Iterable[asyncio.Future[None]], _wait_s: float) -> Any:
+        if self.happens:
+            self.happens.pop(0)()
+        await asyncio.sleep(0)
+        return {future for future in futures if not future.done()}
+
+
+def serving() -> tuple[WorkerHandle, Process, Wire]:
+    one, process, wire = live()
+    one.serves()
+    process.exited.add_done_callback(lambda _: one.gone())
+    return one, process, wire
+
+
+async def everywhere(offset: int, *members: WorkerHandle, timeout_s: float) -> None:
+    owed = {future: each for each in members if (future := each.in_force(offset)) is not None}
+    await lateness.all_in_force(owed, lambda: members, timeout_s, "it is late")
+
+
+async def test_a_worker_that_gets_on_is_waited_for_however_long_it_takes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (slow, _, wire), (other, _, _) = serving(), serving()
+    other.reached(20)
+    begun_s = slow.progressed_s = slow.progressed_s - 1000
+
+    def step(number: int) -> Callable[[], object]:
+        return lambda: slow.stepped(number)
+
+    looks = Looks(monkeypatch, *map(step, range(1, 50)), lambda: slow.reached(20))
+    await everywhere(20, slow, other, timeout_s=30)
+    assert looks.happens == []
+    assert wire.said == []
+    assert slow.progressed_s > begun_s
+
+
+async def test_a_worker_that_stands_still_is_fenced_while_another_one_serves(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (stuck, process, wire), (other, _, _) = serving(), serving()
+    other.reached(20)
+    stuck.stepped(7)
+    # to say the same again is no progress
+    Looks(monkeypatch, lambda: stuck.stepped(7), lambda: stuck.stepped(6))
+    await everywhere(20, stuck, other, timeout_s=0)
+    assert wire.said == [Fence("it is late")]
+    assert (process.kills, stuck.phase) == (1, WorkerPhase.GONE)
+
+
+async def test_of_all_workers_that_stand_still_one_is_left_until_another_one_serves(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (first, _, _), (last, process, wire), (fresh, _, _) = serving(), serving(), live(20)
+    members = [first, last, fresh]
+    owed = {future: each for each in members if (future := each.in_force(20)) is not None}
+    assert set(owed.values()) == {first, last}
+    seen: list[tuple[bool, bool]] = []
+
+    def note() -> None:
+        seen.append((first.was_fenced, last.was_fenced))
+
+    Looks(monkeypatch, note, note, note, note, fresh.serves)
+    await lateness.all_in_force(owed, lambda: members, 0, "it is late")
+    # one after the other, and the second only when the new one serves
+    assert seen == [(False, False), (True, False), (True, False), (True, False)]
+    assert wire.said == [Fence("it is late")]
+    assert (process.kills, first.phase, last.phase) == (1, WorkerPhase.GONE, WorkerPhase.GONE)
 
 
 async def test_what_came_while_the_writer_was_held_up_is_not_late() -> None:

@@ -10,17 +10,19 @@ from typing import Any
 import pytest
 
 from kustos.acl import AclOperation, ResourceType
-from kustos.gateway import writer as writer_module
-from kustos.gateway.writer import MetadataWriter, WriterBusyError, WriterClosedError
+from kustos.gateway.store import writer as writer_module
+from kustos.gateway.store.writer import MetadataWriter, WriterBusyError, WriterClosedError
+from kustos.metadata.directory.format import format_directory
 from kustos.metadata.errors import LogFailedError, MetadataError
-from kustos.metadata.format import format_directory
 from kustos.metadata.image import MetadataDelta, MetadataImage
-from kustos.metadata.store import CreateAcls, DeleteAcls, MetadataStore, PublishFailedError
+from kustos.metadata.store.store import CreateAcls, DeleteAcls, MetadataStore, PublishFailedError
 from tests.property.protocol_requests import allow
 
 
 class GatedStore:
     """A real store behind a gate: a batch waits until it is let through."""
+
+    last_offset = -1
 
     def __init__(self, store: MetadataStore) -> None:
         self.store = store

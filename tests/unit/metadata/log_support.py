@@ -10,9 +10,9 @@ from kustos.acl import (
     ResourcePattern,
     ResourceType,
 )
-from kustos.metadata.format import format_directory
+from kustos.metadata.directory.format import format_directory
 from kustos.metadata.log import LogPolicy
-from kustos.metadata.store import MetadataStore
+from kustos.metadata.store.store import MetadataStore
 
 OFTEN = LogPolicy(segment_bytes=400, snapshot_record_bytes=1, retention_bytes=0)
 """Small segments, a snapshot after each change, and nothing kept that need not be."""

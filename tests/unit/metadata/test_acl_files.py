@@ -16,11 +16,11 @@ from kustos.acl import (
     ResourceType,
 )
 from kustos.acl.forms import AclFormatError
-from kustos.metadata.acl_files import encode_acl_snapshot, read_acl_files
+from kustos.metadata.directory.acl_files import encode_acl_snapshot, read_acl_files
+from kustos.metadata.directory.format import format_directory
+from kustos.metadata.directory.loader import read_image
 from kustos.metadata.errors import MetadataError
-from kustos.metadata.format import format_directory
-from kustos.metadata.loader import read_image
-from kustos.metadata.store import MetadataStore
+from kustos.metadata.store.store import MetadataStore
 
 
 def acl(name: str, operation: AclOperation = AclOperation.READ, host: str = "*") -> AclBinding:

@@ -6,14 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from kustos.metadata.directory.format import format_directory
+from kustos.metadata.directory.loader import load
 from kustos.metadata.errors import DirectoryError, LogDamagedError, MetadataError
 from kustos.metadata.features import OTHER_FEATURES_MAX
-from kustos.metadata.format import format_directory
-from kustos.metadata.loader import load
 from kustos.metadata.log import LogWriter
 from kustos.metadata.records import FeatureLevelRecord, KRaftVersion, control_batch
-from kustos.metadata.store import MetadataStore
+from kustos.metadata.store.store import MetadataStore
 from kustos.runtime import FileSystemStorage, StorageLockedError, SystemClock
+from kustos.wire.record_batch import batch_of
 from tests.unit.metadata.log_support import acl, partition, segment
 
 
@@ -115,6 +116,41 @@ def copy_of_a_quorum(directory: Path) -> None:
     (partition(directory) / "quorum-state").unlink()
 
 
+def torn_end(directory: Path) -> None:
+    with segment(directory, 0).open("ab") as file:
+        file.write(batch_of(2, 1, 0, [b"\x01\x07" + bytes(90)]).encode()[:100])
+
+
+def torn_and_beyond_its_epoch(directory: Path) -> None:
+    torn_end(directory)
+    (partition(directory) / "quorum-state").write_text('{"leaderEpoch":0}')
+
+
+def torn_and_of_nobody(directory: Path) -> None:
+    torn_end(directory)
+    copy_of_a_quorum(directory)
+
+
+def torn_and_before_an_epoch(directory: Path) -> None:
+    torn_end(directory)
+    (partition(directory) / "leader-epoch-checkpoint").write_text("0\n2\n1 0\n2 2\n")
+
+
+def torn_and_before_its_recovery_point(directory: Path) -> None:
+    torn_end(directory)
+    (partition(directory) / "kustos.recovery-point").write_bytes(b"%020d\n" % 3)
+
+
+def torn_and_newer(directory: Path) -> None:
+    unknown_feature(directory)
+    with segment(directory, 0).open("ab") as file:
+        file.write(bytes(600))
+
+
+def no_recovery_point(directory: Path) -> None:
+    (partition(directory) / "kustos.recovery-point").write_bytes(b"")
+
+
 def torn_epochs(directory: Path) -> None:
     (partition(directory) / "leader-epoch-checkpoint").write_text("0\n2\n1 0\n")
 
@@ -144,6 +180,12 @@ BAD: dict[Callable[[Path], None], tuple[type[MetadataError], str]] = {
     half_a_snapshot: (LogDamagedError, "snapshot .* damaged: at byte 83"),
     no_quorum_state: (LogDamagedError, "`.*quorum-state` is no quorum state"),
     copy_of_a_quorum: (DirectoryError, "holds a log without `quorum-state`: a copy of another's"),
+    torn_and_beyond_its_epoch: (LogDamagedError, "ends in epoch 1, but `quorum-state` knows only 0"),
+    torn_and_of_nobody: (DirectoryError, "holds a log without `quorum-state`"),
+    torn_and_before_an_epoch: (LogDamagedError, "knows of epoch 2 from offset 2 on: its end is missing"),
+    torn_and_before_its_recovery_point: (LogDamagedError, "is damaged at offset 2"),
+    torn_and_newer: (DirectoryError, "the feature `acl.version`"),
+    no_recovery_point: (LogDamagedError, "`.*kustos.recovery-point` names no offset"),
     torn_epochs: (LogDamagedError, "`.*leader-epoch-checkpoint` is no leader-epoch checkpoint"),
 }
 

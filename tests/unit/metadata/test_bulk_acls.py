@@ -6,8 +6,8 @@ from uuid import UUID
 import pytest
 from crc32c import crc32c
 
-from kustos.metadata import bulk_acls
-from kustos.metadata.bulk_acls import BulkAcls
+from kustos.metadata.directory import bulk_acls
+from kustos.metadata.directory.bulk_acls import BulkAcls
 from kustos.metadata.image import binding_of
 from kustos.metadata.records import AccessControlEntryRecord, encode_record
 from kustos.wire.record_batch import CRC_COVERS_FROM, RawBatch, Record, RecordBatch, batch_of, read_raw_batch

@@ -19,8 +19,8 @@ from kustos.acl import (
 )
 from kustos.metadata.control import (
     MAX_RECORDS_PER_USER_OPERATION,
-    AclCreateResult,
-    AclDeleteResult,
+    AclCreated,
+    AclsDeleted,
     ApiError,
     acls,
     codes_error,
@@ -198,7 +198,7 @@ def test_each_creation_has_its_own_result_in_order() -> None:
     old, new, other = acl("old"), acl("new"), acl("other", permission=DENY)
     asked = [old, acl(""), new, new, acl(principal="x"), other, old]
     outcome = create_acls(image_at(DEFAULT_LEVEL, old), asked, ENTROPY)
-    fine = AclCreateResult()
+    fine = AclCreated()
     assert [result == fine for result in outcome.results] == [True, False, True, True, False, True, True]
     assert outcome.results[1].error == invalid("Invalid empty resource name")
     made = image_of(outcome.records).acls
@@ -244,7 +244,7 @@ def test_one_request_creates_10000_acls_and_no_more() -> None:
     outcome = create_acls(image_at(DEFAULT_LEVEL), [acl(""), *MANY], ENTROPY)
     refused = ApiError(ErrorCode.policy_violation, "Unable to perform excessively large batch operation.")
     assert outcome.records == ()
-    assert outcome.results == (AclCreateResult(refused),) * (CAP + 2)
+    assert outcome.results == (AclCreated(refused),) * (CAP + 2)
 
 
 @pytest.mark.behaviour("B051")
@@ -255,9 +255,7 @@ def test_one_request_deletes_10000_acls_and_no_more() -> None:
     outcome = delete_acls(full, [some, every])
     assert len(outcome.records) == CAP
     assert [len(result.deleted) for result in outcome.results] == [1, CAP]
-    refused = AclDeleteResult(
-        error=invalid("Cannot remove more than 10000 acls in a single delete operation.")
-    )
+    refused = AclsDeleted(error=invalid("Cannot remove more than 10000 acls in a single delete operation."))
     for image, asked in ((over, [some, every]), (over, [every]), (full, [every, some])):
         outcome = delete_acls(image, asked)
         assert outcome.records == ()
@@ -268,7 +266,7 @@ def test_the_cap_of_removals_counts_matches(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(acls, "MAX_RECORDS_PER_USER_OPERATION", 3)
     image, every = image_at(DEFAULT_LEVEL, *MANY[:3]), AclBindingFilter()
     assert len(delete_acls(image, [every]).records) == 3
-    refused = AclDeleteResult(error=invalid("Cannot remove more than 3 acls in a single delete operation."))
+    refused = AclsDeleted(error=invalid("Cannot remove more than 3 acls in a single delete operation."))
     again = delete_acls(image, [every, AclBindingFilter(ResourcePatternFilter(name="t0"))])
     assert (again.records, again.results) == ((), (refused, refused))
 
@@ -383,7 +381,7 @@ def test_an_acl_that_two_filters_match_is_removed_once_and_shown_twice() -> None
 def test_an_unknown_filter_fails_alone(asked: AclBindingFilter, message: str) -> None:
     good = AclBindingFilter(ResourcePatternFilter(TOPIC, "ab", PREFIXED))
     outcome = delete_acls(IMAGE, [asked, good])
-    assert outcome.results == (AclDeleteResult(error=invalid(message)), AclDeleteResult((STORED["c"],)))
+    assert outcome.results == (AclsDeleted(error=invalid(message)), AclsDeleted((STORED["c"],)))
     assert len(outcome.records) == 1
 
 

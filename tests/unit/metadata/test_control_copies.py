@@ -14,12 +14,12 @@ from kustos.metadata.control import (
     copy_error,
     copy_secrets,
 )
+from kustos.metadata.directory.format import format_directory
+from kustos.metadata.directory.loader import read_image
 from kustos.metadata.features import DEFAULT_LEVEL, DELEGATION_TOKEN_LEVEL, SCRAM_LEVEL
-from kustos.metadata.format import format_directory
 from kustos.metadata.image import MetadataImage
-from kustos.metadata.loader import read_image
 from kustos.metadata.scram import ScramCredential, ScramMechanism, scram_credential
-from kustos.metadata.store import MetadataStore
+from kustos.metadata.store.store import MetadataStore
 from tests.unit.metadata.token_worlds import TOKEN
 
 SHA_256, SHA_512 = ScramMechanism

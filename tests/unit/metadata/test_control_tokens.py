@@ -28,11 +28,16 @@ from kustos.metadata.control import (
     renew_token,
     sweep_tokens,
 )
+from kustos.metadata.control.token_secrets import (
+    CREDENTIALS_KEPT_MAX,
+    TokenCredentials,
+    TokenIndex,
+    TokenSecret,
+)
 from kustos.metadata.features import DEFAULT_LEVEL, DELEGATION_TOKEN_LEVEL
 from kustos.metadata.image import ImageBuilder, MetadataImage, image_of
 from kustos.metadata.records import DelegationTokenRecord, FeatureLevelRecord, RemoveDelegationTokenRecord
 from kustos.metadata.scram import ScramMechanism, scram_credential
-from kustos.metadata.tokens import CREDENTIALS_KEPT_MAX, TokenCredentials, TokenIndex, TokenSecret
 from kustos.runtime import SystemEntropy
 from tests.unit.metadata.token_worlds import TOKEN, TOKEN_ID, renewed
 
@@ -293,17 +298,17 @@ def test_the_index_keeps_step_with_the_records() -> None:
 
 @pytest.mark.parametrize("mechanism", list(ScramMechanism))
 def test_a_token_logs_in_with_its_hmac_in_base64(mechanism: ScramMechanism) -> None:
-    credentials = TokenCredentials(SECRET, SystemEntropy())
+    credentials = TokenCredentials(SECRET)
     made = credentials.credential(TOKEN_ID, mechanism)
     assert made == scram_credential(mechanism, SECRET.password(TOKEN_ID), made.salt, 4096)
     assert made is credentials.credential(TOKEN_ID, mechanism)
-    assert made.salt != TokenCredentials(SECRET, SystemEntropy()).credential(TOKEN_ID, mechanism).salt
+    assert made == TokenCredentials(SECRET).credential(TOKEN_ID, mechanism)
 
 
 def test_credentials_unused_for_longest_are_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     assert CREDENTIALS_KEPT_MAX == 10_000
-    monkeypatch.setattr("kustos.metadata.tokens.CREDENTIALS_KEPT_MAX", 2)
-    credentials = TokenCredentials(SECRET, SystemEntropy())
+    monkeypatch.setattr("kustos.metadata.control.token_secrets.CREDENTIALS_KEPT_MAX", 2)
+    credentials = TokenCredentials(SECRET)
     one, two = (credentials.credential(token_id, ScramMechanism.SCRAM_SHA_256) for token_id in ("1", "2"))
     assert credentials.credential("1", ScramMechanism.SCRAM_SHA_256) is one
     credentials.credential("3", ScramMechanism.SCRAM_SHA_256)
@@ -317,8 +322,8 @@ def test_no_text_form_shows_the_secret_or_an_hmac() -> None:
     shown = (
         SECRET, RULES, made, create(TokenCreation(ALICE, BOB)), IMAGE,
         TokenRenewal(BOB, HMAC), TokenExpiry(BOB, HMAC),
-        describe_tokens(IMAGE, SECRET, None), found_in(IMAGE), TokenCredentials(SECRET, SystemEntropy()),
-        TokenCredentials(SECRET, SystemEntropy()).credential(TOKEN_ID, ScramMechanism.SCRAM_SHA_512),
+        describe_tokens(IMAGE, SECRET, None), found_in(IMAGE), TokenCredentials(SECRET),
+        TokenCredentials(SECRET).credential(TOKEN_ID, ScramMechanism.SCRAM_SHA_512),
     )  # fmt: skip
     for value in shown:
         for secret in (KEY.encode(), HMAC, made.hmac):

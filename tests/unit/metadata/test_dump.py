@@ -1,14 +1,19 @@
 """`kustos metadata dump`: all that is in a file is shown, but for secrets; nothing in it is an error."""
 
 import base64
+import csv
+import io
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from kustos.cli.failures import ExitCode
+from kustos.cli.output import StreamFormat
 from kustos.cli.run import run
+from kustos.metadata.directory.format import format_directory
 from kustos.metadata.inspection.moments import moment_ms, moment_text
 from kustos.metadata.inspection.shown import REDACTED, field_text, shown_record, shown_value
 from kustos.metadata.records import ConfigRecord, encode_record
@@ -18,7 +23,7 @@ from tests.unit.metadata.inspection_support import BATCHES, SECRETS, T0_MS, dire
 
 def dumped(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, list[Any], str]:
     capsys.readouterr()
-    exit_code = run(["metadata", "dump", *arguments, "--json"])
+    exit_code = run(["metadata", "dump", *arguments, "-o", "json-lines"])
     said = capsys.readouterr()
     return exit_code, [json.loads(line) for line in said.out.splitlines()], said.err
 
@@ -51,10 +56,14 @@ def test_every_record_has_its_place_and_kafkas_names(
 
 def test_no_form_shows_a_secret(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     directory = directory_with(tmp_path, log_0=log_bytes())
-    run(["metadata", "dump", str(directory)])
-    run(["metadata", "dump", str(directory), "--json"])
+    for output in StreamFormat:
+        run(["metadata", "dump", str(directory), "-o", output.value])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+        run(["metadata", "dump", str(directory)])
     said = capsys.readouterr().out
-    assert said.count(REDACTED) == 6
+    # each form shows the three, the one for terminals too, and names show nothing
+    assert said.count(REDACTED) == 3 * len(StreamFormat)
     for secret in SECRETS:
         for form in (secret.decode(), secret.hex(), base64.b64encode(secret).decode(), repr(secret)):
             assert form not in said
@@ -92,12 +101,17 @@ def test_a_record_that_nobody_knows_is_no_error(tmp_path: Path, capsys: pytest.C
     assert (lines[1]["type"], lines[1]["size_bytes"]) == ("kind 99", 11)
 
 
-def test_an_unfinished_write_is_told_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unfinished_write_is_told_of_and_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     directory = directory_with(tmp_path, log_0=log_bytes() + b"\x00" * 20)
-    assert run(["metadata", "dump", str(directory)]) == ExitCode.OK
-    assert "the last 20 bytes, from" in capsys.readouterr().out
-    _, lines, error = dumped(capsys, str(directory))
-    assert len(lines) == 11
+    assert run(["metadata", "dump", str(directory)]) == ExitCode.FAILED
+    assert "the last 20 bytes, from" in capsys.readouterr().err
+    assert run(["metadata", "dump", str(directory), "--ignore-torn-tail"]) == ExitCode.OK
+    assert "the last 20 bytes, from" in capsys.readouterr().err
+    exit_code, lines, error = dumped(capsys, str(directory))
+    assert (exit_code, len(lines)) == (ExitCode.FAILED, 11)
+    assert "unfinished write" in error
+    exit_code, lines, error = dumped(capsys, str(directory), "--ignore-torn-tail")
+    assert (exit_code, len(lines)) == (ExitCode.OK, 11)
     assert "unfinished write" in error
 
 
@@ -111,6 +125,50 @@ def test_bytes_that_cannot_be_read_end_the_dump(tmp_path: Path, capsys: pytest.C
     assert [line["offset"] for line in lines] == [0]
     assert f"from byte {first} on, where offset 1 is due" in error
     assert "kustos metadata verify" in error
+
+
+def test_a_document_of_what_cannot_be_read_to_its_end_is_none(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    directory = directory_with(tmp_path, log_0=log_bytes() + b"\xff" * 100)
+    assert run(["metadata", "dump", str(directory), "-o", "json"]) == ExitCode.FAILED
+    said = capsys.readouterr().out
+    assert '"offset": 10' in said, "what can be read is printed"
+    with pytest.raises(json.JSONDecodeError):
+        json.loads(said)
+
+
+def test_every_format_says_the_same_records(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    directory = str(directory_with(tmp_path, log_0=log_bytes()))
+    _, lines, _ = dumped(capsys, directory)
+
+    def printed(output: str) -> str:
+        assert run(["metadata", "dump", directory, "-o", output]) == ExitCode.OK
+        return capsys.readouterr().out
+
+    assert json.loads(printed("json")) == {"records": lines}
+    assert yaml.safe_load(printed("yaml")) == {"records": lines}
+    assert printed("name").split() == [str(line["offset"]) for line in lines]
+    rows = list(csv.DictReader(io.StringIO(printed("csv"), newline="")))
+    assert [json.loads(row["value"] or "null") for row in rows] == [line["value"] for line in lines]
+    assert [(row["offset"], row["type"], row["note"]) for row in rows] == [
+        (str(line["offset"]), line["type"], line.get("note", "")) for line in lines
+    ]
+    table = printed("table").splitlines()
+    assert len(table) == len(lines) + 1
+    assert all(line["type"] in row for line, row in zip(lines, table[1:], strict=True))
+
+
+def test_records_of_a_snapshot_have_no_offset_of_the_log(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    format_directory(tmp_path / "meta")
+    assert run(["metadata", "dump", str(tmp_path / "meta"), "-o", "name"]) == ExitCode.OK
+    snapshots = list((tmp_path / "meta").rglob("*.checkpoint"))
+    assert snapshots
+    capsys.readouterr()
+    assert run(["metadata", "dump", *map(str, snapshots), "-o", "name"]) == ExitCode.OK
+    assert capsys.readouterr().out == ""
 
 
 def test_a_later_segment_says_which_of_its_offsets_is_due(
@@ -141,8 +199,9 @@ def test_a_record_has_its_own_time_where_its_batch_gives_it_one(
 def test_what_is_no_metadata_is_refused(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(["metadata", "dump", str(tmp_path / name)]) == ExitCode.FAILED
-    assert "__cluster_metadata-0" in capsys.readouterr().err
+    assert run(["metadata", "dump", str(tmp_path / name)]) == ExitCode.USAGE
+    said = capsys.readouterr().err
+    assert ("there is no directory" if name else "it has no `__cluster_metadata-0`") in said
 
 
 def test_a_file_that_is_missing_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

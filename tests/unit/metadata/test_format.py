@@ -6,6 +6,13 @@ from uuid import UUID
 import pytest
 
 from kustos.acl import AclBinding
+from kustos.metadata.directory.format import (
+    InitialScramUser,
+    describe_directory,
+    format_directory,
+    read_decoy_secret,
+)
+from kustos.metadata.directory.loader import read_image
 from kustos.metadata.errors import DirectoryError
 from kustos.metadata.features import (
     DEFAULT_LEVEL,
@@ -15,16 +22,16 @@ from kustos.metadata.features import (
     metadata_version_name,
     unknown_level_text,
 )
-from kustos.metadata.format import ScramUser, describe_directory, format_directory, read_decoy_secret
-from kustos.metadata.loader import read_image
 from kustos.metadata.log import snapshot_batches
 from kustos.metadata.log.snapshot import last_contained_timestamp_ms
 from kustos.metadata.scram import ScramCredential, ScramMechanism
-from kustos.metadata.store import MetadataStore
+from kustos.metadata.store.store import MetadataStore
 from tests.unit.metadata.log_support import HandClock, acl, partition
 
 CLUSTER = "4L6g3nShT-eMCtK--X86sw"
-USER = ScramUser("ann", ScramMechanism.SCRAM_SHA_256, ScramCredential(b"salt", bytes(32), bytes(32), 4096))
+USER = InitialScramUser(
+    "ann", ScramMechanism.SCRAM_SHA_256, ScramCredential(b"salt", bytes(32), bytes(32), 4096)
+)
 
 
 def refusal(directory: Path, **wanted: object) -> str:

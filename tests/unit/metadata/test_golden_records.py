@@ -12,7 +12,6 @@ from kustos.metadata.records import (
     ConfigRecord,
     ControlRecord,
     DelegationTokenRecord,
-    Endpoint,
     EndTransactionRecord,
     FeatureLevelRecord,
     KRaftVersion,
@@ -27,6 +26,7 @@ from kustos.metadata.records import (
     SnapshotHeader,
     UserScramCredentialRecord,
     Voter,
+    VoterEndpoint,
     Voters,
     decode_control,
     decode_record,
@@ -70,7 +70,7 @@ CONTROLS: list[tuple[ControlRecord, str]] = [
     (SnapshotFooter(), "000000"),
     (KRaftVersion(1), "0000000100"),
     (
-        Voters((Voter(1, ID, (Endpoint("CONTROLLER", "h", 9093),), 0, 1),)),
+        Voters((Voter(1, ID, (VoterEndpoint("CONTROLLER", "h", 9093),), 0, 1),)),
         "00000200000001000102030405060708090a0b0c0d0e0f020b434f4e54524f4c4c4552026823850000000001000000",
     ),
 ]

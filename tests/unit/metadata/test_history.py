@@ -18,13 +18,14 @@ from kustos.authorizer import (
 )
 from kustos.cli.failures import ExitCode
 from kustos.cli.run import run
-from kustos.gateway.audit_entries import AuditEntry, AuditEvents
+from kustos.gateway.audit.entries import AuditEntry, AuditEvents
 from kustos.metadata.inspection.requesters import AdminEvent, AuditTrailError, admin_events
 from kustos.metadata.inspection.timeline import Timeline
 from kustos.metadata.records import AccessControlEntryRecord
 from kustos.protocol.exchange import Decided
 from kustos.runtime import FileSystemStorage
 from kustos.wire.api_keys import ApiKey
+from tests.unit.cli_sets import Said
 from tests.unit.metadata.inspection_support import (
     BATCHES,
     T0_MS,
@@ -133,8 +134,7 @@ def test_what_was_there_at_the_beginning_comes_first(
     document = told(capsys, str(directory))
     assert document["since"] == {"offset": 10, "timestamp": "2023-11-14T22:13:15.000Z", "first": False}
     assert changes(document) == [("PRESENT", 10, "t1"), ("PRESENT", 10, "t2"), ("CREATED", 12, "t5")]
-    assert run(["metadata", "history", str(directory), "--topic", "t1"]) == ExitCode.OK
-    said = " ".join(capsys.readouterr().out.split())
+    said = " ".join(Said(capsys)("metadata", "history", str(directory), "--topic", "t1")[1].split())
     assert "reaches back to offset 10" in said
     assert "there ALLOW READ to User:alice from * on TOPIC t1" in said
 
@@ -248,6 +248,11 @@ def test_an_audit_event_as_kustos_writes_it_is_read(api_key: ApiKey, creates: bo
     assert len(read.event_id) == 36
 
 
+def test_a_login_as_a_user_with_the_name_of_a_request_is_no_request() -> None:
+    line = json.dumps({"event_type": "LOGIN", "claimed_name": "CreateAcls"})
+    assert list(admin_events([line + "\n"])) == []
+
+
 @pytest.mark.parametrize(
     "line", ['{"api_name":"CreateAcls"}\n', "CreateAcls\n", '["DeleteAcls"]\n', '{"api_name":"DeleteAcls",\n']
 )
@@ -271,12 +276,22 @@ def test_audit_files_that_are_not_there_are_told(
 
 
 def test_people_read_one_change_after_the_other(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["metadata", "history", str(directory), "--topic", "t2"]) == ExitCode.OK
-    said = " ".join(capsys.readouterr().out.split())
-    assert said == (
+    told = Said(capsys)
+    assert " ".join(told("metadata", "history", str(directory), "--topic", "t2")[1].split()) == (
         "the log is whole since its beginning at 2023-11-14T22:13:20.000Z "
         "2023-11-14T22:13:22.000Z offset 4 created ALLOW READ to User:alice from * on TOPIC t2 "
         "2023-11-14T22:13:23.000Z offset 7 deleted ALLOW READ to User:alice from * on TOPIC t2"
     )
-    assert run(["metadata", "history", str(directory), "--topic", "x"]) == ExitCode.OK
-    assert "no matching ACL was there since" in capsys.readouterr().out
+    assert "no matching ACL was there since" in told("metadata", "history", str(directory), "--topic", "x")[1]
+
+
+def test_programs_get_one_line_for_each_change(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["metadata", "history", str(directory), "--topic", "t2"]
+    exit_code, out, _ = Said(capsys).piped(*arguments)
+    assert exit_code == ExitCode.OK
+    assert [" ".join(line.split()) for line in out.splitlines()[2:]] == [
+        "time offset change resource principal host permission operation",
+        "2023-11-14T22:13:22.000Z 4 created topic t2 User:alice * ALLOW READ",
+        "2023-11-14T22:13:23.000Z 7 deleted topic t2 User:alice * ALLOW READ",
+    ]
+    assert Said(capsys).piped(*arguments, "-o", "name")[1] == "4\n7\n"

@@ -11,9 +11,9 @@ import pytest
 from kustos.acl.forms import LINE_CHARACTERS_MAX
 from kustos.cli.failures import ExitCode
 from kustos.cli.run import run
+from kustos.metadata.directory.format import format_directory
 from kustos.metadata.errors import DirectoryError, LogDamagedError
 from kustos.metadata.features import LATEST_LEVEL
-from kustos.metadata.format import format_directory
 from kustos.metadata.image import image_of
 from kustos.metadata.inspection.dump import DumpedBatch, TornBytes, dump_file
 from kustos.metadata.inspection.files import begins_itself, files_of
@@ -30,7 +30,6 @@ from kustos.metadata.records import (
     AccessControlEntryRecord,
     BeginTransactionRecord,
     ConfigRecord,
-    Endpoint,
     FeatureLevelRecord,
     KRaftVersion,
     LeaderChange,
@@ -39,6 +38,7 @@ from kustos.metadata.records import (
     UnknownControl,
     UserScramCredentialRecord,
     Voter,
+    VoterEndpoint,
     Voters,
 )
 from kustos.runtime import FileSystemStorage, SystemClock
@@ -59,7 +59,7 @@ VERSION = FeatureLevelRecord("metadata.version", 30)
 
 
 def test_control_records_are_shown_as_kafka_names_their_fields() -> None:
-    voters = Voters((Voter(1, UUID(int=5), (Endpoint("CONTROLLER", "h", 9093),), 0, 1),))
+    voters = Voters((Voter(1, UUID(int=5), (VoterEndpoint("CONTROLLER", "h", 9093),), 0, 1),))
     assert shown_control(voters).value == {
         "voters": [
             {
@@ -173,7 +173,7 @@ def test_a_batch_that_cannot_be_applied_ends_the_history(
 
 def test_an_earlier_state_is_exported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     directory = directory_with(tmp_path, log_0=log_bytes())
-    assert run(["metadata", "export", str(directory), "-o", "-", "--at", "3"]) == ExitCode.OK
+    assert run(["metadata", "export", str(directory), "--out", "-", "--at", "3"]) == ExitCode.OK
     said = capsys.readouterr()
     head, *lines = [json.loads(line) for line in said.out.splitlines()]
     assert (head["offset"], head["epoch"], head["lines"]) == (3, 1, len(lines))
@@ -218,14 +218,16 @@ def test_damage_is_told_with_its_file_and_offset(tmp_path: Path, capsys: pytest.
 
 
 def test_an_unfinished_write_in_a_later_segment_is_no_damage(tmp_path: Path) -> None:
-    torn = log_bytes((), base_offset=11, epoch=2) + log_bytes(((acl(5),),), base_offset=11)[:80]
+    torn = log_bytes(((acl(5),),), base_offset=11, epoch=2)[:-10]
     directory = directory_with(tmp_path, log_0=log_bytes(), log_11=torn)
     found = verify([directory], STORAGE)
-    assert (found.damage, len(found.notes), found.last_offset) == ([], 1, 11)
-    assert Timeline(directory, STORAGE).state_at(Moment.parse("11")).image.offset == 11
+    assert (found.damage, len(found.torn), found.last_offset) == ([], 1, 11)
+    timeline = Timeline(directory, STORAGE, ignore_torn_tail=True)
+    assert timeline.state_at(Moment.parse("11")).image.offset == 11
     parts = list(dump_file(files_of(directory, STORAGE)[1], STORAGE))
     assert isinstance(parts[-1], TornBytes)
-    assert (parts[-1].position, parts[-1].size_bytes) == (len(torn) - 80, 80)
+    whole_size = len(log_bytes((), base_offset=11, epoch=2))
+    assert (parts[-1].position, parts[-1].size_bytes) == (whole_size, len(torn) - whole_size)
 
 
 def test_a_setting_that_differs_is_named_unless_it_is_a_topics(tmp_path: Path) -> None:

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
+from kustos.metadata.directory.loader import load, read_image, records_of, replay_batches
 from kustos.metadata.errors import LogDamagedError, MetadataError, RecordError
 from kustos.metadata.image import ImageBuilder
-from kustos.metadata.loader import load, read_image, records_of, replay_batches
 from kustos.metadata.log import SnapshotId
 from kustos.metadata.records import (
     BeginTransactionRecord,
@@ -18,7 +18,7 @@ from kustos.metadata.records import (
     RemoveAccessControlEntryRecord,
     encode_record,
 )
-from kustos.metadata.store import MetadataStore
+from kustos.metadata.store.store import MetadataStore
 from kustos.runtime import FileSystemStorage
 from kustos.wire.record_batch import Record, RecordBatch, batch_of
 from tests.unit.metadata.inspection_support import acl, directory_with, log_bytes, snapshot_bytes
@@ -84,7 +84,7 @@ def test_what_cannot_be_read_is_an_error_of_the_metadata(
     monkeypatch.setattr(FileSystemStorage, "read", refuse)
     with pytest.raises(MetadataError) as caught:
         read_image(directory)
-    assert str(caught.value) == f"`{directory}` cannot be read: [Errno 5] input/output error"
+    assert str(caught.value) == f"`{directory}` cannot be read: input/output error"
 
 
 def test_records_that_are_kept_unread_are_counted_wherever_they_are(tmp_path: Path) -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from crc32c import crc32c
 
+from kustos.metadata.directory.loader import load, read_image
 from kustos.metadata.errors import LogDamagedError
-from kustos.metadata.loader import load, read_image
 from kustos.metadata.log import LogReader, SnapshotId, encode_snapshot
 from kustos.metadata.log.snapshot import (
     decoded,
@@ -27,7 +27,7 @@ from kustos.metadata.records import (
     control_batch,
     encode_record,
 )
-from kustos.metadata.store import MetadataStore
+from kustos.metadata.store.store import MetadataStore
 from kustos.runtime import FileSystemStorage
 from kustos.wire.record_batch import CRC_COVERS_FROM, RecordBatch, batch_of
 from tests.unit.metadata.inspection_support import acl, directory_with, log_bytes, snapshot_bytes

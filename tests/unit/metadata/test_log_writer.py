@@ -1,11 +1,14 @@
 """The writer: what it writes in which order, when it begins a segment, and when it stops for good."""
 
+import errno
 import json
 from pathlib import Path
 
 import pytest
 from structlog.testing import capture_logs
 
+from kustos.metadata.directory.format import format_directory
+from kustos.metadata.directory.loader import load
 from kustos.metadata.errors import (
     BatchTooLargeError,
     DirectoryError,
@@ -13,9 +16,7 @@ from kustos.metadata.errors import (
     LogFailedError,
     RecordError,
 )
-from kustos.metadata.format import format_directory
-from kustos.metadata.loader import load
-from kustos.metadata.log import MAX_BATCH_SIZE_BYTES, LogPolicy, LogWriter, SegmentReader, writer
+from kustos.metadata.log import MAX_BATCH_SIZE_BYTES, LogPolicy, LogWriter, SegmentReader, layout, writer
 from kustos.metadata.log.writer import encode_values
 from kustos.metadata.records import FeatureLevelRecord, LeaderChange, NoOpRecord, controls_of, encode_record
 from kustos.runtime import AppendFile, FileSystemStorage
@@ -68,11 +69,11 @@ def test_an_epoch_is_claimed_before_it_is_used_and_noted_afterwards(directory: P
     log = opened(directory, clock=clock, storage=storage)
     assert (log.last_offset, log.next_offset, log.epoch) == (-1, 0, 0)
     log.begin_epoch(7)
-    assert storage.written == ["quorum-state", "leader-epoch-checkpoint"]
+    assert storage.written == ["kustos.recovery-point", "quorum-state", "leader-epoch-checkpoint"]
     assert (log.last_offset, log.next_offset, log.epoch) == (0, 1, 1)
     state = json.loads((partition(directory) / "quorum-state").read_text())
     assert (state["leaderId"], state["leaderEpoch"]) == (7, 1)
-    (batch,) = SegmentReader(segment(directory, 0).read_bytes(), "", 0, 0, is_last=True)
+    (batch,) = SegmentReader(segment(directory, 0).read_bytes(), segment(directory, 0), 0, 0, is_last=True)
     assert controls_of(batch) == [LeaderChange(7, (7,), (7,))]
     assert (batch.partition_leader_epoch, batch.max_timestamp_ms) == (1, 5_000)
     log.close()
@@ -92,10 +93,8 @@ def test_a_log_beyond_its_claimed_epoch_is_damaged(directory: Path) -> None:
     for _ in range(2):
         begun(directory).close()
     (partition(directory) / "quorum-state").write_text('{"leaderEpoch":1}')
-    log = opened(directory)
     with pytest.raises(LogDamagedError) as caught:
-        log.begin_epoch(1)
-    log.close()
+        opened(directory)
     assert str(caught.value) == (
         f"the metadata log in `{partition(directory)}` ends in epoch 2, but `quorum-state` knows only 1; "
         "restore the directory from a copy"
@@ -109,15 +108,60 @@ def test_a_log_that_ends_before_an_epoch_that_began_in_it_is_damaged(
     for _ in range(2):
         begun(directory).close()
     (partition(directory) / "leader-epoch-checkpoint").write_text(f"0\n2\n{epochs}")
-    log = opened(directory)
     with pytest.raises(LogDamagedError) as caught:
-        log.begin_epoch(1)
-    log.close()
+        opened(directory)
     assert str(caught.value) == (
         f"the metadata log in `{partition(directory)}` ends at offset 1 in epoch 2, but "
         f"`leader-epoch-checkpoint` knows of epoch {told[0]} from offset {told[1]} on: its end is missing; "
-        "restore the directory from a copy"
+        "restore the directory from a copy, or, if it may be lost, let `kustos metadata repair` forget it"
     )
+
+
+@pytest.mark.parametrize("lag", [0, 1, 3])
+def test_a_log_that_ends_before_its_recovery_point_is_damaged(lag: int, directory: Path) -> None:
+    log = begun(directory)
+    log.append([NOTHING, NOTHING])
+    log.close()
+    point = partition(directory) / "kustos.recovery-point"
+    assert point.read_bytes() == b"%020d\n" % 3
+    # a power cut may keep an older one
+    point.write_bytes(b"%020d\n" % (3 - lag))
+    whole = segment(directory, 0).read_bytes()
+    opened(directory).close()
+    assert point.read_bytes() == b"%020d\n" % 3, "what was read was written again, durably"
+    segment(directory, 0).write_bytes(whole[:-BATCH_BYTES])
+    with pytest.raises(LogDamagedError) as caught:
+        opened(directory)
+    assert str(caught.value) == (
+        f"the metadata log in `{partition(directory)}` ends at offset 1, but `kustos.recovery-point` knows "
+        "that 2 was on the disk: its end is missing; restore the directory from a copy, or, if it may be "
+        "lost, let `kustos metadata repair` forget it"
+    )
+    for text in (b"", b"3\n", b"%020d" % 3, bytes(21)):
+        point.write_bytes(text)
+        with pytest.raises(LogDamagedError, match=r"recovery-point` names no offset; restore it from"):
+            opened(directory)
+
+
+def test_a_recovery_point_that_cannot_be_written_acknowledges_nothing(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = begun(directory)
+
+    def fail(*_: object) -> int:
+        raise OSError(5, "no")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("kustos.runtime.storage.os.pwrite", fail)
+        with pytest.raises(LogFailedError):
+            log.append([NOTHING])
+    with pytest.raises(LogFailedError):
+        log.append([NOTHING])
+    log.close()
+    storage = Watched()
+    storage.fails_at = "kustos.recovery-point"
+    with pytest.raises(LogFailedError, match=r"could not be written .*check the disk and"):
+        opened(directory, storage=storage)
 
 
 def test_a_log_of_nobody_is_not_continued(directory: Path) -> None:
@@ -144,7 +188,9 @@ def test_groups_are_batches_of_one_write(directory: Path) -> None:
     assert log.append([NOTHING]) == [4]
     assert (log.last_offset, log.last_timestamp_ms) == (4, 10_000)
     log.close()
-    batches = list(SegmentReader(segment(directory, 0).read_bytes(), "", 0, 0, is_last=True))
+    batches = list(
+        SegmentReader(segment(directory, 0).read_bytes(), segment(directory, 0), 0, 0, is_last=True)
+    )
     assert [(each.base_offset, each.last_offset, each.max_timestamp_ms) for each in batches[1:]] == [
         (1, 2, 10_000),
         (3, 3, 10_000),
@@ -242,7 +288,7 @@ def test_an_epoch_that_the_disk_does_not_take_never_begins(file: str, directory:
             log.begin_epoch(1)
         storage.fails_at = ""
         assert str(caught.value) == (
-            f"the metadata log in `{partition(directory)}` could not be written ([Errno 5] no); nothing is "
+            f"the metadata log in `{partition(directory)}` could not be written (no); nothing is "
             "acknowledged any more, check the disk and restart"
         )
     with pytest.raises(LogFailedError):
@@ -305,3 +351,42 @@ def test_a_batch_is_measured_when_it_comes_close_to_its_limit() -> None:
         f"The total record(s) size of {MAX_BATCH_SIZE_BYTES + 1} exceeds the maximum allowed batch size of "
         f"{MAX_BATCH_SIZE_BYTES}"
     )
+
+
+class Starved(FileSystemStorage):
+    """Has no file descriptor where it is told to have none."""
+
+    def __init__(self) -> None:
+        self.lacks: set[str] = set()
+
+    def open_append(self, path: Path) -> AppendFile:
+        self._take(path)
+        return super().open_append(path)
+
+    def write(self, path: Path, data: bytes, mode: int = 0o644) -> None:
+        self._take(path)
+        super().write(path, data, mode)
+
+    def _take(self, path: Path) -> None:
+        if self.lacks & {path.name, path.suffix}:
+            raise OSError(errno.EMFILE, "too many open files", str(path))
+
+
+@pytest.mark.parametrize("lacks", [{".log"}, {"kustos.active-segment"}, {".log", "kustos.active-segment"}])
+def test_a_want_of_descriptors_ends_nothing(directory: Path, lacks: set[str]) -> None:
+    storage = Starved()
+    log = opened(directory, LogPolicy(segment_bytes=1), storage=storage)
+    log.begin_epoch(1)
+    storage.lacks = lacks
+    assert log.append([NOTHING, NOTHING]) == [1, 2]
+    assert log.append([NOTHING]) == [3]
+    storage.lacks = set()
+    assert log.append([NOTHING]) == [4]
+    log.close()
+    again, _ = load(directory, FileSystemStorage())
+    assert again.next_offset == 5
+    names = storage.names(partition(directory))
+    last = max(name for name in names if name.endswith(".log"))
+    assert last == "00000000000000000004.log"
+    marker = partition(directory) / layout.ACTIVE_SEGMENT
+    assert layout.decode_active_segment(marker.read_bytes(), marker) == 4

@@ -264,6 +264,7 @@ def test_one_source_is_asked_for(arguments: list[str], capsys: pytest.CaptureFix
     assert "`--directory`, `--snapshot` or `--bootstrap-controller`" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_terminal_has_a_prompt_completion_and_history(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from kustos.cli.failures import ExitCode
 from kustos.cli.run import run
+from kustos.metadata.directory.format import InitialScramUser, format_directory
+from kustos.metadata.directory.loader import read_image
 from kustos.metadata.features import OTHER_FEATURES_MAX
-from kustos.metadata.format import ScramUser, format_directory
 from kustos.metadata.image import MetadataImage, image_of
-from kustos.metadata.loader import read_image
 from kustos.metadata.log import METADATA_PARTITION
 from kustos.metadata.portable import PortableError, export_lines, read_export, take_in
 from kustos.metadata.records import (
@@ -27,7 +27,7 @@ from kustos.metadata.records import (
     UserScramCredentialRecord,
 )
 from kustos.metadata.scram import ScramMechanism, scram_credential
-from kustos.metadata.store import MetadataStore
+from kustos.metadata.store.store import MetadataStore
 from kustos.runtime import FileSystemStorage, SystemClock
 from tests.unit.metadata.inspection_support import acl, directory_with, snapshot_bytes, token
 
@@ -238,13 +238,13 @@ def test_what_a_directory_was_formatted_with_stays(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     credential = scram_credential(ScramMechanism.SCRAM_SHA_256, "secret", b"0123456789abcdef", 4096)
-    admin = ScramUser("admin", ScramMechanism.SCRAM_SHA_256, credential)
+    admin = InitialScramUser("admin", ScramMechanism.SCRAM_SHA_256, credential)
     directory = tmp_path / "meta"
     format_directory(directory, scram_users=[admin])
     image = taken_in(directory, text_of(IMAGE))
     assert set(image.scram_credentials) == {("admin", 1), ("alice", 1)}
     again = tmp_path / "again"
-    format_directory(again, scram_users=[ScramUser("alice", ScramMechanism.SCRAM_SHA_256, credential)])
+    format_directory(again, scram_users=[InitialScramUser("alice", ScramMechanism.SCRAM_SHA_256, credential)])
     file = tmp_path / "file.jsonl"
     file.write_text("".join(text_of(IMAGE)))
     assert run(["metadata", "import", str(file), str(again)]) == ExitCode.USAGE
@@ -276,8 +276,8 @@ def test_only_a_new_directory_takes_anything_in(tmp_path: Path, capsys: pytest.C
     MetadataStore.open(used).close()
     assert run(["metadata", "import", str(file), str(used)]) == ExitCode.FAILED
     assert "its log has begun" in capsys.readouterr().err
-    assert run(["metadata", "import", str(file), str(tmp_path / "none")]) == ExitCode.FAILED
-    assert "is not formatted" in capsys.readouterr().err
+    assert run(["metadata", "import", str(file), str(tmp_path / "none")]) == ExitCode.USAGE
+    assert "there is no directory" in capsys.readouterr().err
     locked = fresh(tmp_path / "locked")
     store = FileSystemStorage().lock(locked / ".lock")
     assert run(["metadata", "import", str(file), str(locked)]) == ExitCode.FAILED
@@ -291,7 +291,7 @@ def test_a_file_with_credentials_is_for_its_owner_alone(
 ) -> None:
     directory = directory_with(tmp_path, snapshot_0_0=snapshot_bytes(*IMAGE.records(), epoch=0))
     file = tmp_path / "out.jsonl"
-    export = ["metadata", "export", str(directory), "-o", str(file)]
+    export = ["metadata", "export", str(directory), "--out", str(file)]
     assert run(export) == ExitCode.OK
     assert "2 secrets left out" in capsys.readouterr().err
     assert "hidden" not in file.read_text()
@@ -302,13 +302,13 @@ def test_a_file_with_credentials_is_for_its_owner_alone(
     assert file.stat().st_mode & 0o777 == 0o600
     assert image_of([each.record for each in read_export(file.open(), "f").records]).same_state(IMAGE)
     capsys.readouterr()
-    assert run(["metadata", "export", str(directory), "-o", "-", "--with-credentials"]) == ExitCode.USAGE
+    assert run(["metadata", "export", str(directory), "--out", "-", "--with-credentials"]) == ExitCode.USAGE
     assert capsys.readouterr().out == ""
     snapshot = directory / METADATA_PARTITION / f"{0:020d}-{0:010d}.checkpoint"
-    assert run(["metadata", "export", str(snapshot), "-o", "-"]) == ExitCode.OK
+    assert run(["metadata", "export", str(snapshot), "--out", "-"]) == ExitCode.OK
     lines = capsys.readouterr().out.splitlines(keepends=True)
     assert len(read_export(lines, "out").records) == json.loads(lines[0])["lines"] == 4
-    assert run(["metadata", "export", str(snapshot), "-o", "-", "--at", "3"]) == ExitCode.USAGE
+    assert run(["metadata", "export", str(snapshot), "--out", "-", "--at", "3"]) == ExitCode.USAGE
 
 
 def test_what_was_taken_in_is_for_its_owner_alone(tmp_path: Path) -> None:
@@ -333,7 +333,7 @@ def test_an_acl_that_no_file_can_say_is_refused(tmp_path: Path, capsys: pytest.C
     directory = directory_with(
         tmp_path, snapshot_0_0=snapshot_bytes(FeatureLevelRecord("metadata.version", 30), odd, epoch=0)
     )
-    assert run(["metadata", "export", str(directory), "-o", str(tmp_path / "out")]) == ExitCode.USAGE
+    assert run(["metadata", "export", str(directory), "--out", str(tmp_path / "out")]) == ExitCode.USAGE
     assert "`nobody` is no principal" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 

@@ -12,7 +12,7 @@ from kustos.metadata.quorum import (
 )
 from kustos.metadata.quorum.answers import (
     FETCH_MAX_BYTES,
-    Answer,
+    ControllerAnswer,
     EpochEnd,
     Event,
     fetch_request,
@@ -34,7 +34,7 @@ def message(name: str) -> Message:
     return response_codec(api, version).decode(body).message
 
 
-def answer(name: str) -> Answer:
+def answer(name: str) -> ControllerAnswer:
     read = read_fetch if GOLDEN[name][0] == ApiKey.FETCH else read_fetch_snapshot
     return read(message(name))
 
@@ -120,7 +120,7 @@ def test_a_whole_snapshot_is_its_last_chunk() -> None:
     told = message("whole snapshot")
     partition = told.topics[0].partitions[0]
     read = answer("whole snapshot")
-    assert read == Answer(
+    assert read == ControllerAnswer(
         Event.WHOLE,
         epoch=1,
         snapshot_id=SnapshotId(partition.snapshot_id.end_offset, partition.snapshot_id.epoch),
@@ -132,7 +132,7 @@ def test_a_whole_snapshot_is_its_last_chunk() -> None:
 
 def test_a_named_snapshot_brings_the_high_watermark_and_no_records() -> None:
     told = message("snapshot named").responses[0].partitions[0]
-    assert answer("snapshot named") == Answer(
+    assert answer("snapshot named") == ControllerAnswer(
         Event.SNAPSHOT,
         epoch=1,
         high_watermark=told.high_watermark,
@@ -147,7 +147,7 @@ def test_an_error_of_the_whole_answer_names_no_leader() -> None:
         assert (read.event, read.error, read.leader, read.epoch) == (Event.NO_LEADER, code, None, -1)
     told = message("whole snapshot")
     refused = read_fetch_snapshot(told.replace(error_code=31))
-    assert refused == Answer(Event.REFUSED, 31)
+    assert refused == ControllerAnswer(Event.REFUSED, 31)
 
 
 def test_a_fetch_asks_for_the_metadata_log_as_an_observer() -> None:

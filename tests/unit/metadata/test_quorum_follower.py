@@ -13,14 +13,14 @@ from kustos.metadata.quorum import (
     CommittedLostError,
     FetchedBatch,
     FollowerMachine,
+    FollowerPhase,
     ForeignAnswerError,
-    Phase,
     SnapshotFetched,
     Truncated,
     WrongClusterError,
     follower,
 )
-from kustos.metadata.quorum.answers import Answer, EpochEnd, Event
+from kustos.metadata.quorum.answers import ControllerAnswer, EpochEnd, Event
 from kustos.metadata.quorum.phases import NEXT
 from kustos.metadata.quorum.values import Effect
 from kustos.metadata.records import NoOpRecord, encode_record
@@ -45,8 +45,8 @@ def kinds(effects: tuple[Effect, ...]) -> list[str]:
 def test_every_row_of_the_table_leads_somewhere() -> None:
     for phase, action in NEXT.values():
         assert callable(getattr(FollowerMachine, action))
-        assert isinstance(phase, Phase)
-    for phase in set(Phase) - {Phase.ENDED}:
+        assert isinstance(phase, FollowerPhase)
+    for phase in set(FollowerPhase) - {FollowerPhase.ENDED}:
         assert {event for known, event in NEXT if known is phase} >= {
             Event.LEADER,
             Event.NO_LEADER,
@@ -62,7 +62,7 @@ def test_the_leader_is_found_by_asking_anybody_with_epoch_0() -> None:
     cluster.copy(cluster.nodes[2])
     assert machine.question(18).target is None
     assert ask(cluster, machine, 2) == ()
-    assert (machine.phase, machine.leader, machine.epoch) == (Phase.FOLLOWING, FIRST, 1)
+    assert (machine.phase, machine.leader, machine.epoch) == (FollowerPhase.FOLLOWING, FIRST, 1)
     assert machine.question(18).target == FIRST
 
 
@@ -126,15 +126,15 @@ def test_what_was_applied_is_never_cut() -> None:
         "the controllers have nothing of the metadata log from offset 0 on, but it was committed up to 1; "
         "if they lost their disks and that is known, restart this node"
     )
-    assert machine.phase is Phase.ENDED
+    assert machine.phase is FollowerPhase.ENDED
     with pytest.raises(ForeignAnswerError):
         ask(cluster, machine, 1)
 
 
 def test_a_snapshot_that_ends_before_what_was_applied_is_refused() -> None:
     machine = FollowerMachine(CLUSTER_ID, SnapshotId(50, 2))
-    machine.epoch, machine.phase = 3, Phase.FOLLOWING
-    named = Answer(Event.SNAPSHOT, epoch=3, snapshot_id=SnapshotId(49, 2))
+    machine.epoch, machine.phase = 3, FollowerPhase.FOLLOWING
+    named = ControllerAnswer(Event.SNAPSHOT, epoch=3, snapshot_id=SnapshotId(49, 2))
     with pytest.raises(CommittedLostError) as caught:
         machine._step(named, FIRST)
     assert str(caught.value) == (
@@ -145,8 +145,10 @@ def test_a_snapshot_that_ends_before_what_was_applied_is_refused() -> None:
 
 def test_a_snapshot_that_ends_where_what_was_applied_ends_is_taken() -> None:
     machine = FollowerMachine(CLUSTER_ID, SnapshotId(50, 2))
-    machine.epoch, machine.phase = 3, Phase.FOLLOWING
-    assert machine._step(Answer(Event.SNAPSHOT, epoch=3, snapshot_id=SnapshotId(50, 2)), FIRST) == ()
+    machine.epoch, machine.phase = 3, FollowerPhase.FOLLOWING
+    assert (
+        machine._step(ControllerAnswer(Event.SNAPSHOT, epoch=3, snapshot_id=SnapshotId(50, 2)), FIRST) == ()
+    )
     assert machine.asks_for_snapshot
 
 
@@ -154,11 +156,13 @@ def test_a_snapshot_comes_in_pieces_of_one_size_each_where_the_last_ended() -> N
     machine = FollowerMachine(CLUSTER_ID)
     named = SnapshotId(50, 2)
 
-    def chunk(position: int, data: bytes, size_bytes: int = 6) -> Answer:
+    def chunk(position: int, data: bytes, size_bytes: int = 6) -> ControllerAnswer:
         event = Event.WHOLE if position + len(data) == size_bytes else Event.CHUNK
-        return Answer(event, epoch=3, snapshot_id=named, position=position, size_bytes=size_bytes, chunk=data)
+        return ControllerAnswer(
+            event, epoch=3, snapshot_id=named, position=position, size_bytes=size_bytes, chunk=data
+        )
 
-    machine._step(Answer(Event.SNAPSHOT, epoch=3, snapshot_id=named), FIRST)
+    machine._step(ControllerAnswer(Event.SNAPSHOT, epoch=3, snapshot_id=named), FIRST)
     assert machine._step(chunk(0, b"abc"), FIRST) == ()
     with pytest.raises(ForeignAnswerError, match=r"^a snapshot changed its size while it was fetched$"):
         machine._step(chunk(3, b"d", size_bytes=7), FIRST)
@@ -176,7 +180,7 @@ def test_a_log_that_begins_too_late_is_preceded_by_a_snapshot_in_chunks() -> Non
     cluster.trim(cluster.nodes[0])
     ask(cluster, machine, 0)
     assert ask(cluster, machine, 0) == ()
-    assert machine.phase is Phase.COPYING
+    assert machine.phase is FollowerPhase.COPYING
     effects: tuple[Effect, ...] = ()
     chunks = 0
     while not effects:
@@ -201,7 +205,7 @@ def test_a_snapshot_that_goes_away_meanwhile_is_begun_anew() -> None:
     cluster.copy(cluster.nodes[1])
     cluster.trim(leader)
     assert ask(cluster, machine, 0) == ()
-    assert (machine.phase, machine.asks_for_snapshot) == (Phase.SEEKING, False)
+    assert (machine.phase, machine.asks_for_snapshot) == (FollowerPhase.SEEKING, False)
     while machine.applied_end != 26:
         ask(cluster, machine, 0)
 
@@ -214,14 +218,14 @@ def test_controllers_of_another_cluster_end_it() -> None:
         "the controllers belong to another cluster than `AAAAAAAAAAAAAAAAAAAAAA`; correct "
         "`controller.quorum.bootstrap.servers`, or format `metadata.log.dir` with the cluster's own id"
     )
-    assert machine.phase is Phase.ENDED
+    assert machine.phase is FollowerPhase.ENDED
 
 
 def test_an_older_leader_is_not_followed() -> None:
     machine = FollowerMachine(CLUSTER_ID)
     machine.epoch = 7
-    machine._step(Answer(Event.LEADER, epoch=6, leader=FIRST), address_of(1))
-    assert (machine.phase, machine.leader, machine.epoch) == (Phase.SEEKING, None, 7)
+    machine._step(ControllerAnswer(Event.LEADER, epoch=6, leader=FIRST), address_of(1))
+    assert (machine.phase, machine.leader, machine.epoch) == (FollowerPhase.SEEKING, None, 7)
 
 
 def test_setbacks_are_counted_until_something_comes() -> None:
@@ -241,7 +245,11 @@ def test_errors_that_say_nothing_more_lead_back_to_seeking() -> None:
     for code in (ErrorCode.unknown_server_error, ErrorCode.cluster_authorization_failed):
         answer: Message = codec.new(error_code=code.value)
         assert machine.receive(answer, FIRST) == ()
-        assert (machine.phase, machine.leader, machine.last_error) == (Phase.SEEKING, None, code.value)
+        assert (machine.phase, machine.leader, machine.last_error) == (
+            FollowerPhase.SEEKING,
+            None,
+            code.value,
+        )
         assert machine.epoch == 1
 
 
@@ -274,7 +282,7 @@ def test_a_batch_whose_records_are_not_numbered_one_by_one_is_refused() -> None:
     batch = batch_of(0, 1, 0, [encode_record(NoOpRecord())] * 3)
     lacking = replace(batch, records=(batch.records[0], batch.records[2]))
     with pytest.raises(ForeignAnswerError, match=r"^the records of the batch at 0 have gaps$"):
-        machine._step(Answer(Event.RECORDS, epoch=1, batches=(FetchedBatch(lacking, b""),)), FIRST)
+        machine._step(ControllerAnswer(Event.RECORDS, epoch=1, batches=(FetchedBatch(lacking, b""),)), FIRST)
 
 
 def test_what_is_cut_does_not_count_as_uncommitted_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -291,7 +299,7 @@ def test_what_is_cut_does_not_count_as_uncommitted_any_more(monkeypatch: pytest.
 def test_an_answer_that_fits_no_question_is_refused() -> None:
     machine = FollowerMachine(CLUSTER_ID)
     with pytest.raises(ForeignAnswerError, match=r"^`chunk of the snapshot` came while seeking a leader$"):
-        machine._step(Answer(Event.CHUNK), FIRST)
+        machine._step(ControllerAnswer(Event.CHUNK), FIRST)
 
 
 def test_a_high_watermark_beyond_what_came_is_not_believed_yet() -> None:
@@ -299,16 +307,20 @@ def test_a_high_watermark_beyond_what_came_is_not_believed_yet() -> None:
     cluster.append(cluster.nodes[0], 2)
     ask(cluster, machine, 0)
     first, second = (FetchedBatch(batch, batch.encode()) for batch in cluster.nodes[0].log)
-    effects = machine._step(Answer(Event.RECORDS, epoch=1, high_watermark=3, batches=(first,)), FIRST)
+    effects = machine._step(
+        ControllerAnswer(Event.RECORDS, epoch=1, high_watermark=3, batches=(first,)), FIRST
+    )
     assert kinds(effects) == ["Appended", "Committed"]
     assert (machine.applied_end, machine.high_watermark) == (1, 1)
-    effects = machine._step(Answer(Event.RECORDS, epoch=1, high_watermark=2, batches=(second,)), FIRST)
+    effects = machine._step(
+        ControllerAnswer(Event.RECORDS, epoch=1, high_watermark=2, batches=(second,)), FIRST
+    )
     # the leader's word covers but the first record of the batch
     assert kinds(effects) == ["Appended"]
-    effects = machine._step(Answer(Event.RECORDS, epoch=1, high_watermark=3), FIRST)
+    effects = machine._step(ControllerAnswer(Event.RECORDS, epoch=1, high_watermark=3), FIRST)
     assert effects == (Committed((second.batch,), 1, 3, 1), CaughtUp(3))
     # and it never falls
-    machine._step(Answer(Event.RECORDS, epoch=1, high_watermark=1), FIRST)
+    machine._step(ControllerAnswer(Event.RECORDS, epoch=1, high_watermark=1), FIRST)
     assert machine.high_watermark == 3
 
 
@@ -319,13 +331,13 @@ def test_the_first_batch_may_begin_before_what_was_asked_for() -> None:
     straddling, next_one = (batch_of(base, 1, 0, values) for base in (1, 3))
     whole_below = batch_of(0, 1, 0, values[:1])
     batches = tuple(FetchedBatch(each, each.encode()) for each in (whole_below, straddling, next_one))
-    (appended,) = machine._step(Answer(Event.RECORDS, epoch=1, batches=batches), FIRST)
+    (appended,) = machine._step(ControllerAnswer(Event.RECORDS, epoch=1, batches=batches), FIRST)
     assert appended == Appended(batches[1:])
     again = FollowerMachine(CLUSTER_ID, SnapshotId(2, 1))
     again.epoch = 1
     overlapping = FetchedBatch(batch_of(2, 1, 0, values), b"")
     with pytest.raises(ForeignAnswerError, match=r"^a batch begins at 2 where 3 was due$"):
-        again._step(Answer(Event.RECORDS, epoch=1, batches=(batches[1], overlapping)), FIRST)
+        again._step(ControllerAnswer(Event.RECORDS, epoch=1, batches=(batches[1], overlapping)), FIRST)
 
 
 def test_too_much_that_nobody_commits_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -342,9 +354,9 @@ def test_logs_cannot_diverge_where_ours_ends() -> None:
     cluster.append(cluster.nodes[0], 3)
     ask(cluster, machine, 0)
     ask(cluster, machine, 0)
-    at_our_end = Answer(Event.DIVERGED, epoch=1, diverging=EpochEnd(1, machine.end_offset))
+    at_our_end = ControllerAnswer(Event.DIVERGED, epoch=1, diverging=EpochEnd(1, machine.end_offset))
     with pytest.raises(ForeignAnswerError, match=r"^the logs diverge at 4, where ours ends$"):
         machine._step(at_our_end, FIRST)
-    inside = Answer(Event.DIVERGED, epoch=1, diverging=EpochEnd(1, machine.end_offset - 1))
+    inside = ControllerAnswer(Event.DIVERGED, epoch=1, diverging=EpochEnd(1, machine.end_offset - 1))
     # whole batches only: the one of three records goes
     assert machine._step(inside, FIRST) == (Truncated(1),)

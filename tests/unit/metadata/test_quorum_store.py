@@ -16,8 +16,9 @@ from kustos.acl import (
     ResourceType,
 )
 from kustos.metadata.control import TokenRules
+from kustos.metadata.directory.format import format_directory
 from kustos.metadata.errors import DirectoryError, RecordError, ReplayError
-from kustos.metadata.format import format_directory
+from kustos.metadata.features import LATEST_LEVEL
 from kustos.metadata.image import EMPTY_IMAGE, AclAdded, MetadataDelta, MetadataImage, acl_record, image_of
 from kustos.metadata.log import METADATA_PARTITION, SnapshotId, encode_snapshot
 from kustos.metadata.quorum import (
@@ -32,7 +33,14 @@ from kustos.metadata.quorum import (
     copy,
 )
 from kustos.metadata.quorum.values import Effect
-from kustos.metadata.records import FeatureLevelRecord, MetadataRecord, OpaqueRecord, encode_record
+from kustos.metadata.records import (
+    BeginTransactionRecord,
+    FeatureLevelRecord,
+    MetadataRecord,
+    OpaqueRecord,
+    decode_record,
+    encode_record,
+)
 from kustos.runtime import FileSystemStorage, StorageLockedError, SystemClock
 from kustos.wire.record_batch import batch_of
 
@@ -162,6 +170,63 @@ def test_records_of_a_kind_that_nobody_knows_end_it(directory: Path) -> None:
     with pytest.raises(RecordError, match="newer Kafka"):
         store.perform((committed(unknown),))
     store.close()
+
+
+@pytest.mark.parametrize(
+    "level",
+    [
+        FeatureLevelRecord("metadata.version", LATEST_LEVEL + 1),
+        FeatureLevelRecord("transaction.version", 99),
+        FeatureLevelRecord("tomorrow.version", 1),
+    ],
+)
+def test_a_feature_at_a_level_that_nobody_knows_ends_it(directory: Path, level: FeatureLevelRecord) -> None:
+    known = FeatureLevelRecord("metadata.version", LATEST_LEVEL)
+    for effects in (
+        (committed(fetched(0, record(1), level)),),
+        (snapshot(50, known, record(1), level),),
+    ):
+        store, publisher = opened(directory), Publisher()
+        store.add_publisher(publisher)
+        first = fetched(0, known)
+        store.perform((committed(first), CaughtUp(1)))
+        with pytest.raises(ReplayError, match="newer Kafka"):
+            store.perform(effects)
+        assert len(publisher.heard) == 1
+        assert dict(store.image.acls) == {}
+        store.close()
+
+
+def test_a_feature_that_is_gone_again_is_none_whoever_knew_it(directory: Path) -> None:
+    store = opened(directory)
+    store.perform((committed(fetched(0, FeatureLevelRecord("tomorrow.version", 0))), CaughtUp(1)))
+    assert store.last_offset == 0
+    store.close()
+
+
+@pytest.mark.parametrize("value", [record(1), BeginTransactionRecord("n"), BeginTransactionRecord(None)])
+def test_a_tagged_field_that_nobody_knows_is_passed_over(directory: Path, value: MetadataRecord) -> None:
+    tagged = with_tag(encode_record(value), isinstance(value, BeginTransactionRecord) and value.name)
+    with pytest.raises(RecordError, match="tagged field"):
+        decode_record(tagged)
+    assert decode_record(tagged, passes_unknown_tags=True) == value
+    store = opened(directory)
+    batch = batch_of(0, 1, 0, [tagged])
+    store.perform(
+        (Appended((FetchedBatch(batch, batch.encode()),)), Committed((batch,), 0, 1, 1), CaughtUp(1))
+    )
+    assert store.last_offset == 0
+    store.close()
+
+
+def with_tag(value: bytes, has_tag: object) -> bytes:
+    """Return a record value with one more tagged field, of number 5, at its end."""
+    if not has_tag:
+        assert value.endswith(b"\0")
+        return value[:-1] + b"\x01\x05\x02??"
+    # its own tag is the last thing in it: one tag, number 0
+    at = value.index(b"\x01\x00", 3)
+    return value[:at] + b"\x02" + value[at + 1 :] + b"\x05\x02??"
 
 
 def restarted(directory: Path, *effects: Effect) -> FollowedStore:

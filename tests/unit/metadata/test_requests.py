@@ -7,15 +7,15 @@ from kio.schema.errors import ErrorCode
 
 from kustos.acl import KafkaPrincipal
 from kustos.metadata.control import (
-    AclCreateResult,
-    AclDeleteResult,
+    AclCreated,
+    AclsDeleted,
     ApiError,
     ScramAlterResult,
     TokenChangeResult,
     TokenCreateResult,
 )
 from kustos.metadata.errors import BatchTooLargeError
-from kustos.metadata.requests import refused
+from kustos.metadata.store.requests import refused
 from tests.unit.metadata.test_control_acls import acl
 
 ERROR = ApiError(ErrorCode.unknown_server_error)
@@ -25,8 +25,8 @@ ANN, BOB = KafkaPrincipal("User", "ann"), KafkaPrincipal("User", "bob")
 @pytest.mark.parametrize(
     ("done", "told"),
     [
-        (AclCreateResult(), AclCreateResult(ERROR)),
-        (AclDeleteResult((acl(),)), AclDeleteResult((), ERROR)),
+        (AclCreated(), AclCreated(ERROR)),
+        (AclsDeleted((acl(),)), AclsDeleted((), ERROR)),
         (ScramAlterResult("ann"), ScramAlterResult("ann", ERROR)),
         (TokenChangeResult(77), TokenChangeResult(0, ERROR)),
         (TokenCreateResult(ANN, BOB, hmac=b"secret"), TokenCreateResult(ANN, BOB, error=ERROR)),

@@ -8,13 +8,13 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from kustos.acl import AclBindingFilter
+from kustos.metadata.directory.format import format_directory
+from kustos.metadata.directory.loader import read_image
 from kustos.metadata.errors import BatchTooLargeError, LogDamagedError
-from kustos.metadata.format import format_directory
-from kustos.metadata.loader import read_image
 from kustos.metadata.log import MAX_BATCH_SIZE_BYTES, LogPolicy
 from kustos.metadata.log.writer import encode_values
 from kustos.metadata.records import FeatureLevelRecord
-from kustos.metadata.store import CreateAcls, MetadataStore
+from kustos.metadata.store.store import CreateAcls, MetadataStore
 from kustos.wire.record_batch import batch_of
 from tests.unit.metadata.log_support import (
     SMALL_SEGMENTS,

@@ -9,14 +9,14 @@ from uuid import UUID
 import pytest
 from structlog.testing import capture_logs
 
+from kustos.metadata.directory.format import format_directory
+from kustos.metadata.directory.loader import load, read_image
 from kustos.metadata.errors import LogDamagedError
-from kustos.metadata.format import format_directory
-from kustos.metadata.loader import load, read_image
 from kustos.metadata.log import MAX_BATCH_SIZE_BYTES, LogPolicy, encode_snapshot, snapshot_batches
 from kustos.metadata.log.snapshot import raw_snapshot_batches
-from kustos.metadata.records import Endpoint, KRaftVersion, SnapshotHeader, Voter, Voters, controls_of
-from kustos.metadata.snapshots import RETRY_MS, SnapshotCancelledError
-from kustos.metadata.store import MetadataStore
+from kustos.metadata.records import KRaftVersion, SnapshotHeader, Voter, VoterEndpoint, Voters, controls_of
+from kustos.metadata.store.snapshots import RETRY_MS, SnapshotCancelledError
+from kustos.metadata.store.store import MetadataStore
 from kustos.runtime import FileSystemStorage
 from kustos.runtime.storage import DEFAULT_FILE_MODE
 from kustos.wire.record_batch import HEADER_SIZE_BYTES
@@ -202,7 +202,7 @@ def test_a_snapshot_that_fails_leaves_nothing_and_is_tried_again_later(tmp_path:
             "event": "a snapshot of the metadata could not be written; the log goes on without it",
             "log_level": "error",
             "path": str(job.path),
-            "reason": "[Errno 28] no space left on device",
+            "reason": "no space left on device",
         }
     ]
     storage.is_full = False
@@ -291,7 +291,7 @@ def test_a_disk_that_does_not_delete_costs_room_and_is_told(
         {
             "event": "old files of the metadata log could not be deleted",
             "log_level": "error",
-            "reason": "[Errno 30] read-only file system",
+            "reason": "read-only file system",
         }
     ]
     store.create_acls([acl("goes-on")])
@@ -302,7 +302,7 @@ def test_what_the_log_says_of_its_quorum_is_in_the_snapshots_after_it(tmp_path: 
     directory = tmp_path / "log"
     format_directory(directory, acls=[acl("first")])
     (bootstrap,) = partition(directory).glob("*.checkpoint")
-    voters = Voters((Voter(1, UUID(int=7), (Endpoint("CONTROLLER", "h", 9093),), 0, 1),))
+    voters = Voters((Voter(1, UUID(int=7), (VoterEndpoint("CONTROLLER", "h", 9093),), 0, 1),))
     records = list(read_image(directory).records())
     bootstrap.write_bytes(
         encode_snapshot(records, epoch=0, timestamp_ms=1, controls=(KRaftVersion(1), voters))

@@ -22,12 +22,12 @@ from kustos.metadata.control import (
     TokenRenewal,
     TokenRules,
 )
+from kustos.metadata.control.token_secrets import TokenSecret
+from kustos.metadata.directory.format import format_directory
+from kustos.metadata.directory.loader import read_image
 from kustos.metadata.errors import RecordError
-from kustos.metadata.format import format_directory
-from kustos.metadata.loader import read_image
 from kustos.metadata.records import DelegationTokenRecord
-from kustos.metadata.store import MetadataStore, SweepTokens
-from kustos.metadata.tokens import TokenSecret
+from kustos.metadata.store.store import MetadataStore, SweepTokens
 
 ALICE, BOB = KafkaPrincipal("User", "alice"), KafkaPrincipal("User", "bob")
 RULES = TokenRules(TokenSecret(b"s3cret"), max_lifetime_ms=1000, expiry_time_ms=100)

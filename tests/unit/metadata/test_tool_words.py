@@ -169,12 +169,15 @@ def test_what_verify_tells_of_whole_files_is_to_the_letter(tmp_path: Path) -> No
     properties = directory / "meta.properties"
     properties.unlink()
     found = verified(directory)
-    assert found.is_whole
+    assert not found.is_whole
+    assert not found.damage
     path = directory / METADATA_PARTITION / f"{0:020d}.log"
-    assert found.notes == [
-        f"`{properties}` is missing: no node starts on this directory as it is",
-        f"`{path}` ends in 30 bytes of an unfinished write; they were never acknowledged, and the next start "
-        "cuts them",
+    assert found.notes == [f"`{properties}` is missing: no node starts on this directory as it is"]
+    assert [str(torn.error()) for torn in found.torn] == [
+        f"`{path}` ends in 30 bytes of an unfinished write after offset 10: a crash left them, or the copy "
+        "is not whole, and then what follows is missing, denials too; let the node start, which cuts them, "
+        "cut them by `kustos metadata repair`, or pass over them with `--ignore-torn-tail`; if a node is "
+        "writing to it, try again"
     ]
 
 

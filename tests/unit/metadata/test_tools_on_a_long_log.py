@@ -18,12 +18,12 @@ from kustos.acl import (
     ResourcePatternFilter,
     ResourceType,
 )
-from kustos.metadata.format import format_directory
+from kustos.metadata.directory.format import format_directory
 from kustos.metadata.image import MetadataImage
 from kustos.metadata.inspection.timeline import Moment, OutOfReachError, Timeline
 from kustos.metadata.inspection.verification import verify
 from kustos.metadata.log import LogPolicy
-from kustos.metadata.store import MetadataStore
+from kustos.metadata.store.store import MetadataStore
 from kustos.runtime import FileSystemStorage, SystemEntropy
 
 

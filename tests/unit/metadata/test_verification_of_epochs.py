@@ -7,7 +7,7 @@ import pytest
 from kustos.metadata.inspection.epochs import contradiction
 from kustos.metadata.inspection.verification import verify
 from kustos.metadata.log import METADATA_PARTITION
-from kustos.metadata.store import MetadataStore
+from kustos.metadata.store.store import MetadataStore
 from kustos.runtime import FileSystemStorage
 from tests.unit.metadata.inspection_support import acl, directory_with, log_bytes, snapshot_bytes
 from tests.unit.metadata.log_support import OFTEN, many_segments, take_snapshot

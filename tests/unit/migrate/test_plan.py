@@ -9,15 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kustos.acl import AclBinding, AclPermissionType
-from kustos.cli.failures import CommandError
-from kustos.cli.migrate.kafka_source import Told, read_snapshot, source_of, source_of_snapshot
-from kustos.cli.migrate.plan import Plan, TargetState, make_plan
+from kustos.cli.migrate.kafka_source import ClusterFacts, read_snapshot, source_of, source_of_snapshot
+from kustos.cli.migrate.plan import MigrationPlan, TargetState, make_plan
 from kustos.cli.migrate.rendering import document_of
-from kustos.cli.migrate.source import Left, NewPassword, Source
+from kustos.cli.migrate.source import LeftOut, MigrationSource, NewPassword
 from kustos.cli.reference import DOCUMENTS
-from kustos.metadata.errors import MetadataError
+from kustos.metadata.directory.format import InitialScramUser, format_directory
+from kustos.metadata.errors import MetadataError, NoMetadataError
 from kustos.metadata.features import CIDR_ACL_LEVEL, DEFAULT_LEVEL
-from kustos.metadata.format import ScramUser, format_directory
 from kustos.metadata.image import MetadataImage, ScramKey
 from kustos.metadata.log import METADATA_PARTITION
 from kustos.metadata.scram import ScramCredential, ScramMechanism, scram_credential
@@ -55,8 +54,8 @@ def state(
     )
 
 
-def source(acls: Iterable[AclBinding] = (), **more: object) -> Source:
-    return Source(name="source", acls=dict.fromkeys(acls, "/path"), **more)  # type: ignore[arg-type]
+def source(acls: Iterable[AclBinding] = (), **more: object) -> MigrationSource:
+    return MigrationSource(name="source", acls=dict.fromkeys(acls, "/path"), **more)  # type: ignore[arg-type]
 
 
 def test_denials_come_first_whatever_the_order_they_were_found_in() -> None:
@@ -129,11 +128,11 @@ def test_tokens_that_live_come_and_expired_ones_are_left() -> None:
     there = replace(state(), tokens={"a": TOKEN})
     again = make_plan(source(tokens={"a": living, "b": expired}), there, now_ms=NOW_MS)
     assert (again.tokens, again.tokens_present, again.is_empty) == ((), 1, True)
-    gone = Left("the source", "delegation tokens that have expired", 1)
+    gone = LeftOut("the source", "delegation tokens that have expired", 1)
     assert plan.left == (gone,)
     live = make_plan(source(tokens={"a": living, "b": expired}), state(is_live=True), now_ms=NOW_MS)
     assert live.tokens == ()
-    assert live.left == (gone, Left("the source", "delegation tokens, which no API takes", 1))
+    assert live.left == (gone, LeftOut("the source", "delegation tokens, which no API takes", 1))
 
 
 bindings = st.sets(
@@ -202,7 +201,7 @@ def test_a_snapshot_adds_keys_only_to_users_whom_the_cluster_tells_of(
     reason: str | None,
 ) -> None:
     image = MetadataImage(scram_credentials=snapshot) if snapshot is not None else None
-    found = source_of("cluster", Told((ALLOW,), iterations, {}), image)
+    found = source_of("cluster", ClusterFacts((ALLOW,), iterations, {}), image)
     assert found.credentials == credentials
     assert found.acls == {ALLOW: "cluster"}
     assert [each.iterations for each in found.closed] == [*iterations.values()] * (reason is not None)
@@ -212,55 +211,55 @@ def test_a_snapshot_adds_keys_only_to_users_whom_the_cluster_tells_of(
 
 def test_tokens_of_a_snapshot_count_only_as_far_as_the_cluster_confirms_them() -> None:
     image = MetadataImage(delegation_tokens={"a": TOKEN, "b": TOKEN}, acls={})
-    told = Told((), {}, {"a": TOKEN})
+    told = ClusterFacts((), {}, {"a": TOKEN})
     found = source_of("cluster", told, image)
     assert set(found.tokens) == {"a"}
     assert [each.count for each in found.left] == [1]
-    refused = source_of("cluster", Told((), {}, {}, "DELEGATION_TOKEN_REQUEST_NOT_ALLOWED"), None)
+    refused = source_of("cluster", ClusterFacts((), {}, {}, "DELEGATION_TOKEN_REQUEST_NOT_ALLOWED"), None)
     assert refused.left == (
-        Left("the cluster", "delegation tokens, answer DELEGATION_TOKEN_REQUEST_NOT_ALLOWED", 1),
+        LeftOut("the cluster", "delegation tokens, answer DELEGATION_TOKEN_REQUEST_NOT_ALLOWED", 1),
     )
-    assert source_of("cluster", Told((), {}, {}, "DELEGATION_TOKEN_AUTH_DISABLED"), None).left == ()
+    assert source_of("cluster", ClusterFacts((), {}, {}, "DELEGATION_TOKEN_AUTH_DISABLED"), None).left == ()
     assert set(source_of_snapshot("file", image, acls_only=False).tokens) == {"a", "b"}
     assert source_of_snapshot("file", image, acls_only=True).tokens == {}
 
 
 def test_users_without_keys_come_by_name() -> None:
     iterations = {("b", SHA_512): 4096, ("b", SHA_256): 4096, ("a", SHA_512): 4096}
-    found = source_of("cluster", Told((), iterations, {}), None)
+    found = source_of("cluster", ClusterFacts((), iterations, {}), None)
     assert [(each.user, each.mechanism) for each in found.closed] == sorted(iterations)
 
 
 def test_a_snapshot_is_a_file_or_a_directory_and_nothing_else(tmp_path: Path) -> None:
     directory = tmp_path / "meta"
-    user = ScramUser("alice", ScramMechanism.SCRAM_SHA_256, ONE)
+    user = InitialScramUser("alice", ScramMechanism.SCRAM_SHA_256, ONE)
     format_directory(directory, acls=[ALLOW, DENY], scram_users=[user])
     partition = directory / METADATA_PARTITION
     [checkpoint] = partition.glob("*.checkpoint")
     for path in (directory, partition, checkpoint):
-        image = read_snapshot(path)
+        image = read_snapshot(path, ignore_torn_tail=False)
         assert set(image.acls.values()) == {ALLOW, DENY}
         found = source_of_snapshot("file", image, acls_only=False)
         assert found.acls == {ALLOW: "file", DENY: "file"}
         assert found.credentials == {KEY: ONE}
     other = tmp_path / "other.txt"
     other.write_text("x")
-    for wrong in (other, tmp_path / "nothing"):
-        with pytest.raises(CommandError, match="is no snapshot"):
-            read_snapshot(wrong)
+    for wrong, told in ((other, "no snapshot"), (tmp_path / "nothing", "there is no directory")):
+        with pytest.raises(NoMetadataError, match=told):
+            read_snapshot(wrong, ignore_torn_tail=False)
     (tmp_path / "empty.checkpoint").write_bytes(b"")
     for damaged in (tmp_path / "empty.checkpoint", tmp_path / "none.checkpoint"):
         with pytest.raises(MetadataError):
-            read_snapshot(damaged)
+            read_snapshot(damaged, ignore_torn_tail=False)
 
 
 def test_a_plan_of_nothing_is_empty_and_complete() -> None:
-    plan = Plan(source="a", target="b")
+    plan = MigrationPlan(source="a", target="b")
     assert plan.is_empty
     assert plan.is_complete
 
 
 @pytest.mark.parametrize("command", ["migrate kafka", "migrate zookeeper"])
 def test_the_document_holds_what_the_reference_page_says(command: str) -> None:
-    document = document_of(Plan(source="a", target="b"), applied=False)
+    document = document_of(MigrationPlan(source="a", target="b"), applied=False)
     assert document.keys() == set(DOCUMENTS[command].split())

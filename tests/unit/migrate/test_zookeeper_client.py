@@ -63,7 +63,7 @@ def test_without_kazoo_it_is_said_what_to_install() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == ExitCode.USAGE
-    assert "`pip install kustos[zookeeper]`" in done.stderr
+    assert "`pip install 'kustos[zookeeper]'`" in done.stderr
 
 
 @pytest.mark.parametrize("read", ["get_async", "get_children_async", "exists_async", "sync_async"])

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kustos.acl import AclOperation
-from kustos.cli.migrate.source import Source
+from kustos.cli.migrate.source import MigrationSource
 from kustos.cli.migrate.zookeeper_tree import Tree, read_tree
 from kustos.metadata.scram import ScramCredential
 
@@ -25,11 +25,11 @@ def config(version: object = 1, **values: object) -> bytes:
     ).encode()
 
 
-def source_of(nodes: dict[str, bytes], *, with_kip_11: bool = False) -> Source:
+def source_of(nodes: dict[str, bytes], *, with_kip_11: bool = False) -> MigrationSource:
     return read_tree("a ZooKeeper", Tree(nodes), with_kip_11=with_kip_11)
 
 
-def reasons(source: Source) -> list[tuple[str, str, str]]:
+def reasons(source: MigrationSource) -> list[tuple[str, str, str]]:
     return [(each.where, each.what, each.reason) for each in source.refused]
 
 

@@ -17,12 +17,12 @@ from kustos.acl import (
     ResourcePattern,
     ResourceType,
 )
+from kustos.metadata.directory.format import format_directory
 from kustos.metadata.features import DEFAULT_LEVEL
-from kustos.metadata.format import format_directory
 from kustos.protocol.envelopes import principal_bytes
 from kustos.server.logs import LOG_LEVELS, LOGGERS
 from kustos.server.node import Node
-from kustos.server.settings import settings_from
+from kustos.server.settings.node_settings import settings_from
 from kustos.wire import (
     Message,
     read_response_header,

@@ -1,13 +1,14 @@
 """SIGHUP beside the admin listener: the file is read again, and the log still has the last word."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from kustos.server.config_entries import config_entries
-from kustos.server.given import GivenSettings
-from kustos.server.reloading import Reloader
-from kustos.server.settings import KustosSettings
+from kustos.server.reload import Reloader
+from kustos.server.settings.entries import config_entries
+from kustos.server.settings.node_settings import KustosSettings
+from kustos.server.settings.properties import GivenSettings
 from kustos.wire.api_keys import ApiKey
 from tests.unit.server.admin_worlds import House, Talker, house
 from tests.unit.server.test_settings import LEAST
@@ -70,3 +71,30 @@ async def test_what_the_log_says_stays_in_force_when_the_file_is_read_again(tmp_
         assert await shown(ops) == [("User:newest", 4), ("", 5)]
         await alter(ops, 0, "User:log")
         assert super_users(node) == {"User:log"}
+
+
+async def test_settings_that_are_read_again_are_an_event_with_their_keys(tmp_path: Path) -> None:
+    more: dict[str, Any] = {"kustos_audit_sinks": "json", "kustos_audit_json_dir": str(tmp_path / "audit")}
+    async with house(tmp_path, **more) as node:
+        reloader = Reloader(
+            node.node.settings,
+            lambda: with_super_users(node.node.settings, "User:newer"),
+            node.node.authorization.authorizer,
+            node.node.admin,
+            node.node.settings_reloaded,
+        )
+        assert reloader.reload()
+        assert reloader.reload(), "nothing changes by the second"
+    (file,) = (tmp_path / "audit").glob("audit-*.jsonl")
+    (event,) = map(json.loads, file.read_text().splitlines())
+    told = ("event_type", "result", "change", "subject", "detail", "principal_name", "host")
+    assert [event[name] for name in told] == [
+        "SETTING_CHANGE",
+        "SUCCESS",
+        "RELOAD",
+        "BROKER:1",
+        "super.users",
+        None,
+        None,
+    ]
+    assert "newer" not in file.read_text()

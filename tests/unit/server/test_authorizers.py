@@ -13,16 +13,17 @@ from structlog.testing import capture_logs
 from kustos.authorizer import Authorizer, AuthorizerServerInfo, ClusterResource, Endpoint
 from kustos.authorizer.legacy import AuthorizerWrapper, SimpleAclAuthorizer
 from kustos.client.errors import SettingsError
-from kustos.server import authorizer_life, authorizers
-from kustos.server.authorizer_life import (
+from kustos.server.authorization import life as authorizer_life
+from kustos.server.authorization.life import (
     AuthorizerStartError,
     ReconfigurationError,
     close,
     reconfigure,
     start,
 )
-from kustos.server.authorizers import find_authorizer
-from kustos.server.settings import settings_from
+from kustos.server.settings import authorizers
+from kustos.server.settings.authorizers import find_authorizer
+from kustos.server.settings.node_settings import settings_from
 from tests.unit.authorizer.spi_worlds import SpecAuthorizer
 from tests.unit.server.test_settings import LEAST
 

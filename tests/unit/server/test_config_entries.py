@@ -10,8 +10,8 @@ from kustos.metadata.image import image_of
 from kustos.metadata.records import ConfigRecord
 from kustos.protocol.node_messages import DescribedConfig
 from kustos.server.logs import LogLevels
-from kustos.server.setting_table import SETTINGS
-from kustos.server.settings import settings_from
+from kustos.server.settings.node_settings import settings_from
+from kustos.server.settings.table.node import SETTINGS
 from kustos.wire import request_codec
 from tests.unit.server.test_settings import LEAST
 

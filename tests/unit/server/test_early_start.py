@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from kustos.authorizer import Endpoint
-from kustos.metadata.format import format_directory
+from kustos.metadata.directory.format import format_directory
 from kustos.protocol.codes import GROUP_AUTHORIZATION_FAILED, UNKNOWN_SERVER_ERROR
-from kustos.server.authorizer_life import AuthorizerStartError
+from kustos.server.authorization.life import AuthorizerStartError
 from kustos.server.node import Node, run_until
-from kustos.server.setting_table import STANDARD_AUTHORIZER
-from kustos.server.settings import KustosSettings, settings_from
+from kustos.server.settings.node_settings import KustosSettings, settings_from
+from kustos.server.settings.table.node import STANDARD_AUTHORIZER
 from kustos.wire import response_codec
 from kustos.wire.api_keys import ApiKey
 from testkit.ports import LOOPBACK, free_port, free_port_range
@@ -21,7 +21,7 @@ from tests.unit.gateway.gateways import Caller
 from tests.unit.gateway.session_worlds import heartbeat, versions
 from tests.unit.server.authorizers import Held
 
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 
 
 @pytest.fixture

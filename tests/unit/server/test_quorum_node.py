@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
+from kustos.metadata.directory.format import format_directory
 from kustos.metadata.errors import MetadataError
-from kustos.metadata.format import format_directory
 from kustos.metadata.quorum import WrongClusterError
-from kustos.metadata.store import AlterScram
+from kustos.metadata.store.store import AlterScram
 from kustos.server.node import Node, run_until
-from kustos.server.settings import KustosSettings, settings_from
+from kustos.server.settings.node_settings import KustosSettings, settings_from
 from kustos.wire import response_codec
 from testkit.ports import LOOPBACK, free_port, free_port_range
 from tests.quorum.fake import FakeController

@@ -4,8 +4,8 @@ import pytest
 
 from kustos.client import NodeAddress
 from kustos.client.errors import SettingsError
-from kustos.server.settings import settings_from
-from kustos.server.settings_of_quorum import QuorumSettings
+from kustos.server.settings.node_settings import settings_from
+from kustos.server.settings.quorum import QuorumSettings
 
 MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
 PASSWORD = "correct horse"
@@ -68,7 +68,7 @@ def test_all_of_cluster_mode() -> None:
     [
         ({"controller.quorum.bootstrap.servers": None}, "`controller.quorum.bootstrap.servers` is not set"),
         ({"controller.quorum.bootstrap.servers": "nowhere"}, "`nowhere` is no address"),
-        ({"controller.quorum.bootstrap.servers": "a:" + "9" * 5_000}, "has a port that is no port"),
+        ({"controller.quorum.bootstrap.servers": "a:" + "9" * 5_000}, "has an invalid port"),
         ({"kustos.metadata.store": "zookeeper"}, "use `embedded` or `kraft`"),
         ({"kustos.metadata.max.staleness.ms": "100"}, "from 2000"),
         ({"kustos.quorum.sasl.mechanism": None}, "`kustos.quorum.sasl.mechanism` is not set"),

@@ -9,9 +9,9 @@ import pytest
 
 from kustos.acl import AclBindingFilter
 from kustos.metadata.errors import LogFailedError
-from kustos.metadata.store import CreateAcls, DeleteAcls
+from kustos.metadata.store.store import CreateAcls, DeleteAcls
 from kustos.server.node import Node
-from kustos.server.setting_table import STANDARD_AUTHORIZER
+from kustos.server.settings.table.node import STANDARD_AUTHORIZER
 from testkit.ports import LOOPBACK, free_port
 from tests.unit.gateway.brokers import ScriptedBroker
 from tests.unit.gateway.test_metrics import get

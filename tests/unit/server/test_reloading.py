@@ -10,8 +10,8 @@ from structlog.testing import capture_logs
 
 from kustos.acl import AclOperation, KafkaPrincipal, ResourceType
 from kustos.authorizer import StandardAuthorizerPlugin
-from kustos.server.reloading import Reloader
-from kustos.server.settings import load_settings
+from kustos.server.reload import Reloader
+from kustos.server.settings.node_settings import load_settings
 from tests.property.protocol_requests import allow
 from tests.unit.server.test_settings import LEAST
 

@@ -8,10 +8,10 @@ import pytest
 from kustos.client import NodeAddress
 from kustos.client.errors import SettingsError
 from kustos.metadata.control import TokenRules
-from kustos.metadata.tokens import TokenSecret
-from kustos.server.configuration_page import configuration_page
-from kustos.server.setting_table import SETTINGS, STANDARD_AUTHORIZER
-from kustos.server.settings import KustosSettings, load_settings, settings_from
+from kustos.metadata.control.token_secrets import TokenSecret
+from kustos.server.settings.node_settings import KustosSettings, load_settings, settings_from
+from kustos.server.settings.page import configuration_page
+from kustos.server.settings.table.node import SETTINGS, STANDARD_AUTHORIZER
 
 ROOT = Path(__file__).parents[3]
 PLAIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"

@@ -13,12 +13,14 @@ from typing import Any
 
 import pytest
 
-from kustos.metadata.format import format_directory
-from kustos.metadata.store import MetadataStore
+from kustos.metadata.directory.format import format_directory
+from kustos.metadata.store.store import MetadataStore
 from testkit.ports import LOOPBACK, free_port, free_port_range
 from tests.unit.gateway.brokers import ScriptedBroker
 from tests.unit.gateway.gateways import Caller
 from tests.unit.gateway.session_worlds import heartbeat
+
+pytestmark = pytest.mark.slow
 
 PATIENCE_S = 60
 
@@ -112,7 +114,7 @@ def authorizer(name: str) -> Callable[[Settings, ExitStack], None]:
 
 OURS = "tests.unit.server.authorizers."
 CASES: list[tuple[Callable[[Settings, ExitStack], None], int, tuple[str, ...]]] = [
-    (not_formatted, 1, ("is not formatted", "kustos storage format")),
+    (not_formatted, 1, ("there is no directory", "kustos storage format")),
     (locked, 1, ("metadata",)),
     (another_node, 1, ("belongs to node 1", "`node.id` is 2")),
     (port_taken, 1, ("in use",)),

@@ -3,9 +3,9 @@
 import pytest
 
 from kustos.client.errors import SettingsError
-from kustos.server.settings import settings_from
-from kustos.server.settings_of_workers import WorkerSettings
-from kustos.server.worker_process import worker_settings_of
+from kustos.server.settings.node_settings import settings_from
+from kustos.server.settings.workers import WorkerSettings
+from kustos.server.workers.process import worker_settings_of
 
 LEAST = {
     "node.id": "7",

@@ -19,6 +19,8 @@ from tests.unit.server.test_start_and_end import (
     upstream_down,
 )
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 async def broker() -> AsyncIterator[ScriptedBroker]:

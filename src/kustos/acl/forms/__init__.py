@@ -1,14 +1,21 @@
-"""ACLs as text and back: kafka-acls' list, JSON, JSON lines, YAML, CSV. Text in, values out; no IO.
+"""ACLs as text and back: kafka-acls' list, JSON, JSON lines, YAML, CSV. No IO.
 
-What is not wholly understood is refused with one error that names value, place and rule, before anything
-is returned. Every ACL that a form writes it reads back the same; what it could not, it refuses to write.
+A text that is not fully understood is refused with one error that names value, place and rule. Every ACL that
+a form writes it reads back unchanged; an ACL that would not survive is not written.
 """
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from kustos.acl.forms.csv_form import read_csv, write_csv
-from kustos.acl.forms.fields import FIELDS, binding_of_texts, texts_of
+from kustos.acl.forms.fields import (
+    FIELDS,
+    binding_of_fields,
+    binding_of_texts,
+    check_texts,
+    fields_of,
+    texts_of,
+)
 from kustos.acl.forms.json_forms import read_json, read_json_lines, write_json, write_json_lines
 from kustos.acl.forms.kafka_acls import BEGINNING, read_kafka_acls, write_kafka_acls
 from kustos.acl.forms.values import (
@@ -23,23 +30,6 @@ from kustos.acl.forms.values import (
 )
 from kustos.acl.forms.yaml_form import read_yaml, write_yaml
 from kustos.acl.values import AclBinding
-
-__all__ = [
-    "FIELD_BYTES_MAX",
-    "FILE_BYTES_MAX",
-    "LINE_CHARACTERS_MAX",
-    "TEXT_CHARACTERS_MAX",
-    "AclForm",
-    "AclFormatError",
-    "LocatedBinding",
-    "Place",
-    "binding_of_texts",
-    "form_of_name",
-    "form_of_text",
-    "read_acls",
-    "texts_of",
-    "write_acls",
-]
 
 _READERS: Final[dict[AclForm, Callable[[str, str], Iterator[LocatedBinding]]]] = {
     AclForm.KAFKA_ACLS: read_kafka_acls,
@@ -68,9 +58,9 @@ _EXTENSIONS: Final = {
 
 
 def read_acls(text: str, form: AclForm, name: str) -> list[LocatedBinding]:
-    """Return the ACLs of a text in order, repeated ones too; `name` is what errors call the text.
+    """Return the ACLs of a text in order, duplicates included; errors call the text `name`.
 
-    Raises `AclFormatError` for the first thing that is wrong, and for a text over its limit.
+    Raises `AclFormatError` for the first mistake, and for a text over its limit.
     """
     if len(text) > TEXT_CHARACTERS_MAX:
         raise AclFormatError(
@@ -80,18 +70,18 @@ def read_acls(text: str, form: AclForm, name: str) -> list[LocatedBinding]:
 
 
 def write_acls(bindings: Iterable[AclBinding], form: AclForm) -> str:
-    """Return a text from which `read_acls` makes the same ACLs; raise `AclFormatError` if none does."""
+    """Return a text that `read_acls` reads as the same ACLs; raise `AclFormatError` if there is none."""
     return _WRITERS[form](bindings)
 
 
 def form_of_name(name: str) -> AclForm | None:
-    """Return the form that the extension of a file name stands for, None if it says nothing."""
+    """Return the form for the extension of a file name, None for an unknown extension."""
     dot = name.rfind(".")
     return _EXTENSIONS.get(name[dot:].lower()) if dot >= 0 else None
 
 
 def form_of_text(text: str) -> AclForm | None:
-    """Return the form that a text begins like, None for one that is blank."""
+    """Return the form suggested by the beginning of a text, None for a blank text."""
     start = text.lstrip()
     if not start:
         return None
@@ -101,3 +91,25 @@ def form_of_text(text: str) -> AclForm | None:
         return AclForm.JSON
     names = start.partition("\n")[0].strip().replace('"', "").lower().split(",")
     return AclForm.CSV if set(names) == set(FIELDS) else AclForm.YAML
+
+
+__all__ = [
+    "FIELDS",
+    "FIELD_BYTES_MAX",
+    "FILE_BYTES_MAX",
+    "LINE_CHARACTERS_MAX",
+    "TEXT_CHARACTERS_MAX",
+    "AclForm",
+    "AclFormatError",
+    "LocatedBinding",
+    "Place",
+    "binding_of_fields",
+    "binding_of_texts",
+    "check_texts",
+    "fields_of",
+    "form_of_name",
+    "form_of_text",
+    "read_acls",
+    "texts_of",
+    "write_acls",
+]

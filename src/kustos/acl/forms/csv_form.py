@@ -1,6 +1,6 @@
-"""CSV with a line of names first: for spreadsheets and for joins.
+"""CSV with a header row: for programs and for joins.
 
-Written with every field in quotes, since a line break in a name must not end its row.
+Every field is written in quotes, since a line break in a name must not end its row.
 """
 
 import csv
@@ -48,7 +48,7 @@ def _column_names(row: list[str], place: Place) -> list[str]:
 
 
 def write_csv(bindings: Iterable[AclBinding]) -> str:
-    """Return the table, the names of its columns first."""
+    """Return the table, header row first."""
     out = io.StringIO()
     writer = csv.writer(out, quoting=csv.QUOTE_ALL, lineterminator="\n")
     out.write(",".join(FIELDS) + "\n")

@@ -1,4 +1,4 @@
-"""An ACL as seven named texts: what JSON, YAML and CSV have in common."""
+"""An ACL as seven named texts, shared by JSON, YAML and CSV."""
 
 from collections.abc import Collection, Mapping
 from typing import Any, Final, TypeVar
@@ -31,14 +31,14 @@ _Enum = TypeVar("_Enum", AclOperation, AclPermissionType, PatternType, ResourceT
 
 
 def fields_of(binding: AclBinding) -> dict[str, str]:
-    """Return the seven texts of an ACL; raise `AclFormatError` for one that could not be read back."""
+    """Return the seven texts of an ACL; raise `AclFormatError` if it could not be read back."""
     entry = binding.entry
     check_texts(None, binding.pattern.name, entry.principal, entry.host)
     return texts_of(binding)
 
 
 def texts_of(binding: AclBinding) -> dict[str, str]:
-    """Return the seven texts of an ACL as they are, also of one that no file could hold."""
+    """Return the seven texts of an ACL unchecked, even if no file could hold it."""
     pattern, entry = binding.pattern, binding.entry
     return {
         "resource_type": pattern.resource_type.name,
@@ -52,9 +52,9 @@ def texts_of(binding: AclBinding) -> dict[str, str]:
 
 
 def binding_of_texts(texts: Mapping[str, Any]) -> AclBinding:
-    """Return the ACL of which `texts_of` made these texts; what else a row has beside them is passed over.
+    """Return the ACL from which `texts_of` made these texts; other keys of the row are ignored.
 
-    Raises `AclValueError` for texts of none.
+    Raises `AclValueError` for texts that make no ACL.
     """
     try:
         kind, name, how, principal, host, operation, permission = [texts[field] for field in FIELDS]
@@ -70,7 +70,7 @@ def binding_of_texts(texts: Mapping[str, Any]) -> AclBinding:
 
 
 def binding_of_fields(fields: Mapping[str, str], place: Place) -> AclBinding:
-    """Return the ACL that seven texts make; raise `AclFormatError` that names the one that is wrong."""
+    """Return the ACL made of seven texts; raise `AclFormatError` naming the wrong one."""
     check_names(fields, place)
     check_texts(place, fields["resource_name"], fields["principal"], fields["host"])
     return AclBinding(
@@ -99,7 +99,7 @@ def check_names(names: Collection[str], place: Place) -> None:
 
 
 def check_texts(place: Place | None, name: str, principal: str, host: str) -> None:
-    """Raise `AclFormatError` for a text that no record of Kafka holds, or a principal without a type."""
+    """Raise `AclFormatError` for a text that Kafka's records cannot hold, or a principal without a type."""
     for text in (name, principal, host):
         if text.isascii():
             size = len(text)

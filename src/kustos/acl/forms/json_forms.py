@@ -1,8 +1,7 @@
 """JSON and JSON lines, read so that each ACL keeps its line.
 
-JSON is an array of objects, an object with such an array as `acls` (what `kustos acls list -o json`
-prints; its other members say nothing here), or objects one after the other. JSON lines is one object a
-line.
+JSON is an array of objects, an object with such an array as `acls` (the output of `kustos acls list -o json`;
+its other members are ignored), or objects one after the other. JSON lines is one object per line.
 """
 
 import json
@@ -57,7 +56,7 @@ def _binding(item: Any, place: Place) -> AclBinding:
 
 
 class _Reader:
-    """Goes through a JSON text from one item to the next."""
+    """Reads a JSON text item by item."""
 
     def __init__(self, text: str, name: str) -> None:
         self._text = text
@@ -80,7 +79,7 @@ class _Reader:
             raise self._unexpected("nothing follows the last ACL")
 
     def _next(self) -> str:
-        """Go to the next character that is no blank and return it, nothing at the end."""
+        """Skip blanks and return the next character, an empty text at the end."""
         match = _BLANK.match(self._text, self._position)
         self._position = self._position if match is None else match.end()
         return self._text[self._position : self._position + 1]
@@ -120,7 +119,7 @@ class _Reader:
         self._take("]")
 
     def _has_member_acls(self) -> bool:
-        """Return whether the object here is a document: its first members are no field of an ACL."""
+        """Return whether the object here is a document with a member `acls`, not an ACL."""
         start = self._position
         try:
             for _ in self._members():
@@ -130,7 +129,7 @@ class _Reader:
             self._position = start
 
     def _members(self) -> Iterator[None]:
-        """Yield where the value of a member `acls` begins; the other members are passed over."""
+        """Yield at the beginning of the value of each member `acls`; skip the other members."""
         self._take("{")
         while self._next() != "}":
             name = self._value()
@@ -159,7 +158,7 @@ def read_json(text: str, name: str) -> Iterator[LocatedBinding]:
 
 
 def read_json_lines(text: str, name: str) -> Iterator[LocatedBinding]:
-    """Yield the ACLs of a text with one object a line, blank lines passed over; raise `AclFormatError`."""
+    """Yield the ACLs of a text with one object per line, skipping blank lines; raise `AclFormatError`."""
     for number, line in numbered_lines(text, name):
         stripped = line.strip(" \t\r")
         if not stripped:
@@ -177,5 +176,5 @@ def write_json(bindings: Iterable[AclBinding]) -> str:
 
 
 def write_json_lines(bindings: Iterable[AclBinding]) -> str:
-    """Return one object a line."""
+    """Return one object per line."""
     return "".join([json.dumps(fields_of(binding)) + "\n" for binding in bindings])

@@ -3,13 +3,12 @@ r"""The list that `kafka-acls --list` prints.
     Current ACLs for resource `ResourcePattern(resourceType=TOPIC, name=orders, patternType=LITERAL)`:
     <tab>(principal=User:alice, host=*, operation=READ, permissionType=ALLOW)
 
-Kafka escapes nothing. Within a line only `, host=` in a principal or host can be read in two ways; such a
-line is refused. A name with a line break makes lines that are none of the list's and are refused too, but
-one that was chosen to look like the list cannot be told from it: whoever may write ACLs on a cluster can
-forge such a text. So what has a line break is never written here, and a text from a cluster that one does
-not trust is better fetched as JSON.
+Kafka escapes nothing. Within a line only `, host=` in a principal or host is ambiguous; such a line is
+refused. A name with a line break makes lines that do not belong to the list and are refused too, but a name
+crafted to look like the list cannot be detected: anyone who may write ACLs on a cluster can forge such a
+text. So a text with a line break is never written here; fetch the ACLs of an untrusted cluster as JSON.
 
-Source: `AclCommand` of Kafka 4.3.1; the blanks of its predecessors in Scala are taken too.
+Source: `AclCommand` of Kafka 4.3.1; the blanks of its Scala predecessors are accepted too.
 """
 
 import re
@@ -34,7 +33,7 @@ _HOST: Final = ", host="
 
 
 def read_kafka_acls(text: str, name: str) -> Iterator[LocatedBinding]:
-    """Yield the ACLs of a list; raise `AclFormatError`, also for what could be read in two ways."""
+    """Yield the ACLs of a list; raise `AclFormatError`, also for an ambiguous line."""
     pattern: ResourcePattern | None = None
     lonely: Place | None = None
     for number, line in numbered_lines(text, name):
@@ -91,7 +90,7 @@ def _entry(pattern: ResourcePattern, match: re.Match[str], place: Place) -> Acce
 
 
 def write_kafka_acls(bindings: Iterable[AclBinding]) -> str:
-    """Return the list as Kafka prints it, one paragraph a resource, each ACL once.
+    """Return the list as Kafka prints it, one paragraph per resource, each ACL once.
 
     Raises `AclFormatError` for an ACL that could not be read back.
     """

@@ -1,4 +1,4 @@
-r"""Lines of a text: they end with `\n` and nothing else, for names may hold any other separator."""
+r"""Lines of a text: they end with `\n` only, since names may hold any other separator."""
 
 from collections.abc import Iterator
 
@@ -22,7 +22,7 @@ def numbered_lines(text: str, name: str) -> Iterator[tuple[int, str]]:
 
 
 class LineCounter:
-    """Says in which line a position is; cheap as long as positions mostly rise."""
+    """Finds the line of a position; cheap while positions mostly increase."""
 
     __slots__ = ("_line", "_position", "_text")
 

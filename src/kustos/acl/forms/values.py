@@ -1,4 +1,4 @@
-"""What the text forms share: their names, a place in a text, an ACL with its place, the one error."""
+"""Shared by the text forms: their names, a place in a text, an ACL with its place, the one error."""
 
 from dataclasses import dataclass
 from enum import StrEnum, unique
@@ -8,7 +8,7 @@ from kustos.acl.errors import AclValueError
 from kustos.acl.values import AclBinding
 
 LINE_CHARACTERS_MAX: Final = 1 << 20
-"""Longest line read: three texts of the greatest size that a record holds, every character escaped."""
+"""Longest line read: three texts of the largest size a record holds, every character escaped."""
 
 TEXT_CHARACTERS_MAX: Final = 256 << 20
 """Longest text read: well over a million ACLs, several times what a cluster holds in memory."""
@@ -17,12 +17,12 @@ FILE_BYTES_MAX: Final = 2 * TEXT_CHARACTERS_MAX
 """Longest file read: over a million ACLs in the wordiest form."""
 
 FIELD_BYTES_MAX: Final = 32_767
-"""Longest name, principal or host in UTF-8: the greatest that a record of Kafka's log holds."""
+"""Longest name, principal or host in UTF-8: the largest that a record of Kafka's log holds."""
 
 
 @unique
 class AclForm(StrEnum):
-    """How a set of ACLs is written down; the values are what `--form` takes."""
+    """A text form of a set of ACLs; the values are those of `--form`."""
 
     KAFKA_ACLS = "kafka-acls"
     JSON = "json"
@@ -33,7 +33,7 @@ class AclForm(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A line (from 1) of a text; `name` is what people call the text, mostly a path."""
+    """A line (from 1) of a text; `name` identifies the text to people, mostly a path."""
 
     name: str
     line: int
@@ -43,9 +43,9 @@ class Place:
 
 
 class AclFormatError(AclValueError):
-    """A text that is no set of ACLs in its form, or an ACL that a form cannot write.
+    """A text that is not a set of ACLs in its form, or an ACL that a form cannot write.
 
-    `place` is where, None for what was to be written; `value` is what is wrong, `rule` what it breaks.
+    `place` is None when writing; `value` is what is wrong, `rule` what it breaks.
     """
 
     def __init__(self, place: Place | None, value: str, rule: str) -> None:
@@ -65,7 +65,7 @@ class LocatedBinding:
 
 
 VALUE_CHARACTERS_SHOWN_MAX: Final = 200
-"""What an error shows of a value: enough to find it, and no more than a screen takes."""
+"""Most characters of a value that an error shows: enough to find it, few enough for a screen."""
 
 
 def _shortened(value: str) -> str:

@@ -1,8 +1,8 @@
 """YAML: a list of mappings, alone or as `acls` of a mapping.
 
-Read from the parser's events, so that each ACL keeps its line and nothing is ever built but texts: every
-value is the text that stands there, whatever YAML would make of it (`no`, `1e3`). Aliases and tags are
-refused: a set of ACLs is reviewed by people, who must see in its place what holds.
+Read from the parser's events, so that each ACL keeps its line and only texts are built: every value is the
+literal text, whatever YAML would make of it (`no`, `1e3`). Aliases and tags are refused: people review a set
+of ACLs and must see each value in its place.
 """
 
 from collections.abc import Iterable, Iterator
@@ -20,7 +20,7 @@ _TAGS: Final = _TEXT_TAGS | {"tag:yaml.org,2002:map", "tag:yaml.org,2002:seq"}
 
 
 class _Events:
-    """The events of a text, one after the other, with what is refused of them."""
+    """The parser events of a text in order; refuses those that are not allowed."""
 
     def __init__(self, text: str, name: str) -> None:
         import yaml
@@ -29,7 +29,7 @@ class _Events:
         self._name = name
         loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
         self._events: Iterator[Any] = iter(yaml.parse(text, Loader=loader))
-        # the parser counts a line after the last one where a text ends in its middle
+        # the parser counts one line too many where a text ends within a line
         self._last_line = 1 + sum(text.count(separator) for separator in _SEPARATORS)
         self.line = 1
 
@@ -136,7 +136,7 @@ def _list(events: _Events) -> Iterator[LocatedBinding]:
 
 
 def write_yaml(bindings: Iterable[AclBinding]) -> str:
-    """Return a mapping with the list as `acls`; names stand in double quotes."""
+    """Return a mapping with the list as `acls`; names are in double quotes."""
     items = [_item(fields_of(binding)) for binding in bindings]
     return "acls:\n" + "".join(items) if items else "acls: []\n"
 

@@ -1,6 +1,6 @@
-"""Lint of ACL sets: what is of no use, too wide, or never does what its author meant.
+"""Lint of ACL sets: finds ACLs that are useless, too broad, or never do what their author meant.
 
-Each finding has a code that stays (`codes`). "Redundant" and its kin are exact (`necessity`).
+Each finding has a stable code (`codes`). "Redundant" and similar findings are exact (`necessity`).
 """
 
 from collections.abc import Sequence
@@ -9,36 +9,25 @@ from typing import Final
 from kustos.acl import AclBinding
 from kustos.analysis.lint.codes import LINT_CODES, LintCode, Severity
 from kustos.analysis.lint.entries import entry_findings
-from kustos.analysis.lint.findings import Finding, Listing
+from kustos.analysis.lint.findings import Finding, Listing, acl_text
 from kustos.analysis.lint.sarif import Locator, sarif_of
 from kustos.analysis.lint.sets import SetFindings, duplicate_findings, listing_findings, sorted_listing
 from kustos.analysis.rules import ACLS_ALONE, Rules
 
-__all__ = [
-    "LINT_CODES",
-    "Finding",
-    "LintCode",
-    "Listing",
-    "Locator",
-    "Severity",
-    "lint",
-    "sarif_of",
-]
-
 _NEVER_DECIDES: Final = frozenset({"KUS202", "KUS301", "KUS406", "KUS501"})
-"""Codes after which it needs no saying that an ACL changes no decision."""
+"""Codes that already imply that an ACL changes no decision."""
 
 _NO_NAME: Final = frozenset({"KUS203", "KUS204", "KUS206"})
-"""Codes after which it needs no saying that no resource has the name."""
+"""Codes that already imply that no resource has the name."""
 
 
 def lint(
     bindings: Sequence[AclBinding], settings: Rules = ACLS_ALONE, listing: Listing | None = None
 ) -> list[Finding]:
-    """Return what is found, in the order of the ACLs, the worst first where one has several.
+    """Return the findings in the order of the ACLs, the worst first for an ACL with several.
 
-    `settings` are those of the brokers. `listing` names the resources that exist, for the types of which
-    it is to be told where an ACL's resource does not. Near-linear in the number of ACLs.
+    `settings` are those of the brokers. `listing` names the existing resources of those types for which to
+    report ACLs on missing resources. Near-linear in the number of ACLs.
     """
     numbers: dict[AclBinding, int] = {}
     for number, binding in enumerate(bindings):
@@ -63,3 +52,17 @@ def lint(
 def _moved(finding: Finding, places: Sequence[int]) -> Finding:
     related = tuple([places[number] for number in finding.related])
     return Finding(finding.code, places[finding.number], finding.message, finding.fix, related)
+
+
+__all__ = [
+    "LINT_CODES",
+    "Finding",
+    "LintCode",
+    "Listing",
+    "Locator",
+    "Severity",
+    "acl_text",
+    "entry_findings",
+    "lint",
+    "sarif_of",
+]

@@ -1,6 +1,6 @@
-"""The table of what `lint` finds: the codes never change their meaning, and none is used twice.
+"""The table of `lint` findings: codes never change their meaning and are never reused.
 
-`docs/reference/lint.md` is made from this table.
+`docs/reference/lint.md` is generated from this table.
 """
 
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LintCode:
-    """One kind of finding: what it is in a line, why it matters, what to do about it."""
+    """One kind of finding: a one-line summary, why it matters, what to do about it."""
 
     code: str
     name: str
@@ -32,6 +32,11 @@ class LintCode:
     summary: str
     why: str
     fix: str
+
+    @property
+    def is_of_breadth(self) -> bool:
+        """Whether it reports that an ACL is broad, not that it is a mistake."""
+        return self.code.startswith("KUS1")
 
 
 _E, _W, _N = Severity.ERROR, Severity.WARNING, Severity.NOTE
@@ -52,7 +57,9 @@ _TABLE: Final = (
     ("KUS004", "redundant", _W, "other ACLs say all of it",
      "Without it every decision on a named resource is the same, and so is whether anyone may "
      "write to some topic at all. Of several that say the same each is redundant, but not all at "
-     "once: `kustos minimize` removes as many as can go together.",
+     "once: `kustos minimize` removes as many as can go together. Not told of is a DESCRIBE beside an "
+     "ALLOW of the same resource, principal and host that implies it: so `kustos acls add --producer` and "
+     "`--consumer` make them.",
      "Remove it."),
     ("KUS005", "idle-deny", _N, "a DENY of what nobody is allowed anyway",
      "It changes no decision today. Kept on purpose it guards against an ALLOW that someone may add.",

@@ -1,4 +1,4 @@
-"""What can be wrong with one ACL, whatever the others say: its codes, principal, resource, breadth."""
+"""What can be wrong with one ACL, regardless of the others: its codes, principal, resource, breadth."""
 
 import re
 from collections.abc import Iterator
@@ -18,10 +18,10 @@ from kustos.acl import (
 )
 from kustos.analysis.lint.findings import Finding
 from kustos.analysis.lint.hosts import host_findings
-from kustos.authorizer.cells import IMPLIED_OPERATIONS
+from kustos.authorizer.index import IMPLIED_OPERATIONS
 
 TOPIC_NAME_CHARACTERS_MAX: Final = 249
-"""Kafka's own limit; the name of a partition's directory must fit a file system's 255."""
+"""Kafka's own limit; a partition's directory name must fit a file system's limit of 255."""
 
 _TOPIC: Final = re.compile(r"[a-zA-Z0-9._-]*")
 _USING: Final = frozenset(
@@ -37,7 +37,7 @@ _USING: Final = frozenset(
         AclOperation.CREATE_TOKENS,
     }
 )
-"""Operations that use or change a resource; DESCRIBE and its like only show it."""
+"""Operations that use or change a resource; DESCRIBE and similar ones only show it."""
 
 _LIKE_SUPER: Final = frozenset({AclOperation.ALL, AclOperation.ALTER, AclOperation.CLUSTER_ACTION})
 
@@ -113,14 +113,14 @@ def _name_findings(number: int, binding: AclBinding) -> Iterator[Finding]:
 
 
 def unanswerable_name(name: str) -> str | None:
-    """Return a name about which Kafka's authorizer never answers if an ACL has this one, None if it does.
+    """Return a name for which Kafka's authorizer hangs if an ACL has the given name, None if there is none.
 
-    Its scan for a name that begins below `*` ends only where an ACL's name is a prefix of it, or shares
+    Its scan for a name that sorts below `*` ends only at an ACL name that is a prefix of that name or shares
     no character with it.
     """
     if len(name) < 2 or name[0] >= WILDCARD:
         return None
-    # after the ACL's name in order, with only the first character in common
+    # sorts after the ACL's name and shares only the first character with it
     return name[0] + ("~" if name[1] < "~" else "\uffff")
 
 

@@ -1,4 +1,4 @@
-"""What lint returns."""
+"""The results of lint."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,15 +8,15 @@ from kustos.acl import AclBinding, ResourceType
 from kustos.analysis.lint.codes import LINT_CODES, LintCode, Severity
 
 Listing = Mapping[ResourceType, frozenset[str]]
-"""The names of the resources that exist, for those types that were listed."""
+"""The names of the existing resources, for the listed types."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something about one ACL: what is wrong with it and what to do.
+    """A finding about one ACL: what is wrong with it and what to do.
 
-    `number` is its place (from 0) in what was linted, `related` are the places of ACLs that it has to do
-    with. `message` and `fix` are sentences without a period; names stand in backticks.
+    `number` is the ACL's index (from 0) in the input, `related` the indices of related ACLs. `message` and
+    `fix` are sentences without a period; names stand in backticks.
     """
 
     code: str
@@ -27,7 +27,7 @@ class Finding:
 
     @property
     def kind(self) -> LintCode:
-        """What is told of the code in general."""
+        """The general description of the code."""
         return LINT_CODES[self.code]
 
     @property
@@ -36,7 +36,7 @@ class Finding:
         return self.kind.severity
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as an object of plain values, without the ACL."""
+        """Return the finding as an object of plain values, without the ACL."""
         return {
             "code": self.code,
             "name": self.kind.name,
@@ -47,7 +47,7 @@ class Finding:
 
 
 RELATED_MAX = 5
-"""Related ACLs that one finding names; more help nobody."""
+"""Related ACLs that one finding names at most; more would not help the reader."""
 
 
 def acl_text(binding: AclBinding) -> str:

@@ -71,7 +71,7 @@ def _why_no_range(host: str) -> tuple[str, str]:
 
 
 def _meant_address(text: str) -> str | None:
-    """Return what Java prints for an address that people write in other forms, None for what is none."""
+    """Return Java's form of an address that people write in other forms, None if it is no address."""
     try:
         address = ip_address(_LEADING_ZEROS.sub("", text) if ":" not in text else text.strip("[]"))
     except ValueError:

@@ -1,4 +1,4 @@
-"""What can be wrong with an ACL because of the others, of the settings, or of what exists."""
+"""What can be wrong with an ACL because of other ACLs, the settings, or the existing resources."""
 
 from bisect import bisect_left
 from collections.abc import Collection, Iterator, Sequence
@@ -10,7 +10,7 @@ from kustos.analysis.entry_books import Entry
 from kustos.analysis.lint.findings import RELATED_MAX, Finding, Listing, acl_text
 from kustos.analysis.necessity import Necessity, necessity
 from kustos.analysis.rules import Rules
-from kustos.authorizer.cells import ALLOWS, IMPLIED_OPERATIONS
+from kustos.authorizer.index import ALLOWS, IMPLIED_OPERATIONS
 
 _DESCRIBE: Final = ALLOWS[AclOperation.DESCRIBE]
 _IMPLYING: Final = frozenset(
@@ -19,7 +19,7 @@ _IMPLYING: Final = frozenset(
 
 
 def duplicate_findings(bindings: Sequence[AclBinding]) -> Iterator[Finding]:
-    """Yield a finding for each ACL that stood before already."""
+    """Yield a finding for each ACL that repeats an earlier one."""
     first: dict[AclBinding, int] = {}
     for number, binding in enumerate(bindings):
         earlier = first.setdefault(binding, number)
@@ -28,7 +28,7 @@ def duplicate_findings(bindings: Sequence[AclBinding]) -> Iterator[Finding]:
 
 
 def listing_findings(number: int, binding: AclBinding, existing: Sequence[str]) -> Iterator[Finding]:
-    """Yield a finding if no resource of a sorted listing has the name of an ACL or begins with it."""
+    """Yield a finding if an ACL's pattern matches no name of a sorted listing."""
     pattern = binding.pattern
     if pattern.pattern_type is PatternType.LITERAL and pattern.name == WILDCARD:
         return
@@ -52,7 +52,7 @@ def sorted_listing(listing: Listing) -> dict[int, Sequence[str]]:
 
 
 class SetFindings:
-    """What is found by weighing each ACL of a set, each given once, against the others."""
+    """Findings from comparing each ACL of a set, without duplicates, with the others."""
 
     def __init__(self, bindings: Sequence[AclBinding], rules: Rules) -> None:
         self._bindings = bindings
@@ -61,7 +61,7 @@ class SetFindings:
         self._numbers = {binding: number for number, binding in enumerate(bindings)}
 
     def findings(self, silent: Collection[int]) -> Iterator[Finding]:
-        """Yield the findings; `silent` are those of which it is told already that they never decide."""
+        """Yield the findings; `silent` are the ACLs already reported to never decide."""
         for number, binding in enumerate(self._bindings):
             if number in silent:
                 continue
@@ -75,17 +75,31 @@ class SetFindings:
             elif (denied := self._denied_too(binding)) is not None:
                 yield self._conflicting(number, binding, denied)
             elif not self._necessity.matters[number]:
-                yield self._idle(number, binding)
+                if not self._says_describe_plainly(number, binding):
+                    yield self._idle(number, binding)
             elif binding.entry.permission_type is not AclPermissionType.ALLOW:
                 yield from self._describe_stays(number, binding)
 
     def _denied_too(self, binding: AclBinding) -> int | None:
-        """Return the DENY of the very same thing, None for a DENY and where there is none."""
+        """Return the DENY that differs only in the permission; None for a DENY or if there is none."""
         if binding.entry.permission_type is not AclPermissionType.ALLOW:
             return None
         return self._numbers.get(
             replace(binding, entry=replace(binding.entry, permission_type=AclPermissionType.DENY))
         )
+
+    def _says_describe_plainly(self, number: int, binding: AclBinding) -> bool:
+        """Return whether an ALLOW of DESCRIBE stands beside an equal ALLOW whose operation implies it.
+
+        The options `--producer` and `--consumer` of kafka-acls and `kustos acls add` create such pairs.
+        """
+        entry = binding.entry
+        if entry.operation is not AclOperation.DESCRIBE or not self._necessity.speaks[number]:
+            return False
+        if entry.permission_type is not AclPermissionType.ALLOW:
+            return False
+        beside = (replace(binding, entry=replace(entry, operation=operation)) for operation in _IMPLYING)
+        return any(each in self._numbers for each in beside)
 
     def _conflicting(self, number: int, binding: AclBinding, denied: int) -> Finding:
         entry = binding.entry
@@ -128,7 +142,7 @@ class SetFindings:
         return [entry for entry in self._necessity.around(number) if entry.number != number]
 
     def _saying(self, number: int, *, denies: bool) -> tuple[list[int], list[int]]:
-        """Return which ACLs, allowing or denying, say all that this one says, and which some of it."""
+        """Return the ALLOWs or DENYs that say everything this ACL says, and those that say part of it."""
         mine = next(entry for entry in self._necessity.around(number) if entry.number == number)
         bits = mine.allows | mine.denies
         whole: list[int] = []

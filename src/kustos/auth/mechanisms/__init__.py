@@ -1,4 +1,4 @@
-"""SASL mechanisms: what is said inside the tokens."""
+"""SASL mechanisms: the contents of the tokens."""
 
 from kustos.auth.mechanisms.base import (
     Challenge,
@@ -8,6 +8,7 @@ from kustos.auth.mechanisms.base import (
     Proven,
     ServerMechanism,
 )
+from kustos.auth.mechanisms.scram_keys import ScramHash
 
 __all__ = [
     "Challenge",
@@ -15,5 +16,6 @@ __all__ = [
     "MechanismFactory",
     "MechanismStep",
     "Proven",
+    "ScramHash",
     "ServerMechanism",
 ]

@@ -1,4 +1,4 @@
-"""What a mechanism is to the machines that carry its tokens."""
+"""The interface of a mechanism to the machines that carry its tokens."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ class Challenge:
 class Proven:
     """The peer proved to be `authorization_id`; send this last token, which may be empty.
 
-    `credential_expires_at_ms` is the wall time at which what was shown runs out, None for never.
+    `credential_expires_at_ms` is the wall time at which the credential expires, None for never.
     """
 
     token: bytes = field(repr=False)
@@ -31,30 +31,34 @@ MechanismStep = Challenge | Proven
 
 
 class ServerMechanism(Protocol):
-    """One exchange on the accepting side; used once, thrown away after `Proven` or an error."""
+    """One exchange on the server side; used once, discarded after `Proven` or an error."""
+
+    @property
+    def claimed_name(self) -> str | None:
+        """The name that the peer claims (a user, a token's id), proven or not; None before it claims one."""
 
     def respond(self, token: bytes) -> MechanismStep:
-        """Return the next step; raise `SaslAuthenticationError` (text sent) or `SaslMechanismError`."""
+        """Return the next step; raise `SaslAuthenticationError` (text is sent) or `SaslMechanismError`."""
 
 
 MechanismFactory = Callable[[], ServerMechanism]
 
 
 def password_bytes(password: str) -> bytes:
-    """Return the password as UTF-8; raise `SaslClientError` for half a surrogate pair, without showing it."""
+    """Return the password as UTF-8; raise `SaslClientError`, without its text, for a lone surrogate."""
     try:
         return password.encode()
     except UnicodeEncodeError:
-        # Python's own error carries the whole text
+        # Python's own error holds the whole text
         raise SaslClientError("the password is not Unicode text") from None
 
 
 class ClientMechanism(Protocol):
-    """One exchange on the asking side; used once."""
+    """One exchange on the client side; used once."""
 
     @property
     def name(self) -> str:
-        """The mechanism's name as in the handshake."""
+        """The mechanism's name in the handshake."""
 
     def first(self) -> bytes:
         """Return the initial token."""
@@ -64,4 +68,4 @@ class ClientMechanism(Protocol):
 
     @property
     def is_complete(self) -> bool:
-        """Whether the server has proved what the mechanism asks of it."""
+        """Whether the server has proved what the mechanism requires."""

@@ -1,8 +1,8 @@
 """PLAIN (RFC 4616) as Kafka's PlainSaslServer speaks it, and its client side.
 
-The texts that refuse are Kafka's and are told to the client. Passwords are kept only as keyed digests
-under a key that lives as long as the process, so comparing takes one HMAC and one constant-time compare
-whether the user exists or not, whatever the lengths.
+The refusal texts are Kafka's and are sent to the client. Passwords are kept only as keyed digests, under a
+key that lives as long as the process: a check takes one HMAC and one constant-time comparison, whether or not
+the user exists and whatever the lengths.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ _MAX_TOKENS: Final = 4  # Kafka stops counting there
 
 
 class PlainUsers:
-    """User names and what verifies their passwords; immutable, a change is a new table."""
+    """User names and password digests; immutable, a change makes a new table."""
 
     __slots__ = ("_decoy", "_digests", "_key")
 
@@ -49,7 +49,7 @@ class PlainUsers:
         return hmac.digest(self._key, password, hashlib.sha256)
 
     def verify(self, user: str, password: bytes) -> bool:
-        """Return whether this is the user's password, in the same work for a user nobody knows."""
+        """Return whether this is the user's password, with the same work for an unknown user."""
         expected = self._digests.get(user, self._decoy)
         return hmac.compare_digest(self._digest(password), expected)
 
@@ -57,15 +57,21 @@ class PlainUsers:
 class PlainServer:
     """One PLAIN exchange: one token, then the end."""
 
-    __slots__ = ("_users",)
+    __slots__ = ("_claimed_name", "_users")
 
     def __init__(self, users: PlainUsers) -> None:
         self._users = users
+        self._claimed_name: str | None = None
 
     @classmethod
     def factory(cls, users: PlainUsers) -> MechanismFactory:
-        """Return what makes an exchange over this table for each connection."""
+        """Return a factory of exchanges over this table, one per connection."""
         return lambda: cls(users)
+
+    @property
+    def claimed_name(self) -> str | None:
+        """The user that the token names."""
+        return self._claimed_name
 
     def respond(self, token: bytes) -> Proven:
         """Return the proven user; raise `SaslAuthenticationError` with Kafka's text."""
@@ -76,10 +82,10 @@ class PlainServer:
         authorization_id, name, password = parts
         if not name:
             raise SaslAuthenticationError("Authentication failed: username not specified")
+        # invalid UTF-8 names a user who cannot exist; Java decodes it to replacement characters
+        user = self._claimed_name = name.decode(errors="replace")
         if not password:
             raise SaslAuthenticationError("Authentication failed: password not specified")
-        # bytes that are no UTF-8 name a user who cannot exist; Java reads replacement characters there
-        user = name.decode(errors="replace")
         if not self._users.verify(user, password):
             raise SaslAuthenticationError("Authentication failed: Invalid username or password")
         if authorization_id and authorization_id != name:
@@ -90,7 +96,7 @@ class PlainServer:
 
 
 class PlainClient:
-    """The asking side of PLAIN: the password itself goes out, so the link must be encrypted."""
+    """The client side of PLAIN: it sends the password itself, so the link must be encrypted."""
 
     __slots__ = ("_complete", "_token")
 
@@ -107,7 +113,7 @@ class PlainClient:
 
     @property
     def is_complete(self) -> bool:
-        """Whether the server said yes."""
+        """Whether the server accepted."""
         return self._complete
 
     def first(self) -> bytes:
@@ -115,7 +121,7 @@ class PlainClient:
         return self._token
 
     def respond(self, token: bytes) -> None:
-        """Take the server's empty token; raise `SaslClientError` if it says anything more."""
+        """Accept the server's empty token; raise `SaslClientError` if it is not empty."""
         if token or self._complete:
             raise SaslClientError("the server goes on after PLAIN has ended")
         self._complete = True

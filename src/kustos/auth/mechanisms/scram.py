@@ -1,9 +1,9 @@
 """SCRAM-SHA-256 and -512 (RFC 5802, RFC 7677) as Kafka's ScramSaslServer and ScramSaslClient speak them.
 
-One thing is better than Kafka's on purpose: there an unknown user fails at the first token and a wrong
-password at the second, which tells who exists. Here a user without a credential for the mechanism gets a
-decoy and fails where, when and as a wrong password does. So does a credential below 4096 iterations, and
-a delegation token (KIP-48) that there is not.
+It differs from Kafka's on purpose in one point: in Kafka an unknown user fails at the first token and a wrong
+password at the second, which reveals who exists. Here a user without a credential for the mechanism gets a
+decoy and fails at the same step, time and with the same text as a wrong password. So does a credential below
+4096 iterations, and an unknown delegation token (KIP-48).
 """
 
 import base64
@@ -20,11 +20,11 @@ from kustos.auth.mechanisms.base import (
     Proven,
     password_bytes,
 )
+from kustos.auth.mechanisms.scram_decoys import ScramDecoys
 from kustos.auth.mechanisms.scram_keys import (
     MIN_ITERATIONS,
-    ScramCredential,
-    ScramDecoys,
     ScramHash,
+    ServerCredential,
     auth_message,
     exclusive_or,
 )
@@ -38,15 +38,15 @@ from kustos.auth.mechanisms.scram_messages import (
 )
 from kustos.runtime import Entropy, random_text
 
-CredentialLookup = Callable[[str, ScramHash], ScramCredential | None]
+CredentialLookup = Callable[[str, ScramHash], ServerCredential | None]
 """(user name, mechanism) → the stored credential, None if there is none; answers from memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class TokenLogin:
-    """A delegation token as a login needs it: who it acts as, and until when (wall time)."""
+    """A delegation token at login: its owner and its expiry (wall time)."""
 
-    credential: ScramCredential = field(repr=False)
+    credential: ServerCredential = field(repr=False)
     owner_name: str
     expires_at_ms: int
 
@@ -55,7 +55,7 @@ TokenLookup = Callable[[str, ScramHash], TokenLogin | None]
 """(token id, mechanism) → the token, None if there is none; answers from memory."""
 
 MAX_CLIENT_ITERATIONS: Final = 1_000_000
-"""What a client computes at most for a server not yet proven; Kafka stores up to 16384."""
+"""Most iterations that a client computes for an unproven server; Kafka stores up to 16384."""
 
 
 class ScramServer:
@@ -89,7 +89,7 @@ class ScramServer:
         self._decoys = decoys
         self._entropy = entropy
         self._first: ServerFirst | None = None
-        self._credential: ScramCredential | None = None
+        self._credential: ServerCredential | None = None
         self._is_real = False
         self._token: TokenLogin | None = None
         self._bare = b""
@@ -104,14 +104,19 @@ class ScramServer:
         entropy: Entropy,
         tokens: TokenLookup | None = None,
     ) -> MechanismFactory:
-        """Return what makes an exchange for each connection; without `tokens` none logs in."""
+        """Return a factory of exchanges, one per connection; without `tokens` no token can log in."""
         return lambda: cls(scram_hash, lookup, decoys, entropy, tokens)
+
+    @property
+    def claimed_name(self) -> str | None:
+        """The user or token id in the client's first message."""
+        return self._username or None
 
     def respond(self, token: bytes) -> MechanismStep:
         """Return the challenge, then the proven user.
 
-        Raise `SaslMechanismError` for what Kafka answers with its general sentence, and
-        `SaslAuthenticationError` for a foreign authorization id.
+        Raise `SaslMechanismError` where Kafka answers with its general sentence, and
+        `SaslAuthenticationError` for an authorization id other than the user.
         """
         try:
             if self._first is None or self._credential is None:
@@ -122,8 +127,9 @@ class ScramServer:
 
     def _begin(self, token: bytes) -> Challenge:
         message = ClientFirst.parse(token)
-        # both are always made, so that the work does not tell which one is used
-        decoy = self._decoys.credential(self._hash, message.username)
+        self._username = message.username
+        # both are always computed, so that the timing does not reveal which one is used
+        decoy = self._decoys.credential(self._hash, message.username, is_token=message.is_token)
         found = self._found(message)
         self._is_real = found is not None and found.iterations >= MIN_ITERATIONS
         credential = found if found is not None and self._is_real else decoy
@@ -135,17 +141,16 @@ class ScramServer:
         self._first = ServerFirst(nonce, credential.salt, credential.iterations)
         self._credential = credential
         self._bare = message.bare
-        self._username = message.username
         return Challenge(self._first.encode())
 
-    def _found(self, message: ClientFirst) -> ScramCredential | None:
-        """Return the credential of a user, or of a token where the client says that it is one."""
+    def _found(self, message: ClientFirst) -> ServerCredential | None:
+        """Return the credential of a user, or of a token if the client says that it is one."""
         if not message.is_token:
             return self._lookup(message.username, self._hash)
         self._token = None if self._tokens is None else self._tokens(message.username, self._hash)
         return None if self._token is None else self._token.credential
 
-    def _finish(self, token: bytes, first: ServerFirst, credential: ScramCredential) -> Proven:
+    def _finish(self, token: bytes, first: ServerFirst, credential: ServerCredential) -> Proven:
         message = ClientFinal.parse(token)
         if not hmac.compare_digest(message.nonce.encode(), first.nonce.encode()):
             raise SaslMechanismError("the nonce of the client's final message is not the server's")
@@ -156,7 +161,7 @@ class ScramServer:
         stored_key = self._hash.digest(exclusive_or(signature, proof))
         proven = hmac.compare_digest(stored_key, credential.stored_key)
         server_signature = self._hash.hmac(credential.server_key, signed)
-        # no proof fits a decoy's keys, and were one found it would still be nobody's
+        # no proof fits a decoy's keys; if one did, it would still be refused
         if not (proven and self._is_real and right_size):
             raise SaslMechanismError("invalid client credentials")
         last = ServerFinal(None, server_signature).encode()
@@ -166,7 +171,7 @@ class ScramServer:
 
 
 class ScramClient:
-    """The asking side of SCRAM; the server must prove that it knows the password, too.
+    """The client side of SCRAM; the server must prove that it knows the password, too.
 
     `token_authenticated`: name and password are those of a delegation token (KIP-48).
     """
@@ -182,7 +187,7 @@ class ScramClient:
         token_authenticated: bool = False,
     ) -> None:
         if not username or not username.isascii() or "\0" in username:
-            # Kafka's server takes no other characters in a SCRAM user name
+            # Kafka's server accepts no other characters in a SCRAM user name
             raise SaslClientError("a SCRAM user name must be ASCII and not empty")
         self._hash = scram_hash
         self._username = username

@@ -1,12 +1,9 @@
-"""The arithmetic of SCRAM (RFC 5802 section 3), nonces, and credentials of users who do not exist."""
+"""The arithmetic of SCRAM (RFC 5802 section 3), and the credential that a server keeps."""
 
 import hashlib
 import hmac
-from dataclasses import dataclass, field
 from enum import Enum, unique
 from typing import Final, Protocol
-
-from kustos.runtime import base36_text
 
 MIN_ITERATIONS: Final = 4096
 """RFC 7677 section 4; less is refused on both sides, as in Kafka."""
@@ -26,7 +23,7 @@ class ScramHash(Enum):
 
     @property
     def code(self) -> int:
-        """Kafka's number of the mechanism in requests and records."""
+        """Kafka's code of the mechanism in requests and records."""
         return 1 if self is ScramHash.SHA_256 else 2
 
     @property
@@ -47,12 +44,12 @@ class ScramHash(Enum):
         return hashlib.pbkdf2_hmac(self.value, password, salt, iterations)
 
 
-class ScramCredential(Protocol):
-    """What a server keeps of a password; `kustos.metadata.scram.ScramCredential` is one."""
+class ServerCredential(Protocol):
+    """The stored form of a password, such as `kustos.metadata.scram.ScramCredential`."""
 
     @property
     def salt(self) -> bytes:
-        """What was mixed in."""
+        """The salt of the password's hash."""
 
     @property
     def stored_key(self) -> bytes:
@@ -68,54 +65,10 @@ class ScramCredential(Protocol):
 
 
 def auth_message(client_first_bare: bytes, server_first: bytes, client_final_without_proof: bytes) -> bytes:
-    """Return what both sides sign."""
+    """Return the message that both sides sign."""
     return b",".join((client_first_bare, server_first, client_final_without_proof))
 
 
 def exclusive_or(first: bytes, second: bytes) -> bytes:
-    """Return the bitwise difference; ValueError unless both are equally long."""
+    """Return the bitwise XOR; raise ValueError unless both have the same length."""
     return bytes(a ^ b for a, b in zip(first, second, strict=True))
-
-
-@dataclass(frozen=True, slots=True)
-class _DecoyCredential:
-    salt: bytes = field(repr=False)
-    stored_key: bytes = field(repr=False)
-    server_key: bytes = field(repr=False)
-    iterations: int
-
-
-class ScramDecoys:
-    """Makes credentials for users without one, so that their logins fail like a wrong password.
-
-    The salt is derived from `secret`, mechanism and name: the same at each try, on each node that has
-    the secret and after each restart, else asking twice would tell. It has the form that Kafka's tools
-    give salts (130 bits in base 36) and `iterations` the number they take when told nothing, 4096 for
-    both mechanisms; where users were given more, set the number they have. Keys are derived too, and no
-    password is known for them. Raise ValueError for a secret of less than 32 bytes.
-    """
-
-    __slots__ = ("_iterations", "_secret")
-
-    MINIMUM_SECRET_SIZE: Final = 32
-
-    def __init__(self, secret: bytes, iterations: int = MIN_ITERATIONS) -> None:
-        if len(secret) < self.MINIMUM_SECRET_SIZE:
-            raise ValueError(f"the decoy secret is shorter than {self.MINIMUM_SECRET_SIZE} bytes")
-        if iterations < MIN_ITERATIONS:
-            raise ValueError(f"decoy iterations are below {MIN_ITERATIONS}, which no client accepts")
-        self._secret = secret
-        self._iterations = iterations
-
-    def __repr__(self) -> str:
-        return f"ScramDecoys(iterations={self._iterations})"
-
-    def credential(self, scram_hash: ScramHash, username: str) -> ScramCredential:
-        """Return the decoy of a name, in the same work for every name."""
-
-        def derived(purpose: bytes) -> bytes:
-            name = b"\0".join((purpose, scram_hash.mechanism_name.encode(), username.encode()))
-            return hmac.digest(self._secret, name, scram_hash.value)
-
-        salt = base36_text(derived(b"salt")).encode()
-        return _DecoyCredential(salt, derived(b"stored key"), derived(b"server key"), self._iterations)

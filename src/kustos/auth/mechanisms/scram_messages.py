@@ -1,9 +1,9 @@
 """The texts of SCRAM (RFC 5802 section 7) exactly as Kafka reads and writes them.
 
-All is matched as bytes: no production has a character above 0x7F. Only the gs2 header `n` is known.
-What Kafka rebuilds for the auth message is rebuilt here: the reserved `m=` of the client's first
-message and all extensions of its last are left out, so whoever sends them fails at the proof. The
-extensions of the first message are kept as sent; Kafka puts two or more in a hash map's order.
+Messages are matched as bytes: no production has a character above 0x7F. Only the gs2 header `n` is known. The
+auth message is rebuilt as in Kafka, without the reserved `m=` of the client's first message and the
+extensions of its last, so a client that sends them fails at the proof. The extensions of the first message
+are kept as sent; Kafka puts two or more in a hash map's order.
 """
 
 import base64
@@ -39,11 +39,11 @@ _SERVER_FINAL: Final = re.compile(
 
 
 class ScramSyntaxError(AuthError):
-    """A message that is none; the text names which, never what it held."""
+    """A malformed message; the text names the message, never its content."""
 
 
 def escape_name(username: str) -> str:
-    """Return the user name as a saslname: `=` and `,` are written `=3D` and `=2C`."""
+    """Return the user name as a saslname: `=` and `,` become `=3D` and `=2C`."""
     return username.replace("=", "=3D").replace(",", "=2C")
 
 
@@ -53,7 +53,7 @@ def _unescape_name(saslname: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ClientFirst:
-    """The client's first message; `bare` is its part in the auth message."""
+    """The client's first message; `bare` is its part of the auth message."""
 
     authorization_id: str
     username: str
@@ -78,7 +78,7 @@ class ClientFirst:
 
     @property
     def is_token(self) -> bool:
-        """Whether the name is that of a delegation token (KIP-48); the last such extension counts."""
+        """Whether the name is a delegation token's id (KIP-48); the last such extension counts."""
         return dict(self.extensions).get("tokenauth", "").lower() == "true"
 
 
@@ -106,7 +106,7 @@ class ServerFirst:
 
 @dataclass(frozen=True, slots=True)
 class ClientFinal:
-    """The client's last message; the channel binding's value is not judged, as in Kafka."""
+    """The client's last message; the channel binding's value is not checked, as in Kafka."""
 
     channel_binding: bytes
     nonce: str
@@ -124,7 +124,7 @@ class ClientFinal:
 
     @property
     def without_proof(self) -> bytes:
-        """The part in the auth message."""
+        """The part of the auth message."""
         return b"c=" + base64.b64encode(self.channel_binding) + b",r=" + self.nonce.encode()
 
     def encode(self) -> bytes:

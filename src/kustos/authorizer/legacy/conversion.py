@@ -1,7 +1,7 @@
-"""Between legacy ACLs and today's bindings, where both mean the same; a typed refusal where not.
+"""Converts between legacy ACLs and today's bindings of equal meaning; a typed refusal otherwise.
 
-What meant nothing in the old world must not come to mean something in the new one, nor the other way
-round: a host such as `10.0.0.0/8` was a text that no client's address equals, and is a range now.
+A text without effect in one format must not gain one in the other: a host such as `10.0.0.0/8` was a text
+that no client's address equals, and is a range now.
 """
 
 from collections.abc import Iterable
@@ -19,10 +19,10 @@ from kustos.authorizer.legacy.values import Acl, Resource, merged
 
 
 def bindings_of(resource: Resource, acls: Iterable[Acl]) -> frozenset[AclBinding]:
-    """Return the bindings that mean what these ACLs meant; raise `LegacyRefusalError`.
+    """Return the bindings with the same meaning as these ACLs; raise `LegacyRefusalError`.
 
-    Refused are an empty name, a cluster of another name than Kafka's, a host with a `/`, and a principal
-    that would be read back as another one.
+    An empty name, a cluster name other than Kafka's, a host with a `/`, and a principal that would be read
+    back as another one are refused.
     """
     if not resource.name:
         raise LegacyRefusalError(f"the {resource.resource_type.camel_case} of an ACL has an empty name")
@@ -59,7 +59,7 @@ def all_bindings_of(acls: Acls) -> frozenset[AclBinding]:
 def single_of(binding: AclBinding) -> tuple[Resource, Acl]:
     """Return the resource and the statement of a binding; raise `LegacyRefusalError`.
 
-    Refused are unknown types and operations, a principal without a type, and a host with a `/`.
+    Unknown types and operations, a principal without a type, and a host with a `/` are refused.
     """
     entry, pattern = binding.entry, binding.pattern
     _check_host(entry.host, f"{pattern.resource_type}:{pattern.pattern_type}:{pattern.name}")
@@ -72,7 +72,7 @@ def single_of(binding: AclBinding) -> tuple[Resource, Acl]:
 
 
 def acls_of_bindings(bindings: Iterable[AclBinding]) -> dict[Resource, frozenset[Acl]]:
-    """Return KIP-11's ACLs with sets, as few as mean the same as the bindings; raise `LegacyRefusalError`."""
+    """Return the fewest KIP-11 ACLs with sets that equal the bindings; raise `LegacyRefusalError`."""
     found: dict[Resource, set[Acl]] = {}
     for binding in bindings:
         resource, acl = single_of(binding)

@@ -1,10 +1,10 @@
-"""The JSON in which ACLs of one resource were kept: what releases wrote, and what KIP-11 drew.
+"""The JSON in which ACLs of one resource were stored: as releases wrote it, and as KIP-11 specified it.
 
-Both say `"version": 1`. Kafka 0.9 to 3.9 wrote one statement an entry:
+Both say `"version": 1`. Kafka 0.9 to 3.9 wrote one statement per entry:
 `{"principal":"User:alice","permissionType":"Allow","operation":"Read","host":"*"}`. KIP-11 and the previews
 that vendors shipped wrote sets: `{"principal":"alice","permissionType":"ALLOW","operations":["READ"],
-"hosts":["host1"]}`, or `"principals"` with a list. An entry must be wholly one or the other: where Kafka
-skips what it does not know, a lost Deny would open, so everything unknown is refused here.
+"hosts":["host1"]}`, or `"principals"` with a list. An entry must be entirely one or the other. Kafka skips
+unknown fields, but a lost Deny would grant access, so everything unknown is refused here.
 """
 
 import json
@@ -23,10 +23,10 @@ from kustos.authorizer.legacy.vocabulary import (
 )
 
 VERSION: Final = 1
-"""Of the document; there never was another."""
+"""The version of the document; there never was another."""
 
 DOCUMENT_CHARACTERS_MAX: Final = 64 * 1024 * 1024
-"""Of a text that is read: a whole tree of some 500,000 ACLs, 16 times what one node of ZooKeeper may hold."""
+"""Longest text read: a whole tree of about 500,000 ACLs, 16 times what one ZooKeeper node may hold."""
 
 _RELEASED_KEYS: Final = frozenset(("principal", "permissionType", "operation", "host"))
 _KIP_11_KEYS: Final = frozenset(("principal", "permissionType", "operations", "hosts"))
@@ -34,7 +34,7 @@ _PREVIEW_KEYS: Final = frozenset(("principals", "permissionType", "operations", 
 
 
 def parse_json(text: str) -> Any:
-    """Return the JSON of a text, in which no object says anything twice; raise `LegacyFormatError`."""
+    """Return the JSON of a text, without duplicate keys; raise `LegacyFormatError`."""
     if len(text) > DOCUMENT_CHARACTERS_MAX:
         raise LegacyFormatError(f"the document is longer than {DOCUMENT_CHARACTERS_MAX} characters")
     try:
@@ -48,7 +48,7 @@ def parse_json(text: str) -> Any:
     except LegacyFormatError:
         raise
     except ValueError:
-        # Python reads no number of more digits than it has a limit for
+        # Python limits the number of digits that it converts
         raise LegacyFormatError("the document has a number with too many digits") from None
 
 
@@ -62,7 +62,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def read_acls(text: str, where: str = "the document") -> frozenset[Acl]:
-    """Return the ACLs of a node's text, as it has them; none for an empty text, as Kafka takes it.
+    """Return the ACLs of a ZooKeeper node's text; none for an empty text, as in Kafka.
 
     `where` names the place in the message of a `LegacyFormatError`.
     """
@@ -81,7 +81,7 @@ def acls_of(document: Any, where: str) -> frozenset[Acl]:
 
 
 def entries_of(document: Any, where: str) -> list[Any]:
-    """Return the entries of a parsed document, not yet looked at; raise `LegacyFormatError`."""
+    """Return the unchecked entries of a parsed document; raise `LegacyFormatError`."""
     if not isinstance(document, dict) or document.keys() != {"version", "acls"}:
         raise LegacyFormatError(f"{where} is not an object with `version` and `acls`")
     version = document["version"]
@@ -134,7 +134,7 @@ def _texts(entry: dict[str, Any], key: str) -> list[str]:
 
 
 def _is_text(value: object) -> bool:
-    """Half a surrogate pair, which JSON can spell, is no text: it could never be written again."""
+    """A lone surrogate, which JSON can spell, is not a text: it could never be written again."""
     return isinstance(value, str) and not any("\ud800" <= character <= "\udfff" for character in value)
 
 
@@ -143,7 +143,7 @@ def _spoken(keys: Iterable[str]) -> str:
 
 
 def document_of(acls: Iterable[Acl]) -> dict[str, Any]:
-    """Return the document that releases would have written, in a fixed order."""
+    """Return the document as releases wrote it, in a fixed order."""
     entries = [
         {
             "principal": str(acl.principal),
@@ -159,7 +159,7 @@ def document_of(acls: Iterable[Acl]) -> dict[str, Any]:
 
 
 def kip_11_document_of(acls: Iterable[Acl]) -> dict[str, Any]:
-    """Return the document as KIP-11 draws it, with sets, merged as far as they go, in a fixed order."""
+    """Return the document as KIP-11 specifies it, with sets, merged as far as possible, in a fixed order."""
     entries = [
         {
             "principal": str(acl.principal),
@@ -173,5 +173,5 @@ def kip_11_document_of(acls: Iterable[Acl]) -> dict[str, Any]:
 
 
 def write_acls(acls: Iterable[Acl], document: Callable[[Iterable[Acl]], dict[str, Any]] = document_of) -> str:
-    """Return the text of a node: Kafka's bytes, but for the order of ACLs, which Kafka leaves to chance."""
+    """Return the text of a ZooKeeper node: Kafka's bytes, except for the order of ACLs, random in Kafka."""
     return json.dumps(document(acls), separators=(",", ":"), ensure_ascii=False)

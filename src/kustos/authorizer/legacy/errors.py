@@ -1,7 +1,7 @@
-"""What can be wrong in the legacy room."""
+"""Errors of the legacy interface."""
 
 from kustos.acl import AclValueError
-from kustos.authorizer.spi import AuthorizerError
+from kustos.authorizer.spi.values import AuthorizerError
 
 
 class LegacyFormatError(AclValueError):
@@ -9,11 +9,11 @@ class LegacyFormatError(AclValueError):
 
 
 class LegacyRefusalError(AclValueError):
-    """An ACL that would mean something else, or nothing, on the other side; it is not converted."""
+    """An ACL that would mean something else, or nothing, after conversion; it is not converted."""
 
 
 class LegacySettingsError(AuthorizerError):
-    """A setting that the legacy authorizer cannot start with; the message names its key."""
+    """A setting that keeps the legacy authorizer from starting; the message names its key."""
 
 
 class UnsupportedChangeError(AuthorizerError):

@@ -1,7 +1,7 @@
 """The legacy interface: a yes or no for one operation on one resource (KIP-11, `kafka.security.auth`).
 
-An implementation answers from memory, as one of today's interface does; `AuthorizerWrapper` puts it
-behind that. Every method may raise: whoever asks takes an exception for a no.
+An implementation answers from memory, like one of today's interface; `AuthorizerWrapper` adapts it to that.
+Every method may raise: callers treat an exception as a denial.
 """
 
 from abc import ABC, abstractmethod
@@ -12,7 +12,7 @@ from kustos.acl import AclOperation, KafkaPrincipal
 from kustos.authorizer.legacy.values import Acl, Resource, Session
 
 Acls = Mapping[Resource, frozenset[Acl]]
-"""Every resource that has ACLs, with them; no set is empty."""
+"""ACLs by resource; no set is empty."""
 
 
 class LegacyAuthorizer(ABC):
@@ -20,7 +20,7 @@ class LegacyAuthorizer(ABC):
 
     @abstractmethod
     def configure(self, configs: Mapping[str, object]) -> None:
-        """Take the node's settings, before anything is asked; raise `AuthorizerError` to refuse a start."""
+        """Accept the node's settings, before any other call; raise `AuthorizerError` to refuse to start."""
 
     @abstractmethod
     def authorize(self, session: Session, operation: AclOperation, resource: Resource) -> bool:
@@ -28,7 +28,7 @@ class LegacyAuthorizer(ABC):
 
     @abstractmethod
     def add_acls(self, acls: Iterable[Acl], resource: Resource) -> None:
-        """Put these in force beside those that the resource has."""
+        """Add these to the ACLs of the resource."""
 
     @overload
     def remove_acls(self, acls: Iterable[Acl], resource: Resource, /) -> bool: ...
@@ -38,20 +38,20 @@ class LegacyAuthorizer(ABC):
 
     @abstractmethod
     def remove_acls(self, acls: Iterable[Acl] | Resource, resource: Resource | None = None, /) -> bool:
-        """Take these, or all that the resource has, out of force; return whether there was any of them."""
+        """Remove these, or all ACLs of the resource; return whether any existed."""
 
     @overload
     def get_acls(self, /) -> Acls: ...
 
     @overload
-    def get_acls(self, of: Resource, /) -> frozenset[Acl]: ...
+    def get_acls(self, key: Resource, /) -> frozenset[Acl]: ...
 
     @overload
-    def get_acls(self, of: KafkaPrincipal, /) -> Acls: ...
+    def get_acls(self, key: KafkaPrincipal, /) -> Acls: ...
 
     @abstractmethod
-    def get_acls(self, of: Resource | KafkaPrincipal | None = None, /) -> Acls | frozenset[Acl]:
+    def get_acls(self, key: Resource | KafkaPrincipal | None = None, /) -> Acls | frozenset[Acl]:
         """Return the ACLs of a resource, those that name a principal by resource, or all by resource."""
 
-    def close(self) -> None:  # noqa: B027 - most have nothing to let go of
-        """Let go of everything; nothing is asked afterwards."""
+    def close(self) -> None:  # noqa: B027 - most have nothing to release
+        """Release all resources; no call follows."""

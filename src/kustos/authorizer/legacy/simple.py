@@ -1,13 +1,13 @@
 """`SimpleAclAuthorizer`: the decisions of Kafka's first authorizer, as of its last release (2.8).
 
 1. a super user may do everything
-2. the ACLs of the resource, of `*` and of every prefix that begins its name are looked at together
-3. where there are none, `allow.everyone.if.no.acl.found` decides, which is off unless it is set
-4. any Deny that speaks of principal, host and operation denies
-5. else any Allow that does allows; Read, Write, Delete and Alter bring Describe, AlterConfigs DescribeConfigs
-6. else nobody may
+2. the ACLs of the resource, of `*` and of every prefix of its name are considered together
+3. if there are none, `allow.everyone.if.no.acl.found` decides, which is off by default
+4. any Deny that matches principal, host and operation denies
+5. else any matching Allow allows; Read, Write, Delete, Alter imply Describe, AlterConfigs DescribeConfigs
+6. else the request is denied
 
-KIP-11's own draft differed, and `kustos.legacy.rules=kip-11` brings it back: only the resource's own ACLs
+KIP-11's own draft differed; `kustos.legacy.rules=kip-11` selects it: only the resource's own ACLs
 count, nothing is implied, and a resource without ACLs is open. Hosts are compared as texts, never as ranges.
 """
 
@@ -30,23 +30,23 @@ from kustos.authorizer.legacy.interface import Acls, LegacyAuthorizer
 from kustos.authorizer.legacy.store import AclStore, FileAclStore, Statements
 from kustos.authorizer.legacy.values import Acl, Resource, Session, singles_of
 from kustos.authorizer.legacy.vocabulary import OPERATION_NAMES
-from kustos.authorizer.spi import InvalidActionError
+from kustos.authorizer.spi.values import InvalidActionError
 
 SUPER_USERS_KEY: Final = "super.users"
 ALLOW_EVERYONE_KEY: Final = "allow.everyone.if.no.acl.found"
 FILE_KEY: Final = "kustos.legacy.acl.file"
-"""The file that stands where ZooKeeper stood, in the form of `kustos.authorizer.legacy.tree`."""
+"""The file that replaces ZooKeeper, in the form of `kustos.authorizer.legacy.tree`."""
 RULES_KEY: Final = "kustos.legacy.rules"
 
 _AUDIT: Final = logging.getLogger("kafka.authorizer.logger")
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
-    """What differs between the draft and the releases.
+class LegacyRules:
+    """The differences between the draft and the releases.
 
-    `implied_by`: which other allowed operations allow this one. `looks_around`: whether `*` and prefixes
-    count. `open_without_acls`: what holds where nothing else is set.
+    `implied_by`: the other operations whose Allow allows this one. `looks_around`: whether `*` and prefixes
+    count. `open_without_acls`: the default for resources without ACLs.
     """
 
     implied_by: Mapping[AclOperation, tuple[AclOperation, ...]]
@@ -54,7 +54,7 @@ class Rules:
     open_without_acls: bool
 
 
-RELEASED: Final = Rules(
+RELEASED: Final = LegacyRules(
     implied_by={
         AclOperation.DESCRIBE: (
             AclOperation.READ,
@@ -67,7 +67,7 @@ RELEASED: Final = Rules(
     looks_around=True,
     open_without_acls=False,
 )
-KIP_11: Final = Rules(implied_by={}, looks_around=False, open_without_acls=True)
+KIP_11: Final = LegacyRules(implied_by={}, looks_around=False, open_without_acls=True)
 
 RULES: Final = {"released": RELEASED, "kip-11": KIP_11}
 
@@ -81,13 +81,13 @@ def audit_line(session: Session, operation: AclOperation, resource: Resource, *,
 
 
 class SimpleAclAuthorizer(LegacyAuthorizer):
-    """Decides by ACLs that it keeps in a store; one event loop asks and changes.
+    """Decides by the ACLs in its store; used by one event loop.
 
-    Without a store `configure` opens the file that `kustos.legacy.acl.file` names. ACLs are kept, and given
-    back, as single statements, whatever sets they came in.
+    Without a store `configure` opens the file that `kustos.legacy.acl.file` names. ACLs are stored, and
+    returned, as single statements, however they were grouped.
     """
 
-    def __init__(self, store: AclStore | None = None, rules: Rules = RELEASED) -> None:
+    def __init__(self, store: AclStore | None = None, rules: LegacyRules = RELEASED) -> None:
         self._store = store
         self._rules = rules
         self._super_users: frozenset[KafkaPrincipal] = frozenset()
@@ -103,7 +103,7 @@ class SimpleAclAuthorizer(LegacyAuthorizer):
         return self._allows_everyone
 
     def configure(self, configs: Mapping[str, object]) -> None:
-        """Take the settings and load the ACLs; raise `LegacySettingsError` naming the key that is wrong."""
+        """Apply the settings and load the ACLs; raise `LegacySettingsError` naming the wrong key."""
         rules = RULES.get(str(configs[RULES_KEY])) if RULES_KEY in configs else self._rules
         if rules is None:
             raise LegacySettingsError(f"`{RULES_KEY}` is `{configs[RULES_KEY]}`, use {' or '.join(RULES)}")
@@ -128,7 +128,7 @@ class SimpleAclAuthorizer(LegacyAuthorizer):
         return principal in self._super_users
 
     def authorize(self, session: Session, operation: AclOperation, resource: Resource) -> bool:
-        """Return whether it may; raise `InvalidActionError` for a prefix, or everybody as principal."""
+        """Return whether it is allowed; raise `InvalidActionError` for a prefix or the principal `User:*`."""
         if resource.pattern_type is not PatternType.LITERAL:
             raise InvalidActionError(f"only literal resources can be asked about, not `{resource}`")
         if str(session.principal) == EVERY_PRINCIPAL:
@@ -162,7 +162,7 @@ class SimpleAclAuthorizer(LegacyAuthorizer):
         return found
 
     def add_acls(self, acls: Iterable[Acl], resource: Resource) -> None:
-        """Keep these too; raise `UnsupportedChangeError` for an empty name, or what the store raises."""
+        """Add these; raise `UnsupportedChangeError` for an empty name, or what the store raises."""
         if not resource.name:
             raise UnsupportedChangeError("the resource to add ACLs to has no name")
         added = singles_of(acls)
@@ -175,7 +175,7 @@ class SimpleAclAuthorizer(LegacyAuthorizer):
     def remove_acls(self, resource: Resource, /) -> bool: ...
 
     def remove_acls(self, acls: Iterable[Acl] | Resource, resource: Resource | None = None, /) -> bool:
-        """Drop these statements, or all of the resource; return whether there was any of them."""
+        """Remove these statements, or all of the resource; return whether any existed."""
         place = acls if isinstance(acls, Resource) else resource
         if place is None:
             raise TypeError("say which resource the ACLs are of")
@@ -195,19 +195,19 @@ class SimpleAclAuthorizer(LegacyAuthorizer):
     def get_acls(self, /) -> Acls: ...
 
     @overload
-    def get_acls(self, of: Resource, /) -> frozenset[Acl]: ...
+    def get_acls(self, key: Resource, /) -> frozenset[Acl]: ...
 
     @overload
-    def get_acls(self, of: KafkaPrincipal, /) -> Acls: ...
+    def get_acls(self, key: KafkaPrincipal, /) -> Acls: ...
 
-    def get_acls(self, of: Resource | KafkaPrincipal | None = None, /) -> Acls | frozenset[Acl]:
+    def get_acls(self, key: Resource | KafkaPrincipal | None = None, /) -> Acls | frozenset[Acl]:
         """Return single statements: of a resource, of a principal by resource, or all by resource."""
-        if isinstance(of, Resource):
-            return self._acls.get(of, frozenset())
-        if of is None:
+        if isinstance(key, Resource):
+            return self._acls.get(key, frozenset())
+        if key is None:
             return dict(self._acls)
         chosen = (
-            (resource, frozenset(acl for acl in acls if acl.principal == of))
+            (resource, frozenset(acl for acl in acls if acl.principal == key))
             for resource, acls in self._acls.items()
         )
         return {resource: acls for resource, acls in chosen if acls}
@@ -231,7 +231,7 @@ def _any(acls: list[Acl], permission: AclPermissionType, session: Session, opera
 
 
 def _super_users(text: str) -> frozenset[KafkaPrincipal]:
-    """Return the principals of a semicolon list, read as the old class did: no blank one but at the end."""
+    """Return the principals of a semicolon list, parsed as by the old class: blank ones only at the end."""
     listed = text.rstrip(";").split(";") if text.rstrip(";") else []
     try:
         found = frozenset(KafkaPrincipal.parse(part.strip()) for part in listed)

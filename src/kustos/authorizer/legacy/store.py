@@ -1,4 +1,4 @@
-"""Where a legacy authorizer's ACLs survive: one file in place of ZooKeeper's tree."""
+"""Storage of a legacy authorizer's ACLs: one file in place of ZooKeeper's tree."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -14,21 +14,21 @@ Statements = dict[Resource, frozenset[Acl]]
 
 
 class AclStore(Protocol):
-    """Keeps ACLs, all or nothing."""
+    """Stores ACLs atomically."""
 
     def load(self) -> Statements:
-        """Return what is kept; raise `LegacySettingsError` if it cannot be read."""
+        """Return the stored ACLs; raise `LegacySettingsError` if they cannot be read."""
 
     def update(self, change: Callable[[Statements], Statements]) -> Statements:
-        """Keep what the change makes of what is kept now, whoever wrote it, and return that.
+        """Apply a change to the ACLs stored now, whoever wrote them, and return the result.
 
-        Raises `LegacySettingsError` if it cannot be read, `OSError` if it cannot be written; then nothing
-        was changed.
+        Raises `LegacySettingsError` if they cannot be read, `OSError` if they cannot be written; then nothing
+        has changed.
         """
 
 
 class MemoryAclStore:
-    """Keeps them as long as the process lives: for tests and for programs that load them anew."""
+    """Stores ACLs in memory: for tests and for programs that load them at each start."""
 
     __slots__ = ("_acls",)
 
@@ -36,20 +36,20 @@ class MemoryAclStore:
         self._acls = statements(acls or {})
 
     def load(self) -> Statements:
-        """Return what is kept."""
+        """Return the stored ACLs."""
         return self._acls
 
     def update(self, change: Callable[[Statements], Statements]) -> Statements:
-        """Keep what the change makes of it."""
+        """Apply a change and return the result."""
         self._acls = statements(change(self._acls))
         return self._acls
 
 
 class FileAclStore:
-    """Keeps them in a file of `kustos.authorizer.legacy.tree`'s form; one that is not there is empty.
+    """Stores ACLs in a file in the form of `kustos.authorizer.legacy.tree`; a missing file is empty.
 
-    A change reads the file again and writes it whole, under a lock beside it, so that a node and a command
-    at work on one file lose nothing. A second one at the same moment gets a `StorageLockedError`.
+    A change rereads and rewrites the whole file, under a lock beside it, so that a node and a command that
+    use one file lose nothing. A concurrent change gets a `StorageLockedError`.
     """
 
     __slots__ = ("_storage", "path")
@@ -59,7 +59,7 @@ class FileAclStore:
         self._storage = storage or FileSystemStorage()
 
     def load(self) -> Statements:
-        """Return the statements of the file; raise `LegacySettingsError` that names it."""
+        """Return the statements of the file; raise `LegacySettingsError` naming the file."""
         try:
             if not self._storage.exists(self.path):
                 return {}
@@ -73,7 +73,7 @@ class FileAclStore:
             raise LegacySettingsError(f"cannot read the legacy ACL file `{self.path}`: {reason}") from error
 
     def update(self, change: Callable[[Statements], Statements]) -> Statements:
-        """Write what the change makes of the file's statements, durably and at once."""
+        """Apply a change to the file's statements, durably and atomically."""
         lock = self._storage.lock(self.path.with_name(self.path.name + ".lock"))
         try:
             before = self.load()

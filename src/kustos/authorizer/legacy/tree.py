@@ -1,4 +1,4 @@
-"""ACLs of many resources in one JSON object, by the paths that they had in ZooKeeper.
+"""ACLs of many resources in one JSON object, by their paths in ZooKeeper.
 
 `{"/kafka-acl/Topic/orders": {"version": 1, "acls": [...]}, ...}`. Releases kept literal resources under
 `/kafka-acl/<Type>/<name>` and prefixes under `/kafka-acl-extended/prefixed/<Type>/<name>`; KIP-11 put all
@@ -24,7 +24,7 @@ _ROOTS: Final = {LITERAL_ROOT: PatternType.LITERAL, PREFIXED_ROOT: PatternType.P
 
 
 def resource_of(path: str) -> Resource:
-    """Return the resource whose ACLs were at this path; raise `LegacyFormatError` for any other."""
+    """Return the resource whose ACLs were at this path; raise `LegacyFormatError` for any other path."""
     if path.startswith(KIP_11_ROOT) and len(path) > len(KIP_11_ROOT):
         name = path.removeprefix(KIP_11_ROOT)
         return Resource(ResourceType.CLUSTER if name == CLUSTER_NAME else ResourceType.TOPIC, name)
@@ -40,13 +40,13 @@ def resource_of(path: str) -> Resource:
 
 
 def path_of(resource: Resource) -> str:
-    """Return where releases kept the ACLs of a resource."""
+    """Return the path at which releases kept the ACLs of a resource."""
     root = next(root for root, pattern_type in _ROOTS.items() if pattern_type is resource.pattern_type)
     return f"{root}{RESOURCE_TYPE_NAMES[resource.resource_type]}/{resource.name}"
 
 
 def kip_11_path_of(resource: Resource) -> str:
-    """Return where KIP-11 keeps them; raise `LegacyRefusalError` for what it has no word for."""
+    """Return the path in KIP-11; raise `LegacyRefusalError` for a resource that it cannot express."""
     path = f"{KIP_11_ROOT}{resource.name}"
     if not resource.name or resource_of(path) != resource:
         raise LegacyRefusalError(
@@ -56,7 +56,7 @@ def kip_11_path_of(resource: Resource) -> str:
 
 
 def read_tree(text: str) -> dict[Resource, frozenset[Acl]]:
-    """Return the ACLs by resource, as the text has them; raise `LegacyFormatError` that names the path.
+    """Return the ACLs of a text by resource; raise `LegacyFormatError` naming the path.
 
     Two paths may name one resource (`Group` and a preview's `CONSUMER_GROUP`); then both count.
     """
@@ -73,9 +73,9 @@ def read_tree(text: str) -> dict[Resource, frozenset[Acl]]:
 
 
 def write_tree(acls: Acls, *, kip_11: bool = False) -> str:
-    """Return the text that reads back as the same statements, for people: indented, in a fixed order.
+    """Return a text that reads back as the same statements, for people: indented, in a fixed order.
 
-    With `kip_11` as that document draws it, which raises `LegacyRefusalError` for groups and prefixes.
+    With `kip_11` in the form of KIP-11, which raises `LegacyRefusalError` for groups and prefixes.
     """
     named: list[tuple[str, Iterable[Acl]]] = [
         (kip_11_path_of(resource) if kip_11 else path_of(resource), of) for resource, of in acls.items() if of
@@ -86,6 +86,6 @@ def write_tree(acls: Acls, *, kip_11: bool = False) -> str:
 
 
 def statements(acls: Mapping[Resource, Iterable[Acl]]) -> dict[Resource, frozenset[Acl]]:
-    """Return single statements by resource, without resources that have none: what an authorizer keeps."""
+    """Return single statements by resource, without resources that have none, as authorizers store them."""
     kept = ((resource, singles_of(of)) for resource, of in acls.items())
     return {resource: of for resource, of in kept if of}

@@ -1,8 +1,8 @@
-"""Session, resource and ACL as the legacy interface has them.
+"""Session, resource and ACL of the legacy interface.
 
-KIP-11's ACL speaks of sets: one principal, one permission, some operations, some hosts. Every release
-kept it as single statements, one operation from one host, and `Acl.singles` gives those. A set means
-exactly what its singles mean together.
+KIP-11's ACL has sets: one principal, one permission, some operations, some hosts. Every release stored it as
+single statements, one operation from one host, and `Acl.singles` returns those. A set means exactly what its
+singles mean together.
 """
 
 from collections.abc import Iterable
@@ -30,12 +30,12 @@ from kustos.authorizer.legacy.vocabulary import (
 )
 
 STATEMENTS_PER_ACL_MAX: Final = 10_000
-"""Operations times hosts of one ACL; Kafka takes no more ACLs in one change either."""
+"""Most operations times hosts of one ACL; Kafka accepts no more ACLs in one change either."""
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """Who asks, and from which address (`getHostAddress()` form)."""
+    """The principal and address (`getHostAddress()` form) of a request."""
 
     principal: KafkaPrincipal
     host: str
@@ -43,7 +43,7 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """A resource, or since Kafka 2.0 all that a prefix begins; types of filters raise `LegacyFormatError`."""
+    """A resource, or since Kafka 2.0 a prefix; pattern types of filters raise `LegacyFormatError`."""
 
     resource_type: ResourceType
     name: str
@@ -71,7 +71,7 @@ class Resource:
 
     @property
     def pattern(self) -> ResourcePattern:
-        """The same as a pattern of today's interface."""
+        """The resource as a pattern of today's interface."""
         return ResourcePattern(self.resource_type, self.name, self.pattern_type)
 
     def __str__(self) -> str:
@@ -86,8 +86,8 @@ CLUSTER_RESOURCE: Final = Resource(ResourceType.CLUSTER, CLUSTER_NAME)
 class Acl:
     """Principal P is allowed or denied operations O1, O2 from hosts H1, H2.
 
-    The principal `User:*` is everybody, the host `*` everywhere, the operation ALL any. Sets are not
-    empty; raises `LegacyFormatError` for what could never be a statement.
+    The principal `User:*` means everyone, the host `*` any host, the operation ALL any operation. Sets are
+    not empty; raises `LegacyFormatError` for an invalid statement.
     """
 
     principal: KafkaPrincipal
@@ -114,7 +114,7 @@ class Acl:
     def of(
         cls, principal: KafkaPrincipal, permission_type: AclPermissionType, host: str, operation: AclOperation
     ) -> Self:
-        """Return the ACL of one operation from one host, which is all that releases know."""
+        """Return the ACL of one operation from one host, the only form in releases."""
         return cls(principal, permission_type, frozenset((host,)), frozenset((operation,)))
 
     @property
@@ -123,7 +123,7 @@ class Acl:
         return len(self.hosts) == len(self.operations) == 1
 
     def singles(self) -> frozenset[Self]:
-        """Return the statements that it stands for."""
+        """Return its single statements."""
         if self.is_single:
             return frozenset((self,))
         return frozenset(
@@ -132,7 +132,7 @@ class Acl:
         )
 
     def speaks_of(self, principal: KafkaPrincipal, host: str, operation: AclOperation) -> bool:
-        """Return whether it is about this principal doing exactly this from there; hosts compare as texts."""
+        """Return whether it matches this principal, host and exact operation; hosts compare as texts."""
         return (
             (self.principal == principal or str(self.principal) == EVERY_PRINCIPAL)
             and not self.hosts.isdisjoint((host, WILDCARD))
@@ -148,12 +148,12 @@ class Acl:
 
 
 def singles_of(acls: Iterable[Acl]) -> frozenset[Acl]:
-    """Return the statements that some ACLs stand for, each once."""
+    """Return the single statements of some ACLs, each once."""
     return frozenset(single for acl in acls for single in acl.singles())
 
 
 def merged(acls: Iterable[Acl]) -> frozenset[Acl]:
-    """Return as few ACLs with sets as hosts of the same operations allow; they mean exactly the same."""
+    """Return equivalent ACLs with sets, merging hosts with the same operations."""
     operations: dict[tuple[KafkaPrincipal, AclPermissionType, str], set[AclOperation]] = {}
     for acl in acls:
         for host in acl.hosts:
@@ -168,6 +168,6 @@ def merged(acls: Iterable[Acl]) -> frozenset[Acl]:
 
 
 def order_of(acl: Acl) -> tuple[str, str, list[str], list[str]]:
-    """Return the key by which ACLs are written and listed, so that the same set gives the same text."""
+    """Return the sort key of ACLs in texts and lists, so that equal sets give equal texts."""
     operations = sorted(OPERATION_NAMES[operation] for operation in acl.operations)
     return str(acl.principal), PERMISSION_NAMES[acl.permission_type], operations, sorted(acl.hosts)

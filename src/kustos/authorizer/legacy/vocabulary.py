@@ -1,8 +1,8 @@
-"""The words of KIP-11 and of Kafka 0.9 to 3.9's ZooKeeper, as a table, and how they are read.
+"""The vocabulary of KIP-11 and of Kafka 0.9 to 3.9's ZooKeeper, as tables and parsers.
 
 Releases wrote names in camel case (`ClusterAction`) and read them in any case. KIP-11 and the previews that
-vendors shipped wrote upper case (`CLUSTER_ACTION`) and a few words that were renamed later; those are
-read, never written. Sources: KIP-11, `SecurityUtils` of Kafka 2.8, a preview's migration of its ACLs.
+vendors shipped wrote upper case (`CLUSTER_ACTION`) and a few names that changed later; those are read, never
+written. Sources: KIP-11, `SecurityUtils` of Kafka 2.8, a preview's migration of its ACLs.
 """
 
 from typing import Final
@@ -18,20 +18,20 @@ from kustos.acl import (
 from kustos.authorizer.legacy.errors import LegacyFormatError
 
 DR_WHO: Final = KafkaPrincipal("User", "Dr. Who?")
-"""Who acts on a connection without an identity, in KIP-11's words; releases say `User:ANONYMOUS`."""
+"""The principal of an unauthenticated connection in KIP-11; releases use `User:ANONYMOUS`."""
 
 EVERYBODY_OF_KIP_11: Final = "*:*"
-"""KIP-11's `User:*`. Releases take it for a principal of type `*` and name `*`, which nobody is."""
+"""KIP-11's `User:*`. Releases read it as a principal of type `*` and name `*`, which nobody has."""
 
 OPERATIONS_OF_KIP_11: Final = {
     "EDIT": AclOperation.ALTER,
     "REPLICATE": AclOperation.CLUSTER_ACTION,
     "REPLICATION": AclOperation.CLUSTER_ACTION,
 }
-"""Operations by the names they had before the first release."""
+"""Operations by their names before the first release."""
 
 RESOURCE_TYPES_OF_PREVIEWS: Final = {"CONSUMERGROUP": ResourceType.GROUP}
-"""Resource types by the names they had before the first release, squeezed."""
+"""Resource types by their names before the first release, without underscores."""
 
 
 def _camel(name: str) -> str:
@@ -78,7 +78,7 @@ def resource_type_of(text: str) -> ResourceType:
 
 
 def principal_of(text: str) -> KafkaPrincipal:
-    """Return the principal written as releases write it, `Type:name`; raise `LegacyFormatError`."""
+    """Return the principal in the form of releases, `Type:name`; raise `LegacyFormatError`."""
     try:
         return KafkaPrincipal.parse(text)
     except AclValueError as error:
@@ -86,7 +86,7 @@ def principal_of(text: str) -> KafkaPrincipal:
 
 
 def kip_11_principal_of(text: str) -> KafkaPrincipal:
-    """Return the principal written as in KIP-11: a bare name is a user, `user:` is `User:`, `*:*` everybody.
+    """Return the principal in the form of KIP-11: a bare name is a user, `user:` is `User:`, `*:*` all.
 
     Raises `LegacyFormatError` for an empty text.
     """

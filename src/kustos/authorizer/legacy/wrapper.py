@@ -1,8 +1,8 @@
-"""`AuthorizerWrapper`: any legacy authorizer behind today's interface, as Kafka 2.4 to 2.8 put it there.
+"""`AuthorizerWrapper`: adapts any legacy authorizer to today's interface, as in Kafka 2.4 to 2.8.
 
-What the legacy interface cannot say is kept as Kafka kept it: changes are made one by one, at once; the
-deletion by exact filters asks nothing first; a Deny of the very operation on `*` ends a question by type even
-for super users. Hosts stay texts: a legacy authorizer knows no ranges, so none is created through it.
+Limits of the legacy interface are kept as in Kafka: changes are applied one by one, immediately; deletion by
+exact filters does no look-up first; a Deny of the exact operation on `*` ends a question by type even for
+super users. Hosts stay texts: a legacy authorizer has no ranges, so none is created through it.
 """
 
 from collections.abc import Awaitable, Generator, Iterable, Iterator, Mapping, Sequence
@@ -23,53 +23,51 @@ from kustos.acl import (
     ResourcePatternFilter,
     ResourceType,
 )
-from kustos.authorizer.by_type_default import authorize_by_resource_type
 from kustos.authorizer.legacy.conversion import single_of
 from kustos.authorizer.legacy.errors import LegacyRefusalError
 from kustos.authorizer.legacy.interface import LegacyAuthorizer
 from kustos.authorizer.legacy.simple import SimpleAclAuthorizer
 from kustos.authorizer.legacy.values import Acl, Resource, Session
 from kustos.authorizer.legacy.vocabulary import OPERATION_NAMES, RESOURCE_TYPE_NAMES
-from kustos.authorizer.plugin import Authorizer
-from kustos.authorizer.spi import (
-    Action,
-    AuthorizableRequestContext,
-    AuthorizationResult,
-    InvalidActionError,
-)
-from kustos.authorizer.spi_values import (
+from kustos.authorizer.spi.by_type_default import authorize_by_resource_type
+from kustos.authorizer.spi.plugin import Authorizer
+from kustos.authorizer.spi.values import (
     SUCCESS,
     AclBindingDeleteResult,
     AclCreateResult,
     AclDeleteResult,
+    Action,
+    AuthorizableRequestContext,
+    AuthorizationResult,
     AuthorizerServerInfo,
     Endpoint,
+    InvalidActionError,
     KafkaApiError,
 )
 
 NOT_CREATED = "Failed to create ACL"
-"""What clients are told of an error that has no code of its own, in Kafka's words."""
+"""Kafka's text for an error without its own code."""
 
 
 class _Done(Awaitable[None]):
-    """What has nothing to wait for."""
+    """An awaitable that is already done."""
 
     def __await__(self) -> Generator[None, None, None]:
         yield from ()
 
 
 class AuthorizerWrapper(Authorizer):
-    """Asks `base`; the settings go to it as they are."""
+    """Delegates to `base`; passes the settings to it unchanged."""
 
     def __init__(self, base: LegacyAuthorizer) -> None:
         self.base = base
 
     def configure(self, configs: Mapping[str, str]) -> None:
-        """Do what the legacy authorizer does with the settings, and raise what it raises."""
+        """Configure the legacy authorizer; raise what it raises."""
         self.base.configure(configs)
 
     def start(self, server_info: AuthorizerServerInfo) -> Mapping[Endpoint, Awaitable[None]]:
-        """Return that every endpoint can begin: a legacy authorizer is ready when it is configured."""
+        """Report every endpoint as ready: a legacy authorizer is ready once configured."""
         return {endpoint: _Done() for endpoint in server_info.endpoints}
 
     def authorize(
@@ -84,7 +82,7 @@ class AuthorizerWrapper(Authorizer):
             asked = f"`{action.operation}` on `{action.resource_type}`"
             raise InvalidActionError(f"{asked} cannot be asked about, name both")
         resource = Resource(action.resource_type, action.resource_name)
-        # only a true yes allows: what else somebody's code returns is a no
+        # only True allows: any other value that plugin code returns is a denial
         if self.base.authorize(session, action.operation, resource) is True:
             return AuthorizationResult.ALLOWED
         return AuthorizationResult.DENIED
@@ -92,7 +90,7 @@ class AuthorizerWrapper(Authorizer):
     def authorize_by_resource_type(
         self, context: AuthorizableRequestContext, operation: AclOperation, resource_type: ResourceType
     ) -> AuthorizationResult:
-        """Return what Kafka's wrapper does: a Deny of the operation on `*` first, then default-allow."""
+        """Return the result of Kafka's wrapper: a Deny of the operation on `*` first, then default-allow."""
         if operation not in OPERATION_NAMES or resource_type not in RESOURCE_TYPE_NAMES:
             raise InvalidActionError(f"`{operation}` on `{resource_type}` cannot be asked about, name both")
         denials = AclBindingFilter(
@@ -114,7 +112,7 @@ class AuthorizerWrapper(Authorizer):
     async def create_acls(
         self, context: AuthorizableRequestContext, bindings: Sequence[AclBinding]
     ) -> list[AclCreateResult]:
-        """Add them one by one; come to INVALID_REQUEST for each that cannot be said or was not taken."""
+        """Add them one by one; INVALID_REQUEST for each that cannot be expressed or was refused."""
         del context  # the legacy interface has no place for it
         return [self._create(binding) for binding in bindings]
 
@@ -127,14 +125,14 @@ class AuthorizerWrapper(Authorizer):
             self.base.add_acls({acl}, resource)
         except KafkaApiError as error:
             return AclCreateResult(error)
-        except Exception:  # noqa: BLE001 - somebody's code failed: nothing was acknowledged, the client learns it
+        except Exception:  # noqa: BLE001 - plugin code failed: nothing was acknowledged, report it
             return AclCreateResult(KafkaApiError(ErrorCode.invalid_request, NOT_CREATED))
         return SUCCESS
 
     async def delete_acls(
         self, context: AuthorizableRequestContext, filters: Sequence[AclBindingFilter]
     ) -> list[AclDeleteResult]:
-        """Remove what matches one by one; an ACL that two filters match is told under the first."""
+        """Remove matches one by one; an ACL that two filters match is reported under the first."""
         del context  # as with creations
         if all(each.matches_at_most_one for each in filters):
             return [self._delete_one(each) for each in filters]
@@ -163,7 +161,7 @@ class AuthorizerWrapper(Authorizer):
         return AclDeleteResult(tuple(results))
 
     def acls(self, acl_filter: AclBindingFilter) -> Iterator[AclBinding]:
-        """Yield the statements that match, as they are now, their hosts as they were written."""
+        """Yield the matching statements as of now, with their hosts as written."""
         for kept in self._kept():
             binding = _binding(*kept)
             if acl_filter.matches(binding):
@@ -181,7 +179,7 @@ class AuthorizerWrapper(Authorizer):
 
 
 class _HostsAsTexts:
-    """A wrapper as Kafka's default for questions by type sees it: no host is a range of addresses."""
+    """A view of a wrapper for Kafka's default for questions by type: no host is a range of addresses."""
 
     def __init__(self, wrapper: AuthorizerWrapper, host: str) -> None:
         self._wrapper = wrapper
@@ -189,7 +187,7 @@ class _HostsAsTexts:
         self.authorize = wrapper.authorize
 
     def acls(self, acl_filter: AclBindingFilter) -> Iterator[AclBinding]:
-        """Yield those of one host or all."""
+        """Yield the ACLs of one host or all hosts."""
         return (each for each in self._wrapper.acls(acl_filter) if each.entry.host in self._hosts)
 
 

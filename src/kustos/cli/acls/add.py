@@ -1,5 +1,8 @@
 """`kustos acls add`."""
 
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
 from kustos.cli.acls.options import (
     AllowHost,
     AllowPrincipal,
@@ -24,6 +27,11 @@ from kustos.cli.options import (
     UserPrincipal,
 )
 from kustos.cli.output import OutputFormat
+
+if TYPE_CHECKING:
+    from kustos.acl import AclBinding
+    from kustos.client import KafkaError
+    from kustos.client.admin import AdminClient
 
 EXAMPLES = """
 kustos acls add --bootstrap-server broker:9092 --topic orders \\
@@ -59,11 +67,9 @@ def add(
     An ACL that exists already is left as it is. The same arguments as kafka-acls make the same ACLs.
     """
     from kustos.acl import PatternType
-    from kustos.acl.forms import texts_of
     from kustos.cli.acls.mapping import EntryArguments, ResourceArguments, bindings_to_add
-    from kustos.cli.acls.rendering import print_bindings
+    from kustos.cli.acls.rendering import print_added, tell_oddities
     from kustos.cli.failures import failure_of_items
-    from kustos.cli.output import print_json
     from kustos.cli.session import ask_cluster
 
     bindings = bindings_to_add(
@@ -87,14 +93,31 @@ def add(
             idempotent=idempotent,
         ),
     )
-    outcomes = ask_cluster(
-        bootstrap_server, command_config, lambda admin: admin.create_acls(bindings), "adding ACLs"
-    )
-    added = [binding for binding, error in zip(bindings, outcomes, strict=True) if error is None]
-    if output is OutputFormat.JSON:
-        print_json({"added": [texts_of(binding) for binding in added]})
-    elif added:
-        print_bindings(added)
+    tell_oddities(bindings)
+
+    async def create(admin: "AdminClient") -> "tuple[set[AclBinding] | None, list[KafkaError | None]]":
+        return await _those_there(admin, bindings), await admin.create_acls(bindings)
+
+    there, outcomes = ask_cluster(bootstrap_server, command_config, create, "adding ACLs")
+    in_force = [binding for binding, error in zip(bindings, outcomes, strict=True) if error is None]
+    print_added(in_force, there, output)
     failure = failure_of_items("adding ACLs", outcomes)
     if failure is not None:
         raise failure
+
+
+async def _those_there(admin: "AdminClient", bindings: "Iterable[AclBinding]") -> "set[AclBinding] | None":
+    """Return the existing ACLs on the resources; None if we are not allowed to describe them."""
+    from kustos.acl import AclBindingFilter, ResourcePatternFilter
+    from kustos.client import KafkaError
+
+    found: set[AclBinding] = set()
+    for pattern in dict.fromkeys(binding.pattern for binding in bindings):
+        asked = ResourcePatternFilter(pattern.resource_type, pattern.name, pattern.pattern_type)
+        try:
+            found.update(await admin.describe_acls(AclBindingFilter(asked)))
+        except KafkaError as error:
+            if not error.is_authorization_failure:
+                raise
+            return None
+    return found

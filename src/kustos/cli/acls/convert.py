@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from kustos.cli.acl_options import Force, Form, Source, To
-from kustos.cli.options import CommandConfig, Output
+from kustos.cli.options import CommandConfig, DocumentOutput, IgnoreTornTail
 from kustos.cli.output import OutputFormat
 
 EXAMPLES = """
@@ -29,7 +29,8 @@ def convert(
     to: To = None,
     force: Force = False,
     command_config: CommandConfig = None,
-    output: Output = OutputFormat.TABLE,
+    ignore_torn_tail: IgnoreTornTail = False,
+    output: DocumentOutput = OutputFormat.TABLE,
 ) -> None:
     """Write a set of ACLs in another form.
 
@@ -39,15 +40,15 @@ def convert(
     """
     from kustos.cli.acl_sources import read_location
     from kustos.cli.acl_targets import AclTarget
-    from kustos.cli.output import counted, print_json, print_lines
+    from kustos.cli.output import counted, print_document, print_lines
 
     destination = AclTarget.of(target, to, force=force)
-    bindings = read_location(source, form, command_config).bindings
+    bindings = read_location(source, form, command_config, ignore_torn_tail=ignore_torn_tail).bindings
     destination.write(bindings)
     if destination.path is None:
         return
     written = destination.form.value
-    if output is OutputFormat.JSON:
-        print_json({"target": target, "form": written, "acls": len(bindings)})
+    if output.is_document:
+        print_document({"target": target, "form": written, "acls": len(bindings)}, output)
     else:
         print_lines(f"wrote {counted(len(bindings), 'ACL')} to {target} as {written}")

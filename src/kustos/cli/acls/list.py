@@ -12,6 +12,7 @@ from kustos.cli.options import (
     CommandConfig,
     DelegationToken,
     Group,
+    IgnoreTornTail,
     OptionalBootstrapServer,
     Output,
     Topic,
@@ -51,6 +52,7 @@ def list_acls(
     resource_pattern_type: PatternTypeOption = PatternTypeName.LITERAL,
     principal: Principal = None,
     command_config: CommandConfig = None,
+    ignore_torn_tail: IgnoreTornTail = False,
     output: Output = OutputFormat.TABLE,
 ) -> None:
     """List ACLs, all or those of some resources or principals.
@@ -60,11 +62,9 @@ def list_acls(
     a running cluster, or of a metadata directory, there also as they were earlier.
     """
     from kustos.acl import KafkaPrincipal, PatternType
-    from kustos.acl.forms import texts_of
     from kustos.cli.acl_sources import AclSource
     from kustos.cli.acls.mapping import ResourceArguments, filters_to_list, sorted_bindings
     from kustos.cli.acls.rendering import print_bindings
-    from kustos.cli.output import print_json
 
     resources = ResourceArguments(
         topics=topic or (),
@@ -80,13 +80,15 @@ def list_acls(
     if metadata_dir is None and at is None:
         found = _of_cluster(bootstrap_server, command_config, filters)
     else:
-        source = AclSource(metadata_dir=metadata_dir, at=at, bootstrap_server=bootstrap_server)
+        source = AclSource(
+            metadata_dir=metadata_dir,
+            at=at,
+            bootstrap_server=bootstrap_server,
+            ignore_torn_tail=ignore_torn_tail,
+        )
         found = [b for b in source.load().bindings if any(asked.matches(b) for asked in filters)]
     bindings = sorted_bindings(b for b in found if not principals or b.entry.principal in principals)
-    if output is OutputFormat.JSON:
-        print_json({"acls": [texts_of(binding) for binding in bindings]})
-    else:
-        print_bindings(bindings)
+    print_bindings(bindings, output)
 
 
 def _of_cluster(

@@ -1,7 +1,7 @@
-"""From `kafka-acls` arguments to ACL values; pure, and the same ACLs as Kafka's tool makes.
+"""From `kafka-acls` arguments to ACL values; pure, and the same ACLs that Kafka's tool creates.
 
-Two commands that Kafka's tool takes are refused, for they remove more than they say: `remove` with a
-host or an operation but no principal, where Kafka ignores both and removes every ACL of the resource.
+Two commands that Kafka's tool accepts are refused because they remove more than they name: `remove` with
+a host or an operation but no principal. Kafka ignores both and removes every ACL of the resource.
 Source: `AclCommand` of Kafka 4.3.1; convenience bundles from KIP-11, KIP-98 and KIP-290.
 """
 
@@ -39,7 +39,7 @@ _GROUP_CONSUMER: Final = (AclOperation.READ,)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceArguments:
-    """Which resources were named, and how their names are meant."""
+    """The named resources, and the pattern type of their names."""
 
     topics: Sequence[str] = ()
     groups: Sequence[str] = ()
@@ -50,7 +50,7 @@ class ResourceArguments:
     pattern_type: PatternType = PatternType.LITERAL
 
     def filters(self, *, with_cluster: bool = False) -> list[ResourcePatternFilter]:
-        """Return one filter per resource, in order, each once; a cluster has no prefix or match."""
+        """Return one filter per distinct resource, in order; a cluster has no prefix or match."""
         named = (
             (ResourceType.TOPIC, self.topics),
             (ResourceType.GROUP, self.groups),
@@ -135,7 +135,7 @@ def filters_to_remove(resources: ResourceArguments, entries: EntryArguments) -> 
 
 
 def filters_to_list(resources: ResourceArguments) -> list[AclBindingFilter]:
-    """Return what `list` asks for: everything where no resource is named."""
+    """Return the filters that `list` sends: one for everything if no resource is named."""
     return [AclBindingFilter(key) for key in resources.filters()] or [AclBindingFilter()]
 
 
@@ -150,7 +150,7 @@ def parse_operation(text: str) -> AclOperation:
 
 
 def sorted_bindings(bindings: Iterable[AclBinding]) -> list[AclBinding]:
-    """Return bindings by resource, then by entry: the order of every list that we print."""
+    """Return bindings sorted by resource, then by entry: the order of every printed list."""
     return sorted(set(bindings), key=_binding_order)
 
 

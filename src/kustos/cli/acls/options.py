@@ -1,4 +1,4 @@
-"""The options that name entries, shared by `acls add` and `acls remove`, and how a pattern is meant."""
+"""The options for entries, shared by `acls add` and `acls remove`, and for the pattern type."""
 
 from enum import StrEnum
 from typing import Annotated
@@ -7,7 +7,7 @@ import typer
 
 
 class PatternTypeName(StrEnum):
-    """`--resource-pattern-type` as Kafka's tool has it."""
+    """`--resource-pattern-type` with the values of Kafka's tool."""
 
     LITERAL = "literal"
     PREFIXED = "prefixed"

@@ -66,12 +66,10 @@ def remove(
     principal, where that tool removes every ACL of the resource.
     """
     from kustos.acl import PatternType
-    from kustos.acl.forms import texts_of
     from kustos.cli.acls.mapping import EntryArguments, ResourceArguments, filters_to_remove, sorted_bindings
-    from kustos.cli.acls.rendering import filter_text, print_bindings
+    from kustos.cli.acls.rendering import filter_text, print_removed
     from kustos.cli.confirm import confirm
     from kustos.cli.failures import failure_of_items
-    from kustos.cli.output import print_json
     from kustos.cli.session import ask_cluster
 
     filters = filters_to_remove(
@@ -101,10 +99,7 @@ def remove(
         bootstrap_server, command_config, lambda admin: admin.delete_acls(filters), "removing ACLs"
     )
     removed = sorted_bindings(binding for outcome in outcomes for binding in outcome.deleted)
-    if output is OutputFormat.JSON:
-        print_json({"removed": [texts_of(binding) for binding in removed]})
-    else:
-        print_bindings(removed, empty="no ACL matched, nothing was removed")
+    print_removed(removed, output)
     failure = failure_of_items("removing ACLs", [outcome.error for outcome in outcomes])
     if failure is not None:
         raise failure

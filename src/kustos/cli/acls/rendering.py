@@ -1,9 +1,13 @@
-"""How ACLs look: to people as a table by resource, to programs as flat objects."""
+"""Output of ACLs: a table by resource for people, flat objects for programs."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Any, Final, TypeVar
 
 from kustos.acl import CLUSTER_NAME, AclBinding, AclBindingFilter, ResourceType
-from kustos.cli.output import print_lines, print_table
+from kustos.acl.forms import texts_of
+from kustos.cli.output import Column, ColumnFormats, Columns, OutputFormat, counted, print_notice, print_rows
+
+Row = TypeVar("Row")
 
 
 def resource_text(binding: AclBinding) -> str:
@@ -17,7 +21,7 @@ def resource_text(binding: AclBinding) -> str:
 
 
 def filter_text(binding_filter: AclBindingFilter) -> str:
-    """Return a filter in words, as the question before a removal shows it."""
+    """Return a filter in words, as shown in the confirmation of a removal."""
     pattern, entry = binding_filter.pattern_filter, binding_filter.entry_filter
     kind = pattern.resource_type.name.lower().replace("_", " ")
     resource = f"{pattern.pattern_type.name.lower()} {kind} `{pattern.name or '(any)'}`"
@@ -29,20 +33,104 @@ def filter_text(binding_filter: AclBindingFilter) -> str:
     )
 
 
-def print_bindings(bindings: Sequence[AclBinding], *, empty: str = "no ACL matches") -> None:
-    """Print sorted bindings: a resource is named once, an entry's operations stand in one row."""
-    if not bindings:
-        print_lines(empty)
-        return
-    operations: dict[tuple[str, str, str, str], list[str]] = {}
-    for binding in bindings:
-        entry = binding.entry
-        key = (resource_text(binding), entry.principal, entry.host, entry.permission_type.name)
-        operations.setdefault(key, []).append(entry.operation.name)
-    rows: list[tuple[str, ...]] = []
-    last = ""
-    for key, names in operations.items():
-        rows.append(("" if key[0] == last else key[0], *key[1:], ", ".join(names)))
-        last = key[0]
-    print_table(("resource", "principal", "host", "permission", "operations"), rows)
-    print_lines("", f"{len(bindings)} ACL{'' if len(bindings) == 1 else 's'}")
+def acl_columns(acl_of: Callable[[Row], AclBinding]) -> tuple[Column[Row], ...]:
+    """Return the columns of a row's ACL; `wide` and `csv` have those of the CSV form of ACLs."""
+
+    def entry(name: str) -> Callable[[Row], str]:
+        return lambda row: texts_of(acl_of(row))[name]
+
+    return (
+        Column("resource", lambda row: resource_text(acl_of(row)), ColumnFormats.NARROW, groups=True),
+        *(
+            Column(key, entry(key), ColumnFormats.WIDE)
+            for key in ("resource_type", "resource_name", "pattern_type")
+        ),
+        Column("principal", entry("principal")),
+        Column("host", entry("host")),
+        Column("permission_type", entry("permission_type"), title="permission"),
+        Column("operation", entry("operation"), merges=True),
+    )
+
+
+def _principal(binding: AclBinding) -> tuple[str]:
+    return (binding.entry.principal,)
+
+
+ACLS: Final = Columns(
+    acl_columns(lambda binding: binding), _principal, "the principals, as `what-can` takes them"
+)
+
+
+def added_text(created: int, there: int | None) -> str:
+    """Return what `add` did: `created 2 ACLs, 1 was there`; `there` is None if unknown."""
+    if there is None:
+        return f"{counted(created, 'ACL')} now in force, of which some may have been there"
+    if not there:
+        return f"created {counted(created, 'ACL')}"
+    were = "was" if there == 1 else "were"
+    if not created:
+        return f"created none, {counted(there, 'ACL')} {were} there"
+    return f"created {counted(created, 'ACL')}, {there} {were} there"
+
+
+def tell_oddities(bindings: Iterable[AclBinding]) -> None:
+    """Report on standard error which ACLs never do what their author meant, according to lint."""
+    from kustos.analysis.lint import Severity, entry_findings
+
+    found = [
+        finding for number, binding in enumerate(bindings) for finding in entry_findings(number, binding)
+    ]
+    odd = [each for each in found if each.severity is not Severity.NOTE and not each.kind.is_of_breadth]
+    for text in dict.fromkeys(f"{each.message}; {each.fix}" for each in odd):
+        print_notice("warning", text)
+
+
+def print_added(
+    in_force: Sequence[AclBinding], there: Collection[AclBinding] | None, output: OutputFormat
+) -> None:
+    """Print the ACLs that `add` found or created, and which it created; `there` is None if unknown."""
+    added = [binding for binding in in_force if binding not in (there or ())]
+    existing = None if there is None else [binding for binding in in_force if binding in there]
+    print_bindings(
+        in_force,
+        output,
+        document=lambda: {"added": _texts(added), "existing": None if existing is None else _texts(existing)},
+        empty="nothing was added",
+        done=added_text(len(added), None if existing is None else len(existing)),
+    )
+
+
+def print_removed(removed: Sequence[AclBinding], output: OutputFormat) -> None:
+    """Print the ACLs that `remove` removed, and their number."""
+    print_bindings(
+        removed,
+        output,
+        document=lambda: {"removed": _texts(removed)},
+        empty="no ACL matched, nothing was removed",
+        done=f"removed {counted(len(removed), 'ACL')}",
+    )
+
+
+def print_bindings(
+    bindings: Sequence[AclBinding],
+    output: OutputFormat = OutputFormat.TABLE,
+    *,
+    document: Callable[[], Any] | None = None,
+    empty: str = "no ACL matches",
+    done: str | None = None,
+) -> None:
+    """Print sorted bindings as rows.
+
+    `document` holds them under `acls`. The last line is `done`, or the number of ACLs.
+    """
+    print_rows(
+        ACLS,
+        bindings,
+        output,
+        document=document or (lambda: {"acls": _texts(bindings)}),
+        tail=((done or counted(len(bindings), "ACL")) if bindings else empty,),
+    )
+
+
+def _texts(bindings: Iterable[AclBinding]) -> list[dict[str, str]]:
+    return [texts_of(binding) for binding in bindings]

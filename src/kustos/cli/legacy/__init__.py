@@ -1,4 +1,4 @@
-"""`kustos legacy`: grant and revoke as KIP-11 had it, over a file of ACLs in ZooKeeper's form."""
+"""`kustos legacy`: grant and revoke as in KIP-11, over a file of ACLs in ZooKeeper's form."""
 
 import typer
 

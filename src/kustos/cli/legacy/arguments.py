@@ -1,7 +1,7 @@
 """From KIP-11's arguments to legacy ACLs; pure.
 
-Sources: KIP-11, `AclCommand` of Kafka 0.9. A list is separated by commas, or the option is repeated. As in
-0.9 the bundles of producers and consumers take no operations and deny nobody.
+Sources: KIP-11, `AclCommand` of Kafka 0.9. Commas separate a list, or the option repeats. As in 0.9, the
+bundles of producers and consumers take no operations and deny nobody.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -35,7 +35,7 @@ _ALL: Final = frozenset((AclOperation.ALL,))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LegacyArguments:
-    """What was given, as it was given."""
+    """The arguments as given."""
 
     topics: Sequence[str] = ()
     groups: Sequence[str] = ()
@@ -54,7 +54,7 @@ class LegacyArguments:
         return bool(self.allow_principals or self.deny_principals)
 
     def resources(self) -> list[Resource]:
-        """Return the resources that are named, each once."""
+        """Return the named resources without duplicates."""
         named = [Resource(ResourceType.TOPIC, name.strip()) for name in self.topics]
         named += [Resource(ResourceType.GROUP, name.strip()) for name in self.groups]
         for resource in named:
@@ -63,7 +63,7 @@ class LegacyArguments:
         return list(dict.fromkeys([*named, *([CLUSTER_RESOURCE] if self.cluster else [])]))
 
     def acls(self) -> dict[Resource, frozenset[Acl]]:
-        """Return ACLs by resource, none where nobody is named; raise a usage error or `AclValueError`."""
+        """Return ACLs by resource, none if no principal is named; raise a usage error or `AclValueError`."""
         self._check()
         bundled: dict[Resource, frozenset[AclOperation]] = {}
         for resource, operations in self._operations():
@@ -135,5 +135,5 @@ def _principals(values: Iterable[str]) -> list[KafkaPrincipal]:
 
 
 def of_resources(acls: Acls, resources: Sequence[Resource]) -> Acls:
-    """Return the ACLs of these resources, or all where none is named."""
+    """Return the ACLs of these resources, or all if `resources` is empty."""
     return {resource: of for resource, of in acls.items() if not resources or resource in resources}

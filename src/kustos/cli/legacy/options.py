@@ -1,4 +1,4 @@
-"""The options of `kustos legacy`, by the names that KIP-11 gave them in its two drafts."""
+"""The options of `kustos legacy`, with the names from the two drafts of KIP-11."""
 
 from pathlib import Path
 from typing import Annotated

@@ -1,13 +1,14 @@
-"""`kustos metadata`: look into metadata logs, ours or a real Kafka's, and back in time."""
+"""`kustos metadata`: inspect metadata logs of kustos or Kafka, also at past moments."""
 
 import typer
 
 from kustos.cli.commands import register
-from kustos.cli.metadata import dump, export, history, import_, shell, verify
+from kustos.cli.metadata import dump, export, history, import_, repair, shell, verify
 
 app = typer.Typer(help="Look into metadata logs, and back in time.", no_args_is_help=True)
 register(app, "dump", dump.dump, dump.EXAMPLES)
 register(app, "verify", verify.verify, verify.EXAMPLES)
+register(app, "repair", repair.repair, repair.EXAMPLES)
 register(app, "shell", shell.shell, shell.EXAMPLES, context_settings={"allow_interspersed_args": False})
 register(app, "history", history.history, history.EXAMPLES)
 register(app, "export", export.export, export.EXAMPLES)

@@ -5,21 +5,23 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kustos.cli.options import IgnoreTornTail
+
 if TYPE_CHECKING:
     from kustos.metadata.image import MetadataImage
 
 EXAMPLES = """
-kustos metadata export /var/lib/kustos/metadata -o cluster.jsonl
-kustos metadata export /var/lib/kafka/metadata -o full.jsonl \\
+kustos metadata export /var/lib/kustos/metadata --out cluster.jsonl
+kustos metadata export /var/lib/kafka/metadata --out full.jsonl \\
     --with-credentials
-kustos metadata export /var/lib/kustos/metadata --at 2026-11-03 -o -
+kustos metadata export /var/lib/kustos/metadata --at 2026-11-03 --out -
 """
 
 Source = Annotated[
     Path, typer.Argument(metavar="SOURCE", help="The directory of a metadata log, or a snapshot.")
 ]
-Target = Annotated[
-    str, typer.Option("--to", "-o", metavar="FILE", help="The file to write, `-` for standard output.")
+Out = Annotated[
+    str, typer.Option("--out", metavar="FILE", help="The file to write, `-` for standard output.")
 ]
 WithCredentials = Annotated[
     bool,
@@ -41,10 +43,11 @@ At = Annotated[
 
 def export(
     source: Source,
-    to: Target,
+    out: Out,
     with_credentials: WithCredentials = False,
     at: At = None,
     force: Force = False,
+    ignore_torn_tail: IgnoreTornTail = False,
 ) -> None:
     """Write all metadata that concerns security to a file.
 
@@ -59,30 +62,29 @@ def export(
     from kustos.cli.failures import usage_error
     from kustos.cli.output import counted
     from kustos.cli.progress import progress
-    from kustos.metadata.portable.lines import export_lines, left_out
-    from kustos.runtime import FileSystemStorage
-    from kustos.runtime.storage import DEFAULT_FILE_MODE, PRIVATE_FILE_MODE
+    from kustos.metadata.portable import export_lines, left_out
+    from kustos.runtime import DEFAULT_FILE_MODE, PRIVATE_FILE_MODE, FileSystemStorage
 
-    if to == STANDARD_INPUT and with_credentials:
+    if out == STANDARD_INPUT and with_credentials:
         raise usage_error("credentials are written only to a file that nobody else can read: name one")
-    if to != STANDARD_INPUT and Path(to).exists() and not force:
-        raise usage_error(f"`{to}` exists already, choose another file or give `--force`")
+    if out != STANDARD_INPUT and Path(out).exists() and not force:
+        raise usage_error(f"`{out}` exists already, choose another file or give `--force`")
     with progress(f"reading {source}"):
-        image = _image(source, at)
+        image = _image(source, at, ignore_torn_tail=ignore_torn_tail)
         lines = list(export_lines(image, with_credentials=with_credentials))
-    if to == STANDARD_INPUT:
+    if out == STANDARD_INPUT:
         sys.stdout.writelines(lines)
         sys.stdout.flush()
     else:
         mode = PRIVATE_FILE_MODE if with_credentials else DEFAULT_FILE_MODE
-        FileSystemStorage().write(Path(to), "".join(lines).encode(), mode)
+        FileSystemStorage().write(Path(out), "".join(lines).encode(), mode)
     hidden = 0 if with_credentials else left_out(image)
     without = f"; {counted(hidden, 'secret')} left out, see `--with-credentials`" if hidden else ""
     sys.stderr.write(f"exported the state at offset {image.offset}: {summary(image)}{without}\n")
 
 
 def summary(image: "MetadataImage") -> str:
-    """Return what an image holds, in numbers."""
+    """Return the counts of what an image holds."""
     from kustos.cli.output import counted
 
     return ", ".join(
@@ -96,17 +98,17 @@ def summary(image: "MetadataImage") -> str:
     )
 
 
-def _image(source: Path, at: str | None) -> "MetadataImage":
+def _image(source: Path, at: str | None, *, ignore_torn_tail: bool) -> "MetadataImage":
     from kustos.cli.acl_sources import state_at
     from kustos.cli.failures import usage_error
-    from kustos.metadata.inspection.sources import DirectorySource, FileSource
-    from kustos.metadata.suffixes import METADATA_SUFFIXES
+    from kustos.metadata import METADATA_SUFFIXES
+    from kustos.metadata.inspection import DirectorySource, FileSource
     from kustos.runtime import FileSystemStorage
 
     is_file = source.suffix in METADATA_SUFFIXES
     if at is None:
         kind = FileSource if is_file else DirectorySource
-        return kind(source, FileSystemStorage()).image()
+        return kind(source, FileSystemStorage(), ignore_torn_tail=ignore_torn_tail).image()
     if is_file:
         raise usage_error("`--at` looks back in a metadata log: name its directory")
-    return state_at(source, at).image
+    return state_at(source, at, ignore_torn_tail=ignore_torn_tail).image

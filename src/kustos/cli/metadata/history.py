@@ -1,6 +1,7 @@
 """`kustos metadata history`."""
 
 from collections.abc import Iterator
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -11,6 +12,7 @@ from kustos.cli.options import (
     Cluster,
     DelegationToken,
     Group,
+    IgnoreTornTail,
     Output,
     Topic,
     TransactionalId,
@@ -22,8 +24,8 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from kustos.acl import AclBinding, AclBindingFilter
-    from kustos.metadata.inspection.requesters import AdminEvent, AskedBy, Requesters
-    from kustos.metadata.inspection.timeline import Timeline
+    from kustos.cli.output import Columns
+    from kustos.metadata.inspection import AdminEvent, AskedBy, Requesters, Timeline
 
 EXAMPLES = """
 kustos metadata history /var/lib/kustos/metadata --topic payments
@@ -60,20 +62,20 @@ def history(
     resource_pattern_type: MatchOption = PatternTypeName.MATCH,
     principal: Principal = None,
     audit: Audit = None,
+    ignore_torn_tail: IgnoreTornTail = False,
     output: Output = OutputFormat.TABLE,
 ) -> None:
-    """Tell when ACLs came and went, and who asked for it.
+    """Show when ACLs were created and deleted, and by whom.
 
     Shows every creation and deletion of a matching ACL that the log still holds, with offset and time,
-    after those that were there at its beginning. A name asks for all ACLs that govern it, wildcards and
-    prefixes too. With --audit whoever asked for a change is named: for certain where the audit says at which
-    offset a request was written, else all whose allowed requests of its kind came in the moments before it.
+    after those that were there at its beginning. A name selects all ACLs that govern it, wildcards and
+    prefixes too. With --audit each change names its requester: for certain if the audit has the offset that
+    a request wrote, else everyone with an allowed request of this kind in the moments before.
     """
     from kustos.acl import KafkaPrincipal, PatternType
     from kustos.cli.acls.mapping import ResourceArguments, filters_to_list
     from kustos.cli.progress import progress
-    from kustos.metadata.inspection.requesters import Requesters
-    from kustos.metadata.inspection.timeline import Timeline
+    from kustos.metadata.inspection import Requesters, Timeline
     from kustos.runtime import FileSystemStorage
 
     resources = ResourceArguments(
@@ -89,12 +91,9 @@ def history(
     filters = filters_to_list(resources)
     with progress(f"reading {directory}"):
         requesters = Requesters(_audit_events(audit)) if audit else None
-        timeline = Timeline(directory, FileSystemStorage())
+        timeline = Timeline(directory, FileSystemStorage(), ignore_torn_tail=ignore_torn_tail)
         events = list(_events(timeline, filters, principals, requesters))
-    if output is OutputFormat.JSON:
-        _print_json(timeline, events)
-    else:
-        _print(timeline, events, with_audit=requesters is not None)
+    _print(timeline, events, output, with_audit=requesters is not None)
 
 
 def _events(
@@ -104,7 +103,7 @@ def _events(
     requesters: "Requesters | None",
 ) -> Iterator[dict[str, Any]]:
     from kustos.metadata.image import AclAdded, AclRemoved
-    from kustos.metadata.inspection.requesters import AskedBy
+    from kustos.metadata.inspection import AskedBy
 
     def is_asked(binding: "AclBinding") -> bool:
         named = not principals or binding.entry.principal in principals
@@ -133,8 +132,8 @@ def _event(
     asked_by: "AskedBy",
 ) -> dict[str, Any]:
     from kustos.acl.forms import texts_of
-    from kustos.metadata.ids import uuid_text
-    from kustos.metadata.inspection.moments import moment_text
+    from kustos.metadata import uuid_text
+    from kustos.metadata.inspection import moment_text
 
     return {
         "change": change,
@@ -157,41 +156,84 @@ def _event(
     }
 
 
-def _print_json(timeline: "Timeline", events: list[dict[str, Any]]) -> None:
-    from kustos.cli.output import print_json
-    from kustos.metadata.inspection.moments import moment_text
+_WORDS: Final = {"PRESENT": "there", "CREATED": "created", "DELETED": "deleted"}
+
+_Event = dict[str, Any]
+
+
+def event_columns(*, with_audit: bool) -> "Columns[_Event]":
+    """Return the columns of events, with the requesters if audit files were read."""
+    from kustos.cli.output import Column, ColumnFormats, Columns, Words
+
+    def text(key: str, shown: ColumnFormats = ColumnFormats.EVERYWHERE) -> Column[_Event]:
+        return Column(key, itemgetter(key), shown, title="permission" if key == "permission_type" else "")
+
+    asked_by: Column[_Event] = Column("requesters", lambda event: Words(_asked_by(event)), title="asked by")
+    return Columns(
+        (
+            Column("timestamp", itemgetter("timestamp"), title="time"),
+            Column("offset", lambda event: str(event["offset"])),
+            Column("change", lambda event: _WORDS[event["change"]]),
+            Column("id", itemgetter("id"), ColumnFormats.WIDE),
+            Column("resource", _resource, ColumnFormats.NARROW),
+            *(text(key, ColumnFormats.WIDE) for key in _RESOURCE_FIELDS),
+            *(text(key) for key in ("principal", "host", "permission_type", "operation")),
+            *([asked_by] if with_audit else []),
+        ),
+        lambda event: (str(event["offset"]),),
+        "the offsets at which something changed, as `--at` takes them",
+    )
+
+
+_RESOURCE_FIELDS: Final = ("resource_type", "resource_name", "pattern_type")
+
+
+def _resource(event: _Event) -> str:
+    prefix = " (prefix)" if event["pattern_type"] == "PREFIXED" else ""
+    return f"{event['resource_type'].lower().replace('_', ' ')} {event['resource_name']}{prefix}"
+
+
+def _print(timeline: "Timeline", events: list[_Event], output: OutputFormat, *, with_audit: bool) -> None:
+    from kustos.cli.output import print_rows
+    from kustos.metadata.inspection import moment_text
 
     beginning = timeline.beginnings[0]
-    print_json(
-        {
+    reach = _reach(beginning.offset, moment_text(beginning.time_ms), is_first=beginning.is_first)
+    print_rows(
+        event_columns(with_audit=with_audit),
+        events,
+        output,
+        document=lambda: {
             "since": {
                 "offset": beginning.offset - 1,
                 "timestamp": moment_text(beginning.time_ms),
                 "first": beginning.is_first,
             },
             "changes": events,
-        }
+        },
+        lead=(reach,) if events else (reach, _NOTHING),
+        people=lambda: _print_for_people(reach, events, with_audit=with_audit),
     )
 
 
-_WORDS: Final = {"PRESENT": "there", "CREATED": "created", "DELETED": "deleted"}
+_NOTHING: Final = "no matching ACL was there since"
 
 
-def _print(timeline: "Timeline", events: list[dict[str, Any]], *, with_audit: bool) -> None:
+def _reach(offset: int, since: str, *, is_first: bool) -> str:
+    if is_first:
+        return f"the log is whole since its beginning at {since}"
+    return (
+        f"the log reaches back to offset {offset - 1}, {since}; when that which was there then was created "
+        "is in no file any more"
+    )
+
+
+def _print_for_people(reach: str, events: list[_Event], *, with_audit: bool) -> None:
     from kustos.cli.output import print_paragraph
-    from kustos.metadata.inspection.moments import moment_text
 
-    beginning = timeline.beginnings[0]
-    since = moment_text(beginning.time_ms)
-    if beginning.is_first:
-        print_paragraph(f"the log is whole since its beginning at {since}")
-    else:
-        print_paragraph(
-            f"the log reaches back to offset {beginning.offset - 1}, {since}; when that which was there "
-            "then was created is in no file any more"
-        )
+    print_paragraph(reach)
     if not events:
-        print_paragraph("no matching ACL was there since")
+        print_paragraph(_NOTHING)
     for event in events:
         prefix = " (prefix)" if event["pattern_type"] == "PREFIXED" else ""
         print_paragraph(
@@ -202,10 +244,13 @@ def _print(timeline: "Timeline", events: list[dict[str, Any]], *, with_audit: bo
             indent="    ",
         )
         if with_audit and event["change"] != "PRESENT":
-            print_paragraph(_asked_by(event["requesters"]), first="    ", indent="      ")
+            print_paragraph(_asked_by(event), first="    ", indent="      ")
 
 
-def _asked_by(requesters: list[dict[str, Any]]) -> str:
+def _asked_by(event: _Event) -> str:
+    requesters = event["requesters"]
+    if event["change"] == "PRESENT":
+        return ""
     if not requesters:
         return "asked by nobody whom the audit files name"
     names = list(dict.fromkeys(f"{each['principal']} from {each['host']}" for each in requesters))
@@ -215,7 +260,7 @@ def _asked_by(requesters: list[dict[str, Any]]) -> str:
 
 def _audit_events(paths: list[Path]) -> "Iterator[AdminEvent]":
     from kustos.cli.failures import usage_error
-    from kustos.metadata.inspection.requesters import AuditTrailError, admin_events
+    from kustos.metadata.inspection import AuditTrailError, admin_events
     from kustos.runtime import reason_of
 
     for path in paths:

@@ -5,13 +5,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kustos.cli.options import CommandConfig
+from kustos.cli.options import CommandConfig, IgnoreTornTail
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-    from kustos.metadata.inspection.shell import MetadataShell
-    from kustos.metadata.inspection.sources import ImageSource
+    from kustos.metadata.inspection import ImageSource, MetadataShell
 
 EXAMPLES = """
 kustos metadata shell --directory /var/lib/kustos/metadata
@@ -55,24 +54,25 @@ def shell(
     at: At = None,
     bootstrap_controller: Controllers = None,
     command_config: CommandConfig = None,
+    ignore_torn_tail: IgnoreTornTail = False,
 ) -> int:
     """Walk through ACLs, users, tokens and features.
 
-    Shows what a metadata log or snapshot, of kustos or of Kafka, adds up to, or what a running quorum
-    holds, as a tree like that of a file system. Without a command it is interactive; `help` there shows
-    the commands, and Tab completes names. If standard input is no terminal, each of its lines is a
-    command. Nothing is changed, and no secret is shown. Files are read once; a quorum is asked before
-    each command, and wants CLUSTER_ACTION.
+    Shows the state of a metadata log or snapshot, of kustos or of Kafka, or of a running quorum, as a
+    tree like that of a file system. Without a command it is interactive; `help` there shows the
+    commands, and Tab completes names. If standard input is no terminal, each of its lines is a
+    command. Nothing is changed, and no secret is shown. Files are read once; a quorum is queried before
+    each command, and requires CLUSTER_ACTION.
     """
     import sys
 
     from kustos import __version__
     from kustos.cli.failures import ExitCode
     from kustos.cli.progress import progress
-    from kustos.metadata.inspection.shell import MetadataShell
-    from kustos.metadata.inspection.tree import tree_of
+    from kustos.metadata.inspection import MetadataShell, tree_of
 
-    with _source(directory, snapshot, at, bootstrap_controller, command_config) as source:
+    files = directory, snapshot, at, ignore_torn_tail
+    with _source(*files, bootstrap_controller, command_config) as source:
         with progress(f"reading {source.name}"):
             walking = MetadataShell(tree_of(source.image(), __version__))
 
@@ -100,13 +100,14 @@ def _source(
     directory: Path | None,
     snapshot: Path | None,
     at: str | None,
+    ignore_torn_tail: bool,
     controllers: str | None,
     command_config: Path | None,
 ) -> "AbstractContextManager[ImageSource]":
     from contextlib import nullcontext
 
     from kustos.cli.failures import usage_error
-    from kustos.metadata.inspection.sources import DirectorySource, FileSource, PastSource
+    from kustos.metadata.inspection import DirectorySource, FileSource, PastSource
     from kustos.runtime import FileSystemStorage
 
     if [directory, snapshot, controllers].count(None) != 2:
@@ -119,23 +120,25 @@ def _source(
         from kustos.cli.metadata.quorum_source import QuorumSource
 
         return QuorumSource(controllers, command_config)
+    storage = FileSystemStorage()
     if at is not None and directory is not None:
         from kustos.cli.acl_sources import moment_of
 
-        return nullcontext(PastSource(directory, moment_of(at), FileSystemStorage()))
+        moment = moment_of(at)
+        return nullcontext(PastSource(directory, moment, storage, ignore_torn_tail=ignore_torn_tail))
     if directory is not None:
-        return nullcontext(DirectorySource(directory, FileSystemStorage()))
-    return nullcontext(FileSource(snapshot or Path(), FileSystemStorage()))
+        return nullcontext(DirectorySource(directory, storage, ignore_torn_tail=ignore_torn_tail))
+    return nullcontext(FileSource(snapshot or Path(), storage, ignore_torn_tail=ignore_torn_tail))
 
 
 def _look_again(walking: "MetadataShell", source: "ImageSource") -> bool:
-    """Walk what the source holds now; say why if it cannot be asked, and return whether it could."""
+    """Reload the tree from the source; report an error if that fails, and return whether it succeeded."""
     from kustos import __version__
     from kustos.cli.failures import failure_of
     from kustos.cli.output import OutputFormat, print_error
-    from kustos.client.errors import ClientError
-    from kustos.metadata.errors import MetadataError
-    from kustos.metadata.inspection.tree import tree_of
+    from kustos.client import ClientError
+    from kustos.metadata import MetadataError
+    from kustos.metadata.inspection import tree_of
 
     try:
         walking.look_at(tree_of(source.image(), __version__))
@@ -147,9 +150,9 @@ def _look_again(walking: "MetadataShell", source: "ImageSource") -> bool:
 
 
 def _run(walking: "MetadataShell", line: str | list[str]) -> bool:
-    """Run a command and print what it says; return whether it meant something."""
+    """Run a command and print its output; return whether the command was valid."""
     from kustos.cli.output import OutputFormat, print_error, print_lines
-    from kustos.metadata.inspection.shell import ShellError
+    from kustos.metadata.inspection import ShellError
 
     try:
         for text in walking.run_line(line) if isinstance(line, str) else walking.run(line):

@@ -7,23 +7,23 @@ from pathlib import Path
 from typing import Final
 
 from kustos.cli.output import print_lines
-from kustos.metadata.inspection.shell import MetadataShell
+from kustos.metadata.inspection import MetadataShell
 
 HISTORY_LINES_MAX: Final = 1000
-"""Lines of history kept: more than anybody goes back through."""
+"""Lines of history kept: more than anybody scrolls back."""
 
 _DELIMITERS: Final = " \t"
-"""What ends a word to be completed; a path is one word."""
+"""Characters that end a word for completion; a path is one word."""
 
 
 def converse(shell: MetadataShell, name: str, run: Callable[[str], bool]) -> None:
     """Read commands at the terminal and run them, until `exit` or the end of input."""
     readline.set_completer_delims(_DELIMITERS)
     readline.set_completer(lambda _, number: _completion(shell, number))
-    # macOS has libedit behind the same module, with a language of its own
+    # on macOS libedit is behind the same module, with its own configuration language
     is_libedit = "libedit" in (readline.__doc__ or "")
     readline.parse_and_bind("bind ^I rl_complete" if is_libedit else "tab: complete")
-    # a space after a completed folder would have to be taken away to go on
+    # the user would have to delete a space after a completed folder to go on
     readline.parse_and_bind('set completion-append-character ""')
     history = _history_path()
     _read_history(history)
@@ -57,7 +57,7 @@ def _read_history(path: Path) -> None:
     try:
         readline.read_history_file(path)
     except OSError:
-        # none yet, or one that cannot be read: the shell works without
+        # no history file yet, or an unreadable one: the shell works without
         return
 
 
@@ -68,5 +68,5 @@ def _write_history(path: Path) -> None:
         path.touch(mode=0o600)
         readline.write_history_file(path)
     except OSError:
-        # a home that cannot be written to takes nothing from what the shell showed
+        # an unwritable home directory only loses the history
         return

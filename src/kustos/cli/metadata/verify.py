@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kustos.cli.options import Output
+from kustos.cli.options import DocumentOutput, IgnoreTornTail
 from kustos.cli.output import OutputFormat
 
 if TYPE_CHECKING:
-    from kustos.metadata.inspection.verification import Verification
+    from kustos.metadata.inspection import Verification
 
 EXAMPLES = """
 kustos metadata verify /var/lib/kustos/metadata
@@ -23,19 +23,21 @@ Paths = Annotated[
 ]
 
 
-def verify(paths: Paths, output: Output = OutputFormat.TABLE) -> int:
+def verify(
+    paths: Paths, ignore_torn_tail: IgnoreTornTail = False, output: DocumentOutput = OutputFormat.TABLE
+) -> int:
     """Check that metadata logs and snapshots are whole.
 
     Checks checksums, offsets and epochs of all batches, that every record can be read, and that each
-    snapshot says what the log up to its end says. Exits with 1 if something is damaged, and tells the
-    file, the offset and what to do. Nothing is changed or locked; a file by itself can be checked only
-    for what it holds.
+    snapshot says what the log up to its end says. Exits with 1 if something is damaged or a log ends in an
+    unfinished write, and tells the file, the offset and what to do. Nothing is changed or locked; a file
+    by itself can be checked only for what it holds.
     """
     from kustos.cli.failures import ExitCode
-    from kustos.cli.output import print_json
+    from kustos.cli.output import print_document
     from kustos.cli.progress import counting_progress
-    from kustos.metadata.inspection.files import files_of
-    from kustos.metadata.inspection.verification import verify as verify_files
+    from kustos.metadata.inspection import files_of
+    from kustos.metadata.inspection import verify as verify_files
     from kustos.runtime import FileSystemStorage
 
     storage = FileSystemStorage()
@@ -43,11 +45,12 @@ def verify(paths: Paths, output: Output = OutputFormat.TABLE) -> int:
     total_bytes = sum(file.path.stat().st_size for file in files if file.path.exists())
     with counting_progress("checking", total_bytes) as advance:
         found = verify_files(paths, storage, advance)
-    if output is OutputFormat.JSON:
-        print_json(_document(found))
+    if output.is_document:
+        print_document(_document(found), output)
     else:
         _print(found)
-    return ExitCode.OK if found.is_whole else ExitCode.FAILED
+    is_fine = not found.damage if ignore_torn_tail else found.is_whole
+    return ExitCode.OK if is_fine else ExitCode.FAILED
 
 
 def _document(found: "Verification") -> dict[str, Any]:
@@ -61,6 +64,10 @@ def _document(found: "Verification") -> dict[str, Any]:
         "first_offset": found.first_offset,
         "last_offset": found.last_offset,
         "notes": found.notes,
+        "torn": [
+            {"file": str(each.path), "offset": each.next_offset, "size_bytes": each.torn_size_bytes}
+            for each in found.torn
+        ],
         "damage": [
             {"file": str(each.path), "offset": each.offset, "message": each.message} for each in found.damage
         ],
@@ -80,6 +87,11 @@ def _print(found: "Verification") -> None:
     )
     for note in found.notes:
         print_paragraph(note, indent="      ", first="note: ")
+    for torn in found.torn:
+        print_paragraph(str(torn.error()), indent="      ", first="torn: ")
     for damage in found.damage:
         print_paragraph(damage.message, indent="         ", first="damaged: ")
-    print_paragraph("whole" if found.is_whole else f"{counted(len(found.damage), 'place')} damaged")
+    if found.damage:
+        print_paragraph(f"{counted(len(found.damage), 'place')} damaged")
+    else:
+        print_paragraph("whole but for an unfinished write at the end" if found.torn else "whole")

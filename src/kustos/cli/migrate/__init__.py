@@ -1,4 +1,4 @@
-"""`kustos migrate`: take over ACLs and users from another system, plan first."""
+"""`kustos migrate`: import ACLs and users from another system, after showing a plan."""
 
 import typer
 

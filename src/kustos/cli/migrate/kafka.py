@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kustos.cli.migrate.options import AclsOnly, Apply, ReplaceUsers, SkipRefused, TargetDirectory
-from kustos.cli.options import CommandConfig, OptionalBootstrapServer, Output
+from kustos.cli.options import CommandConfig, DocumentOutput, IgnoreTornTail, OptionalBootstrapServer
 from kustos.cli.output import OutputFormat
 
 if TYPE_CHECKING:
-    from kustos.cli.migrate.source import Source
+    from kustos.cli.migrate.source import MigrationSource
+    from kustos.metadata.image import MetadataImage
 
 EXAMPLES = """
 kustos migrate kafka old:9092 --source-config old.properties \\
@@ -55,11 +56,12 @@ def kafka(
     metadata_dir: TargetDirectory = None,
     bootstrap_server: OptionalBootstrapServer = None,
     command_config: CommandConfig = None,
+    ignore_torn_tail: IgnoreTornTail = False,
     apply: Apply = False,
     skip_refused: SkipRefused = False,
     replace_users: ReplaceUsers = False,
     acls_only: AclsOnly = False,
-    output: Output = OutputFormat.TABLE,
+    output: DocumentOutput = OutputFormat.TABLE,
 ) -> int:
     """Take over the ACLs, users and tokens of a Kafka.
 
@@ -78,15 +80,28 @@ def kafka(
         skip_refused=skip_refused,
         replace_users=replace_users,
     )
-    return migration.run(_source(source, source_config, snapshot, acls_only=acls_only), output)
+    image = _image(snapshot, ignore_torn_tail=ignore_torn_tail)
+    return migration.run(_source(source, source_config, snapshot, image, acls_only=acls_only), output)
 
 
-def _source(servers: str | None, config: Path | None, snapshot: Path | None, *, acls_only: bool) -> "Source":
+def _image(snapshot: Path | None, *, ignore_torn_tail: bool) -> "MetadataImage | None":
+    from kustos.cli.migrate.kafka_source import read_snapshot
+
+    return None if snapshot is None else read_snapshot(snapshot, ignore_torn_tail=ignore_torn_tail)
+
+
+def _source(
+    servers: str | None,
+    config: Path | None,
+    snapshot: Path | None,
+    image: "MetadataImage | None",
+    *,
+    acls_only: bool,
+) -> "MigrationSource":
     from kustos.cli.failures import usage_error
-    from kustos.cli.migrate.kafka_source import ask, read_snapshot, source_of, source_of_snapshot
+    from kustos.cli.migrate.kafka_source import ask, source_of, source_of_snapshot
     from kustos.cli.session import ask_cluster
 
-    image = read_snapshot(snapshot) if snapshot is not None else None
     if servers is None:
         if image is None:
             raise usage_error("say where from: the cluster as `host:port`, its `--snapshot`, or both")

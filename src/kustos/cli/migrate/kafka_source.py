@@ -1,7 +1,7 @@
-"""What a running cluster says of itself by its admin API, and what its own metadata files add.
+"""The content of a running cluster by its admin API, completed from its metadata files.
 
-The API tells neither keys of users nor, to everybody, tokens. A snapshot has the keys, as old as it is:
-what the cluster says counts, and the snapshot only adds keys to users whom both know alike.
+The API never returns the keys of users, and returns tokens only to some principals. A snapshot has the keys,
+but may be stale: the cluster's answers count, and the snapshot only adds keys to users that both agree on.
 """
 
 from collections.abc import Mapping
@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kustos.acl import AclBinding
-from kustos.cli.failures import usage_error
-from kustos.cli.migrate.source import Left, NewPassword, Source
+from kustos.cli.migrate.source import LeftOut, MigrationSource, NewPassword
 from kustos.cli.progress import progress
+from kustos.metadata import ScramCredential, ScramMechanism
 from kustos.metadata.image import MetadataImage, ScramKey
 from kustos.metadata.records import DelegationTokenRecord
-from kustos.metadata.scram import ScramCredential, ScramMechanism
 
 if TYPE_CHECKING:
     from kustos.client.admin import AdminClient
@@ -29,8 +28,8 @@ GONE: Final = "users whom the cluster has no more"
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """What a running cluster told."""
+class ClusterFacts:
+    """The answers of a running cluster."""
 
     acls: tuple[AclBinding, ...]
     iterations: Mapping[ScramKey, int]
@@ -38,21 +37,21 @@ class Told:
     tokens_refusal: str | None = None
 
 
-async def ask(admin: "AdminClient", *, acls_only: bool) -> Told:
-    """Return what the cluster tells; raise its refusal, but for tokens, which many have switched off."""
-    from kustos.client.errors import KafkaError, UnsupportedVersionError
+async def ask(admin: "AdminClient", *, acls_only: bool) -> ClusterFacts:
+    """Return the cluster's answers; raise its refusal, except for tokens, which many clusters disable."""
+    from kustos.client import KafkaError, UnsupportedVersionError
 
     acls = tuple(await admin.describe_acls())
     if acls_only:
-        return Told(acls, {}, {})
+        return ClusterFacts(acls, {}, {})
     iterations = await scram_iterations(admin)
     try:
         tokens = {token.token_id: token for token in await admin.describe_delegation_tokens()}
     except (KafkaError, UnsupportedVersionError) as error:
-        return Told(
+        return ClusterFacts(
             acls, iterations, {}, error.name if isinstance(error, KafkaError) else "UNSUPPORTED_VERSION"
         )
-    return Told(acls, iterations, tokens)
+    return ClusterFacts(acls, iterations, tokens)
 
 
 async def scram_iterations(admin: "AdminClient") -> dict[ScramKey, int]:
@@ -68,30 +67,28 @@ async def scram_iterations(admin: "AdminClient") -> dict[ScramKey, int]:
     return found
 
 
-def read_snapshot(path: Path) -> MetadataImage:
-    """Return what a `.checkpoint`, a first `.log` or a metadata directory of a cluster holds.
+def read_snapshot(path: Path, *, ignore_torn_tail: bool) -> MetadataImage:
+    """Return the content of a cluster's `.checkpoint`, first `.log` or metadata directory.
 
-    Raises `MetadataError`, or a usage error for something else.
+    Raises `MetadataError`.
     """
-    from kustos.metadata.acl_files import read_metadata_file
-    from kustos.metadata.loader import read_image, require_beginning
-    from kustos.metadata.log import METADATA_PARTITION
-    from kustos.metadata.suffixes import METADATA_SUFFIXES, SNAPSHOT_SUFFIX
+    from kustos.metadata import METADATA_SUFFIXES
+    from kustos.metadata.directory import read_image, read_metadata_file, require_beginning
+    from kustos.metadata.inspection import metadata_directory
     from kustos.runtime import FileSystemStorage
 
     with progress(f"reading {path}"):
         if path.suffix in METADATA_SUFFIXES:
-            image = read_metadata_file(path, FileSystemStorage())
-        elif path.is_dir():
-            image = read_image(path.parent if path.name == METADATA_PARTITION else path)
+            image = read_metadata_file(path, FileSystemStorage(), ignore_torn_tail=ignore_torn_tail)
         else:
-            raise usage_error(f"`{path}` is no snapshot, name a `{SNAPSHOT_SUFFIX}` or a metadata directory")
+            directory = metadata_directory(path, FileSystemStorage())
+            image = read_image(directory, ignore_torn_tail=ignore_torn_tail)
         require_beginning(image, path)
     return image
 
 
-def source_of(name: str, told: Told, snapshot: MetadataImage | None) -> Source:
-    """Return what to take over of a running cluster, with keys from its snapshot where there is one."""
+def source_of(name: str, told: ClusterFacts, snapshot: MetadataImage | None) -> MigrationSource:
+    """Return what to migrate from a running cluster, with keys from its snapshot if there is one."""
     kept = snapshot.scram_credentials if snapshot is not None else {}
     credentials: dict[ScramKey, ScramCredential] = {}
     closed: list[NewPassword] = []
@@ -103,10 +100,10 @@ def source_of(name: str, told: Told, snapshot: MetadataImage | None) -> Source:
             closed.append(NewPassword(*key, iterations, NOT_IN_SNAPSHOT if snapshot is not None else NO_KEYS))
     hidden = snapshot.delegation_tokens.keys() - told.tokens.keys() if snapshot is not None else ()
     gone = {user for user, _ in kept} - {user for user, _ in told.iterations}
-    left = [Left(SNAPSHOT, UNCONFIRMED, len(hidden)), Left(SNAPSHOT, GONE, len(gone))]
+    left = [LeftOut(SNAPSHOT, UNCONFIRMED, len(hidden)), LeftOut(SNAPSHOT, GONE, len(gone))]
     if told.tokens_refusal not in {None, TOKENS_OFF}:
-        left.append(Left("the cluster", f"delegation tokens, answer {told.tokens_refusal}", 1))
-    return Source(
+        left.append(LeftOut("the cluster", f"delegation tokens, answer {told.tokens_refusal}", 1))
+    return MigrationSource(
         name=name,
         acls=dict.fromkeys(told.acls, name),
         credentials=credentials,
@@ -116,11 +113,11 @@ def source_of(name: str, told: Told, snapshot: MetadataImage | None) -> Source:
     )
 
 
-def source_of_snapshot(name: str, snapshot: MetadataImage, *, acls_only: bool) -> Source:
-    """Return what to take over of a snapshot alone, as of the moment when it was written."""
+def source_of_snapshot(name: str, snapshot: MetadataImage, *, acls_only: bool) -> MigrationSource:
+    """Return what to migrate from a snapshot alone, as of the time it was written."""
     acls = dict.fromkeys(snapshot.acls.values(), name)
     if acls_only:
-        return Source(name=name, acls=acls)
-    return Source(
+        return MigrationSource(name=name, acls=acls)
+    return MigrationSource(
         name=name, acls=acls, credentials=snapshot.scram_credentials, tokens=snapshot.delegation_tokens
     )

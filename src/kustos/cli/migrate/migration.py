@@ -1,11 +1,11 @@
-"""How every migration goes: plan against the target as it is, show, and carry out if asked to."""
+"""The steps of every migration: plan against the current target, show, and apply if requested."""
 
 from dataclasses import dataclass
 
 from kustos.cli.failures import CommandError, ExitCode
-from kustos.cli.migrate.plan import Plan, make_plan
+from kustos.cli.migrate.plan import MigrationPlan, make_plan
 from kustos.cli.migrate.rendering import print_plan
-from kustos.cli.migrate.source import Source
+from kustos.cli.migrate.source import MigrationSource
 from kustos.cli.migrate.targets import Target, TargetOptions
 from kustos.cli.output import OutputFormat
 from kustos.runtime import SystemClock, collector_at_rest
@@ -13,7 +13,7 @@ from kustos.runtime import SystemClock, collector_at_rest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Migration:
-    """Where to, and what may be done there."""
+    """The target, and what the user permits there."""
 
     target: TargetOptions
     apply: bool
@@ -21,20 +21,20 @@ class Migration:
     replace_users: bool
 
     def __post_init__(self) -> None:
-        """Raise a usage error for arguments that mean nothing, before anything is read."""
+        """Raise a usage error for invalid arguments, before reading anything."""
         self.target.check()
 
-    def run(self, source: Source, output: OutputFormat) -> int:
-        """Plan, show, perhaps carry out; return the exit code.
+    def run(self, source: MigrationSource, output: OutputFormat) -> int:
+        """Plan, show, and apply if requested; return the exit code.
 
-        A directory is planned for again under its lock, so that what is carried out is what is shown; it
-        is not opened for writing where there is nothing to do. What is refused stops everything unless
-        it may be skipped: it could be a Deny.
+        A directory is planned again under its lock, so the applied plan is the one shown; with nothing to
+        do it is not opened for writing. A refused item stops everything unless skipping is permitted: it
+        could be a Deny.
         """
         with collector_at_rest():
             return self._run(source, output)
 
-    def _run(self, source: Source, output: OutputFormat) -> int:
+    def _run(self, source: MigrationSource, output: OutputFormat) -> int:
         with self.target.opened(writing=False) as target:
             plan = self._plan_for(source, target)
         applies, failure = self.apply and self._may_be_carried_out(plan), None
@@ -57,9 +57,9 @@ class Migration:
             )
         return ExitCode.OK if plan.is_complete else ExitCode.NO
 
-    def _may_be_carried_out(self, plan: Plan) -> bool:
+    def _may_be_carried_out(self, plan: MigrationPlan) -> bool:
         return self.skip_refused or not plan.refused
 
-    def _plan_for(self, source: Source, target: Target) -> Plan:
+    def _plan_for(self, source: MigrationSource, target: Target) -> MigrationPlan:
         now_ms = SystemClock().wall_ms()
         return make_plan(source, target.state(), now_ms=now_ms, replace_users=self.replace_users)

@@ -1,4 +1,4 @@
-"""The options of migrations: where to, and how much of it."""
+"""The options of migrations: the target, and what to migrate."""
 
 from pathlib import Path
 from typing import Annotated

@@ -1,21 +1,20 @@
-"""What has to be done so that a target holds what a source does. No IO.
+"""The plan that makes a target hold what a source holds. No IO.
 
-Nothing is taken away: what only the target has stays, and is counted. The plan of what was carried out
-is empty, so whoever asks twice changes nothing twice.
+Nothing is removed: what only the target has stays, and is counted. After a plan is applied, the next plan is
+empty, so a migration is idempotent.
 """
 
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, field, replace
 
 from kustos.acl import AclBinding, AclPermissionType
-from kustos.analysis.lint.findings import acl_text
+from kustos.analysis.lint import acl_text
 from kustos.cli.acls.mapping import sorted_bindings
-from kustos.cli.migrate.source import Left, NewPassword, Refusal, Source
-from kustos.metadata.control import ScramCopy, copy_error, new_acl_error
-from kustos.metadata.control.results import ApiError
+from kustos.cli.migrate.source import LeftOut, MigrationRefusal, MigrationSource, NewPassword
+from kustos.metadata import ScramCredential
+from kustos.metadata.control import ApiError, ScramCopy, copy_error, new_acl_error
 from kustos.metadata.image import ScramKey
 from kustos.metadata.records import DelegationTokenRecord
-from kustos.metadata.scram import ScramCredential
 
 CANNOT_SEND = "Kafka's API takes passwords, not the keys that were made of them"
 DIFFERS = "another password is set for it there, which stays without `--replace-users`"
@@ -23,7 +22,7 @@ DIFFERS = "another password is set for it there, which stays without `--replace-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetState:
-    """What a target holds before. `credentials` is None where keys can be neither seen nor set."""
+    """The target before the migration. `credentials` is None if keys can be neither read nor set."""
 
     name: str
     metadata_version: int
@@ -34,8 +33,8 @@ class TargetState:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """What to make, in the order in which it is made, and why the rest is not made."""
+class MigrationPlan:
+    """What to create, in this order, and why the rest is not created."""
 
     source: str
     target: str
@@ -47,35 +46,37 @@ class Plan:
     tokens: tuple[DelegationTokenRecord, ...] = ()
     tokens_present: int = 0
     new_passwords: tuple[NewPassword, ...] = ()
-    refused: tuple[Refusal, ...] = ()
-    left: tuple[Left, ...] = ()
+    refused: tuple[MigrationRefusal, ...] = ()
+    left: tuple[LeftOut, ...] = ()
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to make."""
+        """Whether there is nothing to create."""
         return not (self.acls or self.credentials or self.tokens)
 
     @property
     def is_complete(self) -> bool:
-        """Whether the target holds all that should go there once this is carried out."""
+        """Whether the target holds everything it should once the plan is applied."""
         return not (self.refused or self.new_passwords)
 
 
-def make_plan(source: Source, target: TargetState, *, now_ms: int, replace_users: bool = False) -> Plan:
-    """Return the plan for a target as it is now.
+def make_plan(
+    source: MigrationSource, target: TargetState, *, now_ms: int, replace_users: bool = False
+) -> MigrationPlan:
+    """Return the plan for the current state of a target.
 
-    A credential that differs from the target's stays as it is there unless `replace_users`: that one may
-    be the newer. Denials come first, users last, so that what is made step by step never opens anything.
+    The target keeps a credential that differs from the source's unless `replace_users`: it may be the
+    newer one. Denials come first, users last, so that no intermediate step opens anything.
     """
-    plan = Plan(source=source.name, target=target.name, refused=source.refused, left=source.left)
+    plan = MigrationPlan(source=source.name, target=target.name, refused=source.refused, left=source.left)
     plan = _with_acls(plan, source, target)
     plan = _with_credentials(plan, source, target, replace_users=replace_users)
     return _with_tokens(plan, source, target, now_ms)
 
 
-def _with_acls(plan: Plan, source: Source, target: TargetState) -> Plan:
+def _with_acls(plan: MigrationPlan, source: MigrationSource, target: TargetState) -> MigrationPlan:
     make: list[AclBinding] = []
-    refused: list[Refusal] = []
+    refused: list[MigrationRefusal] = []
     for binding, where in source.acls.items():
         if binding in target.acls:
             continue
@@ -83,7 +84,7 @@ def _with_acls(plan: Plan, source: Source, target: TargetState) -> Plan:
         if error is None:
             make.append(binding)
         else:
-            refused.append(Refusal(where, acl_text(binding), _refused_by_kafka(error)))
+            refused.append(MigrationRefusal(where, acl_text(binding), _refused_by_kafka(error)))
     return replace(
         plan,
         acls=tuple(sorted(sorted_bindings(make), key=_is_no_denial)),
@@ -101,14 +102,16 @@ def _refused_by_kafka(error: ApiError) -> str:
     return f"Kafka refuses it: {error.message or error.code.name}"
 
 
-def _with_credentials(plan: Plan, source: Source, target: TargetState, *, replace_users: bool) -> Plan:
+def _with_credentials(
+    plan: MigrationPlan, source: MigrationSource, target: TargetState, *, replace_users: bool
+) -> MigrationPlan:
     fates = [
         _fate(ScramCopy(user, mechanism, credential), target, replace_users=replace_users)
         for (user, mechanism), credential in sorted(source.credentials.items(), key=lambda item: item[0])
     ]
     closed = source.closed
     if target.credentials is None:
-        # no file of keys would help here
+        # a file with keys would not help here
         closed = tuple(replace(user, reason=CANNOT_SEND) for user in closed)
     fates += [None if (user.user, user.mechanism) in target.iterations else user for user in closed]
     return replace(
@@ -120,7 +123,7 @@ def _with_credentials(plan: Plan, source: Source, target: TargetState, *, replac
 
 
 def _fate(copy: ScramCopy, target: TargetState, *, replace_users: bool) -> ScramCopy | NewPassword | None:
-    """Return the credential to set, or why it cannot be set, or None if it is there."""
+    """Return the credential to set, or why it cannot be set, or None if it is already there."""
     key = (copy.user, copy.mechanism)
     if target.credentials is None:
         return None if key in target.iterations else _new_password(copy, CANNOT_SEND)
@@ -137,12 +140,14 @@ def _new_password(copy: ScramCopy, reason: str) -> NewPassword:
     return NewPassword(copy.user, copy.mechanism, copy.credential.iterations, reason)
 
 
-def _with_tokens(plan: Plan, source: Source, target: TargetState, now_ms: int) -> Plan:
+def _with_tokens(
+    plan: MigrationPlan, source: MigrationSource, target: TargetState, now_ms: int
+) -> MigrationPlan:
     missing = [token for token_id, token in source.tokens.items() if token_id not in target.tokens]
     alive = [token for token in missing if token.expiration_timestamp_ms > now_ms]
     left = [
-        Left("the source", "delegation tokens that have expired", len(missing) - len(alive)),
-        Left("the source", "delegation tokens, which no API takes", len(alive)),
+        LeftOut("the source", "delegation tokens that have expired", len(missing) - len(alive)),
+        LeftOut("the source", "delegation tokens, which no API takes", len(alive)),
     ]
     takes = target.credentials is not None
     return replace(

@@ -1,15 +1,24 @@
-"""How a plan looks: counts and tables for people, all of it as one document for programs."""
+"""Output of a plan: counts and tables for people, everything as one document for programs."""
 
 from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Any, Final, TypeVar
 
-from kustos.acl.forms.fields import texts_of
+from kustos.acl.forms import texts_of
 from kustos.cli.acls.rendering import print_bindings
-from kustos.cli.migrate.plan import Plan
-from kustos.cli.migrate.source import NewPassword, Refusal
-from kustos.cli.output import OutputFormat, counted, print_json, print_lines, print_paragraph, print_table
-from kustos.metadata.scram import ScramMechanism
+from kustos.cli.migrate.plan import MigrationPlan
+from kustos.cli.migrate.source import MigrationRefusal, NewPassword
+from kustos.cli.output import (
+    Cell,
+    OutputFormat,
+    Words,
+    counted,
+    print_document,
+    print_lines,
+    print_paragraph,
+    print_table,
+)
+from kustos.metadata import ScramMechanism
 
 SHOWN_MAX: Final = 20
 """Rows of each table; nobody reads more of them before deciding, and the document has all."""
@@ -17,14 +26,14 @@ SHOWN_MAX: Final = 20
 _Item = TypeVar("_Item")
 
 
-def print_plan(plan: Plan, output: OutputFormat, *, applied: bool) -> None:
-    """Print the plan; `applied` says whether it was carried out."""
-    if output is OutputFormat.JSON:
-        print_json(document_of(plan, applied=applied))
+def print_plan(plan: MigrationPlan, output: OutputFormat, *, applied: bool) -> None:
+    """Print the plan; `applied` says whether it was applied."""
+    if output.is_document:
+        print_document(document_of(plan, applied=applied), output)
         return
     print_lines(f"from  {plan.source}", f"to    {plan.target}", "")
-    made = "#made" if applied else "#to make"
-    print_table(("what", "#found", "#already there", made, "#not taken"), _counts(plan))
+    made = "made" if applied else "to make"
+    print_table(("what", "found", "already there", made, "not taken"), _counts(plan))
     if plan.acls_only_there:
         print_lines(
             "", f"{counted(plan.acls_only_there, 'ACL')} of the target are not in the source, and stay"
@@ -33,16 +42,16 @@ def print_plan(plan: Plan, output: OutputFormat, *, applied: bool) -> None:
     _print_new_passwords(plan.new_passwords)
     _print_some(
         "not for this command",
-        ("where", "what", "#count"),
+        ("where", "what", "count"),
         plan.left,
-        lambda each: (each.where, each.what, f"{each.count:,}"),
+        lambda each: (each.where, Words(each.what), each.count),
     )
     if not applied:
         _print_to_make(plan)
     print_lines("", *_conclusion(plan, applied=applied))
 
 
-def _counts(plan: Plan) -> list[tuple[str, ...]]:
+def _counts(plan: MigrationPlan) -> list[tuple[Cell, ...]]:
     of_users = sum(each.is_user for each in plan.refused)
     rows = (
         ("ACLs", plan.acls_present, len(plan.acls), len(plan.refused) - of_users),
@@ -54,19 +63,15 @@ def _counts(plan: Plan) -> list[tuple[str, ...]]:
         ),
         ("delegation tokens", plan.tokens_present, len(plan.tokens), 0),
     )
-    return [
-        (name, *(f"{count:,}" for count in (sum(counts), *counts)))
-        for name, *counts in rows
-        if name == "ACLs" or any(counts)
-    ]
+    return [(name, sum(counts), *counts) for name, *counts in rows if name == "ACLs" or any(counts)]
 
 
-def _print_to_make(plan: Plan) -> None:
+def _print_to_make(plan: MigrationPlan) -> None:
     _print_some(
         "users to make",
-        ("user", "mechanism", "#iterations"),
+        ("user", "mechanism", "iterations"),
         plan.credentials,
-        lambda each: (each.user, _mechanism(each.mechanism), str(each.credential.iterations)),
+        lambda each: (each.user, _mechanism(each.mechanism), each.credential.iterations),
     )
     if plan.acls:
         print_lines("", "ACLs to make")
@@ -74,7 +79,7 @@ def _print_to_make(plan: Plan) -> None:
         _print_rest(len(plan.acls))
 
 
-def _print_refused(refused: Sequence[Refusal]) -> None:
+def _print_refused(refused: Sequence[MigrationRefusal]) -> None:
     if refused:
         print_lines("", "refused")
     for each in refused[:SHOWN_MAX]:
@@ -88,13 +93,13 @@ def _print_new_passwords(users: Sequence[NewPassword]) -> None:
         print_lines("")
         print_paragraph(f"need a new password, as by `kustos users add`: {reason}", indent="  ", first="")
         of_reason = [each for each in users if each.reason == reason]
-        rows = ((each.user, _mechanism(each.mechanism), str(each.iterations)) for each in of_reason)
-        print_table(("user", "mechanism", "#iterations"), islice(rows, SHOWN_MAX))
+        rows = ((each.user, _mechanism(each.mechanism), each.iterations) for each in of_reason)
+        print_table(("user", "mechanism", "iterations"), islice(rows, SHOWN_MAX))
         _print_rest(len(of_reason))
 
 
 def _print_some(
-    title: str, columns: Sequence[str], items: Sequence[_Item], row: Callable[[_Item], Sequence[str]]
+    title: str, columns: Sequence[str], items: Sequence[_Item], row: Callable[[_Item], Sequence[Cell]]
 ) -> None:
     if items:
         print_lines("", title)
@@ -107,7 +112,7 @@ def _print_rest(count: int) -> None:
         print_lines(f"and {count - SHOWN_MAX:,} more, which `-o json` lists")
 
 
-def _conclusion(plan: Plan, *, applied: bool) -> list[str]:
+def _conclusion(plan: MigrationPlan, *, applied: bool) -> list[str]:
     if applied and not plan.is_empty:
         return ["done"]
     if plan.is_empty:
@@ -122,7 +127,7 @@ def _mechanism(code: int) -> str:
     return known.mechanism_name if known else str(code)
 
 
-def document_of(plan: Plan, *, applied: bool) -> dict[str, Any]:
+def document_of(plan: MigrationPlan, *, applied: bool) -> dict[str, Any]:
     """Return the plan as JSON, without any secret."""
     return {
         "source": plan.source,

@@ -1,8 +1,8 @@
-"""SCRAM users as Kafka kept them below `/config/users`: the node's name, and the text of a credential.
+"""SCRAM users as Kafka stored them below `/config/users`: the node's name, and the text of a credential.
 
 The name is percent-encoded, after `org.apache.kafka.common.utils.Sanitizer`. The text is
 `salt=..,stored_key=..,server_key=..,iterations=..` with Base64, after `ScramCredentialUtils`. No error
-repeats any of a credential.
+message contains any part of a credential.
 """
 
 import base64
@@ -11,7 +11,7 @@ import re
 from typing import Final
 from urllib.parse import unquote_to_bytes
 
-from kustos.metadata.scram import ScramCredential
+from kustos.metadata import ScramCredential
 
 _ESCAPES: Final = re.compile(r"(?:[^%]|%[0-9A-Fa-f]{2})*", re.DOTALL)
 _FIELDS: Final = ("salt", "stored_key", "server_key", "iterations")
@@ -23,18 +23,18 @@ class ScramTextError(ValueError):
 
 
 def user_of(node: str) -> str:
-    """Return the user whom a node below `/config/users` is about; raise `ScramTextError`."""
+    """Return the user of a node below `/config/users`; raise `ScramTextError`."""
     if not _ESCAPES.fullmatch(node):
         raise ScramTextError(f"`{node}` is no encoded name, a `%` is not followed by two hexadecimal digits")
     try:
-        # Java's decoder takes a plus for a space, though Kafka writes `%20`
+        # Java's decoder reads a plus as a space, though Kafka writes `%20`
         return unquote_to_bytes(node.replace("+", " ")).decode()
     except UnicodeDecodeError:
         raise ScramTextError(f"`{node}` is no encoded name, its bytes are no UTF-8") from None
 
 
 def credential_of(text: str) -> ScramCredential:
-    """Return the credential that a text holds; raise `ScramTextError`."""
+    """Return the credential parsed from a text; raise `ScramTextError`."""
     fields: dict[str, str] = {}
     for part in text.split(","):
         name, equals, value = part.partition("=")

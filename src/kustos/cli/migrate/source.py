@@ -1,17 +1,17 @@
-"""What a migration found in another system, before anybody asks where it should go."""
+"""What a migration found in another system, independent of the target."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from kustos.acl import AclBinding
+from kustos.metadata import ScramCredential
 from kustos.metadata.image import ScramKey
 from kustos.metadata.records import DelegationTokenRecord
-from kustos.metadata.scram import ScramCredential
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
-    """What is not taken over although it should be: it would mean something else, or nothing can read it."""
+class MigrationRefusal:
+    """An item that should be migrated but cannot: it would change its meaning, or cannot be parsed."""
 
     where: str
     what: str
@@ -20,8 +20,8 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
-    """What is not for this command to take over; `count` of them."""
+class LeftOut:
+    """Items that this command does not migrate; `count` of them."""
 
     where: str
     what: str
@@ -30,7 +30,7 @@ class Left:
 
 @dataclass(frozen=True, slots=True)
 class NewPassword:
-    """A user who can only be made anew, since the keys of the password cannot be had or cannot be sent."""
+    """A user who needs a new password, since the keys of the old one cannot be read or cannot be sent."""
 
     user: str
     mechanism: int
@@ -39,13 +39,13 @@ class NewPassword:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
-    """Everything found. `acls` maps each ACL to its place; `closed` are users without their keys."""
+class MigrationSource:
+    """Everything found. `acls` maps each ACL to its location; `closed` are users without their keys."""
 
     name: str
     acls: Mapping[AclBinding, str]
     credentials: Mapping[ScramKey, ScramCredential] = field(default_factory=dict, repr=False)
     closed: tuple[NewPassword, ...] = ()
     tokens: Mapping[str, DelegationTokenRecord] = field(default_factory=dict)
-    refused: tuple[Refusal, ...] = ()
-    left: tuple[Left, ...] = ()
+    refused: tuple[MigrationRefusal, ...] = ()
+    left: tuple[LeftOut, ...] = ()

@@ -1,7 +1,5 @@
-"""Where a migration goes: a formatted metadata directory, or a running cluster by its admin API."""
+"""Targets of a migration: a formatted metadata directory, or a running cluster by its admin API."""
 
-import logging
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -9,47 +7,48 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from kustos.acl import AclPermissionType
-from kustos.analysis.lint.findings import acl_text
+from kustos.analysis.lint import acl_text
 from kustos.cli.failures import CommandError, ExitCode, failure_of_items, kafka_error_text, usage_error
-from kustos.cli.migrate.plan import Plan, TargetState
-from kustos.cli.migrate.source import Refusal
+from kustos.cli.migrate.plan import MigrationPlan, TargetState
+from kustos.cli.migrate.source import MigrationRefusal
+from kustos.cli.opened_store import opened_store
 from kustos.cli.progress import progress
+from kustos.metadata import METADATA_VERSION_FEATURE, MINIMUM_LEVEL
 from kustos.metadata.control import Copy
-from kustos.metadata.features import METADATA_VERSION_FEATURE, MINIMUM_LEVEL
 
 if TYPE_CHECKING:
+    from kustos.client import KafkaError
     from kustos.client.admin import AdminClient
-    from kustos.client.errors import KafkaError
     from kustos.metadata.image import MetadataImage
     from kustos.metadata.store import MetadataStore
 
 BATCH_ITEMS: Final = 5_000
-"""What goes into a directory at once: below the 10,000 that one request may hold, some MB of records."""
+"""Items per write to a directory: below the 10,000 that one request may hold, a few MB of records."""
 
 _Item = TypeVar("_Item")
 
 
 @dataclass(frozen=True, slots=True)
 class CarriedOut:
-    """What became of a plan: what was made, what the target refused after all, and the error for that."""
+    """The outcome of a plan: what was created, what the target refused after all, and its error."""
 
-    plan: Plan
+    plan: MigrationPlan
     failure: CommandError | None = None
 
 
 class Target(Protocol):
-    """Says what it holds, and takes what a plan says."""
+    """Reports its state, and applies a plan."""
 
     def state(self) -> TargetState:
-        """Return what it holds now."""
+        """Return the current state."""
 
-    def carry_out(self, plan: Plan) -> CarriedOut:
-        """Make all of the plan, denials first; return what was made."""
+    def carry_out(self, plan: MigrationPlan) -> CarriedOut:
+        """Create everything in the plan, denials first; return what was created."""
 
 
 @dataclass(frozen=True, slots=True)
 class TargetOptions:
-    """What `--metadata-dir`, `--bootstrap-server` and `--command-config` said."""
+    """The options `--metadata-dir`, `--bootstrap-server` and `--command-config`."""
 
     metadata_dir: Path | None
     bootstrap_server: str | None
@@ -57,61 +56,26 @@ class TargetOptions:
     with_users: bool = True
 
     def check(self) -> None:
-        """Raise a usage error for no target, or two."""
+        """Raise a usage error unless there is exactly one target."""
         if (self.metadata_dir is None) == (self.bootstrap_server is None):
             raise usage_error("say where to: `--metadata-dir` or `--bootstrap-server`, one of them")
 
     @contextmanager
     def opened(self, *, writing: bool) -> Iterator[Target]:
-        """Open the target, a directory with its lock if `writing`; raise what opening raises."""
+        """Open the target, a directory with its lock if `writing`; raise the errors of opening."""
         if self.bootstrap_server is not None:
             yield ClusterTarget(self.bootstrap_server, self.command_config, self.with_users)
         elif self.metadata_dir is not None and writing:
-            with _told_of_trouble_only():
-                store = _opened(self.metadata_dir)
-                try:
-                    yield DirectoryTarget(self.metadata_dir, store)
-                finally:
-                    store.close()
+            if_locked = "migrate into the running node with `--bootstrap-server`"
+            with opened_store(self.metadata_dir, if_locked) as store:
+                yield DirectoryTarget(self.metadata_dir, store)
         elif self.metadata_dir is not None:
             yield DirectoryTarget(self.metadata_dir)
 
 
-@contextmanager
-def _told_of_trouble_only() -> Iterator[None]:
-    """Keep a node's log off standard output, which is for the answer; warnings go to standard error."""
-    import structlog
-
-    before = structlog.get_config()
-    structlog.configure(
-        wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-        cache_logger_on_first_use=False,
-    )
-    try:
-        yield
-    finally:
-        structlog.configure(**before)
-
-
-def _opened(directory: Path) -> "MetadataStore":
-    from kustos.metadata.store import MetadataStore
-    from kustos.runtime.storage import StorageLockedError
-
-    try:
-        with progress(f"opening {directory}"):
-            return MetadataStore.open(directory)
-    except StorageLockedError as error:
-        raise CommandError(
-            ExitCode.FAILED,
-            "LOCKED",
-            f"{error}; stop it, or migrate into the running node with `--bootstrap-server`",
-        ) from error
-
-
 @dataclass(frozen=True, slots=True)
 class DirectoryTarget:
-    """A directory that `storage format` made; without a store it is only looked at, and not locked."""
+    """A directory formatted by `storage format`; without a store it is read only, and not locked."""
 
     directory: Path
     store: "MetadataStore | None" = None
@@ -131,13 +95,13 @@ class DirectoryTarget:
     def _image(self) -> "MetadataImage":
         if self.store is not None:
             return self.store.image
-        from kustos.metadata.format import describe_directory
+        from kustos.metadata.directory import describe_directory
 
         with progress(f"reading {self.directory}"):
             return describe_directory(self.directory).image
 
-    def carry_out(self, plan: Plan) -> CarriedOut:
-        """Write the plan into the log, batch by batch, each of them durable before the next."""
+    def carry_out(self, plan: MigrationPlan) -> CarriedOut:
+        """Write the plan into the log, batch by batch, each durable before the next."""
         store = self.store
         if store is None:
             raise usage_error("the directory was not opened for writing")
@@ -147,7 +111,7 @@ class DirectoryTarget:
             outcomes += [each.error for batch in batches(copies) for each in store.copy_secrets(batch)]
         refused = next((error for error in outcomes if error is not None), None)
         if refused is not None:
-            # it was planned under the same lock with the same checks
+            # cannot happen: it was planned under the same lock with the same checks
             raise CommandError(ExitCode.FAILED, refused.code.name.upper(), f"refused: {refused.message}")
         return CarriedOut(plan)
 
@@ -161,10 +125,10 @@ class ClusterTarget:
     with_users: bool
 
     def state(self) -> TargetState:
-        """Return what the cluster says: its metadata.version, all ACLs, and users without their keys.
+        """Return the cluster's state: its metadata.version, all ACLs, and users without their keys.
 
-        A Kafka before 4.4 takes a range of addresses for a text, which nobody matches: ranges need a
-        cluster that says that it knows them.
+        A Kafka before 4.4 treats an address range as a plain text, which no client matches: ranges need
+        a cluster whose metadata.version supports them.
         """
         from kustos.cli.migrate.kafka_source import scram_iterations
         from kustos.cli.session import ask_cluster
@@ -180,8 +144,8 @@ class ClusterTarget:
 
         return ask_cluster(self.bootstrap_server, self.command_config, ask, "reading ACLs and users")
 
-    def carry_out(self, plan: Plan) -> CarriedOut:
-        """Ask the cluster to make the ACLs; users cannot be asked for."""
+    def carry_out(self, plan: MigrationPlan) -> CarriedOut:
+        """Create the ACLs in the cluster; users cannot be created this way."""
         from kustos.cli.session import ask_cluster
 
         acls = plan.acls
@@ -191,7 +155,7 @@ class ClusterTarget:
 
         async def create(admin: "AdminClient") -> "list[KafkaError | None]":
             outcomes = await admin.create_acls(denials)
-            # without its denials an ACL could open what nobody may
+            # without the denials an ACL could open what must stay closed
             return outcomes if any(outcomes) else outcomes + await admin.create_acls(acls[len(denials) :])
 
         outcomes = ask_cluster(self.bootstrap_server, self.command_config, create, "adding ACLs")
@@ -202,12 +166,14 @@ class ClusterTarget:
             if error is not None
         }
         reasons |= dict.fromkeys(acls[len(outcomes) :], "it was not sent, since a denial was refused")
-        refused = [Refusal(self.bootstrap_server, acl_text(each), why) for each, why in reasons.items()]
+        refused = [
+            MigrationRefusal(self.bootstrap_server, acl_text(each), why) for each, why in reasons.items()
+        ]
         done = replace(plan, acls=tuple(made), refused=(*plan.refused, *refused))
         return CarriedOut(done, failure_of_items("adding ACLs", outcomes))
 
 
 def batches(items: Sequence[_Item]) -> Iterator[Sequence[_Item]]:
-    """Yield the items in order, as many at once as one request takes."""
+    """Yield the items in order, in slices that fit one request."""
     for start in range(0, len(items), BATCH_ITEMS):
         yield items[start : start + BATCH_ITEMS]

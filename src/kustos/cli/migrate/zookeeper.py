@@ -10,7 +10,7 @@ from kustos.cli.migrate.options import (
     TargetDirectory,
     ZookeeperConfig,
 )
-from kustos.cli.options import CommandConfig, OptionalBootstrapServer, Output
+from kustos.cli.options import CommandConfig, DocumentOutput, OptionalBootstrapServer
 from kustos.cli.output import OutputFormat
 
 EXAMPLES = """
@@ -34,7 +34,7 @@ def zookeeper(
     replace_users: ReplaceUsers = False,
     acls_only: AclsOnly = False,
     kip_11: KipEleven = False,
-    output: Output = OutputFormat.TABLE,
+    output: DocumentOutput = OutputFormat.TABLE,
 ) -> int:
     """Take over the ACLs and SCRAM users of a ZooKeeper.
 

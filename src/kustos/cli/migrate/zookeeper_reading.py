@@ -1,7 +1,6 @@
-"""Reads a ZooKeeper and cannot do anything else: no request that would change a node leaves the process.
+"""Reads a ZooKeeper and can do nothing else: no request that would change a node leaves the process.
 
-A session is all that the server ever notes of us. Reads are sent many at a time, since each takes a
-round trip.
+The only trace on the server is a session. Reads are pipelined, since each takes a round trip.
 """
 
 import logging
@@ -10,11 +9,12 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-from kustos.cli.failures import CommandError, ExitCode, usage_error
+from kustos.cli.failures import CommandError, ExitCode
 from kustos.cli.migrate.zookeeper_settings import ZookeeperSettings
 from kustos.cli.migrate.zookeeper_tree import COUNTED, READ_ROOTS, Tree
+from kustos.extras import needs_extra
 
-try:
+with needs_extra("zookeeper", "reading a ZooKeeper"):
     from kazoo.client import KazooClient
     from kazoo.exceptions import (
         AuthFailedError,
@@ -28,36 +28,32 @@ try:
     from kazoo.handlers.threading import KazooTimeoutError
     from kazoo.protocol.serialization import Close, Exists, GetChildren, GetChildren2, GetData, Sync
     from kazoo.protocol.states import KeeperState
-except ImportError as error:
-    raise usage_error(
-        f"reading a ZooKeeper needs `{error.name}`, install it with `pip install kustos[zookeeper]`"
-    ) from error
 
 NODES_MAX: Final = 1_000_000
-"""More nodes than a Kafka that ZooKeeper could still carry ever had; bounds time and memory."""
+"""Limit of nodes, more than any Kafka on ZooKeeper could ever have; bounds time and memory."""
 
 TREE_BYTES_MAX: Final = 512 << 20
-"""Of all that is kept of the nodes; one of them may hold 1 MiB."""
+"""Limit of the data kept from all nodes; one node may hold 1 MiB."""
 
 DEPTH_MAX: Final = 16
-"""Names below a root; Kafka uses four."""
+"""Path levels below a root; Kafka uses four."""
 
 REQUESTS_AT_ONCE: Final = 256
-"""Reads on the way: hides the round trip, and never fills the server's queue."""
+"""Reads in flight: hides the round trip, and never fills the server's queue."""
 
 _READS: Final = (Exists, GetData, GetChildren, GetChildren2, Sync, Close)
 """Sync makes a follower catch up with its leader before it answers; it changes nothing."""
 
 
 class WriteRefusedError(RuntimeError):
-    """Somebody tried to send what is no read; nothing was sent."""
+    """A caller tried to send a request other than a read; nothing was sent."""
 
 
 class ReadOnlyClient(KazooClient):  # type: ignore[misc]
-    """A client through which only reads pass, by a list of what may rather than of what may not."""
+    """A client that only sends reads, by a list of allowed requests rather than of forbidden ones."""
 
     login_refused = False
-    """Whether the server refused who we said we are."""
+    """Whether the server rejected our credentials."""
 
     def _session_callback(self, state: Any) -> None:
         if state == KeeperState.AUTH_FAILED:
@@ -71,9 +67,9 @@ class ReadOnlyClient(KazooClient):  # type: ignore[misc]
 
 
 def read_zookeeper(settings: ZookeeperSettings, *, acls_only: bool = False) -> Tree:
-    """Return what Kafka keeps of ACLs and users, as it is while it is read.
+    """Return Kafka's nodes for ACLs and users, in the state during the read.
 
-    Raises `CommandError`: unreachable, not authorized to read a node, not a Kafka's, or too large.
+    Raises `CommandError`: unreachable, not authorized to read a node, not used by a Kafka, or too large.
     """
     with _connected(settings) as client:
         client.sync("/")
@@ -92,11 +88,11 @@ def read_zookeeper(settings: ZookeeperSettings, *, acls_only: bool = False) -> T
 
 @contextmanager
 def _connected(settings: ZookeeperSettings) -> Iterator[ReadOnlyClient]:
-    """Yield a connected client; whatever goes wrong with it becomes a `CommandError`."""
+    """Yield a connected client; turn its errors into a `CommandError`."""
     client = client_of(settings)
     try:
         with warnings.catch_warnings():
-            # of a chroot that is not there, which is told in an error
+            # about a missing chroot, which we report as an error
             warnings.simplefilter("ignore")
             client.start(timeout=settings.connection_timeout_ms / 1000)
         yield client
@@ -108,7 +104,7 @@ def _connected(settings: ZookeeperSettings) -> Iterator[ReadOnlyClient]:
 
 
 def _failure_of(error: Exception, client: ReadOnlyClient, settings: ZookeeperSettings) -> CommandError:
-    # a refused login closes the connection too, and what is seen of it first is chance
+    # a refused login also closes the connection, and either may be seen first
     if client.login_refused or isinstance(error, AuthFailedError):
         code, text = "AUTHENTICATION_FAILED", "refused the login of `--zookeeper-config`"
         return CommandError(ExitCode.UNREACHABLE, code, f"{settings.name} {text}")
@@ -126,7 +122,7 @@ def _failure_of(error: Exception, client: ReadOnlyClient, settings: ZookeeperSet
 
 
 def client_of(settings: ZookeeperSettings) -> ReadOnlyClient:
-    """Return a client that is not connected yet."""
+    """Return an unconnected client."""
     sasl = None
     if settings.sasl_username is not None:
         sasl = {
@@ -134,14 +130,14 @@ def client_of(settings: ZookeeperSettings) -> ReadOnlyClient:
             "username": settings.sasl_username,
             "password": settings.sasl_password,
         }
-    # the library tells of each attempt; what matters is told once, in an error
+    # the library logs each attempt; we report what matters once, as an error
     quiet = logging.Logger("kustos.zookeeper", logging.CRITICAL)
     return ReadOnlyClient(
         hosts=settings.hosts + settings.chroot,
         timeout=settings.session_timeout_ms / 1000,
         auth_data=[("digest", settings.digest)] if settings.digest else None,
         sasl_options=sasl,
-        # one that has lost its ensemble would tell of an old state, perhaps without a Deny
+        # a server that has lost its ensemble would return an old state, perhaps without a Deny
         read_only=False,
         logger=quiet,
         use_ssl=settings.is_tls,
@@ -162,7 +158,7 @@ class _Walk:
         self._size_bytes = 0
 
     def nodes(self, roots: Iterable[str]) -> dict[str, bytes]:
-        """Return path -> data of the roots and all below; one that goes while we read was never there."""
+        """Return path -> data of the roots and all below; a node deleted during the read counts as absent."""
         level = list(roots)
         for _ in range(DEPTH_MAX + 1):
             level = [child for paths in _windows(level) for child in self._read(paths)]

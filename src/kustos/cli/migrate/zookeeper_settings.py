@@ -1,6 +1,6 @@
 """How to reach a ZooKeeper: the connect string, and the properties of `--zookeeper-config`.
 
-Keys are those of Kafka's `server.properties` where it has one. Secrets come from this file only.
+Keys are those of Kafka's `server.properties` where it has them. Secrets come from this file only.
 """
 
 import re
@@ -18,12 +18,12 @@ _SESSION_TIMEOUT_MS: Final = 18_000
 """Kafka's default of `zookeeper.session.timeout.ms`."""
 
 _CONNECTION_TIMEOUT_MS: Final = 10_000
-"""Shorter than Kafka's: a person waits, and a name is often mistyped."""
+"""Shorter than Kafka's default: a person waits, and names are often mistyped."""
 
 
 @dataclass(frozen=True, slots=True)
 class ZookeeperSettings:
-    """All that a connection needs; `hosts` without, `chroot` with its first slash, or empty."""
+    """Everything a connection needs; `hosts` has no chroot, `chroot` starts with a slash or is empty."""
 
     hosts: str
     chroot: str = ""
@@ -40,18 +40,18 @@ class ZookeeperSettings:
 
     @property
     def name(self) -> str:
-        """What people call it."""
+        """The name for messages."""
         return f"ZooKeeper at {self.hosts}{self.chroot}"
 
     @classmethod
     def of(cls, connect: str, file: Path | None) -> Self:
-        """Return the settings; raise a usage error that names what is wrong, never a secret."""
+        """Return the settings; raise a usage error that names the problem, never a secret."""
         hosts, slash, path = connect.partition("/")
         if not hosts or not all(_ADDRESS.fullmatch(host) for host in hosts.split(",")):
             raise usage_error(f"`{connect}` names no ZooKeeper, write it as `host:port[,host:port][/chroot]`")
         if slash and (path.startswith("/") or path.endswith("/") or "//" in path):
             raise usage_error(f"`/{path}` is no chroot, write it as `/kafka`")
-        from kustos.client.properties import read_properties
+        from kustos.client import read_properties
 
         return cls(hosts, f"/{path}" if path else "", **_given(read_properties(file) if file else {}))
 

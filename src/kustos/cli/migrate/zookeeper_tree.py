@@ -1,9 +1,9 @@
-"""Kafka's part of a ZooKeeper, as nodes that were read, becomes what can be taken over. No IO.
+"""Parses the nodes read from Kafka's part of a ZooKeeper into what can be migrated. No IO.
 
 `/kafka-acl/<Type>/<name>` and `/kafka-acl-extended/prefixed/<Type>/<name>` hold the ACLs of Kafka 0.9 to
 3.9, `/kafka-acls/<name>` those of KIP-11 and of previews, `/config/users/<name>` SCRAM credentials beside
-quotas. What cannot be read is refused entry by entry with its place, never skipped in silence: a Deny
-that is skipped opens a door.
+quotas. Entries that cannot be parsed are refused one by one with their location, never skipped silently: a
+skipped Deny opens a door.
 """
 
 from collections import Counter
@@ -17,15 +17,17 @@ from kustos.authorizer.legacy import (
     LegacyFormatError,
     LegacyRefusalError,
     Resource,
+    acls_of_entry,
     bindings_of,
+    entries_of,
+    parse_json,
     path_of,
     resource_of,
 )
-from kustos.authorizer.legacy.documents import acls_of_entry, entries_of, parse_json
 from kustos.cli.migrate.scram_text import ScramTextError, credential_of, user_of
-from kustos.cli.migrate.source import Left, Refusal, Source
+from kustos.cli.migrate.source import LeftOut, MigrationRefusal, MigrationSource
+from kustos.metadata import ScramCredential, ScramMechanism
 from kustos.metadata.image import ScramKey
-from kustos.metadata.scram import ScramCredential, ScramMechanism
 from kustos.runtime import collector_at_rest
 
 LITERAL_ROOT: Final = "/kafka-acl"
@@ -35,7 +37,7 @@ USERS_ROOT: Final = "/config/users"
 DEFAULT_ENTITY: Final = "<default>"
 
 READ_ROOTS: Final = (LITERAL_ROOT, EXTENDED_ROOT, KIP_11_ROOT, USERS_ROOT)
-"""What is read whole."""
+"""Roots that are read completely."""
 
 COUNTED: Final = {
     "/config/topics": "topics with settings",
@@ -44,10 +46,10 @@ COUNTED: Final = {
     "/config/brokers": "brokers with settings",
     "/delegation_token/tokens": "delegation tokens",
 }
-"""Where only the children are counted, and what they are."""
+"""Roots whose children are only counted, and what the children are."""
 
 _DEPTHS: Final = {LITERAL_ROOT: 2, EXTENDED_ROOT: 3, KIP_11_ROOT: 1}
-"""How many names stand behind a root where ACLs are kept."""
+"""The number of path levels below each root of ACLs."""
 
 _NESTED: Final = (
     "Kafka lists one level of names when it starts, so it was in force until then at most; decide, "
@@ -57,23 +59,24 @@ _NESTED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """Nodes by path below the chroot, and the numbers of children of `COUNTED`."""
+    """Nodes by path below the chroot, and the counts of children of `COUNTED`."""
 
     nodes: Mapping[str, bytes] = field(repr=False)
     counts: Mapping[str, int] = field(default_factory=dict)
 
 
-def read_tree(name: str, tree: Tree, *, with_kip_11: bool = False) -> Source:
-    """Return what the tree holds.
+def read_tree(name: str, tree: Tree, *, with_kip_11: bool = False) -> MigrationSource:
+    """Return the content of the tree.
 
-    ACLs of `/kafka-acls` count only where releases left none, since a Kafka that wrote `/kafka-acl` never
-    read them, or `with_kip_11`; so do types by the names of previews, such as `CONSUMER_GROUP`.
+    ACLs of `/kafka-acls` count only if the other roots have none, since a Kafka that wrote `/kafka-acl` never
+    read them, or with `with_kip_11`. In the other roots, type names of previews such as `CONSUMER_GROUP`
+    require `with_kip_11`.
     """
     with collector_at_rest():
         return _read_tree(name, tree, with_kip_11=with_kip_11)
 
 
-def _read_tree(name: str, tree: Tree, *, with_kip_11: bool) -> Source:
+def _read_tree(name: str, tree: Tree, *, with_kip_11: bool) -> MigrationSource:
     reading = _Reading(with_kip_11=with_kip_11)
     released = [path for root in (LITERAL_ROOT, EXTENDED_ROOT) for path in _below(tree, root)]
     for path in released:
@@ -89,12 +92,12 @@ def _read_tree(name: str, tree: Tree, *, with_kip_11: bool) -> Source:
     for where, what in COUNTED.items():
         reading.left[where, what] = tree.counts.get(where, 0)
     credentials = reading.unambiguous()
-    return Source(
+    return MigrationSource(
         name=name,
         acls=reading.acls,
         credentials=credentials,
         refused=tuple(reading.refused),
-        left=tuple(Left(where, what, count) for (where, what), count in reading.left.items() if count),
+        left=tuple(LeftOut(where, what, count) for (where, what), count in reading.left.items() if count),
     )
 
 
@@ -103,22 +106,22 @@ def _below(tree: Tree, root: str) -> list[str]:
 
 
 class _Reading:
-    """Collects, node by node."""
+    """Collects the content, node by node."""
 
     def __init__(self, *, with_kip_11: bool) -> None:
         self._with_kip_11 = with_kip_11
         self.acls: dict[AclBinding, str] = {}
-        self.refused: list[Refusal] = []
+        self.refused: list[MigrationRefusal] = []
         self.left: Counter[tuple[str, str]] = Counter()
         self._credentials: dict[ScramKey, ScramCredential] = {}
         self._places: dict[ScramKey, list[str]] = {}
 
     def refuse(self, where: str, what: str, reason: object) -> None:
         is_user = where.startswith(f"{USERS_ROOT}/")
-        self.refused.append(Refusal(where, what, str(reason), is_user=is_user))
+        self.refused.append(MigrationRefusal(where, what, str(reason), is_user=is_user))
 
     def node(self, path: str, data: bytes) -> None:
-        """Take a node below one of the roots of ACLs; those between a root and names hold nothing."""
+        """Add a node below one of the roots of ACLs; nodes between a root and the names hold nothing."""
         root = "/" + path.split("/")[1]
         depth = path.count("/") - 1
         if not data or depth < _DEPTHS[root]:
@@ -140,7 +143,7 @@ class _Reading:
                 self.refuse(path, f"ACL {number}", error)
 
     def _resource_of(self, path: str, root: str) -> Resource:
-        """Return what a path is about; previews wrote other names of types, which Kafka never reads."""
+        """Return the resource of a path; previews wrote other type names, which Kafka never reads."""
         resource = resource_of(path)
         if root != KIP_11_ROOT and path_of(resource) != path and not self._with_kip_11:
             raise LegacyFormatError(
@@ -158,7 +161,7 @@ class _Reading:
                 self.refuse(path, str(single), error)
 
     def user(self, path: str, data: bytes) -> None:
-        """Take a node below `/config/users`."""
+        """Add a node below `/config/users`."""
         node, slash, _ = path.removeprefix(f"{USERS_ROOT}/").partition("/")
         if not data:
             return
@@ -185,7 +188,7 @@ class _Reading:
             self.refuse(path, mechanism.mechanism_name, error)
 
     def unambiguous(self) -> dict[ScramKey, ScramCredential]:
-        """Refuse both of two nodes of one user, by different escapes; return the other credentials."""
+        """Refuse both of two nodes for one user with different escapes; return the other credentials."""
         for key, places in self._places.items():
             if len(places) > 1:
                 self._credentials.pop(key, None)

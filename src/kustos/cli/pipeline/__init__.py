@@ -1,4 +1,4 @@
-"""`kustos pipeline`: study months of access with Spark. Nothing of Spark is loaded before a command runs."""
+"""`kustos pipeline`: study months of access with Spark. Spark is not loaded before a command runs."""
 
 import typer
 

@@ -1,14 +1,18 @@
 """`kustos pipeline flows`."""
 
 from enum import StrEnum
+from operator import itemgetter
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from kustos.cli.options import Output
 from kustos.cli.output import OutputFormat
 from kustos.cli.pipeline.options import DEFAULT_CONFIG, Config, Limit, Since, Until
+
+if TYPE_CHECKING:
+    from kustos.cli.output import Columns
 
 EXAMPLES = """
 kustos pipeline flows --from User:billing --hops 3
@@ -18,7 +22,7 @@ kustos pipeline flows --out flows.graphml --since 2026-10-01
 
 
 class GraphForm(StrEnum):
-    """In which form a graph is written."""
+    """The format of a graph."""
 
     DOT = "dot"
     GRAPHML = "graphml"
@@ -52,11 +56,11 @@ def flows(
 ) -> None:
     """Say who feeds whom: producers, topics, consumers.
 
-    Paths are the ways that data could have gone, by what was really written and read. That data came in does
-    not prove that it went out again.
+    Paths are the ways that data could have taken, by recorded writes and reads. That data came in does not
+    prove that it went out again.
     """
     from kustos.cli.failures import usage_error
-    from kustos.cli.output import print_json, print_lines, print_table
+    from kustos.cli.output import print_rows
     from kustos.cli.pipeline.inputs import check_writable, filled_tables, period_of
     from kustos.cli.pipeline.working import configured, working
 
@@ -79,12 +83,29 @@ def flows(
         if out is not None and form is not None:
             out.write_text(_graph(GraphForm(form), graph), encoding="utf-8")
         graph.unpersist()
-    if output is OutputFormat.JSON:
-        print_json({"paths": paths, "graph": None if out is None else str(out)})
-        return
-    print_table(("#hops", "path"), [(str(row["hops"]), " > ".join(row["path"])) for row in paths])
-    if out is not None:
-        print_lines(str(out))
+    print_rows(
+        path_columns(),
+        paths,
+        output,
+        document=lambda: {"paths": paths, "graph": None if out is None else str(out)},
+        tail=() if out is None else (str(out),),
+    )
+
+
+def path_columns() -> "Columns[dict[str, Any]]":
+    """Return the columns of paths."""
+    from kustos.cli.output import Column, ColumnFormats, Columns
+
+    return Columns(
+        (
+            Column("hops", itemgetter("hops")),
+            Column("source", itemgetter("source"), ColumnFormats.WIDE),
+            Column("target", itemgetter("target"), ColumnFormats.WIDE),
+            Column("path", lambda row: " > ".join(row["path"])),
+        ),
+        lambda row: (row["target"],),
+        "the principals at the ends of paths, as `--from` takes them",
+    )
 
 
 def _graph(form: GraphForm, graph: Any) -> str:

@@ -1,4 +1,4 @@
-"""What the commands of the pipeline read besides the tables: ACLs, and a period of days."""
+"""Inputs of the pipeline's commands besides the tables: ACLs, and a period of days."""
 
 import os
 from datetime import UTC, date, datetime
@@ -9,17 +9,19 @@ from kustos.cli.failures import usage_error
 
 if TYPE_CHECKING:
     from kustos.pipeline.configuration import AclSettings, PipelineConfiguration
-    from kustos.pipeline.deciding import AclSet
+    from kustos.pipeline.deciding import AclsInForce
     from kustos.pipeline.tables import Tables
 
 GIT: Final = "git:"
 
 
-def acl_set(source: str, settings: "AclSettings | None", folder: Path, at: str | None = None) -> "AclSet":
+def acl_set(
+    source: str, settings: "AclSettings | None", folder: Path, at: str | None = None
+) -> "AclsInForce":
     """Return the ACLs of a source: a file, a metadata directory, or `git:REVISION:PATH`.
 
-    Paths are relative to `folder`. The settings of the brokers are those of the configuration. Raises
-    `AclSetError` and usage errors.
+    Paths are relative to `folder`. The broker settings come from the configuration. Raises `AclSetError` and
+    usage errors.
     """
     from kustos.pipeline.deciding import read_acl_set, read_acl_set_at_revision
 
@@ -37,8 +39,8 @@ def acl_set(source: str, settings: "AclSettings | None", folder: Path, at: str |
     return read_acl_set(folder / Path(source).expanduser(), at=at, name=source, **brokers)
 
 
-def todays_acls(configuration: "PipelineConfiguration", folder: Path) -> "AclSet":
-    """Return the ACLs of the configuration; raise a usage error where it has none."""
+def todays_acls(configuration: "PipelineConfiguration", folder: Path) -> "AclsInForce":
+    """Return the ACLs of the configuration; raise a usage error if it has none."""
     if configuration.acls is None:
         raise usage_error("the configuration says no ACLs, add `acls:` with `source:`")
     return acl_set(configuration.acls.source, configuration.acls, folder)
@@ -46,8 +48,8 @@ def todays_acls(configuration: "PipelineConfiguration", folder: Path) -> "AclSet
 
 def acls_then(
     configuration: "PipelineConfiguration", folder: Path, as_of: str | None, moment: datetime
-) -> "AclSet":
-    """Return today's ACLs, or those of a past moment, which the configuration's metadata log knows."""
+) -> "AclsInForce":
+    """Return today's ACLs, or those of a past moment from the configuration's metadata log."""
     if as_of is None:
         return todays_acls(configuration, folder)
     if configuration.metadata is None:
@@ -57,7 +59,7 @@ def acls_then(
 
 
 def names_of(path: Path | None) -> frozenset[str] | None:
-    """Return the names in a file, one a line; None for no file."""
+    """Return the names in a file, one per line; None without a file."""
     if path is None:
         return None
     from kustos.cli.acl_sources import read_text
@@ -66,7 +68,7 @@ def names_of(path: Path | None) -> frozenset[str] | None:
 
 
 def check_writable(*paths: Path | None) -> None:
-    """Raise a usage error for a file that cannot be written, before Spark works for it."""
+    """Raise a usage error for a file that cannot be written, before Spark starts working."""
     for path in paths:
         if path is None:
             continue
@@ -77,14 +79,14 @@ def check_writable(*paths: Path | None) -> None:
 
 
 def tables_of(configuration: "PipelineConfiguration") -> "Tables":
-    """Return the tables of the configuration, which need not be there yet."""
+    """Return the tables of the configuration, which need not exist yet."""
     from kustos.pipeline.tables import Tables
 
     return Tables(configuration.tables.path, configuration.tables.format)
 
 
 def filled_tables(configuration: "PipelineConfiguration") -> "Tables":
-    """Return the tables; raise a usage error before anything has been run."""
+    """Return the tables; raise a usage error if no run has filled them yet."""
     tables = tables_of(configuration)
     if not tables.folder.is_dir():
         raise usage_error(f"there are no tables in `{tables.folder}`, fill them with `kustos pipeline run`")
@@ -92,7 +94,7 @@ def filled_tables(configuration: "PipelineConfiguration") -> "Tables":
 
 
 def day_of(option: str, text: str | None) -> date | None:
-    """Return the day that an option names; raise a usage error for none."""
+    """Return the day of an option; raise a usage error if its text is no day."""
     if text is None:
         return None
     try:
@@ -110,7 +112,7 @@ def period_of(since: str | None, until: str | None) -> tuple[date | None, date |
 
 
 def moment_of(option: str, text: str | None) -> datetime:
-    """Return the UTC time that an option names, now without one; a day is its end.
+    """Return the UTC time of an option, now if it is not given; a day means its end.
 
     Raises a usage error.
     """

@@ -1,4 +1,4 @@
-"""An interrupt from the keyboard, or SIGTERM, as an event: what is at work is finished, nothing new begun."""
+"""A keyboard interrupt or SIGTERM as an event: finish the work in progress, start nothing new."""
 
 import signal
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from types import FrameType
 
 @contextmanager
 def until_interrupted() -> Iterator[Event]:
-    """Lend an event that the first interrupt sets; a second one interrupts as ever."""
+    """Yield an event that the first interrupt sets; a second one interrupts as usual."""
     stop = Event()
 
     def first(_number: int, _frame: FrameType | None) -> None:

@@ -1,12 +1,15 @@
 """`kustos pipeline jars`."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kustos.cli.options import Output
 from kustos.cli.output import OutputFormat
+
+if TYPE_CHECKING:
+    from kustos.cli.output import Columns
 
 EXAMPLES = """
 kustos pipeline jars
@@ -29,7 +32,7 @@ def jars(out: Out = None, output: Output = OutputFormat.TABLE) -> None:
 
     Spark ships without its Kafka connector. Name the folder as `jars` under `spark` in the configuration.
     """
-    from kustos.cli.output import print_json, print_lines
+    from kustos.cli.output import print_rows
     from kustos.cli.pipeline.working import check_installed
     from kustos.cli.progress import progress
 
@@ -41,7 +44,16 @@ def jars(out: Out = None, output: Output = OutputFormat.TABLE) -> None:
     else:
         with progress("asking Maven for the Kafka connector"):
             brought = [str(path) for path in bring_jars(out)]
-    if output is OutputFormat.JSON:
-        print_json({"coordinates": list(KAFKA_COORDINATES), "jars": brought})
-    else:
-        print_lines(*(brought or KAFKA_COORDINATES))
+    print_rows(
+        jar_columns(),
+        brought or KAFKA_COORDINATES,
+        output,
+        document=lambda: {"coordinates": list(KAFKA_COORDINATES), "jars": brought},
+    )
+
+
+def jar_columns() -> "Columns[str]":
+    """Return the one column: a path, or Maven coordinates if nothing was downloaded."""
+    from kustos.cli.output import Column, Columns
+
+    return Columns((Column("jar", str),), lambda jar: (jar,), "the files, or their coordinates for Maven")

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kustos.cli.options import Output, exit_code_if
+from kustos.cli.options import DocumentOutput, exit_code_if
 from kustos.cli.output import OutputFormat
 from kustos.cli.pipeline.options import DEFAULT_CONFIG, Config, DryRun, Limit, Rules, Since, Until
 
@@ -53,19 +53,19 @@ def judge(
     limit: Limit = 20,
     exit_code: ExitCodeFlag = False,
     dry_run: DryRun = False,
-    output: Output = OutputFormat.TABLE,
+    output: DocumentOutput = OutputFormat.TABLE,
 ) -> int:
     """Judge recorded decisions by the ACLs then in force.
 
-    The ACLs of each moment are those of the metadata log. Finds what was allowed that no ACL allowed then,
-    and what was refused without a reason: clocks that are apart, a node behind its log, another
-    authorizer, or a record that somebody changed. All goes to the tables `judged` and `history_findings`,
-    which the report shows too.
+    The ACLs of each moment are those of the metadata log. Finds what was allowed although no ACL allowed it
+    then, and what was refused without a reason. Possible causes: clock skew, a node behind its log, another
+    authorizer, or a tampered record. All goes to the tables `judged` and `history_findings`, which the
+    report shows too.
     """
     from kustos.cli.failures import ExitCode
-    from kustos.cli.output import print_json, print_lines
+    from kustos.cli.output import print_document, print_lines
     from kustos.cli.pipeline.inputs import filled_tables, period_of
-    from kustos.cli.pipeline.shown import plain
+    from kustos.cli.pipeline.shown import plain, print_plan
     from kustos.cli.pipeline.working import configured, working
 
     configuration = configured(config)
@@ -83,7 +83,8 @@ def judge(
         **_settings(configuration),
     )
     if dry_run:
-        print_lines(f"would judge by {asked.metadata}", _told(history_reach(asked.metadata, end_offset)))
+        reach = _told(history_reach(asked.metadata, end_offset))
+        print_plan([f"would judge by {asked.metadata}", reach], output)
         return ExitCode.OK
     steps = len(JUDGE_STEPS) + 1
     with working("judge", configuration.spark, delta=tables.form == "delta", steps=steps) as (spark, step):
@@ -92,9 +93,9 @@ def judge(
         found = gravest_findings(tables.read(spark, "history_findings"), limit, with_rules=rules)
         rows = [row.asDict(recursive=True) for row in found.collect()]
     differ = sum(one["events"] for one in judged["verdicts"] if one["verdict"] == "DIFFERS")
-    if output is OutputFormat.JSON:
+    if output.is_document:
         document = {"metadata": str(asked.metadata), **judged, "differ": differ, "examples": _opened(rows)}
-        print_json(plain(document))
+        print_document(plain(document), output)
     else:
         print_lines(f"judged by {asked.metadata}", _told(judged["history"]))
         _print(judged, rows, rules)
@@ -102,18 +103,22 @@ def judge(
 
 
 def _metadata(configuration: "PipelineConfiguration", given: Path | None) -> Path:
+    """Return the path of the metadata log; raise `NoMetadataError` if it does not exist."""
     from kustos.cli.failures import usage_error
 
     chosen = configuration.metadata if given is None else given.absolute()
     if chosen is None:
         raise usage_error("the configuration says no `metadata:`, add it or give `--metadata`")
-    if configuration.spark.remote is None and not chosen.exists():
-        raise usage_error(f"there is no metadata log `{chosen}`")
+    if configuration.spark.remote is None:
+        from kustos.metadata.inspection import files_of
+        from kustos.runtime import FileSystemStorage
+
+        files_of(chosen, FileSystemStorage())
     return chosen
 
 
 def _settings(configuration: "PipelineConfiguration") -> dict[str, Any]:
-    """Return the brokers' settings; super users that nobody told of are believed as they are recorded."""
+    """Return the broker settings; without configured super users the recorded ones are trusted."""
     acls = configuration.acls
     if acls is None:
         return {}
@@ -130,7 +135,7 @@ def _opened(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _told(reach: dict[str, Any]) -> str:
-    # before the first record of a log stands offset -1
+    # the offset before the first record of a log is -1
     first = max(0, reach["from_offset"])
     return f"its offsets {first} to {reach['to_offset']}, {_span(reach['from_time'], reach['to_time'])} UTC"
 
@@ -152,13 +157,11 @@ def _print(judged: dict[str, Any], rows: list[dict[str, Any]], rules: bool) -> N
         "OUT_OF_REACH": "not in the log's time",
         "NOT_JUDGED": "not by ACLs",
     }
-    verdicts = [
-        (meanings[one["verdict"]], f"{one['events']:,}", f"{one['accesses']:,}") for one in judged["verdicts"]
-    ]
+    verdicts = [(meanings[one["verdict"]], one["events"], one["accesses"]) for one in judged["verdicts"]]
     others = sum(one["events"] for one in judged["findings"] if one["kind"] == "RULE_DIFFERS")
     if others:
-        verdicts.insert(1, ("  by another rule", f"{others:,}", ""))
-    print_table(("recorded decision", "#events", "#accesses"), verdicts)
+        verdicts.insert(1, ("  by another rule", others, None))
+    print_table(("recorded decision", "events", "accesses"), verdicts)
     for row in _opened(rows):
         evidence = row["evidence"]
         asked = f"{row['principal']}  {evidence['operation']}  {resource(row)}"

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kustos.cli.options import Output, exit_code_if
+from kustos.cli.options import DocumentOutput, exit_code_if
 from kustos.cli.output import OutputFormat
 from kustos.cli.pipeline.options import DEFAULT_CONFIG, Config
 
@@ -40,15 +40,15 @@ def reach(
     known: Known = None,
     no_tokens: NoTokens = False,
     exit_code: ExitCodeFlag = False,
-    output: Output = OutputFormat.TABLE,
+    output: DocumentOutput = OutputFormat.TABLE,
 ) -> int:
     """Say what one compromised principal can reach.
 
-    What the ACLs allow it, exactly, and what rights make of rights: ALTER on the cluster gives every right,
-    delegation tokens give other identities. Needs no Spark and no tables.
+    What the ACLs allow it, exactly, and what it can gain with these rights: ALTER on the cluster gives every
+    right, delegation tokens give other identities. Needs no Spark and no tables.
     """
     from kustos.cli.failures import ExitCode
-    from kustos.cli.output import print_json
+    from kustos.cli.output import print_document
     from kustos.cli.pipeline.inputs import acl_set, names_of, todays_acls
     from kustos.cli.pipeline.working import configured
     from kustos.cli.progress import progress
@@ -62,8 +62,8 @@ def reach(
     )
     with progress(f"following {principal}"):
         radius = blast_radius(chosen, principal, known=names_of(known) or (), has_tokens=not no_tokens)
-    if output is OutputFormat.JSON:
-        print_json(radius.to_json())
+    if output.is_document:
+        print_document(radius.to_json(), output)
     else:
         _print(radius)
     return ExitCode.NO if exit_code and radius.everything is not None else ExitCode.OK

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kustos.cli.options import Output
+from kustos.cli.options import DocumentOutput
 from kustos.cli.output import OutputFormat
 from kustos.cli.pipeline import recommend_flags as flags
 from kustos.cli.pipeline.options import DEFAULT_CONFIG, Config, DryRun, Since, Until
@@ -66,7 +66,7 @@ def recommend(
     since: Since = None,
     until: Until = None,
     dry_run: DryRun = False,
-    output: Output = OutputFormat.TABLE,
+    output: DocumentOutput = OutputFormat.TABLE,
 ) -> int:
     """Find the smallest set of ACLs for what was used.
 
@@ -75,10 +75,12 @@ def recommend(
     section `recommend` of the configuration, which has them all and some more.
     """
     parameters = locals()
-    import sys
+    import json
 
     from kustos.cli.failures import ExitCode
+    from kustos.cli.output import print_document
     from kustos.cli.pipeline.inputs import check_writable, filled_tables, period_of, todays_acls
+    from kustos.cli.pipeline.shown import print_plan
     from kustos.cli.pipeline.working import configured, working
 
     configuration = configured(config)
@@ -92,22 +94,22 @@ def recommend(
     is_within = within_today or configuration.recommend.within_today
     acls = todays_acls(configuration, config.absolute().parent) if today or is_within else None
     if dry_run:
-        _print_plan(str(tables.folder), options, legitimate, is_within)
+        print_plan(_plan(str(tables.folder), options, legitimate, is_within), output)
         return ExitCode.OK
     with working("recommend", configuration.spark, delta=tables.form == "delta", steps=4) as (spark, step):
         rollup = tables.read(spark, "audit_rollup")
         known = {"names": _names(spark, rollup, topics), "today": acls, "within_today": is_within}
         found = recommendation(spark, rollup, options, legitimate, **known, progress=step)
     files = _write(found, out, commands)
-    if output is OutputFormat.JSON:
-        sys.stdout.write(found.to_json() + "\n")
+    if output.is_document:
+        print_document(json.loads(found.to_json()), output)
     else:
         _print(found.numbers, files)
     return ExitCode.OK if found.numbers.is_proven else ExitCode.FAILED
 
 
 def _write(found: "Recommendation", out: Path | None, commands: Path | None) -> list[Path]:
-    """Write the files that are asked for; return them."""
+    """Write the requested files; return their paths."""
     from kustos.pipeline.privilege import recommended_commands, recommended_yaml
 
     if out is not None:
@@ -117,23 +119,23 @@ def _write(found: "Recommendation", out: Path | None, commands: Path | None) -> 
     return [path for path in (out, commands) if path is not None]
 
 
-def _print_plan(
+def _plan(
     folder: str, options: "PrivilegeOptions", legitimate: "Legitimate", is_within_today: bool
-) -> None:
-    """Say for what ACLs would be recommended, and every choice that is not the default."""
+) -> list[str]:
+    """Return lines with the scope of the recommendation and every choice that is not the default."""
     from dataclasses import fields
 
-    from kustos.cli.output import print_lines
     from kustos.pipeline.privilege import DEFAULT_OPTIONS, EVERY_USE
 
-    print_lines(f"would recommend for {folder}, weighing {options.over_grant_weight:g}")
+    lines = [f"would recommend for {folder}, weighing {options.over_grant_weight:g}"]
     for chosen, default in ((options, DEFAULT_OPTIONS), (legitimate, EVERY_USE)):
         for field in fields(chosen):
             value = getattr(chosen, field.name)
             if value != getattr(default, field.name) and field.name != "over_grant_weight":
-                print_lines(f"  {field.name}: {_said(value)}")
+                lines.append(f"  {field.name}: {_said(value)}")
     if is_within_today:
-        print_lines("  within_today: true")
+        lines.append("  within_today: true")
+    return lines
 
 
 def _said(value: Any) -> str:
@@ -147,7 +149,7 @@ def _said(value: Any) -> str:
 
 
 def _names(spark: Any, rollup: Any, topics: Path | None) -> Any:
-    """Return the known names with these topics in the place of the topics that the roll-up knows."""
+    """Return the known names, with these topics instead of the topics in the roll-up."""
     from kustos.cli.pipeline.inputs import names_of
     from kustos.pipeline.privilege import known_names
 
@@ -181,5 +183,5 @@ def _print(numbers: "PrivilegeNumbers", files: list[Path]) -> None:
     if numbers.is_within_today:
         rows.append(("parts beyond today's ACLs", f"{numbers.regions_gained:,}"))
     rows.append(("proven by replay", "yes" if numbers.is_proven else "NO"))
-    print_table(("least privilege", "#"), rows)
+    print_table(("least privilege", ""), rows)
     print_lines(*map(str, files))

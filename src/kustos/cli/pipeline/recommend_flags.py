@@ -1,4 +1,4 @@
-"""The flags of `kustos pipeline recommend`, and what they and the configuration choose together."""
+"""The flags of `kustos pipeline recommend`, merged with the configuration."""
 
 from collections.abc import Mapping
 from dataclasses import fields
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from kustos.pipeline.privilege import Legitimate, PrivilegeOptions
 
 NEVER: Final = ("wildcard_share", "all_operations_min")
-"""Choices that may be nothing, written 0 or null: it is never earned."""
+"""Choices that may be 0 or null, which mean "never"."""
 
 Weight = Annotated[
     float | None,
@@ -134,7 +134,7 @@ WithinToday = Annotated[
 
 
 def named(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return those of a command's parameters that go by the name of a choice."""
+    """Return the parameters of a command that are named like a choice."""
     from kustos.pipeline.configuration import RecommendSettings
 
     return {name: parameters[name] for name in RecommendSettings.model_fields if name in parameters}
@@ -143,9 +143,9 @@ def named(parameters: Mapping[str, Any]) -> dict[str, Any]:
 def choices(
     settings: "RecommendSettings", flags: Mapping[str, Any], *, literal: bool
 ) -> tuple["PrivilegeOptions", "Legitimate"]:
-    """Return what flags (those that are not None) and, for the rest, the configuration choose.
+    """Return the choices of the flags that are not None and, for the rest, of the configuration.
 
-    `flags` go by the names of `PrivilegeOptions` and `Legitimate`. Raises usage errors.
+    `flags` have the names of `PrivilegeOptions` and `Legitimate`. Raises usage errors.
     """
     from kustos.cli.failures import usage_error
     from kustos.pipeline.privilege import HostChoice, Legitimate, PrivilegeOptionError, PrivilegeOptions

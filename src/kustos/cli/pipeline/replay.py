@@ -1,13 +1,17 @@
 """`kustos pipeline replay`."""
 
+from operator import itemgetter
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from kustos.cli.options import Output, exit_code_if
 from kustos.cli.output import OutputFormat
 from kustos.cli.pipeline.options import DEFAULT_CONFIG, Config, DryRun, Limit, Rules, Since, Until
+
+if TYPE_CHECKING:
+    from kustos.cli.output import Columns
 
 EXAMPLES = """
 kustos pipeline replay new-acls.yaml --exit-code
@@ -53,8 +57,9 @@ def replay(
     only filtered a list are told apart: such a flip breaks nobody.
     """
     from kustos.cli.failures import ExitCode
-    from kustos.cli.output import print_json, print_lines
+    from kustos.cli.output import print_rows
     from kustos.cli.pipeline.inputs import acl_set, filled_tables, period_of, todays_acls
+    from kustos.cli.pipeline.shown import plain, print_plan
     from kustos.cli.pipeline.working import configured, working
 
     configuration = configured(config)
@@ -64,7 +69,7 @@ def replay(
     baseline = todays_acls(configuration, config.absolute().parent) if today else None
     compared = "what was recorded" if baseline is None else f"{len(baseline.bindings)} ACLs of today"
     if dry_run:
-        print_lines(f"would compare {len(candidate.bindings)} ACLs of `{acls}` with {compared}")
+        print_plan([f"would compare {len(candidate.bindings)} ACLs of `{acls}` with {compared}"], output)
         return ExitCode.OK
     from kustos.pipeline.jobs import replay_of_tables
 
@@ -80,18 +85,46 @@ def replay(
         step("looking for the largest")
         top = [row.asDict() for row in saved.top(limit).collect()]
     lost = sum(kind["event_count"] for kind in kinds if (kind["kind"], kind["access"]) == ("LOST", "ACCESS"))
-    if output is OutputFormat.JSON:
-        document = {"acls": acls, "compared_with": compared, "lost": lost, "kinds": kinds, "flips": top}
-        print_json(_plain(document))
-    else:
-        _print(acls, compared, kinds, top)
+    document = {"acls": acls, "compared_with": compared, "lost": lost, "kinds": kinds, "flips": top}
+    print_rows(
+        flip_columns(),
+        top,
+        output,
+        document=lambda: plain(document),
+        lead=(
+            f"{acls} against {compared}"
+            if kinds
+            else f"{acls} decides all recorded access as before ({compared})",
+        ),
+        people=lambda: _print(acls, compared, kinds, top),
+    )
     return ExitCode.NO if exit_code and lost else ExitCode.OK
 
 
-def _plain(value: Any) -> Any:
-    from kustos.cli.pipeline.shown import plain
+_WORDS: Final = {"LOST": "lost", "GAINED": "gained", "RULE_CHANGED": "other rule"}
+_WAYS: Final = {"ACCESS": "uses", "PROBE": "probes", "LISTING": "lists"}
 
-    return plain(value)
+
+def flip_columns() -> "Columns[dict[str, Any]]":
+    """Return the columns of accesses whose decision flips."""
+    from kustos.cli.output import Column, ColumnFormats, Columns
+    from kustos.cli.pipeline.shown import resource_columns
+
+    return Columns(
+        (
+            Column("kind", lambda row: _WORDS[row["kind"]], title="what"),
+            Column("access", lambda row: row["access"].lower(), ColumnFormats.WIDE),
+            Column("principal", itemgetter("principal")),
+            Column("host", itemgetter("host"), ColumnFormats.WIDE),
+            Column("operation", itemgetter("operation")),
+            *resource_columns(),
+            Column("event_count", itemgetter("event_count"), title="requests"),
+            Column("from_rule", itemgetter("from_rule"), ColumnFormats.WIDE, title="before by"),
+            Column("to_rule", itemgetter("to_rule"), title="now by"),
+        ),
+        lambda row: (row["principal"],),
+        "the principals that lose or gain, as `pipeline reach` takes them",
+    )
 
 
 def _print(acls: str, compared: str, kinds: list[dict[str, Any]], top: list[dict[str, Any]]) -> None:
@@ -102,16 +135,15 @@ def _print(acls: str, compared: str, kinds: list[dict[str, Any]], top: list[dict
         print_lines(f"{acls} decides all recorded access as before ({compared})")
         return
     print_lines(f"{acls} against {compared}")
-    words = {"LOST": "lost", "GAINED": "gained", "RULE_CHANGED": "other rule"}
     print_table(
-        ("what", "of", "#requests", "#principals", "#resources", "first", "last"),
+        ("what", "of", "requests", "principals", "resources", "first", "last"),
         [
             (
-                words[row["kind"]],
-                "uses" if row["access"] == "ACCESS" else "lists",
-                f"{row['event_count']:,}",
-                f"{row['principal_count']:,}",
-                f"{row['resource_count']:,}",
+                _WORDS[row["kind"]],
+                _WAYS.get(row["access"], "lists"),
+                row["event_count"],
+                row["principal_count"],
+                row["resource_count"],
                 day(row["first_time"]),
                 day(row["last_time"]),
             )
@@ -119,15 +151,15 @@ def _print(acls: str, compared: str, kinds: list[dict[str, Any]], top: list[dict
         ],
     )
     print_table(
-        ("what", "principal", "operation", "resource", "#requests", "now by"),
+        ("what", "principal", "operation", "resource", "requests", "now by"),
         [
             (
-                words[row["kind"]],
+                _WORDS[row["kind"]],
                 row["principal"],
                 row["operation"],
                 resource(row),
-                f"{row['event_count']:,}",
-                row["to_rule"] or "",
+                row["event_count"],
+                row["to_rule"],
             )
             for row in top
         ],

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from kustos.cli.options import Output
+from kustos.cli.options import DocumentOutput
 from kustos.cli.output import OutputFormat
 from kustos.cli.pipeline.options import DEFAULT_CONFIG, Config, Since, Until
 
@@ -40,7 +40,16 @@ TimeZone = Annotated[
     str, typer.Option("--time-zone", metavar="NAME", help="Time zone of the brokers that wrote Kafka's log.")
 ]
 
-_SHOWN: Final = ("events", "quarantined", "allowed", "denied", "principals", "resources")
+_SHOWN: Final = (
+    "events",
+    "quarantined",
+    "allowed",
+    "denied",
+    "probes",
+    "principals",
+    "resources",
+    "failed_logins",
+)
 
 
 def report(
@@ -50,19 +59,19 @@ def report(
     time_zone: TimeZone = "UTC",
     since: Since = None,
     until: Until = None,
-    output: Output = OutputFormat.TABLE,
+    output: DocumentOutput = OutputFormat.TABLE,
 ) -> None:
     """Draw one HTML page of access, with its plots and tables.
 
-    Shows the tables of the configuration: who uses what, denials over time, and what the commands `replay`,
-    `review`, `judge` and `anomalies` last found. With --audit it reads a folder of audit files instead, at
-    once and as a whole, and also leaves the tables `audit_events`, `access_counts`, `quarantine` and
-    `summary.json` in --out. The page runs no script and fetches nothing.
+    Shows the tables of the configuration: who uses what, denials over time, failed logins, and what the
+    commands `replay`, `review`, `judge` and `anomalies` last found. With --audit it reads a folder of audit
+    files instead, at once and as a whole, and also leaves the tables `audit_events`, `access_counts`,
+    `security_events`, `quarantine` and `summary.json` in --out. The page runs no script and fetches nothing.
     """
     if audit is not None:
         _report_on_folder(audit, out, time_zone, output)
         return
-    from kustos.cli.output import print_json
+    from kustos.cli.output import print_document
     from kustos.cli.pipeline.inputs import filled_tables, period_of
     from kustos.cli.pipeline.working import configured, working
 
@@ -74,10 +83,10 @@ def report(
     steps = len(REPORT_STEPS)
     with working("report", configuration.spark, delta=tables.form == "delta", steps=steps) as (spark, step):
         made = run_tables_report(spark, tables, out, first_day=first, last_day=last, progress=step)
-    if output is OutputFormat.JSON:
-        print_json(made.as_dict())
+    if output.is_document:
+        print_document(made.as_dict(), output)
         return
-    rows = [(name, getattr(made, name)) for name in _SHOWN]
+    rows = [(name.replace("_", " "), getattr(made, name)) for name in _SHOWN]
     _print([*rows], made.report)
 
 
@@ -85,14 +94,17 @@ def _report_on_folder(audit: Path, out: Path, time_zone: str, output: OutputForm
     from kustos.cli.pipeline.working import check_installed, working
 
     check_installed()
+    import json
+
+    from kustos.cli.output import print_document
     from kustos.pipeline.files import list_audit_files
     from kustos.pipeline.jobs import STEPS, run_access_report
 
-    list_audit_files(audit)  # a wrong folder is told before Spark's seconds of start
+    list_audit_files(audit)  # report a wrong folder before Spark's seconds of start-up
     with working("report", steps=len(STEPS)) as (spark, step):
         summary = run_access_report(spark, audit, out, time_zone=time_zone, progress=step)
-    if output is OutputFormat.JSON:
-        print(summary.to_json())
+    if output.is_document:
+        print_document(json.loads(summary.to_json()), output)
     else:
         _print_summary(summary)
 
@@ -103,12 +115,15 @@ def _print_summary(summary: "ReportSummary") -> None:
         ("hidden files passed over", summary.files_passed_over),
         ("lines", summary.lines),
         ("= events", summary.events),
+        ("+ security events", summary.security_events),
         ("+ quarantined", summary.quarantined),
         ("+ duplicates", summary.duplicates),
         ("allowed", summary.allowed),
         ("denied", summary.denied),
+        ("probes", summary.probes),
         ("principals", summary.principals),
         ("resources", summary.resources),
+        ("failed logins", summary.failed_logins),
     ]
     _print(rows, summary.report)
 
@@ -116,5 +131,5 @@ def _print_summary(summary: "ReportSummary") -> None:
 def _print(rows: list[tuple[str, int]], page: str) -> None:
     from kustos.cli.output import print_lines, print_table
 
-    print_table(("what", "#count"), [(what, f"{count:,}") for what, count in rows], title="access report")
+    print_table(("what", "count"), rows, title="access report")
     print_lines(page)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kustos.cli.options import Output
+from kustos.cli.options import DocumentOutput
 from kustos.cli.output import OutputFormat
 from kustos.cli.pipeline.options import DEFAULT_CONFIG, Config, DryRun
 
@@ -53,17 +53,18 @@ def review(
     groups: Groups = None,
     scram_users: ScramUsers = None,
     dry_run: DryRun = False,
-    output: Output = OutputFormat.TABLE,
+    output: DocumentOutput = OutputFormat.TABLE,
 ) -> None:
     """Say who may do what, by which ACLs, and who used it.
 
     Fills the tables `access_review` (each access and each unused grant, with its last use) and `findings`
-    (unused, redundant, shadowed and orphaned ACLs, each with its evidence and whether a replay says that
+    (unused, redundant, shadowed and orphaned ACLs, each with its evidence and whether a replay shows that
     it can go; who breaks the `duties` and the `policy` of the configuration). With `metadata` in the
-    configuration it is known since when each ACL is there, and any past moment can be reviewed.
+    configuration each ACL has its time of creation, and any past moment can be reviewed.
     """
-    from kustos.cli.output import print_json, print_lines
+    from kustos.cli.output import print_document
     from kustos.cli.pipeline.inputs import acls_then, check_writable, filled_tables, moment_of
+    from kustos.cli.pipeline.shown import print_plan
     from kustos.cli.pipeline.working import configured, working
 
     configuration = configured(config)
@@ -72,9 +73,8 @@ def review(
     check_writable(csv, sign_off)
     acls = acls_then(configuration, config.absolute().parent, as_of, moment)
     if dry_run:
-        print_lines(
-            f"would review {len(acls.bindings)} ACLs of `{acls.name}` as of {moment:%Y-%m-%d %H:%M} UTC"
-        )
+        plan = f"would review {len(acls.bindings)} ACLs of `{acls.name}` as of {moment:%Y-%m-%d %H:%M} UTC"
+        print_plan([plan], output)
         return
     from kustos.pipeline.jobs import REVIEW_STEPS, ReviewQuestion, run_review
 
@@ -96,8 +96,8 @@ def review(
             _write_csv(csv, rows)
         if sign_off is not None:
             _write_document(sign_off, rows, acls, moment, asked.dormant_days)
-    if output is OutputFormat.JSON:
-        print_json({"as_of": moment.isoformat(), "acls": acls.name, **counts})
+    if output.is_document:
+        print_document({"as_of": moment.isoformat(), "acls": acls.name, **counts}, output)
     else:
         _print(counts, f"{acls.name} as of {moment:%Y-%m-%d %H:%M} UTC")
 
@@ -151,19 +151,19 @@ def _print(counts: dict[str, Any], title: str) -> None:
 
     print_lines(title)
     print_table(
-        ("access", "#rows"),
+        ("access", "rows"),
         [
-            ("used", f"{counts['used']:,}"),
-            ("never used", f"{counts['rows'] - counts['used']:,}"),
-            ("dormant", f"{counts['dormant']:,}"),
-            ("principals", f"{counts['principals']:,}"),
+            ("used", counts["used"]),
+            ("never used", counts["rows"] - counts["used"]),
+            ("dormant", counts["dormant"]),
+            ("principals", counts["principals"]),
         ],
     )
     if counts["findings"]:
         print_table(
-            ("found", "#count", "#safe to remove"),
+            ("found", "count", "safe to remove"),
             [
-                (one["kind"].replace("_", " ").lower(), f"{one['count']:,}", f"{one['safe_to_remove']:,}")
+                (one["kind"].replace("_", " ").lower(), one["count"], one["safe_to_remove"])
                 for one in counts["findings"]
             ],
         )

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from kustos.cli.options import Output
+from kustos.cli.options import DocumentOutput
 from kustos.cli.output import OutputFormat
 from kustos.cli.pipeline.options import DEFAULT_CONFIG, Config, DryRun
 from kustos.cli.pipeline.working import Step
@@ -20,7 +20,7 @@ kustos pipeline run --follow
 """
 
 STEPS_OF_FILES: Final = 10
-"""Steps that the run over one folder tells of, at most."""
+"""Largest number of steps that the run over one folder reports."""
 
 COUNTS: Final = (
     "files",
@@ -28,6 +28,7 @@ COUNTS: Final = (
     "damaged_files",
     "lines",
     "events",
+    "security_events",
     "quarantined",
     "duplicates",
     "too_late",
@@ -50,17 +51,17 @@ def run(
     config: Config = DEFAULT_CONFIG,
     follow: Follow = False,
     dry_run: DryRun = False,
-    output: Output = OutputFormat.TABLE,
+    output: DocumentOutput = OutputFormat.TABLE,
 ) -> None:
     """Take what is new in all inputs into the tables, once.
 
-    Files that were read before are not read again, and topics go on where the last run ended; an event
-    that comes twice is one. Lines read are events + quarantined + duplicates, or nothing is committed.
-    With `retention_days` in the configuration older days are dropped, which is told.
-    Whatever is killed when, the next run goes on from the last commit.
+    Files read before are not read again, topics go on where the last run ended, and duplicate events are
+    dropped. Lines read are events + security events + quarantined + duplicates, or nothing is committed.
+    With `retention_days` in the configuration, older days are dropped and reported. If a run is killed at
+    any time, the next one goes on from the last commit.
     """
     from kustos.cli.failures import usage_error
-    from kustos.cli.output import print_json
+    from kustos.cli.output import print_document
     from kustos.cli.pipeline.inputs import tables_of
     from kustos.cli.pipeline.working import configured, working
 
@@ -81,8 +82,8 @@ def run(
         for one in configuration.inputs:
             take = _take_files if one.topic is None else _take_topic
             done.append({"input": _name(one), **take(spark, configuration, one, tables, step, follow)})
-    if output is OutputFormat.JSON:
-        print_json({"tables": str(tables.folder), "inputs": done})
+    if output.is_document:
+        print_document({"tables": str(tables.folder), "inputs": done}, output)
     else:
         _print_done(done, str(tables.folder))
 
@@ -92,7 +93,7 @@ def _name(one: "InputSettings") -> str:
 
 
 def _planned(one: "InputSettings", tables: "Tables") -> dict[str, Any]:
-    """Return what a run would read; raise what is wrong with an input before Spark's seconds of start."""
+    """Return what a run would read; raise an input's errors before Spark's seconds of start-up."""
     from kustos.pipeline.inputs import TopicSettings
     from kustos.pipeline.jobs import find_new_files
 
@@ -188,7 +189,7 @@ def _retention(configuration: "PipelineConfiguration") -> "Retention | None":
 
 
 def _dropped(configuration: "PipelineConfiguration", tables: "Tables") -> "Dropped | None":
-    """Return what would go by its retention; None without one."""
+    """Return what the retention would drop; None without a retention."""
     from kustos.pipeline.tables import would_drop
 
     retention = _retention(configuration)
@@ -198,10 +199,10 @@ def _dropped(configuration: "PipelineConfiguration", tables: "Tables") -> "Dropp
 def _print_plan(plan: list[dict[str, Any]], dropped: "Dropped | None", output: OutputFormat) -> None:
     from dataclasses import asdict
 
-    from kustos.cli.output import counted, print_json, print_lines
+    from kustos.cli.output import counted, print_document, print_lines
 
-    if output is OutputFormat.JSON:
-        print_json({"plan": plan, "would_drop": None if dropped is None else asdict(dropped)})
+    if output.is_document:
+        print_document({"plan": plan, "would_drop": None if dropped is None else asdict(dropped)}, output)
         return
     for one in plan:
         if "files" in one:
@@ -223,11 +224,8 @@ def _print_done(done: list[dict[str, Any]], folder: str) -> None:
 
     counts = [name for name in COUNTS if any(one.get(name) for one in done) or name == "lines"]
     print_table(
-        ("what", *(f"#{one['input']}" for one in done)),
-        [
-            (NAMES.get(name, name.replace("_", " ")), *(f"{one.get(name, 0):,}" for one in done))
-            for name in counts
-        ],
+        ("what", *(one["input"] for one in done)),
+        [(NAMES.get(name, name.replace("_", " ")), *(one.get(name, 0) for one in done)) for name in counts],
         title="taken in",
     )
     print_lines(folder)

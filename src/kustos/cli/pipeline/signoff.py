@@ -9,7 +9,7 @@ import typer
 
 from kustos.cli.commands import register
 from kustos.cli.failures import ExitCode
-from kustos.cli.options import Output, exit_code_if
+from kustos.cli.options import DocumentOutput, exit_code_if
 from kustos.cli.output import OutputFormat
 from kustos.cli.pipeline.options import DEFAULT_CONFIG, Config
 
@@ -38,11 +38,11 @@ kustos pipeline signoff changes q3.json --replay --exit-code
 """
 
 LOST_SHOWN_MAX: Final = 20
-"""Uses named on a terminal; as many say enough."""
+"""Uses named on a terminal; more would add nothing."""
 
 
-class Verdict(StrEnum):
-    """What a reviewer says."""
+class ReviewVerdict(StrEnum):
+    """A reviewer's verdict."""
 
     KEEP = "keep"
     REVOKE = "revoke"
@@ -64,7 +64,7 @@ def check(
         ),
     ] = None,
     exit_code: Annotated[bool, exit_code_if("it is not signed off")] = False,
-    output: Output = OutputFormat.TABLE,
+    output: DocumentOutput = OutputFormat.TABLE,
 ) -> int:
     """Say whether a review is whole, and how far it is.
 
@@ -80,7 +80,7 @@ def check(
 
 def decide(
     document: Document,
-    verdict: Annotated[Verdict, typer.Argument(help="What to do with the rows.")],
+    verdict: Annotated[ReviewVerdict, typer.Argument(help="What to do with the rows.")],
     by: By,
     reason: Annotated[
         str, typer.Option("--reason", metavar="TEXT", help="Why; needed to revoke and to ask.")
@@ -95,7 +95,7 @@ def decide(
         str | None, typer.Option("--team", metavar="NAME", help="All rows for which a team answers.")
     ] = None,
     undecided: Annotated[bool, typer.Option("--undecided", help="Only rows not decided yet.")] = False,
-    output: Output = OutputFormat.TABLE,
+    output: DocumentOutput = OutputFormat.TABLE,
 ) -> None:
     """Write a reviewer's word on rows into the document."""
     from kustos.cli.failures import usage_error
@@ -121,7 +121,7 @@ def decide(
     _print_state(verify_review(said), output)
 
 
-def close(document: Document, by: By, output: Output = OutputFormat.TABLE) -> None:
+def close(document: Document, by: By, output: DocumentOutput = OutputFormat.TABLE) -> None:
     """Sign a review off: each row must be kept or revoked."""
     from kustos.pipeline.review import sign_off, verify_review
 
@@ -165,9 +165,9 @@ def changes(
 ) -> int:
     """Print the ACLs that the revoked rows ask to remove.
 
-    An ACL that also grants rows which are kept is not removed, but told of on standard error. With
-    --replay today's ACLs, which must be those that were reviewed, decide all recorded use again without
-    the removed ones: nothing is printed to remove while any other use would be lost.
+    An ACL that also grants a row to keep is not removed but reported on standard error. With --replay,
+    today's ACLs (which must be the reviewed ones) without the removed ones decide all recorded use again:
+    if any other use would be lost, no removal is printed.
     """
     import sys
 
@@ -200,7 +200,7 @@ def changes(
 
 
 def _replayed(document: Any, config: Path) -> "ReviewChanges":
-    """Return the changes with what a replay of all recorded use, up to now, says of them."""
+    """Return the changes with the result of a replay of all recorded use up to now."""
     from kustos.cli.pipeline.inputs import filled_tables, todays_acls
     from kustos.cli.pipeline.working import configured, working
     from kustos.pipeline.review import changes_of, lost_uses
@@ -208,7 +208,7 @@ def _replayed(document: Any, config: Path) -> "ReviewChanges":
     configuration = configured(config)
     tables = filled_tables(configuration)
     acls = todays_acls(configuration, config.absolute().parent)
-    changes_of(document, acls)  # other ACLs than those reviewed are told before Spark's seconds of start
+    changes_of(document, acls)  # report ACLs other than the reviewed ones before Spark's seconds of start-up
     with working("signoff", configuration.spark, delta=tables.form == "delta", steps=1) as (spark, step):
         step("deciding recorded use without the removed ACLs")
         rollup = tables.read(spark, "audit_rollup")
@@ -248,7 +248,7 @@ def _read(path: Path) -> Any:
 def _write(path: Path, document: Any) -> None:
     from kustos.pipeline.review import write_review
 
-    # beside it first: a crash must not leave half a review
+    # write a file beside it first: a crash must not leave half a review
     beside = path.with_name(f".{path.name}.new")
     beside.write_text(write_review(document), encoding="utf-8")
     beside.replace(path)
@@ -257,10 +257,10 @@ def _write(path: Path, document: Any) -> None:
 def _print_state(state: "ReviewState", output: OutputFormat) -> None:
     from dataclasses import asdict
 
-    from kustos.cli.output import print_json, print_lines
+    from kustos.cli.output import print_document, print_lines
 
-    if output is OutputFormat.JSON:
-        print_json(asdict(state))
+    if output.is_document:
+        print_document(asdict(state), output)
         return
     print_lines(
         f"{state.rows} rows: {state.keep} keep, {state.revoke} revoke, {state.ask} ask, "

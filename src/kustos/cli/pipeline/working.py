@@ -1,4 +1,4 @@
-"""What surrounds the work of every command of the pipeline: its configuration, Spark, progress."""
+"""The setting of every pipeline command: its configuration, Spark, progress."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -9,26 +9,22 @@ if TYPE_CHECKING:
     from kustos.pipeline.configuration import PipelineConfiguration, SparkSettings
 
 Step = Callable[[str], None]
-"""Called with the name of each step as it begins."""
+"""Callback with the name of each step as it begins."""
 
 
 def check_installed() -> None:
-    """Raise a usage error, before anything is read, where one of the pipeline's packages is missing."""
+    """Raise `ExtraMissingError`, before reading anything, if one of the pipeline's packages is missing."""
     from importlib import import_module
 
-    from kustos.cli.failures import usage_error
+    from kustos.extras import EXTRAS, needs_extra
 
-    for package in ("pyspark", "pandas", "pyarrow", "jinja2"):
-        try:
-            import_module(package)
-        except ImportError as error:
-            raise usage_error(
-                f"the pipeline needs `{package}`, install it with `pip install kustos[spark]`"
-            ) from error
+    with needs_extra("spark", "the pipeline"):
+        for module in EXTRAS["spark"]:
+            import_module(module)
 
 
 def configured(path: Path) -> "PipelineConfiguration":
-    """Return the configuration; raise what `check_installed` and reading raise."""
+    """Return the configuration; raise the errors of `check_installed` and of reading."""
     check_installed()
     from kustos.pipeline.configuration import read_configuration
 
@@ -39,7 +35,7 @@ def configured(path: Path) -> "PipelineConfiguration":
 def working(
     doing: str, settings: "SparkSettings | None" = None, *, steps: int | None = None, delta: bool = False
 ) -> Iterator[tuple[Any, Step]]:
-    """Lend a Spark session, and what to call as each step begins.
+    """Yield a Spark session, and a callback to call as each step begins.
 
     On a terminal standard error shows the step, the steps done of `steps`, and Spark's tasks; elsewhere
     nothing.

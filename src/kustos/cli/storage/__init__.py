@@ -1,4 +1,4 @@
-"""`kustos storage`: make and inspect metadata directories, as `kafka-storage` does."""
+"""`kustos storage`: create and inspect metadata directories, as `kafka-storage` does."""
 
 import typer
 

@@ -1,4 +1,4 @@
-"""What `storage format` puts in at the start: features and users, from their text forms."""
+"""Initial features and users of `storage format`, from their text forms."""
 
 import re
 from collections.abc import Sequence
@@ -6,15 +6,18 @@ from pathlib import Path
 from typing import Final
 
 from kustos.cli.failures import usage_error
-from kustos.cli.passwords import read_password
-from kustos.metadata.features import (
+from kustos.cli.passwords import read_password, require_user_name
+from kustos.metadata import (
     DEFAULT_LEVEL,
+    MAX_ITERATIONS,
     METADATA_VERSION_FEATURE,
     METADATA_VERSION_NAMES,
+    MIN_ITERATIONS,
+    ScramMechanism,
     metadata_version_level,
+    scram_credential,
 )
-from kustos.metadata.format import ScramUser
-from kustos.metadata.scram import MAX_ITERATIONS, MIN_ITERATIONS, ScramMechanism, scram_credential
+from kustos.metadata.directory import InitialScramUser
 from kustos.runtime import SystemEntropy, random_text
 
 _SCRAM: Final = re.compile(r"\s*(?P<mechanism>[A-Za-z0-9-]+)\s*=\s*\[(?P<fields>.*)\]\s*", re.DOTALL)
@@ -23,7 +26,7 @@ _SCRAM_FIELDS: Final = frozenset({"name", "iterations", "password-file", "passwo
 
 
 def metadata_level(features: Sequence[str], release_version: str | None) -> int:
-    """Return the level of metadata.version that the arguments ask for, the default without any."""
+    """Return the requested level of metadata.version, by default the default level."""
     asked = [] if release_version is None else [release_version]
     for text in features:
         name, equals, level = text.partition("=")
@@ -42,7 +45,7 @@ def metadata_level(features: Sequence[str], release_version: str | None) -> int:
     return found
 
 
-def scram_users(texts: Sequence[str]) -> list[ScramUser]:
+def scram_users(texts: Sequence[str]) -> list[InitialScramUser]:
     """Return the users of `--add-scram`; passwords come from a file, the environment or a prompt."""
     users = [_scram_user(text) for text in texts]
     keys = [(user.name, user.mechanism) for user in users]
@@ -51,10 +54,10 @@ def scram_users(texts: Sequence[str]) -> list[ScramUser]:
     return users
 
 
-def _scram_user(text: str) -> ScramUser:
+def _scram_user(text: str) -> InitialScramUser:
     match = _SCRAM.fullmatch(text)
     if match is None:
-        # the text is not shown: it may hold a password after all
+        # do not show the text: it may hold a password after all
         raise usage_error("an `--add-scram` is not written as `SCRAM-SHA-256=[name=alice]`")
     mechanism = ScramMechanism.from_name(match["mechanism"].upper())
     if mechanism is None:
@@ -63,6 +66,7 @@ def _scram_user(text: str) -> ScramUser:
     name = fields.get("name", "")
     if not name:
         raise usage_error("an `--add-scram` has no `name=`")
+    require_user_name(name)
     iterations_text = fields.get("iterations", str(MIN_ITERATIONS))
     iterations = int(iterations_text) if re.fullmatch(r"[0-9]{1,6}", iterations_text) else 0
     if not MIN_ITERATIONS <= iterations <= MAX_ITERATIONS:
@@ -74,7 +78,7 @@ def _scram_user(text: str) -> ScramUser:
         f"password of `{name}`", Path(file) if file else None, fields.get("password-env")
     )
     salt = random_text(SystemEntropy()).encode()
-    return ScramUser(name, mechanism, scram_credential(mechanism, password, salt, iterations))
+    return InitialScramUser(name, mechanism, scram_credential(mechanism, password, salt, iterations))
 
 
 def _scram_fields(text: str) -> dict[str, str]:

@@ -1,12 +1,15 @@
 """`kustos storage format`."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kustos.cli.options import Output
+from kustos.cli.options import DocumentOutput
 from kustos.cli.output import OutputFormat
 from kustos.cli.storage.options import Config, Directory
+
+if TYPE_CHECKING:
+    from kustos.acl import AclBinding
 
 EXAMPLES = """
 kustos storage format -t 4L6g3nShT-eMCtK--X86sw -c kustos.properties \\
@@ -65,24 +68,24 @@ def format_storage(
     release_version: ReleaseVersion = None,
     node_id: NodeId = None,
     ignore_formatted: IgnoreFormatted = False,
-    output: Output = OutputFormat.TABLE,
+    output: DocumentOutput = OutputFormat.TABLE,
 ) -> None:
     """Make a metadata directory with its first users and ACLs.
 
     Nothing that exists is overwritten. Kafka's own tools read the directory.
     """
     from kustos.cli.acl_sources import read_acl_file
-    from kustos.cli.output import print_json, print_lines
+    from kustos.cli.output import print_document, print_lines
     from kustos.cli.storage.bootstrap import metadata_level, scram_users
     from kustos.cli.storage.options import find_target
-    from kustos.metadata.features import metadata_version_name
-    from kustos.metadata.format import format_directory
+    from kustos.metadata import metadata_version_name
+    from kustos.metadata.directory import format_directory
     from kustos.metadata.log import META_PROPERTIES
 
     target = find_target(config, directory)
     if ignore_formatted and (target.directory / META_PROPERTIES).exists():
-        if output is OutputFormat.JSON:
-            print_json({"directory": str(target.directory), "formatted": False})
+        if output.is_document:
+            print_document({"directory": str(target.directory), "formatted": False}, output)
         else:
             print_lines(f"{target.directory} is formatted already and stays as it is")
         return
@@ -93,18 +96,19 @@ def format_storage(
         cluster_id=None if cluster_id == "random" else cluster_id,
         node_id=1 if chosen is None else chosen,
         metadata_version=level,
-        acls=read_acl_file(acls).bindings if acls is not None else (),
+        acls=_fitting(read_acl_file(acls).bindings, level) if acls is not None else (),
         scram_users=scram_users(add_scram or ()),
     )
-    if output is OutputFormat.JSON:
-        print_json(
+    if output.is_document:
+        print_document(
             {
                 "directory": str(target.directory),
                 "formatted": True,
                 "cluster_id": properties.cluster_id,
                 "node_id": properties.node_id,
                 "metadata_version": metadata_version_name(level),
-            }
+            },
+            output,
         )
     else:
         print_lines(
@@ -112,3 +116,20 @@ def format_storage(
             f"cluster id {properties.cluster_id}, node id {properties.node_id}, "
             f"metadata.version {metadata_version_name(level)}",
         )
+
+
+def _fitting(bindings: "list[AclBinding]", level: int) -> "list[AclBinding]":
+    """Return the ACLs; raise a usage error for an address range if the level does not support ranges."""
+    from kustos.acl import WILDCARD
+    from kustos.cli.failures import usage_error
+    from kustos.metadata import CIDR_ACL_LEVEL, LATEST_LEVEL, metadata_version_name
+
+    hosts = {binding.entry.host for binding in bindings} - {WILDCARD}
+    wide = min((host for host in hosts if "/" in host), default=None)
+    if wide is not None and level < CIDR_ACL_LEVEL:
+        raise usage_error(
+            f"an ACL has the host `{wide}`: ranges of addresses need metadata.version "
+            f"{metadata_version_name(CIDR_ACL_LEVEL)}, give `--release-version "
+            f"{metadata_version_name(LATEST_LEVEL)}`"
+        )
+    return bindings

@@ -2,12 +2,12 @@
 
 from typing import TYPE_CHECKING, Any
 
-from kustos.cli.options import Output
+from kustos.cli.options import DocumentOutput, IgnoreTornTail
 from kustos.cli.output import OutputFormat
 from kustos.cli.storage.options import Config, Directory
 
 if TYPE_CHECKING:
-    from kustos.metadata.format import DirectoryInfo
+    from kustos.metadata.directory import DirectoryInfo
 
 EXAMPLES = """
 kustos storage info -c kustos.properties
@@ -18,28 +18,31 @@ kustos storage info -d /var/lib/kustos/metadata -o json
 def info(
     config: Config = None,
     directory: Directory = None,
-    output: Output = OutputFormat.TABLE,
+    ignore_torn_tail: IgnoreTornTail = False,
+    output: DocumentOutput = OutputFormat.TABLE,
 ) -> None:
     """Show what a metadata directory is and holds.
 
     It may be kustos' own or a real Kafka's. Nothing is changed or locked: of a running node it is
     the state at some moment.
     """
-    from kustos.cli.output import print_json, print_table
+    from kustos.cli.output import print_document, print_table
     from kustos.cli.storage.options import find_target
-    from kustos.metadata.format import describe_directory
+    from kustos.metadata.directory import describe_directory
 
     found = describe_directory(find_target(config, directory).directory)
     document = _document(found)
-    if output is OutputFormat.JSON:
-        print_json(document)
-        return
-    rows = [(name.replace("_", " "), _text(value)) for name, value in document.items()]
-    print_table(("what", "value"), rows)
+    if output.is_document:
+        print_document(document, output)
+    else:
+        rows = [(name.replace("_", " "), _text(value)) for name, value in document.items()]
+        print_table(("what", "value"), rows)
+    if found.torn_tail is not None and not ignore_torn_tail:
+        raise found.torn_tail.error()
 
 
 def _document(found: "DirectoryInfo") -> dict[str, Any]:
-    from kustos.metadata.features import metadata_version_name
+    from kustos.metadata import metadata_version_name
 
     image, torn = found.image, found.torn_tail
     directory_id = found.properties.directory_id

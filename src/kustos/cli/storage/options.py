@@ -1,4 +1,4 @@
-"""Which directory a storage command speaks of: given, or found in a properties file."""
+"""The directory of a storage command: given, or found in a properties file."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,21 +25,21 @@ Directory = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class StorageTarget:
-    """A directory, and the node's id where the properties file names it."""
+    """A directory, and the node's id if the properties file has it."""
 
     directory: Path
     node_id: int | None = None
 
 
 def find_target(config: Path | None, directory: Path | None) -> StorageTarget:
-    """Return the directory that the arguments mean; raise a usage error if that is none or two."""
+    """Return the directory of the arguments; raise a usage error unless they name exactly one."""
     if (config is None) == (directory is None):
         raise usage_error("say which directory: `--config` or `--directory`, one of them")
     if directory is not None:
         return StorageTarget(directory)
     if config is None:
         raise usage_error("give `--config`")
-    from kustos.client.properties import read_properties
+    from kustos.client import read_properties
 
     properties = read_properties(config)
     text = (properties.get("metadata.log.dir") or "").strip() or _first_log_directory(properties)

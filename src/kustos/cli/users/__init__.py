@@ -1,4 +1,4 @@
-"""`kustos users`: SCRAM users of any Kafka-compatible cluster, as `kafka-configs --entity-type users`."""
+"""`kustos users`: SCRAM users of any Kafka-compatible cluster, like `kafka-configs --entity-type users`."""
 
 import typer
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from kustos.cli.options import BootstrapServer, CommandConfig, Output
+from kustos.cli.options import BootstrapServer, CommandConfig, DocumentOutput
 from kustos.cli.output import OutputFormat
 from kustos.cli.users.options import Mechanism, MechanismName, UserName
 
@@ -40,7 +40,7 @@ def add(
     password_file: PasswordFile = None,
     password_env: PasswordEnv = None,
     command_config: CommandConfig = None,
-    output: Output = OutputFormat.TABLE,
+    output: DocumentOutput = OutputFormat.TABLE,
 ) -> None:
     """Add a SCRAM user, or give one that exists a new password.
 
@@ -48,13 +48,14 @@ def add(
     argument, which every process of the machine could see. Only its salted hash is sent.
     """
     from kustos.cli.failures import failure_of_items
-    from kustos.cli.output import print_json, print_lines
-    from kustos.cli.passwords import read_password
+    from kustos.cli.output import print_document, print_lines
+    from kustos.cli.passwords import read_password, require_user_name
     from kustos.cli.session import ask_cluster
-    from kustos.client.admin import ScramUpsertion
+    from kustos.client.admin import PasswordUpsertion
 
+    require_user_name(name)
     password = read_password(f"password of `{name}`", password_file, password_env)
-    upsertion = ScramUpsertion(name, mechanism.mechanism, password.encode(), iterations)
+    upsertion = PasswordUpsertion(name, mechanism.mechanism, password.encode(), iterations)
     outcomes = ask_cluster(
         bootstrap_server,
         command_config,
@@ -64,7 +65,9 @@ def add(
     failure = failure_of_items("adding a user", list(outcomes.values()))
     if failure is not None:
         raise failure
-    if output is OutputFormat.JSON:
-        print_json({"added": {"name": name, "mechanism": mechanism.value, "iterations": iterations}})
+    if output.is_document:
+        print_document(
+            {"added": {"name": name, "mechanism": mechanism.value, "iterations": iterations}}, output
+        )
     else:
         print_lines(f"user {name} can log in with {mechanism.value} ({iterations} iterations)")

@@ -27,7 +27,7 @@ def describe(
     from kustos.cli.failures import CommandError, ExitCode, failure_of_items, usage_error
     from kustos.cli.session import ask_cluster
     from kustos.cli.users.rendering import print_users
-    from kustos.client.errors import RESOURCE_NOT_FOUND
+    from kustos.client import RESOURCE_NOT_FOUND
 
     if len(set(names)) < len(names):
         raise usage_error("each user can be named once")

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from kustos.cli.options import BootstrapServer, CommandConfig, Output
+from kustos.cli.options import BootstrapServer, CommandConfig, DocumentOutput
 from kustos.cli.output import OutputFormat
 from kustos.cli.users.options import Mechanism, MechanismName, UserName
 
@@ -23,7 +23,7 @@ def remove(
     mechanism: Mechanism = MechanismName.SCRAM_SHA_256,
     force: Force = False,
     command_config: CommandConfig = None,
-    output: Output = OutputFormat.TABLE,
+    output: DocumentOutput = OutputFormat.TABLE,
 ) -> None:
     """Remove a user's credential of one SCRAM mechanism.
 
@@ -32,9 +32,9 @@ def remove(
     """
     from kustos.cli.confirm import confirm
     from kustos.cli.failures import failure_of_items
-    from kustos.cli.output import print_json, print_lines
+    from kustos.cli.output import print_document, print_lines
     from kustos.cli.session import ask_cluster
-    from kustos.client.admin import ScramDeletion
+    from kustos.client.admin import CredentialDeletion
 
     if not force:
         confirm("remove", [f"the {mechanism.value} credential of user {name}"])
@@ -42,14 +42,14 @@ def remove(
         bootstrap_server,
         command_config,
         lambda admin: admin.alter_user_scram_credentials(
-            deletions=[ScramDeletion(name, mechanism.mechanism)]
+            deletions=[CredentialDeletion(name, mechanism.mechanism)]
         ),
         "removing a user",
     )
     failure = failure_of_items("removing a user", list(outcomes.values()))
     if failure is not None:
         raise failure
-    if output is OutputFormat.JSON:
-        print_json({"removed": {"name": name, "mechanism": mechanism.value}})
+    if output.is_document:
+        print_document({"removed": {"name": name, "mechanism": mechanism.value}}, output)
     else:
         print_lines(f"user {name} can no longer log in with {mechanism.value}")

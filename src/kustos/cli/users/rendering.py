@@ -1,27 +1,41 @@
-"""How SCRAM users look."""
+"""Output of SCRAM users."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, Final
 
-from kustos.cli.output import OutputFormat, print_json, print_lines, print_table
+from kustos.cli.output import Column, Columns, OutputFormat, print_rows
 
 if TYPE_CHECKING:
-    from kustos.client.admin import ScramUser
+    from kustos.client.admin import DescribedScramUser
+
+_Credential = tuple[str, str, int]
+"""User, mechanism, iterations."""
+
+USERS: Final[Columns[_Credential]] = Columns(
+    (
+        Column("name", itemgetter(0), title="user"),
+        Column("mechanism", itemgetter(1)),
+        Column("iterations", itemgetter(2)),
+    ),
+    lambda row: (row[0],),
+    "the users, as `users describe` takes them",
+)
 
 
-def user_document(user: "ScramUser") -> dict[str, Any]:
-    """Return a user as programs read it; no part of a credential ever leaves a cluster."""
+def user_document(user: "DescribedScramUser") -> dict[str, Any]:
+    """Return a user as a document; no part of a credential ever leaves a cluster."""
     credentials = [{"mechanism": name, "iterations": count} for name, count in user.credentials]
     return {"name": user.name, "credentials": credentials}
 
 
-def print_users(users: "Sequence[ScramUser]", output: OutputFormat) -> None:
-    """Print users with their mechanisms, one a line."""
-    if output is OutputFormat.JSON:
-        print_json({"users": [user_document(user) for user in users]})
-        return
-    if not users:
-        print_lines("no SCRAM user")
-        return
-    rows = [(user.name, name, str(count)) for user in users for name, count in user.credentials]
-    print_table(("user", "mechanism", "#iterations"), rows)
+def print_users(users: "Sequence[DescribedScramUser]", output: OutputFormat) -> None:
+    """Print users with their mechanisms, one per line."""
+    rows = [(user.name, name, count) for user in users for name, count in user.credentials]
+    print_rows(
+        USERS,
+        rows,
+        output,
+        document=lambda: {"users": [user_document(user) for user in users]},
+        tail=() if users else ("no SCRAM user",),
+    )

@@ -1,1 +1,12 @@
-"""The admin listener: what a node answers about itself, to whoever runs it."""
+"""The admin listener: what a node answers its operator about itself."""
+
+from kustos.gateway.admin.apis import AdminApis, AdminNode
+from kustos.gateway.admin.configs import ConfigBook, ConfigEntry, ConfigType
+
+__all__ = [
+    "AdminApis",
+    "AdminNode",
+    "ConfigBook",
+    "ConfigEntry",
+    "ConfigType",
+]

@@ -7,10 +7,13 @@ from typing import Any, Final
 import structlog
 from kio.schema.errors import ErrorCode
 
+from kustos.authorizer import KafkaApiError
 from kustos.gateway.admin.configs import ConfigBook
 from kustos.gateway.admin.loggers import Loggers, alter_levels
-from kustos.gateway.session_parts import LocalApis
-from kustos.gateway.writer import MetadataWriter, WriterBusyError, WriterClosedError
+from kustos.gateway.apis.changes import changed
+from kustos.gateway.session.parts import LocalApis
+from kustos.gateway.store.writer import MetadataWriter
+from kustos.metadata import CONTROLLER_REGISTRATION_LEVEL
 from kustos.metadata.control import (
     ApiError,
     ConfigAlteration,
@@ -18,16 +21,16 @@ from kustos.metadata.control import (
     ConfigRules,
     FeatureUpdates,
 )
-from kustos.metadata.errors import MetadataError
-from kustos.metadata.features import CONTROLLER_REGISTRATION_LEVEL
-from kustos.metadata.store import StoreRequest
-from kustos.protocol import Opened, RefusedFrameError, node_messages
-from kustos.protocol.admin_table import ADMIN_OFFERED
-from kustos.protocol.api_versions import api_versions_response
-from kustos.protocol.codes import MESSAGES, UNKNOWN_TOPIC_OR_PARTITION
+from kustos.protocol import (
+    ADMIN_OFFERED,
+    MESSAGES,
+    UNKNOWN_TOPIC_OR_PARTITION,
+    Opened,
+    api_versions_response,
+    node_messages,
+)
 from kustos.runtime import Clock
-from kustos.wire import Message
-from kustos.wire.api_keys import ApiKey
+from kustos.wire import ApiKey, Message
 
 LOG: Final = structlog.get_logger("kustos.gateway")
 
@@ -37,12 +40,12 @@ class AdminNode:
     """The node as its admin listener speaks of it."""
 
     cluster_id: str
-    voter: node_messages.Voter
+    voter: node_messages.LocalVoter
 
 
 @dataclass(frozen=True, slots=True)
 class AdminApis:
-    """Serves the APIs of the admin table; those of every listener are `common`'s."""
+    """Serves the APIs of the admin table; `common` serves those of every listener."""
 
     node: AdminNode
     writer: MetadataWriter
@@ -52,15 +55,15 @@ class AdminApis:
     loggers: Loggers
     clock: Clock
 
-    def serve(self, opened: Opened) -> Message | Coroutine[Any, Any, Message]:
-        """Return the answer, or a coroutine that comes to it."""
+    def serve(self, opened: Opened) -> Message | Coroutine[Any, Any, Message | bytes]:
+        """Return the answer, or a coroutine that returns it."""
         exchange = opened.exchange
         made, request = exchange.response_codec.root, exchange.request
         api_key = opened.row.api_key
         if api_key == ApiKey.API_VERSIONS:
             return self.api_versions(exchange.version)
         if api_key == ApiKey.DESCRIBE_CLUSTER:
-            return self._cluster(made, exchange.known_context().listener_name)
+            return self._cluster(made, exchange.context.listener_name)
         own: dict[int, Callable[[type[Message], Message], Message | Coroutine[Any, Any, Message]]] = {
             ApiKey.DESCRIBE_QUORUM: self._quorum,
             ApiKey.UPDATE_FEATURES: self._update_features,
@@ -101,7 +104,10 @@ class AdminApis:
             node_messages.updates_of(request),
             validate_only=request.get("validate_only", False),
         )
-        (result,) = await self._results(updates)
+        try:
+            (result,) = await changed(self.writer, updates)
+        except KafkaApiError as error:
+            return node_messages.updated_features(made, request, ApiError(error.code, error.message))
         if result.error is None and not updates.validate_only and updates.updates:
             levels = {update.feature: update.level for update in updates.updates}
             LOG.info("features were updated", levels=levels)
@@ -120,13 +126,14 @@ class AdminApis:
                 changes.append(node_messages.changes_of(resource))
         if changes:
             alteration = ConfigAlteration(tuple(changes), self.rules, validate_only)
-            results = await self._results(alteration)
-            answers += ((each.resource_type, each.resource_name, each.error) for each in results)
+            answers += await self._altered(alteration)
         return node_messages.altered_configs(made, answers)
 
-    async def _results(self, change: StoreRequest) -> tuple[Any, ...]:
-        """Return the results of a change when it is durable; end the client where that cannot be."""
+    async def _altered(self, alteration: ConfigAlteration) -> list[tuple[int, str, ApiError | None]]:
+        """Return the result for each resource; all share one write."""
         try:
-            return await self.writer.submit(change)
-        except (MetadataError, WriterBusyError, WriterClosedError) as error:
-            raise RefusedFrameError(f"the metadata was not changed: {error}") from error
+            results = await changed(self.writer, alteration)
+        except KafkaApiError as error:
+            failed = ApiError(error.code, error.message)
+            return [(each.resource_type, each.resource_name, failed) for each in alteration.resources]
+        return [(each.resource_type, each.resource_name, each.error) for each in results]

@@ -1,8 +1,8 @@
 """The settings of this node as DescribeConfigs shows them (`ConfigHelper` of Kafka 4.3.1).
 
-A setting has its value from the first that gives it one: the log for this node, the log for all nodes, the
-file, the default. Whatever may be a secret is named and never shown: passwords, what a reference in the file
-stands for, and every setting whose kind nobody knows.
+A setting takes its value from the first source that has one: the log for this node, the log for all nodes,
+the file, the default. Anything that may be a secret is named but never shown: passwords, values that a
+reference in the file stands for, and settings of an unknown kind.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -15,7 +15,7 @@ from kio.schema.errors import ErrorCode
 from kustos.gateway.admin.loggers import Loggers
 from kustos.metadata.control import ApiError, ConfigResourceType, java_int
 from kustos.metadata.image import MetadataImage
-from kustos.protocol.node_messages import DescribedConfig, Synonym
+from kustos.protocol import DescribedConfig, Synonym
 from kustos.wire import Message
 
 
@@ -45,7 +45,7 @@ class ConfigType(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class ConfigEntry:
-    """A setting: its default and what the file says, each None where there is none."""
+    """A setting: its default and its value in the file, each None if there is none."""
 
     name: str
     config_type: ConfigType = ConfigType.UNKNOWN
@@ -56,7 +56,7 @@ class ConfigEntry:
 
 
 class ConfigBook:
-    """Every setting that there is, with those of the log put over them. `dynamic`: what can be changed."""
+    """All settings; those of the log override the others. `dynamic`: the keys that can be changed."""
 
     def __init__(
         self,
@@ -73,11 +73,11 @@ class ConfigBook:
         self._loggers: Final = loggers
 
     def restate(self, entries: Iterable[ConfigEntry]) -> None:
-        """Take note of what the file says of these settings now."""
+        """Take over the file's present values of these settings."""
         self._entries.update((entry.name, entry) for entry in entries)
 
     def describe(self, resource: Message) -> list[DescribedConfig] | ApiError:
-        """Return the settings of a resource that are asked for, or why there are none."""
+        """Return the requested settings of a resource, or the error."""
         kind, name = ConfigResourceType.from_code(resource.resource_type), resource.resource_name
         match kind:
             case ConfigResourceType.BROKER:
@@ -85,7 +85,7 @@ class ConfigBook:
             case ConfigResourceType.BROKER_LOGGER:
                 found = self._of_loggers(name)
             case ConfigResourceType.TOPIC:
-                # this node has none, whatever upstream has
+                # this node has no topics, whatever upstream has
                 found = ApiError(ErrorCode.unknown_topic_or_partition)
             case _:
                 found = _invalid(f"Unsupported resource type: {kind.name}")
@@ -93,6 +93,14 @@ class ConfigBook:
             return found
         keys = frozenset(resource.configuration_keys)
         return [config for config in found if config.name in keys]
+
+    def describe_authorizer(self, resource: Message) -> list[DescribedConfig] | ApiError:
+        """Return the requested settings of this node, whichever broker the request names.
+
+        The empty name requests the log's settings for all nodes, as usual.
+        """
+        name = resource.resource_name and str(self._node_id)
+        return self.describe(resource.replace(resource_name=name))
 
     def _of_broker(self, name: str) -> list[DescribedConfig] | ApiError:
         image = self._image()

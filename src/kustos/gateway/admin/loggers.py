@@ -1,6 +1,6 @@
-"""Log levels of a running node, after Kafka's `RuntimeLoggerManager` (KIP-412): never written down.
+"""Log levels of a running node, after Kafka's `RuntimeLoggerManager` (KIP-412): never persisted.
 
-They are those of this process: a restart begins with the usual ones.
+They belong to this process: a restart resets them.
 """
 
 from collections.abc import Mapping
@@ -9,12 +9,12 @@ from typing import Final, Protocol
 from kio.schema.errors import ErrorCode
 
 from kustos.metadata.control import ApiError, java_int
-from kustos.protocol.codes import MESSAGES, UNKNOWN_SERVER_ERROR
+from kustos.protocol import MESSAGES, UNKNOWN_SERVER_ERROR
 from kustos.wire import Message
 
 ROOT_LOGGER: Final = "root"
 LOG_LEVELS: Final = ("DEBUG", "ERROR", "FATAL", "INFO", "TRACE", "WARN")
-"""Kafka's names, in the order of the alphabet."""
+"""Kafka's names, in alphabetical order."""
 
 SET, DELETE, APPEND, SUBTRACT = 0, 1, 2, 3
 _OF_LISTS: Final = {APPEND: "APPEND", SUBTRACT: "SUBTRACT"}
@@ -24,19 +24,19 @@ class Loggers(Protocol):
     """The loggers of this process."""
 
     def levels(self) -> Mapping[str, str]:
-        """Return every logger, `root` among them, with the level that it has by itself or by an ancestor."""
+        """Return every logger, `root` included, with its own or inherited level."""
 
     def set_level(self, name: str, level: str) -> None:
         """Give a logger a level of its own, one of `LOG_LEVELS`."""
 
     def unset_level(self, name: str) -> None:
-        """Let a logger have the level of its ancestor."""
+        """Let a logger inherit its ancestor's level."""
 
 
 def alter_levels(
     loggers: Loggers, node_id: int, resource: Message, *, validate_only: bool
 ) -> ApiError | None:
-    """Set the levels that a resource of IncrementalAlterConfigs asks for, all or none; return the error."""
+    """Set the levels that an IncrementalAlterConfigs resource requests, all or none; return the error."""
     error = name_error(resource.resource_name, node_id)
     known = loggers.levels()
     for change in resource.configs:
@@ -67,7 +67,7 @@ def _change_error(change: Message, known: Mapping[str, str]) -> ApiError | None:
             f"{_OF_LISTS[operation]} operation is not allowed for the BROKER_LOGGER resource"
         )
     if operation not in {SET, DELETE}:
-        # in Kafka the switch over an operation that is none fails
+        # in Kafka the switch over an unknown operation fails
         return ApiError(ErrorCode.unknown_server_error, MESSAGES[UNKNOWN_SERVER_ERROR])
     if name not in known:
         return ApiError(ErrorCode.invalid_config, f"Logger {name} does not exist!")

@@ -1,9 +1,9 @@
-"""The changes that a worker asks for, their results, and what the log then says, as bytes.
+"""The changes that a worker requests, their results, and the records that make them, as bytes.
 
-What only the writer process asks of itself (settings, features, sweeps, copies) has no form here.
+Requests that only the writer process makes (settings, features, sweeps, copies) have no form here.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 from kio.schema.errors import ErrorCode
@@ -21,7 +21,7 @@ from kustos.acl import (
     ResourcePatternFilter,
     ResourceType,
 )
-from kustos.gateway.workers.forms import (
+from kustos.gateway.workers.encoding import (
     BYTES,
     FLAG,
     INT8,
@@ -37,8 +37,8 @@ from kustos.gateway.workers.forms import (
     tuple_of,
 )
 from kustos.metadata.control import (
-    AclCreateResult,
-    AclDeleteResult,
+    AclCreated,
+    AclsDeleted,
     ApiError,
     ScramAlterResult,
     ScramDeletion,
@@ -73,7 +73,7 @@ from kustos.metadata.records import (
     RemoveUserScramCredentialRecord,
     encode_record,
 )
-from kustos.metadata.requests import AlterScram, CreateAcls, DeleteAcls
+from kustos.metadata.store import AlterScram, CreateAcls, DeleteAcls, StoreRequest
 
 _RESOURCE_TYPE: Final = code_of(ResourceType)
 _PATTERN_TYPE: Final = code_of(PatternType)
@@ -155,13 +155,32 @@ _REQUESTS: Final = {
 
 REQUEST: Final = one_of(_REQUESTS)
 ASKED_OF_THE_WRITER: Final = tuple(made for made, _ in _REQUESTS.values())
-"""The changes that a worker can ask for."""
+"""The changes that a worker can request."""
+
+
+def items_of(request: StoreRequest) -> int:
+    """Return how many items a change has."""
+    match request:
+        case CreateAcls(items) | DeleteAcls(items):
+            return len(items)
+        case TokenCreation():
+            return len(request.renewers)
+        case AlterScram(deletions, upsertions):
+            return len(deletions) + len(upsertions)
+        case _:
+            return 1
+
+
+def items_of_results(results: Sequence[object]) -> int:
+    """Return how many items the results of a change have."""
+    return sum(1 + len(each.deleted) if isinstance(each, AclsDeleted) else 1 for each in results)
+
 
 RESULTS: Final = tuple_of(
     one_of(
         {
-            1: _row(AclCreateResult, error=_ERROR, change_offset=optional(INT64)),
-            2: _row(AclDeleteResult, deleted=tuple_of(_BINDING), error=_ERROR, change_offset=optional(INT64)),
+            1: _row(AclCreated, error=_ERROR, change_offset=optional(INT64)),
+            2: _row(AclsDeleted, deleted=tuple_of(_BINDING), error=_ERROR, change_offset=optional(INT64)),
             3: _row(ScramAlterResult, user=TEXT, error=_ERROR),
             4: _row(
                 TokenCreateResult,
@@ -171,7 +190,7 @@ RESULTS: Final = tuple_of(
                 hmac=BYTES,
                 error=_ERROR,
             ),
-            5: _row(TokenChangeResult, expiry_timestamp_ms=INT64, error=_ERROR),
+            5: _row(TokenChangeResult, expiry_timestamp_ms=INT64, error=_ERROR, token_id=TEXT),
         }
     )
 )
@@ -189,7 +208,7 @@ _RECORDS: Final[dict[type[Any], Callable[[Any], MetadataRecord]]] = {
     ),
     ConfigRemoved: lambda change: ConfigRecord(change.resource_type, change.resource_name, change.name, None),
 }
-"""The record that does what a change did."""
+"""The record for each kind of change."""
 
 
 def record_values(changes: Iterable[Change]) -> tuple[bytes, ...]:

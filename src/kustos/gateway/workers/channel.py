@@ -1,43 +1,48 @@
 """One end of the Unix socket between the writer process and a worker: messages out, messages in.
 
-The socket lies in a directory that only this user enters, and each end asks the kernel who holds the
-other one (SO_PEERCRED): nobody else can act as a worker, or as the writer.
+The socket lies in a directory that only this user enters, and each end learns from the kernel who holds the
+other one (SO_PEERCRED): nobody else can pose as a worker or as the writer.
 """
 
 import asyncio
 import os
 import socket
 import struct
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 import structlog
 
-from kustos.gateway.link import as_transport
-from kustos.gateway.workers.errors import ChannelError
-from kustos.gateway.workers.forms import Form
-from kustos.gateway.workers.messages import FRAME_MAX_BYTES, decode, encode
+from kustos.gateway.store.large_work import LARGE_ITEMS_MIN, LargeWork
+from kustos.gateway.upstream.link import as_transport
+from kustos.gateway.workers.encoding import ChannelError, Form
+from kustos.gateway.workers.messages import FRAME_MAX_BYTES, decode, encode, is_large, keeps_order
 from kustos.wire import FrameReader, MalformedMessageError
 
 LOG: Final = structlog.get_logger("kustos.gateway")
 
 SOCKET_NAME: Final = "writer"
 UNSENT_MAX_BYTES: Final = 2 * FRAME_MAX_BYTES
-"""What may wait to be read by the other end; one that lags further behind is given up."""
+"""How much may wait for the other end to read it; one that lags further behind is given up."""
 
 _CREDENTIALS: Final = struct.Struct("3i")
 
 
 class Channel(asyncio.Protocol):
-    """Sends by one table and receives by the other. `on_lost` is called once, with the reason."""
+    """Sends by one table and receives by the other. `on_lost` is called once, with the reason.
+
+    If `on_message` returns an awaitable, messages that must keep their order wait for it. They also wait for
+    a large frame, which is parsed off the event loop; short independent ones overtake it.
+    """
 
     def __init__(
         self,
         sends: Form[Any],
         receives: Form[Any],
-        on_message: Callable[[Any], object],
+        on_message: Callable[[Any], Awaitable[None] | None],
         on_lost: Callable[[str], object],
     ) -> None:
         self._sends: Final = sends
@@ -49,6 +54,11 @@ class Channel(asyncio.Protocol):
         self._is_lost = False
         self._room: Final = asyncio.Event()
         self._room.set()
+        self._large: Final = LargeWork()
+        self._waiting: Final[deque[bytes]] = deque()
+        self._waiting_bytes = 0
+        self._is_paused = False
+        self._working: asyncio.Task[None] | None = None
 
     @property
     def is_open(self) -> bool:
@@ -60,21 +70,68 @@ class Channel(asyncio.Protocol):
         self._transport = as_transport(transport)
 
     def data_received(self, data: bytes) -> None:
-        """Hand on each whole message; one that is none ends the channel."""
+        """Pass on each whole message; an invalid one closes the channel."""
         try:
             for frame in self._reader.feed(data):
                 if self._is_lost:
                     return
-                self._on_message(decode(self._receives, frame))
+                if is_large(frame) or (self._working is not None and keeps_order(frame)):
+                    self._wait(frame)
+                elif (work := self._on_message(decode(self._receives, frame))) is not None:
+                    self._begin(work)
         except (ChannelError, MalformedMessageError) as error:
             self.close(str(error))
 
+    def _wait(self, frame: bytes) -> None:
+        """Keep a frame until those before it are done; if too much is kept, stop reading (backpressure)."""
+        self._waiting.append(frame)
+        self._waiting_bytes += len(frame)
+        if self._waiting_bytes > FRAME_MAX_BYTES and not self._is_paused and self._transport is not None:
+            self._is_paused = True
+            self._transport.pause_reading()
+        if self._working is None:
+            self._begin(None)
+
+    def _begin(self, work: Awaitable[None] | None) -> None:
+        self._working = asyncio.get_running_loop().create_task(self._work(work))
+
+    async def _work(self, work: Awaitable[None] | None) -> None:
+        try:
+            if work is not None:
+                await work
+            while self._waiting and not self._is_lost:
+                work = self._on_message(await self._next())
+                if work is not None:
+                    await work
+        except ChannelError as error:
+            self.close(str(error))
+        except Exception as error:
+            # the boundary where a bug of ours must not leave the other end waiting
+            LOG.exception("a message could not be carried out")
+            self.close(f"a message could not be carried out ({type(error).__name__})")
+        finally:
+            self._working = None
+
+    async def _next(self) -> Any:
+        frame = self._waiting.popleft()
+        message = await self._large.run(lambda _: decode(self._receives, frame), LARGE_ITEMS_MIN)
+        self._waiting_bytes -= len(frame)
+        if self._waiting_bytes <= FRAME_MAX_BYTES and self._is_paused and self._transport is not None:
+            self._is_paused = False
+            if not self._is_lost:
+                self._transport.resume_reading()
+        return message
+
     def send(self, message: object) -> None:
-        """Send a message, or drop it where the other end is gone; raise `ChannelError` if it cannot be."""
+        """Send a message, or drop it if the other end is gone; raise what `encode` raises."""
         self.send_frame(encode(self._sends, message))
 
+    async def send_large(self, message: object, items: int) -> None:
+        """Do what `send` does with a message of `items` items, off the event loop if they are many."""
+        self.send_frame(await self._large.run(lambda _: encode(self._sends, message), items))
+
     def send_frame(self, frame: bytes) -> None:
-        """Send what `encode` made, as several workers are sent the same."""
+        """Send a frame made by `encode`, which several workers may share."""
         transport = self._transport
         if transport is None or self._is_lost:
             return
@@ -87,19 +144,19 @@ class Channel(asyncio.Protocol):
         await self._room.wait()
 
     def pause_writing(self) -> None:
-        """Let those wait who can."""
+        """Make callers of `room` wait."""
         self._room.clear()
 
     def resume_writing(self) -> None:
-        """Let them go on."""
+        """Let callers of `room` go on."""
         self._room.set()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Tell that the other end is gone."""
+        """Report that the other end is gone."""
         self.close("the other end is gone" if exc is None else str(exc))
 
     def close(self, reason: str) -> None:
-        """End the channel at once; twice is harmless."""
+        """Close the channel at once; twice is harmless."""
         if self._is_lost:
             return
         self._is_lost = True
@@ -110,7 +167,7 @@ class Channel(asyncio.Protocol):
 
 
 def peer_of(transport: asyncio.BaseTransport) -> tuple[int, int]:
-    """Return the process id and the user id of the other end, by the kernel's word."""
+    """Return the process id and the user id of the other end, as the kernel reports them."""
     peer = transport.get_extra_info("socket")
     packed = peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
     process_id, user_id, _ = _CREDENTIALS.unpack(packed)
@@ -119,7 +176,7 @@ def peer_of(transport: asyncio.BaseTransport) -> tuple[int, int]:
 
 @contextmanager
 def socket_path(directory: Path) -> Iterator[str]:
-    """Yield the path of the socket in a directory, short however deep that lies (a path has 108 bytes)."""
+    """Yield a path of the socket in a directory, short however deep that is (socket paths have 108 bytes)."""
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         yield f"/proc/self/fd/{descriptor}/{SOCKET_NAME}"

@@ -1,11 +1,11 @@
-"""Connections of the whole node, counted in one place, so that the limits hold however they are spread."""
+"""Counts the connections of the whole node, so that the limits hold however they are spread over workers."""
 
 from collections import Counter
 from typing import Final
 
 
 class ConnectionCount:
-    """Knows each connection by its worker and its number there."""
+    """Counts connections, each identified by its worker and its number there."""
 
     def __init__(self, maximum: int, maximum_per_ip: int) -> None:
         self._maximum: Final = maximum
@@ -27,7 +27,7 @@ class ConnectionCount:
         return refusal
 
     def left(self, worker: object, number: int) -> None:
-        """Count a connection out; one that is not known is none."""
+        """Count a connection out; an unknown one is ignored."""
         host = self._hosts.get(worker, {}).pop(number, None)
         if host is not None:
             self._uncount(host)

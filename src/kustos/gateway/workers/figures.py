@@ -1,7 +1,7 @@
 """The metrics of all processes as those of one node.
 
-Counts and times add up; so do gauges, but for those of a table. What a worker had counted stays counted
-when it is gone: the last page that it gave is kept, for counters must not go down.
+Counts and times are added up; so are gauges, except those of a table. What a worker counted stays counted
+when it is gone: its last page is kept, as counters must not go down.
 """
 
 from collections.abc import Callable, Iterable
@@ -26,21 +26,21 @@ _COMBINED: Final[dict[str, Combine | str]] = {
     "kustos_audit_full": max,
     "kustos_audit_sink_failing": max,
 }
-"""The gauges that do not add up."""
+"""The gauges that are not added up."""
 
 _CREATED: Final = "_created"
 _COUNTED: Final = frozenset({"counter", "histogram", "summary"})
 
 
 class Page:
-    """Families of figures, in the order in which they came."""
+    """Metric families, in order of arrival."""
 
     def __init__(self) -> None:
         self._families: Final[dict[str, tuple[str, str, dict[Key, float]]]] = {}
 
     @classmethod
     def of(cls, text: bytes) -> "Page":
-        """Return the figures of a page in Prometheus' text format; raise ValueError for what is none."""
+        """Return the figures of a page in Prometheus' text format; raise ValueError if it is none."""
         page = cls()
         page._add(text_string_to_metric_families(text.decode()))
         return page
@@ -53,7 +53,7 @@ class Page:
             self._families[family.name] = (family.type, family.documentation, samples)
 
     def add(self, other: "Page") -> None:
-        """Take the figures of another process in."""
+        """Add the figures of another process."""
         for name, (kind, meaning, samples) in other._families.items():
             _, _, known = self._families.setdefault(name, (kind, meaning, {}))
             combine = min if name.endswith(_CREATED) else _COMBINED.get(name, float.__add__)
@@ -64,7 +64,7 @@ class Page:
                     known[key] = combine(known[key], value)
 
     def counted(self) -> "Page":
-        """Return what stays when the process is gone."""
+        """Return the figures that stay when the process is gone."""
         page = Page()
         for name, (kind, meaning, samples) in self._families.items():
             if kind in _COUNTED or name.endswith(_CREATED):
@@ -103,11 +103,11 @@ class NodeFigures:
         self._gone: Final = Page()
 
     def keep(self, worker: Any, text: bytes) -> None:
-        """Take note of a worker's page; raise ValueError for what is none."""
+        """Keep a worker's page; raise ValueError if it is none."""
         self._last[worker] = Page.of(text)
 
     def forget(self, worker: Any) -> None:
-        """A worker is gone: what it counted stays."""
+        """Drop a worker that is gone; what it counted stays."""
         page = self._last.pop(worker, None)
         if page is not None:
             self._gone.add(page.counted())
@@ -120,8 +120,8 @@ class NodeFigures:
         return page.text()
 
 
-class WatchedCrew(Collector):
-    """How the workers are; `states` gives those that serve, those that ended and those that were fenced."""
+class WatchedWorkerPool(Collector):
+    """The state of the workers; `states` counts those that serve, that ended and that were fenced."""
 
     def __init__(self, states: Callable[[], tuple[int, int, int]]) -> None:
         self._states: Final = states

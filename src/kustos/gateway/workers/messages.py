@@ -1,16 +1,16 @@
-"""What the writer process and a worker say to each other: one table, and the bytes it makes.
+"""The messages between the writer process and a worker: one table, and their encoding.
 
 A frame is a length of four bytes, the code of the message, and its fields in the order of the table.
 
-| In order | Who | What |
+| Order | Sender | Messages |
 |---|---|---|
 | 1 | writer | `Welcome`, `Records` as often as needed, `Loaded`, then each `Delta` in the log's order |
 | 2 | worker | `Applied`: it decides by the log up to there; from then on changes wait for it |
-| 3 | writer | `Serve` |
+| 3 | writer | `OpenListeners` |
 | 4 | worker | `Serving`: its listeners are open |
 
-Everything else may come at any time after that. A message that nobody knows, or that ends elsewhere than
-its table says, ends the channel.
+All other messages may come at any time after that. An unknown message, or one whose length does not fit its
+table, closes the channel.
 """
 
 import struct
@@ -20,20 +20,33 @@ from enum import IntEnum, unique
 from typing import Any, Final
 from uuid import UUID
 
-from kustos.gateway.workers import forms
+from kustos.gateway.workers import encoding as forms
 from kustos.gateway.workers.changes import REQUEST, RESULTS
-from kustos.gateway.workers.errors import ChannelError
-from kustos.gateway.workers.forms import BYTES, FLAG, INT32, INT64, TEXT, UUID16, Cursor, Form
+from kustos.gateway.workers.encoding import (
+    BYTES,
+    FLAG,
+    INT32,
+    INT64,
+    TEXT,
+    UUID16,
+    ChannelError,
+    Cursor,
+    Form,
+)
 
 FRAME_MAX_BYTES: Final = 64 * 1024 * 1024
-"""The longest message: some times the longest batch of the log (8 MiB), for results name what was deleted."""
+"""The longest message: several times the longest batch of the log (8 MiB), as results name what was
+deleted."""
+
+LARGE_FRAME_BYTES: Final = 32 * 1024
+"""A frame of this size with a change, its results or a delta takes some milliseconds to parse."""
 
 _LENGTH_SIZE: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Welcome:
-    """Whose worker it is, and its settings as the file had them when the node started."""
+    """The node of the worker, and its settings as the file had them when the node started."""
 
     index: int
     cluster_id: str
@@ -44,14 +57,14 @@ class Welcome:
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """Some records of the image to begin with: a record batch, as snapshots have them."""
+    """Some records of the initial image: a record batch, as in snapshots."""
 
     batch: bytes = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """The image is complete: it is that of this offset and epoch."""
+    """The initial image is complete, at this offset and epoch."""
 
     offset: int
     epoch: int
@@ -67,12 +80,12 @@ class Delta:
 
 
 @dataclass(frozen=True, slots=True)
-class Serve:
-    """Changes wait for you from now on: open the listeners."""
+class OpenListeners:
+    """Changes wait for this worker from now on: open the listeners."""
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ChangeResults:
     """The results of a change; it is durable, and in force in every worker."""
 
     id: int
@@ -86,6 +99,7 @@ class FailureKind(IntEnum):
     METADATA = 0
     BUSY = 1
     CLOSED = 2
+    IN_FLIGHT = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +113,7 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class TurnAway:
-    """This connection is one too many for the node: close it."""
+    """The node has too many connections: close this one."""
 
     id: int
     reason: str
@@ -107,43 +121,65 @@ class TurnAway:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """Say how you are, with your metrics if they are wanted."""
+    """Report the worker's state, with its metrics if they are wanted."""
 
     id: int
     wants_metrics: bool
 
 
 @dataclass(frozen=True, slots=True)
+class Settle:
+    """Report when brokers are done with all requests of this worker that would be denied now."""
+
+    id: int
+
+
+@dataclass(frozen=True, slots=True)
 class Reload:
-    """The properties file was read again, and says this."""
+    """The properties file was read again, with this content."""
 
     properties: Mapping[str, str] = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Levels:
-    """The loggers that have levels of their own now, and which."""
+    """The loggers with levels of their own, and these levels."""
 
     levels: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Fence:
-    """You are late or broken: deny everything, close all connections, say so, and end."""
+    """The worker is late or broken: deny everything, close all connections, confirm that, and end."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """End in good order."""
+    """Stop cleanly."""
 
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """Every request that comes from now on is decided by the log up to this offset, or a later one."""
+    """Every new request is decided by the log up to this offset, or a later one."""
 
     offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """The answer to `Settle`; False if it was not sure in time."""
+
+    id: int
+    is_settled: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How many records of the log were worked through since the start; not all of them are in force."""
+
+    steps: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,8 +188,8 @@ class Serving:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """Make this change, and answer when it is in force everywhere."""
+class ChangeRequest:
+    """Carry out this change, and answer when it is in force everywhere."""
 
     id: int
     request: Any = field(repr=False)
@@ -169,14 +205,14 @@ class Arrived:
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """A connection is gone."""
+    """A connection was closed."""
 
     id: int
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """How the worker is: what must be ready and whether it is, and its metrics if they were wanted."""
+    """The worker's state: what must be ready and whether it is, and its metrics if they were wanted."""
 
     id: int
     parts: Mapping[str, bool]
@@ -208,8 +244,8 @@ _OF_THE_WRITER: Final = {
     2: _row(Records, batch=BYTES),
     3: _row(Loaded, offset=INT64, epoch=INT32),
     4: _row(Delta, offset=INT64, epoch=INT32, values=_VALUES),
-    5: _row(Serve),
-    6: _row(Answer, id=INT64, results=RESULTS),
+    5: _row(OpenListeners),
+    6: _row(ChangeResults, id=INT64, results=RESULTS),
     7: _row(Failed, id=INT64, kind=forms.code_of(FailureKind), text=TEXT),
     8: _row(TurnAway, id=INT64, reason=TEXT),
     9: _row(Look, id=INT64, wants_metrics=FLAG),
@@ -217,24 +253,32 @@ _OF_THE_WRITER: Final = {
     11: _row(Fence, reason=TEXT),
     12: _row(Stop),
     13: _row(Levels, levels=_PROPERTIES),
+    14: _row(Settle, id=INT64),
 }
 _OF_A_WORKER: Final = {
     33: _row(Applied, offset=INT64),
     34: _row(Serving),
-    35: _row(Change, id=INT64, request=REQUEST),
+    35: _row(ChangeRequest, id=INT64, request=REQUEST),
     36: _row(Arrived, id=INT64, host=TEXT),
     37: _row(Left, id=INT64),
     38: _row(Seen, id=INT64, parts=forms.table_of(FLAG), metrics=BYTES),
     39: _row(Fenced),
+    40: _row(Settled, id=INT64, is_settled=FLAG),
+    41: _row(Progress, steps=INT64),
 }
 
 OF_THE_WRITER: Final = forms.one_of(_OF_THE_WRITER)
 OF_A_WORKER: Final = forms.one_of(_OF_A_WORKER)
+_TABLES: Final = _OF_THE_WRITER | _OF_A_WORKER
+_LARGE: Final = frozenset(
+    code for code, (made, _) in _TABLES.items() if made in {Delta, ChangeResults, ChangeRequest}
+)
+_IN_ORDER: Final = frozenset(code for code, (made, _) in _TABLES.items() if made is Delta)
 MESSAGES: Final = {made for table in (_OF_THE_WRITER, _OF_A_WORKER) for made, _ in table.values()}
 
 
 def encode(form: Form[Any], message: object) -> bytes:
-    """Return the whole frame of a message; raise `ChannelError` if it is too long or has no form."""
+    """Return the whole frame of a message; raise `ChannelError` if it is too long or cannot be encoded."""
     out = bytearray(_LENGTH_SIZE)
     try:
         form.write(out, message)
@@ -248,13 +292,23 @@ def encode(form: Form[Any], message: object) -> bytes:
     return bytes(out)
 
 
+def is_large(frame: bytes) -> bool:
+    """Return whether a frame without its length should be parsed off the event loop."""
+    return len(frame) >= LARGE_FRAME_BYTES and frame[0] in _LARGE
+
+
+def keeps_order(frame: bytes) -> bool:
+    """Return whether a frame must not overtake a large one: only deltas depend on their order."""
+    return bool(frame) and frame[0] in _IN_ORDER
+
+
 def decode(form: Form[Any], frame: bytes) -> Any:
-    """Return the message of a frame without its length; raise `ChannelError` for what is none."""
+    """Return the message of a frame without its length; raise `ChannelError` if it is none."""
     cursor = Cursor(frame)
     try:
         message = form.read(cursor)
     except ValueError as error:
-        # of an enum, of UTF-8, of a value that cannot be; its text may hold what clients sent
-        raise ChannelError(f"a message has a field that cannot be ({type(error).__name__})") from None
+        # an invalid enum code, UTF-8 or value; the error's text may hold what clients sent
+        raise ChannelError(f"a message has an invalid field ({type(error).__name__})") from None
     cursor.end()
     return message

@@ -1,28 +1,37 @@
-"""A worker's side of the channel: follows the writer, asks it for changes, and stops when it is told to.
+"""A worker's side of the channel: follows the writer, sends it changes, and stops on its request.
 
-A worker whose writer is gone, or who is fenced, may not decide anything any more: `on_deny` comes first,
+A worker whose writer is gone, or that is fenced, may not decide anything any more: `on_deny` is called first,
 before anything else is read.
 """
 
 import asyncio
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from itertools import count
 from pathlib import Path
 from typing import Any, Final, NoReturn, cast
 
 import structlog
 
-from kustos.gateway.workers.changes import ASKED_OF_THE_WRITER
+from kustos.gateway.store.large_work import LARGE_ITEMS_MIN, LargeWork
+from kustos.gateway.store.writer import (
+    QUEUED_REQUESTS_MAX,
+    MetadataWriter,
+    WriterBusyError,
+    WriterClosedError,
+)
+from kustos.gateway.upstream.in_flight import RequestsInFlightError, nothing_in_flight
+from kustos.gateway.workers.changes import ASKED_OF_THE_WRITER, items_of
 from kustos.gateway.workers.channel import Channel, peer_of, socket_path
-from kustos.gateway.workers.errors import ChannelError, WorkerStartError
+from kustos.gateway.workers.encoding import ChannelError, WorkerStartError
 from kustos.gateway.workers.messages import (
+    LARGE_FRAME_BYTES,
     OF_A_WORKER,
     OF_THE_WRITER,
-    Answer,
     Applied,
     Arrived,
-    Change,
+    ChangeRequest,
+    ChangeResults,
     Delta,
     Failed,
     FailureKind,
@@ -32,31 +41,39 @@ from kustos.gateway.workers.messages import (
     Levels,
     Loaded,
     Look,
+    OpenListeners,
+    Progress,
     Records,
     Reload,
     Seen,
-    Serve,
     Serving,
+    Settle,
+    Settled,
     Stop,
     TurnAway,
     Welcome,
 )
-from kustos.gateway.workers.store import WorkerStore
-from kustos.gateway.writer import QUEUED_REQUESTS_MAX, MetadataWriter, WriterBusyError, WriterClosedError
-from kustos.metadata.errors import MetadataError
+from kustos.gateway.workers.store import PreparedBatch, WorkerStore
+from kustos.metadata import MetadataError
 from kustos.metadata.store import MetadataStore, StoreRequest
+from kustos.runtime import collector_at_rest, spare_what_stays
 
 LOG: Final = structlog.get_logger("kustos.gateway")
 
-_FAILURES: Final[dict[FailureKind, type[Exception]]] = {
+_FAILURES: Final[dict[FailureKind, Callable[[str], Exception]]] = {
     FailureKind.METADATA: MetadataError,
     FailureKind.BUSY: WriterBusyError,
     FailureKind.CLOSED: WriterClosedError,
+    FailureKind.IN_FLIGHT: lambda _: RequestsInFlightError(),
 }
 
 
+PROGRESS_EVERY_S: Final = 0.1
+"""How often a worker reports progress on a large batch: several times within the shortest time-out."""
+
+
 class Service:
-    """What the writer says, and what is said to it. `make_store` makes what takes the image."""
+    """Exchanges messages with the writer. `make_store` makes the store for the image."""
 
     def __init__(self, writer_pid: int, make_store: Callable[[Welcome], WorkerStore]) -> None:
         loop = asyncio.get_running_loop()
@@ -64,6 +81,7 @@ class Service:
         self._writer_pid: Final = writer_pid
         self._make_store: Final = make_store
         self._channel: Final = Channel(OF_A_WORKER, OF_THE_WRITER, self._received, self._lost)
+        self._large: Final = LargeWork()
         self.welcome: Final[asyncio.Future[Welcome]] = loop.create_future()
         self.loaded: Final[asyncio.Future[None]] = loop.create_future()
         self.serve: Final[asyncio.Future[None]] = loop.create_future()
@@ -74,44 +92,91 @@ class Service:
         self.on_reload: Callable[[Mapping[str, str]], object] = lambda _: None
         self.on_levels: Callable[[Mapping[str, str]], object] = lambda _: None
         self.reloaded: Mapping[str, str] | None = None
-        """What the properties file says since it was read again, if it was."""
+        """The properties since the file was last reloaded; None if it never was."""
         self.on_turn_away: Callable[[int, str], object] = lambda _number, _reason: None
         self.applied: Callable[[], int] = lambda: -1
-        """Up to which offset decisions follow the log."""
+        """Returns the offset up to which decisions follow the log."""
         self.seen: Callable[[bool], tuple[Mapping[str, bool], bytes]] = lambda _: ({}, b"")
+        self.settle: Callable[[], Awaitable[None]] = nothing_in_flight
+        """Returns when no broker has a request that would be denied now; raises `RequestsInFlightError`."""
         self._told = -1
+        self._settling: Final[set[asyncio.Task[None]]] = set()
         self._is_loaded = False
         self._numbers: Final = count()
         self._asked: Final[dict[int, asyncio.Future[tuple[Any, ...]]]] = {}
 
     async def connect(self, directory: Path) -> None:
-        """Come to the writer; raise `WorkerStartError` or OSError."""
+        """Connect to the writer; raise `WorkerStartError` or OSError."""
         with socket_path(directory) as path:
             transport, _ = await self._loop.create_unix_connection(lambda: self._channel, path)
         process_id, user_id = peer_of(transport)
         if (process_id, user_id) != (self._writer_pid, os.getuid()):
             raise WorkerStartError(f"process {process_id} is at the writer's socket, not {self._writer_pid}")
 
-    def _received(self, message: object) -> None:
+    def _received(self, message: object) -> Awaitable[None] | None:
         try:
+            if isinstance(message, Delta):
+                return None if self.ended_badly else self._follow(message)
             self._perform(message)
-        except Exception as error:
-            # the boundary where what the writer says cannot be carried out: nothing may be decided then
-            LOG.critical("a worker lost step with the writer", reason=str(error), exc_info=error)
-            self._end(str(error))
+        except Exception as error:  # noqa: BLE001 - logged in there
+            self._lose_step(error)
+        return None
+
+    def _lose_step(self, error: Exception) -> None:
+        """Deny everything: the boundary where a message of the writer cannot be carried out."""
+        LOG.critical("a worker lost step with the writer", reason=str(error), exc_info=error)
+        self._end(str(error))
+
+    def _follow(self, delta: Delta) -> Awaitable[None] | None:
+        """Put a batch of the log in force, a large one later."""
+        size_bytes = sum(map(len, delta.values))
+        if len(delta.values) >= LARGE_ITEMS_MIN or size_bytes >= LARGE_FRAME_BYTES:
+            return self._follow_large(delta)
+        store = self._followed()
+        self._put_in_force(store, store.prepared(delta.offset, delta.epoch, delta.values))
+        return None
+
+    async def _follow_large(self, delta: Delta) -> None:
+        telling = self._loop.create_task(self._tell_progress())
+        try:
+            store = self._followed()
+            with collector_at_rest():
+                batch = await self._large.run(
+                    lambda _: store.prepared(delta.offset, delta.epoch, delta.values), LARGE_ITEMS_MIN
+                )
+                if not self.ended_badly:
+                    self._put_in_force(store, batch)
+                    # wait until the authorizer has it, too
+                    await asyncio.sleep(0)
+                    spare_what_stays()
+        except Exception as error:  # noqa: BLE001 - logged in there
+            self._lose_step(error)
+        finally:
+            telling.cancel()
+
+    async def _tell_progress(self) -> None:
+        """Report the progress on a large batch to the writer again and again."""
+        while True:
+            await asyncio.sleep(PROGRESS_EVERY_S)
+            self._channel.send(Progress(self._followed().steps))
+
+    def _put_in_force(self, store: WorkerStore, batch: PreparedBatch) -> None:
+        store.put_in_force(batch)
+        # the publishers scheduled their work on the loop: this runs after it
+        self._loop.call_soon(self.tell_applied)
 
     def _perform(self, message: object) -> None:
         match message:
-            case Delta(offset, epoch, values):
-                self._followed().apply(offset, epoch, values)
-                # the publishers left their work to the loop: this comes after it
-                self._loop.call_soon(self.tell_applied)
-            case Answer(number, results):
+            case ChangeResults(number, results):
                 self._answered(number, results, None)
             case Failed(number, kind, text):
                 self._answered(number, (), _FAILURES[kind](text))
             case Look(number, wants_metrics):
                 self._channel.send(Seen(number, *self.seen(wants_metrics)))
+            case Settle(number):
+                task = self._loop.create_task(self._settle(number))
+                self._settling.add(task)
+                task.add_done_callback(self._settling.discard)
             case TurnAway(number, reason):
                 self.on_turn_away(number, reason)
             case Fence(reason):
@@ -137,35 +202,44 @@ class Service:
             case Loaded(offset, epoch):
                 self._followed().loaded(offset, epoch)
                 self.loaded.set_result(None)
-            case Serve():
+            case OpenListeners():
                 self.serve.set_result(None)
 
     def _followed(self) -> WorkerStore:
         if self.store is None:
-            raise ChannelError("records came before the worker knew whose they are")
+            raise ChannelError("records came before `Welcome`")
         return self.store
 
     def begin_telling(self) -> None:
-        """Decisions follow the log from now on."""
+        """Report from now on how far decisions follow the log."""
         self._is_loaded = True
         self.tell_applied()
 
     def tell_applied(self) -> None:
-        """Tell the writer how far decisions follow the log, if that is news."""
+        """Report how far decisions follow the log, if that has changed."""
         if self._is_loaded and not self.ended.is_set() and (offset := self.applied()) > self._told:
             self._told = offset
             self._channel.send(Applied(offset))
 
+    async def _settle(self, number: int) -> None:
+        """Report when brokers are done with what would be denied now."""
+        is_settled = True
+        try:
+            await self.settle()
+        except RequestsInFlightError:
+            is_settled = False
+        self._channel.send(Settled(number, is_settled))
+
     def tell_serving(self) -> None:
-        """Tell the writer that the listeners are open."""
+        """Report that the listeners are open."""
         self._channel.send(Serving())
 
     def arrived(self, number: int, host: str) -> None:
-        """Tell the writer of a connection."""
+        """Report a new connection to the writer."""
         self._channel.send(Arrived(number, host))
 
     def left(self, number: int) -> None:
-        """Tell the writer that a connection is gone."""
+        """Report a closed connection to the writer."""
         self._channel.send(Left(number))
 
     async def submit(self, request: StoreRequest) -> tuple[Any, ...]:
@@ -180,7 +254,7 @@ class Service:
         answer: asyncio.Future[tuple[Any, ...]] = self._loop.create_future()
         self._asked[number] = answer
         try:
-            self._channel.send(Change(number, request))
+            await self._channel.send_large(ChangeRequest(number, request), items_of(request))
             return await answer
         except ChannelError as error:
             raise MetadataError(str(error)) from error
@@ -190,7 +264,7 @@ class Service:
     def _answered(self, number: int, results: tuple[Any, ...], failure: Exception | None) -> None:
         answer = self._asked.get(number)
         if answer is None or answer.done():
-            return  # who asked is gone
+            return  # its caller is gone
         if failure is None:
             answer.set_result(results)
         else:
@@ -202,7 +276,7 @@ class Service:
             self._end(reason)
 
     def _end(self, reason: str) -> None:
-        """Decide nothing any more, say so, and end."""
+        """Deny everything, report that, and end."""
         self.ended_badly = True
         self.on_deny()
         self._channel.send(Fenced())
@@ -210,30 +284,30 @@ class Service:
         for waiting in (self.welcome, self.loaded, self.serve):
             if not waiting.done():
                 waiting.set_exception(WorkerStartError(reason))
-                # perhaps nobody waits for it
+                # nobody else may retrieve it
                 waiting.exception()
         for answer in self._asked.values():
             if not answer.done():
                 answer.set_exception(WriterClosedError("the metadata writer has ended"))
 
     def close(self) -> None:
-        """Let go of the channel."""
+        """Close the channel."""
         self.ended.set()
         self._channel.close("the worker ends")
 
 
 class WorkerWriter(MetadataWriter):
-    """Stands in a worker where the writer of the log stands: it asks the writer process."""
+    """Stands in for the writer of the log in a worker: it sends changes to the writer process."""
 
     def __init__(self, service: Service, store: WorkerStore) -> None:
-        # the store is read alike in both: its image, its offset, whose it is, who follows it
+        # both stores are read alike: image, offset, properties, publishers
         super().__init__(cast("MetadataStore", store))
         self._service: Final = service
 
     async def submit(self, request: StoreRequest) -> tuple[Any, ...]:
-        """Return the results of a request, when it is in force everywhere."""
+        """Return the results of a request, once it is in force everywhere."""
         return await self._service.submit(request)
 
     async def run(self, _work: Callable[[], Any]) -> NoReturn:
         """Raise `WriterClosedError`: there is no log here."""
-        raise WriterClosedError("the metadata log is the writer process's")
+        raise WriterClosedError("the writer process owns the metadata log")

@@ -1,21 +1,22 @@
-"""What differs in a worker's gateway, and in the writer's writer."""
+"""The gateway of a worker, and the log writer of a node with workers."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from itertools import count
 from typing import Any, Final
 
-from kustos.gateway.client import ClientConnection
-from kustos.gateway.listener import Gateway, GatewayParts, ListenerPlan, Port
-from kustos.gateway.workers.crew import Crew
+from kustos.gateway.listener.connection import ClientConnection
+from kustos.gateway.listener.gateway import Gateway, GatewayParts, ListenerPlan, Port
+from kustos.gateway.store.writer import MetadataWriter
+from kustos.gateway.upstream.in_flight import nothing_in_flight
+from kustos.gateway.workers.pool import WorkerPool
 from kustos.gateway.workers.service import Service
-from kustos.gateway.writer import MetadataWriter
 from kustos.metadata.store import MetadataStore, StoreRequest
 
 
 class WorkerGateway(Gateway):
-    """Shares its ports with the other workers, and tells the writer of each connection.
+    """Shares its ports with the other workers, and reports each connection to the writer.
 
-    A connection that is one too many for the node is closed as soon as the writer has counted it.
+    A connection beyond the node's limit is closed as soon as the writer has counted it.
     """
 
     shares_ports = True
@@ -50,20 +51,24 @@ class WorkerGateway(Gateway):
     def _turn_away(self, number: int, reason: str) -> None:
         connection = self._by_number.get(number)
         if connection is not None:
-            connection.close(reason)
+            self.note_refusal(reason, connection.host)
+            connection.close(reason, logged=False)
 
 
 class CrewWriter(MetadataWriter):
-    """The writer of the log in the writer process: what it answers is in force in every worker."""
+    """The writer of the log in the writer process: changes that it answers are in force in every worker."""
 
-    def __init__(self, store: MetadataStore, make_crew: Callable[[MetadataStore], Crew]) -> None:
+    def __init__(self, store: MetadataStore, make_pool: Callable[[MetadataStore], WorkerPool]) -> None:
         super().__init__(store)
-        self.crew: Final = make_crew(store)
-        store.add_publisher(self.crew)
+        self.pool: Final = make_pool(store)
+        self.settle: Callable[[], Awaitable[None]] = nothing_in_flight
+        """Returns when no broker has a request of a worker that died; raises `RequestsInFlightError`."""
+        store.add_publisher(self.pool)
 
     async def submit(self, request: StoreRequest) -> tuple[Any, ...]:
         """Return the results of a request; raise what the writer raises."""
         results = await super().submit(request)
-        # also where nothing was to be changed: what is so already may be on its way to a worker
-        await self.crew.in_force(self.store.last_offset)
+        # even if nothing was changed: the present state may still be on its way to a worker
+        await self.pool.in_force(self.store.last_offset)
+        await self.settle()
         return results

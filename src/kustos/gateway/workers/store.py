@@ -1,14 +1,15 @@
-"""The metadata in a worker: it stands where the store stands for those who read, and follows the writer.
+"""The metadata in a worker: it stands in for the store when reading, and follows the writer.
 
-Everything happens on the event loop, in the order in which the writer sent it.
+Everything happens in the order in which the writer sent it, and on the event loop unless it takes long.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
+from dataclasses import dataclass
 from typing import Final
 
-from kustos.metadata.bulk_acls import BulkAcls
 from kustos.metadata.control import TokenRules
+from kustos.metadata.directory import BulkAcls
 from kustos.metadata.image import (
     EMPTY_IMAGE,
     ImageBuilder,
@@ -17,18 +18,28 @@ from kustos.metadata.image import (
     MetadataPublisher,
 )
 from kustos.metadata.log import MetaProperties
-from kustos.metadata.records import decode_record
+from kustos.metadata.records import MetadataRecord, decode_record
 from kustos.runtime import collector_at_rest
-from kustos.wire.record_batch import read_batch, read_raw_batch
+from kustos.wire import read_batch, read_raw_batch
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedBatch:
+    """A prepared batch of the log: the image after it, and its changes."""
+
+    image: MetadataImage
+    delta: MetadataDelta
 
 
 class WorkerStore:
-    """The image as far as the writer told it, and its publishers. Not to be used further after an error."""
+    """The image as received from the writer, and its publishers. Unusable after an error."""
 
     def __init__(self, properties: MetaProperties, token_rules: TokenRules) -> None:
         self.properties: Final = properties
         self.token_rules: Final = token_rules
         self.image: MetadataImage = EMPTY_IMAGE
+        self.steps = 0
+        """Records of batches worked through so far."""
         self._loading = ImageBuilder()
         self._bulk = BulkAcls()
         self._is_loading = False
@@ -41,18 +52,18 @@ class WorkerStore:
         return self.image.offset
 
     def add_publisher(self, publisher: MetadataPublisher) -> None:
-        """Hand the publisher the present image now and every delta from here on."""
+        """Publish the present image now and every later delta to the publisher."""
         publisher.publish_snapshot(self.image)
         self._publishers.append(publisher)
 
     def take_records(self, batch: bytes) -> None:
-        """Take some of the image to begin with.
+        """Take some records of the initial image.
 
-        Raise `MetadataError` or `CorruptBatchError` where this is no batch of such records.
+        Raise `MetadataError` or `CorruptBatchError` if this is no batch of such records.
         """
         if not self._is_loading:
             self._is_loading = True
-            # until all of it is there
+            # until the image is complete
             self._at_rest.enter_context(collector_at_rest())
         acls = self._bulk.read(read_raw_batch(batch))
         if acls is None:
@@ -62,22 +73,33 @@ class WorkerStore:
             self._loading.add_acls(acls)
 
     def loaded(self, offset: int, epoch: int) -> None:
-        """That was all of it."""
+        """Complete the initial image."""
         self.image = self._loading.build(offset, epoch)
         self._loading = ImageBuilder()
-        # what it remembers is not needed again
+        # its cache is not needed again
         self._bulk = BulkAcls()
         self._at_rest.close()
 
-    def apply(self, offset: int, epoch: int, values: Iterable[bytes]) -> None:
-        """Apply a batch of the log; raise `MetadataError` where it cannot be."""
+    def prepared(self, offset: int, epoch: int, values: Iterable[bytes]) -> PreparedBatch:
+        """Return a batch of the log, prepared; raise `MetadataError` if it cannot be applied.
+
+        May run on any thread while nothing else is put in force; `steps` counts the records meanwhile.
+        """
         builder = ImageBuilder(self.image)
-        changes = builder.replay_all(map(decode_record, values))
-        self.image = builder.build(offset, epoch)
-        delta = MetadataDelta(offset, epoch, changes)
+        changes = builder.replay_all(self._counted(map(decode_record, values)))
+        return PreparedBatch(builder.build(offset, epoch), MetadataDelta(offset, epoch, changes))
+
+    def _counted(self, records: Iterable[MetadataRecord]) -> Iterator[MetadataRecord]:
+        for record in records:
+            self.steps += 1
+            yield record
+
+    def put_in_force(self, batch: PreparedBatch) -> None:
+        """Make the image that of a batch, and publish the delta."""
+        self.image = batch.image
         for publisher in self._publishers:
-            publisher.publish_delta(delta)
+            publisher.publish_delta(batch.delta)
 
     def close(self) -> None:
-        """Let the garbage collector go on, where the image never came to its end."""
+        """Let the garbage collector go on, if the image was never completed."""
         self._at_rest.close()

@@ -1,13 +1,14 @@
-"""Control: requests to change the metadata become records, or errors; nothing is written here."""
+"""Control: turns requests to change the metadata into records, or errors; writes nothing."""
 
 from kustos.metadata.control.acls import (
-    AclCreateResult,
-    AclDeleteResult,
+    AclCreated,
+    AclsDeleted,
     codes_error,
     create_acls,
     delete_acls,
     describe_acls,
     filter_error,
+    name_error,
     new_acl_error,
     texts_error,
 )
@@ -61,13 +62,14 @@ from kustos.metadata.control.scram import (
     alter_scram,
     describe_scram,
 )
+from kustos.metadata.control.token_secrets import TokenCredentials, TokenSecret
 
 __all__ = [
     "MAX_RECORDS_PER_SWEEP",
     "MAX_RECORDS_PER_USER_OPERATION",
     "SUPPORTED_FEATURES",
-    "AclCreateResult",
-    "AclDeleteResult",
+    "AclCreated",
+    "AclsDeleted",
     "ApiError",
     "ConfigAlterResult",
     "ConfigAlteration",
@@ -91,10 +93,12 @@ __all__ = [
     "TokenChangeResult",
     "TokenCreateResult",
     "TokenCreation",
+    "TokenCredentials",
     "TokenDescription",
     "TokenExpiry",
     "TokenRenewal",
     "TokenRules",
+    "TokenSecret",
     "UpgradeType",
     "alter_configs",
     "alter_scram",
@@ -114,6 +118,7 @@ __all__ = [
     "host_error",
     "is_expired",
     "java_int",
+    "name_error",
     "new_acl_error",
     "renew_token",
     "resource_error",

@@ -1,9 +1,10 @@
 """ACLs created, deleted and described: pure functions of an image, after `AclControlManager`.
 
-Texts and codes are Kafka's, since clients show them and tests of clients compare them. The order of the
-checks is Kafka's too: the first that fails is the one reported.
+Texts and codes are Kafka's, since clients show them and their tests compare them. So is the order of the
+checks: the first failure is reported.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -23,6 +24,7 @@ from kustos.acl import (
     ResourcePattern,
     ResourceType,
 )
+from kustos.metadata.control.acl_matching import Acl, each_match
 from kustos.metadata.control.hosts import host_error
 from kustos.metadata.control.results import (
     EXCESSIVE_BATCH,
@@ -37,35 +39,39 @@ from kustos.metadata.records import MetadataRecord, RemoveAccessControlEntryReco
 from kustos.metadata.records.fields import string_field
 from kustos.runtime import Entropy
 
+NAMED_ACLS_MAX: Final = 500_000
+"""Most ACLs in the answer to one deletion, if several filters match the same ones: about 30 MB. Kafka has no
+such limit; there ten thousand filters can request an answer of gigabytes."""
+
 _NOT_STORED: Final = {0, 1}
 """UNKNOWN and ANY, the same codes in all four enums."""
 
 
 @dataclass(frozen=True, slots=True)
-class AclCreateResult:
-    """One creation: it holds now (also if it did before), or the error says why not."""
+class AclCreated:
+    """The result of one creation: in force (also if it was before), or the error."""
 
     error: ApiError | None = None
     change_offset: int | None = None
-    """Where the records of the whole request begin in the log, once they are there; None: there are none."""
+    """The offset of the first record of the whole request, once written; None if there are none."""
 
 
 @dataclass(frozen=True, slots=True)
-class AclDeleteResult:
-    """One filter: the ACLs that matched and are gone, or the error."""
+class AclsDeleted:
+    """The result of one filter: the deleted ACLs, or the error."""
 
     deleted: tuple[AclBinding, ...] = ()
     error: ApiError | None = None
     change_offset: int | None = None
-    """As of `AclCreateResult`."""
+    """As in `AclCreated`."""
 
 
 def create_acls(
     image: MetadataImage, bindings: Sequence[AclBinding], entropy: Entropy
-) -> ControlResult[AclCreateResult]:
-    """Return the records that make these ACLs and one result per binding, in order.
+) -> ControlResult[AclCreated]:
+    """Return the records that create these ACLs and one result per binding, in order.
 
-    Invalid entries fail alone. What exists already, or twice in the request, succeeds without a record.
+    Invalid entries fail alone. An ACL that exists, or is repeated in the request, succeeds without a record.
     More than 10,000 new ACLs fail together.
     """
     results, records = [], list[MetadataRecord]()
@@ -73,10 +79,10 @@ def create_acls(
     ids: set[UUID] = set()
     for binding in bindings:
         error = new_acl_error(binding, image.metadata_version)
-        results.append(AclCreateResult(error))
+        results.append(AclCreated(error))
         if error is None and binding not in image.acl_ids and binding not in fresh:
             if len(records) == MAX_RECORDS_PER_USER_OPERATION:
-                refused = AclCreateResult(ApiError(ErrorCode.policy_violation, EXCESSIVE_BATCH))
+                refused = AclCreated(ApiError(ErrorCode.policy_violation, EXCESSIVE_BATCH))
                 return ControlResult((), (refused,) * len(bindings))
             fresh.add(binding)
             acl_id = _new_id(image, ids, entropy)
@@ -92,7 +98,7 @@ def _new_id(image: MetadataImage, taken: set[UUID], entropy: Entropy) -> UUID:
 
 
 def new_acl_error(binding: AclBinding, metadata_version: int) -> ApiError | None:
-    """Return why this ACL cannot be made, None if it can."""
+    """Return why this ACL cannot be created, None if it can."""
     pattern, entry = binding.pattern, binding.entry
     return (
         name_error(pattern.resource_type, pattern.name)
@@ -102,7 +108,7 @@ def new_acl_error(binding: AclBinding, metadata_version: int) -> ApiError | None
 
 
 def name_error(resource_type: ResourceType, name: str) -> ApiError | None:
-    """Return why no resource of the type can have this name; the API layer's own check in Kafka."""
+    """Return why no resource of the type can have this name; in Kafka a check of the API layer."""
     if resource_type is ResourceType.CLUSTER and name != CLUSTER_NAME:
         return _invalid(f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}")
     if not name:
@@ -116,7 +122,7 @@ def codes_error(
     operation: AclOperation,
     permission_type: AclPermissionType,
 ) -> ApiError | None:
-    """Return which code no stored ACL can have, None if all are fine."""
+    """Return the error for a code that no stored ACL can have, None if all are valid."""
     if resource_type in _NOT_STORED:
         return _invalid(f"Invalid resourceType {resource_type}")
     if not pattern_type.is_specific:
@@ -129,7 +135,7 @@ def codes_error(
 
 
 def texts_error(name: str, principal: str, host: str, metadata_version: int) -> ApiError | None:
-    """Return which text of a new ACL is not acceptable, None if all are."""
+    """Return the error for an invalid text of a new ACL, None if all are valid."""
     if not name:
         return _invalid("Resource name should not be empty")
     if ":" not in principal:
@@ -148,47 +154,62 @@ def texts_error(name: str, principal: str, host: str, metadata_version: int) -> 
 
 
 class _TooManyError(Exception):
-    """More removals than one request may ask for."""
+    """More removals than one request may make, or than its answer may name."""
+
+    def __init__(self, verb: str, limit: int) -> None:
+        super().__init__(f"Cannot {verb} more than {limit} acls in a single delete operation.")
 
 
-def delete_acls(image: MetadataImage, filters: Sequence[AclBindingFilter]) -> ControlResult[AclDeleteResult]:
-    """Return the records that remove what matches, each once, and one result per filter, in order.
+def delete_acls(image: MetadataImage, filters: Sequence[AclBindingFilter]) -> ControlResult[AclsDeleted]:
+    """Return the records that remove the matches, each once, and one result per filter, in order.
 
-    An ACL that two filters match shows under both. With more than 10,000 removals nothing is removed
+    An ACL that two filters match is in both results. With more than 10,000 removals nothing is removed
     and every filter fails (INVALID_REQUEST).
     """
+    errors = {asked: filter_error(asked) for asked in filters}
     removed: dict[UUID, None] = {}
     results = []
     try:
+        matches = _matches(image, Counter(asked for asked in filters if errors[asked] is None))
         for asked in filters:
-            error = filter_error(asked)
-            deleted = () if error is not None else _matches(image, asked, removed)
-            results.append(AclDeleteResult(deleted, error))
+            found = matches.get(asked, [])
+            _count(found, removed)
+            results.append(AclsDeleted(tuple(binding for _, binding in found), errors[asked]))
     except _TooManyError as error:
-        refused = AclDeleteResult(error=_invalid(str(error)))
+        refused = AclsDeleted(error=_invalid(str(error)))
         return ControlResult((), (refused,) * len(filters))
     return ControlResult(tuple(RemoveAccessControlEntryRecord(each) for each in removed), tuple(results))
 
 
-def _matches(
-    image: MetadataImage, asked: AclBindingFilter, removed: dict[UUID, None]
-) -> tuple[AclBinding, ...]:
-    deleted = []
-    for acl_id, binding in image.acls.items():
-        if asked.matches(binding):
-            # as Kafka counts: at the cap the next match fails, even of an ACL that is counted already
-            if len(removed) >= MAX_RECORDS_PER_USER_OPERATION:
-                raise _TooManyError(
-                    f"Cannot remove more than {MAX_RECORDS_PER_USER_OPERATION} acls in a single delete "
-                    "operation."
-                )
-            removed[acl_id] = None
-            deleted.append(binding)
-    return tuple(deleted)
+def _matches(image: MetadataImage, filters: Counter[AclBindingFilter]) -> dict[AclBindingFilter, list[Acl]]:
+    """Return the matches of filters, each with its number of occurrences.
+
+    Raise `_TooManyError` as soon as there are too many, whatever the order of counting.
+    """
+    matches: dict[AclBindingFilter, list[Acl]] = {}
+    union: set[UUID] = set()
+    named = 0
+    for asked, acl in each_match(image, filters):
+        matches.setdefault(asked, []).append(acl)
+        union.add(acl[0])
+        named += filters[asked]
+        if len(union) > MAX_RECORDS_PER_USER_OPERATION:
+            raise _TooManyError("remove", MAX_RECORDS_PER_USER_OPERATION)
+        if named > NAMED_ACLS_MAX:
+            raise _TooManyError("name", NAMED_ACLS_MAX)
+    return matches
+
+
+def _count(found: Sequence[Acl], removed: dict[UUID, None]) -> None:
+    for acl_id, _ in found:
+        # as Kafka counts: at the limit the next match fails, even of an ACL already counted
+        if len(removed) >= MAX_RECORDS_PER_USER_OPERATION:
+            raise _TooManyError("remove", MAX_RECORDS_PER_USER_OPERATION)
+        removed[acl_id] = None
 
 
 def filter_error(asked: AclBindingFilter) -> ApiError | None:
-    """Return why nothing can be asked with this filter, None if it can."""
+    """Return why this filter is invalid, None if it is valid."""
     if asked.pattern_filter.is_unknown:
         return _invalid("Unknown patternFilter.")
     if asked.entry_filter.is_unknown:
@@ -199,7 +220,7 @@ def filter_error(asked: AclBindingFilter) -> ApiError | None:
 def describe_acls(
     image: MetadataImage, asked: AclBindingFilter = EVERY_BINDING
 ) -> dict[ResourcePattern, list[AccessControlEntry]]:
-    """Return the matching entries by pattern; no pattern is there without entries."""
+    """Return the matching entries by pattern, without empty patterns."""
     found: dict[ResourcePattern, list[AccessControlEntry]] = {}
     for binding in image.acls.values():
         if asked.matches(binding):

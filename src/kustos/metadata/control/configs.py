@@ -1,8 +1,8 @@
 """Dynamic settings altered: pure functions, after `ConfigurationControlManager`.
 
-Texts, codes and the order of the checks are Kafka's. What Kafka leaves to the broker that forwards a
-change is decided here too, since this node is broker and controller in one: a setting that is only read
-at the start, one that nobody knows, and a value that makes no sense are refused before they are written.
+Texts, codes and the order of the checks are Kafka's. Checks that Kafka leaves to the forwarding broker are
+done here too, since this node is broker and controller in one: settings that are only read at startup,
+unknown settings, and invalid values are refused before they are written.
 """
 
 import re
@@ -25,14 +25,14 @@ from kustos.metadata.records import ConfigRecord, MetadataRecord
 from kustos.metadata.records.fields import MAX_STRING_SIZE_BYTES, string_field
 
 CLUSTER_WIDE: Final = ""
-"""The name of the broker resource that stands for all nodes."""
+"""The name of the broker resource for all nodes."""
 
 JAVA_INT: Final = re.compile(r"[+-]?[0-9]+")
 
 
 @unique
 class ConfigResourceType(IntEnum):
-    """What can have settings of its own (`ConfigResource.Type`)."""
+    """Types of resources with settings (`ConfigResource.Type`)."""
 
     UNKNOWN = 0
     TOPIC = 2
@@ -43,13 +43,13 @@ class ConfigResourceType(IntEnum):
 
     @classmethod
     def from_code(cls, code: int) -> "ConfigResourceType":
-        """Return the type of a code, UNKNOWN for one that nobody knows."""
+        """Return the type of a code, UNKNOWN for an unassigned code."""
         return cls(code) if code in cls._value2member_map_ else cls.UNKNOWN
 
 
 @unique
 class ConfigOperation(IntEnum):
-    """What to do with a setting (`AlterConfigOp.OpType`)."""
+    """Operations on a setting (`AlterConfigOp.OpType`)."""
 
     SET = 0
     DELETE = 1
@@ -68,7 +68,7 @@ class ConfigChange:
 
 @dataclass(frozen=True, slots=True)
 class ResourceChanges:
-    """One resource and its changes; of two that name the same setting the last counts."""
+    """One resource and its changes; the last change of a setting counts."""
 
     resource_type: int
     resource_name: str
@@ -77,10 +77,10 @@ class ResourceChanges:
 
 @dataclass(frozen=True, slots=True)
 class ConfigRules:
-    """What can be set on this node while it runs.
+    """The settings of this node that can change at run time.
 
-    `dynamic`: what checks a value, by the name of the setting; it raises ValueError with a text that may
-    be shown. `fixed`: the settings that only the file can change.
+    `dynamic`: validators by the name of the setting; they raise ValueError with a text that may be shown.
+    `fixed`: the settings that only the file can change.
     """
 
     node_id: int
@@ -90,7 +90,7 @@ class ConfigRules:
 
 @dataclass(frozen=True, slots=True)
 class ConfigAlteration:
-    """Change settings of these resources, each of which is named once."""
+    """Change settings of these resources, each named once."""
 
     resources: tuple[ResourceChanges, ...]
     rules: ConfigRules = field(repr=False)
@@ -99,7 +99,7 @@ class ConfigAlteration:
 
 @dataclass(frozen=True, slots=True)
 class ConfigAlterResult:
-    """One resource: changed as a whole, or the error."""
+    """The result for one resource: changed as a whole, or the error."""
 
     resource_type: int
     resource_name: str
@@ -107,10 +107,10 @@ class ConfigAlterResult:
 
 
 def alter_configs(asked: ConfigAlteration) -> ControlResult[ConfigAlterResult]:
-    """Return the records of the changes that are fine and one result per resource, in order.
+    """Return the records of the valid changes and one result per resource, in order.
 
-    A resource changes as a whole or not at all; the others proceed. No image is asked: a record is written
-    even where the value stays as it was, as Kafka does, so that nodes look again (KAFKA-14136). More than
+    A resource changes as a whole or not at all; the others proceed. The image is not needed: as in Kafka, a
+    record is written even if the value stays the same, so that nodes reload it (KAFKA-14136). More than
     10,000 records fail together.
     """
     records: list[MetadataRecord] = []
@@ -135,7 +135,7 @@ def _resource_error(
     last = {change.name: change for change in resource.changes}
     for change in last.values():
         if change.operation in {ConfigOperation.APPEND, ConfigOperation.SUBTRACT}:
-            # none of the settings here is a list
+            # no setting here is a list
             return ApiError(
                 ErrorCode.invalid_config,
                 f"Can't {change.operation.name} to key {change.name} because its type is not LIST.",
@@ -167,12 +167,12 @@ def _size_error(values: Mapping[str, str | None]) -> ApiError | None:
 
 
 def resource_error(resource_type: int, name: str, rules: ConfigRules) -> ApiError | None:
-    """Return why nothing of this resource can be changed here, None if it can."""
+    """Return why this resource cannot be changed here, None if it can."""
     kind = ConfigResourceType.from_code(resource_type)
     if kind is ConfigResourceType.TOPIC:
         if not name:
             return _invalid("Default topic resources are not allowed.")
-        # this node has none, whatever upstream has
+        # this node has no topics, whatever upstream has
         return ApiError(ErrorCode.unknown_topic_or_partition, f"The topic '{name}' does not exist.")
     if kind is not ConfigResourceType.BROKER:
         return _invalid(f"Unknown resource type {kind.name}")
@@ -191,7 +191,7 @@ def _node_error(name: str, own_id: int) -> ApiError | None:
 
 
 def java_int(text: str) -> int | None:
-    """Return the number that `Integer.parseInt` reads, None where it throws."""
+    """Return the number that `Integer.parseInt` reads, None if it throws."""
     if not JAVA_INT.fullmatch(text) or len(text) > MAX_INT_CHARACTERS:
         return None
     number = int(text)
@@ -199,7 +199,7 @@ def java_int(text: str) -> int | None:
 
 
 MAX_INT_CHARACTERS: Final = 64
-"""Longer ones could only be zeros with a number behind them; Python refuses to read thousands of digits."""
+"""Longer texts can only be numbers with leading zeros; Python refuses to read thousands of digits."""
 
 
 def _values_error(values: Mapping[str, str | None], rules: ConfigRules) -> ApiError | None:
@@ -219,7 +219,7 @@ def _values_error(values: Mapping[str, str | None], rules: ConfigRules) -> ApiEr
 
 
 def dynamic_values(image: MetadataImage, node_id: int, names: Sequence[str]) -> dict[str, str]:
-    """Return what these settings are by the log: the node's own value goes before that of all nodes."""
+    """Return these settings as the log has them: the node's own value overrides that of all nodes."""
     everywhere = image.configs_of(ConfigResourceType.BROKER, CLUSTER_WIDE)
     own = image.configs_of(ConfigResourceType.BROKER, str(node_id))
     return {name: value for name, value in (everywhere | own).items() if name in names}

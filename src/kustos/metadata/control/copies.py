@@ -1,7 +1,7 @@
-"""Credentials and delegation tokens taken over as another cluster keeps them, secrets and all.
+"""Credentials and delegation tokens copied from another cluster as stored there, with their secrets.
 
-No API of Kafka's carries stored SCRAM keys; Kafka's own migration from ZooKeeper writes the records, as
-this does. Nothing is let in that Kafka's requests would refuse.
+No Kafka API carries stored SCRAM keys; Kafka's own migration from ZooKeeper writes the records, as here.
+Copies that Kafka's requests would refuse are refused.
 """
 
 import hashlib
@@ -26,7 +26,7 @@ from kustos.metadata.scram import MAX_ITERATIONS, MIN_ITERATIONS, ScramCredentia
 
 @dataclass(frozen=True, slots=True)
 class ScramCopy:
-    """Set this credential, in place of one that the user has; `mechanism` is the code as it was kept."""
+    """Set this credential, replacing an existing one; `mechanism` is the stored code."""
 
     user: str
     mechanism: int
@@ -38,15 +38,15 @@ Copy = ScramCopy | DelegationTokenRecord
 
 @dataclass(frozen=True, slots=True)
 class CopyResult:
-    """One copy: it is kept now, or the error says why not."""
+    """The result of one copy: stored, or the error."""
 
     error: ApiError | None = None
 
 
 def copy_secrets(image: MetadataImage, copies: Sequence[Copy]) -> ControlResult[CopyResult]:
-    """Return the records that keep the acceptable copies, and one result per copy, in order.
+    """Return the records of the valid copies, and one result per copy, in order.
 
-    More than 10,000 fail together, as in a request of Kafka's.
+    More than 10,000 fail together, as in a Kafka request.
     """
     if len(copies) > MAX_RECORDS_PER_USER_OPERATION:
         refused = CopyResult(ApiError(ErrorCode.policy_violation, EXCESSIVE_BATCH))
@@ -57,7 +57,7 @@ def copy_secrets(image: MetadataImage, copies: Sequence[Copy]) -> ControlResult[
 
 
 def copy_error(copy: Copy, metadata_version: int) -> ApiError | None:
-    """Return why this cannot be kept, None if it can."""
+    """Return why this cannot be stored, None if it can."""
     if isinstance(copy, ScramCopy):
         return _scram_error(copy, metadata_version)
     if metadata_version < DELEGATION_TOKEN_LEVEL:

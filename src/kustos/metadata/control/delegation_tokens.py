@@ -1,8 +1,8 @@
-"""Delegation tokens made, renewed, ended, described and swept: pure functions of an image.
+"""Delegation tokens created, renewed, expired, described and swept: pure functions of an image.
 
 After Kafka's `DelegationTokenControlManager`: its codes, the order of its checks, its times. It differs in
-one thing: a renewal whose time would exceed an int64 is cut to it, as a creation is, where Kafka's sum
-turns negative and ends the token. No answer has a text, the protocol has no field for one.
+one thing: a renewal time that would exceed an int64 is clamped to it, as in a creation; Kafka's sum turns
+negative and expires the token. Answers have no text, since the protocol has no field for one.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -13,19 +13,20 @@ from kio.schema.errors import ErrorCode
 
 from kustos.acl import KafkaPrincipal
 from kustos.metadata.control.results import ApiError, ControlResult
+from kustos.metadata.control.token_secrets import TokenSecret
 from kustos.metadata.errors import RecordError
 from kustos.metadata.features import DELEGATION_TOKEN_LEVEL
 from kustos.metadata.ids import new_uuid, uuid_text
 from kustos.metadata.image import MetadataImage
 from kustos.metadata.records import DelegationTokenRecord, RemoveDelegationTokenRecord, encode_record
-from kustos.metadata.tokens import TokenSecret
 from kustos.runtime import Entropy
 
 MAX_RECORDS_PER_SWEEP: Final = 1000
-"""Kafka's cap of removals in one pass; after a full pass the next one follows at once."""
+"""Kafka's limit of removals in one pass; after a full pass the next one follows at once."""
 
 MAX_TOKEN_SIZE_BYTES: Final = 8 * 1024 * 1024
-"""Kafka's log takes no larger batch (`KafkaRaftClient.MAX_BATCH_SIZE_BYTES`); renewers may be many."""
+"""Kafka's log accepts no larger batch (`KafkaRaftClient.MAX_BATCH_SIZE_BYTES`); a token may have many
+renewers."""
 
 DEFAULT_MAX_LIFETIME_MS: Final = 7 * 24 * 60 * 60 * 1000
 DEFAULT_EXPIRY_TIME_MS: Final = 24 * 60 * 60 * 1000
@@ -39,9 +40,9 @@ TokenFinder = Callable[[MetadataImage, bytes], DelegationTokenRecord | None]
 
 @dataclass(frozen=True, slots=True)
 class TokenRules:
-    """What an operator sets about tokens, by Kafka's keys `delegation.token.*`.
+    """Token settings, by Kafka's keys `delegation.token.*`.
 
-    Without a secret there are no tokens. Raise ValueError for a time below 1 ms.
+    Without a secret tokens are disabled. Raise ValueError for a time below 1 ms.
     """
 
     secret: TokenSecret | None = None
@@ -57,9 +58,9 @@ class TokenRules:
 
 @dataclass(frozen=True, slots=True)
 class TokenCreation:
-    """Make a token that acts as `owner`; whether the requester may was decided before.
+    """Create a token that acts as `owner`; the requester is already authorized.
 
-    `max_lifetime_ms` 0 or less: as long as may be.
+    `max_lifetime_ms` 0 or less: the maximum.
     """
 
     requester: KafkaPrincipal
@@ -70,7 +71,7 @@ class TokenCreation:
 
 @dataclass(frozen=True, slots=True)
 class TokenRenewal:
-    """Let a token live on, by `period_ms` if that is above 0."""
+    """Renew a token, by `period_ms` if positive."""
 
     caller: KafkaPrincipal
     hmac: bytes = field(repr=False)
@@ -79,7 +80,7 @@ class TokenRenewal:
 
 @dataclass(frozen=True, slots=True)
 class TokenExpiry:
-    """Let a token end in `period_ms`; at once, and for good, if that is negative."""
+    """Expire a token in `period_ms`; delete it at once if negative."""
 
     caller: KafkaPrincipal
     hmac: bytes = field(repr=False)
@@ -99,15 +100,16 @@ class TokenCreateResult:
 
 @dataclass(frozen=True, slots=True)
 class TokenChangeResult:
-    """When the token ends now, or the error (then 0, as Kafka sends it)."""
+    """The new expiry of the token, or the error (with 0, as in Kafka); `token_id` if one was changed."""
 
     expiry_timestamp_ms: int = 0
     error: ApiError | None = None
+    token_id: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class TokenDescription:
-    """A token as its owner may see it."""
+    """A token as shown to its owner."""
 
     token: DelegationTokenRecord
     hmac: bytes = field(repr=False)
@@ -145,7 +147,7 @@ def create_token(
 def renew_token(
     image: MetadataImage, asked: TokenRenewal, rules: TokenRules, find: TokenFinder, now_ms: int
 ) -> ControlResult[TokenChangeResult]:
-    """Return the record of a token that lives on; it may also come to live shorter."""
+    """Return the record of a renewed token; renewal may also shorten its life."""
     token = _named(image, asked, rules, find)
     if isinstance(token, ApiError):
         return _unchanged(token)
@@ -159,21 +161,24 @@ def renew_token(
 def expire_token(
     image: MetadataImage, asked: TokenExpiry, rules: TokenRules, find: TokenFinder, now_ms: int
 ) -> ControlResult[TokenChangeResult]:
-    """Return the record of a token that ends; at once also where it has expired already."""
+    """Return the record of an expiring token; deletion at once also works on an expired one."""
     token = _named(image, asked, rules, find)
     if isinstance(token, ApiError):
         return _unchanged(token)
     if not _may_change(token, asked.caller):
         return _unchanged(ApiError(ErrorCode.delegation_token_owner_mismatch))
     if asked.period_ms < 0:
-        return ControlResult((RemoveDelegationTokenRecord(token.token_id),), (TokenChangeResult(now_ms),))
+        return ControlResult(
+            (RemoveDelegationTokenRecord(token.token_id),),
+            (TokenChangeResult(now_ms, token_id=token.token_id),),
+        )
     if is_expired(token, now_ms):
         return _unchanged(ApiError(ErrorCode.delegation_token_expired))
     return _ending(token, _later(now_ms, asked.period_ms))
 
 
 def sweep_tokens(image: MetadataImage, now_ms: int) -> ControlResult[bool]:
-    """Return the removals of expired tokens, and whether there may be more of them."""
+    """Return the removals of expired tokens, and whether more may remain."""
     gone: list[RemoveDelegationTokenRecord] = []
     for token in image.delegation_tokens.values():
         if is_expired(token, now_ms):
@@ -186,9 +191,9 @@ def sweep_tokens(image: MetadataImage, now_ms: int) -> ControlResult[bool]:
 def describe_tokens(
     image: MetadataImage, secret: TokenSecret, owners: Sequence[KafkaPrincipal] | None
 ) -> tuple[TokenDescription, ...]:
-    """Return the tokens that concern one of these, or all there are; expired ones until they are swept.
+    """Return the tokens that involve one of these principals, or all; expired ones until they are swept.
 
-    Whether the caller may see each is decided elsewhere, see `concerns`.
+    The caller decides who may see each token, see `concerns`.
     """
     return tuple(
         TokenDescription(token, secret.hmac(token.token_id))
@@ -198,20 +203,20 @@ def describe_tokens(
 
 
 def is_expired(token: DelegationTokenRecord, now_ms: int) -> bool:
-    """Return whether the token's time is over; in its last millisecond it is not."""
+    """Return whether the token has expired; in its last millisecond it has not."""
     return min(token.max_timestamp_ms, token.expiration_timestamp_ms) < now_ms
 
 
 def concerns(token: DelegationTokenRecord, principals: Iterable[KafkaPrincipal]) -> bool:
-    """Return whether one of these is owner, requester or renewer: who may see the token without ACLs."""
+    """Return whether one of these is owner, requester or renewer, who may see the token without ACLs."""
     known = {*map(KafkaPrincipal.parse, (token.owner, token.requester, *token.renewers))}
     return not known.isdisjoint(principals)
 
 
 def _usable(image: MetadataImage, caller: KafkaPrincipal, rules: TokenRules) -> TokenSecret | ApiError:
-    """Return the secret, or why nothing can be done with tokens at all."""
+    """Return the secret, or why token requests are refused."""
     if caller.token_authenticated:
-        # who got hold of a token must not be able to make it last
+        # a holder of a stolen token must not be able to renew it
         return ApiError(ErrorCode.delegation_token_request_not_allowed)
     if rules.secret is None:
         return ApiError(ErrorCode.delegation_token_auth_disabled)
@@ -223,7 +228,7 @@ def _usable(image: MetadataImage, caller: KafkaPrincipal, rules: TokenRules) -> 
 def _named(
     image: MetadataImage, asked: TokenRenewal | TokenExpiry, rules: TokenRules, find: TokenFinder
 ) -> DelegationTokenRecord | ApiError:
-    """Return the token that a change is about, or why there is none to change."""
+    """Return the token to change, or why it cannot be changed."""
     secret = _usable(image, asked.caller, rules)
     if isinstance(secret, ApiError):
         return secret
@@ -242,7 +247,7 @@ def _unchanged(error: ApiError) -> ControlResult[TokenChangeResult]:
 def _ending(token: DelegationTokenRecord, expiration_ms: int) -> ControlResult[TokenChangeResult]:
     expiration_ms = min(token.max_timestamp_ms, expiration_ms)
     changed = replace(token, expiration_timestamp_ms=expiration_ms)
-    return ControlResult((changed,), (TokenChangeResult(expiration_ms),))
+    return ControlResult((changed,), (TokenChangeResult(expiration_ms, token_id=token.token_id),))
 
 
 def _shorter(limit_ms: int, asked_ms: int) -> int:

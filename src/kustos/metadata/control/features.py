@@ -1,7 +1,7 @@
-"""Features finalized at other levels: a pure function of an image, after `FeatureControlManager`.
+"""Changing finalized feature levels: a pure function of an image, after `FeatureControlManager`.
 
-The one feature of this log is metadata.version (KIP-584, KIP-778). It is raised, and lowered as far as no
-record kind is lost on the way; Kafka 4 offers no lossy downgrade either. One update that fails, fails all.
+The one feature of this log is metadata.version (KIP-584, KIP-778). It can be raised, and lowered as long as
+no record kind is lost; Kafka 4 offers no lossy downgrade either. If one update fails, all fail.
 """
 
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ SUPPORTED_FEATURES: Final[Mapping[str, FeatureRange]] = {
 
 @unique
 class UpgradeType(IntEnum):
-    """Which way a feature may go (`FeatureUpdate.UpgradeType`)."""
+    """The allowed direction of a change (`FeatureUpdate.UpgradeType`)."""
 
     UNKNOWN = 0
     UPGRADE = 1
@@ -40,13 +40,13 @@ class UpgradeType(IntEnum):
 
     @classmethod
     def from_code(cls, code: int) -> "UpgradeType":
-        """Return the type of a code, UNKNOWN for one that nobody knows."""
+        """Return the type of a code, UNKNOWN for an unassigned code."""
         return cls(code) if code in cls._value2member_map_ else cls.UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
 class FeatureUpdate:
-    """One feature, the level it shall have, and which way it may go."""
+    """One feature, its new level, and the allowed direction."""
 
     feature: str
     level: int
@@ -55,7 +55,7 @@ class FeatureUpdate:
 
 @dataclass(frozen=True, slots=True)
 class FeatureUpdates:
-    """Bring features to other levels, all or none; of two that name the same feature the last counts."""
+    """Set feature levels, all or none; the last update of a feature counts."""
 
     node_id: int
     updates: tuple[FeatureUpdate, ...]
@@ -64,7 +64,7 @@ class FeatureUpdates:
 
 @dataclass(frozen=True, slots=True)
 class FeaturesResult:
-    """The whole request: done, or the first error."""
+    """The result of the whole request: done, or the first error."""
 
     error: ApiError | None = None
 
@@ -105,7 +105,7 @@ def _support_error(update: FeatureUpdate, what: str) -> str | None:
             "does not support this feature." if highest == 0 else f"only supports versions {lowest}-{highest}"
         )
         return f"{what} {can}"
-    # what nobody knows is at level 0 already, but cannot be brought there either
+    # an unknown feature is at level 0 already, but cannot be set to it either
     return None if highest else f"Feature {update.feature} not found."
 
 

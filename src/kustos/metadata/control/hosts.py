@@ -1,12 +1,11 @@
-"""Is a host pattern acceptable? Address ranges need metadata.version 4.4-IV1 (KIP-1276's gate)."""
+"""Validation of host patterns; address ranges need metadata.version 4.4-IV1 (KIP-1276's gate)."""
 
 import re
 from typing import Final
 
 from kio.schema.errors import ErrorCode
 
-from kustos.acl import WILDCARD, AclValueError
-from kustos.acl.hosts import HostRange, java_int, java_ipv6
+from kustos.acl import WILDCARD, AclValueError, HostRange, java_int, java_ipv6
 from kustos.metadata.control.results import ApiError
 from kustos.metadata.features import CIDR_ACL_LEVEL, metadata_version_name
 

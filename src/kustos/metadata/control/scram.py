@@ -28,7 +28,7 @@ _TWICE = "A user credential cannot be altered twice in the same request"
 
 @dataclass(frozen=True, slots=True)
 class ScramDeletion:
-    """Take a credential away; `mechanism` is the code as it came."""
+    """Delete a credential; `mechanism` is the code as received."""
 
     user: str
     mechanism: int
@@ -36,7 +36,7 @@ class ScramDeletion:
 
 @dataclass(frozen=True, slots=True)
 class ScramUpsertion:
-    """Make or replace a credential from a salted password; `mechanism` is the code as it came."""
+    """Set a credential from a salted password; `mechanism` is the code as received."""
 
     user: str
     mechanism: int
@@ -50,7 +50,7 @@ Alteration = ScramDeletion | ScramUpsertion
 
 @dataclass(frozen=True, slots=True)
 class ScramAlterResult:
-    """One user: altered, or the error."""
+    """The result for one user: altered, or the error."""
 
     user: str
     error: ApiError | None = None
@@ -58,7 +58,7 @@ class ScramAlterResult:
 
 @dataclass(frozen=True, slots=True)
 class ScramCredentialInfo:
-    """All of a credential that may leave the node."""
+    """The public part of a credential."""
 
     mechanism: int
     iterations: int
@@ -66,7 +66,7 @@ class ScramCredentialInfo:
 
 @dataclass(frozen=True, slots=True)
 class ScramDescribeResult:
-    """One user: its credentials without their secrets, or the error."""
+    """The result for one user: its credentials without secrets, or the error."""
 
     user: str
     credentials: tuple[ScramCredentialInfo, ...] = ()
@@ -78,8 +78,8 @@ def alter_scram(
 ) -> ControlResult[ScramAlterResult]:
     """Return the records of the valid alterations and one result per user.
 
-    Results come as Kafka's do: deletions, then upsertions, then errors. A user named twice, whatever
-    the mechanisms, fails; the others proceed.
+    Results are in Kafka's order: deletions, then upsertions, then errors. A user named twice, whatever the
+    mechanisms, fails; the others proceed.
     """
     accepted: dict[str, Alteration] = {}
     errors: dict[str, ApiError] = {}
@@ -152,7 +152,7 @@ def _record(asked: Alteration) -> MetadataRecord:
 
 
 def describe_scram(image: MetadataImage, users: Sequence[str] = ()) -> tuple[ScramDescribeResult, ...]:
-    """Return one result per distinct user asked for; for none asked, one per user there is, by name."""
+    """Return one result per distinct requested user; if none is requested, one per user, by name."""
     known: dict[str, list[ScramCredentialInfo]] = {}
     for (user, mechanism), credential in image.scram_credentials.items():
         known.setdefault(user, []).append(ScramCredentialInfo(mechanism, credential.iterations))

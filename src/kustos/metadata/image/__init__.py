@@ -1,4 +1,4 @@
-"""The image: what the records add up to, and who is told when it changes."""
+"""The image: the state described by the records, and the publishing of its changes."""
 
 from kustos.metadata.image.changes import (
     AclAdded,

@@ -1,4 +1,4 @@
-"""What a record did to the image, for those who keep state of their own, and how they are told."""
+"""The changes that records make to the image, and the interface of publishers that receive them."""
 
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -12,7 +12,7 @@ from kustos.metadata.scram import ScramCredential
 
 @dataclass(frozen=True, slots=True)
 class AclAdded:
-    """An ACL that was not there before."""
+    """An ACL was added."""
 
     id: UUID
     binding: AclBinding
@@ -20,7 +20,7 @@ class AclAdded:
 
 @dataclass(frozen=True, slots=True)
 class AclRemoved:
-    """An ACL that is there no more."""
+    """An ACL was removed."""
 
     id: UUID
     binding: AclBinding
@@ -28,7 +28,7 @@ class AclRemoved:
 
 @dataclass(frozen=True, slots=True)
 class ScramCredentialSet:
-    """A credential made or replaced."""
+    """A credential was created or replaced."""
 
     user: str
     mechanism: int
@@ -37,7 +37,7 @@ class ScramCredentialSet:
 
 @dataclass(frozen=True, slots=True)
 class ScramCredentialRemoved:
-    """A credential that is there no more."""
+    """A credential was removed."""
 
     user: str
     mechanism: int
@@ -45,7 +45,7 @@ class ScramCredentialRemoved:
 
 @dataclass(frozen=True, slots=True)
 class FeatureLevelSet:
-    """A feature at a new level; 0 means that it is gone."""
+    """A feature has a new level; 0 means that it was removed."""
 
     name: str
     level: int
@@ -53,21 +53,21 @@ class FeatureLevelSet:
 
 @dataclass(frozen=True, slots=True)
 class DelegationTokenSet:
-    """A token made or renewed."""
+    """A token was created or renewed."""
 
     token: DelegationTokenRecord
 
 
 @dataclass(frozen=True, slots=True)
 class DelegationTokenRemoved:
-    """A token that is there no more."""
+    """A token was removed."""
 
     token_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigSet:
-    """A dynamic setting made, replaced or written again."""
+    """A dynamic setting was created, replaced or rewritten."""
 
     resource_type: int
     resource_name: str
@@ -77,7 +77,7 @@ class ConfigSet:
 
 @dataclass(frozen=True, slots=True)
 class ConfigRemoved:
-    """A dynamic setting that is there no more."""
+    """A dynamic setting was removed."""
 
     resource_type: int
     resource_name: str
@@ -99,7 +99,7 @@ Change = (
 
 @dataclass(frozen=True, slots=True)
 class MetadataDelta:
-    """The changes of one batch, in log order. After it the image stands at `last_offset`."""
+    """The changes of one batch, in log order. After it the image is at `last_offset`."""
 
     last_offset: int
     epoch: int
@@ -107,11 +107,11 @@ class MetadataDelta:
 
 
 class MetadataPublisher(Protocol):
-    """Keeps state of its own in step with the log.
+    """Keeps its own state in step with the log.
 
-    Called on the writer's thread: first with a snapshot, which replaces whatever was known before at
-    once, then with each delta in log order. Changes must be applied one by one in their order, or a
-    later ALLOW could act before an earlier DENY (KIP-801). An exception stops the store for good.
+    Called on the writer's thread: first with a snapshot, which replaces all state atomically, then with each
+    delta in log order. Changes must be applied one by one in their order, or a later ALLOW could act before
+    an earlier DENY (KIP-801). An exception stops the store for good.
     """
 
     def publish_snapshot(self, image: MetadataImage) -> None:

@@ -1,4 +1,4 @@
-"""The state that the records of the log add up to, at one offset; frozen, swapped whole."""
+"""The state described by the records of the log, at one offset; frozen, swapped whole."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ from kustos.metadata.records import (
 from kustos.metadata.scram import ScramCredential
 
 ScramKey = tuple[str, int]
-"""User name and mechanism code (a `ScramMechanism`, or a number that nobody knows)."""
+"""User name and mechanism code (a `ScramMechanism`, or an unknown number)."""
 
 ConfigKey = tuple[int, str, str]
 """Code of the resource's type, its name, and the name of the setting."""
@@ -29,9 +29,9 @@ _NOTHING: Final[FrozenMap[Any, Any]] = FrozenMap()
 
 @dataclass(frozen=True, slots=True)
 class MetadataImage:
-    """Everything that concerns security, as of `offset` (-1: before the first record) in `epoch`.
+    """All security metadata, as of `offset` (-1: before the first record) in `epoch`.
 
-    `acl_ids` is the inverse of `acls`: Kafka holds no two equal ACLs. Entries are in no promised order.
+    `acl_ids` is the inverse of `acls`: Kafka holds no two equal ACLs. Entries are in no fixed order.
     """
 
     offset: int = -1
@@ -47,7 +47,7 @@ class MetadataImage:
 
     @property
     def metadata_version(self) -> int:
-        """The level of metadata.version; without a record it is the lowest that Kafka 4 supports."""
+        """The level of metadata.version; without a record the lowest that Kafka 4 supports."""
         return self.features.get(METADATA_VERSION_FEATURE, MINIMUM_LEVEL)
 
     def configs_of(self, resource_type: int, resource_name: str) -> dict[str, str]:
@@ -59,7 +59,7 @@ class MetadataImage:
         }
 
     def records(self) -> Iterator[MetadataRecord]:
-        """Yield the records of a snapshot of this image: replayed on an empty one they give it back."""
+        """Yield the records of a snapshot of this image: replaying them on an empty image restores it."""
         levels = sorted(self.features.items(), key=lambda item: item[0] != METADATA_VERSION_FEATURE)
         for name, level in levels:
             yield FeatureLevelRecord(name, level)
@@ -72,7 +72,7 @@ class MetadataImage:
             yield ConfigRecord(resource_type, resource_name, name, value)
 
     def same_state(self, other: "MetadataImage") -> bool:
-        """Return whether both mean the same, at whatever offsets."""
+        """Return whether both have the same state, whatever their offsets."""
         return (
             self.features == other.features
             and self.acls == other.acls
@@ -86,7 +86,7 @@ EMPTY_IMAGE: Final = MetadataImage()
 
 
 def acl_record(acl_id: UUID, binding: AclBinding) -> AccessControlEntryRecord:
-    """Return the record that makes this ACL."""
+    """Return the record that creates this ACL."""
     pattern, entry = binding.pattern, binding.entry
     return AccessControlEntryRecord(
         acl_id,

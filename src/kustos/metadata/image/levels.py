@@ -1,4 +1,4 @@
-"""The records of an image for a metadata.version of choice, and what is lost where it has no place."""
+"""The records of an image at a given metadata.version, and the losses if it does not fit."""
 
 from collections.abc import Callable, Iterator
 from itertools import groupby
@@ -18,8 +18,8 @@ from kustos.metadata.scram import ScramMechanism
 def records_at(image: MetadataImage, level: int, on_loss: Callable[[str], None]) -> Iterator[MetadataRecord]:
     """Yield the records of a snapshot of this image at this level of metadata.version.
 
-    What the level cannot hold is left out, and told to `on_loss` in the words of Kafka's images, by
-    names only. To lose nothing, let `on_loss` raise.
+    Parts that the level cannot hold are left out and reported to `on_loss`, by names only, in the wording of
+    Kafka's images. To lose nothing, let `on_loss` raise.
     """
     yield FeatureLevelRecord(METADATA_VERSION_FEATURE, level)
     if level < SCRAM_LEVEL and image.scram_credentials:

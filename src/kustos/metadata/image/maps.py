@@ -1,8 +1,8 @@
-"""A frozen mapping of which a changed copy is cheap: many small buckets, only touched ones are copied.
+"""A frozen mapping with cheap modified copies: many small buckets, only touched ones are copied.
 
-A plain dict of 100,000 ACLs takes milliseconds to copy, for each change of one. Here the entries lie
-in a fixed number of buckets by their keys' hashes; a changed copy shares all buckets but those that
-changed, so it costs one bucket and the list of buckets, whose sizes grow with neither each other.
+A plain dict of 100,000 ACLs takes milliseconds to copy for each change. Here entries lie in a fixed number of
+buckets by their keys' hashes; a modified copy shares all buckets but the changed ones, so it costs one bucket
+and the list of buckets.
 """
 
 from collections.abc import ItemsView, Iterable, Iterator, Mapping, ValuesView
@@ -14,14 +14,14 @@ V = TypeVar("V")
 D = TypeVar("D")
 
 BUCKETS: Final = 1024
-"""A power of two. With 100,000 entries a change copies some 100 of them and 1024 references."""
+"""A power of two. With 100,000 entries a change copies about 100 of them and 1024 references."""
 
 _NO_ENTRIES: Final[dict[Any, Any]] = {}
-"""Every bucket that holds nothing; it is never written to."""
+"""The shared empty bucket; never written to."""
 
 
 class _Bucketed(Mapping[K, V]):
-    """What both forms share: looking up, and walking in no promised order."""
+    """Base of both forms: look-up, and iteration in no fixed order."""
 
     __slots__ = ("_buckets", "_size")
 
@@ -36,7 +36,7 @@ class _Bucketed(Mapping[K, V]):
     @overload
     def get(self, key: K, default: V | D) -> V | D: ...
     def get(self, key: K, default: object = None) -> object:
-        """Return the value of a key, the default without one."""
+        """Return the value of a key, the default if missing."""
         return self._buckets[hash(key) % BUCKETS].get(key, default)
 
     def __contains__(self, key: object) -> bool:
@@ -72,7 +72,7 @@ class _Values(ValuesView[V]):
 
 
 class FrozenMap(_Bucketed[K, V]):
-    """A mapping that never changes, safe to read from any thread."""
+    """An immutable mapping, safe to read from any thread."""
 
     __slots__ = ()
 
@@ -88,7 +88,7 @@ class FrozenMap(_Bucketed[K, V]):
 
 
 class DraftMap(_Bucketed[K, V]):
-    """A copy being changed; what it was made from stays as it is."""
+    """A mutable copy; its base stays unchanged."""
 
     __slots__ = ("_owned",)
 
@@ -103,9 +103,9 @@ class DraftMap(_Bucketed[K, V]):
         bucket[key] = value
 
     def add_all(self, entries: Iterable[tuple[K, V]]) -> K | None:
-        """Add entries that must be new, many at once; return the first key that is not, None if all are.
+        """Add many entries that must be new; return the first key that exists already, None if all are new.
 
-        After a key was returned the draft is not to be used further.
+        If a key is returned, the draft must not be used further.
         """
         buckets, own = self._buckets, self._own
         owned = self._owned
@@ -120,14 +120,14 @@ class DraftMap(_Bucketed[K, V]):
         return None
 
     def pop(self, key: K) -> V | None:
-        """Take an entry away and return its value, None without one."""
+        """Remove an entry and return its value, None if missing."""
         if key not in self:
             return None
         self._size -= 1
         return self._own(key).pop(key)
 
     def freeze(self) -> FrozenMap[K, V]:
-        """Return the present state; later changes of the draft do not reach it."""
+        """Return the current state; later changes of the draft do not affect it."""
         frozen: FrozenMap[K, V] = FrozenMap.__new__(FrozenMap)
         frozen._buckets = tuple(self._buckets)
         frozen._size = self._size

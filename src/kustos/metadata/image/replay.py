@@ -1,8 +1,8 @@
-"""Records become state: one record at a time, copy on first write.
+"""Replay of records into state: one record at a time, copy on first write.
 
-A builder starts from an image and drafts a map only when a record touches it; a draft copies the few
-entries around a change (`kustos.metadata.image.maps`), and the image it started from stays as it was.
-Records between Begin and End of a metadata transaction (KIP-868) are held back, and dropped by an Abort.
+A builder starts from an image and drafts a map only when a record touches it; a draft copies the few entries
+around a change (`kustos.metadata.image.maps`), and the original image stays unchanged. Records between Begin
+and End of a metadata transaction (KIP-868) are held back, and dropped by an Abort.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -54,7 +54,7 @@ from kustos.metadata.scram import ScramCredential
 
 
 class ImageBuilder:
-    """A working copy of an image. `replay` raises `ReplayError` and is then not to be used further."""
+    """A working copy of an image. After `replay` raises `ReplayError` it must not be used further."""
 
     __slots__ = ("_base", "_held", "_maps")
 
@@ -69,7 +69,7 @@ class ImageBuilder:
         return self._held is not None
 
     def replay(self, record: MetadataRecord) -> tuple[Change, ...]:
-        """Apply one record; return what it changed, in order (many only where a transaction ends)."""
+        """Apply one record; return its changes, in order (several only at the end of a transaction)."""
         if self._held is not None:
             return self._replay_in_transaction(self._held, record)
         if isinstance(record, BeginTransactionRecord):
@@ -81,11 +81,11 @@ class ImageBuilder:
         return () if change is None else (change,)
 
     def replay_all(self, records: Iterable[MetadataRecord]) -> tuple[Change, ...]:
-        """Apply records in order; return all that they changed."""
+        """Apply records in order; return all their changes."""
         return tuple(change for record in records for change in self.replay(record))
 
     def add_acls(self, acls: Sequence[tuple[UUID, AclBinding]]) -> None:
-        """Apply the records of so many ACLs, as `replay` would one by one, but tell no changes.
+        """Apply the records of many ACLs, like `replay` on each, but report no changes.
 
         Not within a transaction. Raises `ReplayError`.
         """
@@ -99,7 +99,7 @@ class ImageBuilder:
             raise ReplayError(f"an ACL is made twice: {again.audit_text()}")
 
     def view(self) -> MetadataImage:
-        """Return the state so far without a copy; it moves on with the builder."""
+        """Return a live view of the state so far, without a copy."""
         return self._image(self._base.offset, self._base.epoch, self._maps)
 
     def build(self, offset: int, epoch: int) -> MetadataImage:
@@ -193,7 +193,7 @@ class ImageBuilder:
     def _set_config(self, record: ConfigRecord) -> Change:
         key = (record.resource_type, record.resource_name, record.name)
         if record.value is None:
-            # also one that is not there: controllers write it to make brokers look again (KAFKA-14136)
+            # also a missing one: controllers write it to make brokers reload (KAFKA-14136)
             self._map("configs").pop(key)
             return ConfigRemoved(*key)
         self._map("configs")[key] = record.value
@@ -215,7 +215,7 @@ _APPLY: Final[dict[type[Any], Callable[[ImageBuilder, Any], Change]]] = {
 
 
 def binding_of(record: AccessControlEntryRecord) -> AclBinding:
-    """Return the ACL of a record; raise `ReplayError` for one that no controller would have made."""
+    """Return the ACL of a record; raise `ReplayError` for one that no controller would write."""
     try:
         return AclBinding(
             ResourcePattern(
@@ -235,7 +235,7 @@ def binding_of(record: AccessControlEntryRecord) -> AclBinding:
 
 
 def image_of(records: Iterable[MetadataRecord], offset: int = -1, epoch: int = 0) -> MetadataImage:
-    """Return the image that these records add up to."""
+    """Return the image that these records describe."""
     builder = ImageBuilder()
     builder.replay_all(records)
     return builder.build(offset, epoch)

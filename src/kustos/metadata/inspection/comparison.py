@@ -1,4 +1,4 @@
-"""Where two images differ, in words: a snapshot and the log that it stands for must not."""
+"""Describes how two images differ; a snapshot and the log that it replaces must not."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -7,13 +7,14 @@ from kustos.metadata.ids import uuid_text
 from kustos.metadata.image import MetadataImage
 
 _TOPIC_CONFIG: Final = 2
-"""Settings of a topic go with it, by a record that is not read here: only Kafka knows which are left."""
+"""Settings of a topic are removed with it, by a record that is not read here: only Kafka knows which
+remain."""
 
 
 def first_difference(of_log: MetadataImage, of_snapshot: MetadataImage) -> str | None:
-    """Return one difference for an operator, without secrets; None if both mean the same.
+    """Return one difference for an operator, without secrets; None if both are equivalent.
 
-    Compared are ACLs, SCRAM credentials, delegation tokens, features, and settings but for those of topics.
+    Compares ACLs, SCRAM credentials, delegation tokens, features, and settings except those of topics.
     """
     for what, logged, kept in _parts(of_log, of_snapshot):
         for key in logged:

@@ -1,7 +1,7 @@
-"""Batch by batch what a file of the log holds, as far as it can be read: no judgement, no repair.
+"""Dumps a log file batch by batch, as far as it can be read: no judgement, no repair.
 
-What is wrong with a file is for `kustos.metadata.inspection.verification`; here only a batch that cannot
-be read at all ends the reading.
+`kustos.metadata.inspection.verification` reports what is wrong with a file; here only an unreadable batch
+ends the reading.
 """
 
 from collections.abc import Iterator
@@ -11,17 +11,19 @@ from typing import Final
 from kustos.metadata.errors import LogDamagedError, RecordError
 from kustos.metadata.inspection.files import FileKind, MetadataFile
 from kustos.metadata.inspection.shown import ShownRecord, shown_control, shown_value
-from kustos.metadata.log.segment import is_torn_tail
+from kustos.metadata.log import recovery_point_of
+from kustos.metadata.log.segment import UNKNOWN_EPOCH
+from kustos.metadata.log.unfinished import is_unfinished_write
 from kustos.metadata.records import controls_of
 from kustos.runtime import Storage
-from kustos.wire.record_batch import CorruptBatchError, Record, RecordBatch, read_batch
+from kustos.wire import CorruptBatchError, Record, RecordBatch, read_batch
 
 _NOTHING: Final = ShownRecord("(malformed)", None, None, "a control record that says nothing sane")
 
 
 @dataclass(frozen=True, slots=True)
 class DumpedRecord:
-    """A record and where it stands."""
+    """A record and its position."""
 
     offset: int
     time_ms: int
@@ -31,7 +33,7 @@ class DumpedRecord:
 
 @dataclass(frozen=True, slots=True)
 class DumpedBatch:
-    """A batch, where it lies in its file, and its records."""
+    """A batch, its position in the file, and its records."""
 
     batch: RecordBatch
     position: int
@@ -41,23 +43,26 @@ class DumpedBatch:
 
 @dataclass(frozen=True, slots=True)
 class TornBytes:
-    """What a crash left after the last whole batch of a segment; it was never acknowledged."""
+    """Bytes that a crash left after the last whole batch of a segment; never acknowledged."""
 
     position: int
     size_bytes: int
 
 
 def dump_file(file: MetadataFile, storage: Storage) -> Iterator[DumpedBatch | TornBytes]:
-    """Yield the batches of a file in order, last of all what an unfinished write left.
+    """Yield the batches of a file in order, then the remains of an unfinished write.
 
-    Raises `LogDamagedError` (file, byte) at a batch that cannot be read, after those before it.
+    Raises `LogDamagedError` (file, byte) at an unreadable batch, after yielding those before it.
     """
-    data, position, next_offset = file.read(storage), 0, file.base_offset or 0
+    recovery_point = recovery_point_of(file.path.parent, storage) if file.kind is FileKind.SEGMENT else None
+    data, position, next_offset, epoch = file.read(storage), 0, file.base_offset or 0, UNKNOWN_EPOCH
     while position < len(data):
         try:
             batch, end = read_batch(data, position)
         except CorruptBatchError as error:
-            if file.kind is FileKind.SEGMENT and is_torn_tail(data, position, next_offset):
+            if file.kind is FileKind.SEGMENT and is_unfinished_write(
+                data, position, next_offset, epoch, recovery_point
+            ):
                 yield TornBytes(position, len(data) - position)
                 return
             raise LogDamagedError(
@@ -65,7 +70,7 @@ def dump_file(file: MetadataFile, storage: Storage) -> Iterator[DumpedBatch | To
                 f"{error}; `kustos metadata verify` says what to do"
             ) from error
         yield DumpedBatch(batch, position, end - position, tuple(_records(batch)))
-        position, next_offset = end, batch.last_offset + 1
+        position, next_offset, epoch = end, batch.last_offset + 1, batch.partition_leader_epoch
 
 
 def _records(batch: RecordBatch) -> Iterator[DumpedRecord]:

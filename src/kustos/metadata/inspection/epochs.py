@@ -1,7 +1,7 @@
 """Whether a leader-epoch-checkpoint agrees with the log beside it.
 
-It names epochs with their first offsets. A leader tells followers by it where their logs part (KIP-595), and
-a start of kustos sees by it that the log lost its end. An epoch that it lacks is no damage: it is written
+It lists epochs with their first offsets. Leaders use it to tell followers where their logs diverge (KIP-595),
+and a starting kustos to detect that the log lost its end. A missing epoch is not damage: the file is written
 after the epoch began.
 """
 
@@ -12,11 +12,11 @@ Epoch = tuple[int, int]
 
 
 def contradiction(told: Sequence[Epoch], seen: Sequence[Epoch], end_offset: int) -> str | None:
-    """Return what a checkpoint says that is not so in a log that ends before `end_offset`; else None.
+    """Return what in a checkpoint contradicts a log that ends before `end_offset`, None if nothing does.
 
-    `seen` are the epochs of the log in order, each with the offset of its first batch there. What lies
-    before the log's start was deleted and cannot be compared. The first epoch of the checkpoint may be
-    said to begin later than it did: where the log began when the file was written.
+    `seen` are the epochs of the log in order, each with the offset of its first batch there. Epochs before
+    the log's start were deleted and are not compared. The first epoch of the checkpoint may be listed later
+    than it began: where the log began when the file was written.
     """
     before: Epoch = (-1, -1)
     for number, (epoch, offset) in enumerate(told):

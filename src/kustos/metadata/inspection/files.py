@@ -1,22 +1,22 @@
-"""Which files of a metadata log an argument means: one segment, one snapshot, or all of a directory's."""
+"""The metadata log files that an argument names: one segment, one snapshot, or all in a directory."""
 
 from dataclasses import dataclass
 from enum import Enum, unique
 from pathlib import Path
 
+from kustos.metadata.directory.loader import records_of
 from kustos.metadata.errors import DirectoryError, MetadataError, RecordError
 from kustos.metadata.features import METADATA_VERSION_FEATURE
-from kustos.metadata.loader import records_of
+from kustos.metadata.ids import SEGMENT_SUFFIX, SNAPSHOT_SUFFIX
 from kustos.metadata.log import METADATA_PARTITION, SnapshotId, layout
 from kustos.metadata.records import BeginTransactionRecord, FeatureLevelRecord, NoOpRecord
-from kustos.metadata.suffixes import SEGMENT_SUFFIX, SNAPSHOT_SUFFIX
 from kustos.runtime import Storage, reason_of
-from kustos.wire.record_batch import CorruptBatchError, read_batch
+from kustos.wire import CorruptBatchError, read_batch
 
 
 @unique
 class FileKind(Enum):
-    """What a file's name says that it is."""
+    """The kind of a file by its name."""
 
     SEGMENT = SEGMENT_SUFFIX
     SNAPSHOT = SNAPSHOT_SUFFIX
@@ -36,11 +36,11 @@ class MetadataFile:
 
     @property
     def snapshot_id(self) -> SnapshotId | None:
-        """What a snapshot contains, by its name; None for another name or a segment."""
+        """The id of a snapshot, by its name; None for another name or a segment."""
         return SnapshotId.of(self.path.name)
 
     def read(self, storage: Storage) -> bytes:
-        """Return the contents; raise `MetadataError` if they cannot be had."""
+        """Return the contents; raise `MetadataError` if they cannot be read."""
         try:
             return storage.read(self.path)
         except OSError as error:
@@ -48,10 +48,10 @@ class MetadataFile:
 
 
 def begins_itself(data: bytes) -> bool:
-    """Return whether a segment from offset 0 is a log's whole beginning: sets metadata.version first of all.
+    """Return whether a segment from offset 0 has the log's beginning: its first record sets metadata.version.
 
-    Kafka copied what a format put beside the log into it, up to 4.3. Where that is not so, a snapshot
-    stands before offset 0, and without it the state at offset 0 is not known.
+    Up to 4.3, Kafka copied the initial records from beside the log into it. Otherwise a snapshot precedes
+    offset 0, and without it the state at offset 0 is unknown.
     """
     position = 0
     while position < len(data):
@@ -67,23 +67,24 @@ def begins_itself(data: bytes) -> bool:
 
 
 def metadata_directory(path: Path, storage: Storage) -> Path:
-    """Return the directory that holds the partition, given itself or the partition.
+    """Return the directory of the partition, given either of the two.
 
-    Raises `DirectoryError` for a path that is neither.
+    Raises `NoMetadataError` for a path that is neither.
     """
     directory = path.parent if path.resolve().name == METADATA_PARTITION else path
     if not storage.exists(directory / METADATA_PARTITION):
-        raise DirectoryError(
+        what = (
             f"`{path}` is no segment (`.log`), no snapshot (`.checkpoint`), and no metadata directory: it "
             f"has no `{METADATA_PARTITION}`"
         )
+        raise layout.no_metadata(path, storage, what, "correct the path")
     return directory
 
 
 def files_of(path: Path, storage: Storage) -> list[MetadataFile]:
-    """Return the one file that a path names, or all of a directory: snapshots, then segments, by offset.
+    """Return the file that a path names, or all files of a directory: snapshots, then segments, by offset.
 
-    Raises `DirectoryError` for an empty or foreign directory, and for a file that is neither by its name.
+    Raises `DirectoryError` for an empty or foreign directory, and for a file with neither kind of name.
     """
     for kind in FileKind:
         if path.suffix == kind.value:

@@ -1,12 +1,12 @@
-"""Who asked for a change: the audit trail's admin events beside the log.
+"""Finds who requested a change, from the audit trail's admin events and the log.
 
-An audit event names who asked and when, with `acl_offset` how far the log reached when it was decided, and
-with `change_offset` where the records of the request begin. Of a change in a node's own log that tells for
-certain: a request makes one batch, and the batch begins there.
+An audit event has the requester, the time, the end of the log at the decision (`acl_offset`), and the offset
+of the first record of the request (`change_offset`). For a change in a node's own log that is conclusive: a
+request makes one batch, which begins there.
 
-Without it (in cluster mode, in events of earlier versions, after a crash) a change came from a request of its
-kind that was allowed at an offset before the change, and shortly before it. One that alone can have made a
-batch made no later one. Where several remain, all are named.
+Without `change_offset` (in cluster mode, in events of earlier versions, after a crash) a change came from a
+request of its kind that was allowed at an earlier offset, and shortly before it. A request that is the only
+candidate for one batch is no candidate for later ones. If several remain, all are named.
 """
 
 import json
@@ -19,20 +19,20 @@ from kustos.metadata.image import AclAdded
 from kustos.metadata.inspection.timeline import LoggedChange
 
 WAIT_MAX_MS: Final = 30_000
-"""From a decision to its records at most: clients wait no longer (`request.timeout.ms`)."""
+"""Longest time from a decision to its records: clients wait no longer (`request.timeout.ms`)."""
 CLOCKS_APART_MAX_MS: Final = 1_000
-"""How far the clocks of who decided and who wrote may differ; one node has but one clock."""
+"""Largest clock difference between the deciding and the writing node; they may be the same node."""
 
 _MARKS: Final = ("CreateAcls", "DeleteAcls")
 
 
 class AuditTrailError(Exception):
-    """A line that is no audit event."""
+    """A line that is not an audit event."""
 
 
 @dataclass(frozen=True, slots=True)
 class AdminEvent:
-    """A request to change ACLs that was allowed."""
+    """An allowed request to change ACLs."""
 
     event_id: str
     time_ms: int
@@ -46,17 +46,17 @@ class AdminEvent:
 
 @dataclass(frozen=True, slots=True)
 class AskedBy:
-    """Who asked for a change: for certain (`is_exact`, then it is one), or who may have, the latest first."""
+    """The requester of a change (one, if `is_exact`), or all possible ones, the latest first."""
 
     events: tuple[AdminEvent, ...] = ()
     is_exact: bool = False
 
 
 def admin_events(lines: Iterable[str]) -> Iterator[AdminEvent]:
-    """Yield the allowed requests to create and delete ACLs among audit events, one JSON object a line.
+    """Yield the allowed requests to create and delete ACLs among audit events, one JSON object per line.
 
-    Raises `AuditTrailError` at a line about such a request that is no whole event, but for one without a
-    line feed, which is still being written.
+    Raises `AuditTrailError` at an incomplete event of such a request, except for a line without a line feed,
+    which is still being written.
     """
     for number, line in enumerate(lines, start=1):
         if not any(mark in line for mark in _MARKS):
@@ -72,6 +72,9 @@ def admin_events(lines: Iterable[str]) -> Iterator[AdminEvent]:
 
 
 def _admin_event(fields: dict[str, Any]) -> AdminEvent | None:
+    if "event_type" in fields:
+        # a security event: a user named `CreateAcls` must not look like a request
+        return None
     if fields["api_name"] not in _MARKS or fields["decision"] != "ALLOWED":
         return None
     return AdminEvent(
@@ -82,16 +85,16 @@ def _admin_event(fields: dict[str, Any]) -> AdminEvent | None:
         f"{fields['principal_type']}:{fields['principal_name']}",
         str(fields["host"]),
         fields["client_id"],
-        # lines of earlier versions have none
+        # lines of earlier versions lack the field
         None if (change_offset := fields.get("change_offset")) is None else int(change_offset),
     )
 
 
 class Requesters:
-    """Finds who may have asked for changes, which must be handed in all and in log order."""
+    """Finds the possible requesters of changes; pass all changes, in log order."""
 
     def __init__(self, events: Iterable[AdminEvent]) -> None:
-        # a sink that failed in between may hold an event twice
+        # a sink that failed in between may have an event twice
         once = {event.event_id: event for event in events}
         self._events: Final = sorted(once.values(), key=lambda event: event.time_ms)
         self._times: Final = [event.time_ms for event in self._events]
@@ -100,7 +103,7 @@ class Requesters:
         self._found = AskedBy()
 
     def of(self, logged: LoggedChange) -> AskedBy:
-        """Return the request that made a change, or those that may have."""
+        """Return the request that made a change, or all possible ones."""
         if logged.batch_base_offset != self._batch:
             self._batch = logged.batch_base_offset
             self._found = self._asked_by(logged)
@@ -113,9 +116,9 @@ class Requesters:
         if len(exact) == 1:
             return AskedBy(tuple(exact), is_exact=True)
         if exact:
-            # files of nodes with logs of their own beside each other
+            # files of several nodes with their own logs
             return AskedBy(tuple(exact))
-        # one that says where its change is has not made this one
+        # a request with a known change elsewhere did not make this one
         near = [number for number in near if self._events[number].change_offset is None]
         if len(near) == 1:
             self._used.update(near)

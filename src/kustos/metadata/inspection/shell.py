@@ -1,7 +1,7 @@
 """A shell over a tree of metadata, without a terminal: command lines in, lines of text out.
 
 `COMMANDS` is the whole language. Paths are those of a file system: `/` is the root, `..` the folder above,
-`*`, `?` and `[...]` stand for parts of names. Names that hold a slash are shown, and asked for, with `%2F`.
+`*`, `?` and `[...]` match parts of names. A slash in a name is written `%2F`.
 """
 
 import json
@@ -17,23 +17,23 @@ _GLOB: Final = re.compile(r"[*?\[]")
 
 
 class ShellError(Exception):
-    """A command line that means nothing, or names what is not there."""
+    """A command line that is invalid, or names a missing node."""
 
 
 class Found(NamedTuple):
-    """A node and the names that lead to it from the root."""
+    """A node and its names from the root."""
 
     names: tuple[str, ...]
     node: Node
 
     @property
     def path(self) -> str:
-        """Its path from the root."""
+        """The path from the root."""
         return "/" + "/".join(self.names)
 
 
 class ShellCommand(NamedTuple):
-    """A command: what it takes and does, and how."""
+    """A command: its arguments, its help and its function."""
 
     usage: str
     meaning: str
@@ -41,7 +41,7 @@ class ShellCommand(NamedTuple):
 
 
 class MetadataShell:
-    """Walks one tree; remembers where it stands and whether it was told to end."""
+    """Walks one tree; keeps the current folder and whether to exit."""
 
     def __init__(self, root: Folder) -> None:
         self._root = root
@@ -50,15 +50,15 @@ class MetadataShell:
 
     @property
     def path(self) -> str:
-        """Where the shell stands."""
+        """The path of the current folder."""
         return "/" + "/".join(self._here)
 
     def look_at(self, root: Folder) -> None:
-        """Walk another tree from now on, standing where one stood."""
+        """Switch to another tree, keeping the current path."""
         self._root = root
 
     def run_line(self, line: str) -> Iterator[str]:
-        """Yield what a command line says; a blank one and one that begins with `#` say nothing.
+        """Yield the output of a command line; a blank line and a comment (`#`) have none.
 
         Raises `ShellError`.
         """
@@ -69,14 +69,14 @@ class MetadataShell:
         return self.run(words) if words else iter(())
 
     def run(self, words: Sequence[str]) -> Iterator[str]:
-        """Yield what a command says; raise `ShellError`, at the latest while it is read."""
+        """Yield the output of a command; raise `ShellError`, possibly during iteration."""
         command = COMMANDS.get(words[0])
         if command is None:
             raise ShellError(f"there is no command `{words[0]}`; `help` shows those that there are")
         return command.run(self, words[1:])
 
     def completions(self, line: str) -> list[str]:
-        """Return what the last word of a line could become, as whole words; folders end in a slash."""
+        """Return completions of the last word of a line, as whole words; folders end in a slash."""
         words = line.split()
         unfinished = "" if not words or line[-1:].isspace() else words[-1]
         if not words or (len(words) == 1 and unfinished):
@@ -113,7 +113,7 @@ class MetadataShell:
         return Found(names, found)
 
     def _expand(self, paths: Sequence[str]) -> Iterator[Found]:
-        """Yield what paths name, those with `*` in order; each must name something."""
+        """Yield the nodes that paths name, matches of patterns in order; each path must name one."""
         for path in paths:
             if not _GLOB.search(path):
                 yield self._find(path)

@@ -1,10 +1,9 @@
-"""Records as people and programs may see them: Kafka's names of kinds and fields, and no secrets.
+"""Records for display: Kafka's names of kinds and fields, and no secrets.
 
-The names are those of `kafka-dump-log --cluster-metadata-decoder`. Unlike there, what would let somebody
-log in is never shown: salts, stored keys and server keys of SCRAM credentials, and values of dynamic
-settings of brokers, some of which are passwords. (The HMAC of a delegation token is in no record.) Kinds
-that are kept unread are shown by name and size, kinds and versions that nobody here knows by number and
-size.
+The names are those of `kafka-dump-log --cluster-metadata-decoder`. Unlike there, login secrets are never
+shown: salts, stored keys and server keys of SCRAM credentials, and values of dynamic broker settings, some of
+which are passwords. (No record holds the HMAC of a delegation token.) Opaque kinds are shown by name and
+size, unknown kinds and versions by number and size.
 """
 
 import json
@@ -41,14 +40,13 @@ from kustos.metadata.records import (
     decode_record,
 )
 from kustos.metadata.scram import ScramMechanism
-from kustos.wire.errors import MalformedMessageError
-from kustos.wire.primitives import read_uvarint
+from kustos.wire import MalformedMessageError, read_uvarint
 
 FIELD_NAMES_MAX: Final = 128
-"""Names of fields that are kept in Kafka's spelling: more than all records here have."""
+"""Field names cached in Kafka's spelling: more than all records here have."""
 
 REDACTED: Final = "(redacted)"
-"""Stands where a secret is."""
+"""Replaces a secret."""
 
 KIND_NAMES: Final[dict[int, str]] = {
     0: "REGISTER_BROKER_RECORD",
@@ -79,7 +77,7 @@ KIND_NAMES: Final[dict[int, str]] = {
     28: "CLEAR_ELR_RECORD",
     29: "UNREGISTER_CONTROLLER_RECORD",
 }
-"""Number to name, as Kafka's enum of kinds (`MetadataRecordType`) has them."""
+"""Kind number to name, as in Kafka's enum `MetadataRecordType`."""
 
 CONTROL_NAMES: Final[dict[int, str]] = {
     LeaderChange.type: "LEADER_CHANGE",
@@ -101,7 +99,7 @@ _ENUMS: Final[dict[str, Any]] = {
     "permissionType": AclPermissionType,
     "mechanism": ScramMechanism,
 }
-"""Fields whose numbers have names; a number that nobody knows stays one."""
+"""Fields with enum values; an unknown number stays a number."""
 
 _CONFIG_RESOURCES: Final[dict[int, str]] = {
     2: "TOPIC",
@@ -110,18 +108,19 @@ _CONFIG_RESOURCES: Final[dict[int, str]] = {
     16: "CLIENT_METRICS",
     32: "GROUP",
 }
-"""What a setting can be of (`ConfigResource.Type`): numbers of their own."""
+"""Resource types of settings (`ConfigResource.Type`), which have their own numbers."""
 
 _BROKER_CONFIG: Final = 4
 _OPEN_SETTINGS: Final = frozenset({"super.users"})
-"""Settings of brokers that are no secret and concern access."""
+"""Broker settings that are not secret and concern access."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShownRecord:
-    """A record ready to be shown. `value` is None where it is not known, `version` there and of controls.
+    """A record for display.
 
-    `note` says why there is no value, None where there is one.
+    `value` is None if unknown; so is `version`, which control records lack too. `note` says why there is no
+    value, None if there is one.
     """
 
     kind: str
@@ -131,7 +130,7 @@ class ShownRecord:
 
 
 def shown_value(data: bytes | None) -> ShownRecord:
-    """Return what may be shown of a record's value; bytes that make no sense are shown as such."""
+    """Return the displayable part of a record's value; malformed bytes are shown as malformed."""
     if data is None:
         return ShownRecord("(no value)", None, None, "a record without a value")
     try:
@@ -142,7 +141,7 @@ def shown_value(data: bytes | None) -> ShownRecord:
 
 
 def shown_record(record: MetadataRecord) -> ShownRecord:
-    """Return what may be shown of a record."""
+    """Return the displayable part of a record."""
     name = kind_name(record.api_key)
     if isinstance(record, OpaqueRecord):
         return ShownRecord(name, record.version, None, "kept, but not read here")
@@ -153,7 +152,7 @@ def shown_record(record: MetadataRecord) -> ShownRecord:
 
 
 def shown_control(control: ControlRecord) -> ShownRecord:
-    """Return what a control record says; all of it may be shown."""
+    """Return a control record for display; all of it may be shown."""
     name = CONTROL_NAMES.get(control.type, f"control kind {control.type}")
     match control:
         case LeaderChange(leader_id, voters, granting):
@@ -177,7 +176,7 @@ def kind_name(api_key: int) -> str:
 
 
 def field_text(kind: str, name: str, value: Any) -> str:
-    """Return a field of a shown value in words: `TOPIC` for the code 2 of a `resourceType`."""
+    """Return a field of a shown value as text: `TOPIC` for the code 2 of a `resourceType`."""
     if name == "resourceType" and kind == KIND_NAMES[ConfigRecord.api_key]:
         return config_resource_name(value)
     if name in _ENUMS and isinstance(value, int):
@@ -204,19 +203,19 @@ def _document(record: Any) -> dict[str, Any]:
 
 
 def shown_setting(resource_type: int, name: str, value: str | None) -> str | None:
-    """Return the value of a dynamic setting if anybody may see it; None is none."""
+    """Return the value of a dynamic setting, `REDACTED` if it may be secret; None without one."""
     is_open = resource_type != _BROKER_CONFIG or name in _OPEN_SETTINGS
     return value if is_open or value is None else REDACTED
 
 
 def config_resource_name(resource_type: int) -> str:
-    """Return what a dynamic setting is of, such as `TOPIC`; a number that nobody knows as such."""
+    """Return the resource type of a dynamic setting, such as `TOPIC`; an unknown one as its number."""
     return _CONFIG_RESOURCES.get(resource_type, str(resource_type))
 
 
 @lru_cache(maxsize=FIELD_NAMES_MAX)
 def _field_name(name: str) -> str:
-    """Return the name in Kafka's schema of a field of ours."""
+    """Return the name of a field in Kafka's schema."""
     if name in _OTHER_NAMES:
         return _OTHER_NAMES[name]
     first, *others = name.removesuffix("_ms").split("_")
@@ -225,7 +224,7 @@ def _field_name(name: str) -> str:
 
 def _field_value(value: Any) -> Any:
     if isinstance(value, bytes):
-        # the only bytes in any record that is read here are those of a credential
+        # the only byte strings in the records read here are those of credentials
         return REDACTED
     if isinstance(value, UUID):
         return uuid_text(value)

@@ -1,38 +1,40 @@
-"""Where an image to be looked at comes from: a directory or a snapshot now, others by the same protocol."""
+"""Sources of an image for inspection: a directory or a snapshot; others can follow the same protocol."""
 
 from pathlib import Path
 from typing import Final, Protocol
 
-from kustos.metadata.acl_files import read_metadata_file
+from kustos.metadata.directory.acl_files import read_metadata_file
+from kustos.metadata.directory.loader import read_image, require_beginning
 from kustos.metadata.image import MetadataImage
 from kustos.metadata.inspection.files import metadata_directory
 from kustos.metadata.inspection.timeline import Moment, Timeline
-from kustos.metadata.loader import read_image, require_beginning
 from kustos.runtime import Storage
 
 
 class ImageSource(Protocol):
-    """Something that has an image: files, or a quorum that is followed."""
+    """A source of an image: files, or a followed quorum."""
 
     @property
     def name(self) -> str:
-        """What people call it."""
+        """The display name."""
 
     def image(self) -> MetadataImage:
-        """Return the newest image that is known; raise `MetadataError`, or what a connection raises."""
+        """Return the newest known image; raise `MetadataError`, or what a connection raises."""
 
 
 class DirectorySource:
-    """A metadata directory, given itself or its partition; in use or not, read without a lock."""
+    """A metadata directory or its partition, in use or not, read without a lock."""
 
-    def __init__(self, path: Path, storage: Storage) -> None:
+    def __init__(self, path: Path, storage: Storage, *, ignore_torn_tail: bool = False) -> None:
         self.name: Final = str(path)
         self._path: Final = path
         self._storage: Final = storage
+        self._ignore_torn_tail: Final = ignore_torn_tail
 
     def image(self) -> MetadataImage:
-        """Return the state that its files add up to now."""
-        image = read_image(metadata_directory(self._path, self._storage), self._storage)
+        """Return the current state of its files."""
+        directory = metadata_directory(self._path, self._storage)
+        image = read_image(directory, self._storage, ignore_torn_tail=self._ignore_torn_tail)
         require_beginning(image, self._path)
         return image
 
@@ -40,27 +42,32 @@ class DirectorySource:
 class PastSource:
     """A metadata directory as it was at a moment."""
 
-    def __init__(self, path: Path, moment: Moment, storage: Storage) -> None:
+    def __init__(
+        self, path: Path, moment: Moment, storage: Storage, *, ignore_torn_tail: bool = False
+    ) -> None:
         self.name: Final = f"{path} at {moment.text}"
+        self._ignore_torn_tail: Final = ignore_torn_tail
         self._path: Final = path
         self._moment: Final = moment
         self._storage: Final = storage
 
     def image(self) -> MetadataImage:
-        """Return the state of that moment; raise `OutOfReachError` if the files do not hold it."""
-        return Timeline(self._path, self._storage).state_at(self._moment).image
+        """Return the state at that moment; raise `OutOfReachError` if the files do not reach it."""
+        timeline = Timeline(self._path, self._storage, ignore_torn_tail=self._ignore_torn_tail)
+        return timeline.state_at(self._moment).image
 
 
 class FileSource:
-    """A snapshot, or the first segment of a log that holds its own beginning."""
+    """A snapshot, or the first segment of a log with its own beginning."""
 
-    def __init__(self, path: Path, storage: Storage) -> None:
+    def __init__(self, path: Path, storage: Storage, *, ignore_torn_tail: bool = False) -> None:
         self.name: Final = str(path)
         self._path: Final = path
         self._storage: Final = storage
+        self._ignore_torn_tail: Final = ignore_torn_tail
 
     def image(self) -> MetadataImage:
-        """Return what the file says."""
-        image = read_metadata_file(self._path, self._storage)
+        """Return the state in the file."""
+        image = read_metadata_file(self._path, self._storage, ignore_torn_tail=self._ignore_torn_tail)
         require_beginning(image, self._path)
         return image

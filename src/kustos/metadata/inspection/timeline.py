@@ -1,10 +1,9 @@
-"""A metadata directory as a line of time: its state at any offset or moment that its files still hold.
+"""A metadata directory as a timeline: its state at any offset or time that its files still cover.
 
-The line begins at each snapshot, and at offset 0 of a log that holds its own beginning; from there the log
-leads on. Batches carry the time at which they were appended, by the clock of whoever appended them. A
-batch counts whole or not at all, as it did when it was new.
+The line can be followed from each snapshot, and from offset 0 of a log with its own beginning. Batches carry
+their append time, by the clock of the writer. A batch counts whole or not at all, as when it was written.
 
-Where a clock went back, the state at a moment is that before the first batch that is later than it.
+If a clock went back, the state at a time is that before the first batch with a later time.
 """
 
 from collections.abc import Callable, Iterator
@@ -13,6 +12,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Final, Self
 
+from kustos.metadata.directory.loader import records_of, replay_batches, replay_snapshot
 from kustos.metadata.errors import LogDamagedError, MetadataError, RecordError, ReplayError
 from kustos.metadata.image import Change, ImageBuilder, MetadataImage
 from kustos.metadata.inspection.files import (
@@ -23,24 +23,23 @@ from kustos.metadata.inspection.files import (
     metadata_directory,
 )
 from kustos.metadata.inspection.moments import moment_ms, moment_text
-from kustos.metadata.loader import records_of, replay_batches, replay_snapshot
-from kustos.metadata.log import METADATA_PARTITION, SegmentReader, SnapshotId
+from kustos.metadata.log import METADATA_PARTITION, SegmentReader, SnapshotId, recovery_point_of
 from kustos.metadata.log.segment import UNKNOWN_EPOCH
 from kustos.metadata.log.snapshot import raw_snapshot_batches, snapshot_batches
 from kustos.metadata.records import SnapshotHeader, controls_of
 from kustos.runtime import Storage
-from kustos.wire.record_batch import CorruptBatchError, RecordBatch, read_raw_batch
+from kustos.wire import CorruptBatchError, RecordBatch, read_raw_batch
 
 FILE_SUFFIXES: Final = frozenset(kind.value for kind in FileKind)
 
 
 class OutOfReachError(MetadataError):
-    """The files do not hold what is asked for: it is older or newer than they are."""
+    """The requested moment is older or newer than the files."""
 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """What people ask for: an offset, or a time. Exactly one is given."""
+    """A requested point of the line: exactly one of offset and time."""
 
     text: str
     offset: int | None = None
@@ -48,7 +47,7 @@ class Moment:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Return the moment that a text names: digits are an offset, else ISO 8601; raise `ValueError`."""
+        """Return the moment in a text: digits are an offset, else ISO 8601; raise `ValueError`."""
         if text.isascii() and text.isdigit():
             return cls(text, offset=int(text))
         try:
@@ -60,7 +59,7 @@ class Moment:
             ) from None
 
     def includes(self, batch: RecordBatch) -> bool:
-        """Return whether a batch was there at this moment."""
+        """Return whether a batch existed at this moment."""
         if self.offset is not None:
             return batch.last_offset <= self.offset
         return self.time_ms is not None and batch.max_timestamp_ms <= self.time_ms
@@ -68,9 +67,9 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """A place from which the line can be followed: the state below `offset`, reached at `time_ms`.
+    """A start of the line: the state below `offset`, reached at `time_ms`.
 
-    `snapshot` is None for a log that holds its own beginning.
+    `snapshot` is None for a log with its own beginning.
     """
 
     offset: int
@@ -79,11 +78,11 @@ class Beginning:
 
     @property
     def is_first(self) -> bool:
-        """Whether nothing was ever before it."""
+        """Whether nothing ever preceded it."""
         return self.offset == 0
 
     def is_within(self, moment: Moment) -> bool:
-        """Return whether it was there at a moment."""
+        """Return whether it existed at a moment."""
         if moment.offset is not None:
             return self.offset <= moment.offset + 1
         return moment.time_ms is not None and self.time_ms <= moment.time_ms
@@ -91,14 +90,14 @@ class Beginning:
 
 @dataclass(frozen=True, slots=True)
 class StateAt:
-    """The state at a moment, and the last change of the log before it: `image.offset`, at `time_ms`."""
+    """The state at a moment, and its last record: `image.offset`, at `time_ms`."""
 
     image: MetadataImage
     time_ms: int
 
     @property
     def text(self) -> str:
-        """Where it stands, in words."""
+        """The offset and time as text."""
         if self.image.offset < 0:
             return f"the beginning, {moment_text(self.time_ms)}"
         return f"offset {self.image.offset}, appended {moment_text(self.time_ms)}"
@@ -106,7 +105,7 @@ class StateAt:
 
 @dataclass(frozen=True, slots=True)
 class LoggedChange:
-    """A change, the record that made it, and the batch in which it came into force."""
+    """A change, its record, and the batch in which it took effect."""
 
     offset: int
     time_ms: int
@@ -115,20 +114,24 @@ class LoggedChange:
 
 
 class Timeline:
-    """The line of one directory, or of one file, as it was then. Nothing is changed or locked."""
+    """The line of one directory or file, as of its creation. Nothing is changed or locked."""
 
-    def __init__(self, path: Path, storage: Storage) -> None:
-        """Look at the files; raise `MetadataError` for a directory without a beginning."""
+    def __init__(self, path: Path, storage: Storage, *, ignore_torn_tail: bool = False) -> None:
+        """Inspect the files; raise `MetadataError` for a directory without a beginning.
+
+        A walk that reaches an unfinished write at the end raises `TornTailError` unless it is ignored.
+        """
         self.path: Final = path
+        self._ignore_torn_tail: Final = ignore_torn_tail
         self._storage: Final = storage
         is_file = path.suffix in FILE_SUFFIXES and not storage.exists(path / METADATA_PARTITION)
         files = files_of(path if is_file else metadata_directory(path, storage), storage)
         self._segments: Final = [file for file in files if file.kind is FileKind.SEGMENT]
         log_start = self._segments[0].base_offset or 0 if self._segments else None
         self._damaged: Final[list[LogDamagedError]] = []
-        """Of snapshots that cannot be begun with: older ones and the log stand in for them."""
+        """Errors of unusable snapshots: older ones and the log replace them."""
         self.beginnings: Final = list(self._find_beginnings(files, log_start))
-        """Oldest first."""
+        """All starts of the line, oldest first."""
         if not self.beginnings:
             missing = LogDamagedError(
                 f"`{path}` holds no state to begin with: the snapshot before its log is missing; "
@@ -140,7 +143,7 @@ class Timeline:
         snapshots = [file for file in files if file.kind is FileKind.SNAPSHOT]
         first = self._segments[0].read(self._storage) if log_start == 0 else b""
         if first and begins_itself(first):
-            for batch in SegmentReader(first, str(self._segments[0].path), 0, 0, is_last=True):
+            for batch in SegmentReader(first, self._segments[0].path, 0, 0, is_last=True):
                 yield Beginning(0, batch.max_timestamp_ms, None)
                 break
         for file in snapshots:
@@ -152,14 +155,14 @@ class Timeline:
                     self._damaged.append(error)
 
     def _time_of(self, file: MetadataFile) -> int:
-        """Return when the last record in a snapshot was appended, else when the snapshot was written."""
+        """Return the append time of the last record in a snapshot, else the time the snapshot was written."""
         for batch in snapshot_batches(file.read(self._storage), str(file.path)):
             header = next(each for each in controls_of(batch) if isinstance(each, SnapshotHeader))
             return header.last_contained_log_timestamp_ms or batch.base_timestamp_ms
         raise LogDamagedError(f"the snapshot `{file.path}` is damaged: it is empty; restore it from a copy")
 
     def state_at(self, moment: Moment) -> StateAt:
-        """Return the state at a moment; raise `OutOfReachError` if the files do not hold it."""
+        """Return the state at a moment; raise `OutOfReachError` if the files do not reach it."""
         within = [each for each in self.beginnings if each.is_within(moment)]
         if not within:
             raise OutOfReachError(self._too_old(moment))
@@ -182,7 +185,7 @@ class Timeline:
         return StateAt(builder.build(offset, epoch), time_ms)
 
     def oldest(self) -> StateAt:
-        """Return the oldest state that the files hold."""
+        """Return the oldest state in the files."""
         beginning = self.beginnings[0]
         epoch = 0
         if beginning.snapshot is not None and beginning.snapshot.snapshot_id is not None:
@@ -194,11 +197,11 @@ class Timeline:
         yield from self.passage(self.beginnings[0]).changes()
 
     def passage(self, beginning: Beginning, end_offset: int | None = None) -> "Passage":
-        """Return a walk along the line from a beginning up to, not including, an offset, or to its end."""
+        """Return a walk along the line from a beginning up to an offset, exclusive, or to its end."""
         return Passage(self.path, beginning, self._builder_of(beginning), self._batches, end_offset)
 
     def unbroken(self) -> Beginning:
-        """Return the oldest beginning from which the log leads on to its end without a gap.
+        """Return the oldest beginning from which the log is complete to its end.
 
         Raises `LogDamagedError` if there is none.
         """
@@ -218,7 +221,7 @@ class Timeline:
         )
 
     def _unbroken_offsets(self) -> tuple[int, int | None]:
-        """Return where the last row of segments without a gap begins and ends; no end without a segment."""
+        """Return start and end of the last gapless run of segments; the end is None without a segment."""
         start, end = 0, None
         for file in self._segments:
             base_offset = file.base_offset or 0
@@ -230,11 +233,11 @@ class Timeline:
                     raw = read_raw_batch(data, position)
                     position, end = raw.end, raw.last_offset + 1
             except CorruptBatchError:
-                pass  # a torn tail, or damage that whoever reads the records tells of
+                pass  # a torn tail, or damage that reading the records reports
         return start, end
 
     def _begin(self, beginnings: list[Beginning]) -> tuple[Beginning, ImageBuilder]:
-        """Return the newest of these whose state can be read; raise `LogDamagedError` if none can."""
+        """Return the newest of these with a readable state; raise `LogDamagedError` if there is none."""
         for beginning in reversed(beginnings):
             try:
                 return beginning, self._builder_of(beginning)
@@ -266,11 +269,20 @@ class Timeline:
                 )
             epoch = 0 if base_offset == 0 else epoch
             data = file.read(self._storage)
-            reader = SegmentReader(data, str(file.path), base_offset, epoch, is_last=end is None)
+            reader = SegmentReader(
+                data,
+                file.path,
+                base_offset,
+                epoch,
+                is_last=end is None,
+                recovery_point=recovery_point_of(file.path.parent, self._storage),
+            )
             for batch in reader:
                 if batch.base_offset >= start:
                     yield batch
             offset, epoch = reader.next_offset, reader.epoch
+            if reader.torn is not None and not self._ignore_torn_tail:
+                raise reader.torn.error()
 
     def _too_old(self, moment: Moment) -> str:
         oldest = self.beginnings[0]
@@ -286,10 +298,10 @@ class Timeline:
 
 
 class Passage:
-    """A walk along a line: `view`, `offset` and `time_ms` tell how far it has come.
+    """A walk along a line: `view`, `offset` and `time_ms` are its current position.
 
-    `latest_ms` is the latest time so far, as far as the change that was yielded last: by it a moment is
-    found in a log whose clock went back.
+    `latest_ms` is the latest time up to the last yielded change; it locates a time in a log whose clock went
+    back.
     """
 
     def __init__(
@@ -309,12 +321,12 @@ class Passage:
         self._end_offset: Final = end_offset
 
     def view(self) -> MetadataImage:
-        """Return the state so far without a copy; it moves on with the walk."""
+        """Return a live view of the state so far, without a copy."""
         return self._builder.view()
 
     @property
     def in_transaction(self) -> bool:
-        """Whether the records that came last count only if their transaction ends."""
+        """Whether the last records take effect only if their transaction ends."""
         return self._builder.in_transaction
 
     def changes(self) -> Iterator[LoggedChange]:

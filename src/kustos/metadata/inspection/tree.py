@@ -1,16 +1,16 @@
-"""An image as a tree of named nodes, to be walked like a file system. No node holds a secret.
+"""An image as a tree of named nodes, like a file system. No node holds a secret.
 
     /acl/id/<id>                                  an ACL, by its id in Kafka's form of a UUID
-    /acl/by-principal/<principal>/<id>            the same, by whom it is for
-    /acl/by-resource/<TYPE>/<PATTERN>/<name>/<id> the same, by what it is on
-    /scram/<mechanism>/<user>                     that there is a credential, and its iterations
+    /acl/by-principal/<principal>/<id>            the same, by its principal
+    /acl/by-resource/<TYPE>/<PATTERN>/<name>/<id> the same, by its resource
+    /scram/<mechanism>/<user>                     a credential: only its iterations
     /delegationToken/<id>                         a token, without its HMAC
     /features/<name>                              a feature and its level
     /configs/<TYPE>/<resource>/<name>             a dynamic setting
-    /provenance                                   how far the image reaches
-    /local/version                                of the program that looks
+    /provenance                                   the offset and epoch of the image
+    /local/version                                version of this program
 
-Folders are filled when they are looked into: one of a million ACLs costs nothing until then.
+Folders are filled when first opened: one with a million ACLs costs nothing until then.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -31,21 +31,21 @@ from kustos.metadata.scram import ScramMechanism
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """A node that holds something: a document for JSON, and what it comes to in a few words."""
+    """A node with content: a document for JSON, and a short summary."""
 
     document: dict[str, Any]
     summary: str
 
 
 class Folder:
-    """A node that holds others by name; they are made when first asked for."""
+    """A node with named children, which are made when first needed."""
 
     def __init__(self, fill: Callable[[], Mapping[str, "Node"]]) -> None:
         self._fill = fill
 
     @cached_property
     def children(self) -> Mapping[str, "Node"]:
-        """The nodes in it by name, sorted."""
+        """The child nodes by name, sorted."""
         return dict(sorted(self._fill().items()))
 
 
@@ -55,7 +55,7 @@ _ESCAPES: Final = {"%": "%25", "/": "%2F"}
 
 
 def node_name(text: str) -> str:
-    """Return a text as the name of a node: no two texts share one, and none is a path or blank."""
+    """Return a text as a node name: unique per text, never a path or blank."""
     if not text:
         return "%"
     name = "".join(_ESCAPES.get(character, character) for character in text)
@@ -114,7 +114,7 @@ def _nested(image: MetadataImage, path_of: Callable[[AclBinding], tuple[str, ...
 
 
 def _grown(entries: Iterable[tuple[Any, ...]]) -> Mapping[str, Node]:
-    """Return folders of folders from rows of names that end in a leaf."""
+    """Return nested folders from rows of names that end in a leaf."""
     groups: dict[str, list[tuple[Any, ...]]] = {}
     leaves: dict[str, Node] = {}
     for name, *rest in entries:

@@ -1,8 +1,8 @@
-"""Whether the files of a metadata log are whole: checksums, offsets, epochs, records, and snapshots.
+"""Verifies the files of a metadata log: checksums, offsets, epochs, records, and snapshots.
 
-A snapshot must say what the log says that it stands for: wherever both are there, the log is replayed up
-to the snapshot's end and the two states are compared. Damage does not end the search, so that one run
-tells all; but behind damage there is no state, and nothing more to compare.
+A snapshot must equal the log that it replaces: if both exist, the log is replayed up to the snapshot's end
+and the two states are compared. Damage does not end the verification, so that one run reports everything; but
+after damage the state is unknown, and there is nothing more to compare.
 """
 
 from collections.abc import Callable, Iterable
@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from kustos.metadata.directory.loader import load, records_of, require_beginning, require_known_features
 from kustos.metadata.errors import LogError, MetadataError, RecordError, ReplayError
 from kustos.metadata.image import EMPTY_IMAGE, ImageBuilder
 from kustos.metadata.inspection.comparison import first_difference
@@ -21,30 +22,30 @@ from kustos.metadata.inspection.files import (
     files_of,
     metadata_directory,
 )
-from kustos.metadata.loader import records_of, require_beginning, require_known_features
 from kustos.metadata.log import (
     META_PROPERTIES,
     METADATA_PARTITION,
-    LogReader,
     MetaProperties,
     SegmentReader,
+    TornTail,
     layout,
+    recovery_point_of,
 )
 from kustos.metadata.log.segment import UNKNOWN_EPOCH
 from kustos.metadata.log.snapshot import snapshot_batches
 from kustos.runtime import Storage
-from kustos.wire.record_batch import RecordBatch
+from kustos.wire import RecordBatch
 
 Advance = Callable[[int], None]
-"""Told of each piece of a file that is done, in bytes."""
+"""Callback with the size of each verified piece of a file, in bytes."""
 
 _UNKNOWN_OFFSET: Final = -1
-"""Behind damage nobody knows which offset comes next."""
+"""After damage the next offset is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """What is wrong, in a sentence with file, place and remedy; `offset` is None outside the log."""
+    """One damage, as a sentence with file, place and remedy; `offset` is None outside the log."""
 
     path: Path
     offset: int | None
@@ -53,29 +54,31 @@ class Damage:
 
 @dataclass(slots=True)
 class Verification:
-    """What was checked and found; `notes` are worth knowing and no damage."""
+    """The result: what was checked and found; `notes` are not damage."""
 
     segments: int = 0
     snapshots: int = 0
     batches: int = 0
     records: int = 0
     compared_snapshots: int = 0
-    """Snapshots that could be compared with the log."""
+    """Number of snapshots compared with the log."""
     first_offset: int | None = None
     last_offset: int | None = None
     notes: list[str] = field(default_factory=list)
+    torn: list[TornTail] = field(default_factory=list)
+    """Unfinished writes at the end of logs: left by a crash, or by a truncated copy."""
     damage: list[Damage] = field(default_factory=list)
 
     @property
     def is_whole(self) -> bool:
-        """Whether nothing is damaged."""
-        return not self.damage
+        """Whether nothing is damaged, and no log ends in an unfinished write."""
+        return not (self.damage or self.torn)
 
 
 def verify(paths: Iterable[Path], storage: Storage, advance: Advance = lambda _: None) -> Verification:
-    """Return what is found in these files and directories; nothing is changed or locked.
+    """Verify these files and directories; nothing is changed or locked.
 
-    Raises `MetadataError` only for a path that is no metadata, or a file that cannot be read at all.
+    Raises `MetadataError` only for a path without metadata, or an unreadable file.
     """
     found = Verification()
     for path in paths:
@@ -87,7 +90,7 @@ def verify(paths: Iterable[Path], storage: Storage, advance: Advance = lambda _:
 
 
 class _Checker:
-    """Checks one file or directory; `_builder` is None where there is no known state."""
+    """Checks one file or directory; `_builder` is None while the state is unknown."""
 
     def __init__(self, found: Verification, storage: Storage, advance: Advance) -> None:
         self._found = found
@@ -97,11 +100,12 @@ class _Checker:
         self._next_offset = 0
         self._epoch = UNKNOWN_EPOCH
         self._epochs: list[Epoch] = []
-        """Of the log, each with the offset of its first batch there."""
+        """Epochs of the log, each with the offset of its first batch there."""
         self._pending: list[MetadataFile] = []
-        """Snapshots whose end the log has not reached yet."""
+        """Snapshots with an end that the log has not reached yet."""
+        self._recovery_point: int | None = None
         self._skip_below = 0
-        """What the log holds below this offset is in the state already."""
+        """The state already includes the log below this offset."""
 
     def check_file(self, file: MetadataFile) -> None:
         """Check a file by itself."""
@@ -117,6 +121,7 @@ class _Checker:
         segments = [file for file in files if file.kind is FileKind.SEGMENT]
         snapshots = [file for file in files if file.kind is FileKind.SNAPSHOT]
         self._check_properties(directory / META_PROPERTIES)
+        self._read_recovery_point(directory / METADATA_PARTITION)
         legacy = directory / layout.LEGACY_BOOTSTRAP
         if self._storage.exists(legacy):
             self._read_snapshot(MetadataFile(legacy, FileKind.SNAPSHOT))
@@ -138,20 +143,20 @@ class _Checker:
         self._check_quorum_state(directory / METADATA_PARTITION / layout.QUORUM_STATE)
         if len(self._found.damage) == damaged_before:
             self._check_epochs(directory / METADATA_PARTITION / layout.LEADER_EPOCH_CHECKPOINT)
+        if len(self._found.damage) == damaged_before:
             self._check_as_a_start_would(directory)
 
     def _check_as_a_start_would(self, directory: Path) -> None:
-        """Report what keeps a node from starting though each file is whole by itself."""
+        """Report what would keep a node from starting although each file is whole."""
         try:
-            LogReader(directory, self._storage)
-            if self._builder is not None:
-                require_beginning(self._builder.view(), directory)
-                require_known_features(self._builder.view(), directory)
+            _, builder = load(directory, self._storage)
+            require_beginning(builder.view(), directory)
+            require_known_features(builder.view(), directory)
         except LogError as error:
             self._report(directory, None, str(error))
 
     def _begin(self, segments: list[MetadataFile], snapshots: list[MetadataFile]) -> None:
-        """Find the state with which the log begins, and check the snapshots that no log leads up to."""
+        """Find the initial state of the log, and check the snapshots not reached by any log."""
         log_start = segments[0].base_offset or 0 if segments else None
         if log_start == 0 and begins_itself(segments[0].read(self._storage)):
             self._builder = ImageBuilder(EMPTY_IMAGE)
@@ -177,7 +182,14 @@ class _Checker:
             )
             self._lose_state()
         epoch = 0 if base_offset == 0 else self._epoch
-        reader = SegmentReader(file.read(self._storage), str(file.path), base_offset, epoch, is_last=is_last)
+        reader = SegmentReader(
+            file.read(self._storage),
+            file.path,
+            base_offset,
+            epoch,
+            is_last=is_last,
+            recovery_point=self._recovery_point,
+        )
         self._found.segments += 1
         if self._found.first_offset is None:
             self._found.first_offset = base_offset
@@ -193,11 +205,8 @@ class _Checker:
             self._lose_state()
             self._next_offset, self._epoch = _UNKNOWN_OFFSET, UNKNOWN_EPOCH
             return
-        if reader.torn_size_bytes:
-            self._found.notes.append(
-                f"`{file.path}` ends in {reader.torn_size_bytes} bytes of an unfinished write; they were "
-                "never acknowledged, and the next start cuts them"
-            )
+        if reader.torn is not None:
+            self._found.torn.append(reader.torn)
         self._next_offset, self._epoch = reader.next_offset, reader.epoch
         self._found.last_offset = reader.next_offset - 1
 
@@ -229,7 +238,7 @@ class _Checker:
             raise ReplayError(f"the oldest snapshot ends inside it, before offset {self._skip_below}")
 
     def _compare_snapshots(self, offset: int, *, is_end: bool = False) -> None:
-        """Compare the snapshots that end where the log now stands, before `offset`."""
+        """Compare the snapshots that end at the current position of the log, before `offset`."""
         while self._pending and self._builder is not None:
             file = self._pending[0]
             id_ = file.snapshot_id
@@ -260,7 +269,7 @@ class _Checker:
                 )
 
     def _read_snapshot(self, file: MetadataFile) -> ImageBuilder | None:
-        """Return the state of a snapshot, None if it is damaged, which is then reported."""
+        """Return the state of a snapshot; if it is damaged, report that and return None."""
         self._found.snapshots += 1
         data = file.read(self._storage)
         builder = ImageBuilder()
@@ -291,6 +300,12 @@ class _Checker:
             return None
         return builder
 
+    def _read_recovery_point(self, partition: Path) -> None:
+        try:
+            self._recovery_point = recovery_point_of(partition, self._storage)
+        except LogError as error:
+            self._report(partition / layout.RECOVERY_POINT, None, str(error))
+
     def _check_properties(self, path: Path) -> None:
         if not self._storage.exists(path):
             self._found.notes.append(f"`{path}` is missing: no node starts on this directory as it is")
@@ -317,7 +332,7 @@ class _Checker:
             )
 
     def _check_epochs(self, path: Path) -> None:
-        """Compare the checkpoint of epochs with a log that is whole."""
+        """Compare the leader-epoch-checkpoint with a whole log."""
         if not self._storage.exists(path) or not self._epochs:
             return
         try:

@@ -8,10 +8,10 @@ from kustos.metadata.log.layout import (
     MetaProperties,
     SnapshotId,
 )
-from kustos.metadata.log.policy import DEFAULT_POLICY, MAX_BATCH_SIZE_BYTES, LogPolicy
-from kustos.metadata.log.reader import LogReader, TornTail
-from kustos.metadata.log.segment import SegmentReader
-from kustos.metadata.log.snapshot import encode_snapshot, snapshot_batches
+from kustos.metadata.log.policy import DEFAULT_POLICY, MAX_BATCH_SIZE_BYTES, MIN_SEGMENT_SIZE_BYTES, LogPolicy
+from kustos.metadata.log.reader import LogReader, recovery_point_of
+from kustos.metadata.log.segment import SegmentReader, TornTail
+from kustos.metadata.log.snapshot import encode_snapshot, snapshot_batches, snapshot_pieces
 from kustos.metadata.log.writer import LogWriter
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "MAX_BATCH_SIZE_BYTES",
     "METADATA_PARTITION",
     "META_PROPERTIES",
+    "MIN_SEGMENT_SIZE_BYTES",
     "LogPolicy",
     "LogReader",
     "LogWriter",
@@ -29,5 +30,7 @@ __all__ = [
     "SnapshotId",
     "TornTail",
     "encode_snapshot",
+    "recovery_point_of",
     "snapshot_batches",
+    "snapshot_pieces",
 ]

@@ -1,6 +1,6 @@
 """The names and small text files of a metadata log directory, as Kafka lays them out.
 
-`<metadata.log.dir>/meta.properties` says whose directory it is; `__cluster_metadata-0/` beside it holds
+`<metadata.log.dir>/meta.properties` identifies the cluster and node; `__cluster_metadata-0/` beside it holds
 segments (`%020d.log`), snapshots (`%020d-%010d.checkpoint`: end offset, epoch) and three small files.
 """
 
@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Final, Self
 from uuid import UUID
 
-from kustos.metadata.errors import DirectoryError, LogDamagedError
+from kustos.metadata.errors import DirectoryError, LogDamagedError, NoMetadataError
 from kustos.metadata.ids import uuid_of_text, uuid_text
+from kustos.runtime import Storage
 
 METADATA_PARTITION: Final = "__cluster_metadata-0"
 META_PROPERTIES: Final = "meta.properties"
@@ -21,38 +22,50 @@ LEADER_EPOCH_CHECKPOINT: Final = "leader-epoch-checkpoint"
 QUORUM_STATE: Final = "quorum-state"
 PARTITION_METADATA: Final = "partition.metadata"
 ACTIVE_SEGMENT: Final = "kustos.active-segment"
-"""Which segment was begun last: without it nobody would miss that one. Kafka ignores the file."""
+"""Names the newest segment: without it a loss of that segment would go unnoticed. Kafka ignores the file."""
+
+RECOVERY_POINT: Final = "kustos.recovery-point"
+"""Names the offset below which the log is durable: without it a loss of the end would go unnoticed. Kafka
+ignores it."""
 
 LEGACY_BOOTSTRAP: Final = "bootstrap.checkpoint"
-"""Before Kafka 4.4 a formatted directory kept its first records here; a controller copied them once."""
+"""Before Kafka 4.4 a formatted directory kept its first records here; a controller copied them into the log
+once."""
 
 METADATA_TOPIC_ID: Final = UUID(int=1)
 
 _SEGMENT: Final = re.compile(r"([0-9]{20})\.log")
 _NODE_ID: Final = re.compile(r"[0-9]{1,10}")
+_RECOVERY_POINT: Final = re.compile(rb"([0-9]{20})\n")
 _SNAPSHOT: Final = re.compile(r"([0-9]{20})-([0-9]{10})\.checkpoint")
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class SnapshotId:
-    """What a snapshot contains: everything below `end_offset`, the last of it from `epoch`."""
+    """The id of a snapshot: it contains everything below `end_offset`, the last of it from `epoch`."""
 
     end_offset: int
     epoch: int
 
     @property
     def file_name(self) -> str:
-        """Its file's name."""
+        """The file name."""
         return f"{self.end_offset:020d}-{self.epoch:010d}.checkpoint"
 
     @classmethod
     def of(cls, file_name: str) -> Self | None:
-        """Return the id that a file name spells, None if it spells none."""
+        """Return the id in a file name, None if there is none."""
         match = _SNAPSHOT.fullmatch(file_name)
         return None if match is None else cls(int(match[1]), int(match[2]))
 
 
 BOOTSTRAP_SNAPSHOT: Final = SnapshotId(0, 0)
+
+
+def no_metadata(path: Path, storage: Storage, what: str, remedy: str) -> NoMetadataError:
+    """Return the error for a path without metadata: it is missing, or `what` is the reason."""
+    found = what if storage.exists(path) else f"there is no directory `{path}`"
+    return NoMetadataError(f"{found}; {remedy}")
 
 
 def segment_name(base_offset: int) -> str:
@@ -61,21 +74,21 @@ def segment_name(base_offset: int) -> str:
 
 
 def segment_base_offset(file_name: str) -> int | None:
-    """Return the offset that a segment's name spells, None if it spells none."""
+    """Return the offset in a segment's name, None if there is none."""
     match = _SEGMENT.fullmatch(file_name)
     return None if match is None else int(match[1])
 
 
 @dataclass(frozen=True, slots=True)
 class MetaProperties:
-    """Whose directory it is (`meta.properties`, version 1; version 0 is read too)."""
+    """The cluster and node of a directory (`meta.properties`, version 1; version 0 is read too)."""
 
     cluster_id: str
     node_id: int
     directory_id: UUID | None = None
 
     def encode(self) -> bytes:
-        """Return the file."""
+        """Return the contents of the file."""
         lines = ["#", f"cluster.id={self.cluster_id}"]
         if self.directory_id is not None:
             lines.append(f"directory.id={uuid_text(self.directory_id)}")
@@ -83,7 +96,7 @@ class MetaProperties:
 
     @classmethod
     def decode(cls, data: bytes, path: Path) -> Self:
-        """Return what the file says; raise `DirectoryError` for what Kafka would not accept."""
+        """Return the parsed file; raise `DirectoryError` for what Kafka would refuse."""
         entries = _properties(data)
         version = entries.get("version", "0")
         node_key = {"0": "broker.id", "1": "node.id"}.get(version)
@@ -117,7 +130,7 @@ def encode_epochs(epochs: tuple[tuple[int, int], ...]) -> bytes:
 
 
 def decode_epochs(data: bytes, path: Path) -> tuple[tuple[int, int], ...]:
-    """Return the pairs of a leader-epoch-checkpoint; raise `LogDamagedError` if it is none."""
+    """Return the pairs of a leader-epoch-checkpoint; raise `LogDamagedError` if it is malformed."""
     try:
         version, count, *lines = data.decode("ascii").splitlines()
         epochs = tuple((int(epoch), int(offset)) for epoch, offset in (line.split(" ") for line in lines))
@@ -130,7 +143,7 @@ def decode_epochs(data: bytes, path: Path) -> tuple[tuple[int, int], ...]:
 
 
 def encode_active_segment(base_offset: int) -> bytes:
-    """Return the file that names the segment begun last."""
+    """Return the file that names the newest segment."""
     return f"{base_offset}\n".encode()
 
 
@@ -142,8 +155,23 @@ def decode_active_segment(data: bytes, path: Path) -> int:
     return int(text)
 
 
+def encode_recovery_point(offset: int) -> bytes:
+    """Return the file with the offset below which the log is durable; its size never changes."""
+    return b"%020d\n" % offset
+
+
+def decode_recovery_point(data: bytes, path: Path) -> int:
+    """Return the offset that the file names; raise `LogDamagedError` if it names none."""
+    match = _RECOVERY_POINT.fullmatch(data)
+    if match is None:
+        raise LogDamagedError(
+            f"`{path}` names no offset; restore it from a copy, or let `kustos metadata repair` write it anew"
+        )
+    return int(match[1])
+
+
 def encode_partition_metadata() -> bytes:
-    """Return the file that names the topic's id."""
+    """Return the file with the topic's id."""
     return f"version: 0\ntopic_id: {uuid_text(METADATA_TOPIC_ID)}".encode()
 
 

@@ -8,44 +8,36 @@ from typing import Final
 from kustos.metadata.errors import LogDamagedError, RecordError
 from kustos.metadata.log import layout
 from kustos.metadata.log.layout import SnapshotId
-from kustos.metadata.log.segment import UNKNOWN_EPOCH, SegmentReader, begins_epoch
+from kustos.metadata.log.passing import LogPosition, pass_over
+from kustos.metadata.log.segment import UNKNOWN_EPOCH, SegmentReader, TornTail, begins_epoch
 from kustos.metadata.log.snapshot import decoded, raw_snapshot_batches, snapshot_batches
+from kustos.metadata.log.unfinished import SECTOR_SIZE_BYTES
 from kustos.metadata.records import ControlRecord, KRaftVersion, Voters, controls_of
 from kustos.runtime import Storage
-from kustos.wire.record_batch import RawBatch, RecordBatch
+from kustos.wire import RawBatch, RecordBatch
 
 KRAFT_VERSION_MAX: Final = 1
 """The highest level of kraft.version that Kafka 4.4 knows."""
 
 
-@dataclass(frozen=True, slots=True)
-class TornTail:
-    """The unfinished write that a crash left behind in the last segment."""
-
-    path: Path
-    whole_size_bytes: int
-    torn_size_bytes: int
-    next_offset: int
-
-
 @dataclass(slots=True)
 class ActiveSegment:
-    """What a writer must know of the segment that it continues."""
+    """The state of the segment that a writer continues."""
 
     base_offset: int
     size_bytes: int = 0
     first_timestamp_ms: int | None = None
-    """Of its first batch; None while it has none."""
+    """Timestamp of its first batch; None while it has none."""
 
 
 class LogReader:
     """Reads once, in order: first `snapshot()` to its end, then `batches()` to its end.
 
-    Afterwards `next_offset`, `epoch`, `epochs`, `active`, `quorum_controls` and `torn` tell where a writer
-    goes on. Nothing is changed. Raises `LogDamagedError` for anything but a torn tail.
+    Afterwards `next_offset`, `epoch`, `epochs`, `active`, `quorum_controls` and `torn` tell a writer where to
+    continue. Nothing is changed. Raises `LogDamagedError` for anything but a torn tail.
 
-    `passing_over` are snapshots that cannot be read: the next older one is taken instead, which gives the
-    same state if the log after it is whole.
+    `passing_over` are unreadable snapshots to skip: the next older one is used instead, which gives the same
+    state if the log after it is whole.
     """
 
     def __init__(
@@ -53,6 +45,9 @@ class LogReader:
     ) -> None:
         self._storage = storage
         self._partition = directory / layout.METADATA_PARTITION
+        # read it before the log: in a directory in use it must not be ahead of the log as read
+        self.recovery_point = recovery_point_of(self._partition, storage)
+        self._begun_epochs = begun_epochs(self._partition, storage)
         names = storage.names(self._partition)
         self.segments = tuple(
             sorted(base for name in names if (base := layout.segment_base_offset(name)) is not None)
@@ -70,16 +65,16 @@ class LogReader:
         self.active = ActiveSegment(self.segments[-1] if self.segments else self.next_offset)
         self.last_timestamp_ms = 0
         self.unsnapshotted_bytes = 0
-        """Of data batches after the snapshot."""
+        """Size of data batches after the snapshot."""
         self.opaque_records = 0
-        """Records of kinds that are kept unread, counted by whoever decodes them."""
+        """Records of opaque kinds, counted by the caller that decodes them."""
         self.torn: TornTail | None = None
         self.bootstrapped = False
         self._legacy_bootstrap = directory / layout.LEGACY_BOOTSTRAP
         self._require_segments(names)
 
     def _require_segments(self, names: list[str]) -> None:
-        """Raise `LogDamagedError` if the directory tells of a last segment that is not there."""
+        """Raise `LogDamagedError` if the last segment that the directory names is missing."""
         if not self.segments and layout.QUORUM_STATE in names:
             raise LogDamagedError(
                 f"`{self._partition}` was written to, but its log is missing; "
@@ -101,7 +96,7 @@ class LogReader:
 
     @property
     def quorum_controls(self) -> tuple[ControlRecord, ...]:
-        """What a snapshot must go on saying of the quorum, after its header (KIP-853)."""
+        """The quorum records that a new snapshot must repeat after its header (KIP-853)."""
         return tuple(each for each in (self._kraft_version, self._voters) if each is not None)
 
     def snapshot(self) -> Iterator[RecordBatch]:
@@ -110,7 +105,7 @@ class LogReader:
             yield decoded(raw, str(self.snapshot_path))
 
     def raw_snapshot(self) -> Iterator[RawBatch]:
-        """Yield the batches of the newest snapshot, their records unread; in place of `snapshot`."""
+        """Yield the batches of the newest snapshot with undecoded records; use instead of `snapshot`."""
         if self.snapshot_id is None:
             return
         path = self.snapshot_path
@@ -126,9 +121,9 @@ class LogReader:
         return self._partition / ("" if self.snapshot_id is None else self.snapshot_id.file_name)
 
     def legacy_bootstrap(self) -> Iterator[RecordBatch]:
-        """Yield the batches of an old bootstrap file; asked for only where the log says nothing yet.
+        """Yield the batches of an old bootstrap file; used only if the log has no state yet.
 
-        Afterwards `bootstrapped` is true, and a writer has to copy into the log what they add up to.
+        Afterwards `bootstrapped` is true, and a writer must copy their state into the log.
         """
         if self.snapshot_id is None and self._storage.exists(self._legacy_bootstrap):
             data = self._storage.read(self._legacy_bootstrap)
@@ -138,7 +133,8 @@ class LogReader:
     def batches(self) -> Iterator[RecordBatch]:
         """Yield the batches of the log that the snapshot does not contain.
 
-        Segments that lie wholly below its end are not read: nothing of the state comes from them.
+        Segments entirely below its end are not read, and batches below it are skipped by their headers: they
+        do not contribute to the state.
         """
         start = self.next_offset
         if self.segments:
@@ -154,6 +150,26 @@ class LogReader:
                 + "; restore the directory from a copy, or, if that snapshot can be read, remove the "
                 "segments, which it contains whole"
             )
+        self._require_end()
+
+    def _require_end(self) -> None:
+        """Raise `LogDamagedError` if the log ends before its known end."""
+        end = f"the metadata log in `{self._partition}` ends at offset {self.next_offset - 1}"
+        remedy = (
+            ": its end is missing; restore the directory from a copy, or, if it may be lost, "
+            "let `kustos metadata repair` forget it"
+        )
+        if self.recovery_point is not None and self.next_offset < self.recovery_point:
+            raise LogDamagedError(
+                f"{end}, but `{layout.RECOVERY_POINT}` knows that {self.recovery_point - 1} was on the disk"
+                + remedy
+            )
+        epoch, offset = self._begun_epochs[-1] if self._begun_epochs else (0, -1)
+        if offset >= self.next_offset or epoch > self.epoch:
+            raise LogDamagedError(
+                f"{end} in epoch {self.epoch}, but `{layout.LEADER_EPOCH_CHECKPOINT}` knows of epoch {epoch} "
+                f"from offset {offset} on{remedy}"
+            )
 
     def _read(self, segments: tuple[int, ...], start: int) -> Iterator[RecordBatch]:
         offset, epoch = segments[0], 0 if segments[0] == 0 else UNKNOWN_EPOCH
@@ -166,10 +182,19 @@ class LogReader:
                     f"`{path}` begins at offset {base_offset}, but the segment before it reaches "
                     f"{offset - 1}: they overlap, and only one can be true; restore the directory from a copy"
                 )
-            is_last = base_offset == segments[-1]
-            reader = SegmentReader(self._storage.read(path), str(path), offset, epoch, is_last=is_last)
             self.active = ActiveSegment(base_offset)
-            position = 0
+            place = self._pass_over(path, LogPosition(0, offset, epoch), start)
+            is_last = base_offset == segments[-1]
+            reader = SegmentReader(
+                self._read_rest(path, place.position),
+                path,
+                place.next_offset,
+                place.epoch,
+                is_last=is_last,
+                recovery_point=self.recovery_point,
+                position=place.position,
+            )
+            position = place.position
             for batch in reader:
                 self._note(batch, path)
                 size_bytes, position = reader.position - position, reader.position
@@ -183,8 +208,7 @@ class LogReader:
                     yield batch
             offset, epoch = reader.next_offset, reader.epoch
             self.active.size_bytes = reader.position
-            if reader.torn_size_bytes:
-                self.torn = TornTail(path, reader.position, reader.torn_size_bytes, offset)
+            self.torn = reader.torn
         if offset < start:
             raise LogDamagedError(
                 f"`{self._partition}` has a snapshot up to offset {start - 1}, but its log ends at "
@@ -192,6 +216,17 @@ class LogReader:
                 "snapshot contains whole"
             )
         self.next_offset, self.epoch = offset, max(epoch, self.epoch)
+
+    def _pass_over(self, path: Path, place: LogPosition, start: int) -> LogPosition:
+        if place.next_offset >= start:
+            return place
+        passed = pass_over(self._storage, path, place, start, lambda batch: self._note(batch, path))
+        self.last_timestamp_ms = max(self.last_timestamp_ms, passed.last_timestamp_ms)
+        return passed
+
+    def _read_rest(self, path: Path, position: int) -> bytes:
+        edge = position - position % SECTOR_SIZE_BYTES
+        return self._storage.read_part(path, edge, max(0, self._storage.size_bytes(path) - edge))
 
     def _lacking(self, first: int, after: int) -> LogDamagedError:
         return LogDamagedError(
@@ -227,3 +262,21 @@ class LogReader:
                 self._kraft_version = control
             elif isinstance(control, Voters):
                 self._voters = control
+
+
+def recovery_point_of(partition: Path, storage: Storage) -> int | None:
+    """Return the offset below which the log was known to be durable, None if not recorded.
+
+    Raises `LogDamagedError` if the file names none.
+    """
+    path = partition / layout.RECOVERY_POINT
+    return layout.decode_recovery_point(storage.read(path), path) if storage.exists(path) else None
+
+
+def begun_epochs(partition: Path, storage: Storage) -> tuple[tuple[int, int], ...]:
+    """Return the epochs known to have begun in the log, with their first offsets.
+
+    Raises `LogDamagedError` if the file that names them is malformed.
+    """
+    path = partition / layout.LEADER_EPOCH_CHECKPOINT
+    return layout.decode_epochs(storage.read(path), path) if storage.exists(path) else ()

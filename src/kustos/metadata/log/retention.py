@@ -1,8 +1,8 @@
-"""Which old files of the log may go: Kafka's rules (`KafkaMetadataLog.maybeClean`), as pure functions.
+"""Retention of old log files: Kafka's rules (`KafkaMetadataLog.maybeClean`), as pure functions.
 
-The log may begin where its oldest kept snapshot ends. So the oldest snapshot goes, and with it the
-segments that lie wholly below the next one, as long as the limits are exceeded and another one remains:
-the newest snapshot and the log after it are the state itself.
+The log may begin where its oldest kept snapshot ends. So while the limits are exceeded and another snapshot
+remains, the oldest snapshot is deleted, and with it the segments entirely below the next one: the newest
+snapshot and the log after it are the state itself.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ class KeptSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class Superfluous:
-    """What may be deleted, oldest first: snapshots, then segments by their base offsets."""
+    """The files to delete, oldest first: snapshots, then segments by base offset."""
 
     snapshots: tuple[SnapshotId, ...] = ()
     segments: tuple[int, ...] = ()
@@ -32,7 +32,7 @@ class Superfluous:
 def superfluous(
     snapshots: Sequence[KeptSnapshot], segment_sizes: Mapping[int, int], policy: LogPolicy, now_ms: int
 ) -> Superfluous:
-    """Return what the policy lets go of these snapshots (oldest first) and segments (base offset → size)."""
+    """Return the files to delete of these snapshots (oldest first) and segments (base offset → size)."""
     kept, segments = list(snapshots), sorted(segment_sizes)
     total = sum(each.size_bytes for each in kept) + sum(segment_sizes.values())
     gone_snapshots: list[SnapshotId] = []

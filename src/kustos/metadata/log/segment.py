@@ -1,72 +1,106 @@
-"""Reading a segment: whole batches in order, and a clear verdict on what does not belong.
+"""Reading a segment: whole batches in order, and a clear verdict on the rest.
 
-A crash leaves a torn tail: a last batch that is too short, or that has zeros where a sector of the disk
-was never written. It was never acknowledged, so it is cut. Anything else that is wrong was once whole
-and perhaps acknowledged; losing it could bring back a permission that was taken away, so it stops the
-start. (So does a power cut that left a hole before a whole batch of the same write: nothing tells it
-from damage.) Neither the base offset nor the epoch is under the checksum: offsets must follow one
+The last segment may end with the remains of a crashed write (`kustos.metadata.log.unfinished`). Any other
+damage stops the start. The checksum covers neither the base offset nor the epoch: offsets must follow one
 another, and an epoch may rise only at the leader-change batch that begins it.
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
-from crc32c import crc32c
-
-from kustos.metadata.errors import LogDamagedError, RecordError
+from kustos.metadata.errors import LogDamagedError, RecordError, TornTailError
+from kustos.metadata.log.unfinished import SECTOR_SIZE_BYTES, is_unfinished_write
 from kustos.metadata.records import LeaderChange, controls_of
-from kustos.wire.record_batch import (
-    CRC_COVERS_FROM,
-    HEADER,
-    HEADER_SIZE_BYTES,
-    LENGTH_END,
-    MAGIC,
-    CorruptBatchError,
-    RecordBatch,
-    read_batch,
-)
-
-SECTOR_SIZE_BYTES: Final = 512
-"""The smallest piece that a disk writes whole."""
-TORN_ZEROS_MIN_BYTES: Final = 8
-"""Fewer zeros at a sector's edge also occur in whole batches."""
+from kustos.wire import CorruptBatchError, RecordBatch, read_batch
 
 UNKNOWN_EPOCH: Final = -1
-"""Before the first batch of a log whose beginning a snapshot replaced."""
+"""The epoch before the first batch of a log with a beginning replaced by a snapshot."""
+
+
+@dataclass(frozen=True, slots=True)
+class TornTail:
+    """The unfinished write that a crash left behind in the last segment."""
+
+    path: Path
+    whole_size_bytes: int
+    torn_size_bytes: int
+    next_offset: int
+
+    def error(self) -> TornTailError:
+        """Return the error for read-only use: unlike a start, it cannot rule out a truncated copy."""
+        return TornTailError(
+            f"`{self.path}` ends in {self.torn_size_bytes} bytes of an unfinished write after offset "
+            f"{self.next_offset - 1}: a crash left them, or the copy is not whole, and then what follows is "
+            "missing, denials too; let the node start, which cuts them, cut them by `kustos metadata "
+            "repair`, or pass over them with `--ignore-torn-tail`; if a node is writing to it, try again"
+        )
 
 
 class SegmentReader:
-    """Iterates over the batches of one segment; afterwards `position` is where the whole ones end."""
+    """Iterates over the batches of one segment; afterwards `position` is the end of the whole ones.
 
-    __slots__ = ("_data", "_is_last", "_name", "epoch", "next_offset", "position")
+    It begins at `position`, a byte of the file; the data begins at the start of the sector with that byte.
+    `recovery_point` is the offset below which everything is known to be acknowledged, None if not recorded.
+    """
 
-    def __init__(self, data: bytes, name: str, next_offset: int, epoch: int, *, is_last: bool) -> None:
+    __slots__ = (
+        "_data",
+        "_is_last",
+        "_path",
+        "_recovery_point",
+        "_start",
+        "epoch",
+        "next_offset",
+        "position",
+    )
+
+    def __init__(
+        self,
+        data: bytes,
+        path: Path,
+        next_offset: int,
+        epoch: int,
+        *,
+        is_last: bool,
+        recovery_point: int | None = None,
+        position: int = 0,
+    ) -> None:
         self._data = data
-        self._name = name
+        self._path = path
         self._is_last = is_last
+        self._recovery_point = recovery_point
         self.next_offset = next_offset
         self.epoch = epoch
-        self.position = 0
+        self.position = position
+        self._start = position - position % SECTOR_SIZE_BYTES
 
     @property
-    def torn_size_bytes(self) -> int:
-        """How many bytes after the whole batches are to be cut."""
-        return len(self._data) - self.position
+    def torn(self) -> TornTail | None:
+        """The bytes to cut after the whole batches, once all of them have been read."""
+        size_bytes = self._start + len(self._data) - self.position
+        return TornTail(self._path, self.position, size_bytes, self.next_offset) if size_bytes else None
 
     def __iter__(self) -> Iterator[RecordBatch]:
-        """Yield each whole batch; raise `LogDamagedError` at damage that is no torn tail."""
-        while self.position < len(self._data):
+        """Yield each whole batch; raise `LogDamagedError` at damage other than a torn tail."""
+        while self.position - self._start < len(self._data):
             try:
-                batch, end = read_batch(self._data, self.position)
+                batch, end = read_batch(self._data, self.position - self._start)
             except CorruptBatchError as error:
-                if self._is_last and is_torn_tail(self._data, self.position, self.next_offset):
+                if self._is_torn():
                     return
                 raise self._damaged(str(error)) from error
             self._check(batch)
-            self.position = end
+            self.position = self._start + end
             self.next_offset = batch.last_offset + 1
             self.epoch = batch.partition_leader_epoch
             yield batch
+
+    def _is_torn(self) -> bool:
+        return self._is_last and is_unfinished_write(
+            self._data, self.position - self._start, self.next_offset, self.epoch, self._recovery_point
+        )
 
     def _check(self, batch: RecordBatch) -> None:
         if batch.base_offset != self.next_offset:
@@ -83,54 +117,15 @@ class SegmentReader:
 
     def _damaged(self, what: str) -> LogDamagedError:
         return LogDamagedError(
-            f"`{self._name}` is damaged at offset {self.next_offset} (byte {self.position}): {what}; "
-            "restore the directory from a copy, or, if everything from that offset on may be lost, "
-            f"cut the file to {self.position} bytes and remove later segments"
+            f"`{self._path}` is damaged at offset {self.next_offset} (byte {self.position}): {what}; "
+            "restore the directory from a copy, or, if everything from that offset on may be lost, cut it "
+            "by `kustos metadata repair`"
         )
 
 
 def begins_epoch(batch: RecordBatch) -> bool:
-    """Return whether this is the control batch with which a leader begins its epoch."""
+    """Return whether this is the control batch that begins an epoch."""
     try:
         return batch.is_control and any(isinstance(each, LeaderChange) for each in controls_of(batch))
     except RecordError:
         return False
-
-
-def is_torn_tail(data: bytes, position: int, next_offset: int) -> bool:
-    """Return whether everything from `position` on is one unfinished write, safe to cut."""
-    if len(data) - position < HEADER_SIZE_BYTES:
-        return True
-    if _whole_batch_follows(data, position, next_offset):
-        return False
-    length, crc = HEADER.unpack_from(data, position)[1], HEADER.unpack_from(data, position)[4]
-    if position + LENGTH_END + length > len(data):
-        # too short for what it claims, unless only the claim is wrong
-        return bool(crc32c(memoryview(data)[position + CRC_COVERS_FROM :]) != crc)
-    return _has_unwritten_sector(data, position)
-
-
-def _has_unwritten_sector(data: bytes, position: int) -> bool:
-    start = position
-    while start < len(data):
-        end = min(start - start % SECTOR_SIZE_BYTES + SECTOR_SIZE_BYTES, len(data))
-        if end - start >= TORN_ZEROS_MIN_BYTES and not any(data[start:end]):
-            return True
-        start = end
-    return False
-
-
-def _whole_batch_follows(data: bytes, position: int, next_offset: int) -> bool:
-    # magic 2 sits at byte 16 of a batch; the checksum makes a chance hit impossible in practice
-    at = data.find(MAGIC, position + 1 + 16)
-    while at != -1:
-        start = at - 16
-        if len(data) - start >= HEADER_SIZE_BYTES:
-            base_offset, length, _, _, crc, *_ = HEADER.unpack_from(data, start)
-            end = start + LENGTH_END + length
-            fits = start + HEADER_SIZE_BYTES <= end <= len(data)
-            covered = memoryview(data)[start + CRC_COVERS_FROM : end]
-            if fits and base_offset >= next_offset and crc32c(covered) == crc:
-                return True
-        at = data.find(MAGIC, at + 1)
-    return False

@@ -1,7 +1,7 @@
-"""Snapshots: the records of an image in a file of their own (KIP-630).
+"""Snapshots: the records of an image in their own file (KIP-630).
 
-A control batch with a header first, data batches, a control batch with a footer last. Offsets inside
-begin at 0 and are not offsets of the log.
+A control batch with a header, data batches, a control batch with a footer. Offsets inside begin at 0 and are
+not offsets of the log.
 """
 
 from collections.abc import Iterable, Iterator
@@ -18,7 +18,7 @@ from kustos.metadata.records import (
     controls_of,
     encode_record,
 )
-from kustos.wire.record_batch import (
+from kustos.wire import (
     HEADER_SIZE_BYTES,
     CorruptBatchError,
     RawBatch,
@@ -32,7 +32,7 @@ MAX_RECORDS_PER_BATCH: Final = 1024
 """As Kafka's snapshot writer: a reader never holds more than this many records at once."""
 
 RECORDS_MAX_BYTES: Final = MAX_BATCH_SIZE_BYTES - HEADER_SIZE_BYTES
-"""Long names make large records: no batch may be larger than Kafka's readers take."""
+"""Long names make large records: no batch may exceed the limit of Kafka's readers."""
 
 
 def encode_snapshot(
@@ -63,7 +63,7 @@ def snapshot_pieces(
     last_contained_timestamp_ms: int = 0,
     controls: tuple[ControlRecord, ...] = (),
 ) -> Iterator[bytes]:
-    """Yield a snapshot file batch by batch, so that no more than one of them is held at once."""
+    """Yield a snapshot file batch by batch, so that only one is in memory at a time."""
     header = control_batch(0, epoch, timestamp_ms, (SnapshotHeader(last_contained_timestamp_ms), *controls))
     yield header.encode()
     offset = header.last_offset + 1
@@ -87,7 +87,7 @@ def snapshot_pieces(
 def last_contained_timestamp_ms(data: bytes, name: str) -> int:
     """Return the time of the last record that a snapshot contains, by its header.
 
-    `data` may be the beginning of the file only. Raises `LogDamagedError` if no header is there.
+    `data` may be only the beginning of the file. Raises `LogDamagedError` without a header.
     """
     try:
         batch, _ = read_batch(data)

@@ -1,8 +1,7 @@
-"""The one writer of the log: appends whole batches, and answers only when they are on the disk."""
+"""The only writer of the log: appends whole batches, and returns only when they are on the disk."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Final
 
 import structlog
 
@@ -12,18 +11,16 @@ from kustos.metadata.log.policy import (
     DEFAULT_POLICY,
     MAX_BATCH_SIZE_BYTES,
     RECORD_OVERHEAD_MAX_BYTES,
+    UNSYNCED_MAX_BYTES,
     LogPolicy,
 )
 from kustos.metadata.log.reader import ActiveSegment, LogReader
 from kustos.metadata.records import LeaderChange, MetadataRecord, control_batch, encode_record
-from kustos.runtime import Clock, Storage
-from kustos.wire.record_batch import HEADER_SIZE_BYTES, RecordBatch, batch_of
+from kustos.runtime import Clock, FixedFile, Storage, is_out_of_descriptors, words_of
+from kustos.wire import HEADER_SIZE_BYTES, RecordBatch, batch_of
 
 Values = tuple[bytes, ...]
 """The encoded records of one batch."""
-
-UNSYNCED_MAX_BYTES: Final = 2 * MAX_BATCH_SIZE_BYTES
-"""No write between two fsyncs is larger: so far back may lie what an fsync that failed did not save."""
 
 _log = structlog.get_logger("kustos.metadata.log")
 
@@ -48,9 +45,10 @@ def encode_values(records: Iterable[MetadataRecord]) -> Values:
 class LogWriter:
     """Continues the log where its reader ended; the caller holds the directory's lock.
 
-    After one write or fsync that failed, the kernel may have dropped the bytes and a later fsync may
-    still report success, so nothing is ever acknowledged again: every call raises `LogFailedError`
-    until the process starts anew and reads back what the disk really holds.
+    After a failed write or fsync, the kernel may have dropped the bytes and a later fsync may still report
+    success, so nothing is ever acknowledged again: every call raises `LogFailedError` until the process
+    restarts and reads back what the disk really holds. A lack of file descriptors is not fatal: a write needs
+    none, and operations that need some change nothing without them and can wait.
     """
 
     def __init__(
@@ -71,18 +69,21 @@ class LogWriter:
         self.epoch = reader.epoch
         self.last_timestamp_ms = reader.last_timestamp_ms
         self.written_bytes = 0
-        """Since it was opened."""
+        """Bytes written since it was opened."""
         self._active = reader.active
-        self._require_own()
+        self._active_is_named = True
+        self._voted_epoch = self._require_own()
+        # changes to the disk begin here
         self._file = storage.open_append(reader.segment)
         try:
             self._mend(reader)
+            self._recovery_point = self._begin_recovery_point()
         except BaseException:
             self._file.close()
             raise
 
     def _mend(self, reader: LogReader) -> None:
-        """Cut a torn tail, and save again what an fsync that failed may not have saved."""
+        """Cut a torn tail, and rewrite data that a failed fsync may have lost."""
         if reader.torn is not None:
             torn = reader.torn
             _log.warning(
@@ -95,8 +96,17 @@ class LogWriter:
             self._file.truncate(torn.whole_size_bytes)
             self._file.sync()
         if self._active.size_bytes:
-            # what an earlier writer failed to sync may be there to be read, and gone after a power cut
+            # data that an earlier writer failed to sync may be readable now, and gone after a power cut
             self._storage.rewrite(reader.segment, max(0, self._active.size_bytes - UNSYNCED_MAX_BYTES))
+
+    def _begin_recovery_point(self) -> FixedFile:
+        path = self._partition / layout.RECOVERY_POINT
+        try:
+            self._storage.write(path, layout.encode_recovery_point(self.next_offset))
+        except OSError as error:
+            self._failure = error
+        self.require_working()
+        return self._storage.open_fixed(path)
 
     @property
     def last_offset(self) -> int:
@@ -105,22 +115,36 @@ class LogWriter:
 
     @property
     def active_base_offset(self) -> int:
-        """Where the segment begins that is written to; it is never deleted."""
+        """The base offset of the active segment, which is never deleted."""
         return self._active.base_offset
 
-    def _require_own(self) -> None:
-        """Raise `DirectoryError` for a log that no writer began: each claims its epoch before it writes."""
-        if self.next_offset and not self._storage.exists(self._partition / layout.QUORUM_STATE):
-            raise DirectoryError(
-                f"`{self._partition}` holds a log without `{layout.QUORUM_STATE}`: a copy of another's, "
-                "such as a node keeps in cluster mode, and to continue it here would part it from the "
-                "original; name another directory in `metadata.log.dir`, or restore the missing file"
+    def _require_own(self) -> int:
+        """Return the last claimed epoch: each writer claims its own before it writes.
+
+        Raises `DirectoryError` for a log that no writer began, `LogDamagedError` for one beyond the claimed
+        epoch.
+        """
+        path = self._partition / layout.QUORUM_STATE
+        if not self._storage.exists(path):
+            if self.next_offset:
+                raise DirectoryError(
+                    f"`{self._partition}` holds a log without `{path.name}`: a copy of another's, such as a "
+                    "node keeps in cluster mode, and to continue it here would part it from the original; "
+                    "name another directory in `metadata.log.dir`, or restore the missing file"
+                )
+            return 0
+        voted = layout.decode_quorum_epoch(self._storage.read(path), path)
+        if self.epoch > voted:
+            raise LogDamagedError(
+                f"the metadata log in `{self._partition}` ends in epoch {self.epoch}, but `{path.name}` "
+                f"knows only {voted}; restore the directory from a copy"
             )
+        return voted
 
     def begin_epoch(self, node_id: int) -> None:
-        """Begin a new epoch as its only voter and leader, as each start of a controller does.
+        """Begin a new epoch as its only voter and leader, as at each start of a controller.
 
-        Raises `LogDamagedError` if the log's end is missing, `LogFailedError` if the disk does not take it.
+        Raises `LogFailedError` if writing fails.
         """
         try:
             self._begin_epoch(node_id)
@@ -129,19 +153,9 @@ class LogWriter:
         self.require_working()
 
     def _begin_epoch(self, node_id: int) -> None:
-        state_path = self._partition / layout.QUORUM_STATE
-        voted = 0
-        if self._storage.exists(state_path):
-            voted = layout.decode_quorum_epoch(self._storage.read(state_path), state_path)
-            if self.epoch > voted:
-                raise LogDamagedError(
-                    f"the metadata log in `{self._partition}` ends in epoch {self.epoch}, but "
-                    f"`{state_path.name}` knows only {voted}; restore the directory from a copy"
-                )
-        self._require_epochs()
-        epoch = max(self.epoch, voted) + 1
-        # the epoch is claimed before it is used: after a crash in between, the next one is higher still
-        self._storage.write(state_path, layout.encode_quorum_state(node_id, epoch))
+        epoch = max(self.epoch, self._voted_epoch) + 1
+        # claim the epoch before use: after a crash in between, the next one is higher still
+        self._storage.write(self._partition / layout.QUORUM_STATE, layout.encode_quorum_state(node_id, epoch))
         leader_change = LeaderChange(node_id, (node_id,), (node_id,))
         self._append(
             [control_batch(self.next_offset, epoch, self._clock.wall_ms(), (leader_change,))],
@@ -151,19 +165,6 @@ class LogWriter:
         self._storage.write(
             self._partition / layout.LEADER_EPOCH_CHECKPOINT, layout.encode_epochs(tuple(self._epochs))
         )
-
-    def _require_epochs(self) -> None:
-        """Raise `LogDamagedError` if the log ends before an epoch that is known to have begun in it."""
-        path = self._partition / layout.LEADER_EPOCH_CHECKPOINT
-        if not self._storage.exists(path):
-            return
-        epochs = layout.decode_epochs(self._storage.read(path), path)
-        if epochs and (epochs[-1][1] >= self.next_offset or epochs[-1][0] > self.epoch):
-            raise LogDamagedError(
-                f"the metadata log in `{self._partition}` ends at offset {self.last_offset} in epoch "
-                f"{self.epoch}, but `{path.name}` knows of epoch {epochs[-1][0]} from offset {epochs[-1][1]} "
-                "on: its end is missing; restore the directory from a copy"
-            )
 
     def append(self, batches: Sequence[Sequence[MetadataRecord]]) -> list[int]:
         """Append each group of records as one batch, and wait for the disk; see `append_values`.
@@ -175,8 +176,8 @@ class LogWriter:
     def append_values(self, groups: Sequence[Values]) -> list[int]:
         """Append each group of encoded records as one batch, in one write, and wait for the disk.
 
-        Returns the last offset of each batch. Groups must not be empty, and each as `encode_values` made
-        it. Raises `LogFailedError` if they are not known to be durable.
+        Returns the last offset of each batch. Groups must not be empty, and must come from `encode_values`.
+        Raises `LogFailedError` if they may not be durable.
         """
         offset, timestamp_ms = self.next_offset, self._clock.wall_ms()
         batches = []
@@ -188,15 +189,18 @@ class LogWriter:
         return [batch.last_offset for batch in batches]
 
     def close(self) -> None:
-        """Let go of the segment; everything acknowledged is on the disk already."""
+        """Close the files; everything acknowledged is on the disk already."""
         self._file.close()
+        self._recovery_point.close()
 
     def _append(self, batches: Sequence[RecordBatch]) -> None:
         self.require_working()
         try:
             self._write(batches)
+            # not synced: it may lag behind what was acknowledged, never be ahead of it
+            self._recovery_point.overwrite(layout.encode_recovery_point(batches[-1].last_offset + 1))
         except BaseException as error:
-            # also after an interrupt nobody knows how much of it is in the file
+            # also after an interrupt, since it is unknown how much was written
             self._failure = error
             if not isinstance(error, OSError):
                 raise
@@ -205,11 +209,13 @@ class LogWriter:
         self.last_timestamp_ms = max(self.last_timestamp_ms, batches[-1].max_timestamp_ms)
 
     def _write(self, batches: Sequence[RecordBatch]) -> None:
+        if not self._active_is_named:
+            self._name_active()
         data = bytearray()
         for batch in batches:
             encoded = batch.encode()
             if self._must_roll(len(data) + len(encoded), batch.max_timestamp_ms):
-                # a segment is begun only when the one before it is durable whole: only the last can be torn
+                # begin a segment only when the previous one is fully durable: only the last can be torn
                 self._flush(data)
                 data = bytearray()
                 self._roll(batch.base_offset)
@@ -238,28 +244,46 @@ class LogWriter:
             self.written_bytes += len(data)
 
     def _roll(self, base_offset: int) -> None:
-        name = layout.segment_name(base_offset)
-        file = self._storage.open_append(self._partition / name)
+        """Begin a new segment; without a file descriptor, continue the old one and retry later."""
+        path = self._partition / layout.segment_name(base_offset)
+        try:
+            file = self._storage.open_append(path)
+        except OSError as error:
+            if not is_out_of_descriptors(error):
+                raise
+            _log.warning(
+                "a new segment of the metadata log has to wait", path=str(path), reason=words_of(error)
+            )
+            return
+        self._file.close()
+        self._file, self._active = file, ActiveSegment(base_offset)
+        self._name_active()
+        _log.info("began a new segment of the metadata log", path=str(path))
+
+    def _name_active(self) -> None:
+        """Record the name of the last segment; reading does not need it, so it can wait."""
+        base_offset = self._active.base_offset
         try:
             self._storage.write(
                 self._partition / layout.ACTIVE_SEGMENT, layout.encode_active_segment(base_offset)
             )
-        except BaseException:
-            file.close()
-            raise
-        self._file.close()
-        self._file, self._active = file, ActiveSegment(base_offset)
-        _log.info("began a new segment of the metadata log", path=str(self._partition / name))
+        except OSError as error:
+            if not is_out_of_descriptors(error):
+                raise
+            self._active_is_named = False
+            _log.warning("the last segment has yet to be written down", reason=words_of(error))
+        else:
+            self._active_is_named = True
 
     @property
     def has_failed(self) -> bool:
-        """Whether a write failed before, so that nothing is taken any more; from any thread."""
+        """Whether a write failed before, so that nothing is accepted any more; from any thread."""
         return self._failure is not None
 
     def require_working(self) -> None:
         """Raise `LogFailedError` if a write failed before."""
         if self._failure is not None:
             raise LogFailedError(
-                f"the metadata log in `{self._partition}` could not be written ({self._failure}); nothing is "
-                "acknowledged any more, check the disk and restart"
+                f"the metadata log in `{self._partition}` could not be written ({words_of(self._failure)}); "
+                "nothing is acknowledged any more, check the disk and restart"
             ) from self._failure

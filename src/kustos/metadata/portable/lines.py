@@ -1,9 +1,9 @@
 """An image as lines of JSON and back.
 
-The first line is the head: the version of this form, where the image stood, whether secrets are in it,
-and how many lines follow, so that a file that was cut is noticed. Each line after it is one feature, ACL,
-SCRAM credential, delegation token or dynamic setting; `kind` says which, and `_FORMS` what belongs to it.
-Credentials, and settings of brokers, which may be passwords, are there only on demand.
+The first line is the head: the version of this form, the offset of the image, whether it has secrets, and how
+many lines follow, so that a truncated file is detected. Each further line is one feature, ACL, SCRAM
+credential, delegation token or dynamic setting, according to `kind`; `_FORMS` has the fields of each.
+Credentials, and broker settings, which may be passwords, are included only on demand.
 """
 
 import json
@@ -11,8 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kustos.acl.forms import LINE_CHARACTERS_MAX, Place
-from kustos.acl.forms.fields import FIELDS, binding_of_fields, fields_of
+from kustos.acl.forms import FIELDS, LINE_CHARACTERS_MAX, Place, binding_of_fields, fields_of
 from kustos.metadata.errors import MetadataError
 from kustos.metadata.ids import uuid_text
 from kustos.metadata.image import MetadataImage, acl_record, scram_record
@@ -31,7 +30,7 @@ from kustos.metadata.scram import ScramCredential
 
 FORM_VERSION: Final = 1
 HEAD_KEY: Final = "kustos_metadata"
-"""Of the head alone; its value is the version of the form."""
+"""Key of the head only; its value is the version of the form."""
 
 _HEAD: Final[Mapping[str, Form]] = {
     HEAD_KEY: values.whole_number(0, values.INT32_MAX),
@@ -68,11 +67,11 @@ _FORMS: Final[Mapping[str, Mapping[str, Form]]] = {
         "value": values.text,
     },
 }
-"""Kind to its fields, all of them needed, each with the form of its value."""
+"""Kind to its fields, all required, each with the form of its value."""
 
 
 class PortableError(MetadataError):
-    """A line that is no part of an export; the text gives file, line and rule, and no value."""
+    """A line that is not part of an export; the text gives file, line and rule, but no value."""
 
     def __init__(self, place: Place, rule: str) -> None:
         super().__init__(f"{place}: {rule}")
@@ -80,7 +79,7 @@ class PortableError(MetadataError):
 
 @dataclass(frozen=True, slots=True)
 class LocatedRecord:
-    """A record and the line that it came from."""
+    """A record and its line."""
 
     place: Place
     record: MetadataRecord
@@ -88,14 +87,14 @@ class LocatedRecord:
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """What a file holds: records in the order of its lines."""
+    """A parsed file: records in the order of its lines."""
 
     with_credentials: bool
     records: tuple[LocatedRecord, ...]
 
 
 def export_lines(image: MetadataImage, *, with_credentials: bool) -> Iterator[str]:
-    """Yield the lines of an image, each with its line feed; raise `AclFormatError` for an unsayable ACL."""
+    """Yield the lines of an image, each with a line feed; raise `AclFormatError` for an inexpressible ACL."""
     documents = list(_documents(image, with_credentials=with_credentials))
     head = {
         HEAD_KEY: FORM_VERSION,
@@ -109,7 +108,7 @@ def export_lines(image: MetadataImage, *, with_credentials: bool) -> Iterator[st
 
 
 def left_out(image: MetadataImage) -> int:
-    """Return how many lines an export without credentials leaves out."""
+    """Return how many lines an export without credentials omits."""
     return len(image.scram_credentials) + sum(map(_is_hidden, image.configs.items()))
 
 
@@ -149,9 +148,9 @@ def _plain(value: Any) -> Any:
 
 
 def read_export(lines: Iterable[str], name: str) -> Export:
-    """Return what the lines of a file say; raise `PortableError` or `AclFormatError` at the first fault.
+    """Parse the lines of a file; raise `PortableError` or `AclFormatError` at the first mistake.
 
-    `name` is what people call the file.
+    `name` is the display name of the file.
     """
     head: dict[str, Any] | None = None
     records: list[LocatedRecord] = []

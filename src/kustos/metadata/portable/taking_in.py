@@ -1,14 +1,14 @@
-"""Taking an export into a directory: everything is checked before one file takes the place of another."""
+"""Importing an export into a directory: everything is checked before one file replaces another."""
 
 from pathlib import Path
 
 from kustos.acl import AclBinding
 from kustos.metadata.control import ScramCopy, copy_error, new_acl_error
 from kustos.metadata.control.results import ApiError
+from kustos.metadata.directory.loader import load
 from kustos.metadata.errors import DirectoryError, ReplayError
 from kustos.metadata.features import unknown_level_text
 from kustos.metadata.image import ImageBuilder, MetadataImage, binding_of
-from kustos.metadata.loader import load
 from kustos.metadata.log import (
     BOOTSTRAP_SNAPSHOT,
     LOCK_FILE,
@@ -27,19 +27,19 @@ from kustos.metadata.records import (
     UserScramCredentialRecord,
 )
 from kustos.metadata.scram import ScramCredential
-from kustos.runtime import Clock, Storage
-from kustos.runtime.storage import PRIVATE_FILE_MODE
+from kustos.runtime import PRIVATE_FILE_MODE, Clock, Storage
 
 
 def take_in(directory: Path, export: Export, storage: Storage, clock: Clock) -> MetadataImage:
-    """Add an export to a freshly formatted directory; return the state that a node will start with.
+    """Import an export into a freshly formatted directory; return the state that a node will start with.
 
-    Features are set to the levels of the export; what the directory was formatted with besides stays,
-    and must not be in the export too. Nothing is written unless everything is fine, and then at once.
-    Raises `PortableError` (file, line, rule), `DirectoryError`, `StorageLockedError`.
+    Features are set to the levels of the export; other contents of the formatted directory stay, and must not
+    be in the export too. Nothing is written unless everything is valid, and then atomically. Raises
+    `PortableError` (file, line, rule), `DirectoryError`, `StorageLockedError`.
     """
     if not storage.exists(directory / META_PROPERTIES):
-        raise DirectoryError(f"`{directory}` is not formatted; run `kustos storage format` on it first")
+        what, remedy = f"`{directory}` is not formatted", "run `kustos storage format` on it first"
+        raise layout.no_metadata(directory, storage, what, remedy)
     lock = storage.lock(directory / LOCK_FILE)
     try:
         _require_fresh(directory, storage)
@@ -106,7 +106,7 @@ def _require_feature(each: LocatedRecord, seen: set[str]) -> None:
 
 
 def _error_of(each: LocatedRecord, level: int) -> str | None:
-    """Return why a record cannot be kept at this metadata.version, as Kafka's own requests say it."""
+    """Return why a record cannot be stored at this metadata.version, in the words of Kafka's own requests."""
     error: ApiError | None = None
     match each.record:
         case AccessControlEntryRecord() as record:
@@ -117,12 +117,12 @@ def _error_of(each: LocatedRecord, level: int) -> str | None:
             error = copy_error(ScramCopy(name, mechanism, credential), level)
         case DelegationTokenRecord() as token:
             error = copy_error(token, level)
-    # the words are Kafka's, who ends a sentence with a period
+    # Kafka's texts end with a period
     return None if error is None else str(error.message).rstrip(".")
 
 
 def _conflict(each: LocatedRecord, image: MetadataImage) -> str | None:
-    """Return what a record would replace; nothing is replaced by an import but levels of features."""
+    """Return what a record would replace; an import may replace only feature levels."""
     match each.record:
         case UserScramCredentialRecord() as record if (
             record.name,

@@ -1,4 +1,4 @@
-"""The forms of single values in an export: from JSON to what records hold, or why not, without the value."""
+"""The forms of single values in an export: convert JSON to record values; errors omit the value."""
 
 import base64
 from collections.abc import Callable
@@ -15,14 +15,14 @@ INT64_MAX: Final = 2**63 - 1
 INT64_MIN: Final = -(2**63)
 
 RENEWERS_MAX: Final = 10_000
-"""Principals in one list: as many as Kafka takes operations of one user in a request."""
+"""Most principals in one list: equal to the operations of one user that Kafka accepts in a request."""
 
 Form = Callable[[Any], Any]
-"""Returns what a record holds, or raises `UnfitValueError`."""
+"""Returns the record value, or raises `UnfitValueError`."""
 
 
 class UnfitValueError(Exception):
-    """A value that its field cannot have; the text is the rule alone, since the value may be a secret."""
+    """A value that its field cannot have; the text has only the rule, since the value may be secret."""
 
 
 def whole_number(low: int, high: int) -> Form:
@@ -85,7 +85,7 @@ def octets_text(value: bytes) -> str:
 
 
 def mechanism(value: Any) -> int:
-    """Return the code of a SCRAM mechanism, given by its name, or as its number if it has none."""
+    """Return the code of a SCRAM mechanism, given by its name, or by its number if it has no name."""
     if type(value) is int and 0 <= value <= 127 and ScramMechanism.from_code(value) is None:
         return value
     known = ScramMechanism.from_name(value) if isinstance(value, str) else None
@@ -95,6 +95,6 @@ def mechanism(value: Any) -> int:
 
 
 def mechanism_name(code: int) -> str | int:
-    """Return the name of a SCRAM mechanism, its number if it has none."""
+    """Return the name of a SCRAM mechanism, or its number if it has no name."""
     known = ScramMechanism.from_code(code)
     return code if known is None else known.mechanism_name

@@ -1,9 +1,9 @@
 """Following Kafka's own metadata quorum: the observer's machine, without IO (KIP-595, KIP-630, KIP-853)."""
 
-from kustos.metadata.quorum.answers import FETCH_VERSIONS
+from kustos.metadata.quorum.answers import FETCH_VERSIONS, read_fetch
 from kustos.metadata.quorum.applying import CommittedImage
 from kustos.metadata.quorum.follower import MAX_WAIT_MS, FollowerMachine
-from kustos.metadata.quorum.phases import Phase
+from kustos.metadata.quorum.phases import NEXT, FollowerPhase
 from kustos.metadata.quorum.store import FollowedStore
 from kustos.metadata.quorum.values import (
     Address,
@@ -14,8 +14,8 @@ from kustos.metadata.quorum.values import (
     Effect,
     FetchedBatch,
     ForeignAnswerError,
-    Question,
     QuorumError,
+    QuorumRequest,
     SnapshotFetched,
     Truncated,
     WrongClusterError,
@@ -24,6 +24,7 @@ from kustos.metadata.quorum.values import (
 __all__ = [
     "FETCH_VERSIONS",
     "MAX_WAIT_MS",
+    "NEXT",
     "Address",
     "Appended",
     "CaughtUp",
@@ -34,11 +35,12 @@ __all__ = [
     "FetchedBatch",
     "FollowedStore",
     "FollowerMachine",
+    "FollowerPhase",
     "ForeignAnswerError",
-    "Phase",
-    "Question",
     "QuorumError",
+    "QuorumRequest",
     "SnapshotFetched",
     "Truncated",
     "WrongClusterError",
+    "read_fetch",
 ]

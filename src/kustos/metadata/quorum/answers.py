@@ -1,8 +1,8 @@
-"""Fetch and FetchSnapshot of the metadata log: made from values, and their answers read into values.
+"""Fetch and FetchSnapshot of the metadata log: builds requests, parses answers.
 
-What a controller says is believed only in the form that Kafka's controllers have (KIP-595, KIP-630,
-KIP-853): one topic, one partition, whole batches with right checksums. Anything else is a
-`ForeignAnswerError`, and nothing of the answer counts.
+An answer is accepted only in the form of Kafka's controllers (KIP-595, KIP-630, KIP-853): one topic, one
+partition, whole batches with valid checksums. Anything else is a `ForeignAnswerError`, and the whole answer
+is discarded.
 """
 
 from collections.abc import Mapping
@@ -15,33 +15,32 @@ from kio.schema.errors import ErrorCode
 from kustos.metadata.log import SnapshotId
 from kustos.metadata.log.layout import METADATA_TOPIC_ID
 from kustos.metadata.quorum.values import UNKNOWN, Address, FetchedBatch, ForeignAnswerError
-from kustos.wire import Message, MessageCodec
-from kustos.wire.record_batch import LENGTH_END, CorruptBatchError, read_batch
+from kustos.wire import LENGTH_END, CorruptBatchError, Message, MessageCodec, read_batch
 
 METADATA_TOPIC: Final = "__cluster_metadata"
 TOPIC_ID: Final = METADATA_TOPIC_ID.bytes
 
 FETCH_VERSIONS: Final = (17, 18)
-"""17 brings the leader's address with a refusal (KIP-853), 18 takes our high watermark (KIP-1166)."""
+"""17 has the leader's address in a refusal (KIP-853), 18 has our high watermark (KIP-1166)."""
 FETCH_SNAPSHOT_VERSION: Final = 1
-"""The first that brings the leader's address."""
+"""The first version with the leader's address."""
 
 FETCH_MAX_BYTES: Final = 1024 * 1024
-"""Kafka's own followers ask for 8 MB; a slow line brings this much in the time that an answer has."""
+"""Kafka's own followers request 8 MB; this much fits through a slow link within the timeout of an answer."""
 
 SNAPSHOT_MAX_BYTES: Final = 2**31 - 1
-"""A snapshot of ten million ACLs is smaller; more would not fit the memory that it is put together in."""
+"""A snapshot of ten million ACLs is smaller; a larger one would not fit into memory."""
 
 ANONYMOUS_REPLICA: Final = -1
-"""Whoever fetches under a number counts as that replica; under a voter's number he would move the high
-watermark. Nobody can be sure that a number of ours is no controller's."""
+"""A fetch with a replica id counts as that replica; with a voter's id it would move the high watermark, and
+any id of ours might be a controller's."""
 
 LEADERLESS: Final = -1
 
 
 @unique
 class Event(Enum):
-    """What an answer, or the lack of one, comes to."""
+    """The meaning of an answer, or of its absence."""
 
     RECORDS = "records"
     DIVERGED = "diverging epoch"
@@ -64,21 +63,21 @@ _BY_ERROR: Final[Mapping[int, Event]] = {
     ErrorCode.cluster_authorization_failed.value: Event.REFUSED,
     ErrorCode.topic_authorization_failed.value: Event.REFUSED,
 }
-"""Errors that mean more than "try again". 4.3.1 tells a wrong position, snapshot or epoch of a
-FetchSnapshot as UNKNOWN_SERVER_ERROR, where KIP-630 has codes of their own: all of them start it over."""
+"""Errors that mean more than "try again". 4.3.1 reports a wrong position, snapshot or epoch of a
+FetchSnapshot as UNKNOWN_SERVER_ERROR, where KIP-630 has specific codes: all of them restart it."""
 
 
 @dataclass(frozen=True, slots=True)
 class EpochEnd:
-    """Up to where the leader's log agrees, and the epoch that ends there."""
+    """The last epoch and end offset on which the leader's log agrees."""
 
     epoch: int
     end_offset: int
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What a controller said. Of the last fields only those are set that the event speaks of."""
+class ControllerAnswer:
+    """A parsed answer of a controller. Of the last fields only those of the event are set."""
 
     event: Event
     error: int = 0
@@ -126,7 +125,7 @@ def fetch_request(
 def fetch_snapshot_request(
     codec: MessageCodec, cluster_id: str | None, epoch: int, snapshot_id: SnapshotId, position: int
 ) -> Message:
-    """Return a FetchSnapshot of what follows `position` in the file."""
+    """Return a FetchSnapshot for the bytes of the file from `position` on."""
     of_snapshot = codec.struct("SnapshotId")(end_offset=snapshot_id.end_offset, epoch=snapshot_id.epoch)
     partition = codec.struct("PartitionSnapshot")(
         partition=0, current_leader_epoch=epoch, snapshot_id=of_snapshot, position=position
@@ -137,8 +136,8 @@ def fetch_snapshot_request(
     )
 
 
-def read_fetch(answer: Message) -> Answer:
-    """Return what a Fetch came to; raise `ForeignAnswerError`."""
+def read_fetch(answer: Message) -> ControllerAnswer:
+    """Parse the answer to a Fetch; raise `ForeignAnswerError`."""
     if answer.error_code:
         return _failed(answer.error_code, None, answer)
     topic = _only(answer.responses, "topic")
@@ -155,18 +154,18 @@ def read_fetch(answer: Message) -> Answer:
         raise ForeignAnswerError(f"the high watermark is {high_watermark}")
     if snapshot.end_offset >= 0:
         named = _snapshot_id(snapshot)
-        return Answer(Event.SNAPSHOT, epoch=epoch, high_watermark=high_watermark, snapshot_id=named)
+        return ControllerAnswer(Event.SNAPSHOT, epoch=epoch, high_watermark=high_watermark, snapshot_id=named)
     if diverging.epoch >= 0 or diverging.end_offset >= 0:
         if diverging.epoch < 0 or diverging.end_offset < 0:
             raise ForeignAnswerError("a diverging epoch lacks its number or its end")
         end = EpochEnd(diverging.epoch, diverging.end_offset)
-        return Answer(Event.DIVERGED, epoch=epoch, high_watermark=high_watermark, diverging=end)
+        return ControllerAnswer(Event.DIVERGED, epoch=epoch, high_watermark=high_watermark, diverging=end)
     batches = read_batches(partition.records or b"")
-    return Answer(Event.RECORDS, epoch=epoch, high_watermark=high_watermark, batches=batches)
+    return ControllerAnswer(Event.RECORDS, epoch=epoch, high_watermark=high_watermark, batches=batches)
 
 
-def read_fetch_snapshot(answer: Message) -> Answer:
-    """Return what a FetchSnapshot came to; raise `ForeignAnswerError`."""
+def read_fetch_snapshot(answer: Message) -> ControllerAnswer:
+    """Parse the answer to a FetchSnapshot; raise `ForeignAnswerError`."""
     if answer.error_code:
         return _failed(answer.error_code, None, answer)
     topic = _only(answer.topics, "topic")
@@ -185,7 +184,7 @@ def read_fetch_snapshot(answer: Message) -> Answer:
         raise ForeignAnswerError(
             f"{len(chunk)} bytes at {position} are no part of a snapshot of {size} bytes"
         )
-    return Answer(
+    return ControllerAnswer(
         Event.WHOLE if position + len(chunk) == size else Event.CHUNK,
         epoch=partition.current_leader.leader_epoch,
         snapshot_id=_snapshot_id(partition.snapshot_id),
@@ -196,7 +195,7 @@ def read_fetch_snapshot(answer: Message) -> Answer:
 
 
 def read_batches(data: bytes) -> tuple[FetchedBatch, ...]:
-    """Return the whole batches; a last one that was cut off for its size is left for the next time."""
+    """Return the whole batches; a last one truncated by the size limit is left for the next fetch."""
     found: list[FetchedBatch] = []
     position = 0
     while position < len(data):
@@ -236,10 +235,10 @@ def _snapshot_id(told: Message) -> SnapshotId:
     return SnapshotId(told.end_offset, told.epoch)
 
 
-def _failed(error: int, partition: Message | None, answer: Message) -> Answer:
+def _failed(error: int, partition: Message | None, answer: Message) -> ControllerAnswer:
     event = _BY_ERROR.get(error, Event.AGAIN)
     if partition is None:
-        return Answer(Event.NO_LEADER if event is Event.LEADER else event, error)
+        return ControllerAnswer(Event.NO_LEADER if event is Event.LEADER else event, error)
     epoch, leader = partition.current_leader.leader_epoch, None
     if partition.current_leader.leader_id != LEADERLESS:
         for endpoint in answer.node_endpoints:
@@ -247,4 +246,4 @@ def _failed(error: int, partition: Message | None, answer: Message) -> Answer:
                 leader = Address(endpoint.host, endpoint.port)
     if event is Event.LEADER and leader is None:
         event = Event.NO_LEADER
-    return Answer(event, error, epoch, leader if event is Event.LEADER else None)
+    return ControllerAnswer(event, error, epoch, leader if event is Event.LEADER else None)

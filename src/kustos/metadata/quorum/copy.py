@@ -1,9 +1,8 @@
-"""The local copy of the quorum's log, for quick restarts: the fetched snapshot and batches, as they came.
+"""The local copy of the quorum's log, for quick restarts: the fetched snapshot and batches, unchanged.
 
-It lies in `<metadata.log.dir>/__cluster_metadata-0`: one snapshot at most and one segment, which begins
-where the snapshot ends. Nothing in it is believed until a leader has said what of it is committed, so
-nothing is fsynced, and a copy that is damaged is thrown away: the quorum has it all. A disk that fails
-costs the copy, never the node.
+It is in `<metadata.log.dir>/__cluster_metadata-0`: at most one snapshot and one segment, which begins where
+the snapshot ends. Nothing in it is trusted until a leader confirms what is committed, so nothing is fsynced,
+and a damaged copy is discarded: the quorum has everything. A disk failure costs the copy, never the node.
 """
 
 from collections import deque
@@ -17,26 +16,25 @@ from kustos.metadata.image import MetadataImage
 from kustos.metadata.log import METADATA_PARTITION, SnapshotId, encode_snapshot, layout
 from kustos.metadata.log.snapshot import snapshot_batches
 from kustos.metadata.quorum.values import FetchedBatch, SnapshotFetched
-from kustos.runtime import AppendFile, Storage
-from kustos.runtime.storage import PRIVATE_FILE_MODE
-from kustos.wire.record_batch import CorruptBatchError, batch_end, read_batch
+from kustos.runtime import PRIVATE_FILE_MODE, AppendFile, Storage, words_of
+from kustos.wire import CorruptBatchError, batch_end, read_batch
 
 LOG: Final = structlog.get_logger("kustos.metadata")
 
 LOG_MAX_BYTES: Final = 4 * 1024 * 1024
-"""A longer log is replaced by a snapshot of what it adds up to, unless the last snapshot is larger still:
-at a start the log is read whole, and a quorum at rest writes some 12 MB a day."""
+"""A longer log is replaced by a snapshot of its state, unless the last snapshot is even larger: the whole log
+is read at startup, and an idle quorum writes about 12 MB a day."""
 
 
 class LocalCopy:
-    """What is kept on disk. Build it with `open`; then `snapshot` and `kept` are what was there."""
+    """The copy on disk. Build it with `open`; then `snapshot` and `kept` are its previous contents."""
 
     def __init__(self, partition: Path, storage: Storage) -> None:
         self._partition: Final = partition
         self._storage: Final = storage
         self._file: AppendFile | None = None
         self._size_bytes = self._snapshot_bytes = 0
-        # of the batches that may yet be cut: (last offset, where it begins in the file)
+        # batches that may still be cut: (last offset, start in the file)
         self._uncommitted: deque[tuple[int, int]] = deque()
         self.snapshot: SnapshotFetched | None = None
         self.kept: tuple[FetchedBatch, ...] = ()
@@ -45,7 +43,7 @@ class LocalCopy:
     def open(cls, directory: Path, storage: Storage) -> "LocalCopy":
         """Return the copy in this directory, an empty one if it is damaged.
 
-        Raise `DirectoryError` where the directory holds a log that is no copy.
+        Raise `DirectoryError` if the directory holds a log that is not a copy.
         """
         partition = directory / METADATA_PARTITION
         if storage.exists(partition / layout.QUORUM_STATE):
@@ -58,7 +56,9 @@ class LocalCopy:
         try:
             copy._read()
         except (MetadataError, CorruptBatchError, OSError) as error:
-            LOG.warning("the local copy of the metadata is thrown away and fetched anew", reason=str(error))
+            LOG.warning(
+                "the local copy of the metadata is thrown away and fetched anew", reason=words_of(error)
+            )
             copy.snapshot, copy.kept = None, ()
             copy.reset()
         else:
@@ -67,12 +67,12 @@ class LocalCopy:
 
     @property
     def is_writable(self) -> bool:
-        """Whether what is fetched is kept."""
+        """Whether fetched data is stored."""
         return self._file is not None
 
     @property
     def wants_snapshot(self) -> bool:
-        """Whether `replace_by` should follow: the log is long, and all of it committed."""
+        """Whether `replace_by` is due: the log is long, and fully committed."""
         if self._file is None or self._uncommitted:
             return False
         return self._size_bytes > max(LOG_MAX_BYTES, self._snapshot_bytes)
@@ -99,7 +99,7 @@ class LocalCopy:
             try:
                 batch_end(data, position)
             except CorruptBatchError:
-                break  # the process ended while it wrote; what is missing will be fetched
+                break  # the process ended during a write; the missing rest will be fetched
             batch, end = read_batch(data, position)
             follows = batch.base_offset == expected or (not kept and batch.base_offset < expected)
             if not follows or batch.last_offset < expected or batch.partition_leader_epoch < epoch:
@@ -110,7 +110,7 @@ class LocalCopy:
         self.kept, self._size_bytes = tuple(kept), position
 
     def _begin(self, base: SnapshotId) -> None:
-        """Go on with the segment after this snapshot, cut to its whole batches; delete everything else."""
+        """Continue the segment after this snapshot, cut to its whole batches; delete everything else."""
         try:
             own = {layout.segment_name(base.end_offset)}
             if base.end_offset:
@@ -125,7 +125,7 @@ class LocalCopy:
             self._give_up(error)
 
     def reset(self) -> None:
-        """Forget everything, as if nothing had been fetched yet."""
+        """Delete everything, as if nothing had been fetched yet."""
         self._drop()
         try:
             for name in self._storage.names(self._partition):
@@ -137,7 +137,7 @@ class LocalCopy:
         self._begin(SnapshotId(0, 0))
 
     def append(self, batches: tuple[FetchedBatch, ...]) -> None:
-        """Keep batches that follow."""
+        """Append the following batches."""
         if self._file is None:
             return
         try:
@@ -150,7 +150,7 @@ class LocalCopy:
             self._size_bytes += len(each.data)
 
     def truncate(self, end_offset: int) -> None:
-        """Cut off the batches that go beyond this offset."""
+        """Cut the batches that extend beyond this offset."""
         position = self._size_bytes
         while self._uncommitted and self._uncommitted[-1][0] >= end_offset:
             _, position = self._uncommitted.pop()
@@ -164,12 +164,12 @@ class LocalCopy:
         self._size_bytes = position
 
     def settle(self, end_offset: int) -> None:
-        """Take note that nothing below this offset will be cut."""
+        """Note that nothing below this offset will be cut."""
         while self._uncommitted and self._uncommitted[0][0] < end_offset:
             self._uncommitted.popleft()
 
     def replace(self, fetched: SnapshotFetched) -> None:
-        """Keep this snapshot in the place of everything."""
+        """Replace everything by this snapshot."""
         self._drop()
         try:
             path = self._partition / fetched.snapshot_id.file_name
@@ -181,7 +181,7 @@ class LocalCopy:
         self._begin(fetched.snapshot_id)
 
     def replace_by(self, image: MetadataImage, timestamp_ms: int) -> None:
-        """Keep a snapshot of this image in the place of everything; there must be no batch after it."""
+        """Replace everything by a snapshot of this image; no batch may follow the image."""
         data = encode_snapshot(image.records(), epoch=image.epoch, timestamp_ms=timestamp_ms)
         self.replace(SnapshotFetched(SnapshotId(image.offset + 1, image.epoch), data))
 
@@ -191,16 +191,16 @@ class LocalCopy:
         self._size_bytes = self._snapshot_bytes = 0
 
     def _give_up(self, error: OSError) -> None:
-        """Keep nothing from now on; the next start reads what is whole of it, and fetches the rest."""
+        """Store nothing from now on; the next start reads the whole part, and fetches the rest."""
         LOG.error(
             "the local copy of the metadata cannot be written, a restart of this node will take longer",
             path=str(self._partition),
-            reason=str(error),
+            reason=words_of(error),
         )
         self.close()
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         file, self._file = self._file, None
         if file is not None:
             file.close()

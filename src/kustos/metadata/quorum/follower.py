@@ -1,18 +1,18 @@
-"""The follower machine: what an observer of Kafka's metadata quorum asks, and what it makes of the answers.
+"""The follower machine: the requests of an observer of Kafka's metadata quorum, and their effects.
 
-Nothing here waits or touches a socket. Ask `question`, hand what was answered to `receive` (or say `lost`),
-do the effects in order, and begin again. The rules:
+Nothing here waits or touches a socket. Send `question`, pass the answer to `receive` (or call `lost`),
+perform the effects in order, and repeat. The rules:
 
-1. The epoch of the leader is learnt from answers only, never from a disk. A node that knows a higher one
+1. The epoch of the leader comes only from answers, never from a disk. A node that knows a higher one
    refuses our Fetch and names the leader; asking with epoch 0 is how the first one is found.
-2. Fetched batches are appended as they come and applied when they lie below the high watermark that a
-   leader told; the high watermark never falls.
-3. A diverging epoch cuts the log where both agree. What was applied is never cut: if a quorum asks for
-   that, following ends.
-4. Where the log begins too late for us, the leader names a snapshot; it is fetched whole, in chunks, and
-   takes the place of everything.
-5. Whatever goes wrong otherwise leads back to seeking a leader, and counts as a setback, by which the
-   driver measures how long it waits.
+2. Fetched batches are appended as they come and applied once they lie below the high watermark that a
+   leader reported; the high watermark never falls.
+3. A diverging epoch cuts the log back to where both agree. Applied records are never cut: if a quorum
+   requires that, following ends.
+4. If the log begins too late for us, the leader names a snapshot; it is fetched whole, in chunks, and
+   replaces everything.
+5. Any other failure leads back to seeking a leader and counts as a setback; the driver waits longer after
+   several in a row.
 """
 
 from bisect import bisect_right
@@ -22,14 +22,14 @@ from typing import Final
 
 from kustos.metadata.log import SnapshotId
 from kustos.metadata.quorum.answers import (
-    Answer,
+    ControllerAnswer,
     Event,
     fetch_request,
     fetch_snapshot_request,
     read_fetch,
     read_fetch_snapshot,
 )
-from kustos.metadata.quorum.phases import NEXT, SETBACKS, Phase
+from kustos.metadata.quorum.phases import NEXT, SETBACKS, FollowerPhase
 from kustos.metadata.quorum.values import (
     UNKNOWN,
     Address,
@@ -40,33 +40,32 @@ from kustos.metadata.quorum.values import (
     Effect,
     FetchedBatch,
     ForeignAnswerError,
-    Question,
+    QuorumRequest,
     SnapshotFetched,
     Truncated,
     WrongClusterError,
 )
-from kustos.wire import Message, request_codec
-from kustos.wire.api_keys import ApiKey
+from kustos.wire import ApiKey, Message, request_codec
 
 MAX_WAIT_MS: Final = 500
-"""How long a leader may hold a Fetch to which it has nothing new (`KafkaRaftClient.MAX_FETCH_WAIT_MS`)."""
+"""How long a leader may hold a Fetch without news (`KafkaRaftClient.MAX_FETCH_WAIT_MS`)."""
 
 UNCOMMITTED_MAX_BYTES: Final = 64 * 1024 * 1024
-"""A leader that cannot commit resigns long before it has written so much."""
+"""A leader that cannot commit resigns long before it has written this much."""
 
 
 class FollowerMachine:
-    """Follows the log from `base` on (None: from its beginning), with batches that are there already.
+    """Follows the log from `base` on (None: from its beginning), given the batches already stored.
 
-    `cluster_id`: ours, which every controller compares with its own; None: any will do. Batches of an
-    earlier run count as not committed until a leader says so.
+    `cluster_id`: ours, which every controller compares with its own; None: any. Batches of an earlier run
+    count as uncommitted until a leader confirms them.
     """
 
     def __init__(
         self, cluster_id: str | None, base: SnapshotId | None = None, kept: tuple[FetchedBatch, ...] = ()
     ) -> None:
         self.cluster_id: Final = cluster_id
-        self.phase = Phase.SEEKING
+        self.phase = FollowerPhase.SEEKING
         self.leader: Address | None = None
         self.epoch = 0
         self.high_watermark = UNKNOWN
@@ -75,14 +74,14 @@ class FollowerMachine:
         self._forget(base or SnapshotId(0, 0))
         for each in kept:
             self._append(each)
-        # as Kafka's `QuorumState.initialize`: a leader deposed before what we hold has nothing to tell us
+        # as Kafka's `QuorumState.initialize`: a leader of an epoch older than our log has no news for us
         self.epoch = self.last_epoch
 
     def _forget(self, base: SnapshotId) -> None:
         self.base = base
         self.end_offset = self.applied_end = base.end_offset
         self.applied_epoch = base.epoch
-        # epochs and the offsets at which they begin here, as Kafka's leader-epoch-checkpoint has them
+        # epochs and their first offsets here, as in Kafka's leader-epoch-checkpoint
         self._epochs: list[int] = [base.epoch]
         self._epoch_starts: list[int] = [base.end_offset]
         self._pending: deque[FetchedBatch] = deque()
@@ -93,16 +92,16 @@ class FollowerMachine:
 
     @property
     def last_epoch(self) -> int:
-        """The epoch of the last batch, or of the snapshot that stands for it."""
+        """The epoch of the last batch, or of the snapshot that replaced it."""
         return self._epochs[-1]
 
-    def question(self, fetch_version: int, max_wait_ms: int = MAX_WAIT_MS) -> Question:
-        """Return what to ask now; `fetch_version` is what the controller asked speaks."""
+    def question(self, fetch_version: int, max_wait_ms: int = MAX_WAIT_MS) -> QuorumRequest:
+        """Return the next request; `fetch_version` is a version that the controller supports."""
         if self._copying is not None:
             from_position = len(self._copied)
             codec = request_codec(ApiKey.FETCH_SNAPSHOT, 1)
             message = fetch_snapshot_request(codec, self.cluster_id, self.epoch, self._copying, from_position)
-            return Question(ApiKey.FETCH_SNAPSHOT, self.leader, message)
+            return QuorumRequest(ApiKey.FETCH_SNAPSHOT, self.leader, message)
         message = fetch_request(
             request_codec(ApiKey.FETCH, fetch_version),
             self.cluster_id,
@@ -112,10 +111,10 @@ class FollowerMachine:
             self.high_watermark,
             max_wait_ms,
         )
-        return Question(ApiKey.FETCH, self.leader, message)
+        return QuorumRequest(ApiKey.FETCH, self.leader, message)
 
     def watermark_question(self, fetch_version: int) -> Message:
-        """Return a Fetch that the leader answers at once, and so with its high watermark of that moment."""
+        """Return a Fetch that the leader answers at once, with its current high watermark."""
         codec = request_codec(ApiKey.FETCH, fetch_version)
         return fetch_request(
             codec, self.cluster_id, self.epoch, self.end_offset, self.last_epoch, UNKNOWN, max_wait_ms=0
@@ -123,37 +122,37 @@ class FollowerMachine:
 
     @property
     def asks_for_snapshot(self) -> bool:
-        """Whether the next question is a FetchSnapshot."""
+        """Whether the next request is a FetchSnapshot."""
         return self._copying is not None
 
     def receive(self, answer: Message, answerer: Address) -> tuple[Effect, ...]:
-        """Return what there is to do after the answer to the last question, given by this controller.
+        """Return the effects of the answer to the last request, sent by this controller.
 
-        Raise `ForeignAnswerError` (say `lost` and use another connection), `WrongClusterError` or
+        Raise `ForeignAnswerError` (call `lost` and use another connection), `WrongClusterError` or
         `CommittedLostError` (following has ended).
         """
         read = read_fetch if self._copying is None else read_fetch_snapshot
         return self._step(read(answer), answerer)
 
     def lost(self) -> None:
-        """Take note that the last question will not be answered."""
-        self._step(Answer(Event.LOST), None)
+        """Note that the last request will not be answered."""
+        self._step(ControllerAnswer(Event.LOST), None)
 
-    def _step(self, answer: Answer, answerer: Address | None) -> tuple[Effect, ...]:
+    def _step(self, answer: ControllerAnswer, answerer: Address | None) -> tuple[Effect, ...]:
         event = answer.event
         if event is Event.LEADER and answer.epoch < self.epoch:
-            # whom it names was followed by another one already
+            # the leader that it names has a successor already
             event = Event.NO_LEADER
         row = NEXT.get((self.phase, event))
         if row is None:
             raise ForeignAnswerError(f"`{event.value}` came while {self.phase.value}")
         phase, action = row
-        do: Callable[[Answer], tuple[Effect, ...]] = getattr(self, action)
+        do: Callable[[ControllerAnswer], tuple[Effect, ...]] = getattr(self, action)
         self.last_error = answer.error
         try:
             effects = do(answer)
         except (WrongClusterError, CommittedLostError):
-            self.phase = Phase.ENDED
+            self.phase = FollowerPhase.ENDED
             raise
         self.phase = phase
         if event in SETBACKS:
@@ -163,25 +162,25 @@ class FollowerMachine:
             self.leader = answerer
         return effects
 
-    def _turn_to_leader(self, answer: Answer) -> tuple[Effect, ...]:
+    def _turn_to_leader(self, answer: ControllerAnswer) -> tuple[Effect, ...]:
         self._let_go(answer)
         self.leader = answer.leader
         return ()
 
-    def _let_go(self, answer: Answer) -> tuple[Effect, ...]:
+    def _let_go(self, answer: ControllerAnswer) -> tuple[Effect, ...]:
         self._drop_copy()
         self.epoch = max(self.epoch, answer.epoch)
         self.leader = None
         return ()
 
-    def _refuse_cluster(self, _answer: Answer) -> tuple[Effect, ...]:
+    def _refuse_cluster(self, _answer: ControllerAnswer) -> tuple[Effect, ...]:
         raise WrongClusterError(
             f"the controllers belong to another cluster than `{self.cluster_id}`; correct "
             "`controller.quorum.bootstrap.servers`, or format `metadata.log.dir` with the cluster's own id"
         )
 
-    def _take(self, answer: Answer) -> tuple[Effect, ...]:
-        """Append what is new, then apply what is committed by now."""
+    def _take(self, answer: ControllerAnswer) -> tuple[Effect, ...]:
+        """Append the new batches, then apply what is committed by now."""
         new = self._following(answer.batches)
         effects: list[Effect] = []
         if new:
@@ -204,7 +203,7 @@ class FollowerMachine:
         expected, epoch = self.end_offset, self.last_epoch
         for index, each in enumerate(new):
             batch = each.batch
-            # a leader sends whole batches, and the first may begin before what was asked for
+            # a leader sends whole batches, and the first may begin before the requested offset
             if batch.base_offset != expected and not (index == 0 and batch.base_offset < expected):
                 raise ForeignAnswerError(f"a batch begins at {batch.base_offset} where {expected} was due")
             if [record.offset_delta for record in batch.records] != list(range(batch.last_offset_delta + 1)):
@@ -238,12 +237,12 @@ class FollowerMachine:
         self.applied_end, self.applied_epoch = last.last_offset + 1, last.partition_leader_epoch
         return [Committed(tuple(committed), from_offset, self.applied_end, self.applied_epoch)]
 
-    def _cut_back(self, answer: Answer) -> tuple[Effect, ...]:
+    def _cut_back(self, answer: ControllerAnswer) -> tuple[Effect, ...]:
         """Cut the log to where it agrees with the leader's (`KafkaRaftLog.truncateToEndOffset`)."""
         assert answer.diverging is not None, "an answer that diverges says where"
         known = bisect_right(self._epochs, answer.diverging.epoch)
         own_end = self._epoch_starts[known] if known < len(self._epochs) else self.end_offset
-        # our log holds nothing of that epoch or an older one: they agree on nothing
+        # our log has nothing from that epoch or an older one: the logs share nothing
         agreed = min(answer.diverging.end_offset, own_end) if known else 0
         if agreed >= self.end_offset:
             raise ForeignAnswerError(f"the logs diverge at {agreed}, where ours ends")
@@ -256,7 +255,7 @@ class FollowerMachine:
         return (self._truncate(agreed),)
 
     def _truncate(self, end_offset: int) -> Truncated:
-        """Drop whole batches from the end until none goes beyond this offset."""
+        """Drop whole batches from the end until none extends beyond this offset."""
         while self._pending and self._pending[-1].batch.last_offset >= end_offset:
             each = self._pending.pop()
             self._pending_bytes -= len(each.data)
@@ -266,7 +265,7 @@ class FollowerMachine:
             self._epoch_starts.pop()
         return Truncated(self.end_offset)
 
-    def _begin_copy(self, answer: Answer) -> tuple[Effect, ...]:
+    def _begin_copy(self, answer: ControllerAnswer) -> tuple[Effect, ...]:
         named = answer.snapshot_id
         assert named is not None, "an answer that names a snapshot has its name"
         if named.end_offset < self.applied_end:
@@ -279,7 +278,7 @@ class FollowerMachine:
         self._copying = named
         return ()
 
-    def _take_chunk(self, answer: Answer) -> tuple[Effect, ...]:
+    def _take_chunk(self, answer: ControllerAnswer) -> tuple[Effect, ...]:
         if answer.snapshot_id != self._copying or answer.position != len(self._copied):
             raise ForeignAnswerError(
                 f"a chunk of {answer.snapshot_id} at {answer.position} came where {self._copying} at "
@@ -291,7 +290,7 @@ class FollowerMachine:
         self._copied += answer.chunk
         return ()
 
-    def _install(self, answer: Answer) -> tuple[Effect, ...]:
+    def _install(self, answer: ControllerAnswer) -> tuple[Effect, ...]:
         self._take_chunk(answer)
         data, snapshot_id = bytes(self._copied), self._copying
         assert snapshot_id is not None, "what is copied has a name"

@@ -1,4 +1,4 @@
-"""The follower's states, and the one table of what leads from each to the next."""
+"""The follower's phases, and the table of their transitions."""
 
 from collections.abc import Mapping
 from enum import Enum, unique
@@ -8,8 +8,8 @@ from kustos.metadata.quorum.answers import Event
 
 
 @unique
-class Phase(Enum):
-    """What the follower is about."""
+class FollowerPhase(Enum):
+    """The current activity of the follower."""
 
     SEEKING = "seeking a leader"
     FOLLOWING = "following"
@@ -17,36 +17,36 @@ class Phase(Enum):
     ENDED = "ended"
 
 
-NEXT: Final[Mapping[tuple[Phase, Event], tuple[Phase, str]]] = {
-    (Phase.SEEKING, Event.RECORDS): (Phase.FOLLOWING, "_take"),
-    (Phase.SEEKING, Event.DIVERGED): (Phase.FOLLOWING, "_cut_back"),
-    (Phase.SEEKING, Event.SNAPSHOT): (Phase.COPYING, "_begin_copy"),
-    (Phase.SEEKING, Event.LEADER): (Phase.FOLLOWING, "_turn_to_leader"),
-    (Phase.SEEKING, Event.NO_LEADER): (Phase.SEEKING, "_let_go"),
-    (Phase.SEEKING, Event.AGAIN): (Phase.SEEKING, "_let_go"),
-    (Phase.SEEKING, Event.REFUSED): (Phase.SEEKING, "_let_go"),
-    (Phase.SEEKING, Event.FOREIGN): (Phase.ENDED, "_refuse_cluster"),
-    (Phase.SEEKING, Event.LOST): (Phase.SEEKING, "_let_go"),
-    (Phase.FOLLOWING, Event.RECORDS): (Phase.FOLLOWING, "_take"),
-    (Phase.FOLLOWING, Event.DIVERGED): (Phase.FOLLOWING, "_cut_back"),
-    (Phase.FOLLOWING, Event.SNAPSHOT): (Phase.COPYING, "_begin_copy"),
-    (Phase.FOLLOWING, Event.LEADER): (Phase.FOLLOWING, "_turn_to_leader"),
-    (Phase.FOLLOWING, Event.NO_LEADER): (Phase.SEEKING, "_let_go"),
-    (Phase.FOLLOWING, Event.AGAIN): (Phase.SEEKING, "_let_go"),
-    (Phase.FOLLOWING, Event.REFUSED): (Phase.SEEKING, "_let_go"),
-    (Phase.FOLLOWING, Event.FOREIGN): (Phase.ENDED, "_refuse_cluster"),
-    (Phase.FOLLOWING, Event.LOST): (Phase.SEEKING, "_let_go"),
-    (Phase.COPYING, Event.CHUNK): (Phase.COPYING, "_take_chunk"),
-    (Phase.COPYING, Event.WHOLE): (Phase.FOLLOWING, "_install"),
-    (Phase.COPYING, Event.LEADER): (Phase.FOLLOWING, "_turn_to_leader"),
-    (Phase.COPYING, Event.NO_LEADER): (Phase.SEEKING, "_let_go"),
-    # the snapshot may be gone, for a newer one: the next Fetch will name it
-    (Phase.COPYING, Event.AGAIN): (Phase.SEEKING, "_let_go"),
-    (Phase.COPYING, Event.REFUSED): (Phase.SEEKING, "_let_go"),
-    (Phase.COPYING, Event.FOREIGN): (Phase.ENDED, "_refuse_cluster"),
-    (Phase.COPYING, Event.LOST): (Phase.SEEKING, "_let_go"),
+NEXT: Final[Mapping[tuple[FollowerPhase, Event], tuple[FollowerPhase, str]]] = {
+    (FollowerPhase.SEEKING, Event.RECORDS): (FollowerPhase.FOLLOWING, "_take"),
+    (FollowerPhase.SEEKING, Event.DIVERGED): (FollowerPhase.FOLLOWING, "_cut_back"),
+    (FollowerPhase.SEEKING, Event.SNAPSHOT): (FollowerPhase.COPYING, "_begin_copy"),
+    (FollowerPhase.SEEKING, Event.LEADER): (FollowerPhase.FOLLOWING, "_turn_to_leader"),
+    (FollowerPhase.SEEKING, Event.NO_LEADER): (FollowerPhase.SEEKING, "_let_go"),
+    (FollowerPhase.SEEKING, Event.AGAIN): (FollowerPhase.SEEKING, "_let_go"),
+    (FollowerPhase.SEEKING, Event.REFUSED): (FollowerPhase.SEEKING, "_let_go"),
+    (FollowerPhase.SEEKING, Event.FOREIGN): (FollowerPhase.ENDED, "_refuse_cluster"),
+    (FollowerPhase.SEEKING, Event.LOST): (FollowerPhase.SEEKING, "_let_go"),
+    (FollowerPhase.FOLLOWING, Event.RECORDS): (FollowerPhase.FOLLOWING, "_take"),
+    (FollowerPhase.FOLLOWING, Event.DIVERGED): (FollowerPhase.FOLLOWING, "_cut_back"),
+    (FollowerPhase.FOLLOWING, Event.SNAPSHOT): (FollowerPhase.COPYING, "_begin_copy"),
+    (FollowerPhase.FOLLOWING, Event.LEADER): (FollowerPhase.FOLLOWING, "_turn_to_leader"),
+    (FollowerPhase.FOLLOWING, Event.NO_LEADER): (FollowerPhase.SEEKING, "_let_go"),
+    (FollowerPhase.FOLLOWING, Event.AGAIN): (FollowerPhase.SEEKING, "_let_go"),
+    (FollowerPhase.FOLLOWING, Event.REFUSED): (FollowerPhase.SEEKING, "_let_go"),
+    (FollowerPhase.FOLLOWING, Event.FOREIGN): (FollowerPhase.ENDED, "_refuse_cluster"),
+    (FollowerPhase.FOLLOWING, Event.LOST): (FollowerPhase.SEEKING, "_let_go"),
+    (FollowerPhase.COPYING, Event.CHUNK): (FollowerPhase.COPYING, "_take_chunk"),
+    (FollowerPhase.COPYING, Event.WHOLE): (FollowerPhase.FOLLOWING, "_install"),
+    (FollowerPhase.COPYING, Event.LEADER): (FollowerPhase.FOLLOWING, "_turn_to_leader"),
+    (FollowerPhase.COPYING, Event.NO_LEADER): (FollowerPhase.SEEKING, "_let_go"),
+    # a newer snapshot may have replaced it: the next Fetch will name that
+    (FollowerPhase.COPYING, Event.AGAIN): (FollowerPhase.SEEKING, "_let_go"),
+    (FollowerPhase.COPYING, Event.REFUSED): (FollowerPhase.SEEKING, "_let_go"),
+    (FollowerPhase.COPYING, Event.FOREIGN): (FollowerPhase.ENDED, "_refuse_cluster"),
+    (FollowerPhase.COPYING, Event.LOST): (FollowerPhase.SEEKING, "_let_go"),
 }
-"""What comes next, and what is done on the way. What has no row cannot be answered to what was asked."""
+"""The next phase and the action for each phase and event. A pair without a row is a foreign answer."""
 
 SETBACKS: Final = frozenset({Event.LEADER, Event.NO_LEADER, Event.AGAIN, Event.REFUSED, Event.LOST})
-"""What brings nothing: after several of them in a row the driver waits."""
+"""Events without progress: after several in a row the driver waits."""

@@ -1,8 +1,8 @@
-"""The metadata of a quorum as this node holds it: what is committed, its publishers, the copy on disk.
+"""The metadata of a quorum on this node: the committed state, its publishers, the copy on disk.
 
-It stands where the embedded store stands for everybody who reads. Nothing here waits but for the disk:
-`perform` is called on one thread, with what the follower machine found, in order. Nothing is published
-before the node has once caught up with the high watermark, so no decision rests on half a log.
+It replaces the embedded store for all readers. Nothing here waits except for the disk: `perform` is called on
+one thread, with the effects of the follower machine, in order. Nothing is published before the node has
+caught up with the high watermark once, so no decision rests on a partial log.
 """
 
 from pathlib import Path
@@ -14,6 +14,7 @@ from kustos.metadata.control import TokenRules
 from kustos.metadata.errors import DirectoryError, MetadataError
 from kustos.metadata.image import EMPTY_IMAGE, MetadataImage, MetadataPublisher
 from kustos.metadata.log import LOCK_FILE, META_PROPERTIES, MetaProperties
+from kustos.metadata.log.layout import no_metadata
 from kustos.metadata.quorum.applying import CommittedImage
 from kustos.metadata.quorum.copy import LocalCopy
 from kustos.metadata.quorum.follower import FollowerMachine
@@ -31,7 +32,7 @@ LOG: Final = structlog.get_logger("kustos.metadata")
 
 
 class FollowedStore:
-    """The committed state. Build it with `open`; `machine` is what a driver asks and tells."""
+    """The committed state. Build it with `open`; the driver uses `machine`."""
 
     def __init__(
         self,
@@ -53,7 +54,7 @@ class FollowedStore:
         self._take_over()
 
     def _take_over(self) -> None:
-        """Begin where an earlier run ended."""
+        """Continue where an earlier run ended."""
         copy = self._copy
         snapshot, kept, copy.snapshot, copy.kept = copy.snapshot, copy.kept, None, ()
         try:
@@ -75,17 +76,17 @@ class FollowedStore:
         token_rules: TokenRules | None = None,
         node_id: int | None = None,
     ) -> "FollowedStore":
-        """Return the store of a formatted directory, with what an earlier run left in it.
+        """Return the store of a formatted directory, with the state left by an earlier run.
 
-        Raise `DirectoryError` if it is not formatted, belongs to another node than the one named or holds a
-        log of its own, `StorageLockedError` if another process has it.
+        Raise `DirectoryError` if it is not formatted, belongs to a node other than `node_id` or holds its own
+        log, `StorageLockedError` if another process has it.
         """
         path = directory / META_PROPERTIES
         if not storage.exists(path):
-            raise DirectoryError(
-                f"`{directory}` is not formatted; run `kustos storage format` on it with the id of the "
-                "cluster, or correct `metadata.log.dir`"
+            remedy = (
+                "run `kustos storage format` on it with the id of the cluster, or correct `metadata.log.dir`"
             )
+            raise no_metadata(directory, storage, f"`{directory}` is not formatted", remedy)
         properties = MetaProperties.decode(storage.read(path), path)
         if node_id is not None and properties.node_id != node_id:
             raise DirectoryError(
@@ -102,16 +103,16 @@ class FollowedStore:
 
     @property
     def image(self) -> MetadataImage:
-        """What is committed, as far as it was published; nothing before the node has caught up."""
+        """The published committed state; empty before the node has caught up."""
         return self._committed.image if self.has_caught_up else EMPTY_IMAGE
 
     @property
     def last_offset(self) -> int:
-        """The last offset that was applied; -1 before the node has caught up."""
+        """The last applied offset; -1 before the node has caught up."""
         return self.image.offset
 
     def add_publisher(self, publisher: MetadataPublisher) -> None:
-        """Hand the publisher the image, now or once the node has caught up, and every delta after it.
+        """Pass the image to the publisher, now or once the node has caught up, and every later delta.
 
         Not while `perform` runs.
         """
@@ -120,9 +121,9 @@ class FollowedStore:
         self._publishers.append(publisher)
 
     def perform(self, effects: tuple[Effect, ...]) -> None:
-        """Do these, in order; raise `MetadataError` where the log cannot be applied: nothing follows then.
+        """Perform effects in order; raise `MetadataError` if the log cannot be applied, which is final.
 
-        When it returns, every publisher has what was committed.
+        When it returns, every publisher has the committed changes.
         """
         for effect in effects:
             match effect:
@@ -164,12 +165,12 @@ class FollowedStore:
             publisher.publish_snapshot(image)
 
     def begin_anew(self) -> None:
-        """Forget what an earlier run left; only before anything was published."""
+        """Discard the state of an earlier run; only before anything was published."""
         self._copy.reset()
         self._committed = CommittedImage()
         self.machine = FollowerMachine(self.properties.cluster_id)
 
     def close(self) -> None:
-        """Let go of the file and the lock."""
+        """Close the file and release the lock."""
         self._copy.close()
         self._lock.release()

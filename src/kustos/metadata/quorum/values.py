@@ -1,36 +1,35 @@
-"""What the follower speaks of: where a leader is, what is asked, what there is to do."""
+"""Values of the follower: addresses, requests and effects."""
 
 from dataclasses import dataclass, field
 from typing import Final
 
 from kustos.metadata.errors import MetadataError
 from kustos.metadata.log import SnapshotId
-from kustos.wire import Message
-from kustos.wire.record_batch import RecordBatch
+from kustos.wire import Message, RecordBatch
 
 UNKNOWN: Final = -1
-"""An offset or epoch that nobody has told yet."""
+"""An unknown offset or epoch."""
 
 
 class QuorumError(MetadataError):
-    """The root of what can be wrong between a follower and its quorum."""
+    """The root of errors between a follower and its quorum."""
 
 
 class ForeignAnswerError(QuorumError):
-    """A controller answered in a form that no controller should; the connection is of no use."""
+    """A controller sent an invalid answer; the connection is unusable."""
 
 
 class WrongClusterError(QuorumError):
-    """The controllers belong to another cluster; nothing of theirs is taken."""
+    """The controllers belong to another cluster; nothing from them is used."""
 
 
 class CommittedLostError(QuorumError):
-    """The quorum wants something forgotten that was committed: it lost its log, or it is another one."""
+    """The quorum rolled back committed records: it lost its log, or it is another quorum."""
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a controller listens."""
+    """The address of a controller."""
 
     host: str
     port: int
@@ -40,8 +39,8 @@ class Address:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """A request to make. `target` None: ask any controller."""
+class QuorumRequest:
+    """A request to send. `target` None: to any controller."""
 
     api_key: int
     target: Address | None
@@ -50,7 +49,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class FetchedBatch:
-    """A record batch and its bytes, as they came."""
+    """A record batch and its bytes as received."""
 
     batch: RecordBatch
     data: bytes = field(repr=False)
@@ -58,14 +57,14 @@ class FetchedBatch:
 
 @dataclass(frozen=True, slots=True)
 class Appended:
-    """Batches follow the log; nobody has said yet that they are committed."""
+    """Batches were appended to the log, not yet known to be committed."""
 
     batches: tuple[FetchedBatch, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Truncated:
-    """The log ends here now; what was behind it never was committed."""
+    """The log now ends here; the removed part was never committed."""
 
     end_offset: int
 
@@ -82,7 +81,7 @@ class Committed:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotFetched:
-    """A snapshot takes the place of everything: the bytes of the file, just as the leader has them."""
+    """A snapshot replaces everything: the bytes of the file exactly as on the leader."""
 
     snapshot_id: SnapshotId
     data: bytes = field(repr=False)
@@ -90,7 +89,7 @@ class SnapshotFetched:
 
 @dataclass(frozen=True, slots=True)
 class CaughtUp:
-    """All that the leader called committed in this answer has been handed over."""
+    """Everything up to the high watermark of this answer has been handed over."""
 
     high_watermark: int
 

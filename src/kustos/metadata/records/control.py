@@ -1,4 +1,4 @@
-"""Control records: what the log says of itself, without frames (KIP-595, KIP-630, KIP-853).
+"""Control records of the log, which have no frames (KIP-595, KIP-630, KIP-853).
 
 A control batch's record has the key `int16 0 | int16 type`; its value begins with an int16 version.
 """
@@ -10,8 +10,7 @@ from uuid import UUID
 from kustos.metadata.errors import RecordError
 from kustos.metadata.records import fields
 from kustos.metadata.records.fields import FieldReader
-from kustos.wire.primitives import uvarint
-from kustos.wire.record_batch import CONTROL_BIT, Record, RecordBatch
+from kustos.wire import CONTROL_BIT, Record, RecordBatch, uvarint
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +36,7 @@ class SnapshotHeader:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotFooter:
-    """The last record of a snapshot; one without it was never finished."""
+    """The last record of a snapshot; without it a snapshot is incomplete."""
 
     type: ClassVar[int] = 4
 
@@ -51,8 +50,8 @@ class KRaftVersion:
 
 
 @dataclass(frozen=True, slots=True)
-class Endpoint:
-    """Where a voter listens."""
+class VoterEndpoint:
+    """The address of a voter."""
 
     name: str
     host: str
@@ -61,11 +60,11 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class Voter:
-    """One controller of a quorum that can change its members."""
+    """One controller of a quorum with dynamic membership."""
 
     voter_id: int
     directory_id: UUID
-    endpoints: tuple[Endpoint, ...]
+    endpoints: tuple[VoterEndpoint, ...]
     min_kraft_version: int
     max_kraft_version: int
 
@@ -80,7 +79,7 @@ class Voters:
 
 @dataclass(frozen=True, slots=True)
 class UnknownControl:
-    """A control record of another type; readers pass over it."""
+    """A control record of another type; readers skip it."""
 
     type: int
     value: bytes
@@ -109,7 +108,7 @@ def control_batch(
 
 
 def controls_of(batch: RecordBatch) -> list[ControlRecord]:
-    """Return what the records of a control batch say; raise `RecordError` where they say nothing sane."""
+    """Return the parsed records of a control batch; raise `RecordError` if they are malformed."""
     found = []
     for record in batch.records:
         if record.key is None or len(record.key) < 4 or record.value is None:
@@ -140,7 +139,7 @@ def encode_control(control: ControlRecord) -> bytes:
 
 
 def decode_control(control_type: int, value: bytes) -> ControlRecord:
-    """Return what a control record's value says; raise `RecordError` if it is malformed."""
+    """Return the control record with this value; raise `RecordError` if it is malformed."""
     if not LeaderChange.type <= control_type <= Voters.type:
         return UnknownControl(control_type, value)
     reader = FieldReader(value)
@@ -210,7 +209,7 @@ def _read_voter(reader: FieldReader) -> Voter:
     voter_id, directory_id = reader.number(fields.INT32), reader.uuid()
     endpoints = []
     for _ in range(_count(reader)):
-        endpoints.append(Endpoint(reader.string(), reader.string(), reader.number(fields.UINT16)))
+        endpoints.append(VoterEndpoint(reader.string(), reader.string(), reader.number(fields.UINT16)))
         reader.no_tags()
     low, high = reader.number(fields.INT16), reader.number(fields.INT16)
     reader.no_tags()

@@ -5,8 +5,7 @@ from typing import Final
 from uuid import UUID
 
 from kustos.metadata.errors import RecordError
-from kustos.wire.errors import MalformedMessageError
-from kustos.wire.primitives import read_uvarint, uvarint
+from kustos.wire import MalformedMessageError, read_uvarint, uvarint
 
 MAX_STRING_SIZE_BYTES: Final = 0x7FFF
 """Kafka's generated code refuses longer strings, both reading and writing."""
@@ -19,13 +18,14 @@ INT64: Final = struct.Struct(">q")
 
 
 class FieldReader:
-    """Walks over the bytes of one record; every method raises `RecordError` where they do not fit."""
+    """Reads the bytes of one record; every method raises `RecordError` if they do not fit."""
 
-    __slots__ = ("_data", "_position")
+    __slots__ = ("_data", "_passes_unknown_tags", "_position")
 
-    def __init__(self, data: bytes, position: int = 0) -> None:
+    def __init__(self, data: bytes, position: int = 0, *, passes_unknown_tags: bool = False) -> None:
         self._data = data
         self._position = position
+        self._passes_unknown_tags = passes_unknown_tags
 
     def uvarint(self) -> int:
         """Return an unsigned varint of at most 31 bits."""
@@ -74,7 +74,7 @@ class FieldReader:
         return UUID(bytes=self.take(16))
 
     def rest(self) -> bytes:
-        """Return whatever is left."""
+        """Return the remaining bytes."""
         return self.take(len(self._data) - self._position)
 
     def tags(self) -> list[tuple[int, bytes]]:
@@ -82,15 +82,23 @@ class FieldReader:
         return [(self.uvarint(), self.take(self.uvarint())) for _ in range(self.uvarint())]
 
     def no_tags(self) -> None:
-        """Read the end of a struct that has no tagged fields; one that comes anyway is refused.
+        """Read the end of a struct without known tagged fields; see `only_tag` for unknown ones."""
+        self.only_tag(-1)
 
-        Kafka would keep an unknown tag. Dropping it here could change what a record means.
+    def only_tag(self, known: int) -> bytes | None:
+        """Read the tagged fields that end a struct; return the known one, None if it is missing.
+
+        Unknown ones are refused unless `passes_unknown_tags`: a writer of the log must not lose fields that
+        it does not know, while a follower may ignore them (KIP-482).
         """
-        if self.tags():
+        found = self.tags()
+        data = [data for tag, data in found if tag == known]
+        if len(data) > 1 or (len(data) < len(found) and not self._passes_unknown_tags):
             raise RecordError("a metadata record has a tagged field that nobody knows")
+        return data[0] if data else None
 
     def end(self) -> None:
-        """Raise `RecordError` if bytes are left over."""
+        """Raise `RecordError` if bytes remain."""
         if self._position != len(self._data):
             raise RecordError(f"a metadata record has {len(self._data) - self._position} bytes too many")
 
@@ -105,7 +113,7 @@ def _text(data: bytes) -> str:
 
 
 def nullable_string_field(value: str | None) -> bytes:
-    """Return a compact string, or the null that stands for none."""
+    """Return a compact string, or null for None."""
     return uvarint(0) if value is None else string_field(value)
 
 
@@ -115,7 +123,7 @@ def bytes_field(value: bytes) -> bytes:
 
 
 def string_field(value: str) -> bytes:
-    """Return a compact string; raise `RecordError` for what Kafka could not read."""
+    """Return a compact string; raise `RecordError` for one that Kafka could not read."""
     try:
         data = value.encode()
     except UnicodeEncodeError:

@@ -1,8 +1,8 @@
 """Metadata record values as bytes: frame version, kind, version, body (`MetadataRecordSerde`).
 
 `value = uvarint 1 | uvarint apiKey | uvarint version | body`. A kind is a row of `_KINDS`: its fields in
-order, each with its form. Kinds that Kafka has and this system does not use are kept as they are;
-a kind that Kafka does not have, or a version of a known one that it does not have, is an error.
+order, each with its form. Kinds that Kafka has and kustos does not use stay opaque; a kind or version that
+Kafka does not have is an error.
 """
 
 from typing import Any, Final, NamedTuple, get_args
@@ -26,7 +26,7 @@ from kustos.metadata.records.values import (
     RemoveUserScramCredentialRecord,
     UserScramCredentialRecord,
 )
-from kustos.wire.primitives import uvarint
+from kustos.wire import uvarint
 
 FRAME_VERSION: Final = 1
 RECORD_VERSION: Final = 0
@@ -49,7 +49,7 @@ OPAQUE_VERSIONS: Final[dict[int, int]] = {
     28: 0,  # ClearElr
     29: 0,  # UnregisterController
 }
-"""Kinds kept unread, with the highest version that Kafka 4.4 knows."""
+"""Opaque kinds, kept undecoded, with the highest version in Kafka 4.4."""
 
 _UUID: Final = "uuid"
 _STRING: Final = "string"
@@ -145,13 +145,14 @@ def encode_record(record: MetadataRecord) -> bytes:
     return bytes(out) + tags
 
 
-def decode_record(value: bytes) -> MetadataRecord:
-    """Return the record in these bytes; `encode_record` of it gives them back.
+def decode_record(value: bytes, *, passes_unknown_tags: bool = False) -> MetadataRecord:
+    """Return the record in these bytes; `encode_record` restores them.
 
-    Raises `RecordError` for another frame version, an unknown kind or version, and bytes that do not
+    With `passes_unknown_tags`, unknown tagged fields are dropped. Raises
+    `RecordError` for another frame version, an unknown kind or version, and bytes that do not
     fill the schema exactly.
     """
-    reader = FieldReader(value)
+    reader = FieldReader(value, passes_unknown_tags=passes_unknown_tags)
     frame_version, api_key, version = reader.uvarint(), reader.uvarint(), reader.uvarint()
     if frame_version != FRAME_VERSION:
         raise RecordError(f"a metadata record has frame version {frame_version}, only 1 is known")
@@ -192,12 +193,10 @@ def _read(reader: FieldReader, form: str) -> Any:
 
 
 def _read_tagged_string(reader: FieldReader) -> str | None:
-    tags = reader.tags()
-    if not tags:
+    data = reader.only_tag(0)
+    if data is None:
         return None
-    if [tag for tag, _ in tags] != [0]:
-        raise RecordError("a metadata record has a tagged field that nobody knows")
-    inner = FieldReader(tags[0][1])
+    inner = FieldReader(data)
     text = inner.string()
     inner.end()
     return text

@@ -1,7 +1,7 @@
-"""The metadata records that concern security, as frozen values; field for field Kafka's schemas.
+"""The security-related metadata records as frozen values, with the fields of Kafka's schemas.
 
-Codes stay plain ints here: a record that a newer Kafka wrote must go through unchanged. What they mean
-is decided when a record meets the image.
+Codes stay plain ints here: a record of a newer Kafka must pass through unchanged. Replay into the image
+interprets them.
 """
 
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from uuid import UUID
 
 @dataclass(frozen=True, slots=True)
 class ConfigRecord:
-    """A dynamic setting of a resource; null takes it away. Values may be secrets and never show."""
+    """A dynamic setting of a resource; null removes it. Values may be secret and never show."""
 
     api_key: ClassVar[int] = 4
     resource_type: int
@@ -22,7 +22,7 @@ class ConfigRecord:
 
 @dataclass(frozen=True, slots=True)
 class DelegationTokenRecord:
-    """A token made, or renewed when its id exists. Its HMAC is never stored. Times in ms."""
+    """A created token, or a renewed one if its id exists. Its HMAC is never stored. Times in ms."""
 
     api_key: ClassVar[int] = 10
     owner: str
@@ -36,7 +36,7 @@ class DelegationTokenRecord:
 
 @dataclass(frozen=True, slots=True)
 class UserScramCredentialRecord:
-    """A SCRAM credential set; its secrets never show in a text form."""
+    """Sets a SCRAM credential; its secrets never show in a text form."""
 
     api_key: ClassVar[int] = 11
     name: str
@@ -49,7 +49,7 @@ class UserScramCredentialRecord:
 
 @dataclass(frozen=True, slots=True)
 class FeatureLevelRecord:
-    """A feature finalized at a level; level 0 takes it away."""
+    """Finalizes a feature at a level; level 0 removes it."""
 
     api_key: ClassVar[int] = 12
     name: str
@@ -58,7 +58,7 @@ class FeatureLevelRecord:
 
 @dataclass(frozen=True, slots=True)
 class AccessControlEntryRecord:
-    """An ACL made, under an id of its own."""
+    """Creates an ACL under its own id."""
 
     api_key: ClassVar[int] = 18
     id: UUID
@@ -73,7 +73,7 @@ class AccessControlEntryRecord:
 
 @dataclass(frozen=True, slots=True)
 class RemoveAccessControlEntryRecord:
-    """The ACL of this id is no more."""
+    """Removes the ACL with this id."""
 
     api_key: ClassVar[int] = 19
     id: UUID
@@ -81,14 +81,14 @@ class RemoveAccessControlEntryRecord:
 
 @dataclass(frozen=True, slots=True)
 class NoOpRecord:
-    """Nothing; controllers write it so that the log moves on."""
+    """Has no effect; controllers write it so that the log advances."""
 
     api_key: ClassVar[int] = 20
 
 
 @dataclass(frozen=True, slots=True)
 class RemoveUserScramCredentialRecord:
-    """The credential of this user and mechanism is no more."""
+    """Removes the credential of this user and mechanism."""
 
     api_key: ClassVar[int] = 22
     name: str
@@ -97,7 +97,7 @@ class RemoveUserScramCredentialRecord:
 
 @dataclass(frozen=True, slots=True)
 class BeginTransactionRecord:
-    """What follows counts only once the transaction ends."""
+    """Begins a transaction; the following records take effect only when it ends."""
 
     api_key: ClassVar[int] = 23
     name: str | None = None
@@ -105,14 +105,14 @@ class BeginTransactionRecord:
 
 @dataclass(frozen=True, slots=True)
 class EndTransactionRecord:
-    """The transaction counts."""
+    """Ends the transaction: its records take effect."""
 
     api_key: ClassVar[int] = 24
 
 
 @dataclass(frozen=True, slots=True)
 class AbortTransactionRecord:
-    """The transaction never was."""
+    """Aborts the transaction: its records have no effect."""
 
     api_key: ClassVar[int] = 25
     reason: str | None = None
@@ -120,7 +120,7 @@ class AbortTransactionRecord:
 
 @dataclass(frozen=True, slots=True)
 class RemoveDelegationTokenRecord:
-    """The token of this id is no more."""
+    """Removes the token with this id."""
 
     api_key: ClassVar[int] = 26
     token_id: str
@@ -128,7 +128,7 @@ class RemoveDelegationTokenRecord:
 
 @dataclass(frozen=True, slots=True)
 class OpaqueRecord:
-    """A record of a kind that this system keeps but does not use: topics, brokers, quotas."""
+    """A record of a kind that kustos keeps but does not use: topics, brokers, quotas."""
 
     api_key: int
     version: int

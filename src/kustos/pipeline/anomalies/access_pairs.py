@@ -3,14 +3,14 @@
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sql
 
-from kustos.pipeline.anomalies.activity import Scope, is_grown_up
+from kustos.pipeline.anomalies.activity import ActivityScope, is_grown_up
 from kustos.pipeline.anomalies.findings import NAMES_MAX, candidate, quoted
 from kustos.pipeline.anomalies.tails import negative_binomial_surprise, rarity
 
 PAIR = ["principal", "resource_type", "resource_name"]
 
 
-def unfamiliar(days: DataFrame, known: DataFrame, everybody: DataFrame, scope: Scope) -> DataFrame:
+def unfamiliar(days: DataFrame, known: DataFrame, everybody: DataFrame, scope: ActivityScope) -> DataFrame:
     """Return the pairs that are new to a principal with habits and no part of a deploy, or were only denied.
 
     A row for each pair on its first day; `used_days`: on how many days the pair was used; `affinity` in nats,
@@ -38,7 +38,7 @@ def unfamiliar(days: DataFrame, known: DataFrame, everybody: DataFrame, scope: S
     )
 
 
-def first_seen(fresh: DataFrame, scope: Scope) -> DataFrame:
+def first_seen(fresh: DataFrame, scope: ActivityScope) -> DataFrame:
     """Return findings of kind FIRST_SEEN_ACCESS from `unfamiliar`: one for a principal and day.
 
     Surprising is an allowed access to what others have long used, by a principal that seldom meets anything
@@ -83,7 +83,7 @@ def first_seen(fresh: DataFrame, scope: Scope) -> DataFrame:
     return candidate(grouped, "FIRST_SEEN_ACCESS", parameters.first_seen_surprise, reason, evidence)
 
 
-def enumeration(fresh: DataFrame, scope: Scope) -> DataFrame:
+def enumeration(fresh: DataFrame, scope: ActivityScope) -> DataFrame:
     """Return findings of kind TOPIC_ENUMERATION: many unfamiliar topics in a day, each asked for a few times.
 
     Beside the principal's own history of such days. Of a principal without habits only what was denied

@@ -10,6 +10,7 @@ from pyspark.sql import functions as sql
 from kustos.pipeline.anomalies.parameters import AnomalyParameters
 from kustos.pipeline.anomalies.parameters import Window as JudgedWindow
 from kustos.pipeline.schemas import ROLLUP_GRAIN
+from kustos.pipeline.stages.probes import ACCESS, way_of_access
 
 SEGMENTS = r"[._\-/:]+"
 """What names of topics are put together with."""
@@ -23,7 +24,7 @@ def as_it_is(frame: DataFrame) -> DataFrame:
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class ActivityScope:
     """What is judged by which parameters; `keep` gets each frame that is read more than once."""
 
     window: JudgedWindow
@@ -47,6 +48,7 @@ def rollup_of_events(events: DataFrame) -> DataFrame:
     return (
         events.withColumn("day", sql.to_date("time"))
         .withColumn("principal", sql.concat("principal_type", sql.lit(":"), "principal_name"))
+        .withColumn("access", way_of_access())
         .groupBy(*ROLLUP_GRAIN, sql.hour("time").alias("hour"))
         .agg(
             sql.count(sql.lit(1)).alias("event_count"),
@@ -69,9 +71,10 @@ def network(host: Column, *, is_wide: bool = False) -> Column:
     )
 
 
-def activity(rollup: DataFrame, scope: Scope) -> DataFrame:
-    """Return the uses (no listings) of history and window, with networks and flags.
+def activity(rollup: DataFrame, scope: ActivityScope) -> DataFrame:
+    """Return the uses (no listings, no probes) of history and window, with networks and flags.
 
+    The question that decides after a probe is an event of the same request, so nothing goes unseen.
     An ERROR allowed nothing: it counts as denied. Rows without a day, principal or host are no evidence.
     """
     first = scope.window.start - timedelta(days=scope.parameters.history_days)
@@ -79,7 +82,7 @@ def activity(rollup: DataFrame, scope: Scope) -> DataFrame:
         rollup.filter(
             (sql.col("day") >= sql.lit(first))
             & (sql.col("day") < sql.lit(scope.window.end))
-            & (sql.coalesce("access", sql.lit("ACCESS")) != "LISTING")
+            & (sql.coalesce("access", sql.lit(ACCESS)) == ACCESS)
             & sql.col("principal").isNotNull()
             & sql.col("host").isNotNull()
         )
@@ -101,7 +104,7 @@ def activity(rollup: DataFrame, scope: Scope) -> DataFrame:
     )
 
 
-def principals(days: DataFrame, scope: Scope) -> DataFrame:
+def principals(days: DataFrame, scope: ActivityScope) -> DataFrame:
     """Return each principal's first day, and on how many days of the history it was active.
 
     `looks` are those of them on which something new would have been news: after its first weeks.
@@ -121,7 +124,7 @@ def principals(days: DataFrame, scope: Scope) -> DataFrame:
     )
 
 
-def is_grown_up(scope: Scope, day: str) -> Column:
+def is_grown_up(scope: ActivityScope, day: str) -> Column:
     """Return whether the principal was known long enough on that day to have habits."""
     return sql.date_diff(sql.col(day), "principal_first_day") >= scope.parameters.learning_days
 
@@ -188,7 +191,7 @@ def affinity(pairs: DataFrame) -> DataFrame:
     )
 
 
-def known_pairs(days: DataFrame, scope: Scope) -> DataFrame:
+def known_pairs(days: DataFrame, scope: ActivityScope) -> DataFrame:
     """Return `pairs` with their `affinity`, 0 if no name speaks for the principal."""
     known = scope.keep(pairs(days))
     return known.join(affinity(known), ["principal", "resource_type", "resource_name"], "left").fillna(

@@ -3,7 +3,7 @@
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 
-from kustos.pipeline.anomalies.activity import Scope, hours_in
+from kustos.pipeline.anomalies.activity import ActivityScope, hours_in
 from kustos.pipeline.anomalies.findings import NAMES_MAX, candidate, quoted
 from kustos.pipeline.anomalies.tails import negative_binomial_surprise
 
@@ -58,7 +58,7 @@ def _spread(value: Column) -> Column:
     return (quartiles[1] - quartiles[0]) / QUARTILES_APART
 
 
-def excess(tried: DataFrame, scope: Scope) -> DataFrame:
+def excess(tried: DataFrame, scope: ActivityScope) -> DataFrame:
     """Return the attempts that are more than a habit, with `excess`: how many above what is usual.
 
     What was denied on several days of the history is a habit: usual are its median and its quartiles.
@@ -97,7 +97,7 @@ def excess(tried: DataFrame, scope: Scope) -> DataFrame:
     )
 
 
-def denied_days(days: DataFrame, known: DataFrame, scope: Scope) -> DataFrame:
+def denied_days(days: DataFrame, known: DataFrame, scope: ActivityScope) -> DataFrame:
     """Return each principal's days with more denials than its habits, and what they were about."""
     pair = ["principal", "resource_type", "resource_name"]
     familiar = known.select(*pair, "allowed_since", "affinity")
@@ -126,7 +126,7 @@ def denied_days(days: DataFrame, known: DataFrame, scope: Scope) -> DataFrame:
     )
 
 
-def bursts(days: DataFrame, known: DataFrame, scope: Scope) -> DataFrame:
+def bursts(days: DataFrame, known: DataFrame, scope: ActivityScope) -> DataFrame:
     """Return the days of the window with far more denials than a day with denials has, and a `suspicion`.
 
     Usual are the days of all principals in the history, as logarithms (counts of failures are skewed).
@@ -179,7 +179,7 @@ def bursts(days: DataFrame, known: DataFrame, scope: Scope) -> DataFrame:
     )
 
 
-def denial_bursts(days: DataFrame, known: DataFrame, scope: Scope) -> DataFrame:
+def denial_bursts(days: DataFrame, known: DataFrame, scope: ActivityScope) -> DataFrame:
     """Return findings of the kinds BRUTE_FORCE and MISCONFIGURATION: one for a principal and day."""
     found = scope.keep(bursts(days, known, scope))
     threshold = scope.parameters.denials_lasting_deviations**2 / 2

@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame
 
 from kustos.pipeline.anomalies.access_pairs import enumeration, first_seen, unfamiliar
 from kustos.pipeline.anomalies.activity import (
-    Scope,
+    ActivityScope,
     activity,
     as_it_is,
     known_pairs,
@@ -17,6 +17,7 @@ from kustos.pipeline.anomalies.activity import (
 )
 from kustos.pipeline.anomalies.denials import denial_bursts
 from kustos.pipeline.anomalies.dormancy import dormant_waking
+from kustos.pipeline.anomalies.failed_logins import failed_logins
 from kustos.pipeline.anomalies.findings import without
 from kustos.pipeline.anomalies.hosts import new_hosts
 from kustos.pipeline.anomalies.parameters import SUPPRESSIONS_MAX, AnomalyParameters, Suppression, Window
@@ -53,16 +54,18 @@ def find_anomalies(
     window: Window,
     rollup: DataFrame | None = None,
     events: DataFrame | None = None,
+    security_events: DataFrame | None = None,
     parameters: AnomalyParameters | None = None,
     suppressions: Sequence[Suppression] = (),
     keep: Callable[[DataFrame], DataFrame] = as_it_is,
 ) -> DataFrame:
     """Return the anomalies of the window's days as rows of `findings`, learnt from the days before it.
 
-    Give `audit_rollup`, or `audit_events` for bursts to be judged by their worst hour, not both. Nothing is
-    run here; `spark` makes no table of its own, it is taken as by the other questions. The input is read
-    some twenty times unless `keep` (lent by `keeping`) keeps what is read more than once. A principal has at
-    most one finding of a kind and day. Raise `AnomalyInputError` if the question makes no sense.
+    Give `audit_rollup`, or `audit_events` for bursts to be judged by their worst hour, not both; with
+    `security_events` failed logins are judged too. Nothing is run here; `spark` makes no table of its own, it
+    is taken as by the other questions. The input is read some twenty times unless `keep` (lent by `keeping`)
+    keeps what is read more than once. A principal has at most one finding of a kind and day, of failed logins
+    one for each address. Raise `AnomalyInputError` if the question makes no sense.
     """
     if rollup is None and events is not None:
         source = rollup_of_events(events)
@@ -72,7 +75,7 @@ def find_anomalies(
         raise AnomalyInputError("give either a roll-up or events to search for anomalies")
     if len(suppressions) > SUPPRESSIONS_MAX:
         raise AnomalyInputError(f"{len(suppressions)} suppressions are more than {SUPPRESSIONS_MAX}")
-    scope = Scope(window, parameters or AnomalyParameters(), keep)
+    scope = ActivityScope(window, parameters or AnomalyParameters(), keep)
     days = keep(activity(source, scope))
     everybody, known = keep(principals(days, scope)), keep(known_pairs(days, scope))
     fresh = keep(unfamiliar(days, known, everybody, scope))
@@ -88,4 +91,6 @@ def find_anomalies(
         dormant_waking(days, scope),
     ):
         found = found.unionByName(more)
+    if security_events is not None:
+        found = found.unionByName(failed_logins(security_events, scope))
     return without(found, suppressions)

@@ -3,11 +3,11 @@
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sql
 
-from kustos.pipeline.anomalies.activity import Scope
+from kustos.pipeline.anomalies.activity import ActivityScope
 from kustos.pipeline.anomalies.findings import NAMES_MAX, candidate, quoted
 
 
-def dormant_waking(days: DataFrame, scope: Scope) -> DataFrame:
+def dormant_waking(days: DataFrame, scope: ActivityScope) -> DataFrame:
     """Return findings of kind DORMANT_WAKING: the first day after a long silence.
 
     By the rate of its active days before, no day at all in so long a time must be improbable (Poisson), and

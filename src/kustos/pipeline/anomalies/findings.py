@@ -20,7 +20,7 @@ NAME_LENGTH_MAX: Final = 249
 HIGH_SCORE: Final = 0.75
 MEDIUM_SCORE: Final = 0.6
 
-ALWAYS_HIGH: Final = ("BRUTE_FORCE", "TOPIC_ENUMERATION")
+ALWAYS_HIGH: Final = ("BRUTE_FORCE", "TOPIC_ENUMERATION", "PASSWORD_SPRAYING", "LOGIN_AFTER_FAILURES")
 """Somebody means it: never less than HIGH."""
 
 
@@ -43,12 +43,18 @@ def quoted(names: Column) -> Column:
 
 
 def candidate(
-    found: DataFrame, kind: str, threshold: float, reason: Column, evidence: Mapping[str, Column]
+    found: DataFrame,
+    kind: str,
+    threshold: float,
+    reason: Column,
+    evidence: Mapping[str, Column],
+    *,
+    identity: Sequence[str] = ("principal", "day"),
 ) -> DataFrame:
     """Return findings of a kind, in the schema of `findings`.
 
     `found` has principal, resource_type, resource_name, day, first_time, last_time, event_count and surprise
-    (in nats); a finding's id is made of its kind, principal and day.
+    (in nats); a finding's id is made of its kind and what `identity` names.
     """
     points = score(sql.col("surprise"), threshold)
     severity = (
@@ -56,10 +62,10 @@ def candidate(
         .when(points >= MEDIUM_SCORE, sql.lit("MEDIUM"))
         .otherwise(sql.lit("LOW"))
     )
-    identity = sql.to_json(sql.struct(sql.lit(kind).alias("kind"), "principal", "day"))
+    identified = sql.to_json(sql.struct(sql.lit(kind).alias("kind"), *identity))
     facts = [value.alias(name) for name, value in evidence.items()]
     columns = {
-        "finding_id": sql.sha2(identity, 256),
+        "finding_id": sql.sha2(identified, 256),
         "kind": sql.lit(kind),
         "severity": severity,
         "score": points,
@@ -79,7 +85,7 @@ def without(findings: DataFrame, suppressions: Sequence[Suppression]) -> DataFra
         if known.kind is not None:
             covered &= sql.col("kind") == sql.lit(known.kind)
         if known.principal is not None:
-            covered &= sql.col("principal") == sql.lit(known.principal)
+            covered &= sql.col("principal").eqNullSafe(sql.lit(known.principal))
         if known.since is not None:
             covered &= sql.col("first_time") >= sql.lit(known.since)
         if known.until is not None:

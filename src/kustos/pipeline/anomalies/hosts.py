@@ -3,12 +3,12 @@
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sql
 
-from kustos.pipeline.anomalies.activity import Scope, is_grown_up
+from kustos.pipeline.anomalies.activity import ActivityScope, is_grown_up
 from kustos.pipeline.anomalies.findings import NAMES_MAX, candidate, quoted
 from kustos.pipeline.anomalies.tails import rarity
 
 
-def _company(arrivals: DataFrame, scope: Scope) -> DataFrame:
+def _company(arrivals: DataFrame, scope: ActivityScope) -> DataFrame:
     """Return for each arrival how many other principals came to the network within days."""
     other = arrivals.select(
         "network", sql.col("principal").alias("other"), sql.col("first_day").alias("other_day")
@@ -23,7 +23,7 @@ def _company(arrivals: DataFrame, scope: Scope) -> DataFrame:
     )
 
 
-def arrivals(days: DataFrame, everybody: DataFrame, scope: Scope) -> DataFrame:
+def arrivals(days: DataFrame, everybody: DataFrame, scope: ActivityScope) -> DataFrame:
     """Return each principal's networks with the day they were first seen, and what speaks for them."""
     networks = scope.keep(
         days.groupBy("principal", "network", "wide_network").agg(
@@ -47,7 +47,7 @@ def arrivals(days: DataFrame, everybody: DataFrame, scope: Scope) -> DataFrame:
     )
 
 
-def _discount(scope: Scope) -> Column:
+def _discount(scope: ActivityScope) -> Column:
     parameters = scope.parameters
     is_shared = sql.col("resident_share") >= parameters.shared_network_share
     return (
@@ -59,7 +59,7 @@ def _discount(scope: Scope) -> Column:
     )
 
 
-def new_hosts(days: DataFrame, everybody: DataFrame, scope: Scope) -> DataFrame:
+def new_hosts(days: DataFrame, everybody: DataFrame, scope: ActivityScope) -> DataFrame:
     """Return findings of kind NEW_HOST: one for a principal and day.
 
     A new address in a known network is a new pod. A new network surprises the less the oftener the principal

@@ -51,6 +51,10 @@ class AnomalyParameters:
     """Its deviation (of the logarithm) there, and the least one ever: a factor of two is never news."""
     denials_days_min: int = 10
     """So many days with denials, of all principals, tell what is usual."""
+    failed_logins_min: int = 20
+    """Of one name from one address in a day: people give up sooner and ask for a new password."""
+    sprayed_names_min: int = 10
+    """Names that fail from one address in a day and never get in: more than one person has."""
     enumerated_topics: int = 15
     """Fewer unfamiliar topics in a day are what a person clicks through."""
     enumeration_surprise: float = 10.0

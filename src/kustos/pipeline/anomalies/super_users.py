@@ -3,12 +3,12 @@
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
-from kustos.pipeline.anomalies.activity import Scope
+from kustos.pipeline.anomalies.activity import ActivityScope
 from kustos.pipeline.anomalies.findings import NAMES_MAX, candidate, quoted
 from kustos.pipeline.anomalies.tails import rarity
 
 
-def super_user_use(days: DataFrame, scope: Scope) -> DataFrame:
+def super_user_use(days: DataFrame, scope: ActivityScope) -> DataFrame:
     """Return findings of kind SUPER_USER_USE: one for a principal and day.
 
     Surprising is each day of a use (an operation on a type of resource) that began in the window and did not

@@ -3,7 +3,7 @@
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sql
 
-from kustos.pipeline.anomalies.activity import Scope, hours_in, is_grown_up
+from kustos.pipeline.anomalies.activity import ActivityScope, hours_in, is_grown_up
 from kustos.pipeline.anomalies.findings import candidate
 from kustos.pipeline.anomalies.tails import rarity
 
@@ -21,7 +21,7 @@ def widened(mask: Column, hours: int) -> Column:
     return wide
 
 
-def habits(days: DataFrame, scope: Scope) -> DataFrame:
+def habits(days: DataFrame, scope: ActivityScope) -> DataFrame:
     """Return in how many weeks of the history each principal was active about an hour of a weekday."""
     return (
         days.filter(scope.is_history())
@@ -33,7 +33,7 @@ def habits(days: DataFrame, scope: Scope) -> DataFrame:
     )
 
 
-def judged_hours(days: DataFrame, everybody: DataFrame, scope: Scope) -> DataFrame:
+def judged_hours(days: DataFrame, everybody: DataFrame, scope: ActivityScope) -> DataFrame:
     """Return the hours of the window in which a grown-up principal was active, with its habits."""
     parameters = scope.parameters
     at = scope.keep(habits(days, scope))
@@ -63,7 +63,7 @@ def judged_hours(days: DataFrame, everybody: DataFrame, scope: Scope) -> DataFra
     )
 
 
-def unusual_hours(days: DataFrame, everybody: DataFrame, scope: Scope) -> DataFrame:
+def unusual_hours(days: DataFrame, everybody: DataFrame, scope: ActivityScope) -> DataFrame:
     """Return findings of kind UNUSUAL_HOURS: one for a principal and day (of UTC).
 
     Surprising is an hour about which the principal was hardly ever active on any day; or on this weekday,

@@ -37,10 +37,28 @@ class Coded:
         )
         return places[self.codes]
 
+    def is_null(self) -> npt.NDArray[np.bool_]:
+        """Return for each row whether it is null."""
+        nulls: npt.NDArray[np.bool_] = self.codes == len(self.texts) - 1
+        return nulls
+
+    def with_text(self, rows: npt.NDArray[np.bool_], text: str) -> "Coded":
+        """Return the column with this text in these rows."""
+        if not rows.any():
+            return self
+        null, place = len(self.texts) - 1, self.texts.index(text).as_py()
+        if place >= 0:
+            return Coded(np.where(rows, place, self.codes), self.texts)
+        texts = pa.concat_arrays(
+            [self.texts.slice(0, null), pa.array([text], self.texts.type), self.texts.slice(null)]
+        )
+        codes = np.where(self.is_null(), null + 1, self.codes)
+        return Coded(np.where(rows, null, codes), texts)
+
     def to_arrow(self) -> pa.DictionaryArray:
         """Return the column as Arrow's dictionary, nulls as nulls."""
         null = len(self.texts) - 1
-        indices = pa.array(self.codes.astype(np.int32), mask=self.codes == null)
+        indices = pa.array(self.codes.astype(np.int32), mask=self.is_null())
         return pa.DictionaryArray.from_arrays(indices, self.texts.slice(0, null))
 
     def decoded(self) -> pa.Array:

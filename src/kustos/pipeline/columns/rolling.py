@@ -14,8 +14,9 @@ from kustos.pipeline.columns.parts import FilePart
 from kustos.pipeline.columns.reading import Chunk, chunks
 from kustos.pipeline.columns.waiting import waiting
 from kustos.pipeline.schemas import AUDIT_ROLLUP_SCHEMA, ROLLUP_GRAIN
+from kustos.pipeline.stages.dedupe import MILLISECONDS_OF_A_DAY
+from kustos.pipeline.stages.probes import ways_of_access
 from kustos.pipeline.stages.rollup import HOURS_OF_A_DAY, MILLISECONDS_OF_AN_HOUR
-from kustos.pipeline.stages.settling import MILLISECONDS_OF_A_DAY
 
 CHUNK_ROWS_MAX: Final = 1 << 17
 """Events at a time: all their columns of codes and numbers, and groups of them, take some 150 MB."""
@@ -29,7 +30,7 @@ _SCHEMA: Final = to_arrow_schema(AUDIT_ROLLUP_SCHEMA, timezone="UTC")
 _RULE: Final = tuple(f"rule.{field.name}" for field in _SCHEMA.field("rule").type)
 _HAS_RULE: Final = "has_rule"
 _TEXTS: Final = ("principal_type", "principal_name", *ROLLUP_GRAIN[2:-1], *_RULE)
-_OTHERS: Final = ("rule", "time_ms", "reference_count", "event_id")
+_OTHERS: Final = ("rule", "time_ms", "reference_count", "event_id", "log_if_denied")
 _TOLD_APART_BY: Final = ("principal", "host", "resource_name")
 _KEYS: Final = (*ROLLUP_GRAIN[:-1], _HAS_RULE, *_RULE)
 _SUMS: Final = {
@@ -71,6 +72,7 @@ def rolled_up_parts(parts: Iterable[FilePart]) -> Iterator[pa.RecordBatch]:
 def _of_events(chunk: Chunk) -> tuple[dict[str, Coded], dict[str, Any]]:
     read: dict[str, Any] = dict(chunk)
     keys = {name: read[name] for name in (*ROLLUP_GRAIN[2:-1], *_RULE)}
+    keys["access"] = ways_of_access(read)
     keys["principal"] = joined(read["principal_type"], ":", read["principal_name"])
     time_ms = read["time_ms"].cast(pa.int64())
     milliseconds = time_ms.fill_null(0).to_numpy()

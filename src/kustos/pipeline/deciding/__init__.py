@@ -3,7 +3,7 @@
 The semantics are those of `kustos.authorizer`, compiled in each worker; there is no second implementation.
 """
 
-from kustos.pipeline.deciding.acl_set import AclSet
+from kustos.pipeline.deciding.acl_set import AclsInForce
 from kustos.pipeline.deciding.compiled import ShippedAcls
 from kustos.pipeline.deciding.questions import (
     VERDICT_SCHEMA,
@@ -19,7 +19,7 @@ from kustos.pipeline.deciding.sources import read_acl_set, read_acl_set_at_revis
 
 __all__ = [
     "VERDICT_SCHEMA",
-    "AclSet",
+    "AclsInForce",
     "ShippedAcls",
     "decide",
     "decide_each",

@@ -31,13 +31,13 @@ CONTENT_BYTES_MAX: Final = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
-class AclSet:
+class AclsInForce:
     """ACLs, each once, with `super.users` and `allow.everyone.if.no.acl.found`.
 
     `name` is what people call it and no part of the content. `content` is the content as bytes that any
     process makes the same, `digest` the SHA-256 of it: the same however the ACLs were ordered, repeated or
     written. `bindings` are in an order of their own, since the ACL that is named as the rule of a question
-    about any resource of a type is one of several. Make it with `AclSet.of`.
+    about any resource of a type is one of several. Make it with `AclsInForce.of`.
     """
 
     name: str

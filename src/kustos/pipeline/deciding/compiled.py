@@ -30,11 +30,11 @@ class ShippedAcls(Protocol):
 class _Compiled:
     """An authorizer, and what asks it in bulk: with rules, and without."""
 
-    __slots__ = ("askers", "authorizer")
+    __slots__ = ("authorizer", "authorizers")
 
     def __init__(self, authorizer: StandardAuthorizer) -> None:
         self.authorizer: Final = authorizer
-        self.askers: Final[dict[bool, BulkAuthorizer]] = {}
+        self.authorizers: Final[dict[bool, BulkAuthorizer]] = {}
 
 
 _compiled: Final[OrderedDict[str, _Compiled]] = OrderedDict()
@@ -52,7 +52,7 @@ def compiled(shipped: ShippedAcls, *, with_rule: bool) -> BulkAuthorizer:
         authorizer = authorizer_of_content(shipped.name, shipped.content(), shipped.digest)
         found = _compiled[shipped.digest] = _Compiled(authorizer)
     _compiled.move_to_end(shipped.digest)
-    asker = found.askers.get(with_rule)
-    if asker is None:
-        asker = found.askers[with_rule] = BulkAuthorizer(found.authorizer, with_rule=with_rule)
-    return asker
+    bulk = found.authorizers.get(with_rule)
+    if bulk is None:
+        bulk = found.authorizers[with_rule] = BulkAuthorizer(found.authorizer, with_rule=with_rule)
+    return bulk

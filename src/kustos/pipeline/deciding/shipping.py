@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kustos.pipeline.deciding.acl_set import AclSet
+from kustos.pipeline.deciding.acl_set import AclsInForce
 from kustos.pipeline.deciding.compiled import ShippedAcls
 from kustos.pipeline.session import is_connect
 
@@ -55,7 +55,7 @@ def file_name_of(digest: str) -> str:
     return f"kustos-acls-{digest}"
 
 
-def ship(spark: "SparkSession", acl_set: AclSet) -> ShippedAcls:
+def ship(spark: "SparkSession", acl_set: AclsInForce) -> ShippedAcls:
     """Send a set to the workers of this session, once for however many questions.
 
     What returns may be used in any query of the session. A broadcast is dropped when nothing uses it any

@@ -8,9 +8,8 @@ from typing import Final
 
 from kustos.acl import AclBinding
 from kustos.acl.forms import FILE_BYTES_MAX, AclForm, AclFormatError, form_of_name, form_of_text, read_acls
-from kustos.metadata.errors import MetadataError
-from kustos.metadata.suffixes import METADATA_SUFFIXES
-from kustos.pipeline.deciding.acl_set import AclSet
+from kustos.metadata import METADATA_SUFFIXES, MetadataError
+from kustos.pipeline.deciding.acl_set import AclsInForce
 from kustos.pipeline.errors import AclSetError
 from kustos.runtime import TextFileError, read_text_file, reason_of, text_of_bytes
 
@@ -36,7 +35,7 @@ def read_acl_set(
     name: str | None = None,
     super_users: str = "",
     allow_everyone_if_no_acl_found: bool = False,
-) -> AclSet:
+) -> AclsInForce:
     """Return the ACLs of a file in any form that `kustos diff` reads, or of a metadata directory.
 
     A directory, a `.checkpoint` and a `.log` are Kafka's metadata; `at` is an offset or a time that a
@@ -53,7 +52,7 @@ def read_acl_set(
         )
     except TextFileError as error:
         raise AclSetError(str(error)) from error
-    return AclSet.of(
+    return AclsInForce.of(
         name or (f"{path} at {at}" if at else str(path)),
         bindings,
         super_users=super_users,
@@ -69,7 +68,7 @@ def read_acl_set_at_revision(
     name: str | None = None,
     super_users: str = "",
     allow_everyone_if_no_acl_found: bool = False,
-) -> AclSet:
+) -> AclsInForce:
     """Return the ACLs of a file as a git revision of its repository has it; the file itself is not read.
 
     The file need not be there any more, its folder must. Runs `git`, without a shell, filters, pagers or
@@ -86,7 +85,7 @@ def read_acl_set_at_revision(
         text = text_of_bytes(_git(path.parent, "cat-file", "blob", place), called)
     except TextFileError as error:
         raise AclSetError(str(error)) from error
-    return AclSet.of(
+    return AclsInForce.of(
         called,
         _of_text(text, form or form_of_name(path.name), called),
         super_users=super_users,
@@ -117,8 +116,8 @@ def _git(folder: Path, *arguments: str) -> bytes:
 
 
 def _of_metadata(path: Path, at: str | None) -> list[AclBinding]:
-    from kustos.metadata.acl_files import read_acl_files
-    from kustos.metadata.inspection.timeline import Moment, Timeline
+    from kustos.metadata.directory import read_acl_files
+    from kustos.metadata.inspection import Moment, Timeline
     from kustos.runtime import FileSystemStorage
 
     try:

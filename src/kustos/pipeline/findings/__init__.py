@@ -1,7 +1,7 @@
 """Unused, redundant, shadowed and orphaned ACLs: each with its evidence and whether it can safely go."""
 
 from kustos.pipeline.findings.existing import NOTHING_KNOWN, Existing
-from kustos.pipeline.findings.kinds import Cause, FindingKind, Severity
+from kustos.pipeline.findings.kinds import Cause, FindingKind, FindingSeverity
 from kustos.pipeline.findings.supports import carried, safe_together, supports
 from kustos.pipeline.findings.table import UNUSED_DAYS, acl_findings, removable_together
 
@@ -11,7 +11,7 @@ __all__ = [
     "Cause",
     "Existing",
     "FindingKind",
-    "Severity",
+    "FindingSeverity",
     "acl_findings",
     "carried",
     "removable_together",

@@ -17,15 +17,14 @@ from pyspark.sql.types import (
 
 from kustos.acl import AclBinding
 from kustos.acl.forms import texts_of
-from kustos.analysis import Rules
-from kustos.analysis.lint import lint
-from kustos.analysis.lint.findings import acl_text
-from kustos.analysis.necessity import necessity
-from kustos.pipeline.deciding import AclSet
+from kustos.analysis import Rules, necessity
+from kustos.analysis.lint import acl_text, lint
+from kustos.pipeline.deciding import AclsInForce
 from kustos.pipeline.findings.existing import Existing
-from kustos.pipeline.findings.kinds import Cause, FindingKind, Severity, breadth, severity_of
+from kustos.pipeline.findings.kinds import Cause, FindingKind, FindingSeverity, breadth, severity_of
 from kustos.pipeline.review.asking import NUMBERED_ACL_SCHEMA, numbered, rules_of
 from kustos.pipeline.review.period import ACL_COLUMNS
+from kustos.pipeline.stages.probes import ACCESS, PROBE
 
 FOUND_SCHEMA: Final = StructType(
     [
@@ -58,21 +57,21 @@ is found of the set alone."""
 class _Known(NamedTuple):
     kind: FindingKind
     cause: Cause
-    severity: Severity | None
+    severity: FindingSeverity | None
 
 
 _BY_CODE: Final = {
-    "KUS002": _Known(FindingKind.SHADOWED_ACL, Cause.DENIED, Severity.MEDIUM),
-    "KUS003": _Known(FindingKind.SHADOWED_ACL, Cause.DENIED, Severity.MEDIUM),
-    "KUS004": _Known(FindingKind.REDUNDANT_ACL, Cause.SAID_BY_OTHERS, Severity.LOW),
-    "KUS005": _Known(FindingKind.REDUNDANT_ACL, Cause.DENIES_NOTHING, Severity.LOW),
-    "KUS006": _Known(FindingKind.REDUNDANT_ACL, Cause.OF_A_SUPER_USER, Severity.LOW),
+    "KUS002": _Known(FindingKind.SHADOWED_ACL, Cause.DENIED, FindingSeverity.MEDIUM),
+    "KUS003": _Known(FindingKind.SHADOWED_ACL, Cause.DENIED, FindingSeverity.MEDIUM),
+    "KUS004": _Known(FindingKind.REDUNDANT_ACL, Cause.SAID_BY_OTHERS, FindingSeverity.LOW),
+    "KUS005": _Known(FindingKind.REDUNDANT_ACL, Cause.DENIES_NOTHING, FindingSeverity.LOW),
+    "KUS006": _Known(FindingKind.REDUNDANT_ACL, Cause.OF_A_SUPER_USER, FindingSeverity.LOW),
     "KUS208": _Known(FindingKind.ORPHANED_ACL, Cause.NO_SUCH_RESOURCE, None),
 }
 """What lint finds that is a finding here; a severity of None is that of the ACL's breadth."""
 
 
-def held_acls(spark: SparkSession, acls: AclSet, existing: Existing) -> DataFrame:
+def held_acls(spark: SparkSession, acls: AclsInForce, existing: Existing) -> DataFrame:
     """Return the ACLs as HELD_SCHEMA; what their set, its settings and what exists say is exact."""
     bindings = numbered(acls.bindings)
     ranks = {binding: rank for rank, binding in enumerate(sorted(bindings, key=breadth))}
@@ -110,10 +109,13 @@ def _of_the_set(
 
 
 def decided(recorded: DataFrame, held: DataFrame) -> DataFrame:
-    """Return for each ACL (`number`) that ever was the deciding rule when and how often, listings apart."""
+    """Return for each ACL (`number`) that ever was the deciding rule when and how often, listings apart.
+
+    A DENY that only ever answered probes decided them all the same.
+    """
     rule = sql.col("rule")
     by_acl = recorded.filter(rule.getField("kind") == "MatchingAcl")
-    is_use, zero = sql.col("access") == "ACCESS", sql.lit(0).cast("long")
+    is_use, zero = sql.col("access").isin(ACCESS, PROBE), sql.lit(0).cast("long")
     count = sql.col("event_count")
     deciding = by_acl.groupBy(
         sql.struct(*[rule.getField(name).alias(name) for name in ACL_COLUMNS]).alias("acl")

@@ -3,8 +3,15 @@
 from enum import StrEnum, unique
 from typing import Final
 
-from kustos.acl import EVERY_PRINCIPAL, WILDCARD, AclBinding, AclOperation, AclPermissionType, ResourceType
-from kustos.acl.enums import PatternType
+from kustos.acl import (
+    EVERY_PRINCIPAL,
+    WILDCARD,
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    PatternType,
+    ResourceType,
+)
 
 
 @unique
@@ -33,7 +40,7 @@ class Cause(StrEnum):
 
 
 @unique
-class Severity(StrEnum):
+class FindingSeverity(StrEnum):
     """How bad it is that it stands."""
 
     HIGH = "HIGH"
@@ -47,16 +54,16 @@ _SHOWING: Final = frozenset(
 )
 
 
-def severity_of(binding: AclBinding) -> Severity:
+def severity_of(binding: AclBinding) -> FindingSeverity:
     """Return how bad it is that a grant stands which nobody needs; a DENY does no harm."""
     pattern, entry = binding.pattern, binding.entry
     if entry.permission_type is not AclPermissionType.ALLOW:
-        return Severity.LOW
+        return FindingSeverity.LOW
     governs = pattern.resource_type is ResourceType.CLUSTER and entry.operation in _GOVERNING
     is_wide = pattern.name == WILDCARD or entry.principal == EVERY_PRINCIPAL
     if governs or (is_wide and entry.operation not in _SHOWING):
-        return Severity.HIGH
-    return Severity.LOW if entry.operation in _SHOWING else Severity.MEDIUM
+        return FindingSeverity.HIGH
+    return FindingSeverity.LOW if entry.operation in _SHOWING else FindingSeverity.MEDIUM
 
 
 def breadth(binding: AclBinding) -> tuple[object, ...]:

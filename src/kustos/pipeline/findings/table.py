@@ -16,7 +16,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 from kustos.acl import EVERY_PRINCIPAL
-from kustos.pipeline.deciding import AclSet, ship
+from kustos.pipeline.deciding import AclsInForce, ship
 from kustos.pipeline.findings.candidates import FOUND_SCHEMA, decided, deleted_users, held_acls, last_seen
 from kustos.pipeline.findings.existing import NOTHING_KNOWN, Existing
 from kustos.pipeline.findings.kinds import Cause, FindingKind
@@ -51,7 +51,7 @@ _EVIDENCE: Final = (
 def acl_findings(
     spark: SparkSession,
     rollup: DataFrame,
-    acls: AclSet,
+    acls: AclsInForce,
     *,
     as_of: datetime,
     unused_days: int = UNUSED_DAYS,

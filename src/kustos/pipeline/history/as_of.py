@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
-from kustos.metadata.inspection.timeline import Moment
+from kustos.metadata.inspection import Moment
 from kustos.pipeline.errors import MetadataHistoryError
 from kustos.pipeline.schemas import ACL_SCHEMA
 

@@ -27,6 +27,7 @@ from kustos.pipeline.history.walk import (
     Walk,
 )
 from kustos.pipeline.schemas import ACL_SCHEMA, JUDGED_SCHEMA, QUESTION_COLUMNS
+from kustos.pipeline.stages.probes import way_of_access
 
 TOLERANCE_MS: Final = 2_000
 """How far the clock of who decided and that of the log may be apart, and a broker behind its log."""
@@ -127,7 +128,7 @@ def _counted(rows: DataFrame, span_ms: int) -> DataFrame:
         )
     span = sql.floor(sql.col("time_ms") / sql.lit(span_ms))
     return (
-        rows.withColumn("principal", principal_text())
+        rows.withColumns({"principal": principal_text(), "access": way_of_access()})
         .groupBy(
             *QUESTION_COLUMNS,
             "access",

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from kustos.acl.forms import texts_of
-from kustos.metadata.ids import uuid_text
+from kustos.metadata import ScramMechanism, uuid_text
 from kustos.metadata.image import (
     AclAdded,
     AclRemoved,
@@ -21,9 +21,8 @@ from kustos.metadata.image import (
     ScramCredentialRemoved,
     ScramCredentialSet,
 )
-from kustos.metadata.inspection.timeline import LoggedChange, Passage, Timeline
+from kustos.metadata.inspection import LoggedChange, Passage, Timeline
 from kustos.metadata.records import DelegationTokenRecord
-from kustos.metadata.scram import ScramMechanism
 from kustos.runtime import Storage
 
 Row = tuple[Any, ...]
@@ -190,11 +189,18 @@ ROWS: Final[dict[str, Callable[[Passage], Iterator[Row]]]] = {
 """Tables by the name that the option `table` has for them."""
 
 
-def rows_of(path: Path, table: str, storage: Storage, end_offset: int | None = None) -> Iterator[Row]:
+def rows_of(
+    path: Path,
+    table: str,
+    storage: Storage,
+    end_offset: int | None = None,
+    *,
+    ignore_torn_tail: bool = False,
+) -> Iterator[Row]:
     """Yield the rows of a table over the metadata directory, segment or snapshot at `path`.
 
     The walk begins at the oldest state from which no offset is missing, and ends before `end_offset`, or
     where the log ends. Raises `MetadataError`.
     """
-    timeline = Timeline(path, storage)
+    timeline = Timeline(path, storage, ignore_torn_tail=ignore_torn_tail)
     return ROWS[table](timeline.passage(timeline.unbroken(), end_offset))

@@ -4,6 +4,7 @@
 kustos', itself or its partition, or one snapshot, or a segment that holds its own beginning. Options:
 
 - `table`: `acls` (the default), `scram_credentials`, `delegation_tokens`, or `reach`
+- `ignoreTornTail`: `true` to pass over an unfinished write at the end; a copy that is cut short has one too
 - `endOffset`: read up to this offset, not including it. A controller or broker of a quorum may hold records
   that are not committed yet at the end of its log: give the high watermark (`DescribeQuorum`) there
 
@@ -49,7 +50,7 @@ _REASON: Final = re.compile(
 )
 """How a worker's error reaches the session: the last line of a traceback, or what a column raised."""
 
-_OPTIONS: Final = frozenset({"path", "table", "endoffset"})
+_OPTIONS: Final = frozenset({"path", "table", "endoffset", "ignoretorntail"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,7 @@ class HistoryOptions:
     path: str
     table: str = "acls"
     end_offset: int | None = None
+    ignore_torn_tail: bool = False
 
     @classmethod
     def of(cls, options: dict[str, str]) -> "HistoryOptions":
@@ -67,7 +69,8 @@ class HistoryOptions:
         unknown = sorted(set(given) - _OPTIONS)
         if unknown:
             raise MetadataHistoryError(
-                f"option `{unknown[0]}` is not known to `{FORMAT}`, give `path`, `table` or `endOffset`"
+                f"option `{unknown[0]}` is not known to `{FORMAT}`, give `path`, `table`, `endOffset` "
+                "or `ignoreTornTail`"
             )
         path, table = given.get("path", ""), given.get("table", "acls")
         if not path:
@@ -77,7 +80,10 @@ class HistoryOptions:
         end = given.get("endoffset")
         if end is not None and not (end.isascii() and end.isdigit()):
             raise MetadataHistoryError(f"option `endOffset` is `{end}`, give an offset such as `1234`")
-        return cls(path.removeprefix("file://"), table, None if end is None else int(end))
+        ignored = given.get("ignoretorntail", "false").lower()
+        if ignored not in {"true", "false"}:
+            raise MetadataHistoryError(f"option `ignoreTornTail` is `{ignored}`, give `true` or `false`")
+        return cls(path.removeprefix("file://"), table, None if end is None else int(end), ignored == "true")
 
 
 class KafkaMetadataSource(DataSource):
@@ -116,13 +122,19 @@ def record_batches(options: HistoryOptions) -> Iterator[Any]:
     import pyarrow as pa
     from pyspark.sql.pandas.types import to_arrow_schema
 
-    from kustos.metadata.errors import MetadataError
+    from kustos.metadata import MetadataError
     from kustos.pipeline.history.lives import rows_of
     from kustos.runtime import FileSystemStorage, reason_of
 
     schema = to_arrow_schema(TABLES[options.table], timezone="UTC")
     try:
-        rows = rows_of(Path(options.path), options.table, FileSystemStorage(), options.end_offset)
+        rows = rows_of(
+            Path(options.path),
+            options.table,
+            FileSystemStorage(),
+            options.end_offset,
+            ignore_torn_tail=options.ignore_torn_tail,
+        )
         while some := list(islice(rows, ROWS_PER_BATCH)):
             columns = zip(*some, strict=True)
             arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]

@@ -18,11 +18,9 @@ from kustos.acl import (
     AclValueError,
 )
 from kustos.acl.forms import binding_of_texts, texts_of
-from kustos.authorizer import StandardAuthorizer
-from kustos.authorizer.errors import AclFaultError
-from kustos.authorizer.questions import ALLOWED, Fault, Questioner
+from kustos.authorizer import ALLOWED, AclFaultError, Fault, Questioner, StandardAuthorizer
 from kustos.authorizer.spi import Decision
-from kustos.metadata.ids import uuid_of_text
+from kustos.metadata import uuid_of_text
 from kustos.pipeline.errors import MetadataHistoryError
 from kustos.pipeline.schemas import ACL_SCHEMA, QUESTION_COLUMNS
 

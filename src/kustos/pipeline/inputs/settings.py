@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Self
 
-from kustos.client.errors import SettingsError
-from kustos.client.properties import read_properties
+from kustos.client import SettingsError, read_properties
 from kustos.pipeline.errors import KafkaInputError
 
 TOPIC_NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")

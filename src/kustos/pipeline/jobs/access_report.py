@@ -1,4 +1,4 @@
-"""The access report: one folder of audit files to three tables and a page, anew each time.
+"""The access report: one folder of audit files to four tables and a page, anew each time.
 
 Public front: `run_access_report`. Everything it composes is a stage that can be called alone.
 """
@@ -15,13 +15,13 @@ from kustos.pipeline.progress import Progress, silent
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-TABLES: Final = ("audit_events", "access_counts", "quarantine")
+TABLES: Final = ("audit_events", "access_counts", "security_events", "quarantine")
 REPORT_NAME: Final = "report.html"
 SUMMARY_NAME: Final = "summary.json"
 STEPS: Final = (
     "reading and sorting lines",
     "writing audit_events",
-    "writing access_counts",
+    "writing access_counts and security_events",
     "writing quarantine",
     "drawing the report",
     "putting it in place",
@@ -30,18 +30,21 @@ STEPS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class ReportSummary:
-    """What a run read and wrote, in lines; `lines == events + quarantined + duplicates` always holds."""
+    """What a run read and wrote, in lines; `lines == events + security_events + quarantined + duplicates`."""
 
     files: int
     files_passed_over: int
     lines: int
     events: int
+    security_events: int
     quarantined: int
     duplicates: int
     allowed: int
     denied: int
+    probes: int
     principals: int
     resources: int
+    failed_logins: int
     access_rows: int
     report: str
 
@@ -53,7 +56,7 @@ class ReportSummary:
 def write_tables(
     spark: "SparkSession", lines: "DataFrame", folder: Path, *, time_zone: str, progress: Progress
 ) -> tuple[int, dict[str, int]]:
-    """Write the three tables below `folder`; return lines read and rows per outcome, as found on disk."""
+    """Write the tables below `folder`; return lines read and rows per outcome, as found on disk."""
     from kustos.pipeline.stages import access, classify
     from kustos.pipeline.tables.sorting import sort_out
     from kustos.pipeline.tables.staging import stage_lines
@@ -68,11 +71,14 @@ def write_tables(
     events = spark.read.parquet(paths["audit_events"])
     progress(STEPS[2])
     events.transform(access.access_counts).coalesce(1).write.parquet(paths["access_counts"])
+    security = classified.transform(classify.security_events)
+    security.coalesce(1).write.parquet(paths["security_events"])
     progress(STEPS[3])
     classified.transform(classify.quarantine).coalesce(1).write.parquet(paths["quarantine"])
     tally = {row["outcome"]: int(row["line_count"]) for row in classify.tally(classified).collect()}
     outcomes = {
         classify.EVENT: events.count(),
+        "security_events": spark.read.parquet(paths["security_events"]).count(),
         classify.QUARANTINED: spark.read.parquet(paths["quarantine"]).count(),
         classify.DUPLICATE: tally.get(classify.DUPLICATE, 0),
     }
@@ -116,12 +122,15 @@ def run_access_report(
             files_passed_over=len(found.passed_over),
             lines=lines,
             events=outcomes[EVENT],
+            security_events=outcomes["security_events"],
             quarantined=outcomes[QUARANTINED],
             duplicates=outcomes[DUPLICATE],
             allowed=report.totals.allowed,
             denied=report.totals.denied,
+            probes=report.totals.probes,
             principals=report.totals.principals,
             resources=report.totals.resources,
+            failed_logins=0 if report.logins is None else report.logins.failed,
             access_rows=tables["access_counts"].count(),
             report=str(out.resolve() / REPORT_NAME),
         )

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from kustos.analysis import Policy
-    from kustos.pipeline.deciding import AclSet
+    from kustos.pipeline.deciding import AclsInForce
     from kustos.pipeline.findings import Existing
     from kustos.pipeline.reach import Duty
     from kustos.pipeline.tables import Tables
@@ -28,7 +28,7 @@ class ReviewQuestion:
     what exists. Broken `duties` and `policy` become findings.
     """
 
-    acls: "AclSet"
+    acls: "AclsInForce"
     as_of: datetime
     dormant_days: int
     teams: Mapping[str, str]

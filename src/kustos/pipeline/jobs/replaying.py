@@ -3,7 +3,7 @@
 from datetime import date
 from typing import TYPE_CHECKING
 
-from kustos.pipeline.deciding import AclSet, ship
+from kustos.pipeline.deciding import AclsInForce, ship
 from kustos.pipeline.replay import Replay, flips_of_files, replay
 from kustos.pipeline.stages.days import within_days
 from kustos.pipeline.tables.store import AUDIT_ROLLUP, PARQUET, Tables
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 def replay_of_tables(
     spark: "SparkSession",
     tables: Tables,
-    candidate: AclSet,
-    baseline: AclSet | None = None,
+    candidate: AclsInForce,
+    baseline: AclsInForce | None = None,
     *,
     first_day: date | None = None,
     last_day: date | None = None,

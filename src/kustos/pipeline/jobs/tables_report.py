@@ -29,8 +29,10 @@ class TablesReportSummary:
     quarantined: int
     allowed: int
     denied: int
+    probes: int
     principals: int
     resources: int
+    failed_logins: int
     answers: tuple[str, ...]
     report: str
 
@@ -69,6 +71,7 @@ def run_tables_report(
         "audit_events": events,
         "access_counts": rollup.transform(counts_of_rollup),
         "quarantine": tables.read(spark, "quarantine"),
+        "security_events": within_days(tables.read(spark, "security_events"), first_day, last_day),
     }
     found |= {name: tables.read(spark, name) for name in ANSWERS if tables.place(name).is_dir()}
     answered = [name for name in FINDINGS if tables.place(name).is_dir()]
@@ -88,12 +91,14 @@ def run_tables_report(
     progress(REPORT_STEPS[1])
     _replace(out, render_report(report))
     return TablesReportSummary(
-        events=report.totals.allowed + report.totals.denied,
+        events=report.totals.allowed + report.totals.denied + report.totals.probes,
         quarantined=quarantined,
         allowed=report.totals.allowed,
         denied=report.totals.denied,
+        probes=report.totals.probes,
         principals=report.totals.principals,
         resources=report.totals.resources,
+        failed_logins=0 if report.logins is None else report.logins.failed,
         answers=(*(name for name in ANSWERS if name in found), *answered),
         report=str(out.resolve()),
     )

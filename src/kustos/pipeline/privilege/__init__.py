@@ -15,8 +15,8 @@ from kustos.pipeline.privilege.proving import PrivilegeNumbers, Recommendation, 
 from kustos.pipeline.privilege.recommending import recommend, recommended_acls
 from kustos.pipeline.privilege.solving import least_privilege
 from kustos.pipeline.privilege.values import (
-    Answer,
     Denial,
+    PrincipalRecommendation,
     Problem,
     RecommendedAcl,
     Unserved,
@@ -27,10 +27,10 @@ from kustos.pipeline.privilege.values import (
 __all__ = [
     "DEFAULT_OPTIONS",
     "EVERY_USE",
-    "Answer",
     "Denial",
     "HostChoice",
     "Legitimate",
+    "PrincipalRecommendation",
     "PrivilegeNumbers",
     "PrivilegeOptionError",
     "PrivilegeOptions",

@@ -20,7 +20,7 @@ from kustos.acl import (
     host_holds,
     hosts_meet,
 )
-from kustos.authorizer.cells import ALLOWS, EVERY_ALLOW
+from kustos.authorizer.index import ALLOWS, EVERY_ALLOW
 from kustos.pipeline.privilege.values import ALL_BIT, CLOSURES
 
 

@@ -12,8 +12,8 @@ from kustos.pipeline.privilege.grouping import DENIAL, USE
 from kustos.pipeline.privilege.options import PrivilegeOptions
 from kustos.pipeline.privilege.solving import least_privilege
 from kustos.pipeline.privilege.values import (
-    Answer,
     Denial,
+    PrincipalRecommendation,
     Problem,
     RecommendedAcl,
     Unserved,
@@ -108,7 +108,7 @@ class _Names(dict[str, Any]):
         return self._unknown
 
 
-def _rows(principal: str, answer: Answer) -> list[Row]:
+def _rows(principal: str, answer: PrincipalRecommendation) -> list[Row]:
     rows = [_recommended(acl) for acl in answer.acls]
     rows += [_unserved(principal, unserved) for unserved in answer.unserved]
     for denial in answer.overruled:

@@ -5,8 +5,7 @@ from collections.abc import Iterable
 from ipaddress import IPv6Address
 from typing import Final
 
-from kustos.acl import WILDCARD, AclValueError, host_matches
-from kustos.acl.hosts import HostRange
+from kustos.acl import WILDCARD, AclValueError, HostRange, host_matches
 from kustos.pipeline.privilege.options import HostChoice, PrivilegeOptions
 
 _BITS: Final = {4: 32, 6: 128}

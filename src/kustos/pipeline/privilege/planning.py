@@ -7,8 +7,8 @@ from functools import partial
 from typing import NamedTuple
 
 from kustos.acl import CLUSTER_NAME, WILDCARD, ResourceType, host_matches
-from kustos.authorizer.by_type_default import PROBED_NAME
-from kustos.authorizer.cells import ALLOWS
+from kustos.authorizer.index import ALLOWS
+from kustos.authorizer.spi import PROBED_NAME
 from kustos.pipeline.privilege.ceiling import PrincipalCeiling
 from kustos.pipeline.privilege.hosts import host_terms
 from kustos.pipeline.privilege.options import PrivilegeOptions
@@ -25,7 +25,7 @@ from kustos.pipeline.privilege.values import (
 )
 
 
-class Refusal(NamedTuple):
+class ImpliedDeny(NamedTuple):
     """A DENY to be: an operation that another one, needed by the same host on the same name, implies."""
 
     host: str
@@ -48,7 +48,7 @@ class TypePlan:
     denied: ByHost = field(default_factory=lambda: defaultdict(dict))
     probed: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     closed: dict[str, int] = field(default_factory=lambda: defaultdict(int))
-    refusals: set[Refusal] = field(default_factory=set)
+    refusals: set[ImpliedDeny] = field(default_factory=set)
     overruled: list[tuple[str, int]] = field(default_factory=list)
     placements: list[HostedPlacement] = field(default_factory=list)
     terms: dict[str, str] = field(default_factory=dict)
@@ -100,7 +100,7 @@ class TypePlan:
             denied = self.denied.get(host, {})
             for name in names.keys() & denied.keys():
                 for bit in bits_of(closure(names[name]) & denied[name]):
-                    self.refusals.add(Refusal(host, name, bit))
+                    self.refusals.add(ImpliedDeny(host, name, bit))
                     denied[name] &= ~bit
             needed = 0
             for mask in names.values():
@@ -115,7 +115,7 @@ class TypePlan:
         if not placement.bit & (bit | ALL_BIT) or not host_matches(acl.host, host):
             return False
         # a literal ALLOW does not count beside a DENY of the same name
-        return placement.is_prefix or Refusal(host, placement.name, bit) not in self.refusals
+        return placement.is_prefix or ImpliedDeny(host, placement.name, bit) not in self.refusals
 
     def denied_at(self, term: str) -> Denied:
         """Return what a term must not be given: some host of it is denied it, or the ceiling is below it."""

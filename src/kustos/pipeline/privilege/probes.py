@@ -52,14 +52,14 @@ def _servers(plan: TypePlan, asked: list[tuple[str, int]]) -> Iterator[list[int]
 
 def _added(plan: TypePlan, names: list[str], host: str, bit: int) -> HostedPlacement | None:
     spare = spare_name(plan.resource_type)
-    refused = {refusal.name for refusal in plan.refusals if refusal.bit == bit}
     for is_used_already in (True, False):
         for term in (plan.terms.get(host, host), host):
             denied, closed, _ = plan.denied_at(term)
             for name in () if bit & closed else (*names, spare):
-                is_free = not CLOSURES[bit] & denied.get(name, 0) and name not in refused
+                added = HostedPlacement(Placement(name, False, bit, 1), term)
+                is_free = not CLOSURES[bit] & denied.get(name, 0) and plan.answers(added, host, bit)
                 if is_free and (_is_used(plan, name, bit) or not is_used_already):
-                    return HostedPlacement(Placement(name, False, bit, 1), term)
+                    return added
     return None
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kustos.acl import AclPermissionType, PatternType, ResourceType
 from kustos.analysis import Difference, Direction, Rules, diff
-from kustos.pipeline.deciding import AclSet, decide_each, ship
+from kustos.pipeline.deciding import AclsInForce, decide_each, ship
 from kustos.pipeline.privilege.group import OVERRULED, UNSERVED
 from kustos.pipeline.privilege.legitimate import EVERY_USE, Legitimate, distinct_accesses, known_names
 from kustos.pipeline.privilege.options import (
@@ -91,7 +91,7 @@ class Recommendation:
     acls: tuple[RecommendedAcl, ...]
     numbers: PrivilegeNumbers
     difference: Difference | None
-    candidate: AclSet
+    candidate: AclsInForce
 
     def to_json(self) -> str:
         """Return the numbers and the difference as one JSON object, without the ACLs."""
@@ -110,7 +110,7 @@ def recommendation(
     legitimate: Legitimate = EVERY_USE,
     *,
     names: "DataFrame | None" = None,
-    today: AclSet | None = None,
+    today: AclsInForce | None = None,
     within_today: bool = False,
     progress: Progress = silent,
 ) -> Recommendation:
@@ -138,7 +138,7 @@ def recommendation(
             told = _told(table)
         finally:
             table.unpersist()
-        candidate = AclSet.of("recommended", [acl.binding for acl in acls])
+        candidate = AclsInForce.of("recommended", [acl.binding for acl in acls])
         progress(STEPS[1])
         counts = _replayed(accesses, spark, candidate).collect()[0].asDict()
         progress(STEPS[2])
@@ -171,7 +171,7 @@ def _told(table: "DataFrame") -> dict[str, int]:
     return {"unserved": row["unserved"] or 0, "overruled": row["overruled"]}
 
 
-def _replayed(accesses: "DataFrame", spark: "SparkSession", candidate: AclSet) -> "DataFrame":
+def _replayed(accesses: "DataFrame", spark: "SparkSession", candidate: AclsInForce) -> "DataFrame":
     """Return one row: needs and denials, and how many of them the candidate decides otherwise."""
     from pyspark.sql import functions as sql
 
@@ -218,7 +218,7 @@ def _shape(acls: Collection[RecommendedAcl]) -> dict[str, int]:
     }
 
 
-def _difference(today: AclSet, candidate: AclSet) -> Difference:
+def _difference(today: AclsInForce, candidate: AclsInForce) -> Difference:
     before = Rules(
         super_users=today.super_users, allow_everyone_if_no_acl_found=today.allow_everyone_if_no_acl_found
     )
@@ -227,7 +227,7 @@ def _difference(today: AclSet, candidate: AclSet) -> Difference:
 
 
 def _today(
-    today: AclSet,
+    today: AclsInForce,
     difference: Difference,
     names: Mapping[ResourceType, Collection[str]],
     principals: Collection[str],

@@ -13,7 +13,7 @@ from kustos.acl import (
     PatternType,
     ResourceType,
 )
-from kustos.authorizer.cells import ALLOWS
+from kustos.authorizer.index import ALLOWS
 from kustos.pipeline.privilege.values import ALL_BIT, CLOSURES, bits_of
 
 Spans = list[tuple[int, int]]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from kustos.acl.forms import binding_of_texts
-from kustos.pipeline.deciding import AclSet, ShippedAcls, ship
+from kustos.pipeline.deciding import AclsInForce, ShippedAcls, ship
 from kustos.pipeline.deciding.acl_set import parts_of_content
 from kustos.pipeline.privilege.ceiling import Ceiling
 from kustos.pipeline.privilege.group import RECOMMENDED, solved_group
@@ -30,7 +30,7 @@ def recommend(
     legitimate: Legitimate = EVERY_USE,
     *,
     names: "DataFrame | None" = None,
-    within: AclSet | None = None,
+    within: AclsInForce | None = None,
     group_accesses: int = GROUP_ACCESSES,
 ) -> "DataFrame":
     """Return the table `recommendations`: for each principal the cheapest ACLs for all that it needs.
@@ -51,7 +51,7 @@ def recommend_for(
     names: "DataFrame",
     options: PrivilegeOptions = DEFAULT_OPTIONS,
     *,
-    within: AclSet | None = None,
+    within: AclsInForce | None = None,
     group_accesses: int = GROUP_ACCESSES,
 ) -> "DataFrame":
     """Return the same for `distinct_accesses` and known names, each of them once."""

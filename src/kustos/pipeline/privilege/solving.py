@@ -16,11 +16,11 @@ from kustos.acl import (
     ResourceType,
 )
 from kustos.acl.forms import FIELD_BYTES_MAX
-from kustos.authorizer.cells import ALLOWS
+from kustos.authorizer.index import ALLOWS
 from kustos.pipeline.privilege.ceiling import PrincipalCeiling
 from kustos.pipeline.privilege.names import cutter
 from kustos.pipeline.privilege.options import DEFAULT_OPTIONS, PrivilegeOptions
-from kustos.pipeline.privilege.planning import Refusal, TypePlan, can_be_named
+from kustos.pipeline.privilege.planning import ImpliedDeny, TypePlan, can_be_named
 from kustos.pipeline.privilege.probes import answer_probes
 from kustos.pipeline.privilege.serving import HostedPlacement, Index
 from kustos.pipeline.privilege.tree import Placement
@@ -28,8 +28,8 @@ from kustos.pipeline.privilege.values import (
     ALL_BIT,
     CLOSURES,
     OPERATIONS,
-    Answer,
     Denial,
+    PrincipalRecommendation,
     Problem,
     RecommendedAcl,
     Unserved,
@@ -56,7 +56,7 @@ def least_privilege(
     options: PrivilegeOptions = DEFAULT_OPTIONS,
     *,
     ceiling: PrincipalCeiling | None = None,
-) -> Answer:
+) -> PrincipalRecommendation:
     """Return the cheapest ACLs that allow every use and no denial, and the uses that no ACL can serve.
 
     An access must not be both used and denied. Exact unless the same access was used from one host and denied
@@ -86,9 +86,14 @@ def least_privilege(
         reasoned = _Reasoning(problem, plan, uses)
         acls += reasoned.acls()
         unserved += reasoned.unserved
-        overruled += [Denial(host, OPERATIONS[bit], resource_type, None) for host, bit in plan.overruled]
+        overruled += [
+            Denial(host, OPERATIONS[bit], resource_type, None)
+            for host, bit in plan.overruled
+            # an operation that another one implies may be allowed by name without answering this question
+            if any(plan.answers(acl, host, bit) for acl in plan.placements)
+        ]
     acls.sort(key=_order)
-    return Answer(tuple(acls), tuple(unserved), tuple(overruled))
+    return PrincipalRecommendation(tuple(acls), tuple(unserved), tuple(overruled))
 
 
 def _order(acl: RecommendedAcl) -> tuple[object, ...]:
@@ -237,7 +242,7 @@ class _Reasoning:
             text += "; only from this address, since the same was denied from another"
         return text
 
-    def _deny(self, refusal: Refusal) -> RecommendedAcl:
+    def _deny(self, refusal: ImpliedDeny) -> RecommendedAcl:
         placement = Placement(refusal.name, False, refusal.bit, 1)
         needed = self._plan.needs[refusal.host][refusal.name]
         cause = next(OPERATIONS[bit] for bit in bits_of(needed) if CLOSURES[bit] & refusal.bit)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from kustos.acl import SUPPORTED_OPERATIONS, WILDCARD, ResourceType
-from kustos.authorizer.cells import ALLOWS, EVERY_ALLOW
+from kustos.authorizer.index import ALLOWS, EVERY_ALLOW
 from kustos.pipeline.privilege.names import PREFIXABLE, cutter
 from kustos.pipeline.privilege.options import PrivilegeOptions
 from kustos.pipeline.privilege.values import ALL_BIT, CLOSURES, KnownNames, bits_of, closure
@@ -44,12 +44,12 @@ def nothing_beyond(_name: str, _is_prefix: bool) -> int:
 
 
 @dataclass(slots=True)
-class Node:
+class PrefixNode:
     """A prefix, or the wildcard. `names` are those directly below, `leaves` counts them by their keys."""
 
     name: str
     is_prefix: bool = True
-    children: "list[Node]" = field(default_factory=list)
+    children: "list[PrefixNode]" = field(default_factory=list)
     names: list[tuple[str, int]] = field(default_factory=list)
     leaves: dict[int, int] = field(default_factory=dict)
     denied: int = 0
@@ -115,7 +115,7 @@ def possible_acls(given: Field) -> list[Placement]:
     return found
 
 
-def _trees(given: Field) -> "list[Node]":
+def _trees(given: Field) -> "list[PrefixNode]":
     """Return a tree of the names that the wildcard stands for, and one of those it does not."""
     # LITERAL `*` does not stand for longer names that begin with an asterisk (Kafka 4.4.0)
     starred = [name for name in given.used if name[:1] == WILDCARD and name != WILDCARD]
@@ -127,14 +127,14 @@ def _trees(given: Field) -> "list[Node]":
     return [_tree(given, plain, is_wildcard=True), _tree(given, starred, is_wildcard=False)]
 
 
-def _tree(given: Field, names: Collection[str], *, is_wildcard: bool) -> Node:
+def _tree(given: Field, names: Collection[str], *, is_wildcard: bool) -> PrefixNode:
     options, denied = given.options, given.denied
     cuts = cutter(options) if given.resource_type in PREFIXABLE else cutter_of_nothing
-    root = Node(WILDCARD, is_prefix=False)
+    root = PrefixNode(WILDCARD, is_prefix=False)
     chains = [cuts(name) for name in names]
     counts = Counter([prefix for chain in chains for prefix in chain])
     least = options.prefix_members_min
-    nodes: dict[str, Node] = {}
+    nodes: dict[str, PrefixNode] = {}
     allows_all = options.all_operations_min is not None and given.resource_type is not ResourceType.CLUSTER
     for name, chain in zip(names, chains, strict=True):
         parent = root
@@ -144,7 +144,7 @@ def _tree(given: Field, names: Collection[str], *, is_wildcard: bool) -> Node:
                 continue  # the longer one has the same names and grants no more
             node = nodes.get(prefix)
             if node is None:
-                node = nodes[prefix] = Node(prefix)
+                node = nodes[prefix] = PrefixNode(prefix)
                 parent.children.append(node)
             parent = node
         key = given.needs.get(name, 0) | given.used[name] << _USED_SHIFT
@@ -168,7 +168,7 @@ def cutter_of_nothing(_name: str) -> list[str]:
     return []
 
 
-def _finish(given: Field, node: Node, *, may_be_granted: bool = True) -> Counter[int]:
+def _finish(given: Field, node: PrefixNode, *, may_be_granted: bool = True) -> Counter[int]:
     """Sum up what is below a node and find what may be put on it; return the counts of the keys below."""
     total = Counter(node.leaves)
     for child in node.children:
@@ -199,7 +199,7 @@ def _finish(given: Field, node: Node, *, may_be_granted: bool = True) -> Counter
     return total
 
 
-def _members_min(given: Field, node: Node, known: int) -> float:
+def _members_min(given: Field, node: PrefixNode, known: int) -> float:
     options = given.options
     if node.is_prefix:
         return options.prefix_members_min
@@ -208,7 +208,7 @@ def _members_min(given: Field, node: Node, known: int) -> float:
     return max(options.wildcard_members_min, options.wildcard_share * known)
 
 
-def _earns_all(given: Field, node: Node, members_min: float) -> bool:
+def _earns_all(given: Field, node: PrefixNode, members_min: float) -> bool:
     least = given.options.all_operations_min
     if least is None or given.closed or given.resource_type is ResourceType.CLUSTER:
         return False
@@ -222,7 +222,7 @@ class _Solver:
         self._given = given
         self._leaf_costs: dict[int, float] = {}
 
-    def cheapest(self, node: Node, covered: int) -> tuple[float, int]:
+    def cheapest(self, node: PrefixNode, covered: int) -> tuple[float, int]:
         """Return the least cost at and below a node, and the operations to put on it, given those above."""
         covered &= node.active
         known = node.memo.get(covered)
@@ -243,7 +243,7 @@ class _Solver:
         node.memo[covered] = best, choice
         return best, choice
 
-    def _below(self, node: Node, covered: int) -> float:
+    def _below(self, node: PrefixNode, covered: int) -> float:
         cost = 0.0
         for key, count in node.leaves.items():
             cost += count * self._leaf_cost(key & ~covered)
@@ -270,7 +270,7 @@ class _Solver:
                 return [(ALL_BIT, cost)]
         return [(bit, 1.0) for bit in bits_of(needed)]
 
-    def collect(self, node: Node, found: list[Placement], covered: int = 0) -> None:
+    def collect(self, node: PrefixNode, found: list[Placement], covered: int = 0) -> None:
         """Add what is to be put on a node and below it."""
         _, choice = self.cheapest(node, covered)
         found.extend([Placement(node.name, node.is_prefix, bit, node.costs[bit]) for bit in bits_of(choice)])

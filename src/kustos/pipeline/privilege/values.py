@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from kustos.acl import AclBinding, AclOperation, ResourceType
-from kustos.authorizer.cells import ALLOWS, EVERY_ALLOW, IMPLIED_OPERATIONS
+from kustos.authorizer.index import ALLOWS, EVERY_ALLOW, IMPLIED_OPERATIONS
 
 ALL_BIT: Final = ALLOWS[AclOperation.ALL]
 
@@ -102,7 +102,7 @@ class UnservedUse(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class PrincipalRecommendation:
     """The ACLs of one principal, and what they do not serve.
 
     `overruled` are denied questions for any resource of a type that cannot stay denied, since a named

@@ -19,11 +19,12 @@ from pyspark.sql.types import ArrayType, IntegerType, StringType, StructField, S
 from kustos.acl import AclOperation, ResourceType
 from kustos.acl.forms import texts_of
 from kustos.analysis import Policy, Statement, StatementKind, verify
-from kustos.pipeline.deciding import AclSet
+from kustos.pipeline.deciding import AclsInForce
 from kustos.pipeline.reach.duties import Duty, breaches
 from kustos.pipeline.review.asking import rules_of
 from kustos.pipeline.review.period import moment, until
 from kustos.pipeline.schemas import FINDINGS_SCHEMA, QUESTION_COLUMNS
+from kustos.pipeline.stages.probes import ACCESS, PROBE
 
 BROKEN_DUTY: Final = "BROKEN_DUTY"
 BROKEN_POLICY: Final = "BROKEN_POLICY"
@@ -49,7 +50,7 @@ _RULE_SCHEMA: Final = StructType(
 def rule_findings(
     spark: SparkSession,
     rollup: DataFrame,
-    acls: AclSet,
+    acls: AclsInForce,
     *,
     as_of: datetime,
     duties: Sequence[Duty] = (),
@@ -78,7 +79,7 @@ def _finding(kind: str, rule_id: str, principal: str, as_of: datetime, **columns
     return tuple((row | columns).values())
 
 
-def _by_duties(acls: AclSet, duties: Iterable[Duty], as_of: datetime) -> Iterator[tuple[Any, ...]]:
+def _by_duties(acls: AclsInForce, duties: Iterable[Duty], as_of: datetime) -> Iterator[tuple[Any, ...]]:
     for breach in breaches(acls, duties):
         duty = breach.duty
         evidence = {
@@ -103,7 +104,7 @@ def _by_duties(acls: AclSet, duties: Iterable[Duty], as_of: datetime) -> Iterato
 
 
 def _by_statements(
-    acls: AclSet, statements: Sequence[Statement], as_of: datetime
+    acls: AclsInForce, statements: Sequence[Statement], as_of: datetime
 ) -> Iterator[tuple[Any, ...]]:
     policy = Policy(tuple(statements))
     for verdict in verify(acls.bindings, policy, rules_of(acls), counter_examples_max=EXAMPLES_MAX):
@@ -199,7 +200,7 @@ def _claimed(claims: _Claims) -> Column:
 def _by_use(
     spark: SparkSession,
     rollup: DataFrame,
-    acls: AclSet,
+    acls: AclsInForce,
     as_of: datetime,
     duties: Sequence[Duty],
     statements: Sequence[Statement],
@@ -209,7 +210,7 @@ def _by_use(
     known = spark.createDataFrame([(number, *rule) for number, rule in enumerate(rules)], _RULE_SCHEMA)
     asked = (
         until(rollup, as_of)
-        .filter((sql.col("access") == "ACCESS") & sql.col("resource_name").isNotNull())
+        .filter(sql.col("access").isin(ACCESS, PROBE) & sql.col("resource_name").isNotNull())
         .groupBy(*QUESTION_COLUMNS, (sql.col("decision") == "ALLOWED").alias("is_allowed"))
         .agg(
             sql.sum("event_count").alias("event_count"),

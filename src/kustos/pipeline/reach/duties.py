@@ -21,16 +21,17 @@ import yaml
 
 from kustos.acl import EVERY_PRINCIPAL, AclBinding, AclOperation, PatternType, ResourcePattern, ResourceType
 from kustos.analysis import (
+    ANYWHERE,
     PolicyError,
     PolicyPrincipals,
     Region,
     Rules,
+    SentenceError,
     Site,
+    parse_sentence,
     who_can,
 )
-from kustos.analysis.host_sets import ANYWHERE
-from kustos.analysis.sentences import SentenceError, parse_sentence
-from kustos.pipeline.deciding import AclSet
+from kustos.pipeline.deciding import AclsInForce
 from kustos.pipeline.errors import ReviewError
 from kustos.pipeline.review.asking import rules_of
 
@@ -47,7 +48,7 @@ EVERYONE: Final = PolicyPrincipals((), is_everyone_but=True)
 NOBODY: Final = PolicyPrincipals(())
 
 
-class Side(NamedTuple):
+class DutySide(NamedTuple):
     """One of the two things that must stay apart: any of these operations on any of these names."""
 
     operations: tuple[AclOperation, ...]
@@ -69,8 +70,8 @@ class Duty:
     """A declared rule: whoever can do `whoever` must not be able to do `must_not`, `exempt` ones let off."""
 
     duty_id: str
-    whoever: Side
-    must_not: Side
+    whoever: DutySide
+    must_not: DutySide
     exempt: PolicyPrincipals = NOBODY
     reason: str | None = None
     counts_super_users: bool = False
@@ -146,12 +147,12 @@ class _Reader:
             counts_super_users=flag == "true",
         )
 
-    def _side(self, node: yaml.Node) -> Side:
+    def _side(self, node: yaml.Node) -> DutySide:
         text = self._text(node)
         said = self._sentence(node, f"everyone {text}")
         if said.principals != EVERYONE or said.hosts != ANYWHERE:
             raise self._wrong(node, text, "a side of a duty names neither principals nor hosts")
-        return Side(said.operations, said.resource_type, said.sites, text)
+        return DutySide(said.operations, said.resource_type, said.sites, text)
 
     def _sentence(self, node: yaml.Node, text: str) -> Any:
         try:
@@ -181,7 +182,7 @@ class _Reader:
         return str(node.value)
 
 
-def breaches(acls: AclSet, duties: Iterable[Duty]) -> Iterator[Breach]:
+def breaches(acls: AclsInForce, duties: Iterable[Duty]) -> Iterator[Breach]:
     """Yield who could break which duty by the ACLs: exact, for each principal named and everyone else.
 
     Raises `ReviewError` for a side of more than REGIONS_MAX regions.
@@ -212,7 +213,7 @@ def _by_everyone(duty: Duty, one: list[Region], other: list[Region]) -> Iterator
         yield Breach(duty, EVERY_PRINCIPAL, does, does_too, tuple(without))
 
 
-def _able(bindings: Iterable[AclBinding], side: Side, rules: Rules) -> list[Region]:
+def _able(bindings: Iterable[AclBinding], side: DutySide, rules: Rules) -> list[Region]:
     held = tuple(bindings)
     regions: list[Region] = []
     for site in side.sites:

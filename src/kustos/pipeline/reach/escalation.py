@@ -22,7 +22,7 @@ from typing import Any, Final, NamedTuple
 
 from kustos.acl import EVERY_PRINCIPAL, AclBinding, AclOperation, ResourceType
 from kustos.analysis import Region, what_can
-from kustos.pipeline.deciding import AclSet
+from kustos.pipeline.deciding import AclsInForce
 from kustos.pipeline.errors import ReviewError
 from kustos.pipeline.review.asking import rules_of
 
@@ -135,7 +135,7 @@ class Escalation:
 
     def __init__(
         self,
-        acls: AclSet,
+        acls: AclsInForce,
         *,
         known: Iterable[str] = (),
         tokens: Iterable[Token] = (),
@@ -233,6 +233,6 @@ def login_of(owner: str) -> str:
     return f"User:{owner.partition(':')[2]}"
 
 
-def blast_radius(acls: AclSet, principal: str, **known: Any) -> BlastRadius:
+def blast_radius(acls: AclsInForce, principal: str, **known: Any) -> BlastRadius:
     """Return what one principal can reach; `known` are the options of `Escalation`."""
     return Escalation(acls, **known).of(principal)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kustos.pipeline.deciding import AclSet, ship
+from kustos.pipeline.deciding import AclsInForce, ship
 from kustos.pipeline.replay.accesses import accesses_of_rollup
 from kustos.pipeline.replay.flips import flips
 from kustos.pipeline.replay.summaries import flips_by_kind, flips_by_principal, flips_by_resource, top_flips
@@ -52,8 +52,8 @@ class Replay:
 def replay(
     spark: "SparkSession",
     rollup: "DataFrame",
-    candidate: AclSet,
-    baseline: AclSet | None = None,
+    candidate: AclsInForce,
+    baseline: AclsInForce | None = None,
     *,
     rule_changes: bool = True,
 ) -> Replay:

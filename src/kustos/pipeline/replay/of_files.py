@@ -21,6 +21,7 @@ from kustos.pipeline.deciding.questions import answered
 from kustos.pipeline.replay.comparing import ALLOWED
 from kustos.pipeline.replay.flips import GAINED, LOST
 from kustos.pipeline.schemas import FLIPS_SCHEMA, QUESTION_COLUMNS
+from kustos.pipeline.stages.probes import ways_of_access
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -33,7 +34,7 @@ _TEXTS: Final = {
     ROLLUP: ("principal", *_SHARED),
 }
 _NUMBERS: Final = {
-    EVENTS: ("reference_count", "time"),
+    EVENTS: ("reference_count", "time", "log_if_denied"),
     ROLLUP: ("event_count", "reference_count", "first_time", "last_time"),
 }
 _EXAMPLE: Final = {EVENTS: "event_id", ROLLUP: "sample_event_id"}
@@ -107,7 +108,8 @@ class Asked:
         if not len(rows):
             return None
         keys = {name: column.take(rows) for name, column in questions.items()}
-        keys["access"] = chunk["access"].take(rows)
+        access = ways_of_access(chunk) if self.table == EVENTS else chunk["access"]
+        keys["access"] = access.take(rows)
         if self.baseline is None:
             keys["from_decision"] = recorded.take(rows)
         first, sums = grouped(list(keys.values()), self._measures(chunk, rows, was_allowed))

@@ -13,13 +13,17 @@ from kustos.pipeline.schemas import (
     FLIPS_BY_RESOURCE_SCHEMA,
     QUESTION_COLUMNS,
 )
-
-ACCESS: Final = "ACCESS"
-LISTING: Final = "LISTING"
+from kustos.pipeline.stages.probes import ACCESS, LISTING, PROBE, is_flip_of_use
 
 _RESOURCE: Final = ("resource_type", "resource_name")
-_URGENCY: Final = {(LOST, ACCESS): 0, (GAINED, ACCESS): 1, (LOST, LISTING): 2, (GAINED, LISTING): 3}
-_LEAST_URGENT: Final = len(_URGENCY)
+_URGENCY: Final = {
+    (LOST, ACCESS): 0,
+    (GAINED, ACCESS): 1,
+    (GAINED, PROBE): 1,
+    (LOST, LISTING): 2,
+    (GAINED, LISTING): 3,
+}
+_LEAST_URGENT: Final = 4
 
 
 def flips_by_principal(flips: DataFrame) -> DataFrame:
@@ -80,18 +84,19 @@ def _known(names: Sequence[str]) -> Column:
 
 
 def _sums() -> list[Column]:
+    is_listing = sql.col("access") == LISTING
     return [
-        _events(LOST, ACCESS).alias("lost_count"),
-        _events(GAINED, ACCESS).alias("gained_count"),
-        _events(RULE_CHANGED, ACCESS).alias("rule_changed_count"),
-        _events(LOST, LISTING).alias("lost_listing_count"),
-        _events(GAINED, LISTING).alias("gained_listing_count"),
+        _events(LOST, is_flip_of_use()).alias("lost_count"),
+        _events(GAINED, is_flip_of_use()).alias("gained_count"),
+        _events(RULE_CHANGED, is_flip_of_use()).alias("rule_changed_count"),
+        _events(LOST, is_listing).alias("lost_listing_count"),
+        _events(GAINED, is_listing).alias("gained_listing_count"),
         sql.min("first_time").alias("first_time"),
         sql.max("last_time").alias("last_time"),
         sql.min(sql.struct(urgency(), "sample_event_id"))["sample_event_id"].alias("sample_event_id"),
     ]
 
 
-def _events(kind: str, access: str) -> Column:
-    is_one = (sql.col("kind") == kind) & (sql.col("access") == access)
+def _events(kind: str, is_counted: Column) -> Column:
+    is_one = (sql.col("kind") == kind) & is_counted
     return sql.sum(sql.when(is_one, sql.col("event_count")).otherwise(sql.lit(0).cast("long")))

@@ -78,7 +78,7 @@ class Grants:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class FindingRow:
     """One finding; `first_time` None where it is about an ACL and not about a moment."""
 
     kind: str
@@ -94,14 +94,14 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class FindingKind:
+class FindingGroup:
     """Findings of one kind: how many, the first of them, and marks on the time line as parts of its width."""
 
     kind: str
     count: int
     high: int
-    shown: tuple[Finding, ...]
-    marks: tuple[tuple[float, float, Finding], ...]
+    shown: tuple[FindingRow, ...]
+    marks: tuple[tuple[float, float, FindingRow], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ class Findings:
     """All kinds, the gravest first."""
 
     count: int
-    kinds: tuple[FindingKind, ...]
+    kinds: tuple[FindingGroup, ...]
 
 
 def utc(time: datetime | None) -> datetime | None:
@@ -144,7 +144,7 @@ def collect_findings(
     shown = _by_kind(answers.gravest_of_each_kind(findings, FINDINGS_SHOWN).collect())
     plotted = _by_kind(answers.gravest_in_time(findings, FINDINGS_PLOTTED).collect())
     kinds = tuple(
-        FindingKind(
+        FindingGroup(
             kind=row["kind"],
             count=int(row["count"]),
             high=int(row["high"]),
@@ -156,18 +156,18 @@ def collect_findings(
     return Findings(count=sum(kind.count for kind in kinds), kinds=kinds)
 
 
-def _by_kind(rows: Iterable[Any]) -> Mapping[str, list[Finding]]:
-    found: defaultdict[str, list[Finding]] = defaultdict(list)
+def _by_kind(rows: Iterable[Any]) -> Mapping[str, list[FindingRow]]:
+    found: defaultdict[str, list[FindingRow]] = defaultdict(list)
     for row in rows:
         values = _in_utc(row.asDict())
         values["reason"] = values["reason"][:TEXT_MAX]
-        found[values["kind"]].append(Finding(**values))
+        found[values["kind"]].append(FindingRow(**values))
     return found
 
 
 def _marks(
-    findings: Iterable[Finding], first_time: datetime | None, last_time: datetime | None
-) -> Iterable[tuple[float, float, Finding]]:
+    findings: Iterable[FindingRow], first_time: datetime | None, last_time: datetime | None
+) -> Iterable[tuple[float, float, FindingRow]]:
     if first_time is None or last_time is None:
         return
     span = max(1.0, (last_time - first_time).total_seconds())

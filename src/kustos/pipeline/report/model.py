@@ -16,6 +16,7 @@ from kustos.pipeline.report.answers import (
     collect_replayed,
     utc,
 )
+from kustos.pipeline.report.logins import Logins, collect_logins
 from kustos.pipeline.stages import access
 
 MATRIX_PRINCIPALS: Final = 20
@@ -43,10 +44,11 @@ DAY_SECONDS: Final = 86400
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """Sums over all events."""
+    """Sums over all events, each of which is allowed, denied or a probe."""
 
     allowed: int
     denied: int
+    probes: int
     denied_listing: int
     error: int
     principals: int
@@ -56,7 +58,7 @@ class Totals:
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class AccessRow:
     """One row of `access_counts`; `attempts` leaves out what was only filtered from a list."""
 
     principal: str
@@ -110,15 +112,16 @@ class Report:
     lines: int | None
     outcomes: Mapping[str, int]
     totals: Totals
-    denials: tuple[Access, ...]
+    denials: tuple[AccessRow, ...]
     matrix: Matrix
     bucket_seconds: int
     buckets: tuple[Bucket, ...]
-    drill_down: tuple[tuple[str, tuple[Access, ...]], ...]
+    drill_down: tuple[tuple[str, tuple[AccessRow, ...]], ...]
     reasons: tuple[QuarantineReason, ...]
     replayed: Replayed | None = None
     grants: Grants | None = None
     findings: Findings | None = None
+    logins: Logins | None = None
 
 
 def bucket_seconds_for(first: datetime | None, last: datetime | None) -> int:
@@ -132,11 +135,12 @@ def bucket_seconds_for(first: datetime | None, last: datetime | None) -> int:
 def collect_report(
     tables: Mapping[str, DataFrame], *, lines: int | None, outcomes: Mapping[str, int], files: int
 ) -> Report:
-    """Return the report over the three tables; the session's time zone must be UTC.
+    """Return the report over the tables; the session's time zone must be UTC.
 
     `lines` None: they are counted by the runs that filled the tables, so the page does not tell of them.
     With `audit_rollup` among the tables whole days are summed up from it.
-    `replay_flips`, `access_review` and `findings` are shown where they are among the tables.
+    `security_events`, `replay_flips`, `access_review` and `findings` are shown where they are among the
+    tables.
     """
     counts = tables["access_counts"].cache()
     sums = access.totals(counts).collect()[0].asDict()
@@ -147,7 +151,7 @@ def collect_report(
     matrix = _matrix(cells.collect())
     shown = cells.filter("not other_principal")
     drill = access.busiest_by_principal(counts, shown, DRILL_DOWN_ROWS).collect()
-    by_principal: dict[str, list[Access]] = {name: [] for name in matrix.principals if name is not None}
+    by_principal: dict[str, list[AccessRow]] = {name: [] for name in matrix.principals if name is not None}
     for row in drill:
         by_principal[row["principal"]].append(_access(row))
     reasons = access.quarantine_reasons(tables["quarantine"]).limit(MAXIMUM_REASONS).collect()
@@ -176,14 +180,19 @@ def collect_report(
             if "findings" in tables
             else None
         ),
+        logins=(
+            collect_logins(tables["security_events"], bucket_seconds_for)
+            if "security_events" in tables
+            else None
+        ),
     )
 
 
-def _access(row: Any) -> Access:
+def _access(row: Any) -> AccessRow:
     values = row.asDict()
     listing = values.pop("listing_count")
     values["attempts"] = values["event_count"] - listing
-    return Access(**{**values, "first_time": utc(row["first_time"]), "last_time": utc(row["last_time"])})
+    return AccessRow(**{**values, "first_time": utc(row["first_time"]), "last_time": utc(row["last_time"])})
 
 
 def _matrix(rows: list[Any]) -> Matrix:

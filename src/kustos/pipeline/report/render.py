@@ -23,6 +23,7 @@ HEAT_STEPS: Final = 5
 """Shades of the heat map, one for each power of ten."""
 
 _REASONS: Final = {
+    "attempts_impossible": "a login that was tried less than once, or ended before it began",
     "blank": "empty line",
     "decision_unknown": "a decision other than ALLOWED, DENIED, ERROR",
     "event_id_conflict": "the id of another event with other content: forged or faulty",
@@ -34,6 +35,7 @@ _REASONS: Final = {
     "kafka_line_incomplete": "an audit line cut short: a name with a line break, perhaps a forgery",
     "line_too_long": "longer than any event",
     "not_utf8": "not text in UTF-8: a binary file?",
+    "result_unknown": "a result other than SUCCESS, FAILURE, UNKNOWN",
     "schema_version_unknown": "written by another version of kustos",
     "time_out_of_range": "a time that does not exist or lies outside of 1970 to 9999",
 }
@@ -103,6 +105,7 @@ def render_report(report: Report) -> str:
     environment.filters["sample"] = lambda text: escape(visible(text, MAXIMUM_SAMPLE_CHARACTERS))
     environment.filters["kind"] = kind_text
     peak = max((b.allowed + b.denied for b in report.buckets), default=0)
+    logins = report.logins
     flips = () if report.replayed is None else report.replayed.flips
     return environment.get_template("report.html.j2").render(
         report=report,
@@ -114,5 +117,8 @@ def render_report(report: Report) -> str:
         most_flipped=max((flip.requests for flip in flips), default=1),
         age_count=max(1, max((n for _, n in report.grants.ages), default=0)) if report.grants else 1,
         width=width_text(report.bucket_seconds),
+        login_width="" if logins is None else width_text(logins.bucket_seconds),
+        login_peak=max((b.succeeded + b.failed for b in logins.buckets), default=1) if logins else 1,
+        most_failed=max((each.failed for each in logins.sources), default=1) if logins else 1,
         most_denied=max((d.attempts for d in report.denials), default=1),
     )

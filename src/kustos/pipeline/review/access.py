@@ -17,9 +17,9 @@ from pyspark.sql import functions as sql
 from pyspark.sql.types import StringType, StructField, StructType
 
 from kustos.acl.forms import texts_of
-from kustos.analysis.necessity import necessity
+from kustos.analysis import necessity
 from kustos.authorizer import RuleKind
-from kustos.pipeline.deciding import AclSet, ShippedAcls, ship
+from kustos.pipeline.deciding import AclsInForce, ShippedAcls, ship
 from kustos.pipeline.review.asking import NUMBERED_ACL_SCHEMA, numbered, rules_of, with_matching
 from kustos.pipeline.review.matching import NOBODY
 from kustos.pipeline.review.period import ACL_COLUMNS, in_force, moment, until, with_team
@@ -54,7 +54,7 @@ def review_questions(rollup: DataFrame, shipped: ShippedAcls, as_of: datetime) -
 def access_review(
     spark: SparkSession,
     rollup: DataFrame,
-    acls: AclSet,
+    acls: AclsInForce,
     *,
     as_of: datetime,
     dormant_days: int = DORMANT_DAYS,
@@ -108,7 +108,7 @@ def used_questions(rollup: DataFrame, as_of: datetime) -> DataFrame:
     )
 
 
-def _grants(spark: SparkSession, acls: AclSet, history: DataFrame | None, as_of: datetime) -> DataFrame:
+def _grants(spark: SparkSession, acls: AclsInForce, history: DataFrame | None, as_of: datetime) -> DataFrame:
     """Return the ACLs with their numbers, since when they are there, and on what basis an ALLOW grants."""
     rules = rules_of(acls)
     bindings = numbered(acls.bindings)
@@ -190,7 +190,7 @@ def _unused_rows(used: DataFrame, grants: DataFrame) -> DataFrame:
     )
 
 
-def _super_user_rows(spark: SparkSession, asked: DataFrame, acls: AclSet) -> DataFrame:
+def _super_user_rows(spark: SparkSession, asked: DataFrame, acls: AclsInForce) -> DataFrame:
     """Return a row for each super user: whoever reviews access must see them, used or not."""
     names = spark.createDataFrame([(name,) for name in sorted(acls.super_users)], _SUPER_USER_SCHEMA)
     zero = sql.lit(0).cast("long")

@@ -13,7 +13,7 @@ from pyspark.sql.types import ArrayType, IntegerType, StringType, StructField, S
 from kustos.acl import AclBinding
 from kustos.acl.forms import texts_of
 from kustos.analysis import Rules
-from kustos.pipeline.deciding import AclSet, ShippedAcls
+from kustos.pipeline.deciding import AclsInForce, ShippedAcls
 from kustos.pipeline.deciding.acl_set import authorizer_of_content
 from kustos.pipeline.review.matching import Matcher, Question
 from kustos.pipeline.schemas import ACL_SCHEMA, QUESTION_COLUMNS
@@ -46,7 +46,7 @@ def numbered(bindings: Iterable[AclBinding]) -> tuple[AclBinding, ...]:
     return tuple(sorted(set(bindings), key=lambda binding: tuple(texts_of(binding).values())))
 
 
-def rules_of(acls: AclSet) -> Rules:
+def rules_of(acls: AclsInForce) -> Rules:
     """Return the two settings of a set."""
     return Rules(
         super_users=acls.super_users,

@@ -10,20 +10,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from kustos.acl import AclBinding
-from kustos.acl.forms import AclForm, write_acls
-from kustos.acl.forms.fields import binding_of_fields
-from kustos.acl.forms.values import Place
+from kustos.acl.forms import AclForm, Place, binding_of_fields, write_acls
 from kustos.pipeline.errors import ReviewError
 from kustos.pipeline.review.commands import AclAction, kafka_acls_commands
 from kustos.pipeline.review.signoff import Document, ReviewDecision, verify_review
 
 if TYPE_CHECKING:
-    from kustos.pipeline.deciding import AclSet
+    from kustos.pipeline.deciding import AclsInForce
 
 Flipped = tuple[str, str, str, str | None]
 """An access that would be lost: principal, operation, resource type, resource name."""
 
-ReplayFunction = Callable[["AclSet"], Iterable[Flipped]]
+ReplayFunction = Callable[["AclsInForce"], Iterable[Flipped]]
 """Given the ACLs that would be left, returns every recorded access that they would decide otherwise."""
 
 
@@ -58,7 +56,7 @@ class ReviewChanges:
 
 
 def changes_of(
-    document: Document, acls: "AclSet | None" = None, replay: ReplayFunction | None = None
+    document: Document, acls: "AclsInForce | None" = None, replay: ReplayFunction | None = None
 ) -> ReviewChanges:
     """Return what the decisions of a review ask for; raise `ReviewError` unless the document is whole.
 
@@ -103,7 +101,10 @@ def _sorted_out(document: Document) -> tuple[list[dict[str, Any]], Granting, Gra
 
 
 def _unexpected(
-    revoked: Iterable[dict[str, Any]], removed: Sequence[AclBinding], acls: "AclSet", replay: ReplayFunction
+    revoked: Iterable[dict[str, Any]],
+    removed: Sequence[AclBinding],
+    acls: "AclsInForce",
+    replay: ReplayFunction,
 ) -> tuple[Flipped, ...]:
     gone = set(removed)
     left = acls.with_bindings(

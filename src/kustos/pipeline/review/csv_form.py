@@ -1,16 +1,10 @@
-"""The review as CSV that spreadsheets open: stable columns, and no cell that they would run.
+"""The review as CSV that spreadsheets open: stable columns, and no cell that they would run."""
 
-A name is whatever somebody chose. A cell that begins as a formula does (`=`, `+`, `-`, `@`, a tab or a
-pipe, blanks before them or not) is written with an apostrophe before it, which makes it text (OWASP, "CSV
-Injection"); one that begins with an apostrophe gets another, so that nothing is lost. Line breaks and NUL are
-written as backslash n, r and 0, a backslash as two, so that a row is a line.
-"""
-
-import csv
-import io
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
+
+from kustos.pipeline.spreadsheet import BYTE_ORDER_MARK, safe_cell, spreadsheet_line
 
 COLUMNS: Final = (
     "as_of",
@@ -32,42 +26,15 @@ COLUMNS: Final = (
 )
 """The columns of `access_review`, in order; `hosts` and `granted_by` are several in one cell."""
 
-BYTE_ORDER_MARK: Final = "\ufeff"
-"""Without it spreadsheets take UTF-8 for something else."""
-
-CELL_CHARACTERS_MAX: Final = 32_767
-"""Longest cell that Excel opens; the rest is cut, and the JSON form has it."""
-
-_CUT: Final = "..."
-_ESCAPES: Final = str.maketrans({"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\0": "\\0"})
-_RUNNING: Final = "=+-@\t|%'\uff1d\uff0b\uff0d\uff20"
-"""With these a formula begins, full-width ones too; and the apostrophe that keeps one from running."""
-
 
 def review_csv(rows: Iterable[Mapping[str, Any]], *, byte_order_mark: bool = True) -> Iterator[str]:
-    """Yield the lines of a CSV file (RFC 4180, CRLF) of `access_review` rows: a header, then each row.
+    """Yield the lines of a CSV file of `access_review` rows: a header, then each row.
 
     Rows are mappings, such as `row.asDict(recursive=True)` of a table in the order wanted.
     """
-    yield (BYTE_ORDER_MARK if byte_order_mark else "") + _line(COLUMNS)
+    yield (BYTE_ORDER_MARK if byte_order_mark else "") + spreadsheet_line(COLUMNS)
     for row in rows:
-        yield _line([safe_cell(_text(row[name])) for name in COLUMNS])
-
-
-def safe_cell(text: str) -> str:
-    """Return a cell that a spreadsheet shows and never runs, on one line, of at most CELL_CHARACTERS_MAX."""
-    line = text.translate(_ESCAPES)
-    if line.lstrip(" ")[:1] in _RUNNING and line.strip(" "):
-        line = f"'{line}"
-    if len(line) > CELL_CHARACTERS_MAX:
-        line = line[: CELL_CHARACTERS_MAX - len(_CUT)] + _CUT
-    return line
-
-
-def _line(cells: Iterable[str]) -> str:
-    written = io.StringIO()
-    csv.writer(written, lineterminator="\r\n").writerow(cells)
-    return written.getvalue()
+        yield spreadsheet_line([safe_cell(_text(row[name])) for name in COLUMNS])
 
 
 def _text(value: Any) -> str:

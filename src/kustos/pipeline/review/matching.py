@@ -32,9 +32,15 @@ from kustos.acl import (
 )
 from kustos.analysis import ACLS_ALONE, Rules
 from kustos.authorizer import Decision, InvalidActionError, RuleKind, StandardAuthorizer
-from kustos.authorizer.by_type import PROBED_NAME
-from kustos.authorizer.cells import ALLOWS, DENIES, PatternCell, binding_mask
-from kustos.authorizer.index import AclIndex, Node
+from kustos.authorizer.index import (
+    ALLOWS,
+    DENIES,
+    PROBED_NAME,
+    AclIndex,
+    PatternCell,
+    PrincipalNode,
+    binding_mask,
+)
 
 RESTING_MAX: Final = 64
 """ACLs that one set names: a decision with more to rest on loses none of them to a cautious reader."""
@@ -170,7 +176,7 @@ class Matcher:
 _NO_TYPES: Final = frozenset({ResourceType.UNKNOWN, ResourceType.ANY})
 
 
-def _cells_of(node: Node, name: str) -> Iterator[PatternCell]:
+def _cells_of(node: PrincipalNode, name: str) -> Iterator[PatternCell]:
     literal = node.literals.get(name)
     if literal is not None:
         yield literal

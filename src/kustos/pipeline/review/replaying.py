@@ -6,7 +6,7 @@ from typing import Final
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
-from kustos.pipeline.deciding import AclSet, decide, ship
+from kustos.pipeline.deciding import AclsInForce, decide, ship
 from kustos.pipeline.review.access import used_questions
 from kustos.pipeline.review.changes import Flipped, ReplayFunction
 
@@ -14,7 +14,9 @@ FLIPS_MAX: Final = 10_000
 """Accesses that a replay names: with as many, which ones they are is no question any more."""
 
 
-def lost_uses(spark: SparkSession, rollup: DataFrame, acls: AclSet, *, as_of: datetime) -> ReplayFunction:
+def lost_uses(
+    spark: SparkSession, rollup: DataFrame, acls: AclsInForce, *, as_of: datetime
+) -> ReplayFunction:
     """Return a function that names the recorded uses which `acls` allow and the ACLs left do not.
 
     Each call runs one query and names at most FLIPS_MAX, the first in order.
@@ -24,7 +26,7 @@ def lost_uses(spark: SparkSession, rollup: DataFrame, acls: AclSet, *, as_of: da
         sql.col("before") == "ALLOWED"
     )
 
-    def replay(left: AclSet) -> list[Flipped]:
+    def replay(left: AclsInForce) -> list[Flipped]:
         after = decide(allowed, ship(spark, left), with_rule=False, decision_column="after")
         names = ("principal", "operation", "resource_type", "resource_name")
         lost = after.filter(sql.col("after") != "ALLOWED").select(*names).distinct()

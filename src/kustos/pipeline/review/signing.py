@@ -1,12 +1,13 @@
 """A review signed by a key: a compact JWS (RFC 7515) whose payload is the document's canonical JSON.
 
 Ed25519 keys sign with `Ed25519` (RFC 9864), P-256 keys with `ES256`; no other algorithm is accepted, whatever
-the header says. Needs `pip install kustos[sign]`.
+the header says. Needs `pip install 'kustos[sign]'`.
 """
 
 import json
 from typing import Any, Final
 
+from kustos.extras import needs_extra
 from kustos.pipeline.errors import ReviewError
 from kustos.pipeline.review.signoff import Document, canonical_json, read_review, verify_review
 
@@ -36,11 +37,12 @@ def sign_review(document: Document, private_key: bytes, password: bytes | None =
 
 def verify_signed_review(text: str, public_key: bytes) -> Document:
     """Return the document of a signed review that this key signed; raise `ReviewError` for any other text."""
+    jws = _jws()
     from joserfc.errors import JoseError
 
     key, algorithm = _key(public_key, None)
     try:
-        found = _jws().deserialize_compact(text.strip(), key, algorithms=[algorithm])
+        found = jws.deserialize_compact(text.strip(), key, algorithms=[algorithm])
     except (JoseError, ValueError, UnicodeError) as error:
         raise ReviewError(f"the signature is not one of this key: {type(error).__name__}") from None
     if found.protected.get("typ") != TYPE:
@@ -52,10 +54,8 @@ def verify_signed_review(text: str, public_key: bytes) -> Document:
 
 
 def _jws() -> Any:
-    try:
+    with needs_extra("sign", "a signature"):
         from joserfc import jws
-    except ImportError as error:
-        raise ReviewError("signing needs joserfc, install it with `pip install kustos[sign]`") from error
     return jws
 
 

@@ -24,7 +24,7 @@ from kustos.pipeline.errors import ReviewError
 from kustos.pipeline.review.csv_form import COLUMNS, instant_text
 
 if TYPE_CHECKING:
-    from kustos.pipeline.deciding import AclSet
+    from kustos.pipeline.deciding import AclsInForce
 
 FORMAT: Final = "kustos-access-review"
 VERSION: Final = 1
@@ -90,7 +90,7 @@ def digest_of(value: Any) -> str:
 
 def review_document(
     rows: Iterable[Mapping[str, Any]],
-    acls: "AclSet",
+    acls: "AclsInForce",
     *,
     as_of: datetime,
     dormant_days: int,

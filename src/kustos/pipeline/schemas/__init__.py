@@ -16,11 +16,15 @@ from kustos.pipeline.schemas.answers import (
 )
 from kustos.pipeline.schemas.events import (
     ACCESS_COUNTS_SCHEMA,
+    ANY_EVENT_SCHEMA,
     AUDIT_EVENTS_SCHEMA,
     EVENT_SCHEMA,
     LINES_SCHEMA,
     QUARANTINE_SCHEMA,
     REQUIRED_FIELDS,
+    REQUIRED_SECURITY_FIELDS,
+    SECURITY_EVENTS_SCHEMA,
+    SECURITY_SCHEMA,
     event_struct,
     relaxed,
 )
@@ -38,6 +42,7 @@ __all__ = [
     "ACCESS_REVIEW_SCHEMA",
     "ACL_HISTORY_SCHEMA",
     "ACL_SCHEMA",
+    "ANY_EVENT_SCHEMA",
     "AUDIT_EVENTS_SCHEMA",
     "AUDIT_ROLLUP_SCHEMA",
     "DECISIONS_SCHEMA",
@@ -55,9 +60,12 @@ __all__ = [
     "QUESTION_COLUMNS",
     "RECOMMENDATIONS_SCHEMA",
     "REQUIRED_FIELDS",
+    "REQUIRED_SECURITY_FIELDS",
     "ROLLUP_GRAIN",
     "RULE_SCHEMA",
     "SCRAM_CREDENTIAL_HISTORY_SCHEMA",
+    "SECURITY_EVENTS_SCHEMA",
+    "SECURITY_SCHEMA",
     "event_struct",
     "relaxed",
 ]

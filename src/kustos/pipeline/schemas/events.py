@@ -1,6 +1,7 @@
-"""Spark's view of the audit event, made from the one table in `kustos.authorizer.audit_fields`."""
+"""Spark's view of audit events, made from the tables in `kustos.authorizer.audit.fields`."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import Final
 
@@ -15,7 +16,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from kustos.authorizer.audit_fields import AUDIT_FIELDS, AuditField
+from kustos.authorizer.audit import AUDIT_FIELDS, SECURITY_FIELDS, AuditField
 
 _TYPES: Final[dict[str, DataType]] = {
     "string": StringType(),
@@ -38,9 +39,7 @@ def event_struct(fields: Sequence[AuditField]) -> StructType:
             for field in members:
                 struct.add(StructField(head, _TYPES[field.kind], field.nullable))
             continue
-        inner = event_struct(
-            [AuditField(f.name.partition(".")[2], f.kind, f.nullable, f.meaning) for f in members]
-        )
+        inner = event_struct([replace(field, name=field.name.partition(".")[2]) for field in members])
         struct.add(StructField(head, inner, all(f.nullable for f in members)))
     return struct
 
@@ -61,15 +60,34 @@ EVENT_SCHEMA: Final = event_struct(AUDIT_FIELDS)
 REQUIRED_FIELDS: Final = tuple(field.name for field in AUDIT_FIELDS if not field.nullable)
 """Dotted names that a JSON event must have."""
 
-AUDIT_EVENTS_SCHEMA: Final = StructType(
+SECURITY_SCHEMA: Final = event_struct(SECURITY_FIELDS)
+"""A security event as kustos writes it: a login, a change of a user, token or setting."""
+
+REQUIRED_SECURITY_FIELDS: Final = tuple(field.name for field in SECURITY_FIELDS if not field.nullable)
+"""Names that a security event must have."""
+
+ANY_EVENT_SCHEMA: Final = StructType(
     [
         *relaxed(EVENT_SCHEMA).fields,
-        StructField("time", TimestampType()),
-        StructField("source_format", StringType()),
-        StructField("source_file", StringType()),
+        *(field for field in relaxed(SECURITY_SCHEMA).fields if field.name not in EVENT_SCHEMA.fieldNames()),
     ]
 )
-"""Table `audit_events`. Kafka's lines know less than ours: what they do not say is null."""
+"""What a line may say, of either kind: `event_type` is null for a decision."""
+
+_SOURCE: Final = (
+    StructField("time", TimestampType()),
+    StructField("source_format", StringType()),
+    StructField("source_file", StringType()),
+)
+
+AUDIT_EVENTS_SCHEMA: Final = StructType([*relaxed(EVENT_SCHEMA).fields, *_SOURCE])
+"""Table `audit_events`: decisions. Kafka's lines know less than ours: what they do not say is null."""
+
+SECURITY_EVENTS_SCHEMA: Final = StructType([*relaxed(SECURITY_SCHEMA).fields, *_SOURCE])
+"""Table `security_events`: logins, ends of sessions, changes of users, tokens and settings.
+
+`attempt_count` is how many equal attempts a row stands for, from `first_time_ms` to `time_ms`.
+"""
 
 LINES_SCHEMA: Final = StructType([StructField("file", StringType()), StructField("line", StringType())])
 """Raw input: the file's path under the audit folder, and one line without its line feed."""
@@ -111,8 +129,10 @@ ACCESS_COUNTS_SCHEMA: Final = StructType(
         StructField("decision", StringType()),
         StructField("event_count", LongType()),
         StructField("listing_count", LongType()),
+        StructField("probe_count", LongType()),
         StructField("first_time", TimestampType()),
         StructField("last_time", TimestampType()),
     ]
 )
-"""Table `access_counts`: `listing_count` of the events only filtered a list of names."""
+"""Table `access_counts`: `listing_count` of the events only filtered a list of names, `probe_count` were
+denials that refused nothing."""

@@ -53,8 +53,9 @@ FLIPS_BY_PRINCIPAL_SCHEMA: Final = StructType(
         *_SUMS,
     ]
 )
-"""Table `replay_by_principal`. Counts are of events that were a use (ACCESS); `*_listing_count` of names that
-only filtered a list: such a flip breaks nobody, it shows fewer or more names. The sample is a lost event if
+"""Table `replay_by_principal`. Counts are of events that were a use (ACCESS), and of probes that would be
+allowed, since then nothing else is asked; `*_listing_count` of names that only filtered a list: such a flip
+breaks nobody, it shows fewer or more names. The sample is a lost event if
 there is one, else a gained one; `resource_count` counts resources with a flip of any kind."""
 
 FLIPS_BY_RESOURCE_SCHEMA: Final = StructType(
@@ -77,4 +78,4 @@ FLIPS_BY_KIND_SCHEMA: Final = StructType(
         *_COUNTS_AND_TIMES,
     ]
 )
-"""Table `replay_by_kind`: at most six rows, one for each kind and way of access that occurred."""
+"""Table `replay_by_kind`: at most nine rows, one for each kind and way of access that occurred."""

@@ -50,6 +50,7 @@ AUDIT_ROLLUP_SCHEMA: Final = StructType(
     ]
 )
 """`day` is that of UTC and the partition. `principal` is `Type:name`. `resource_name` null asks for any of
-the type. `access` is ACCESS for a use, LISTING for a name that only filtered a list. `event_count` events
+the type. `access` is ACCESS for a use, LISTING for a name that only filtered a list, PROBE for a denial that
+refused nothing (where it could not be known, and in roll-ups of before, that is ACCESS). `event_count` events
 hung on `reference_count` items of requests. Bit h of `hours` is set if there was an event in hour h of UTC.
 `sample_event_id` is the smallest event id of the row: an example that a re-run chooses again."""

@@ -6,6 +6,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sql
 
 from kustos.pipeline.schemas import ACCESS_COUNTS_SCHEMA
+from kustos.pipeline.stages.probes import LISTING, PROBE, way_of_access
 
 GRAIN: Final = ("principal", "operation", "resource_type", "resource_name", "decision")
 
@@ -18,7 +19,8 @@ def access_counts(events: DataFrame) -> DataFrame:
         .groupBy(*GRAIN)
         .agg(
             sql.count(sql.lit(1)).alias("event_count"),
-            sql.count_if(sql.col("access") == "LISTING").alias("listing_count"),
+            sql.count_if(sql.col("access") == LISTING).alias("listing_count"),
+            sql.count_if(way_of_access() == PROBE).alias("probe_count"),
             sql.min("time").alias("first_time"),
             sql.max("time").alias("last_time"),
         )
@@ -28,10 +30,14 @@ def access_counts(events: DataFrame) -> DataFrame:
 
 def counts_of_rollup(rollup: DataFrame) -> DataFrame:
     """Return the same table of `audit_rollup`, which knows the same events day by day."""
-    is_listing = sql.col("access") == "LISTING"
+
+    def of(access: str) -> Column:
+        return sql.sum(sql.when(sql.col("access") == access, sql.col("event_count")).otherwise(sql.lit(0)))
+
     counted = rollup.groupBy(*GRAIN).agg(
         sql.sum("event_count").alias("event_count"),
-        sql.sum(sql.when(is_listing, sql.col("event_count")).otherwise(sql.lit(0))).alias("listing_count"),
+        of(LISTING).alias("listing_count"),
+        of(PROBE).alias("probe_count"),
         sql.min("first_time").alias("first_time"),
         sql.max("last_time").alias("last_time"),
     )
@@ -49,11 +55,15 @@ def _denied(column: str | Column = "event_count") -> Column:
 
 
 def totals(counts: DataFrame) -> DataFrame:
-    """Return one row of sums over `access_counts`; zero and null times when it is empty."""
+    """Return one row of sums over `access_counts`; zero and null times when it is empty.
+
+    `probes` refused nothing and are not among `denied`.
+    """
     zero = sql.lit(0)
     return counts.agg(
         sql.coalesce(_allowed(), zero).alias("allowed"),
-        sql.coalesce(_denied(), zero).alias("denied"),
+        sql.coalesce(_denied(sql.col("event_count") - sql.col("probe_count")), zero).alias("denied"),
+        sql.coalesce(sql.sum("probe_count"), zero).alias("probes"),
         sql.coalesce(_denied("listing_count"), zero).alias("denied_listing"),
         sql.coalesce(sql.sum(sql.when(sql.col("decision") == "ERROR", sql.col("event_count"))), zero).alias(
             "error"
@@ -65,14 +75,21 @@ def totals(counts: DataFrame) -> DataFrame:
     )
 
 
+def _without_probes(counts: DataFrame) -> DataFrame:
+    """Return `access_counts` of what was allowed, refused or left out of lists."""
+    counted = sql.col("event_count") - sql.col("probe_count")
+    return counts.withColumn("event_count", counted).filter(sql.col("event_count") > 0).drop("probe_count")
+
+
 def top_denials(counts: DataFrame, limit: int) -> DataFrame:
     """Return the `limit` most frequent denied accesses, most frequent first.
 
-    A name that was only left out of a list is no attempt and does not count.
+    A name that was only left out of a list is no attempt and does not count, nor does a probe.
     """
     attempts = sql.col("event_count") - sql.col("listing_count")
     return (
-        counts.filter((sql.col("decision") != "ALLOWED") & (attempts > 0))
+        _without_probes(counts)
+        .filter((sql.col("decision") != "ALLOWED") & (attempts > 0))
         .withColumn("attempts", attempts)
         .orderBy(sql.desc("attempts"), *GRAIN)
         .limit(limit)
@@ -83,8 +100,9 @@ def access_matrix(counts: DataFrame, principals: int, resources: int) -> DataFra
     """Return allowed and denied sums for the busiest principals and resources, and for all others.
 
     At most (`principals` + 1) x (`resources` + 1) rows. `other_principal` and `other_resource` mark the sums
-    over those not named, whose name columns are null.
+    over those not named, whose name columns are null. Probes are neither allowed nor denied.
     """
+    counts = _without_probes(counts)
     busiest_principals = (
         counts.groupBy("principal").agg(sql.sum("event_count").alias("n")).orderBy(sql.desc("n"), "principal")
     ).limit(principals)
@@ -117,11 +135,15 @@ def access_matrix(counts: DataFrame, principals: int, resources: int) -> DataFra
 
 
 def activity(events: DataFrame, bucket_seconds: int) -> DataFrame:
-    """Return allowed and denied of each bucket that has events, ordered by `bucket_start` (Unix seconds)."""
+    """Return allowed and denied of each bucket that has events, ordered by `bucket_start` (Unix seconds).
+
+    Probes are neither.
+    """
     bucket = sql.floor(sql.col("time_ms") / (bucket_seconds * 1000)) * bucket_seconds
     one = sql.lit(1)
     return (
-        events.withColumn("bucket_start", bucket)
+        events.filter(~way_of_access().eqNullSafe(PROBE))
+        .withColumn("bucket_start", bucket)
         .groupBy("bucket_start")
         .agg(
             sql.sum(sql.when(sql.col("decision") == "ALLOWED", one).otherwise(sql.lit(0))).alias("allowed"),
@@ -135,7 +157,8 @@ def activity_by_day(rollup: DataFrame, bucket_seconds: int) -> DataFrame:
     """Return the same of `audit_rollup`, for buckets of whole days."""
     second = sql.unix_seconds(sql.col("day").cast("timestamp"))
     return (
-        rollup.withColumn("bucket_start", sql.floor(second / bucket_seconds) * bucket_seconds)
+        rollup.filter(~sql.col("access").eqNullSafe(PROBE))
+        .withColumn("bucket_start", sql.floor(second / bucket_seconds) * bucket_seconds)
         .groupBy("bucket_start")
         .agg(_allowed().alias("allowed"), _denied().alias("denied"))
         .orderBy("bucket_start")
@@ -143,12 +166,13 @@ def activity_by_day(rollup: DataFrame, bucket_seconds: int) -> DataFrame:
 
 
 def busiest_by_principal(counts: DataFrame, principals: DataFrame, limit: int) -> DataFrame:
-    """Return each of the `principals`' `limit` accesses, denied ones first, then by count."""
+    """Return each of the `principals`' `limit` accesses but for probes, denied ones first, then by count."""
     order = Window.partitionBy("principal").orderBy(
         sql.col("decision") == "ALLOWED", sql.desc("event_count"), *GRAIN[1:]
     )
     return (
-        counts.join(sql.broadcast(principals.select("principal").distinct()), "principal", "left_semi")
+        _without_probes(counts)
+        .join(sql.broadcast(principals.select("principal").distinct()), "principal", "left_semi")
         .withColumn("place", sql.row_number().over(order))
         .filter(sql.col("place") <= limit)
         .orderBy("principal", "place")

@@ -5,6 +5,8 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sql
 
+from kustos.pipeline.stages.probes import LISTING, is_flip_of_use
+
 _WHAT: Final = ("principal", "operation", "resource_type", "resource_name")
 
 AGES: Final = ("1 day", "7 days", "30 days", "90 days", "365 days", "longer ago", "never used")
@@ -17,15 +19,15 @@ _SEVERITIES: Final = ("HIGH", "MEDIUM", "LOW")
 def replay_totals(flips: DataFrame) -> DataFrame:
     """Return one row of events: `lost`, `gained`, `rule_changed`, `listing` (lost or gained), `principals`.
 
-    Names that only filtered a list are in `listing` alone.
+    Names that only filtered a list are in `listing` alone; of probes those that would be allowed count.
     """
-    used, kind = sql.col("access") != "LISTING", sql.col("kind")
+    used, kind = is_flip_of_use(), sql.col("kind")
     lost_or_gained = kind != "RULE_CHANGED"
     return flips.agg(
         _count(used & (kind == "LOST")).alias("lost"),
         _count(used & (kind == "GAINED")).alias("gained"),
         _count(used & (kind == "RULE_CHANGED")).alias("rule_changed"),
-        _count(~used & lost_or_gained).alias("listing"),
+        _count((sql.col("access") == LISTING) & lost_or_gained).alias("listing"),
         sql.count_distinct(sql.when(used & lost_or_gained, sql.col("principal"))).alias("principals"),
     )
 
@@ -38,7 +40,7 @@ def largest_flips(flips: DataFrame, limit: int) -> DataFrame:
     """Return the `limit` largest of what is lost and of what is gained, lost first, by requests."""
     is_allowed = (sql.col("kind") == "GAINED").alias("allowed")
     grouped = (
-        flips.filter((sql.col("access") != "LISTING") & (sql.col("kind") != "RULE_CHANGED"))
+        flips.filter(is_flip_of_use() & (sql.col("kind") != "RULE_CHANGED"))
         .groupBy(*_WHAT, is_allowed)
         .agg(
             sql.sum("event_count").alias("requests"),

@@ -5,9 +5,9 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
-from kustos.pipeline.schemas import AUDIT_EVENTS_SCHEMA, QUARANTINE_SCHEMA
+from kustos.pipeline.schemas import AUDIT_EVENTS_SCHEMA, QUARANTINE_SCHEMA, SECURITY_EVENTS_SCHEMA
+from kustos.pipeline.stages.dedupe import DUPLICATE, EVENT, QUARANTINED, settle_duplicates
 from kustos.pipeline.stages.parsing import MAXIMUM_LINE_CHARACTERS, parse_lines
-from kustos.pipeline.stages.settling import DUPLICATE, EVENT, QUARANTINED, settle_duplicates
 
 MAXIMUM_QUARANTINED_CHARACTERS: Final = 4_096
 """How much of a quarantined line is kept: enough to see what it was, too little to fill a disk."""
@@ -22,6 +22,7 @@ __all__ = [
     "classify",
     "parse_lines",
     "quarantine",
+    "security_events",
     "settle_duplicates",
     "tally",
 ]
@@ -36,8 +37,15 @@ def classify(lines: DataFrame, *, time_zone: str = "UTC") -> DataFrame:
 
 
 def audit_events(classified: DataFrame) -> DataFrame:
-    """Return the table `audit_events`."""
-    return classified.filter(sql.col("outcome") == EVENT).select(*AUDIT_EVENTS_SCHEMA.fieldNames())
+    """Return the table `audit_events`: decisions."""
+    is_decision = (sql.col("outcome") == EVENT) & sql.col("event_type").isNull()
+    return classified.filter(is_decision).select(*AUDIT_EVENTS_SCHEMA.fieldNames())
+
+
+def security_events(classified: DataFrame) -> DataFrame:
+    """Return the table `security_events`: logins and changes."""
+    is_security = (sql.col("outcome") == EVENT) & sql.col("event_type").isNotNull()
+    return classified.filter(is_security).select(*SECURITY_EVENTS_SCHEMA.fieldNames())
 
 
 def quarantine(classified: DataFrame) -> DataFrame:

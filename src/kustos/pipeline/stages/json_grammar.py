@@ -1,7 +1,8 @@
 """A line of JSON: whose event it is, and what it says or why it is none.
 
-One event of kustos, or one CloudEvent of Confluent (`confluent_events`), fills the line. What a reader could
-take in two ways is malformed: a name that comes twice in an object, half a character, a number that is none.
+One event of kustos (a decision or a security event), or one CloudEvent of Confluent (`confluent_events`),
+fills the line. What a reader could take in two ways is malformed: a name that comes twice in an object, half
+a character, a number that is none.
 """
 
 from collections.abc import Callable, Mapping
@@ -9,9 +10,10 @@ from typing import Any, Final
 
 from pyspark.sql.types import BooleanType, DataType, IntegerType, LongType, StringType, StructType
 
-from kustos.authorizer.audit_fields import AUDIT_SCHEMA_VERSION
-from kustos.pipeline.schemas import EVENT_SCHEMA, REQUIRED_FIELDS
+from kustos.authorizer.audit import AUDIT_SCHEMA_VERSION, SECURITY_SCHEMA_VERSION
+from kustos.pipeline.schemas import EVENT_SCHEMA, REQUIRED_FIELDS, REQUIRED_SECURITY_FIELDS, SECURITY_SCHEMA
 from kustos.pipeline.stages import confluent_events
+from kustos.pipeline.stages.generated_ids import is_made
 from kustos.pipeline.stages.json_values import (
     INT_RANGE,
     LONG_RANGE,
@@ -24,12 +26,14 @@ from kustos.pipeline.stages.json_values import (
     text,
 )
 from kustos.pipeline.stages.kafka_grammar import MAXIMUM_TIME_MS
-from kustos.pipeline.stages.made_ids import is_made
 
 JSON, CONFLUENT = "json", "confluent"
 """`source_format` of an event: kustos' JSON lines, CloudEvents of Confluent."""
 
 DECISIONS: Final = ("ALLOWED", "DENIED", "ERROR")
+
+RESULTS: Final = ("SUCCESS", "FAILURE", "UNKNOWN")
+"""Of a security event."""
 
 _READERS: Final[dict[type[DataType], Callable[[Any], Any]]] = {
     StringType: text,
@@ -63,6 +67,8 @@ def read_line(line: str) -> dict[str, Any]:
 
 def _read_event(told: JsonObject) -> dict[str, Any] | str:
     """Return the event of kustos, or why it is none; raise `MalformedError` for a value of a wrong kind."""
+    if integer(told.get("schema_version"), INT_RANGE) == SECURITY_SCHEMA_VERSION:
+        return _read_security_event(told)
     event = _typed(told, EVENT_SCHEMA)
     if event["schema_version"] not in (None, AUDIT_SCHEMA_VERSION):
         return "schema_version_unknown"
@@ -71,6 +77,19 @@ def _read_event(told: JsonObject) -> dict[str, Any] | str:
         return f"field_missing: {', '.join(missing)}"
     if event["decision"] not in DECISIONS:
         return "decision_unknown"
+    return event
+
+
+def _read_security_event(told: JsonObject) -> dict[str, Any] | str:
+    """Return a login or a change, or why it is none; one of a type of tomorrow is one."""
+    event = _typed(told, SECURITY_SCHEMA)
+    missing = [name for name in REQUIRED_SECURITY_FIELDS if event[name] is None]
+    if missing:
+        return f"field_missing: {', '.join(missing)}"
+    if event["result"] not in RESULTS:
+        return "result_unknown"
+    if event["attempt_count"] < 1 or event["first_time_ms"] > event["time_ms"]:
+        return "attempts_impossible"
     return event
 
 

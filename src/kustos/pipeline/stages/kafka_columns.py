@@ -23,8 +23,8 @@ from kustos.pipeline.stages.kafka_grammar import (
     MAXIMUM_TIME_MS,
     PLAIN_RULES,
     SEPARATOR,
-    Rule,
-    Told,
+    ParsedLine,
+    ParsedRule,
     local_offset_ms,
     read_line,
     spellings,
@@ -43,13 +43,13 @@ from kustos.pipeline.stages.text_pieces import (
 
 _OTHER_TYPES: Final[dict[str, pa.DataType]] = {
     "time_ms": pa.int64(),
-    "rule": pa.struct([(name, pa.string()) for name in Rule._fields]),
+    "rule": pa.struct([(name, pa.string()) for name in ParsedRule._fields]),
     "reference_count": pa.int32(),
     "log_if_allowed": pa.bool_(),
     "log_if_denied": pa.bool_(),
 }
 TOLD_TYPE: Final = pa.struct(
-    [*((name, _OTHER_TYPES.get(name, pa.string())) for name in Told._fields), ("reason", pa.string())]
+    [*((name, _OTHER_TYPES.get(name, pa.string())) for name in ParsedLine._fields), ("reason", pa.string())]
 )
 """What each line becomes: what it tells, or the `reason` for which it is no event; all null for a null."""
 
@@ -141,7 +141,7 @@ def without_carriage_returns(texts: pa.Array) -> pa.Array:
 
 
 def _one_by_one(texts: pa.Array, zone: ZoneInfo | None) -> pa.StructArray:
-    unread = (None,) * len(Told._fields)
+    unread = (None,) * len(ParsedLine._fields)
     rows: list[tuple[object, ...] | None] = []
     for text in texts.to_pylist():
         told = None if text is None else read_line(text, zone)
@@ -297,11 +297,11 @@ def _rules(
         acl = Pieces.cut(text, cuts[:, rows])
         is_told[rows] &= _are_acls(acl)
         numbers = np.cumsum(is_cut) - 1
-        fields = [acl.take(2 * number + 1, numbers, ~is_cut) for number in range(len(Rule._fields) - 1)]
+        fields = [acl.take(2 * number + 1, numbers, ~is_cut) for number in range(len(ParsedRule._fields) - 1)]
     else:
-        fields = [pa.nulls(pieces.count, pa.string()) for _ in Rule._fields[1:]]
+        fields = [pa.nulls(pieces.count, pa.string()) for _ in ParsedRule._fields[1:]]
     kind = words_of((*PLAIN_RULES, "MatchingAcl"), kinds, kinds < 0)
-    return is_told, pa.StructArray.from_arrays([kind, *fields], names=Rule._fields)
+    return is_told, pa.StructArray.from_arrays([kind, *fields], names=ParsedRule._fields)
 
 
 def _are_acls(acl: Pieces) -> Numbers:
@@ -309,7 +309,7 @@ def _are_acls(acl: Pieces) -> Numbers:
     is_told = (codes_of(acl.take(0), _ACL_STARTS) >= 0) & (codes_of(acl.take(acl.width - 2), _ACL_ENDS) >= 0)
     for number, word in enumerate(_ACL_WORDS, 1):
         is_told &= equal_to(acl.take(2 * number), word)
-    for number, name in enumerate(Rule._fields[1:]):
+    for number, name in enumerate(ParsedRule._fields[1:]):
         field = acl.take(2 * number + 1)
         is_free = name in ("resource_name", "principal", "host")
         is_told &= pc.binary_length(field).to_numpy() > 0 if is_free else made_of(field, _ENUM)

@@ -94,7 +94,7 @@ _FARTHEST_ZONE_MINUTES: Final = 18 * 60
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class Rule(NamedTuple):
+class ParsedRule(NamedTuple):
     """What an event says of the rule that decided; None is what it does not say."""
 
     kind: str | None
@@ -107,7 +107,7 @@ class Rule(NamedTuple):
     permission_type: str | None
 
 
-class Told(NamedTuple):
+class ParsedLine(NamedTuple):
     """What a line tells: fields of the audit event.
 
     Kafka writes at TRACE what it only filtered a list by, hence `access`. The older authorizers do not say
@@ -123,7 +123,7 @@ class Told(NamedTuple):
     resource_name: str | None
     operation: str
     decision: str
-    rule: Rule
+    rule: ParsedRule
     reference_count: int | None
     log_if_allowed: bool | None
     log_if_denied: bool | None
@@ -148,7 +148,7 @@ def enum_name(word: str, known: dict[str, str]) -> str:
     return known.get(word) or _CAMEL_CASE_HUMP.sub("_", word).upper()
 
 
-def read_line(text: str, time_zone: ZoneInfo | None = None) -> Told | str:
+def read_line(text: str, time_zone: ZoneInfo | None = None) -> ParsedLine | str:
     """Return what a line tells, or the reason for which it is no event.
 
     `time_zone` is the broker's, None for UTC: log4j writes local time without a zone, unless it is told to.
@@ -176,7 +176,7 @@ def read_line(text: str, time_zone: ZoneInfo | None = None) -> Told | str:
     reference_count = None if count is None else int(count)
     is_probe = name == PROBE_NAME and reference_count == 0
     is_allowed = result == "Allowed"
-    return Told(
+    return ParsedLine(
         time_ms,
         principal_type,
         principal,
@@ -186,7 +186,7 @@ def read_line(text: str, time_zone: ZoneInfo | None = None) -> Told | str:
         None if is_probe else name,
         enum_name(operation, _OPERATIONS),
         "ALLOWED" if is_allowed else "DENIED",
-        Rule(plain_rule or acl[0], *(part or None for part in acl[1:])),
+        ParsedRule(plain_rule or acl[0], *(part or None for part in acl[1:])),
         reference_count,
         level == "DEBUG" if is_allowed else None,
         None if is_allowed else level == "INFO",

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from kustos.pipeline.schemas import AUDIT_EVENTS_SCHEMA
+from kustos.pipeline.schemas import ANY_EVENT_SCHEMA, AUDIT_EVENTS_SCHEMA
 from kustos.pipeline.stages import json_columns, kafka_columns
 from kustos.pipeline.stages.text_pieces import Numbers, flags_of, in_order
 
@@ -20,7 +20,8 @@ KAFKA: Final = "kafka"
 
 PARSED_SCHEMA: Final = StructType(
     [
-        *AUDIT_EVENTS_SCHEMA.fields,
+        *ANY_EVENT_SCHEMA.fields,
+        *(AUDIT_EVENTS_SCHEMA[name] for name in ("time", "source_format", "source_file")),
         *(StructField(name, StringType()) for name in ("line", "reason", "log")),
         StructField("position", LongType()),
     ]

@@ -7,8 +7,8 @@ import pyarrow.compute as pc
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import BooleanType, DateType, StringType, StructField, StructType
 
+from kustos.pipeline.stages.generated_ids import EVENT_ID_BEGIN, line_digest
 from kustos.pipeline.stages.line_columns import PARSED_SCHEMA
-from kustos.pipeline.stages.made_ids import EVENT_ID_BEGIN, line_digest
 
 IDENTIFIED_SCHEMA: Final = StructType(
     [

@@ -10,8 +10,8 @@ __all__ = ["MAXIMUM_LINE_CHARACTERS", "PARSED_SCHEMA", "parse_lines"]
 
 
 def parse_lines(lines: DataFrame, *, time_zone: str = "UTC") -> DataFrame:
-    """Return each line with what it says, of PARSED_SCHEMA: the fields of `audit_events`, `reason`, `line`,
-    `log`, `position`.
+    """Return each line with what it says, of PARSED_SCHEMA: the fields of `audit_events` and
+    `security_events`, `reason`, `line`, `log`, `position`.
 
     `reason` is null for an event. `lines` is of INPUT_LINES_SCHEMA, or of LINES_SCHEMA: a file is then a log
     of its own, and its `.gz` is the same log. `time_zone` (an IANA name) is that of the brokers whose log

@@ -4,7 +4,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 
 from kustos.pipeline.schemas import AUDIT_ROLLUP_SCHEMA, ROLLUP_GRAIN
-from kustos.pipeline.stages.settling import day_of
+from kustos.pipeline.stages.dedupe import day_of
+from kustos.pipeline.stages.probes import way_of_access
 
 MILLISECONDS_OF_AN_HOUR = 3_600_000
 HOURS_OF_A_DAY = 24
@@ -17,7 +18,7 @@ def rollup(events: DataFrame) -> DataFrame:
     told = events.select(
         day_of(time_ms).alias("day"),
         sql.concat("principal_type", sql.lit(":"), "principal_name").alias("principal"),
-        *ROLLUP_GRAIN[2:],
+        *[way_of_access().alias(name) if name == "access" else name for name in ROLLUP_GRAIN[2:]],
         "time_ms",
         "reference_count",
         "event_id",

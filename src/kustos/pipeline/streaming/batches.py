@@ -22,11 +22,12 @@ from kustos.runtime import Clock, SystemClock
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamSummary:
-    """What one run of a stream took in; `lines == events + quarantined + duplicates` always holds."""
+    """What one run of a stream took in; `lines == events + security_events + quarantined + duplicates`."""
 
     batches: int = 0
     lines: int = 0
     events: int = 0
+    security_events: int = 0
     quarantined: int = 0
     duplicates: int = 0
     too_late: int = 0
@@ -44,6 +45,7 @@ class StreamSummary:
             batches=self.batches + 1,
             lines=self.lines + batch.lines,
             events=self.events + batch.events,
+            security_events=self.security_events + batch.security_events,
             quarantined=self.quarantined + batch.quarantined,
             duplicates=self.duplicates + batch.duplicates,
             too_late=self.too_late + batch.too_late,

@@ -1,7 +1,7 @@
 """Tables as Delta Lake tables: the same staging and ledger, and Delta's own log where files are put in place.
 
 A write carries the ledger's sequence number as Delta's transaction version, so that carrying out an entry
-twice writes once. Needs `pip install kustos[delta]` and its jars in the session (`SETTINGS`).
+twice writes once. Needs its jars in the session, and `SETTINGS`; no Python package.
 """
 
 import re

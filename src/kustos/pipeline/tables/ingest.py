@@ -12,9 +12,9 @@ from pyspark.sql.types import StructType
 
 from kustos.pipeline.progress import Progress, silent
 from kustos.pipeline.stages import classify
-from kustos.pipeline.stages.knowing import TOO_LATE, conflicting_events, judge, known_events
-from kustos.pipeline.stages.settling import DUPLICATE, EVENT, MILLISECONDS_OF_A_DAY, QUARANTINED
-from kustos.pipeline.stages.verdicts import Verdict
+from kustos.pipeline.stages.dedupe import DUPLICATE, EVENT, MILLISECONDS_OF_A_DAY, QUARANTINED
+from kustos.pipeline.stages.dedupe_known import TOO_LATE, conflicting_events, judge, known_events
+from kustos.pipeline.stages.dedupe_outcomes import DedupeOutcome
 from kustos.pipeline.tables.ledger import RUN, InputFile
 from kustos.pipeline.tables.reading import count_of, rows_on_disk, spark_path
 from kustos.pipeline.tables.retention import Retention, closed_before, kept_from, taken_on
@@ -31,6 +31,7 @@ from kustos.pipeline.tables.store import (
     PARQUET,
     QUARANTINE,
     SCHEMAS,
+    SECURITY_EVENTS,
     Tables,
 )
 from kustos.pipeline.tables.stored import newest_time_ms
@@ -42,7 +43,7 @@ from kustos.runtime import Clock, SystemClock
 STEPS: Final = (
     "reading and sorting lines",
     "looking for what is known",
-    "writing audit_events",
+    "writing audit_events and security_events",
     "writing quarantine",
     "writing audit_rollup",
     "committing",
@@ -111,6 +112,7 @@ def ingest(
             damaged_files=damaged_files,
             lines=counts.lines,
             events=counts.events,
+            security_events=counts.security_events,
             quarantined=counts.quarantined,
             duplicates=counts.duplicates,
             too_late=counts.too_late,
@@ -136,6 +138,7 @@ def ingest(
 class _Counts:
     lines: int
     events: int
+    security_events: int
     quarantined: int
     duplicates: int
     too_late: int
@@ -173,18 +176,20 @@ class _Run:
         )
         outcomes = {
             EVENT: self._staged_rows(AUDIT_EVENTS),
+            SECURITY_EVENTS: self._staged_rows(SECURITY_EVENTS),
             QUARANTINED: self._staged_rows(QUARANTINE),
             DUPLICATE: duplicates,
         }
         check_no_line_lost(staged.lines, outcomes)
         self._progress(STEPS[4])
         days = self._rolled_up()
-        for table in (AUDIT_EVENTS, QUARANTINE):
+        for table in (AUDIT_EVENTS, SECURITY_EVENTS, QUARANTINE):
             if self._staged_rows(table):
                 self._append(table)
         return _Counts(
             lines=staged.lines,
             events=outcomes[EVENT],
+            security_events=outcomes[SECURITY_EVENTS],
             quarantined=outcomes[QUARANTINED],
             duplicates=duplicates,
             too_late=self._too_late(),
@@ -201,66 +206,78 @@ class _Run:
         folder = self._change.stage(_SORTED) / "identified"
         return stage_lines(lines, folder, time_zone=self._options.time_zone)
 
-    def _verdicts(self, staged: StagedLines) -> list[Verdict] | None:
+    def _verdicts(self, staged: StagedLines) -> list[DedupeOutcome] | None:
         """Return what a run of few lines finds; None for too many lines or rows, and for Delta."""
         is_short = staged.rows <= SHORT_LINES_MAX and staged.key_bytes <= SHORT_KEY_BYTES_MAX
         if self._tables.form != PARQUET or not is_short:
             return None
         days = staged.days()
-        events = [] if days is None else self._tables.files(self._spark, AUDIT_EVENTS, *days)
+        tables = (AUDIT_EVENTS, SECURITY_EVENTS) if days is not None else ()
+        events = [file for table in tables for file in self._tables.files(self._spark, table, *(days or ()))]
         lines = self._tables.files(self._spark, QUARANTINE)
         stored = StoredFiles.of(events, lines, staged.around(self._options.look_around_ms))
         return None if stored is None else settle_short(staged, stored, self._oldest_time_ms())
 
-    def _write_short(self, staged: StagedLines, verdicts: Sequence[Verdict]) -> tuple[int, int | None]:
+    def _write_short(self, staged: StagedLines, verdicts: Sequence[DedupeOutcome]) -> tuple[int, int | None]:
         """Stage events and quarantined lines; return the number of duplicates and the newest event's time."""
         self._progress(STEPS[2])
-        places = Places(self._change.stage(AUDIT_EVENTS), self._change.stage(QUARANTINE))
+        places = Places(*(self._change.stage(each) for each in (AUDIT_EVENTS, SECURITY_EVENTS, QUARANTINE)))
         if staged.files:
             are_few = staged.rows <= FEW_LINES and staged.total_bytes <= FEW_BYTES
             write_short(self._spark, staged.files, verdicts, places, are_few=are_few)
         self._progress(STEPS[3])
-        events = [places.events / file for file in self._change.staged_files(AUDIT_EVENTS)]
-        return sum(each.outcome == DUPLICATE for each in verdicts), newest_time_ms(events)
+        return sum(each.outcome == DUPLICATE for each in verdicts), self._newest_staged_ms()
+
+    def _newest_staged_ms(self) -> int | None:
+        return newest_time_ms(
+            [
+                self._change.staging / table / file
+                for table in (AUDIT_EVENTS, SECURITY_EVENTS)
+                for file in self._change.staged_files(table)
+            ]
+        )
 
     def _write_long(self, staged: StagedLines) -> tuple[int, int | None]:
         """Do as `_write_short` does, by joins of Spark."""
         found = sort_out(self._spark, staged, self._change.stage(_SORTED))
         judged, may_quarantine = self._judged(staged, found)
         self._progress(STEPS[2])
-        told, newest = self._write_events(judged, staged)
+        told = self._write_events(judged, staged)
         self._progress(STEPS[3])
         if may_quarantine:
             rows = judged.transform(classify.quarantine).coalesce(1)
             rows.write.parquet(str(self._change.stage(QUARANTINE)))
-        return told.get(DUPLICATE, 0), newest
+        return told.get(DUPLICATE, 0), self._newest_staged_ms()
 
-    def _write_events(self, judged: DataFrame, staged: StagedLines) -> tuple[dict[str, int], int | None]:
-        """Stage the events; return how many lines have each outcome, and the newest event's time."""
+    def _write_events(self, judged: DataFrame, staged: StagedLines) -> dict[str, int]:
+        """Stage decisions and security events; return how many lines have each outcome."""
         observed = Observation("lines judged")
         is_event = sql.col("outcome") == EVENT
-        watched = judged.observe(
-            observed,
-            sql.count_if(sql.col("outcome") == DUPLICATE).alias(DUPLICATE),
-            sql.max(sql.when(is_event, sql.col("time_ms"))).alias("newest"),
-        )
-        events = watched.filter(is_event).select(*SCHEMAS[AUDIT_EVENTS].fieldNames())
+        watched = judged.observe(observed, sql.count_if(sql.col("outcome") == DUPLICATE).alias(DUPLICATE))
+        is_decision = sql.col("event_type").isNull()
+        if staged.security:
+            security = judged.filter(is_event & ~is_decision).select(*SCHEMAS[SECURITY_EVENTS].fieldNames())
+            stage_by_day(security, self._change, SECURITY_EVENTS, are_few=staged.security <= FEW_LINES)
+        events = watched.filter(is_event & is_decision).select(*SCHEMAS[AUDIT_EVENTS].fieldNames())
         are_few = staged.rows <= FEW_LINES
         stage_by_day(events, self._change, AUDIT_EVENTS, are_few=are_few, only_day=staged.only_day())
         if not self._staged_rows(AUDIT_EVENTS):  # what is empty Spark leaves out, with what watches it
             self._change.discard(AUDIT_EVENTS)
             rows = classify.tally(judged).collect()
-            return {row["outcome"]: int(row["line_count"]) for row in rows}, None
-        return {DUPLICATE: int(observed.get[DUPLICATE])}, int(observed.get["newest"])
+            return {row["outcome"]: int(row["line_count"]) for row in rows}
+        return {DUPLICATE: int(observed.get[DUPLICATE])}
 
     def _judged(self, staged: StagedLines, found: SortedLines) -> tuple[DataFrame, bool]:
         """Return the lines with their outcomes beside what is stored, and whether any may be quarantined."""
         known = conflicting = None
         classified = found.rows
-        stored_days = {day for day in self._tables.days(AUDIT_EVENTS) if staged.may_be_of(day)}
+        tables = (AUDIT_EVENTS, SECURITY_EVENTS)
+        stored_days = {day for table in tables for day in self._tables.days(table) if staged.may_be_of(day)}
         if stored_days:
             between = sql.col("time_ms").between(*staged.around(self._options.look_around_ms))
-            events = self._tables.read(self._spark, AUDIT_EVENTS).filter(is_of(stored_days) & between)
+            decisions, security = (self._tables.read(self._spark, table) for table in tables)
+            stored = decisions.unionByName(security, allowMissingColumns=True)
+            events = stored.filter(is_of(stored_days) & between)
             same = known_events(classified, events)
             same.write.parquet(str(self._change.stage(_KNOWN)))
             if self._staged_rows(_KNOWN):

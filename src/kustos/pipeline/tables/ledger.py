@@ -51,7 +51,7 @@ class InputFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class LedgerEntry:
     """What one commit changes: everything that has to be done is in it, by paths below the tables' folder."""
 
     sequence: int
@@ -106,7 +106,7 @@ class State:
         last, summary = self.batches.get(name, (-1, {}))
         return summary if number <= last else None
 
-    def after(self, entries: Iterable[Entry]) -> "State":
+    def after(self, entries: Iterable[LedgerEntry]) -> "State":
         """Return the state with these entries, in order, in it; one that is in it changes nothing."""
         state, runs, batches, inputs = self, dict(self.runs), dict(self.batches), dict(self.inputs)
         for entry in entries:
@@ -165,32 +165,32 @@ def split_run_id(run_id: str) -> tuple[str, int | None]:
     return name, int(number) if number else None
 
 
-def read_state(tables: Path) -> tuple[State, tuple[Entry, ...]]:
+def read_state(tables: Path) -> tuple[State, tuple[LedgerEntry, ...]]:
     """Return the state of the tables and the entries that are not folded yet; raise `TablesDamagedError`."""
     folder = tables / LEDGER
     state = State()
     if (folder / STATE).exists():
         state = _parsed(State.from_json, folder / STATE)
-    entries = tuple(_parsed(Entry.from_json, folder / name) for name in _entry_names(folder))
+    entries = tuple(_parsed(LedgerEntry.from_json, folder / name) for name in _entry_names(folder))
     return state.after(entries), entries
 
 
-def write_entry(tables: Path, entry: Entry) -> None:
+def write_entry(tables: Path, entry: LedgerEntry) -> None:
     """Commit: after this call the run has happened, also if the machine loses its power."""
     _STORAGE.make_directory(tables / LEDGER)
     _STORAGE.write(_place(tables, entry), entry.to_json().encode())
 
 
-def has_entry(tables: Path, entry: Entry) -> bool:
+def has_entry(tables: Path, entry: LedgerEntry) -> bool:
     """Return whether the entry is there, durably or not."""
     return _place(tables, entry).exists()
 
 
-def _place(tables: Path, entry: Entry) -> Path:
+def _place(tables: Path, entry: LedgerEntry) -> Path:
     return tables / LEDGER / f"{entry.sequence:012d}.json"
 
 
-def fold(tables: Path, state: State, entries: Iterable[Entry]) -> None:
+def fold(tables: Path, state: State, entries: Iterable[LedgerEntry]) -> None:
     """Replace the entries, all of them carried out, by the state that they lead to."""
     _STORAGE.write(tables / LEDGER / STATE, state.to_json().encode())
     for entry in entries:

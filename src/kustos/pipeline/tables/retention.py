@@ -19,10 +19,19 @@ from pyspark.sql import SparkSession
 from kustos.pipeline.tables.errors import TablesError
 from kustos.pipeline.tables.ledger import UPKEEP, State
 from kustos.pipeline.tables.reading import rows_on_disk
-from kustos.pipeline.tables.store import AUDIT_EVENTS, AUDIT_RAW, AUDIT_ROLLUP, DELTA, QUARANTINE, Tables
+from kustos.pipeline.tables.store import (
+    AUDIT_EVENTS,
+    AUDIT_RAW,
+    AUDIT_ROLLUP,
+    DELTA,
+    QUARANTINE,
+    SECURITY_EVENTS,
+    Tables,
+)
 from kustos.pipeline.tables.transaction import data_files
 from kustos.runtime import Clock, SystemClock
 
+_EVENTS: Final = (AUDIT_EVENTS, SECURITY_EVENTS)
 _TAKEN: Final = re.compile(r"(\d{4}-\d\d-\d\d)_")
 
 
@@ -45,7 +54,10 @@ class Retention:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dropped:
-    """What was dropped, or would be: days (ISO) of events and of the roll-up, events, and lines."""
+    """What was dropped, or would be: days (ISO) of events and of the roll-up, events, and lines.
+
+    Security events are events here.
+    """
 
     event_days: tuple[str, ...] = ()
     events: int = 0
@@ -97,7 +109,7 @@ class _Expired:
     def __init__(self, tables: Tables, state: State, retention: Retention, clock: Clock) -> None:
         self._tables = tables
         first = kept_from(retention.days, clock)
-        self.event_days = self._days(AUDIT_EVENTS, first, state)
+        self.event_days = tuple(sorted({day for table in _EVENTS for day in self._days(table, first, state)}))
         self.rollup_days: tuple[str, ...] = ()
         if retention.rollup_days is not None:
             self.rollup_days = self._days(AUDIT_ROLLUP, kept_from(retention.rollup_days, clock), state)
@@ -118,7 +130,7 @@ class _Expired:
     def files(self) -> tuple[str, ...]:
         """Return the files, relative to the tables' folder."""
         by_table = {
-            AUDIT_EVENTS: self._of_days(AUDIT_EVENTS, self.event_days),
+            **{table: self._of_days(table, self.event_days) for table in _EVENTS},
             AUDIT_ROLLUP: self._of_days(AUDIT_ROLLUP, self.rollup_days),
             **self._lines,
         }
@@ -126,17 +138,20 @@ class _Expired:
 
     def told(self) -> Dropped:
         """Return the numbers, from the footers of the files."""
-        events = self._of_days(AUDIT_EVENTS, self.event_days)
         return Dropped(
             event_days=self.event_days,
-            events=rows_on_disk(self._tables.place(AUDIT_EVENTS), events),
+            events=sum(
+                rows_on_disk(self._tables.place(table), self._of_days(table, self.event_days))
+                for table in _EVENTS
+            ),
             rollup_days=self.rollup_days,
             lines=sum(rows_on_disk(self._tables.place(table), files) for table, files in self._lines.items()),
         )
 
 
 def _remove_empty(tables: Tables, dropped: Dropped) -> None:
-    for table, days in ((AUDIT_EVENTS, dropped.event_days), (AUDIT_ROLLUP, dropped.rollup_days)):
+    by_day = {AUDIT_ROLLUP: dropped.rollup_days, **dict.fromkeys(_EVENTS, dropped.event_days)}
+    for table, days in by_day.items():
         for day in days:
             with suppress(OSError):  # whoever keeps a file of his own there keeps the folder
                 (tables.place(table) / f"day={day}").rmdir()

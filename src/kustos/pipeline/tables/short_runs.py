@@ -20,8 +20,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet
 
-from kustos.pipeline.stages.made_ids import LINE_ID_BEGIN, line_digest, numbered
-from kustos.pipeline.stages.verdicts import Stored, Suspect, Verdict, verdicts
+from kustos.pipeline.stages.dedupe_outcomes import DedupeOutcome, Stored, Suspect, verdicts
+from kustos.pipeline.stages.generated_ids import LINE_ID_BEGIN, line_digest, numbered
 from kustos.pipeline.tables.staging import StagedLines
 from kustos.pipeline.tables.stored import (
     contents,
@@ -71,7 +71,7 @@ class StoredFiles:
 
 def settle_short(
     staged: StagedLines, stored: StoredFiles, oldest_time_ms: int | None
-) -> list[Verdict] | None:
+) -> list[DedupeOutcome] | None:
     """Return the verdicts on all lines that may be no new event; every other line is one.
 
     None if these are more than `SUSPECTS_MAX`.
@@ -160,9 +160,10 @@ class _Texts:
             self._contents[suspect.file] = dict(zip(rows, found, strict=True))
         return self._contents[suspect.file][suspect.row]
 
-    def line(self, suspect: Suspect) -> bytes:
-        """Return the line."""
-        return self._line(suspect)[2]
+    def order(self, suspect: Suspect) -> tuple[bytes, str, int]:
+        """Return what copies in one file are ordered by: line, log, and position there if known."""
+        log, position, line = self._line(suspect)
+        return line, log, -1 if position is None else position
 
     def line_id(self, suspect: Suspect) -> str:
         """Return what a line that brings its id is known by as a line."""

@@ -13,10 +13,10 @@ from pyarrow import parquet
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from kustos.pipeline.schemas import AUDIT_EVENTS_SCHEMA, QUARANTINE_SCHEMA
+from kustos.pipeline.schemas import AUDIT_EVENTS_SCHEMA, QUARANTINE_SCHEMA, SECURITY_EVENTS_SCHEMA
 from kustos.pipeline.stages.classify import MAXIMUM_QUARANTINED_CHARACTERS
-from kustos.pipeline.stages.settling import EVENT, QUARANTINED
-from kustos.pipeline.stages.verdicts import Verdict
+from kustos.pipeline.stages.dedupe import EVENT, QUARANTINED
+from kustos.pipeline.stages.dedupe_outcomes import DedupeOutcome
 from kustos.runtime import SystemEntropy
 
 FEW_LINES: Final = 20_000
@@ -27,21 +27,24 @@ FEW_BYTES: Final = 64 * 2**20
 
 _EVENTS: Final = to_arrow_schema(AUDIT_EVENTS_SCHEMA, timezone="UTC")
 _QUARANTINE: Final = to_arrow_schema(QUARANTINE_SCHEMA)
-_CODED: Final = [name for name in _EVENTS.names if name not in ("event_id", "time_ms", "time")]
+_SECURITY: Final = to_arrow_schema(SECURITY_EVENTS_SCHEMA, timezone="UTC")
+_READ: Final = list(dict.fromkeys((*_EVENTS.names, *_SECURITY.names)))
+_NOT_CODED: Final = ("event_id", "time_ms", "first_time_ms", "time")
 
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Where events (in a folder for each day) and quarantined lines are to be written."""
+    """Where decisions and security events (a folder for each day) and quarantined lines are to be written."""
 
     events: Path
+    security: Path
     quarantine: Path
 
 
 def write_short(
     spark: SparkSession,
     files: Sequence[Path],
-    verdicts: Sequence[Verdict],
+    verdicts: Sequence[DedupeOutcome],
     places: Places,
     *,
     are_few: bool,
@@ -50,7 +53,7 @@ def write_short(
 
     Nothing is written where nothing is to be kept.
     """
-    of_file: dict[int, list[Verdict]] = {}
+    of_file: dict[int, list[DedupeOutcome]] = {}
     for each in verdicts:
         of_file.setdefault(each.file, []).append(each)
     told = [(file, of_file.get(number, [])) for number, file in enumerate(files)]
@@ -58,7 +61,11 @@ def write_short(
         _write(told, places)
         return
 
-    aside = Places(places.events.with_name("_events_written"), places.quarantine.with_name("_lines_written"))
+    aside = Places(
+        places.events.with_name("_events_written"),
+        places.security.with_name("_security_written"),
+        places.quarantine.with_name("_lines_written"),
+    )
 
     def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -68,6 +75,7 @@ def write_short(
     found = spark.range(0, len(told), 1, len(told)).mapInArrow(write, "name string").collect()
     names = {row["name"] for row in found}
     _take(aside.events, places.events, names)
+    _take(aside.security, places.security, names)
     _take(aside.quarantine, places.quarantine, names)
 
 
@@ -84,16 +92,16 @@ def _take(aside: Path, place: Path, names: set[str]) -> None:
     shutil.rmtree(aside, ignore_errors=True)
 
 
-def _write(told: Sequence[tuple[Path, Sequence[Verdict]]], places: Places) -> str:
+def _write(told: Sequence[tuple[Path, Sequence[DedupeOutcome]]], places: Places) -> str:
     """Write what became of the lines of these files; return the name that the written files have."""
     name = f"part-{SystemEntropy().uuid().hex}.parquet"
     events = pa.concat_tables([_events(file, verdicts) for file, verdicts in told])
-    for day in pc.unique(events["day"]).to_pylist():
-        is_of = pc.equal(events["day"], day)
-        rows = events if pc.all(is_of).as_py() else events.filter(is_of)
-        folder = places.events / f"day={day.isoformat()}"
-        folder.mkdir(parents=True, exist_ok=True)
-        parquet.write_table(rows.drop_columns("day"), folder / name, use_dictionary=_CODED)
+    is_decision = events["event_type"].is_null()
+    if pc.all(is_decision).as_py():
+        _write_by_day(events, _EVENTS, places.events, name)
+    else:
+        _write_by_day(events.filter(is_decision), _EVENTS, places.events, name)
+        _write_by_day(events.filter(pc.invert(is_decision)), _SECURITY, places.security, name)
     lines = pa.concat_tables([_quarantined(file, verdicts) for file, verdicts in told])
     if lines.num_rows:
         places.quarantine.mkdir(parents=True, exist_ok=True)
@@ -101,9 +109,19 @@ def _write(told: Sequence[tuple[Path, Sequence[Verdict]]], places: Places) -> st
     return name
 
 
-def _events(file: Path, verdicts: Sequence[Verdict]) -> pa.Table:
+def _write_by_day(events: pa.Table, schema: pa.Schema, place: Path, name: str) -> None:
+    coded = [each for each in schema.names if each not in _NOT_CODED]
+    for day in pc.unique(events["day"]).to_pylist():
+        is_of = pc.equal(events["day"], day)
+        rows = events if pc.all(is_of).as_py() else events.filter(is_of)
+        folder = place / f"day={day.isoformat()}"
+        folder.mkdir(parents=True, exist_ok=True)
+        parquet.write_table(rows.select(schema.names), folder / name, use_dictionary=coded)
+
+
+def _events(file: Path, verdicts: Sequence[DedupeOutcome]) -> pa.Table:
     """Return the events of a staged file, with `day`."""
-    table = parquet.read_table(file, columns=[*_EVENTS.names, "line_key", "day"], partitioning=None)
+    table = parquet.read_table(file, columns=[*_READ, "line_key", "day"], partitioning=None)
     if table["event_id"].null_count:
         occurrences = np.ones(table.num_rows, dtype=np.int64)
         for each in verdicts:
@@ -120,7 +138,7 @@ def _events(file: Path, verdicts: Sequence[Verdict]) -> pa.Table:
     return table.drop_columns("line_key")
 
 
-def _quarantined(file: Path, verdicts: Sequence[Verdict]) -> pa.Table:
+def _quarantined(file: Path, verdicts: Sequence[DedupeOutcome]) -> pa.Table:
     """Return the rows of `quarantine` that a staged file gives."""
     held = [each for each in verdicts if each.outcome == QUARANTINED]
     if not held:

@@ -6,8 +6,8 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from kustos.pipeline.stages.dedupe import of_keys, repeated_keys, settle, settled_alone
 from kustos.pipeline.stages.line_keys import IDENTIFIED_SCHEMA
-from kustos.pipeline.stages.settling import of_keys, repeated_keys, settle, settled_alone
 from kustos.pipeline.tables.reading import rows_on_disk, spark_path
 from kustos.pipeline.tables.staging import StagedLines
 from kustos.pipeline.tables.transaction import data_files

@@ -14,12 +14,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
+from kustos.pipeline.stages.dedupe import MILLISECONDS_OF_A_DAY
 from kustos.pipeline.stages.line_columns import read_lines
 from kustos.pipeline.stages.line_keys import IDENTIFIED, identified
-from kustos.pipeline.stages.settling import MILLISECONDS_OF_A_DAY
 from kustos.runtime import SystemEntropy
 
-_SUMS: Final = ("lines", "rows", "quarantined", "total_bytes", "key_bytes")
+_SUMS: Final = ("lines", "rows", "security", "quarantined", "total_bytes", "key_bytes")
 _FOUND_SCHEMA: Final = StructType(
     [
         StructField("file", StringType()),
@@ -37,14 +37,16 @@ _DISTINCT: Final = ("line", "event_id", "line_key", "position")
 class StagedLines:
     """Files of identified lines (IDENTIFIED_SCHEMA), how many, and the span of the events' times.
 
-    `lines` were read, `rows` were written; `files` hold at least one each. The span may be wider than that
-    of the events that stay. `total_bytes` is what all columns take in memory, `key_bytes` what those do that
-    lines are told apart by: names in lines are somebody's text, and may be long.
+    `lines` were read, `rows` were written, `security` of them logins and changes; `files` hold at least one
+    each. The span may be wider than that of the events that stay. `total_bytes` is what all columns take in
+    memory, `key_bytes` what those do that lines are told apart by: names in lines are somebody's text, and
+    may be long.
     """
 
     files: tuple[Path, ...]
     lines: int
     rows: int
+    security: int
     quarantined: int
     first_time_ms: int | None
     last_time_ms: int | None
@@ -115,6 +117,7 @@ def _staged(batches: Iterable[pa.RecordBatch], folder: str, time_zone: str) -> I
         writer.write_batch(told)
         found["lines"] += batch.num_rows
         found["rows"] += told.num_rows
+        found["security"] += told.num_rows - told["event_type"].null_count
         found["quarantined"] += told.num_rows - told["reason"].null_count
         found["total_bytes"] += told.nbytes
         found["key_bytes"] += told.select(_KEYS).nbytes

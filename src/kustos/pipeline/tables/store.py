@@ -21,6 +21,7 @@ from kustos.pipeline.schemas import (
     FINDINGS_SCHEMA,
     JUDGED_SCHEMA,
     QUARANTINE_SCHEMA,
+    SECURITY_EVENTS_SCHEMA,
 )
 from kustos.pipeline.schemas.events import INPUT_LINES_SCHEMA
 from kustos.pipeline.tables import delta
@@ -38,10 +39,12 @@ from kustos.pipeline.tables.transaction import (
 
 PARQUET, DELTA = "parquet", "delta"
 AUDIT_RAW, AUDIT_EVENTS, AUDIT_ROLLUP, QUARANTINE = "audit_raw", "audit_events", "audit_rollup", "quarantine"
+SECURITY_EVENTS: Final = "security_events"
 
 SCHEMAS: Final[Mapping[str, StructType]] = {
     AUDIT_RAW: INPUT_LINES_SCHEMA,
     AUDIT_EVENTS: StructType([*AUDIT_EVENTS_SCHEMA.fields, StructField("day", DateType())]),
+    SECURITY_EVENTS: StructType([*SECURITY_EVENTS_SCHEMA.fields, StructField("day", DateType())]),
     AUDIT_ROLLUP: AUDIT_ROLLUP_SCHEMA,
     QUARANTINE: QUARANTINE_SCHEMA,
     "decisions": DECISIONS_SCHEMA,
@@ -52,10 +55,10 @@ SCHEMAS: Final[Mapping[str, StructType]] = {
 }
 """Tables and their columns; any other name holds what `replace` was given."""
 
-BY_DAY: Final = frozenset({AUDIT_EVENTS, AUDIT_ROLLUP})
+BY_DAY: Final = frozenset({AUDIT_EVENTS, SECURITY_EVENTS, AUDIT_ROLLUP})
 """Partitioned by `day`, the UTC date of the events."""
 
-GROWING: Final = frozenset({AUDIT_RAW, AUDIT_EVENTS, AUDIT_ROLLUP, QUARANTINE})
+GROWING: Final = frozenset({AUDIT_RAW, AUDIT_EVENTS, SECURITY_EVENTS, AUDIT_ROLLUP, QUARANTINE})
 """Only runs write these; all others are replaced whole."""
 
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,63}")

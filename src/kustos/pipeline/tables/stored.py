@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from pyarrow import parquet
 from pyspark.sql.types import StructType
 
-from kustos.pipeline.schemas import EVENT_SCHEMA
+from kustos.pipeline.schemas import ANY_EVENT_SCHEMA
 
 MAXIMUM_FOOTERS: Final = 4_096
 """So many files' spans of time are remembered: some hundred bytes each."""
@@ -96,9 +96,9 @@ def _events_of(file: Path, ids: pa.Array, first_ms: int, last_ms: int) -> Iterat
 
 
 def read_contents(file: Path) -> pa.Table:
-    """Return what the events of a file say: its columns of EVENT_SCHEMA."""
+    """Return what the events of a file say: its columns of ANY_EVENT_SCHEMA."""
     known = set(parquet.read_schema(file).names)
-    columns = [name for name in EVENT_SCHEMA.fieldNames() if name in known]
+    columns = [name for name in ANY_EVENT_SCHEMA.fieldNames() if name in known]
     return parquet.read_table(file, columns=columns, partitioning=None)
 
 
@@ -108,7 +108,11 @@ def contents(table: pa.Table) -> list[Any]:
     A column that the file lacks is null; one that no event of ours has is left out.
     """
     rows: list[dict[str, Any]] = table.to_pylist()
-    return rows if _is_whole(table.schema, EVENT_SCHEMA) else [_filled(EVENT_SCHEMA, row) for row in rows]
+    return (
+        rows
+        if _is_whole(table.schema, ANY_EVENT_SCHEMA)
+        else [_filled(ANY_EVENT_SCHEMA, row) for row in rows]
+    )
 
 
 def _is_whole(found: pa.Schema | pa.StructType, schema: StructType) -> bool:

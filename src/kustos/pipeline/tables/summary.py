@@ -11,7 +11,7 @@ from kustos.pipeline.tables.retention import Dropped
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSummary:
-    """What a run read and wrote; `lines == events + quarantined + duplicates` always holds.
+    """What a run read and wrote; `lines == events + security_events + quarantined + duplicates`.
 
     `files` were found, `new_files` of them read, `damaged_files` quarantined whole (each counts as a line).
     `too_late` of the quarantined were events older than the tables take. `days` (ISO dates) got events.
@@ -26,6 +26,7 @@ class RunSummary:
     damaged_files: int = 0
     lines: int = 0
     events: int = 0
+    security_events: int = 0
     quarantined: int = 0
     duplicates: int = 0
     too_late: int = 0
@@ -60,7 +61,7 @@ class RunSummary:
 
 
 def check_no_line_lost(lines: int, outcomes: Mapping[str, int]) -> None:
-    """Raise `LinesLostError` unless lines read = events + quarantined + duplicates."""
+    """Raise `LinesLostError` unless the lines read are all among what they became."""
     accounted = sum(outcomes.values())
     if lines != accounted:
         detail = ", ".join(f"{name} {count}" for name, count in sorted(outcomes.items()))

@@ -21,7 +21,7 @@ from typing import Any, Final
 from kustos.pipeline.tables.errors import TablesDamagedError, TablesError, TablesInUseError
 from kustos.pipeline.tables.ledger import (
     MAXIMUM_ENTRIES,
-    Entry,
+    LedgerEntry,
     State,
     fold,
     has_entry,
@@ -65,10 +65,10 @@ class Transaction:
             shutil.rmtree(self.staging / name, ignore_errors=True)
 
     def commit(self, run_id: str, kind: str, **changes: Any) -> None:
-        """Commit and put in place; `changes` are fields of `Entry`. Raises OSError for a disk that cannot."""
+        """Commit and put in place; `changes` are fields of `LedgerEntry`. Raises OSError."""
         if self.is_committed:
             raise TablesError("a transaction commits once")
-        entry = Entry(
+        entry = LedgerEntry(
             sequence=self.state.sequence + 1,
             run_id=run_id,
             kind=kind,
@@ -122,7 +122,7 @@ def is_unfinished(folder: Path) -> bool:
     return any((folder / entry.staging).exists() for entry in read_state(folder)[1])
 
 
-def finish(folder: Path, entry: Entry, apply_write: ApplyWrite) -> None:
+def finish(folder: Path, entry: LedgerEntry, apply_write: ApplyWrite) -> None:
     """Carry out what the entry says, as often as it takes; its staging folder goes last."""
     staging = folder / entry.staging
     touched: set[Path] = set()

@@ -1,1 +1,1 @@
-"""Escape hatches: the APIs whose authorization is more than steps in a row, each with its reason."""
+"""Escape hatches: handlers of APIs whose authorization the steps of a row cannot express."""

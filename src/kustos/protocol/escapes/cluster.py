@@ -1,4 +1,4 @@
-"""DescribeCluster where controllers listen: it needs ALTER, and answers only who asked for controllers."""
+"""DescribeCluster on controllers' listeners: needs ALTER, and answers only requests for controllers."""
 
 from typing import Final
 
@@ -8,7 +8,7 @@ from kustos.acl import AclOperation
 from kustos.protocol.codes import CLUSTER_AUTHORIZATION_FAILED, INVALID_REQUEST
 from kustos.protocol.effects import Handler, Reply, Serve
 from kustos.protocol.exchange import Exchange
-from kustos.protocol.interpreter import annotate_cluster
+from kustos.protocol.perform import annotate_cluster
 from kustos.protocol.steps import ClusterOperations, RefuseRequestError, Row
 from kustos.wire import Message
 
@@ -19,7 +19,7 @@ ENDPOINT_TYPE_SINCE: Final = 1
 
 
 def describe_controllers(exchange: Exchange, row: Row) -> Handler:
-    """Serve who may ALTER the cluster and asks for controllers."""
+    """Serve requests for controllers by clients that may ALTER the cluster."""
     if not exchange.allows_cluster(AclOperation.ALTER):
         raise RefuseRequestError(CLUSTER_AUTHORIZATION_FAILED)
     asked = exchange.request.get("endpoint_type", BROKERS)

@@ -1,19 +1,22 @@
 """Settings of the node itself: read item by item, changed resource by resource (`ControllerApis`)."""
 
+from collections import Counter
+from collections.abc import Mapping
+
 from kustos.acl import CLUSTER_NAME, AclOperation, ResourceType
 from kustos.metadata.control import ConfigOperation, ConfigResourceType
 from kustos.protocol.codes import (
-    CLUSTER_AUTHORIZATION_FAILED,
     DENIED_CODE,
     INVALID_REQUEST,
     MESSAGES,
     UNKNOWN_SERVER_ERROR,
     UNSUPPORTED_VERSION,
 )
-from kustos.protocol.effects import Handler, Reply, Serve
+from kustos.protocol.effects import Ask, Asking, Handler, Relay, Reply, Serve
 from kustos.protocol.exchange import Check, Exchange
-from kustos.protocol.interpreter import merged, strip
+from kustos.protocol.perform import merged, strip
 from kustos.protocol.steps import RefuseRequestError, Row, Strip
+from kustos.protocol.turns import allowed_each, begin_item, each
 from kustos.wire import Message
 
 CLUSTER_ACTION = Check(AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER)
@@ -24,44 +27,49 @@ ALTER_CHECKS = {
     ConfigResourceType.CLIENT_METRICS: ALTER_CLUSTER_CONFIGS,
     ConfigResourceType.GROUP: Check(AclOperation.ALTER_CONFIGS, ResourceType.GROUP),
 }
-"""By the type of a resource; log levels are asked about with CLUSTER_ACTION."""
+"""Checks by resource type; log levels need CLUSTER_ACTION."""
 
 ALTER_CLUSTER = Check(AclOperation.ALTER, ResourceType.CLUSTER, log_if_allowed=False)
 GOVERNING = frozenset({"super.users", "allow.everyone.if.no.acl.found"})
-"""Settings that say who may do everything: whoever could set them could do everything, as whoever may make
-ACLs can. So they need ALTER too, where Kafka, which does not read them while it runs, needs it not."""
+"""Settings that grant everything: a client that may set them may do everything, as one that may create ACLs.
+So they need ALTER too. Kafka does not require it, since it does not read them while running."""
+
+AUTHORIZER_SETTINGS = GOVERNING | {"authorizer.class.name"}
+"""Settings of the authorizer: a gateway reports its own to clients, not the brokers'."""
 
 DESCRIBED_RESOURCES_MAX = 100
-"""Resources that one request may ask to see: a node has three, but each time it is named it is a hundred
-settings to write, with all other clients waiting."""
+"""Most resources that one request may describe: a node has three, but each mention costs a hundred settings
+to write while all other clients wait."""
 
 
 def alter_configs(exchange: Exchange, _row: Row) -> Handler:
-    """Serve the resources that may be changed, refuse the others one by one.
+    """Serve the resources that may be altered, refuse the others one by one.
 
-    An operation that nobody knows fails the whole request, as a fault of the server's: so Kafka does.
+    An unknown operation fails the whole request as a server fault, as in Kafka.
     """
-    asked, answers = _told_apart(exchange)
+    asked, answers = yield from _told_apart(exchange)
     kept = []
-    for resource in asked:
-        code = _denied_code(exchange, resource)
+    codes = yield from _denied_codes(exchange, asked)
+    for resource, code in zip(asked, codes, strict=True):
+        yield from begin_item(exchange)
         if code is None:
             kept.append(resource)
         else:
             answers.append(_answer(exchange, resource, code, MESSAGES[code]))
-    if any(_has_unknown_operation(resource) for resource in kept):
+    if any((yield from each(exchange, kept, _has_unknown_operation))):
         raise RefuseRequestError(UNKNOWN_SERVER_ERROR)
     exchange.request = exchange.request.replace(resources=kept)
     served: Message = yield Serve(exchange.request)
     return Reply(served.replace(responses=[*answers, *served.responses]))
 
 
-def _told_apart(exchange: Exchange) -> tuple[list[Message], list[Message]]:
-    """Return the resources that are asked about, and the answers to those that make no sense."""
+def _told_apart(exchange: Exchange) -> Asking[tuple[list[Message], list[Message]]]:
+    """Return the valid resources, and the answers to the invalid ones."""
     asked: dict[tuple[int, str], Message] = {}
     loggers, answers = [], []
     twice: set[tuple[int, str]] = set()
     for resource in exchange.request.resources:
+        yield from begin_item(exchange)
         kind, key = resource.resource_type, (resource.resource_type, resource.resource_name)
         if kind == ConfigResourceType.BROKER_LOGGER:
             loggers.append(resource)
@@ -76,16 +84,33 @@ def _told_apart(exchange: Exchange) -> tuple[list[Message], list[Message]]:
     return [*loggers, *asked.values()], answers
 
 
-def _denied_code(exchange: Exchange, resource: Message) -> int | None:
+def _question(resource: Message) -> tuple[Check, str]:
     if resource.resource_type == ConfigResourceType.BROKER_LOGGER:
-        return None if exchange.allows(CLUSTER_ACTION, CLUSTER_NAME) else CLUSTER_AUTHORIZATION_FAILED
+        return CLUSTER_ACTION, CLUSTER_NAME
     check = ALTER_CHECKS[ConfigResourceType(resource.resource_type)]
-    is_cluster = check.resource_type is ResourceType.CLUSTER
-    name = CLUSTER_NAME if is_cluster else resource.resource_name
-    allowed = exchange.allows(check, name)
-    if allowed and is_cluster and any(change.name in GOVERNING for change in resource.configs):
-        allowed = exchange.allows(ALTER_CLUSTER, CLUSTER_NAME)
-    return None if allowed else DENIED_CODE[check.resource_type]
+    return check, CLUSTER_NAME if check.resource_type is ResourceType.CLUSTER else resource.resource_name
+
+
+def _governs(resource: Message) -> bool:
+    check = ALTER_CHECKS.get(ConfigResourceType.from_code(resource.resource_type))
+    return check is ALTER_CLUSTER_CONFIGS and any(change.name in GOVERNING for change in resource.configs)
+
+
+def _denied_codes(exchange: Exchange, asked: list[Message]) -> Asking[list[int | None]]:
+    """Return the code that refuses each resource, None if it may be altered."""
+    questions = yield from each(exchange, asked, _question)
+    counts = Counter(questions)
+    verdicts = yield from allowed_each(exchange, [(*question, count) for question, count in counts.items()])
+    allowed = dict(zip(counts, verdicts, strict=True))
+    governs = yield from each(exchange, asked, _governs)
+    governing = sum(one and allowed[question] for one, question in zip(governs, questions, strict=True))
+    may_govern = bool(governing) and exchange.allows(ALTER_CLUSTER, CLUSTER_NAME, governing)
+    return [
+        None
+        if allowed[question] and (may_govern or not governing_one)
+        else DENIED_CODE[question[0].resource_type]
+        for question, governing_one in zip(questions, governs, strict=True)
+    ]
 
 
 def _has_unknown_operation(resource: Message) -> bool:
@@ -105,15 +130,79 @@ def _answer(exchange: Exchange, resource: Message, code: int, message: str) -> M
 
 
 def describe_configs(exchange: Exchange, row: Row) -> Handler:
-    """Serve the resources that may be seen, refuse the others one by one."""
+    """Serve the resources that may be described, refuse the others one by one."""
     [step] = [step for step in row.steps if isinstance(step, Strip)]
     whole = exchange.request
     if len(whole.resources) > DESCRIBED_RESOURCES_MAX:
         raise RefuseRequestError(INVALID_REQUEST)
-    kept, denied = strip(exchange, step, whole)
+    kept, denied = yield from strip(exchange, step, whole)
     served = None
     if kept.resources:
         exchange.request = kept
         served = yield Serve(kept)
         exchange.request = whole
-    return Reply(merged(exchange, step.items, denied, served))
+    return Reply((yield from merged(exchange, step.items, denied, served)))
+
+
+def describe_configs_upstream(exchange: Exchange, row: Row) -> Handler:
+    """Let upstream describe its settings, but answer those of the authorizer from this node.
+
+    A request for those alone does not go upstream, so a client can send it without knowing a broker.
+    """
+    [step] = [step for step in row.steps if isinstance(step, Strip)]
+    whole = exchange.request
+    kept, denied = yield from strip(exchange, step, whole)
+    own = [resource for resource in kept.resources if _asked_keys(resource)]
+    if not own and not denied:
+        return Relay()
+    if len(own) > DESCRIBED_RESOURCES_MAX:
+        raise RefuseRequestError(INVALID_REQUEST)
+    left = [resource for resource in kept.resources if not _is_answered_here(resource)]
+    answer = exchange.response_codec.new()
+    if left:
+        passes_whole = len(left) == len(whole.resources)
+        answered = yield Ask(None if passes_whole else whole.replace(resources=left))
+        answer = answered.message
+    results = list(answer.results)
+    if own:
+        described = yield from _described_here(exchange, own)
+        results = [_with_own(result, described) for result in results]
+        results += [described[_key(each)] for each in own if _is_answered_here(each)]
+    return Reply((yield from merged(exchange, step.items, denied, answer.replace(results=results))))
+
+
+def _described_here(exchange: Exchange, own: list[Message]) -> Asking[dict[tuple[int, str], Message]]:
+    """Return this node's description of its authorizer, for each resource."""
+    whole = exchange.request
+    exchange.request = whole.replace(
+        resources=[each.replace(configuration_keys=sorted(_asked_keys(each))) for each in own]
+    )
+    served: Message = yield Serve(exchange.request)
+    exchange.request = whole
+    return {_key(result): result for result in served.results}
+
+
+def _with_own(result: Message, described: Mapping[tuple[int, str], Message]) -> Message:
+    """Return a result from upstream with this node's settings in place of the broker's."""
+    own = described.get(_key(result))
+    if own is None or result.error_code:
+        return result
+    others = [config for config in result.configs if config.name not in AUTHORIZER_SETTINGS]
+    return result.replace(configs=[*others, *own.configs])
+
+
+def _key(resource: Message) -> tuple[int, str]:
+    return resource.resource_type, resource.resource_name
+
+
+def _asked_keys(resource: Message) -> frozenset[str]:
+    """Return the requested settings of the authorizer: all if no key is named, as in Kafka."""
+    if resource.resource_type != ConfigResourceType.BROKER:
+        return frozenset()
+    keys = resource.configuration_keys
+    return AUTHORIZER_SETTINGS.intersection(keys) if keys else AUTHORIZER_SETTINGS
+
+
+def _is_answered_here(resource: Message) -> bool:
+    keys = resource.configuration_keys
+    return bool(keys) and bool(_asked_keys(resource)) and AUTHORIZER_SETTINGS.issuperset(keys)

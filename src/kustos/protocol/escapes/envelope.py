@@ -1,4 +1,4 @@
-"""Envelope: whoever may act for the cluster hands in requests of others (KIP-590)."""
+"""Envelope: holders of CLUSTER_ACTION forward requests of others (KIP-590)."""
 
 from kustos.acl import AclOperation
 from kustos.protocol.codes import CLUSTER_AUTHORIZATION_FAILED
@@ -9,7 +9,7 @@ from kustos.protocol.steps import RefuseRequestError, Row
 
 
 def envelope(exchange: Exchange, _row: Row) -> Handler:
-    """Open it for a holder of CLUSTER_ACTION; what is in it is authorized for whom it names."""
+    """Open it for a holder of CLUSTER_ACTION; authorize its contents for the principal it names."""
     yield from ()
     if not exchange.allows_cluster(AclOperation.CLUSTER_ACTION):
         raise RefuseRequestError(CLUSTER_AUTHORIZATION_FAILED)

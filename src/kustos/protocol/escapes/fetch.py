@@ -1,9 +1,9 @@
-"""Fetch: the session it belongs to is authorized as a whole, each time.
+"""Fetch: its whole session is authorized each time.
 
-The forwarded request is made here, never the client's own bytes with a foreign session in them:
-partitions that are no longer allowed are forgotten upstream and answered
-TOPIC_AUTHORIZATION_FAILED, newly allowed ones are added, and the answer is checked against the set
-that was allowed. Sources: KIP-227; `FetchSession` of Kafka 4.3.1.
+The forwarded request is built here; the client's own bytes never go upstream with another connection's
+session: partitions no longer allowed are forgotten upstream and answered TOPIC_AUTHORIZATION_FAILED, newly
+allowed ones are added, and the answer is checked against the allowed set. Sources: KIP-227; `FetchSession` of
+Kafka 4.3.1.
 """
 
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ from kustos.protocol.codes import (
     TOPIC_AUTHORIZATION_FAILED,
     UNKNOWN_TOPIC_ID,
 )
-from kustos.protocol.effects import Answer, Ask, Handler, Hangup, Reply, ResolveTopicIds
+from kustos.protocol.effects import Ask, Asking, Handler, Hangup, Reply, ResolveTopicIds, UpstreamAnswer
 from kustos.protocol.exchange import Check, Exchange
 from kustos.protocol.fetch_sessions import (
     FINAL_EPOCH,
@@ -29,11 +29,11 @@ from kustos.protocol.fetch_sessions import (
     is_named,
     next_epoch,
     partitions_of,
-    topic_items,
     topic_of,
 )
-from kustos.protocol.interpreter import rewrite
+from kustos.protocol.perform import rewrite
 from kustos.protocol.steps import Rewrite, Row
+from kustos.protocol.turns import allowed_each, each
 from kustos.wire import Message
 
 READ_TOPIC = Check(AclOperation.READ, ResourceType.TOPIC)
@@ -41,15 +41,15 @@ TOPIC_IDS_SINCE_VERSION = 13
 
 
 @dataclass(slots=True)
-class Plan:
-    """What one Fetch comes to: the partitions asked for, and why some of them are refused."""
+class FetchPlan:
+    """The plan of one Fetch: the requested partitions, and the codes of the refused ones."""
 
     session: FetchSession | None
-    """The session that goes on; None for a full Fetch."""
+    """The continued session; None for a full Fetch."""
     wanted: dict[Partition, Message]
-    """All partitions that the answer may speak of, in order."""
+    """All partitions that may be in the answer, in order."""
     changed: dict[Partition, Message]
-    """Those whose position the client gave in this request."""
+    """The partitions named in this request."""
     refused: dict[Partition, int] = field(default_factory=dict)
 
     @property
@@ -68,29 +68,29 @@ def fetch(exchange: Exchange, _row: Row) -> Handler:
         ids = frozenset(topic for topic, _ in plan.wanted if isinstance(topic, bytes) and is_named(topic))
         if ids:
             exchange.topic_names = yield ResolveTopicIds(ids)
-    refuse_partitions(exchange, plan)
+    yield from refuse_partitions(exchange, plan)
     known = exchange.fetch_sessions.find(request.get("session_id", 0)) is not None
     if not plan.allowed and not known:
-        return Reply(answer_with(exchange, plan, None))
-    answer: Answer = yield Ask(forwarded(exchange, plan))
+        return Reply((yield from answer_with(exchange, plan, None)))
+    answer: UpstreamAnswer = yield Ask((yield from forwarded(exchange, plan)))
     response = answer.message
     strangers = answered_partitions(response) - plan.allowed
     if strangers:
         return Hangup(f"upstream answered a Fetch for {len(strangers)} partitions that were not allowed")
     remember(exchange, plan, response)
-    changed = rewrite(exchange, Rewrite("node_endpoints", "node_id"), response)
+    changed = yield from rewrite(exchange, Rewrite("node_endpoints", "node_id"), response)
     if response.get("error_code", 0) != 0 or not plan.refused:
         return Reply(response if changed else answer.body)
-    return Reply(answer_with(exchange, plan, response))
+    return Reply((yield from answer_with(exchange, plan, response)))
 
 
-def open_plan(exchange: Exchange) -> Plan | int:
-    """Return what is asked for, or the error code of a session that does not fit."""
+def open_plan(exchange: Exchange) -> FetchPlan | int:
+    """Return the plan of a Fetch, or the error code of an invalid session."""
     request = exchange.request
     asked = partitions_of(request.topics)
     session_id, epoch = request.get("session_id", 0), request.get("session_epoch", FINAL_EPOCH)
     if epoch in {INITIAL_EPOCH, FINAL_EPOCH}:
-        return Plan(None, asked, asked)
+        return FetchPlan(None, asked, asked)
     session = exchange.fetch_sessions.find(session_id)
     if session is None:
         return FETCH_SESSION_ID_NOT_FOUND
@@ -102,45 +102,49 @@ def open_plan(exchange: Exchange) -> Plan | int:
     wanted = in_version(session.partitions, made) | asked
     for partition in forgotten_of(request):
         wanted.pop(partition, None)
-    return Plan(session, wanted, asked)
+    return FetchPlan(session, wanted, asked)
 
 
-def refuse_partitions(exchange: Exchange, plan: Plan) -> None:
-    """Decide on every partition wanted, by topic, with Kafka's reference counts."""
+def refuse_partitions(exchange: Exchange, plan: FetchPlan) -> Asking[None]:
+    """Decide on all wanted partitions, by topic, with Kafka's reference counts."""
     request = exchange.request
     if replica_id(request) >= 0:
-        # a follower's fetch is the cluster's own business, whatever the topics (KafkaApis.handleFetchRequest)
+        # a follower's fetch needs CLUSTER_ACTION, whatever the topics (KafkaApis.handleFetchRequest)
         if not exchange.allows_cluster(AclOperation.CLUSTER_ACTION):
             plan.refused = dict.fromkeys(plan.wanted, TOPIC_AUTHORIZATION_FAILED)
         return
     by_name: dict[str, list[Partition]] = {}
-    for partition in plan.wanted:
+
+    def gather(partition: Partition) -> None:
         topic = partition[0]
         name = topic if isinstance(topic, str) else exchange.topic_names.get(topic)
         if name is None:
             plan.refused[partition] = UNKNOWN_TOPIC_ID
         else:
             by_name.setdefault(name, []).append(partition)
-    verdicts = exchange.allows_each([(READ_TOPIC, name, len(each)) for name, each in by_name.items()])
+
+    yield from each(exchange, list(plan.wanted), gather)
+    questions = [(READ_TOPIC, name, len(partitions)) for name, partitions in by_name.items()]
+    verdicts = yield from allowed_each(exchange, questions)
     for partitions, allowed in zip(by_name.values(), verdicts, strict=True):
         if not allowed:
             plan.refused.update(dict.fromkeys(partitions, TOPIC_AUTHORIZATION_FAILED))
 
 
 def replica_id(request: Message) -> int:
-    """Return who fetches: -1 for a consumer."""
+    """Return the id of the fetching replica, -1 for a consumer."""
     if "replica_id" in request.FIELDS:
         return int(request.replica_id)
     state = request.get("replica_state")
     return -1 if state is None else int(state.replica_id)
 
 
-def forwarded(exchange: Exchange, plan: Plan) -> Message | None:
-    """Return the request to send upstream, None where the client's own bytes say just that."""
+def forwarded(exchange: Exchange, plan: FetchPlan) -> Asking[Message | None]:
+    """Return the request to send upstream, None if the client's own bytes are equivalent."""
     request = exchange.request
     allowed = plan.allowed
     if plan.session is None:
-        # a full Fetch that names an old session closes it: only one of this connection's own
+        # a full Fetch that names an old session closes it; allow that only for this connection's sessions
         known = exchange.fetch_sessions.find(request.get("session_id", 0)) is not None
         foreign = request.get("session_id", 0) != 0 and not known
         if not plan.refused and not foreign:
@@ -166,13 +170,26 @@ def forwarded(exchange: Exchange, plan: Plan) -> Message | None:
     root = exchange.codec.root
     topics = grouped({partition: state for partition, state in sent.items() if partition in allowed})
     values: dict[str, object] = dict(changes)
-    values["topics"] = topic_items(root.ELEMENTS["topics"], topics)
+    values["topics"] = yield from topic_items(exchange, root.ELEMENTS["topics"], topics)
     if "forgotten_topics_data" in root.FIELDS:
         indexes: dict[Topic, list[object]] = {}
         for topic, index in forgotten:
             indexes.setdefault(topic, []).append(index)
-        values["forgotten_topics_data"] = topic_items(root.ELEMENTS["forgotten_topics_data"], indexes)
+        made = root.ELEMENTS["forgotten_topics_data"]
+        values["forgotten_topics_data"] = yield from topic_items(exchange, made, indexes)
     return request.replace(**values)
+
+
+def topic_items(
+    exchange: Exchange, made: type[Message], by_topic: dict[Topic, list[object]]
+) -> Asking[list[Message]]:
+    """Return the items of a list by topic, such as the topics of a request or of a response."""
+    name = "topic" if "topic" in made.FIELDS else "topic_id"
+    return each(
+        exchange,
+        list(by_topic.items()),
+        lambda item: made(**{name: item[0], "partitions": item[1]}),
+    )
 
 
 def grouped(partitions: dict[Partition, Message]) -> dict[Topic, list[object]]:
@@ -184,7 +201,7 @@ def grouped(partitions: dict[Partition, Message]) -> dict[Topic, list[object]]:
 
 
 def answered_partitions(response: Message) -> set[Partition]:
-    """Return the partitions that a response speaks of."""
+    """Return the partitions in a response."""
     return {
         (topic_of(topic), partition.partition_index)
         for topic in response.responses
@@ -192,8 +209,8 @@ def answered_partitions(response: Message) -> set[Partition]:
     }
 
 
-def remember(exchange: Exchange, plan: Plan, response: Message) -> None:
-    """Bring our record of the session up to what upstream's answer says of its own."""
+def remember(exchange: Exchange, plan: FetchPlan, response: Message) -> None:
+    """Update our record of the session from upstream's answer."""
     sessions, request = exchange.fetch_sessions, exchange.request
     session_id = response.get("session_id", 0)
     failed = response.get("error_code", 0) != 0
@@ -213,10 +230,10 @@ def remember(exchange: Exchange, plan: Plan, response: Message) -> None:
         sessions.make_room()
 
 
-def answer_with(exchange: Exchange, plan: Plan, response: Message | None) -> Message:
+def answer_with(exchange: Exchange, plan: FetchPlan, response: Message | None) -> Asking[Message]:
     """Return the answer with the refused partitions in it.
 
-    In the order asked for where the Fetch was full; at the end of an incremental answer.
+    In request order for a full Fetch; at the end of an incremental answer.
     """
     codec = exchange.response_codec
     base = codec.new() if response is None else response
@@ -227,13 +244,18 @@ def answer_with(exchange: Exchange, plan: Plan, response: Message | None) -> Mes
         for topic in base.responses
         for partition in topic.partitions
     }
-    items: dict[Partition, Message] = {}
-    for partition in plan.wanted:
-        if partition in plan.refused:
-            items[partition] = refused_partition(made, partition[1], plan.refused[partition])
-        elif partition in found:
-            items[partition] = found[partition]
-    return base.replace(responses=topic_items(element, grouped(items)))
+
+    def answered(partition: Partition) -> Message | None:
+        code = plan.refused.get(partition)
+        return found.get(partition) if code is None else refused_partition(made, partition[1], code)
+
+    each_answered = yield from each(exchange, list(plan.wanted), answered)
+    items = {
+        partition: item
+        for partition, item in zip(plan.wanted, each_answered, strict=True)
+        if item is not None
+    }
+    return base.replace(responses=(yield from topic_items(exchange, element, grouped(items))))
 
 
 def refused_partition(made: type[Message], index: int, code: int) -> Message:
@@ -242,5 +264,5 @@ def refused_partition(made: type[Message], index: int, code: int) -> Message:
 
 
 def failure(exchange: Exchange, code: int) -> Message:
-    """Return the answer to a Fetch whose session does not fit."""
+    """Return the answer to a Fetch with an invalid session."""
     return exchange.response_codec.root.fit(error_code=code)

@@ -1,18 +1,20 @@
-"""OffsetFetch and ConsumerGroupDescribe: groups whose topics are secrets of their own.
+"""OffsetFetch and ConsumerGroupDescribe: the topics of a group are authorized separately.
 
 Sources: `KafkaApis.fetchOffsetsForGroup`, `.handleConsumerGroupDescribe` of Kafka 4.3.1.
 """
 
 from collections import deque
-from typing import Any
+from functools import partial
+from itertools import chain
 
 from kustos.acl import AclOperation, ResourceType
 from kustos.protocol.codes import GROUP_AUTHORIZATION_FAILED, TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_ID
-from kustos.protocol.effects import Answer, Ask, Asking, Handler, Reply, ResolveTopicIds
+from kustos.protocol.effects import Ask, Asking, Handler, Reply, ResolveTopicIds, UpstreamAnswer
 from kustos.protocol.exchange import Check, Exchange
-from kustos.protocol.interpreter import finish, item_name, merged, strip
+from kustos.protocol.perform import finish, item_name, merged, placed_items, strip
 from kustos.protocol.shapes import Items
 from kustos.protocol.steps import RefuseRequestError, Row, Strip
+from kustos.protocol.turns import allowed_names, answers, begin_item, each
 from kustos.wire import ZERO_UUID, Message
 
 DESCRIBE_GROUP = Check(AclOperation.DESCRIBE, ResourceType.GROUP)
@@ -33,16 +35,14 @@ OFFSETS_OF_TOPIC = Items(
 
 
 def offset_fetch(exchange: Exchange, _row: Row) -> Handler:
-    """Give the offsets of the groups and topics that may be described; each group for itself.
+    """Return the offsets of the groups and topics that may be described, group by group.
 
     Before version 8 the request itself is the one group.
     """
     batched = exchange.version >= BATCHED_SINCE_VERSION
     groups = exchange.request.groups if batched else [exchange.request]
     yield from resolve_asked(exchange, groups)
-    # asked for each mention, as Kafka asks; the verdict on a name is the same within one request
-    verdicts = {group.group_id: exchange.allows(DESCRIBE_GROUP, group.group_id) for group in groups}
-    allowed = {name for name, verdict in verdicts.items() if verdict}
+    allowed = yield from allowed_names(exchange, DESCRIBE_GROUP, (group.group_id for group in groups))
     if not batched and not allowed:
         raise RefuseRequestError(GROUP_AUTHORIZATION_FAILED)
     root = exchange.response_codec.root
@@ -50,16 +50,17 @@ def offset_fetch(exchange: Exchange, _row: Row) -> Handler:
     sent: list[Message] = []
     denied: dict[int, dict[int, Message]] = {}
     for index, group in enumerate(groups):
+        yield from begin_item(exchange)
         if group.group_id not in allowed:
             continue
-        denied[index] = denied_topics(exchange, group, made)
-        left = [topic for i, topic in enumerate(group.topics or ()) if i not in denied[index]]
-        sent.append(group.replace(topics=left) if denied[index] else group)
+        refused = denied[index] = (yield from denied_topics(exchange, group, made)) if group.topics else {}
+        left = [topic for i, topic in enumerate(group.topics or ()) if i not in refused]
+        sent.append(group.replace(topics=left) if refused else group)
     if batched and not sent:
-        return Reply(root(groups=[refused_group(exchange, group) for group in groups]))
+        return Reply(root(groups=(yield from each(exchange, groups, partial(refused_group, exchange)))))
     untouched = len(sent) == len(groups) and not any(denied.values())
     message = exchange.request.replace(groups=sent) if batched else sent[0]
-    answer: Answer = yield Ask(None if untouched else message)
+    answer: UpstreamAnswer = yield Ask(None if untouched else message)
     response = answer.message
     yield from resolve_answered(exchange, response, batched)
     answers = list(response.groups) if batched else [response]
@@ -68,10 +69,11 @@ def offset_fetch(exchange: Exchange, _row: Row) -> Handler:
         by_group.setdefault(answered.get("group_id"), deque()).append(answered)
     result: list[Message] = []
     for index, group in enumerate(groups):
+        yield from begin_item(exchange)
         if index not in denied:
             result.append(refused_group(exchange, group))
         elif waiting := by_group.get(group.group_id if batched else None):
-            result.append(completed(exchange, group, waiting.popleft(), denied[index]))
+            result.append((yield from completed(exchange, group, waiting.popleft(), denied[index])))
     return Reply(response.replace(groups=result) if batched else result[0])
 
 
@@ -84,7 +86,7 @@ def resolve_asked(exchange: Exchange, groups: list[Message]) -> Asking[None]:
 
 
 def resolve_answered(exchange: Exchange, response: Message, batched: bool) -> Asking[None]:
-    """Resolve the topic ids of the answer, which names topics that nobody asked for by name."""
+    """Resolve the topic ids of the answer, which may have topics that the request does not name."""
     groups = response.groups if batched else [response]
     ids = {topic.get("topic_id", ZERO_UUID) for group in groups for topic in group.topics}
     unknown = ids - exchange.topic_names.keys() - {ZERO_UUID}
@@ -92,18 +94,19 @@ def resolve_answered(exchange: Exchange, response: Message, batched: bool) -> As
         exchange.topic_names |= yield ResolveTopicIds(frozenset(unknown))
 
 
-def denied_topics(exchange: Exchange, group: Message, made: type[Message]) -> dict[int, Message]:
-    """Return the answers to the topics asked for that are refused, by their index."""
-    topics = group.topics or []
-    names = [item_name(exchange, topic, "name") for topic in topics]
-    allowed = exchange.allowed_names(DESCRIBE_TOPIC, (name for name in names if name is not None))
-    return {
-        index: OFFSETS_OF_TOPIC.answer(
-            made, topic, UNKNOWN_TOPIC_ID if name is None else TOPIC_AUTHORIZATION_FAILED
-        )
-        for index, (topic, name) in enumerate(zip(topics, names, strict=True))
-        if name is None or name not in allowed
-    }
+def denied_topics(exchange: Exchange, group: Message, made: type[Message]) -> Asking[dict[int, Message]]:
+    """Return the answers to the refused topics of the request, by their index."""
+    topics = group.topics
+    names = yield from each(exchange, topics, lambda topic: item_name(exchange, topic, "name"))
+    allowed = yield from allowed_names(exchange, DESCRIBE_TOPIC, (name for name in names if name is not None))
+    unknown = [index for index, name in enumerate(names) if name is None]
+    hidden = [index for index, name in enumerate(names) if name is not None and name not in allowed]
+    denied: dict[int, Message] = {}
+    for indexes, code in ((unknown, UNKNOWN_TOPIC_ID), (hidden, TOPIC_AUTHORIZATION_FAILED)):
+        asked = [topics[index] for index in indexes]
+        refusing = yield from answers(exchange, OFFSETS_OF_TOPIC, made, asked, code)
+        denied |= zip(indexes, refusing, strict=True)
+    return denied
 
 
 def refused_group(exchange: Exchange, group: Message) -> Message:
@@ -112,55 +115,51 @@ def refused_group(exchange: Exchange, group: Message) -> Message:
     return made(group_id=group.group_id, error_code=GROUP_AUTHORIZATION_FAILED)
 
 
-def completed(exchange: Exchange, group: Message, answered: Message, denied: dict[int, Message]) -> Message:
-    """Return a group's answer with its denied topics, or without those that may not be seen."""
+def completed(
+    exchange: Exchange, group: Message, answered: Message, denied: dict[int, Message]
+) -> Asking[Message]:
+    """Return a group's answer with its denied topics, or without the hidden ones."""
     if answered.get("error_code", 0) != 0:
         return answered
     if group.topics is None:
-        names = {id(topic): item_name(exchange, topic, "name") for topic in answered.topics}
-        shown = exchange.allowed_names(
-            DESCRIBE_TOPIC, (name for name in names.values() if name is not None), listing=True
+        names = yield from each(exchange, answered.topics, lambda topic: item_name(exchange, topic, "name"))
+        shown = yield from allowed_names(
+            exchange, DESCRIBE_TOPIC, (name for name in names if name is not None), listing=True
         )
-        return answered.replace(topics=[topic for topic in answered.topics if names[id(topic)] in shown])
-    pool: dict[Any, list[Message]] = {}
-    for topic in answered.topics:
-        pool.setdefault(OFFSETS_OF_TOPIC.key_of_response(topic), []).append(topic)
-    topics: list[Message] = []
-    for index, topic in enumerate(group.topics):
-        if index in denied:
-            topics.append(denied[index])
-        elif waiting := pool.get(OFFSETS_OF_TOPIC.key_of_request(topic)):
-            topics.append(waiting.pop(0))
+        kept = [topic for topic, name in zip(answered.topics, names, strict=True) if name in shown]
+        return answered.replace(topics=kept)
+    asked = OFFSETS_OF_TOPIC.of(group)
+    topics = yield from placed_items(exchange, OFFSETS_OF_TOPIC, asked, denied, answered.topics)
     return answered.replace(topics=topics)
 
 
 GROUP_ITEMS = Items("group_ids", "groups", (("", "group_id"),))
-GROUPS = Strip(GROUP_ITEMS, DESCRIBE_GROUP, name="", one_by_one=True)
+GROUPS = Strip(GROUP_ITEMS, DESCRIBE_GROUP, name="")
 HIDDEN_TOPICS = "The group has described topic(s) that the client is not authorized to describe."
 
 
 def consumer_group_describe(exchange: Exchange, row: Row) -> Handler:
     """Describe groups; one whose assignments name a hidden topic is replaced by an error."""
-    kept, denied = strip(exchange, GROUPS, exchange.request)
+    kept, denied = yield from strip(exchange, GROUPS, exchange.request)
     if denied and not kept.group_ids:
-        return Reply(merged(exchange, GROUP_ITEMS, denied, None))
-    answer: Answer = yield Ask(kept if denied else None)
+        return Reply((yield from merged(exchange, GROUP_ITEMS, denied, None)))
+    answer: UpstreamAnswer = yield Ask(kept if denied else None)
     response = answer.message
-    names = [name for group in response.groups for name in set(assigned_topics(group))]
-    visible = exchange.allowed_names(DESCRIBE_TOPIC, dict.fromkeys(names))
-    finish(exchange, row, answer, None)
+    assigned = yield from each(exchange, response.groups, lambda group: set(assigned_topics(group)))
+    visible = yield from allowed_names(exchange, DESCRIBE_TOPIC, dict.fromkeys(chain(*assigned)))
+    yield from finish(exchange, row, answer, None)
     made = exchange.response_codec.root.ELEMENTS["groups"]
     response.groups = [
         group
-        if visible.issuperset(assigned_topics(group))
+        if visible.issuperset(topics)
         else made(group_id=group.group_id, error_code=TOPIC_AUTHORIZATION_FAILED, error_message=HIDDEN_TOPICS)
-        for group in response.groups
+        for group, topics in zip(response.groups, assigned, strict=True)
     ]
-    return Reply(merged(exchange, GROUP_ITEMS, denied, response))
+    return Reply((yield from merged(exchange, GROUP_ITEMS, denied, response)))
 
 
 def assigned_topics(group: Message) -> list[str]:
-    """Return the topics that a group's members have or are to have."""
+    """Return the topics in the current and target assignments of a group."""
     return [
         topic.topic_name
         for member in group.members

@@ -1,9 +1,9 @@
-"""Metadata: three ways to ask, and topics that come to be by being asked for.
+"""Metadata: three kinds of request, and auto-creation of topics.
 
-Upstream is asked without auto-creation first; what turns out to be missing is created only for those
-who may CREATE it, by a second request. So nobody creates a topic by looking, and the check falls on
-missing topics only, as in `KafkaApis.handleTopicMetadataRequest`. Versions before 4 always
-auto-create; they are asked upstream as version 4, which can say no.
+The first request upstream is without auto-creation; a second one creates missing topics, only for clients
+that may CREATE them. So no lookup creates a topic unchecked, and only missing topics need the check, as in
+`KafkaApis.handleTopicMetadataRequest`. Versions before 4 always auto-create; they go upstream as version 4,
+which can turn it off.
 """
 
 from kustos.acl import AclOperation, ResourceType
@@ -15,9 +15,9 @@ from kustos.protocol.codes import (
     UNKNOWN_TOPIC_OR_PARTITION,
 )
 from kustos.protocol.convert import converted
-from kustos.protocol.effects import Answer, Ask, Asking, Handler, Reply, ResolveTopicIds
+from kustos.protocol.effects import Ask, Asking, Handler, Reply, ResolveTopicIds, UpstreamAnswer
 from kustos.protocol.exchange import Check, Exchange
-from kustos.protocol.interpreter import annotate, annotate_cluster, hide, rewrite
+from kustos.protocol.perform import annotate, annotate_cluster, hide, rewrite
 from kustos.protocol.steps import (
     ClusterOperations,
     Hide,
@@ -26,8 +26,8 @@ from kustos.protocol.steps import (
     Rewrite,
     Row,
 )
-from kustos.wire import ZERO_UUID, Message, request_codec, response_codec
-from kustos.wire.api_keys import ApiKey
+from kustos.protocol.turns import allowed_names, each
+from kustos.wire import ZERO_UUID, ApiKey, Message, MessageCodec, request_codec, response_codec
 
 DESCRIBE_TOPIC = Check(AclOperation.DESCRIBE, ResourceType.TOPIC)
 CREATE_TOPIC = Check(AclOperation.CREATE, ResourceType.TOPIC)
@@ -55,107 +55,125 @@ def metadata(exchange: Exchange, _row: Row) -> Handler:
     request = exchange.request
     if request.topics is None or (exchange.version == 0 and not request.topics):
         response = yield from ask_upstream(exchange, None, creating=False)
-        hide(exchange, LISTED_TOPICS, response)
-        annotate(exchange, TOPIC_OPERATIONS, response)
-        return finished(exchange, response)
-    check_names(exchange)
-    if any(topic.get("topic_id", ZERO_UUID) != ZERO_UUID for topic in request.topics):
-        return (yield from by_id(exchange))
+        yield from hide(exchange, LISTED_TOPICS, response)
+        yield from annotate(exchange, TOPIC_OPERATIONS, response)
+        return (yield from finished(exchange, response))
+    ids = asked_ids(exchange)
+    check_names(exchange, has_ids=bool(ids))
+    if ids:
+        return (yield from by_id(exchange, ids))
     return (yield from by_name(exchange))
 
 
-def check_names(exchange: Exchange) -> None:
-    """Raise `RefuseRequestError` where this version has no topic without a name or with an id."""
-    topics = exchange.request.topics
-    has_ids = any(topic.get("topic_id", ZERO_UUID) != ZERO_UUID for topic in topics)
-    nameless = any(topic.name is None for topic in topics)
+def check_names(exchange: Exchange, *, has_ids: bool) -> None:
+    """Raise `RefuseRequestError` if this version does not allow a topic without a name or with an id."""
+    nameless = None in [topic.name for topic in exchange.request.topics]
     if exchange.version < NAMES_MAY_BE_NULL_SINCE:
         if has_ids or nameless:
             raise RefuseRequestError(INVALID_REQUEST)
     elif nameless and not has_ids:
-        # entries without an id count for nothing beside those with one; alone they trip Kafka's handler up
+        # entries without an id are ignored beside those with one; alone they make Kafka's handler fail
         raise RefuseRequestError(UNKNOWN_SERVER_ERROR)
 
 
-def by_id(exchange: Exchange) -> Handler:
-    """Answer for topics by their ids; entries without one do not count, as in Kafka."""
-    ids = [topic.topic_id for topic in exchange.request.topics if topic.topic_id != ZERO_UUID]
+def asked_ids(exchange: Exchange) -> list[bytes]:
+    """Return the topic ids of the request."""
+    if "topic_id" not in exchange.codec.root.ELEMENTS["topics"].FIELDS:
+        return []
+    return [topic.topic_id for topic in exchange.request.topics if topic.topic_id != ZERO_UUID]
+
+
+def by_id(exchange: Exchange, ids: list[bytes]) -> Handler:
+    """Answer for topics by id; entries without one are ignored, as in Kafka."""
     names = exchange.topic_names = yield ResolveTopicIds(frozenset(ids))
-    allowed = exchange.allowed_names(DESCRIBE_TOPIC, dict.fromkeys(names[i] for i in ids if i in names))
+    known = dict.fromkeys(names[topic_id] for topic_id in ids if topic_id in names)
+    allowed = yield from allowed_names(exchange, DESCRIBE_TOPIC, known)
     sent = {topic_id: None for topic_id in ids if names.get(topic_id) in allowed}
     item = exchange.codec.root.ELEMENTS["topics"]
-    topics = [item(topic_id=topic_id, name=None) for topic_id in sent]
+    topics = yield from each(exchange, list(sent), lambda topic_id: item(topic_id=topic_id, name=None))
     response = yield from ask_upstream(exchange, topics, creating=False)
-    annotate(exchange, TOPIC_OPERATIONS, response)
+    yield from annotate(exchange, TOPIC_OPERATIONS, response)
     entry = exchange.response_codec.root.ELEMENTS["topics"]
-    found = {topic.topic_id: topic for topic in response.topics if topic.topic_id in sent}
-    response.topics = []
-    for topic_id in dict.fromkeys(ids):
+    found: dict[bytes, Message] = {
+        topic.topic_id: topic for topic in response.topics if topic.topic_id in sent
+    }
+
+    def answered(topic_id: bytes) -> Message:
         if topic_id in found:
-            response.topics.append(found[topic_id])
-        else:
-            known = topic_id in names and topic_id not in sent
-            code = TOPIC_AUTHORIZATION_FAILED if known else UNKNOWN_TOPIC_ID
-            response.topics.append(entry(error_code=code, name=None, topic_id=topic_id))
-    return finished(exchange, response)
+            return found[topic_id]
+        is_denied = topic_id in names and topic_id not in sent
+        code = TOPIC_AUTHORIZATION_FAILED if is_denied else UNKNOWN_TOPIC_ID
+        return entry(error_code=code, name=None, topic_id=topic_id)
+
+    response.topics = yield from each(exchange, list(dict.fromkeys(ids)), answered)
+    return (yield from finished(exchange, response))
 
 
 def by_name(exchange: Exchange) -> Handler:
-    """Answer for topics by their names, creating the missing ones for those who may."""
+    """Answer for topics by name; create the missing ones if the client may."""
     request = exchange.request
     names = list(dict.fromkeys(topic.name for topic in request.topics))
-    described = exchange.allowed_names(DESCRIBE_TOPIC, names)
+    described = yield from allowed_names(exchange, DESCRIBE_TOPIC, names)
     sent = [name for name in names if name in described]
     item = exchange.codec.root.ELEMENTS["topics"]
-    response = yield from ask_upstream(exchange, [item.fit(name=name) for name in sent], creating=False)
+    topics = yield from each(exchange, sent, lambda name: item.fit(name=name))
+    response = yield from ask_upstream(exchange, topics, creating=False)
     found = {topic.name: topic for topic in response.topics if topic.name in described}
     may_create = request.get("allow_auto_topic_creation", True) and exchange.auto_creates_topics
     missing = [name for name in sent if name in found and found[name].error_code in MISSING]
     refused: set[str] = set()
     if may_create and missing:
-        creatable = creatable_names(exchange, missing)
+        creatable = yield from creatable_names(exchange, missing)
         refused = set(missing) - creatable
         if creatable:
-            topics = [item.fit(name=name) for name in missing if name in creatable]
+            asked = [name for name in missing if name in creatable]
+            topics = yield from each(exchange, asked, lambda name: item.fit(name=name))
             created = yield from ask_upstream(exchange, topics, creating=True)
             found |= {topic.name: topic for topic in created.topics if topic.name in creatable}
     response.topics = [found[name] for name in sent if name in found and name not in refused]
-    annotate(exchange, TOPIC_OPERATIONS, response)
+    yield from annotate(exchange, TOPIC_OPERATIONS, response)
     entry = exchange.response_codec.root.ELEMENTS["topics"]
     shown = {topic.name: topic for topic in response.topics}
-    response.topics = [
-        shown[name] if name in shown else entry(error_code=TOPIC_AUTHORIZATION_FAILED, name=name)
-        for name in names
-        if name in shown or name in refused or name not in described
-    ]
-    return finished(exchange, response)
+    response.topics = yield from each(
+        exchange,
+        [name for name in names if name in shown or name in refused or name not in described],
+        lambda name: shown.get(name) or entry(error_code=TOPIC_AUTHORIZATION_FAILED, name=name),
+    )
+    return (yield from finished(exchange, response))
 
 
-def creatable_names(exchange: Exchange, missing: list[str]) -> frozenset[str]:
+def creatable_names(exchange: Exchange, missing: list[str]) -> Asking[frozenset[str]]:
     """Return the missing topics that this client may create."""
     if exchange.allows_cluster(AclOperation.CREATE, log_if_denied=False):
         return frozenset(missing)
-    return exchange.allowed_names(CREATE_TOPIC, missing)
+    return (yield from allowed_names(exchange, CREATE_TOPIC, missing))
 
 
 def ask_upstream(exchange: Exchange, topics: list[Message] | None, *, creating: bool) -> Asking[Message]:
-    """Ask for these topics (None: all), and return the response in the client's version."""
+    """Request these topics (None: all) from upstream, and return the response in the client's version."""
     version = max(exchange.version, ASKS_NOT_TO_CREATE_SINCE)
     codec = request_codec(ApiKey.METADATA, version)
-    asked = exchange.request.replace(topics=topics or [])
-    message = converted(asked, codec.root)
-    if topics is None:
-        message.topics = None
+    message = converted(exchange.request.replace(topics=[]), codec.root)
+    message.topics = None if topics is None else (yield from converted_items(exchange, topics, codec))
     message.allow_auto_topic_creation = creating
-    answer: Answer = yield Ask(message, version)
+    answer: UpstreamAnswer = yield Ask(message, version)
     if version == exchange.version:
         return answer.message
-    made = response_codec(ApiKey.METADATA, exchange.version).root
-    return converted(answer.message, made)
+    made = response_codec(ApiKey.METADATA, exchange.version)
+    answered = answer.message.topics
+    response = converted(answer.message.replace(topics=[]), made.root)
+    response.topics = yield from converted_items(exchange, answered, made)
+    return response
 
 
-def finished(exchange: Exchange, response: Message) -> Reply:
+def converted_items(exchange: Exchange, topics: list[Message], codec: MessageCodec) -> Asking[list[Message]]:
+    """Return the topics in another version."""
+    made = codec.root.ELEMENTS["topics"]
+    return each(exchange, topics, lambda topic: topic if type(topic) is made else converted(topic, made))
+
+
+def finished(exchange: Exchange, response: Message) -> Asking[Reply]:
     """Return the reply with the cluster's operations and the gateway's addresses in it."""
     annotate_cluster(exchange, CLUSTER_OPERATIONS, response)
-    rewrite(exchange, BROKERS, response)
+    yield from rewrite(exchange, BROKERS, response)
     return Reply(response)

@@ -1,7 +1,15 @@
-"""Produce and InitProducerId: what the records say of themselves, and answers that nobody waits for.
+"""Produce and InitProducerId: checks of record headers, and requests without an answer.
+
+Transactions are refused: AddPartitionsToTxn and EndTxn have no row, so only its timeout
+(`transaction.max.timeout.ms`, 15 minutes) could end one, and every `read_committed` consumer of its
+partitions would wait for that. They are refused with TRANSACTIONAL_ID_AUTHORIZATION_FAILED, which is fatal in
+every client: Java's `TransactionManager` and librdkafka (`rd_kafka_idemp_check_error`) both fail the producer
+for good. On most other codes, UNSUPPORTED_VERSION among them, librdkafka retries until it times out.
 
 Sources: `KafkaApis.handleProduceRequest`, `.handleInitProducerIdRequest` of Kafka 4.3.1.
 """
+
+from itertools import islice
 
 from kio.schema.errors import ErrorCode
 
@@ -11,67 +19,96 @@ from kustos.protocol.codes import (
     CLUSTER_AUTHORIZATION_FAILED,
     TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
 )
-from kustos.protocol.effects import Answer, Ask, Handler, Hangup, Relay, Reply
+from kustos.protocol.effects import Ask, Asking, Handler, Hangup, Relay, Reply, Silence, UpstreamAnswer
 from kustos.protocol.exchange import Check, Exchange
-from kustos.protocol.interpreter import finish, merged, resolve_topic_ids, strip
+from kustos.protocol.limits import BATCHES
+from kustos.protocol.perform import finish, merged, resolve_topic_ids, strip
 from kustos.protocol.steps import RefuseRequestError, Row, Strip
-from kustos.wire import Message, WireError
-from kustos.wire.batch_headers import batch_headers
+from kustos.protocol.turns import begin_item
+from kustos.wire import Message, WireError, batch_headers
 
 WRITE_TRANSACTION = Check(AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID)
 TWO_PHASE_COMMIT = Check(AclOperation.TWO_PHASE_COMMIT, ResourceType.TRANSACTIONAL_ID)
 INVALID_RECORD = ErrorCode.invalid_record.value
+NO_ACKNOWLEDGEMENT = 0
+LEADER_ACKNOWLEDGEMENT = 1
+"""The `acks` value for an answer by the leader alone."""
 
 
 def produce(exchange: Exchange, row: Row) -> Handler:
-    """Write where writing is allowed; without acknowledgement a refusal can only close."""
+    """Write to the allowed partitions; with acks=0 a refusal can only close the connection."""
     request = exchange.request
-    silent = request.acks == 0
+    silent = request.acks == NO_ACKNOWLEDGEMENT
     yield from resolve_topic_ids(exchange, row)
     step = next(step for step in row.steps if isinstance(step, Strip))
     try:
-        check_transaction(exchange)
-        kept, denied = strip(exchange, step, request)
+        yield from refuse_transaction(exchange)
+        kept, denied = yield from strip(exchange, step, request)
     except (RefuseRequestError, AuthorizerError) as refusal:
         if silent:
-            # a client that awaits no answer would take one for that to its next request
+            # a client that expects no answer would match one to its next request
             return Hangup(f"a Produce with acks=0: {refusal}")
         raise
     if silent:
-        if denied:
-            reason = f"{len(denied)} topics of a Produce with acks=0 were refused"
-            return Hangup(reason, kept if kept.topic_data else None)
-        return Relay(expects_answer=False)
+        return (yield from write_silently(kept, denied))
     if denied and not kept.topic_data:
-        return Reply(merged(exchange, step.items, denied, None))
-    answer: Answer = yield Ask(kept if denied else None)
-    return finish(exchange, row, answer, denied)
+        return Reply((yield from merged(exchange, step.items, denied, None)))
+    answer: UpstreamAnswer = yield Ask(kept if denied else None)
+    return (yield from finish(exchange, row, answer, denied))
 
 
-def check_transaction(exchange: Exchange) -> None:
-    """Raise `RefuseRequestError` for transactional records without WRITE on the transactional id.
+def write_silently(kept: Message, denied: dict[int, Message]) -> Handler:
+    """Write what is allowed for a client that expects no answer; close on any failure, as Kafka does.
 
-    Whether records are transactional stands in the header of their batch. A batch that cannot be
-    read is refused here as upstream would refuse it: what it would be taken for is not known.
+    Upstream still gets acks=1: without its answer we would not know when the request is done, and it could
+    outlive the ACL that allowed it.
     """
-    try:
-        transactional = any(
-            header.is_transactional
-            for topic in exchange.request.topic_data
-            for partition in topic.partition_data
-            for header in batch_headers(records_of(partition))
+    errors = 0
+    if kept.topic_data:
+        answer: UpstreamAnswer = yield Ask(kept.replace(acks=LEADER_ACKNOWLEDGEMENT))
+        errors = sum(
+            partition.error_code != 0
+            for topic in answer.message.responses
+            for partition in topic.partition_responses
         )
+    if denied or errors:
+        return Hangup(f"a Produce with acks=0: {len(denied)} topics were refused, {errors} partitions failed")
+    return Silence()
+
+
+def refuse_transaction(exchange: Exchange) -> Asking[None]:
+    """Raise `RefuseRequestError` for transactional records, and for any with a transactional id.
+
+    The header of a batch says whether its records are transactional. An unreadable batch is refused here as
+    upstream would refuse it, since its meaning is unknown. So is a request with too many batches.
+    """
+    headers = (
+        header
+        for topic in exchange.request.topic_data
+        for partition in topic.partition_data
+        for header in batch_headers(records_of(partition))
+    )
+    transactional = False
+    try:
+        for header in islice(headers, BATCHES):
+            yield from begin_item(exchange)
+            if header.is_transactional:
+                transactional = True
+                break
+        if not transactional and next(headers, None) is not None:
+            raise RefuseRequestError(INVALID_RECORD)
     except WireError:
         raise RefuseRequestError(INVALID_RECORD) from None
-    if not transactional:
-        return
     name = exchange.request.transactional_id
-    if name is None or not exchange.allows(WRITE_TRANSACTION, name):
+    if name is not None:
+        # the check only records in the audit log who requested which transaction
+        exchange.allows(WRITE_TRANSACTION, name)
+    if transactional or name is not None:
         raise RefuseRequestError(TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
 
 
 def records_of(partition: Message) -> bytes:
-    """Return the records of a partition; raise `RefuseRequestError` where there are none."""
+    """Return the records of a partition; raise `RefuseRequestError` if there are none."""
     if partition.records is None:
         raise RefuseRequestError(INVALID_RECORD)
     records: bytes = partition.records
@@ -79,17 +116,15 @@ def records_of(partition: Message) -> bytes:
 
 
 def init_producer_id(exchange: Exchange, _row: Row) -> Handler:
-    """Give out a producer id to who may write in this transaction, or anything at all."""
+    """Return a producer id to a client that may write anything at all; refuse transactions."""
     yield from ()
     request = exchange.request
     name = request.transactional_id
     if name is not None:
-        allowed = exchange.allows(WRITE_TRANSACTION, name) and (
-            not request.get("enable2_pc", False) or exchange.allows(TWO_PHASE_COMMIT, name)
-        )
-        if not allowed:
-            raise RefuseRequestError(TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-    elif not exchange.allows_cluster(
+        if exchange.allows(WRITE_TRANSACTION, name) and request.get("enable2_pc", False):
+            exchange.allows(TWO_PHASE_COMMIT, name)
+        raise RefuseRequestError(TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    if not exchange.allows_cluster(
         AclOperation.IDEMPOTENT_WRITE, log_if_denied=False
     ) and not exchange.allows_on_some(AclOperation.WRITE, ResourceType.TOPIC):
         raise RefuseRequestError(CLUSTER_AUTHORIZATION_FAILED)

@@ -1,4 +1,4 @@
-"""AlterUserScramCredentials and the SASL requests: refusals that no list of the request mirrors."""
+"""AlterUserScramCredentials and the SASL requests: refusals that do not mirror the request."""
 
 from kustos.acl import AclOperation
 from kustos.authorizer import AuthorizerError
@@ -11,16 +11,17 @@ from kustos.protocol.codes import (
 from kustos.protocol.effects import Handler, Reply, Serve
 from kustos.protocol.exchange import Exchange
 from kustos.protocol.steps import RefuseRequestError, Row
+from kustos.protocol.turns import each
 
 
 def refuse_sasl(_exchange: Exchange, _row: Row) -> Handler:
-    """Refuse an authentication request where it has no place any more."""
+    """Refuse an authentication request after the login."""
     yield from ()
     raise RefuseRequestError(ILLEGAL_SASL_STATE)
 
 
 def alter_scram(exchange: Exchange, _row: Row) -> Handler:
-    """Serve who may ALTER the cluster; a refusal names each user once, sorted, as Kafka's does."""
+    """Serve clients that may ALTER the cluster; a refusal names each user once, sorted, as in Kafka."""
     code = CLUSTER_AUTHORIZATION_FAILED
     try:
         if exchange.allows_cluster(AclOperation.ALTER):
@@ -30,5 +31,9 @@ def alter_scram(exchange: Exchange, _row: Row) -> Handler:
     root = exchange.response_codec.root
     result = root.ELEMENTS["results"]
     users = {item.name for item in (*exchange.request.deletions, *exchange.request.upsertions)}
-    results = [result(user=user, error_code=code, error_message=MESSAGES[code]) for user in sorted(users)]
+    results = yield from each(
+        exchange,
+        sorted(users),
+        lambda user: result(user=user, error_code=code, error_message=MESSAGES[code]),
+    )
     return Reply(root(results=results))

@@ -1,12 +1,14 @@
-"""Delegation tokens: who may ask about them depends on the connection, and on each token.
+"""Delegation tokens: access depends on the connection, and on each token.
 
-They are secrets, so they are told only over connections that know who asks, and never to who holds but a
-token (`KafkaApis.allowTokenRequests`). For oneself no ACL is needed; for another owner CREATE_TOKENS, to
-see another's DESCRIBE on the token or DESCRIBE_TOKENS on its owner. Who may renew and end a token is no
-matter of ACLs; `kustos.metadata.control` decides it.
+Tokens are secrets, so requests about them need an authenticated connection, and not one authenticated by a
+token (`KafkaApis.allowTokenRequests`). A client's own tokens need no ACL; creating one for another owner
+needs CREATE_TOKENS, describing another owner's needs DESCRIBE on the token or DESCRIBE_TOKENS on its owner.
+ACLs do not govern renewal and expiry; `kustos.metadata.control` decides them.
 """
 
 from collections.abc import Callable
+from functools import partial
+from typing import Final
 
 from kustos.acl import ANONYMOUS, AclOperation, KafkaPrincipal, ResourceType
 from kustos.protocol.codes import (
@@ -24,22 +26,24 @@ from kustos.protocol.token_messages import (
     creation_of,
     parties_of,
     refused_creation,
-    shown_tokens,
+    shown_token,
     undescribed_tokens,
 )
+from kustos.protocol.turns import each
 from kustos.wire import Message
 
 CREATE_FOR = Check(AclOperation.CREATE_TOKENS, ResourceType.USER)
 DESCRIBE_TOKEN = Check(AclOperation.DESCRIBE, ResourceType.DELEGATION_TOKEN)
 DESCRIBE_OF = Check(AclOperation.DESCRIBE_TOKENS, ResourceType.USER)
+CHECKS_PER_TOKEN: Final = 2
 
 
 def may_ask(exchange: Exchange) -> bool:
-    """Return whether tokens may be spoken of on this connection at all.
+    """Return whether this connection allows token requests at all.
 
-    Of a forwarded request the connection says nothing: whoever forwards it vouches for the requester.
+    For a forwarded request the connection does not matter: its forwarder vouches for the requester.
     """
-    context = exchange.known_context()
+    context = exchange.context
     if context.principal.token_authenticated:
         return False
     if exchange.is_forwarded:
@@ -50,8 +54,8 @@ def may_ask(exchange: Exchange) -> bool:
 
 
 def create_token(exchange: Exchange, _row: Row) -> Handler:
-    """Serve who asks for himself, or may CREATE_TOKENS for the owner."""
-    context = exchange.known_context()
+    """Serve the owner, or a client that may CREATE_TOKENS for the owner."""
+    context = exchange.context
     try:
         asked = creation_of(exchange.request, context.principal)
     except NoPrincipalError:
@@ -69,7 +73,7 @@ def create_token(exchange: Exchange, _row: Row) -> Handler:
 
 
 def change_token(exchange: Exchange, _row: Row) -> Handler:
-    """Serve a renewal or an end of a token where tokens may be spoken of."""
+    """Serve the renewal or expiry of a token if the connection allows token requests."""
     if not may_ask(exchange):
         root = exchange.response_codec.root
         return Reply(root(error_code=DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, expiry_timestamp=NO_TIME))
@@ -77,19 +81,26 @@ def change_token(exchange: Exchange, _row: Row) -> Handler:
 
 
 def describe_tokens(exchange: Exchange, _row: Row) -> Handler:
-    """Show of the tokens asked for those that concern the asker, or that he may see."""
-    context = exchange.known_context()
+    """Return the requested tokens that involve the caller, or that it may describe."""
+    context = exchange.context
     if may_ask(exchange):
         found: Message = yield Serve(exchange.request)
     else:
         found = undescribed_tokens(DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
     sees = _sight(exchange, context.principal)
-    shown = [token for token in found.tokens if sees(token)]
-    return Reply(shown_tokens(exchange.response_codec.root, found, shown))
+    seen = yield from each(exchange, found.tokens, sees, CHECKS_PER_TOKEN)
+    shown = [token for token, is_seen in zip(found.tokens, seen, strict=True) if is_seen]
+    made = exchange.response_codec.root
+    return Reply(
+        made(
+            error_code=found.error_code,
+            tokens=(yield from each(exchange, shown, partial(shown_token, made))),
+        )
+    )
 
 
 def _sight(exchange: Exchange, principal: KafkaPrincipal) -> Callable[[Message], bool]:
-    # who asks for all tokens has not asked for any one of them
+    # a request for all tokens does not request any particular one
     listing = exchange.request.owners is None
 
     def sees(token: Message) -> bool:

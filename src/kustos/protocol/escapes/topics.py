@@ -1,4 +1,4 @@
-"""CreateTopics, DeleteTopics, DescribeTopicPartitions: what a name gives away decides the order.
+"""CreateTopics, DeleteTopics, DescribeTopicPartitions: checks ordered so that no name leaks.
 
 Sources: `ControllerApis.createTopics` and `.deleteTopics`, `DescribeTopicPartitionsRequestHandler` of
 Kafka 4.3.1.
@@ -14,10 +14,11 @@ from kustos.protocol.codes import (
     UNKNOWN_TOPIC_ID,
     UNKNOWN_TOPIC_OR_PARTITION,
 )
-from kustos.protocol.effects import Answer, Ask, Handler, ListTopics, Reply, ResolveTopicIds
+from kustos.protocol.effects import Ask, Asking, Handler, ListTopics, Reply, ResolveTopicIds, UpstreamAnswer
 from kustos.protocol.exchange import Check, Exchange
-from kustos.protocol.interpreter import annotate
+from kustos.protocol.perform import annotate
 from kustos.protocol.steps import Operations, RefuseRequestError, Row
+from kustos.protocol.turns import allowed_names, begin_item, each
 from kustos.wire import ZERO_UUID, Message
 
 CREATE_TOPIC = Check(AclOperation.CREATE, ResourceType.TOPIC)
@@ -30,7 +31,7 @@ HIDDEN_CONFIGS = {
     "replication_factor": -1,
     "configs": [],
 }
-"""What stands for the configuration of a topic that was made by someone who may not see it."""
+"""Replaces the configuration of a new topic whose creator may not see it."""
 CLUSTER_METADATA_TOPIC = "__cluster_metadata"
 IDS_SINCE_VERSION = 6
 TOPIC_OPERATIONS = Operations(
@@ -39,7 +40,7 @@ TOPIC_OPERATIONS = Operations(
 
 
 def create_topics(exchange: Exchange, _row: Row) -> Handler:
-    """Create what may be created; the configuration of what was is shown to those who may see it."""
+    """Create the allowed topics; return their configurations only if the client may see them."""
     topics = exchange.request.topics
     counts = Counter(topic.name for topic in topics)
     answers: dict[str, tuple[int, str]] = {}
@@ -51,8 +52,8 @@ def create_topics(exchange: Exchange, _row: Row) -> Handler:
             answers[name] = (INVALID_REQUEST, text)
     asked = [name for name in counts if name not in answers]
     everything = exchange.allows_cluster(AclOperation.CREATE, log_if_denied=False)
-    allowed = frozenset(asked) if everything else exchange.allowed_names(CREATE_TOPIC, asked)
-    shown = exchange.allowed_names(DESCRIBE_CONFIGS, asked, listing=True)
+    allowed = frozenset(asked) if everything else (yield from allowed_names(exchange, CREATE_TOPIC, asked))
+    shown = yield from allowed_names(exchange, DESCRIBE_CONFIGS, asked, listing=True)
     for name in asked:
         if name not in allowed:
             answers.setdefault(name, (TOPIC_AUTHORIZATION_FAILED, "Authorization failed."))
@@ -60,50 +61,55 @@ def create_topics(exchange: Exchange, _row: Row) -> Handler:
     if not sent and topics:
         response = exchange.response_codec.new()
     else:
-        answer: Answer = yield Ask(exchange.request.replace(topics=sent) if answers else None)
+        answer: UpstreamAnswer = yield Ask(exchange.request.replace(topics=sent) if answers else None)
         response = answer.message
-        redacted = hide_configs(response, shown)
+        redacted = yield from hide_configs(exchange, response, shown)
         if not answers:
             return Reply(response if redacted else answer.body)
     entry = exchange.response_codec.root.ELEMENTS["topics"]
     created = {topic.name: topic for topic in response.topics}
-    response.topics = [
-        created[name]
-        if name in created
-        else entry.fit(name=name, error_code=answers[name][0], error_message=answers[name][1])
-        for name in counts
-        if name in created or name in answers
-    ]
+    response.topics = yield from each(
+        exchange,
+        [name for name in counts if name in created or name in answers],
+        lambda name: (
+            created.get(name)
+            or entry.fit(name=name, error_code=answers[name][0], error_message=answers[name][1])
+        ),
+    )
     return Reply(response)
 
 
-def hide_configs(response: Message, shown: frozenset[str]) -> bool:
-    """Take away the configurations that may not be seen; return whether any was (version 5 on)."""
+def hide_configs(exchange: Exchange, response: Message, shown: frozenset[str]) -> Asking[bool]:
+    """Hide configurations that the client may not see; return whether any was hidden (version 5 on)."""
     hidden = [
         topic
         for topic in response.topics
         if topic.error_code == 0 and topic.name not in shown and "configs" in topic.FIELDS
     ]
-    for topic in hidden:
+
+    def hide_one(topic: Message) -> None:
         for name, value in HIDDEN_CONFIGS.items():
             setattr(topic, name, value)
+
+    yield from each(exchange, hidden, hide_one)
     return bool(hidden)
 
 
 def delete_topics(exchange: Exchange, _row: Row) -> Handler:
-    """Delete what may be deleted; only those who may describe a topic learn that there is none."""
-    named, ided, answers = sorted_out(exchange)
+    """Delete the allowed topics; reveal that a topic is missing only to clients that may describe it."""
+    named, ided, answers = yield from sorted_out(exchange)
     known = exchange.topic_names = (yield ResolveTopicIds(frozenset(ided))) if ided else {}
     existing = (yield ListTopics(frozenset(named))) if named else frozenset()
     names = [*named, *(known[topic_id] for topic_id in ided if topic_id in known)]
     if exchange.allows_cluster(AclOperation.DELETE, log_if_denied=False):
         describable = deletable = frozenset(names)
     else:
-        describable = exchange.allowed_names(DESCRIBE_TOPIC, dict.fromkeys(names))
-        deletable = exchange.allowed_names(DELETE_TOPIC, dict.fromkeys(names))
+        describable = yield from allowed_names(exchange, DESCRIBE_TOPIC, dict.fromkeys(names))
+        deletable = yield from allowed_names(exchange, DELETE_TOPIC, dict.fromkeys(names))
     entry = exchange.response_codec.root.ELEMENTS["responses"]
     sent: set[str | bytes] = set()
     for asked in named:
+        yield from begin_item(exchange)
         if asked in describable and asked not in existing:
             answers.append(undeleted(entry, UNKNOWN_TOPIC_OR_PARTITION, asked))
         elif asked in describable and asked in deletable:
@@ -111,6 +117,7 @@ def delete_topics(exchange: Exchange, _row: Row) -> Handler:
         else:
             answers.append(undeleted(entry, TOPIC_AUTHORIZATION_FAILED, asked))
     for topic_id in ided:
+        yield from begin_item(exchange)
         name: str | None = known.get(topic_id)
         if name is None:
             answers.append(undeleted(entry, UNKNOWN_TOPIC_ID, None, topic_id))
@@ -121,19 +128,19 @@ def delete_topics(exchange: Exchange, _row: Row) -> Handler:
             answers.append(undeleted(entry, TOPIC_AUTHORIZATION_FAILED, shown, topic_id))
     if not sent:
         return Reply(exchange.response_codec.new(responses=answers))
-    answer: Answer = yield Ask(only(exchange, sent) if answers else None)
+    answer: UpstreamAnswer = yield Ask(only(exchange, sent) if answers else None)
     response = answer.message
     response.responses += answers
     return Reply(response if answers else answer.body)
 
 
 def undeleted(made: type[Message], code: int, name: str | None, topic_id: bytes = ZERO_UUID) -> Message:
-    """Return the answer for a topic that is not deleted; from version 5 on it says why."""
+    """Return the answer for a topic that is not deleted; from version 5 on with the reason."""
     return made.fit(name=name, topic_id=topic_id, error_code=code, error_message=MESSAGES[code])
 
 
-def sorted_out(exchange: Exchange) -> tuple[list[str], list[bytes], list[Message]]:
-    """Return the names and the ids asked for once, and the answers to what makes no sense."""
+def sorted_out(exchange: Exchange) -> Asking[tuple[list[str], list[bytes], list[Message]]]:
+    """Return the names and ids requested exactly once, and the answers to the invalid items."""
     entry = exchange.response_codec.root.ELEMENTS["responses"]
     answers: list[Message] = []
     names: list[str] = []
@@ -146,6 +153,7 @@ def sorted_out(exchange: Exchange) -> tuple[list[str], list[bytes], list[Message
     if exchange.version < IDS_SINCE_VERSION:
         names = list(exchange.request.topic_names)
     for topic in exchange.request.get("topics") or ():
+        yield from begin_item(exchange)
         if topic.name is None and topic.topic_id == ZERO_UUID:
             refuse(None, ZERO_UUID, "Neither topic name nor id were specified.")
         elif topic.name is None:
@@ -154,14 +162,13 @@ def sorted_out(exchange: Exchange) -> tuple[list[str], list[bytes], list[Message
             names.append(topic.name)
         else:
             refuse(topic.name, topic.topic_id, "You may not specify both topic name and topic id.")
-    for name, count in Counter(names).items():
-        if count > 1:
-            refuse(name, ZERO_UUID, "Duplicate topic name.")
-    for topic_id, count in Counter(ids).items():
-        if count > 1:
-            refuse(None, topic_id, "Duplicate topic id.")
-    once = [name for name, count in Counter(names).items() if count == 1]
-    return once, [topic_id for topic_id, count in Counter(ids).items() if count == 1], answers
+    by_name, by_id = Counter(names), Counter(ids)
+    twice = [name for name, count in by_name.items() if count > 1]
+    yield from each(exchange, twice, lambda name: refuse(name, ZERO_UUID, "Duplicate topic name."))
+    ids_twice = [topic_id for topic_id, count in by_id.items() if count > 1]
+    yield from each(exchange, ids_twice, lambda topic_id: refuse(None, topic_id, "Duplicate topic id."))
+    once = [name for name, count in by_name.items() if count == 1]
+    return once, [topic_id for topic_id, count in by_id.items() if count == 1], answers
 
 
 def only(exchange: Exchange, sent: set[str | bytes]) -> Message:
@@ -179,7 +186,7 @@ def only(exchange: Exchange, sent: set[str | bytes]) -> Message:
 
 
 def describe_topic_partitions(exchange: Exchange, _row: Row) -> Handler:
-    """Describe page by page; the allowed names are sent explicitly, so the cursor names no other."""
+    """Describe page by page; send the allowed names explicitly, so the cursor names no other."""
     request = exchange.request
     cursor = request.cursor
     everything = not request.topics
@@ -188,27 +195,30 @@ def describe_topic_partitions(exchange: Exchange, _row: Row) -> Handler:
         missing = not everything and cursor.topic_name not in names
         if missing or cursor.partition_index < 0:
             raise RefuseRequestError(INVALID_REQUEST)
-        names = {name for name in names if java_order(name) >= java_order(cursor.topic_name)}
-    ordered = sorted(names, key=java_order)
-    allowed = exchange.allowed_names(DESCRIBE_TOPIC, ordered, listing=everything)
+        first = java_order(cursor.topic_name)
+        names = {name for name in names if java_order(name) >= first}
+    keys = yield from each(exchange, list(names), java_order)
+    order = dict(zip(names, keys, strict=True))
+    ordered = sorted(order, key=order.__getitem__)
+    allowed = yield from allowed_names(exchange, DESCRIBE_TOPIC, ordered, listing=everything)
     entry = exchange.response_codec.root.ELEMENTS["topics"]
-    denied = [
-        entry(name=name, error_code=TOPIC_AUTHORIZATION_FAILED)
-        for name in ordered
-        if name not in allowed and not everything
-    ]
+    denied = yield from each(
+        exchange,
+        [name for name in ordered if name not in allowed and not everything],
+        lambda name: entry(name=name, error_code=TOPIC_AUTHORIZATION_FAILED),
+    )
     if not allowed:
         return Reply(exchange.response_codec.new(topics=denied))
     item = exchange.codec.root.ELEMENTS["topics"]
     kept = cursor if cursor is not None and cursor.topic_name in allowed else None
-    answer: Answer = yield Ask(
-        request.replace(topics=[item(name=name) for name in ordered if name in allowed], cursor=kept)
-    )
+    sent = [name for name in ordered if name in allowed]
+    topics = yield from each(exchange, sent, lambda name: item(name=name))
+    answer: UpstreamAnswer = yield Ask(request.replace(topics=topics, cursor=kept))
     response = answer.message
     if everything:
-        # a topic that went away in between was not asked for by name
+        # a topic deleted meanwhile was not requested by name
         response.topics = [topic for topic in response.topics if topic.error_code == 0]
-    annotate(exchange, TOPIC_OPERATIONS, response)
+    yield from annotate(exchange, TOPIC_OPERATIONS, response)
     response.topics += denied
     return Reply(response)
 

@@ -1,0 +1,217 @@
+"""The page of the authorization table, and the list of what is refused, as `generate_docs.py` writes them."""
+
+import ast
+import inspect
+import textwrap
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final
+
+from kio.schema.index import api_key_map
+
+from kustos.acl import AclOperation, ResourceType
+from kustos.protocol import (
+    ADMIN_ROWS,
+    LOCAL_APIS,
+    ROWS,
+    Check,
+    ClusterOperations,
+    Gate,
+    Hide,
+    Operations,
+    Row,
+    Step,
+    Strip,
+    common_versions,
+    items_max,
+)
+from kustos.wire import api_name
+from scripts.pages import README, WIDE, page, table
+
+GUARD: Final = ("kustos.protocol.table", "kustos.protocol.admin_table", "kustos.protocol.escapes.")
+
+
+def words_of(value: object, seen: set[object]) -> Iterator[str]:
+    """Yield what a value of the table, or the handler that it names, asks the authorizer about."""
+    match value:
+        case Check(operation, resource_type):
+            yield f"{operation.name} {resource_type.name}"
+        case Hide() | Gate() | Strip():
+            yield from words_of(value.check, seen)
+        case ClusterOperations():
+            yield f"{AclOperation.DESCRIBE.name} {ResourceType.CLUSTER.name}"
+        case Mapping():
+            for each in value.values():
+                yield from words_of(each, seen)
+        case _ if inspect.isfunction(value) and value.__module__.startswith(GUARD) and value not in seen:
+            seen.add(value)
+            for node in ast.walk(ast.parse(textwrap.dedent(inspect.getsource(value)))):
+                yield from words_of_node(node, value.__globals__, seen)
+
+
+def words_of_node(node: ast.AST, names: Mapping[str, object], seen: set[object]) -> Iterator[str]:
+    """Yield what a piece of a handler's source asks about, and the handlers that it names."""
+    match node:
+        case ast.Name(id=name):
+            yield from words_of(names.get(name), seen)
+        case ast.Call(func=ast.Attribute(attr="allows_cluster"), args=[ast.Attribute(attr=operation)]):
+            yield f"{operation} CLUSTER"
+        case ast.Call(
+            func=ast.Attribute(attr="allows_on_some"),
+            args=[ast.Attribute(attr=operation), ast.Attribute(attr=resource_type)],
+        ):
+            yield f"{operation} some {resource_type}"
+
+
+def needs(row: Row) -> str:
+    """Return the operations that a row asks about."""
+    found: dict[str, None] = {}
+    for step in row.steps:
+        found |= dict.fromkeys(words_of(step, set()))
+        if isinstance(step, Strip | Hide) and step.unless_cluster is not None:
+            found[f"{step.unless_cluster.name} CLUSTER"] = None
+    found |= dict.fromkeys(words_of(row.escape, set()))
+    return "<br>".join(f"`{words}`" for words in found) or "nothing"
+
+
+def consequence(step: Step) -> str:
+    """Return what happens to what a step does not allow."""
+    match step:
+        case Gate():
+            return "the request is refused"
+        case Strip():
+            return "the items are refused, the others go on"
+        case Hide():
+            return "the items are left out"
+        case Operations() | ClusterOperations():
+            return "the bits of authorized operations are those of the client"
+        case _:
+            return ""
+
+
+ESCAPES: Final = {
+    "produce": "the topics are refused, the others go on; a transaction is refused whatever is allowed; "
+    "without acknowledgement (`acks=0`) the connection is closed once the others went on",
+    "fetch": "the partitions are refused, the others go on; asked again at every fetch of a session",
+    "metadata": "topics are refused where named, left out where all were asked for; "
+    "a missing one is made for those who may only",
+    "offset_fetch": "groups and named topics are refused; topics are left out where all were asked for",
+    "refuse_sasl": "refused: a login is no request any more",
+    "create_topics": "the topics are refused; the configuration of a new one is kept from who may not see it",
+    "delete_topics": "the topics are refused; who may not describe one does not learn whether it exists",
+    "init_producer_id": "the request is refused; with a transactional id it is whatever is allowed",
+    "alter_scram": "every user of the request is refused",
+    "create_token": "the request is refused; for oneself no ACL is asked, but a connection that knows who "
+    "asks (not `PLAINTEXT`, not a login by token)",
+    "change_token": "owner and renewers may, whatever the ACLs say, over a connection that knows who asks",
+    "describe_tokens": "another's tokens are left out unless one of the two is allowed; one's own are shown, "
+    "over a connection that knows who asks",
+    "consumer_group_describe": "the groups are refused, also where a member has a hidden topic",
+    "alter_configs": "the resources are refused, the others go on",
+    "describe_configs_upstream": "the resources are refused, the others go on; the authorizer's "
+    "settings of a broker are answered here",
+    "describe_configs": "the resources are refused, the others go on",
+    "describe_controllers": "the request is refused; the bits of authorized operations are those of "
+    "the client",
+    "envelope": "the Envelope is refused, and nothing in it is read",
+    "describe_topic_partitions": "topics are refused where named, left out where all were asked for",
+}
+"""What the handlers that are no table come to, in words; each must be here."""
+
+
+def denied(row: Row) -> str:
+    """Return what becomes of that which is not allowed."""
+    if row.escape is not None:
+        return ESCAPES[row.escape.__name__]
+    told = dict.fromkeys(consequence(step) for step in row.steps)
+    return "; ".join(each for each in told if each) or "answered to everybody"
+
+
+def rows_of(rows: Sequence[Row], answered_by: Callable[[Row], str]) -> list[tuple[str, ...]]:
+    """Return what the page says of each row of an authorization table."""
+    shown: list[tuple[str, ...]] = []
+    for row in sorted(rows, key=lambda each: each.api_key):
+        lowest, highest = common_versions(row, None) or (0, -1)
+        shown.append(
+            (
+                f"{api_name(row.api_key)} ({row.api_key})",
+                f"{lowest}-{highest}",
+                f"{items_max(row.api_key):,}",
+                answered_by(row),
+                needs(row),
+                denied(row),
+            )
+        )
+    return shown
+
+
+CONTROLLER_APIS: Final = frozenset({52, 53, 54, 56, 58, 59, 62, 63, 67, 70, 73, 82})
+"""What only controllers answer (`listeners` in the schemas of Kafka 4.3.1): no client speaks to them here."""
+
+NOT_OFFERED: Final[Mapping[str, tuple[int, ...]]] = {
+    "Transactions": (24, 25, 26, 27, 28, 61, 65, 66),
+    "Share groups": (76, 77, 78, 79, 83, 84, 85, 86, 87, 90, 91, 92),
+    "Streams groups": (88, 89),
+    "Topics and settings": (21, 23, 33, 37, 44, 74),
+    "Groups": (42, 47),
+    "The cluster itself": (34, 35, 43, 45, 46, 49, 55, 57, 64, 80, 81),
+    "Telemetry of clients": (71, 72),
+}
+"""The APIs of a broker without a row, by what they are about."""
+
+REFUSED_MARK: Final = "<!-- what is refused: made by scripts/generate_docs.py; do not edit -->"
+
+
+def refused() -> str:
+    """Return what a client is refused, by name; raise ValueError where `NOT_OFFERED` is not all of it."""
+    every = set(api_key_map) - CONTROLLER_APIS
+    offered = every & {int(row.api_key) for row in ROWS}
+    if sorted(key for keys in NOT_OFFERED.values() for key in keys) != sorted(every - offered):
+        raise ValueError(f"`NOT_OFFERED` must have just these: {sorted(every - offered)}")
+    told = f"Clients are offered {len(offered)} of the {len(every)} APIs of a broker of Kafka 4.3.1."
+    lines = [textwrap.fill(f"{told} A request for any other closes its connection:", 120), ""]
+    for subject, keys in NOT_OFFERED.items():
+        names = ", ".join(f"`{api_name(key)}`" for key in keys)
+        lines.append(textwrap.fill(f"- **{subject}**: {names}", 120, subsequent_indent="  "))
+    return "\n".join(lines)
+
+
+def readme() -> str:
+    """Return README.md with its list of what is refused."""
+    before, _, after = README.read_text(encoding="utf-8").split(REFUSED_MARK)
+    return f"{before}{REFUSED_MARK}\n\n{refused()}\n\n{REFUSED_MARK}{after}"
+
+
+def _handlers(rows: Sequence[Row]) -> str:
+    return f"{sum(row.escape is not None for row in rows)} of {len(rows)}"
+
+
+def authorization() -> str:
+    """Return the page of the authorization tables."""
+    head = ("API (key)", "Versions", "Items", "Answered by", "Asks about", "What is not allowed")
+    return page(
+        WIDE,
+        "# Authorization of each API",
+        "<!-- made from `kustos.protocol.table` and `kustos.protocol.admin_table`; do not edit -->",
+        "What the guard does with each API of Kafka's protocol. An API that is not here is not offered to "
+        "clients, and a request for it closes the connection.",
+        "- **Versions**: what kustos understands. Offered is what upstream has of it; the APIs that kustos "
+        "answers itself are offered whatever upstream has.\n"
+        "- **Items**: list elements at all depths, and tagged fields, that one request may have; more "
+        "close the connection.\n"
+        "- **Asks about**: every operation that may be asked about, depending on the request.\n"
+        "- **Refused** means Kafka's code for the type of the resource: `TOPIC_AUTHORIZATION_FAILED`, "
+        "`GROUP_AUTHORIZATION_FAILED`, `CLUSTER_AUTHORIZATION_FAILED`, "
+        "`TRANSACTIONAL_ID_AUTHORIZATION_FAILED`; or `UNKNOWN_TOPIC_ID`, where the code would tell that an "
+        "id exists.",
+        "Most is said in steps that one interpreter carries out. "
+        f"{_handlers(ROWS)} of the rows for clients and {_handlers(ADMIN_ROWS)} of those for admin "
+        "listeners have a handler, for what steps cannot say.",
+        "## Listeners for clients",
+        table(head, rows_of(ROWS, lambda row: "kustos" if row.api_key in LOCAL_APIS else "upstream")),
+        "## Admin listeners",
+        "Those of `controller.listener.names`. A request in an Envelope is refused by the same rows, for "
+        "whom the Envelope names; the Envelope itself takes only what Kafka lets be forwarded.",
+        table(head, rows_of(ADMIN_ROWS, lambda _: "kustos")),
+        "## Not offered",
+        refused(),
+    )

@@ -1,0 +1,145 @@
+"""Credentials of unknown users, indistinguishable in form, frequency and constancy from real ones.
+
+A SCRAM login shows a salt and an iteration count for any name before any password. So the decoy of a name
+must be the same at each try, on each node with the secret and after each restart. Its form (iteration count
+and spelling of the salt) must be as common among decoys as among users: otherwise users made by another tool,
+or with more iterations, stand out. Forms are assigned by weighted rendezvous hashing (Efraimidis and
+Spirakis' exponential race with hashes as its random numbers): when users come or go, as few names as possible
+change their form.
+"""
+
+import hmac
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final, Self
+
+from kustos.auth.mechanisms.scram_keys import MIN_ITERATIONS, ScramHash, ServerCredential
+from kustos.runtime import base36_text
+
+FORMS_MAX: Final = 32
+"""Most forms that decoys use, the most common ones first: each costs a hash in every login."""
+
+ALPHABETS: Final = (
+    b"0123456789abcdef",
+    b"0123456789abcdefghijklmnopqrstuvwxyz",
+    bytes(range(0x20, 0x7F)),
+    bytes(range(0x100)),
+)
+"""Alphabets of salts; a salt belongs to the first that holds all its bytes. Kafka's tools use the second,
+librdkafka the last."""
+
+KAFKA_TEXT_SIZES: Final = range(20, 27)
+"""Sizes in bytes of a salt made by Kafka's tools, 130 random bits in base 36: nearly always 25 or 26, with a
+first digit less random than the others."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class CredentialForm:
+    """What an unauthenticated peer sees of a credential, except for the salt's own bits."""
+
+    iterations: int = MIN_ITERATIONS
+    alphabet: int = 1
+    salt_size: int = 0
+    """In bytes; 0 for a salt in the form of Kafka's tools."""
+
+    @classmethod
+    def of(cls, credential: ServerCredential) -> Self:
+        """Return the form of a credential."""
+        salt = credential.salt
+        alphabet = next(at for at, letters in enumerate(ALPHABETS) if not salt.strip(letters))
+        if alphabet == 1 and len(salt) in KAFKA_TEXT_SIZES:
+            return cls(credential.iterations)
+        return cls(credential.iterations, alphabet, len(salt))
+
+    def salt(self, derived: Callable[[bytes], bytes]) -> bytes:
+        """Return a salt of this form; `derived` returns the hash for a purpose."""
+        if not self.salt_size:
+            return base36_text(derived(b"salt")).encode()
+        letters = ALPHABETS[self.alphabet]
+        digits = bytearray()
+        while len(digits) < self.salt_size:
+            # two bytes for each letter, so that all are almost equally likely
+            block = derived(b"salt %d" % len(digits))
+            pairs = zip(block[::2], block[1::2], strict=True)
+            digits += bytes(letters[(first << 8 | second) % len(letters)] for first, second in pairs)
+        return bytes(digits[: self.salt_size])
+
+
+KAFKA_FORM: Final = CredentialForm()
+"""The default form of Kafka's tools, which every delegation token has."""
+
+Forms = Mapping[CredentialForm, int]
+"""Form → how many users have it."""
+
+
+class FormCount:
+    """Counts the forms of usable credentials."""
+
+    def __init__(self) -> None:
+        self._counted: Final[Counter[CredentialForm]] = Counter()
+
+    def add(self, credential: ServerCredential) -> None:
+        """Count one credential."""
+        if credential.iterations >= MIN_ITERATIONS:
+            self._counted[CredentialForm.of(credential)] += 1
+
+    def forms(self) -> Forms:
+        """Return the most common forms."""
+        return dict(self._counted.most_common(FORMS_MAX))
+
+
+@dataclass(frozen=True, slots=True)
+class _DecoyCredential:
+    salt: bytes = field(repr=False)
+    stored_key: bytes = field(repr=False)
+    server_key: bytes = field(repr=False)
+    iterations: int
+
+
+def _no_users(_scram_hash: ScramHash) -> Forms:
+    return {}
+
+
+class ScramDecoys:
+    """Makes credentials for users without one, so that their logins fail like a wrong password.
+
+    Salt and form are derived from `secret`, mechanism and name; `forms` returns the forms of the existing
+    users, and without users decoys have Kafka's form. Keys are derived too, and no password is known for
+    them. Raise ValueError for a secret of less than 32 bytes.
+    """
+
+    __slots__ = ("_forms", "_secret")
+
+    MINIMUM_SECRET_SIZE: Final = 32
+
+    def __init__(self, secret: bytes, forms: Callable[[ScramHash], Forms] = _no_users) -> None:
+        if len(secret) < self.MINIMUM_SECRET_SIZE:
+            raise ValueError(f"the decoy secret is shorter than {self.MINIMUM_SECRET_SIZE} bytes")
+        self._secret = secret
+        self._forms = forms
+
+    def __repr__(self) -> str:
+        return "ScramDecoys()"
+
+    def credential(self, scram_hash: ScramHash, username: str, *, is_token: bool = False) -> ServerCredential:
+        """Return the decoy of a name, or of a delegation token's id, with the same work for every name."""
+        kind = b"token" if is_token else b"user"
+
+        def derived(purpose: bytes) -> bytes:
+            name = b"\0".join((kind, purpose, scram_hash.mechanism_name.encode(), username.encode()))
+            return hmac.digest(self._secret, name, scram_hash.value)
+
+        forms = {} if is_token else self._forms(scram_hash)
+        form = min(forms, key=lambda each: _place(each, forms[each], derived), default=KAFKA_FORM)
+        salt = form.salt(derived)
+        return _DecoyCredential(salt, derived(b"stored key"), derived(b"server key"), form.iterations)
+
+
+def _place(
+    form: CredentialForm, count: int, derived: Callable[[bytes], bytes]
+) -> tuple[float, CredentialForm]:
+    """Return when a form arrives in the race for a name; its chance to win is in proportion to its count."""
+    chance = (int.from_bytes(derived(repr(form).encode())[:8]) + 1) / (2**64 + 1)
+    return -math.log(chance) / count, form

@@ -1,0 +1,44 @@
+"""Audit events of decisions and changes: their tables of fields and their lines of text."""
+
+from kustos.authorizer.audit.events import (
+    NO_OFFSET,
+    Access,
+    AuditEvent,
+    AuditLevel,
+    AuditRule,
+    audit_level,
+    audit_line,
+    audited_name,
+    visible,
+)
+from kustos.authorizer.audit.fields import (
+    AUDIT_FIELDS,
+    AUDIT_SCHEMA_VERSION,
+    SECURITY_FIELDS,
+    SECURITY_SCHEMA_VERSION,
+    SECURITY_TEXT_MAX_CHARACTERS,
+    AuditField,
+)
+from kustos.authorizer.audit.lines import JsonLines, json_text
+from kustos.authorizer.audit.security import cut
+
+__all__ = [
+    "AUDIT_FIELDS",
+    "AUDIT_SCHEMA_VERSION",
+    "NO_OFFSET",
+    "SECURITY_FIELDS",
+    "SECURITY_SCHEMA_VERSION",
+    "SECURITY_TEXT_MAX_CHARACTERS",
+    "Access",
+    "AuditEvent",
+    "AuditField",
+    "AuditLevel",
+    "AuditRule",
+    "JsonLines",
+    "audit_level",
+    "audit_line",
+    "audited_name",
+    "cut",
+    "json_text",
+    "visible",
+]

@@ -1,0 +1,194 @@
+"""JSON lines of audit events, by writers that are compiled from the tables of their fields.
+
+Theory of operation. Formatting shares the interpreter with the event loop, so it is latency for clients. A
+table therefore becomes Python source: consecutive fields of one scope are one f-string. What the events of a
+request share is formatted once for them, and what a decision says once for as long as the authorizer gives
+the same one.
+
+The source of a field is an expression over these names. Of a decision's event: `event_id`, `time_ms`,
+`node_id`, `context` (the request's), `api_name`, `item` (an `AuditedDecision`), its `action` and `decision`,
+the `binding` of the rule or None, `acl_offset` and `change_offset`. Of a security event: `event`, `event_id`
+and `node_id`.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby
+from json.encoder import encode_basestring
+from typing import Any, Final, Protocol
+
+from kustos.authorizer.audit.events import Access, audited_name, visible
+from kustos.authorizer.audit.fields import AUDIT_FIELDS, AUDIT_SCHEMA_VERSION, AuditField
+from kustos.authorizer.spi.values import Action, AuthorizableRequestContext, Decision
+
+DECISIONS_MAX: Final = 4096
+"""Decisions whose text is kept, about 2 MB; there are as many as ACLs in use, and the default ones."""
+
+
+class AuditedDecision(Protocol):
+    """A decision as it is audited; `kustos.protocol.Decided` is one."""
+
+    @property
+    def action(self) -> Action:
+        """What was decided about."""
+
+    @property
+    def decision(self) -> Decision:
+        """The authorizer's answer."""
+
+    @property
+    def listing(self) -> bool:
+        """Whether it only filters what a client may see."""
+
+    @property
+    def name(self) -> str | None:
+        """The resource name; None for a question about any resource of the type."""
+
+    @property
+    def distinct_names(self) -> int | None:
+        """How many names the event stands for; None for one of its own."""
+
+
+def quoted(text: str) -> str:
+    """Return a text as JSON in which every character can be seen."""
+    return visible(encode_basestring(text))
+
+
+def json_text(value: object) -> str:
+    """Return a value as one line of JSON in which every character can be seen; it reads as the same value."""
+    return visible(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+
+
+class Fragment:
+    """Some consecutive fields as source: statements that compute their texts, and an f-string of them."""
+
+    def __init__(self, fields: Iterable[AuditField], prefix: str) -> None:
+        self.statements: Final[list[str]] = []
+        pieces: list[str] = []
+        outer = ""
+        for number, field in enumerate(fields):
+            variable = f"{prefix}{number}"
+            self.statements.append(f"{variable} = {field.source}")
+            self.statements.append(f"{variable} = {_encoded(field, variable)}")
+            parent, _, leaf = field.name.rpartition(".")
+            opened = f'"{parent}":{{{{' if parent and parent != outer else ""
+            if outer and parent != outer:
+                pieces[-1] += "}}"
+            outer = parent
+            pieces.append(f'{opened}"{leaf}":{{{variable}}}')
+        if outer:
+            pieces[-1] += "}}"
+        self.text: Final = ",".join(pieces)
+        """The inside of an f-string with single quotes."""
+
+
+def _encoded(field: AuditField, variable: str) -> str:
+    """Return an expression for the JSON text of a variable."""
+    match field.kind:
+        case "boolean":
+            text = f"'true' if {variable} else 'false'"
+        case "string" if field.is_plain:
+            text = f"""f'"{{{variable}}}"'"""
+        case "string":
+            text = f"text({variable})"
+        case _:
+            text = variable
+    return f"'null' if {variable} is None else {text}" if field.nullable else text
+
+
+def compiled(name: str, source: str, names: dict[str, object]) -> Callable[..., Any]:
+    """Return the function of this name that the source defines."""
+    namespace = dict(names)
+    # the source comes from the tables in this package alone
+    exec(compile(source, f"<audit {name}>", "exec"), namespace)  # noqa: S102
+    made: Callable[..., Any] = namespace[name]  # type: ignore[assignment]
+    return made
+
+
+def _indented(statements: Iterable[str], depth: int) -> str:
+    return "".join(f"{'    ' * depth}{statement}\n" for statement in statements)
+
+
+def line_writer(arguments: str, fields: Sequence[AuditField], names: dict[str, object]) -> Callable[..., str]:
+    """Return a function of these arguments that formats one event; all fields are of the scope `event`."""
+    fragment = Fragment(fields, "v")
+    body = _indented([*fragment.statements, f"return f'{{{{{fragment.text}}}}}'"], 1)
+    return compiled("line", f"def line({arguments}):\n{body}", names)
+
+
+def _decision_writer() -> Callable[[Decision], str]:
+    fragment = Fragment([field for field in AUDIT_FIELDS if field.scope == "decision"], "d")
+    statements = ["binding = decision.rule.binding", *fragment.statements, f"return f'{fragment.text}'"]
+    return compiled("line", f"def line(decision):\n{_indented(statements, 1)}", {"text": quoted})
+
+
+def _lines_writer() -> Callable[..., Iterator[str]]:
+    before: list[str] = []
+    each: list[str] = ["action = item.action"]
+    pieces: list[str] = []
+    for number, (scope, fields) in enumerate(groupby(AUDIT_FIELDS, lambda field: field.scope)):
+        if scope == "decision":
+            pieces.append("{decision_text(item.decision)}")
+            continue
+        fragment = Fragment(fields, f"v{number}_")
+        if scope == "request":
+            before += [*fragment.statements, f"shared_{number} = f'{fragment.text}'"]
+            pieces.append(f"{{shared_{number}}}")
+        else:
+            each += fragment.statements
+            pieces.append(fragment.text)
+    each.append(f"yield f'{{{{{','.join(pieces)}}}}}'")
+    arguments = (
+        "context, api_name, decided, event_ids, time_ms, acl_offset, change_offset, node_id, decision_text"
+    )
+    source = (
+        f"def lines({arguments}):\n{_indented(before, 1)}"
+        f"    for event_id, item in zip(event_ids, decided):\n{_indented(each, 2)}"
+    )
+    names: dict[str, object] = {
+        "text": quoted,
+        "audited_name": audited_name,
+        "Access": Access,
+        "AUDIT_SCHEMA_VERSION": AUDIT_SCHEMA_VERSION,
+    }
+    return compiled("lines", source, names)
+
+
+_DECISION: Final = _decision_writer()
+_LINES: Final = _lines_writer()
+
+
+class JsonLines:
+    """Writes the events of decisions, and keeps the texts of decisions. One thread at a time may use it."""
+
+    __slots__ = ("_decisions", "_node_id")
+
+    def __init__(self, node_id: int) -> None:
+        self._node_id: Final = node_id
+        # by identity, as comparing by value costs more than writing; the object is kept so that its
+        # identity stays its own
+        self._decisions: dict[int, tuple[Decision, str]] = {}
+
+    def lines(
+        self,
+        context: AuthorizableRequestContext,
+        api_name: str,
+        decided: Sequence[AuditedDecision],
+        event_ids: Iterator[str],
+        time_ms: int,
+        acl_offset: int,
+        change_offset: int | None = None,
+    ) -> Iterator[str]:
+        """Yield the line of each decision, without a line feed."""
+        offsets = acl_offset, change_offset
+        return _LINES(context, api_name, decided, event_ids, time_ms, *offsets, self._node_id, self._text_of)
+
+    def _text_of(self, decision: Decision) -> str:
+        known = self._decisions.get(id(decision))
+        if known is not None:
+            return known[1]
+        text = _DECISION(decision)
+        if len(self._decisions) >= DECISIONS_MAX:
+            self._decisions.clear()
+        self._decisions[id(decision)] = (decision, text)
+        return text

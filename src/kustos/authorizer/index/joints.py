@@ -1,0 +1,93 @@
+"""Several cells that apply to one name: the one that decides, in the order of Kafka's scan."""
+
+from collections.abc import Sequence
+
+from kustos.acl import WILDCARD, AclBinding, PatternType
+from kustos.authorizer.index.cells import EVERY_ALLOW, Cell, EntryOrder, entry_order
+from kustos.authorizer.spi.values import Decision
+
+
+class Joint(Cell):
+    """The cells of one node that apply to a name and a host, in the order of Kafka's scan.
+
+    The first that denies decides, else the last that allows.
+    """
+
+    __slots__ = ("_cells",)
+
+    def __init__(self, cells: Sequence[Cell], mask: int) -> None:
+        self.mask = mask
+        self.sole = None
+        self._decisions = None
+        self._cells = cells
+
+    def decide(self, bit: int) -> Decision:
+        """Return the decision behind a bit that is set in the mask."""
+        for cell in reversed(self._cells) if bit <= EVERY_ALLOW else self._cells:
+            if cell.mask & bit:
+                return cell.sole or cell.decide(bit)
+        return super().decide(bit)
+
+
+class LiteralAndPrefix(Cell):
+    """A `Joint` of just a literal and its prefixes, by far the most frequent case: made in half the time."""
+
+    __slots__ = ("_literal", "_prefix")
+
+    def __init__(self, literal: Cell, prefix: Cell) -> None:
+        self.mask = literal.mask | prefix.mask
+        self.sole = None
+        self._literal = literal
+        self._prefix = prefix
+
+    def decide(self, bit: int) -> Decision:
+        """Return the decision behind a bit that is set in the mask."""
+        first, second = self._literal, self._prefix
+        if bit <= EVERY_ALLOW:
+            first, second = second, first
+        cell = first if first.mask & bit else second
+        return cell.sole or cell.decide(bit)
+
+
+class Pair(Cell):
+    """The cells of one principal and of `User:*` for a name, on one host."""
+
+    __slots__ = ("_every", "_name", "_own")
+
+    def __init__(self, own: Cell, every: Cell, name: str) -> None:
+        self.mask = own.mask | every.mask
+        self.sole = None
+        self._decisions = None
+        self._own = own
+        self._every = every
+        self._name = name
+
+    def decide(self, bit: int) -> Decision:
+        """Return the decision behind a bit that is set in the mask."""
+        own, every = self._own, self._every
+        if not every.mask & bit:
+            return own.sole or own.decide(bit)
+        if not own.mask & bit:
+            return every.sole or every.decide(bit)
+        return super().decide(bit)
+
+    def _decision(self, bit: int) -> Decision:
+        return first_of(self._own.decide(bit), self._every.decide(bit), self._name)
+
+
+def visit_order(binding: AclBinding, name: str) -> tuple[bool, int, int, EntryOrder]:
+    """Return the position of a matching binding in Kafka's scan: the name's own section, then `*`."""
+    pattern = binding.pattern
+    in_wildcard_section = (
+        pattern.name == WILDCARD and pattern.pattern_type is PatternType.LITERAL and name != WILDCARD
+    )
+    return in_wildcard_section, -len(pattern.name), pattern.pattern_type, entry_order(binding)
+
+
+def first_of(own: Decision, every: Decision, name: str) -> Decision:
+    """Return which of two equal decisions Kafka's scan ends with: the first DENY, the last ALLOW."""
+    mine, theirs = own.rule.binding, every.rule.binding
+    if mine is None or theirs is None:
+        return own
+    is_mine_first = visit_order(mine, name) < visit_order(theirs, name)
+    return own if is_mine_first is not own.allowed else every

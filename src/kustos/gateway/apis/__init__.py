@@ -1,0 +1,25 @@
+"""The APIs that kustos answers itself: ACLs, SCRAM users, delegation tokens, and ApiVersions."""
+
+from kustos.gateway.apis.acls import AclApis
+from kustos.gateway.apis.audited_changes import AuditedApis, reloaded_settings
+from kustos.gateway.apis.custom_authorizer import CustomContextAuthorizer, NobodyDecides, discard
+from kustos.gateway.apis.local import MetadataApis, WriterMutator
+from kustos.gateway.apis.purgatory import ALTER_ACLS, DelayedFuturePurgatory
+from kustos.gateway.apis.shared import Described, SharedApis
+from kustos.gateway.apis.tokens import TokenSweeper
+
+__all__ = [
+    "ALTER_ACLS",
+    "AclApis",
+    "AuditedApis",
+    "CustomContextAuthorizer",
+    "DelayedFuturePurgatory",
+    "Described",
+    "MetadataApis",
+    "NobodyDecides",
+    "SharedApis",
+    "TokenSweeper",
+    "WriterMutator",
+    "discard",
+    "reloaded_settings",
+]

@@ -1,0 +1,109 @@
+"""Decisions of a custom authorizer: any failure inside it denies.
+
+Kafka trusts what it loads; a gateway that forwards must not. An answer counts only if it is one list of
+results, one for each action; anything else (an exception, too few, too many, another type, a coroutine)
+is a failure: clients get UNKNOWN_SERVER_ERROR, and nothing is forwarded.
+"""
+
+from collections.abc import Coroutine, Sequence
+from typing import Any, Final
+
+import structlog
+
+from kustos.acl import AclOperation, KafkaPrincipal, ResourceType
+from kustos.authorizer import (
+    Action,
+    AuthorizableRequestContext,
+    AuthorizationResult,
+    Authorizer,
+    AuthorizerError,
+    Decision,
+    KafkaApiError,
+    Rule,
+    RuleKind,
+)
+
+LOG: Final = structlog.get_logger("kustos.gateway")
+
+DECISIONS: Final = {result: Decision(result, Rule(RuleKind.CUSTOM)) for result in AuthorizationResult}
+"""A custom authorizer gives no reason for its results."""
+
+
+class AuthorizerFailedError(AuthorizerError):
+    """An authorizer gave no usable answer; the text says why."""
+
+
+class CustomContextAuthorizer:
+    """Queries a custom authorizer; raises only `AuthorizerError` if it gives no usable answer."""
+
+    def __init__(self, authorizer: Authorizer) -> None:
+        self._authorizer: Final = authorizer
+
+    def decide(self, context: AuthorizableRequestContext, actions: Sequence[Action]) -> list[Decision]:
+        """Return one decision for each action, in order; raise `AuthorizerError` if there is none."""
+        try:
+            results = self._authorizer.authorize(context, actions)
+            return _decisions(results, len(actions))
+        except Exception as error:
+            raise self._failure("authorize", error) from error
+
+    def decide_by_resource_type(
+        self, context: AuthorizableRequestContext, operation: AclOperation, resource_type: ResourceType
+    ) -> Decision:
+        """Return whether the operation is allowed on some resource of the type; raise `AuthorizerError`."""
+        try:
+            result = self._authorizer.authorize_by_resource_type(context, operation, resource_type)
+            return _decisions([result], 1)[0]
+        except Exception as error:
+            raise self._failure("authorize_by_resource_type", error) from error
+
+    def _failure(self, method: str, error: Exception) -> AuthorizerError:
+        """Return the error to raise in place of any other: the boundary where any fault must deny."""
+        if isinstance(error, KafkaApiError):
+            return error
+        name = type(self._authorizer).__name__
+        LOG.error(
+            "the authorizer failed, the request is refused",
+            authorizer=name,
+            method=method,
+            reason=f"{type(error).__name__}: {error}",
+        )
+        return AuthorizerFailedError(f"`{name}.{method}` failed")
+
+
+def _decisions(results: object, count: int) -> list[Decision]:
+    discard(results)
+    if not isinstance(results, Sequence):
+        raise AuthorizerFailedError(f"it returned `{type(results).__name__}`, not a list of results")
+    if len(results) != count:
+        raise AuthorizerFailedError(f"it returned {len(results)} results for {count} actions")
+    for result in results:
+        # a member of another enum, or a string, may look alike and even compare equal
+        if type(result) is not AuthorizationResult:
+            for each in results:
+                discard(each)
+            raise AuthorizerFailedError(f"it returned `{type(result).__name__}`, not an AuthorizationResult")
+    return [DECISIONS[result] for result in results]
+
+
+def discard(answer: object) -> None:
+    """Close a coroutine that nobody will await, so that Python does not warn about it."""
+    if isinstance(answer, Coroutine):
+        answer.close()
+
+
+class NobodyDecides:
+    """Takes the place of the connection's decider where a `ContextAuthorizer` decides; never decides."""
+
+    version: Final = None
+
+    def __init__(self, _principal: KafkaPrincipal, _host: str) -> None:
+        """Accept the arguments of a decider."""
+
+    def decide(self, *_question: Any) -> Decision:
+        """Raise `AuthorizerFailedError`."""
+        raise AuthorizerFailedError("the custom authorizer was not called")
+
+    def decide_by_resource_type(self, *_question: Any) -> Decision:
+        """Raise `AuthorizerFailedError`."""
+        raise AuthorizerFailedError("the custom authorizer was not called")

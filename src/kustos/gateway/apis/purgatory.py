@@ -1,0 +1,99 @@
+"""ACL changes that an authorizer has not finished, kept as in Kafka's purgatory for delayed futures.
+
+A change that is done at once never comes here. If the client goes away, the change goes on, since half of one
+is worse, until it is done or its time is over. Names, timeout and texts are Kafka's
+(`DelayedFuturePurgatory`,
+`DelayedFuture`; the time is `connections.max.idle.ms`, after which the client is gone anyway).
+"""
+
+import asyncio
+from collections.abc import Awaitable, Coroutine, Sequence
+from typing import Any, Final
+
+from kio.schema.errors import ErrorCode
+
+from kustos.authorizer import KafkaApiError
+
+ALTER_ACLS: Final = "AlterAcls"
+"""What Kafka calls this purgatory in its metrics."""
+
+ACL_UPDATE: Final = "acl-update"
+"""What KIP-504 called it; its metrics have both names."""
+
+DELAYED_OPERATIONS_MAX: Final = 10_000
+"""Changes that wait; each client connection has at most one in flight, unless clients come and go."""
+
+
+class DelayedFuturePurgatory:
+    """Waits for futures, for a limited time. Made for one event loop."""
+
+    def __init__(self, name: str, timeout_ms: int) -> None:
+        self.name: Final = name
+        self.timeout_ms: Final = timeout_ms
+        self._operations: set[asyncio.Task[Any]] = set()
+
+    @property
+    def num_delayed_operations(self) -> int:
+        """How many operations wait for their time to be over, or their futures to be done."""
+        return len(self._operations)
+
+    @property
+    def purgatory_size(self) -> int:
+        """How many operations are watched: the same number, as finished ones are removed at once."""
+        return len(self._operations)
+
+    async def outcomes(self, awaitables: Sequence[Awaitable[Any]]) -> list[Any]:
+        """Return the result or exception of each, in order, when all are done or the time is over.
+
+        Late ones become a `KafkaApiError` (REQUEST_TIMED_OUT), as do all of them if too many wait.
+        Cancelling this does not cancel them.
+        """
+        futures = [asyncio.ensure_future(each) for each in awaitables]
+        if not all(future.done() for future in futures):
+            if len(self._operations) >= DELAYED_OPERATIONS_MAX:
+                for future in futures:
+                    future.cancel()
+                return [_late(f"More than {DELAYED_OPERATIONS_MAX} changes of ACLs wait")] * len(futures)
+            await asyncio.shield(self._operation(self._watched(futures)))
+        return [_outcome(future, self.timeout_ms) for future in futures]
+
+    def _operation(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.get_running_loop().create_task(work)
+        self._operations.add(task)
+        task.add_done_callback(self._operations.discard)
+        return task
+
+    async def _watched(self, futures: Sequence[asyncio.Future[Any]]) -> None:
+        for future in futures:
+            future.add_done_callback(_retrieved)
+        try:
+            await asyncio.wait(futures, timeout=self.timeout_ms / 1000)
+        finally:
+            for future in futures:
+                future.cancel()
+
+    async def close(self) -> None:
+        """Cancel what waits; callers that still wait for an outcome get the cancellation."""
+        operations = list(self._operations)
+        for operation in operations:
+            operation.cancel()
+        await asyncio.gather(*operations, return_exceptions=True)
+
+
+def _retrieved(future: asyncio.Future[Any]) -> None:
+    """Retrieve an exception that nobody else may retrieve."""
+    if not future.cancelled():
+        future.exception()
+
+
+def _outcome(future: asyncio.Future[Any], timeout_ms: int) -> Any:
+    if not future.done() or future.cancelled():
+        return _late(f"Request has been timed out after {timeout_ms} ms")
+    error = future.exception()
+    if error is None:
+        return future.result()
+    return error if isinstance(error, Exception) else KafkaApiError(ErrorCode.unknown_server_error)
+
+
+def _late(message: str) -> KafkaApiError:
+    return KafkaApiError(ErrorCode.request_timed_out, message)

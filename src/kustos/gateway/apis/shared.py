@@ -1,0 +1,52 @@
+"""The APIs that a node answers alike in embedded mode and in cluster mode."""
+
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kustos.gateway.apis.acls import AclApis
+from kustos.gateway.upstream.cluster import UpstreamCluster
+from kustos.metadata.control import ApiError, describe_scram
+from kustos.metadata.image import MetadataImage
+from kustos.protocol import DescribedConfig, Opened, admin, api_versions_response, node_messages
+from kustos.wire import ApiKey, Message
+
+Described = Callable[[Message], list[DescribedConfig] | ApiError]
+"""Returns the requested settings of one resource, or the error."""
+
+
+@dataclass(frozen=True, slots=True)
+class SharedApis:
+    """Serves ApiVersions, the ACL APIs, and the descriptions of SCRAM users and of the authorizer's settings.
+
+    The guard has authorized them.
+    """
+
+    image: Callable[[], MetadataImage]
+    cluster: UpstreamCluster
+    offered: Callable[[], Mapping[int, tuple[int, int]]]
+    acls: AclApis
+    described: Described
+    """Describes this node's authorizer to clients that request the settings of a broker."""
+
+    def serve(self, opened: Opened) -> Message | Coroutine[Any, Any, Message | bytes] | None:
+        """Return the answer, or a coroutine that returns it; None for any other API."""
+        codec = opened.exchange.response_codec
+        request = opened.exchange.request
+        match opened.row.api_key:
+            case ApiKey.API_VERSIONS:
+                version = opened.exchange.version
+                return api_versions_response(version, self.offered(), self.cluster.features)
+            case ApiKey.DESCRIBE_ACLS:
+                return self.acls.describe(codec, request)
+            case ApiKey.CREATE_ACLS | ApiKey.DELETE_ACLS:
+                change = self.acls.create if opened.row.api_key == ApiKey.CREATE_ACLS else self.acls.delete
+                context, written_at = opened.exchange.context, opened.exchange.written_at
+                return change(codec, request, context, written_at)
+            case ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS:
+                users = [user.name for user in request.users or ()]
+                return admin.described_scram(codec.root, describe_scram(self.image(), users))
+            case ApiKey.DESCRIBE_CONFIGS:
+                found = [self.described(resource) for resource in request.resources]
+                return node_messages.described_configs(codec.root, request, found)
+        return None

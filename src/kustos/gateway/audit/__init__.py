@@ -1,0 +1,16 @@
+"""The audit log: events kept in memory that outlives the process, and the sinks that write them."""
+
+from kustos.gateway.audit.entries import AuditEvents
+from kustos.gateway.audit.journal import AuditKeeper
+from kustos.gateway.audit.lanes import AuditError
+from kustos.gateway.audit.log import AuditLog
+from kustos.gateway.audit.sinks import AuditSettings, open_audit_sinks
+
+__all__ = [
+    "AuditError",
+    "AuditEvents",
+    "AuditKeeper",
+    "AuditLog",
+    "AuditSettings",
+    "open_audit_sinks",
+]

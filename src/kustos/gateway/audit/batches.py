@@ -1,0 +1,121 @@
+"""Record batches of audit events for a topic, made smaller until the topic accepts them.
+
+Clients choose the names in their requests and so the size of the events. That must not decide whether the
+topic accepts them: the first event that it rejects would hold up all others for ever. So a batch that is too
+large is split in two, and an event that is too large for a batch of its own has its long texts cut, each
+followed by its length and digest: the event, its principal and its decision stay.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final, Self
+
+from kustos.authorizer.audit import json_text
+from kustos.wire import Record, RecordBatch
+
+BATCH_MAX_BYTES: Final = 512 * 1024
+"""The size of one record batch, below the default of `max.message.bytes` (1 MiB)."""
+
+EVENT_MAX_BYTES: Final = 256 * 1024
+"""The size of one event with its key: a name of 32,767 bytes, the longest that Kafka's classic strings hold,
+fits even with every byte escaped."""
+
+TEXT_MAX_CHARACTERS: Final = 249
+"""The characters kept of a text in an event that was too large: a whole topic name (Kafka's own limit)."""
+
+RECORD_OVERHEAD_BYTES: Final = 32
+
+
+@dataclass(frozen=True, slots=True)
+class EventRecord:
+    """An event as a record."""
+
+    key: str
+    line: str
+    time_ms: int
+    is_shortened: bool = False
+
+    @classmethod
+    def of(cls, key: str, line: str, time_ms: int) -> Self:
+        """Return the record of an event's JSON line, shortened if it is too large to send."""
+        record = cls(key, line, time_ms)
+        return record.shortened() if record.size_bytes > EVENT_MAX_BYTES else record
+
+    @property
+    def size_bytes(self) -> int:
+        """The approximate number of bytes that it takes in a batch."""
+        return len(self.key.encode()) + len(self.line.encode()) + RECORD_OVERHEAD_BYTES
+
+    def shortened(self) -> Self:
+        """Return it with its long texts cut."""
+        event = _cut(json.loads(self.line))
+        return type(self)(_cut(self.key), json_text(event), self.time_ms, is_shortened=True)
+
+
+def _cut(value: Any) -> Any:
+    """Return the value with its long texts cut."""
+    match value:
+        case dict():
+            return {name: _cut(each) for name, each in value.items()}
+        case str() if len(value) > TEXT_MAX_CHARACTERS:
+            digest = hashlib.sha256(value.encode()).hexdigest()
+            return f"{value[:TEXT_MAX_CHARACTERS]}… ({len(value)} characters, sha256 {digest})"
+        case _:
+            return value
+
+
+@dataclass(frozen=True, slots=True)
+class EventBatch:
+    """Records of one partition, encoded."""
+
+    records: tuple[EventRecord, ...]
+    encoded: bytes
+
+    @classmethod
+    def of(cls, records: Iterable[EventRecord]) -> Self:
+        """Return the batch of at least one record."""
+        items = tuple(records)
+        base_ms = items[0].time_ms
+        batch = RecordBatch(
+            0,
+            -1,
+            tuple(
+                Record(
+                    delta, item.line.encode(), item.key.encode(), timestamp_delta_ms=item.time_ms - base_ms
+                )
+                for delta, item in enumerate(items)
+            ),
+            last_offset_delta=len(items) - 1,
+            base_timestamp_ms=base_ms,
+            max_timestamp_ms=max(item.time_ms for item in items),
+        )
+        return cls(items, batch.encode())
+
+    @property
+    def shortened_events(self) -> int:
+        """How many of its events had texts cut."""
+        return sum(record.is_shortened for record in self.records)
+
+    def smaller(self) -> tuple[Self, ...]:
+        """Return smaller batches to send in its place; nothing if it cannot be smaller."""
+        if len(self.records) > 1:
+            middle = len(self.records) // 2
+            return type(self).of(self.records[:middle]), type(self).of(self.records[middle:])
+        (record,) = self.records
+        return () if record.is_shortened else (type(self).of([record.shortened()]),)
+
+
+def batches_of(records: Iterable[EventRecord]) -> Iterator[EventBatch]:
+    """Yield batches of records, in order, each small enough for a topic with Kafka's defaults."""
+    chunk: list[EventRecord] = []
+    size = 0
+    for record in records:
+        if chunk and size + record.size_bytes > BATCH_MAX_BYTES:
+            yield EventBatch.of(chunk)
+            chunk, size = [], 0
+        chunk.append(record)
+        size += record.size_bytes
+    if chunk:
+        yield EventBatch.of(chunk)

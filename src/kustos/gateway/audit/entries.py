@@ -1,0 +1,138 @@
+"""Audit entries, and how they become events.
+
+An entry holds the decisions of one request and their context, or one security event, not formatted yet. Each
+sink makes the events of an entry by itself, and all must make the same ones: an event's
+id follows from the entry's number.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import count
+from typing import Final, NamedTuple, TypeAlias
+from uuid import UUID
+
+from kustos.authorizer import AuthorizableRequestContext, SecurityEvent
+from kustos.authorizer.audit import JsonLines
+from kustos.protocol import Decided
+from kustos.runtime import Entropy
+from kustos.wire import api_name
+
+_VERSION_AND_VARIANT: Final = (0x8 << 76) | (0b10 << 62)
+_FREE_BITS: Final = ~((0xF << 76) | (0b11 << 62))
+"""A UUID of version 8, with custom content (RFC 9562): a random half and a number."""
+
+
+class AuditEntry(NamedTuple):
+    """The decisions of one request, taken at `time_ms`; `number` is that of the first one."""
+
+    number: int
+    time_ms: int
+    context: AuthorizableRequestContext
+    decided: tuple[Decided, ...]
+    acl_offset: int
+    change_offset: int | None = None
+    """The offset of the request's change in the metadata log, if it is known."""
+    lines: tuple[str, ...] | None = None
+    """Its JSON lines, if they were formatted already."""
+
+    @property
+    def size(self) -> int:
+        """The number of its events."""
+        return len(self.decided)
+
+    @property
+    def key(self) -> str:
+        """The principal, as a record's key."""
+        return str(self.context.principal)
+
+
+class SecurityEntry(NamedTuple):
+    """One security event, with its number."""
+
+    number: int
+    event: SecurityEvent
+
+    @property
+    def size(self) -> int:
+        """The number of its events."""
+        return 1
+
+    @property
+    def key(self) -> str:
+        """The principal, as a record's key; empty if nobody was authenticated."""
+        return "" if self.event.principal is None else str(self.event.principal)
+
+    @property
+    def time_ms(self) -> int:
+        """When it happened."""
+        return self.event.time_ms
+
+
+class RecoveredEntry(NamedTuple):
+    """One event that an earlier process took but did not write, as its JSON line."""
+
+    line: str
+    event_id: str
+    key: str
+    time_ms: int
+
+    @classmethod
+    def of(cls, line: str) -> "RecoveredEntry":
+        """Return the entry of a line; raise ValueError, KeyError or TypeError if it is none."""
+        event = json.loads(line)
+        name = event["principal_name"]
+        key = "" if name is None else f"{event['principal_type']}:{name}"
+        return cls(line, str(event["event_id"]), key, int(event["time_ms"]))
+
+    @property
+    def size(self) -> int:
+        """The number of its events."""
+        return 1
+
+
+Entry: TypeAlias = AuditEntry | SecurityEntry | RecoveredEntry
+
+
+@dataclass(frozen=True, slots=True)
+class AuditEvents:
+    """Makes events from entries, the same ones each time."""
+
+    node_id: int
+    random_half: int
+    """64 random bits of this process, so that no two runs give the same id."""
+
+    @classmethod
+    def of_node(cls, node_id: int, entropy: Entropy) -> "AuditEvents":
+        """Return the instance for this run of a node."""
+        return cls(node_id, int.from_bytes(entropy.token_bytes(8), "big"))
+
+    def event_id(self, number: int) -> UUID:
+        """Return the id of the event with this number, counted since the process began."""
+        return UUID(int=self._event_id(number))
+
+    def _event_id(self, number: int) -> int:
+        return ((self.random_half << 64 | number) & _FREE_BITS) | _VERSION_AND_VARIANT
+
+    def json_lines(self, entry: Entry, writer: JsonLines | None = None) -> Iterator[str]:
+        """Yield the JSON line of each event, without a line feed.
+
+        A sink hands in its own `writer`, which remembers texts from call to call.
+        """
+        if isinstance(entry, RecoveredEntry):
+            return iter((entry.line,))
+        if isinstance(entry, SecurityEntry):
+            return iter(
+                (entry.event.to_json(event_id=str(self.event_id(entry.number)), node_id=self.node_id),)
+            )
+        if entry.lines is not None:
+            return iter(entry.lines)
+        writer = writer or JsonLines(self.node_id)
+        ids = map(self._event_id_text, count(entry.number))
+        offsets = entry.acl_offset, entry.change_offset
+        name = api_name(entry.context.request_type)
+        return writer.lines(entry.context, name, entry.decided, ids, entry.time_ms, *offsets)
+
+    def _event_id_text(self, number: int) -> str:
+        digits = f"{self._event_id(number):032x}"
+        return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"

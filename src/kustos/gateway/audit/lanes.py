@@ -1,0 +1,181 @@
+"""A lane: one sink of the audit log and its queue. Also the errors that the audit log raises.
+
+One task per lane drains the queue and has the sink write, off the event loop. If the sink fails, a lane in
+mode `block` retries until the batch is written; in mode `drop` it drops the batch.
+"""
+
+import asyncio
+import os
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext, suppress
+from typing import Final, Protocol
+
+import structlog
+
+from kustos.gateway.audit.entries import Entry
+from kustos.runtime import short_turns
+
+BATCH_MAX_EVENTS: Final = 1000
+"""Events handed to a sink at once, some 0.6 MB of JSON: bounds what a repeated write costs."""
+
+MANY_EVENTS: Final = 100
+"""Beyond this many events formatting takes long enough for the event loop to notice."""
+
+LINGER_S: Final = 0.005
+"""How long a lane gathers events before it writes: one hop between threads then serves many requests."""
+
+FIRST_RETRY_S: Final = 0.1
+LAST_RETRY_S: Final = 5.0
+"""How long a failed sink is left alone; doubles from the first to the last."""
+
+LOG: Final = structlog.get_logger("kustos.audit")
+
+
+class AuditError(Exception):
+    """The base class of the audit log's errors."""
+
+
+class AuditSinkError(AuditError):
+    """A sink could not write; none, some or all of the events may be there."""
+
+
+class AuditLogClosedError(AuditError):
+    """A decision came after the log was closed; it must not take effect."""
+
+
+class EventsLostError(AuditError):
+    """The log had to end before its sinks took everything."""
+
+
+class AuditSink(Protocol):
+    """Where events are written. One task calls it, one call at a time."""
+
+    @property
+    def name(self) -> str:
+        """The sink's name in settings, metrics and logs."""
+
+    @property
+    def shortened_events(self) -> int:
+        """Events that it wrote with their long texts cut, since they were too large."""
+
+    async def open(self) -> None:
+        """Return when it can be written to, harmless if it already is; raise `AuditSinkError`."""
+
+    async def write(self, entries: Sequence[Entry]) -> None:
+        """Return when all events are stored; raise `AuditSinkError`.
+
+        Opens the sink if it is not open.
+        """
+
+    async def close(self) -> None:
+        """Make durable what was written, and close the sink; raise `AuditSinkError`."""
+
+
+def nothing() -> None:
+    """Do nothing: the callback of an entry that no journal keeps."""
+
+
+class Lane:
+    """One sink and its queue."""
+
+    def __init__(self, sink: AuditSink, blocks_when_full: bool) -> None:
+        self.sink: Final = sink
+        self.depth = 0
+        """Events that wait or are being written."""
+        self.written = 0
+        self.dropped = 0
+        self.failures = 0
+        self.is_failing = False
+        self._blocks: Final = blocks_when_full
+        self._queue: deque[tuple[Entry, Callable[[], object]]] = deque()
+        self._wake = asyncio.Event()
+        self._closing = asyncio.Event()
+
+    def put(self, entry: Entry, on_done: Callable[[], object] = nothing) -> None:
+        """Queue an entry; `on_done` is called once it is written or dropped."""
+        if not self._queue:
+            self._wake.set()
+        self._queue.append((entry, on_done))
+        self.depth += entry.size
+
+    def end(self) -> None:
+        """Have `run` return once everything is written."""
+        self._closing.set()
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Write what comes until the lane is ended and empty."""
+        while True:
+            await self._wake.wait()
+            if not self._queue:
+                if self._closing.is_set():
+                    return
+                self._wake.clear()
+                continue
+            await asyncio.sleep(0 if self._closing.is_set() else LINGER_S)
+            waited, count = self._take()
+            await self._write([entry for entry, _ in waited], count)
+            self.depth -= count
+            for _, on_done in waited:
+                on_done()
+
+    def _take(self) -> tuple[list[tuple[Entry, Callable[[], object]]], int]:
+        """Return the entries that have waited longest, and the number of their events."""
+        waited = []
+        count = 0
+        while self._queue and count < BATCH_MAX_EVENTS:
+            waited.append(self._queue.popleft())
+            count += waited[-1][0].size
+        return waited, count
+
+    async def _write(self, entries: list[Entry], count: int) -> None:
+        delay_s = FIRST_RETRY_S
+        while not await self._is_written(entries):
+            if not self._blocks:
+                self.dropped += count
+                return
+            await asyncio.sleep(delay_s)
+            delay_s = min(2 * delay_s, LAST_RETRY_S)
+        self.written += count
+
+    async def _is_written(self, entries: list[Entry]) -> bool:
+        try:
+            # a sink formats events on another thread, for which the loop would wait at each system call
+            with short_turns() if sum(entry.size for entry in entries) > MANY_EVENTS else nullcontext():
+                await self.sink.write(entries)
+        except AuditSinkError as error:
+            self._failed(str(error))
+            return False
+        except Exception:
+            # the boundary where a bug in a sink must stop the traffic rather than the writing
+            LOG.exception("an audit sink broke", sink=self.sink.name)
+            self._failed("an internal error, see the log above")
+            return False
+        if self.is_failing:
+            self.is_failing = False
+            LOG.info("the audit sink works again", sink=self.sink.name)
+        return True
+
+    def _failed(self, reason: str) -> None:
+        self.failures += 1
+        self.is_failing = True
+        LOG.error(
+            "an audit sink does not write",
+            sink=self.sink.name,
+            reason=reason,
+            consequence="no request is served" if self._blocks else "events are lost",
+        )
+
+
+def append_whole(descriptor: int, data: bytes, size_bytes: int) -> None:
+    """Write all of `data` at the end of a file of this size, or raise OSError with the file as it was."""
+    view = memoryview(data)
+    try:
+        while view:
+            view = view[os.write(descriptor, view) :]
+    except OSError:
+        # the first error matters more than this one; readers may then meet half a line
+        with suppress(OSError):
+            os.ftruncate(descriptor, size_bytes)
+        raise

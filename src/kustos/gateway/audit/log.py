@@ -1,0 +1,249 @@
+"""The audit log: takes each decision at once, writes it soon, and loses none in mode `block`.
+
+Theory of operation. `record` runs on the event loop within each request, so it only queues the decisions for
+each sink: in a lane. One task per lane drains the queue and has the sink write, off the event loop. In mode
+`block` (fail closed) the log is full as soon as a lane holds `queue_max_events` or its sink fails. That is
+its backpressure: the gateway decides nothing more until the sink has written what it refused. In mode `drop`
+a full lane drops new events, a failing sink drops its batch, and both are counted. Delivery is at least once:
+after a failure a sink may see events again, with the same ids.
+
+Denials and filtered names have a budget for each principal (`AuditBudget`); beyond it equal decisions become
+one event a minute.
+
+In mode `block` events stay in memory that outlives the process until they are written (`AuditKeeper`): a
+killed process leaves them to the next one.
+
+`hold` is for changes of ACLs: their event waits here, not yet in a lane, until the offset of the change in
+the metadata log is known. The event is written in any case: when the offset is reported, after `HELD_MAX_S`,
+or when the log is closed. `security` takes security events, in the same order.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Final
+
+import structlog
+
+from kustos.authorizer import AuthorizableRequestContext, SecurityEvent
+from kustos.gateway.audit.budget import SUMMARY_S, AuditBudget
+from kustos.gateway.audit.entries import AuditEntry, Entry, SecurityEntry
+from kustos.gateway.audit.journal import AuditKeeper
+from kustos.gateway.audit.lanes import (
+    AuditLogClosedError,
+    AuditSink,
+    AuditSinkError,
+    EventsLostError,
+    Lane,
+    nothing,
+)
+from kustos.gateway.audit.security import SecurityLog
+from kustos.protocol import Decided
+from kustos.runtime import Clock, SystemClock
+
+CLOSE_TIMEOUT_S: Final = 15.0
+"""How long closing waits for sinks: longer than one failed attempt, shorter than supervisors wait."""
+
+HELD_MAX_S: Final = 5.0
+"""How long an event waits for its change: a hanging disk must not keep a request out of the log."""
+
+HELD_MAX: Final = 10_000
+"""Requests whose events may wait, as many as changes may; beyond that they are written at once."""
+
+LOG: Final = structlog.get_logger("kustos.audit")
+
+
+class AuditLog:
+    """Created inside a running event loop, which alone may call it. Without sinks it keeps nothing."""
+
+    def __init__(
+        self,
+        sinks: Sequence[AuditSink],
+        *,
+        queue_max_events: int = 65_536,
+        blocks_when_full: bool = True,
+        denied_bytes_per_hour: int = 104_857_600,
+        clock: Clock | None = None,
+        keeper: AuditKeeper | None = None,
+    ) -> None:
+        self.lanes: Final = tuple(Lane(sink, blocks_when_full) for sink in sinks)
+        self._limit: Final = queue_max_events
+        self._blocks: Final = blocks_when_full
+        clock = clock or SystemClock()
+        self.budget: Final = AuditBudget(denied_bytes_per_hour, clock.monotonic_ms)
+        self._summaries: asyncio.TimerHandle | None = None
+        self._wall_ms: Final = clock.wall_ms
+        self._number = 0
+        self._is_open = True
+        self._held: dict[int, tuple[AuditEntry, asyncio.TimerHandle, Callable[[], object]]] = {}
+        self._loop: Final = asyncio.get_running_loop()
+        self._journal: Final = keeper
+        self._keeper: Final = keeper if blocks_when_full else None
+        self.security: Final = SecurityLog(
+            self._put_security,
+            lambda: self.is_full,
+            self._keep_security,
+            AuditBudget(denied_bytes_per_hour, clock.monotonic_ms),
+        )
+        self._tasks: Final = [self._loop.create_task(lane.run()) for lane in self.lanes]
+        for entry, on_done in () if keeper is None else keeper.recovered(len(self.lanes)):
+            for lane in self.lanes:
+                lane.put(entry, on_done)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether nothing more may be decided now; only in mode `block`."""
+        if self._blocks:
+            for lane in self.lanes:
+                if lane.is_failing or lane.depth >= self._limit:
+                    return True
+        return self._keeper is not None and self._keeper.is_full
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether every sink writes."""
+        return self._is_open and not any(lane.is_failing for lane in self.lanes)
+
+    def record(
+        self, context: AuthorizableRequestContext, decided: Sequence[Decided], acl_offset: int
+    ) -> None:
+        """Take the decisions of a request, made on the ACLs at this offset; never waits.
+
+        In mode `block` it takes them even when full: every decision must be written. Callers check `is_full`
+        before they decide, which keeps the excess small. Raise `AuditLogClosedError` after `close`.
+        """
+        if not self._is_open:
+            raise _closed()
+        if not (self.lanes and decided):
+            return
+        now_ms = self._wall_ms()
+        admitted = self.budget.admit(context, decided, now_ms, acl_offset)
+        if admitted:
+            self._put(self._entry(now_ms, context, admitted, acl_offset))
+        if len(admitted) < len(decided) and self._summaries is None:
+            self._summaries = self._loop.call_later(SUMMARY_S, self._write_summaries)
+
+    def hold(
+        self, context: AuthorizableRequestContext, decided: Sequence[Decided], acl_offset: int
+    ) -> Callable[[int | None], None]:
+        """Take the decisions of a request as `record` does; return the callback for the offset of its change.
+
+        They are written on its first call, with the offset or None, at the latest after `HELD_MAX_S`. Raise
+        `AuditLogClosedError` after `close`.
+        """
+        if not self._is_open:
+            raise _closed()
+        if not self.lanes or not decided or len(self._held) >= HELD_MAX:
+            self.record(context, decided, acl_offset)
+            return _nobody_listens
+        entry = self._entry(self._wall_ms(), context, tuple(decided), acl_offset)
+        release = partial(self._release, entry.number)
+        timer = self._loop.call_later(HELD_MAX_S, release, None)
+        self._held[entry.number] = (entry, timer, self._keep_held([entry]))
+        return release
+
+    def _entry(
+        self,
+        time_ms: int,
+        context: AuthorizableRequestContext,
+        decided: tuple[Decided, ...],
+        acl_offset: int,
+    ) -> AuditEntry:
+        entry = AuditEntry(self._number, time_ms, context, decided, acl_offset)
+        self._number += len(decided)
+        return entry
+
+    def _write_summaries(self) -> None:
+        self._summaries = None
+        for each in self.budget.take_summaries():
+            self._put(self._entry(each.time_ms, each.context, (each.decided,), each.acl_offset))
+
+    def _release(self, number: int, change_offset: int | None) -> None:
+        if (held := self._held.pop(number, None)) is not None:
+            entry, timer, on_done = held
+            timer.cancel()
+            self._put(entry._replace(change_offset=change_offset))
+            on_done()
+
+    def _keep_security(self, events: Sequence[SecurityEvent]) -> Callable[[], object]:
+        """Keep the events of a change that begins, as they are written if no outcome is reported."""
+        numbers = range(self._number, self._number + len(events))
+        self._number = numbers.stop
+        return self._keep_held([SecurityEntry(*each) for each in zip(numbers, events, strict=True)])
+
+    def _keep_held(self, entries: Sequence[Entry]) -> Callable[[], object]:
+        """Keep entries that wait for their outcome; return the callback for when they are in the lanes."""
+        if self._keeper is None or not self.lanes:
+            return nothing
+        return partial(_call_all, [self._keeper.keep(entry, 1)[1] for entry in entries])
+
+    def _put_security(self, event: SecurityEvent) -> None:
+        if not self._is_open:
+            raise _closed()
+        if self.lanes:
+            self._put(SecurityEntry(self._number, event))
+            self._number += 1
+
+    @property
+    def now_ms(self) -> int:
+        """The wall time by which entries are stamped."""
+        return self._wall_ms()
+
+    def _put(self, entry: Entry) -> None:
+        on_done: Callable[[], object] = nothing
+        if self._keeper is not None and self.lanes:
+            entry, on_done = self._keeper.keep(entry, len(self.lanes))
+        for lane in self.lanes:
+            if self._blocks or lane.depth < self._limit:
+                lane.put(entry, on_done)
+            else:
+                lane.dropped += entry.size
+
+    async def close(self) -> None:
+        """Return when everything is written and the sinks are closed.
+
+        Raise `EventsLostError` where a sink did not take everything in time, or does not close.
+        """
+        if not self._is_open:
+            return
+        self.security.close()
+        self._is_open = False
+        if self._summaries is not None:
+            self._summaries.cancel()
+        self._write_summaries()
+        for number in list(self._held):
+            self._release(number, None)
+        for lane in self.lanes:
+            lane.end()
+        lost: list[str] = []
+        if self._tasks:
+            _, late = await asyncio.wait(self._tasks, timeout=CLOSE_TIMEOUT_S)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+        for lane in self.lanes:
+            if lane.depth:
+                # its file or connection may still be in use, so it is left to the end of the process
+                lost.append(f"`{lane.sink.name}` did not take {lane.depth} events")
+                continue
+            try:
+                await lane.sink.close()
+            except AuditSinkError as error:
+                lost.append(f"`{lane.sink.name}` did not close: {error}")
+        if self._journal is not None:
+            self._journal.close()
+        if lost:
+            raise EventsLostError("; ".join(lost))
+
+
+def _call_all(callbacks: Sequence[Callable[[], object]]) -> None:
+    for callback in callbacks:
+        callback()
+
+
+def _closed() -> AuditLogClosedError:
+    return AuditLogClosedError("the audit log is closed, nothing can be decided any more")
+
+
+def _nobody_listens(_change_offset: int | None) -> None:
+    """Ignore the offset of a change whose event does not wait for it."""

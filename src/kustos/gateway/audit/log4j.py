@@ -1,0 +1,147 @@
+"""Audit events as the file that Kafka's `kafka.authorizer.logger` writes through log4j.
+
+Pattern `[%d] %p %m (%c)%n`, times in the zone of the machine as log4j has them. Kafka prints names as
+they are; here a character that cannot be seen (`UNSEEN`) is written as an escape, since a line feed in a
+client's name would let it forge whole lines. That logger has no security events. The file is reopened after
+it was moved away, so logrotate needs no signal.
+"""
+
+import asyncio
+import fcntl
+import os
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from kustos.authorizer import Action
+from kustos.authorizer.audit import AuditEvent, AuditLevel, audit_level, audit_line, visible
+from kustos.authorizer.index import PROBED_NAME
+from kustos.gateway.audit.entries import AuditEntry, Entry, RecoveredEntry
+from kustos.gateway.audit.lanes import AuditSinkError, append_whole
+from kustos.protocol import Decided
+from kustos.wire import api_name
+
+FILE_MODE: Final = 0o600
+LOGGER: Final = "kafka.authorizer.logger"
+
+SHOWN_LEVELS: Final[dict[str, frozenset[AuditLevel]]] = {
+    "INFO": frozenset({AuditLevel.INFO}),
+    "DEBUG": frozenset({AuditLevel.INFO, AuditLevel.DEBUG}),
+    "TRACE": frozenset(AuditLevel),
+}
+"""The level of the logger -> the levels of the lines that it lets through."""
+
+
+class KafkaLinesSink:
+    """Appends to one file the lines that the level (INFO, DEBUG or TRACE) lets through."""
+
+    name = "log4j"
+    shortened_events = 0
+
+    def __init__(self, path: Path, level: str) -> None:
+        self._path: Final = path
+        self._shown: Final = SHOWN_LEVELS[level]
+        self._descriptor: int | None = None
+
+    async def open(self) -> None:
+        """Open the file; raise `AuditSinkError` if it cannot be."""
+        try:
+            await asyncio.to_thread(self._current)
+        except OSError as error:
+            raise _failure(self._path, error) from error
+
+    async def write(self, entries: Sequence[Entry]) -> None:
+        """Return when the operating system has the lines; raise `AuditSinkError`, then none of them count."""
+        try:
+            await asyncio.to_thread(self._write, entries)
+        except OSError as error:
+            raise _failure(self._path, error) from error
+
+    async def close(self) -> None:
+        """Put the file on the disk; raise `AuditSinkError`."""
+        try:
+            await asyncio.to_thread(self._close)
+        except OSError as error:
+            raise _failure(self._path, error) from error
+
+    def _reopen(self) -> int:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+        self._descriptor = os.open(self._path, flags, FILE_MODE)
+        return self._descriptor
+
+    def _close(self) -> None:
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is not None:
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+
+    def _current(self) -> int:
+        """Return the descriptor of the file that has the name now."""
+        if self._descriptor is not None:
+            try:
+                if os.path.samestat(os.fstat(self._descriptor), self._path.stat()):
+                    return self._descriptor
+            except FileNotFoundError:
+                pass  # moved away, and nobody made a new one yet
+            self._close()
+        return self._reopen()
+
+    def _write(self, entries: Sequence[Entry]) -> None:
+        data = "".join(line for entry in entries for line in self._lines_of(entry)).encode()
+        if not data:
+            return
+        descriptor = self._current()
+        # workers of a node share the file: one must not truncate what another wrote
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        try:
+            append_whole(descriptor, data, os.fstat(descriptor).st_size)
+        finally:
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
+
+    def _lines_of(self, entry: Entry) -> Iterator[str]:
+        match entry:
+            case AuditEntry():
+                yield from self._lines(entry)
+            case RecoveredEntry(line) if '"schema_version":1,' in line:
+                yield from self._line_of(AuditEvent.from_json(line))
+
+    def _line_of(self, event: AuditEvent) -> Iterator[str]:
+        """Yield the line of an event of an earlier process, if its level is shown."""
+        context, action, decision = event.decided()
+        if event.resource_name is None:
+            action = replace(action, resource_name=PROBED_NAME)
+        level = audit_level(action, decision)
+        if level in self._shown:
+            line = audit_line(context, action, decision, api_name=event.api_name)
+            yield f"[{log4j_time(event.time_ms)}] {level.value} {visible(line)} ({LOGGER})\n"
+
+    def _lines(self, entry: AuditEntry) -> Iterator[str]:
+        name = api_name(entry.context.request_type)
+        stamp = log4j_time(entry.time_ms)
+        for decided in entry.decided:
+            level = audit_level(decided.action, decided.decision)
+            if level in self._shown:
+                line = audit_line(entry.context, _asked(decided), decided.decision, api_name=name)
+                yield f"[{stamp}] {level.value} {visible(line)} ({LOGGER})\n"
+
+
+def _asked(decided: Decided) -> Action:
+    """Return the action as Kafka shows it: a check of any resource has the name that it probes with."""
+    return replace(decided.action, resource_name=PROBED_NAME) if decided.name is None else decided.action
+
+
+def log4j_time(time_ms: int) -> str:
+    """Return a time as log4j's `%d` writes it: `2026-11-21 04:26:55,815`, in the zone of the machine."""
+    seconds, milliseconds = divmod(time_ms, 1000)
+    return f"{time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(seconds))},{milliseconds:03}"
+
+
+def _failure(path: Path, error: OSError) -> AuditSinkError:
+    reason = (error.strerror or "the system gives no reason").lower()
+    return AuditSinkError(
+        f"cannot write to `{path}`: {reason}; make room or give kustos the right to write there"
+    )

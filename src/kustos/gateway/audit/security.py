@@ -1,0 +1,141 @@
+"""The security events of a node on their way into the audit log.
+
+Failed logins are counted together, and so are logins beyond their principal's budget (`repeated_logins`). The
+event of a change waits for its outcome. It is written in any case, even if the client is gone: when the
+outcome is reported, or as UNKNOWN after `CHANGE_MAX_S` or when the log is closed.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from kustos.authorizer import SecurityEvent, SecurityResult
+from kustos.gateway.audit.budget import AuditBudget
+from kustos.gateway.audit.repeated_logins import WINDOW_S, FailedLogins, FrequentLogins
+
+CHANGE_MAX_S: Final = 5.0
+"""How long the event of a change waits for its outcome; a later outcome becomes a second event."""
+
+CHANGES_MAX: Final = 10_000
+"""Changes whose events may wait; beyond that they are written as UNKNOWN at once."""
+
+FULL_RETRY_S: Final = 1.0
+"""How soon to retry a window that ended while the log was full; until then it goes on."""
+
+Settle = Callable[[Sequence[SecurityEvent]], None]
+"""Reports the outcome of a change: the events to write for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """The events of a change in flight, and the callback for when they are in the log."""
+
+    events: tuple[SecurityEvent, ...]
+    timer: asyncio.TimerHandle
+    on_done: Callable[[], object]
+
+
+class SecurityLog:
+    """Created inside a running event loop. `put` adds an event to the log, `is_full` says when to wait.
+
+    `keep` makes events outlive the process until the callback that it returns is called. Events that come
+    after `close` go to `put`, which refuses them: they must not take effect.
+    """
+
+    def __init__(
+        self,
+        put: Callable[[SecurityEvent], None],
+        is_full: Callable[[], bool],
+        keep: Callable[[Sequence[SecurityEvent]], Callable[[], object]],
+        budget: AuditBudget,
+    ) -> None:
+        self.logins: Final = FrequentLogins(budget)
+        self._put: Final = put
+        self._keep: Final = keep
+        self._is_full: Final = is_full
+        self._loop: Final = asyncio.get_running_loop()
+        self._failures: Final = FailedLogins()
+        self._window: asyncio.TimerHandle | None = None
+        self._held: Final[dict[int, _Held]] = {}
+        self._number = 0
+        self._is_open = True
+
+    def record(self, event: SecurityEvent) -> None:
+        """Take an event at once."""
+        self._put(event)
+
+    def admit(self, login: SecurityEvent) -> None:
+        """Take a login that succeeded, or the end of its session: at once, or counted beyond its budget."""
+        if not self._is_open:
+            self._put(login)
+        reported = self.logins.add(login)
+        if reported is not None:
+            self._put(reported)
+        self._begin_window()
+
+    def count(self, failure: SecurityEvent) -> None:
+        """Take a failed login: at once, or counted with those that are equal."""
+        if not self._is_open:
+            self._put(failure)
+        reported = self._failures.add(failure, may_report=not self._is_full())
+        if reported is not None:
+            self._put(reported)
+        self._begin_window()
+
+    def _begin_window(self) -> None:
+        if self._window is None:
+            self._window = self._loop.call_later(WINDOW_S, self._end_window)
+
+    def _end_window(self) -> None:
+        if self._is_full():
+            # strangers must not add to a log that is full
+            self._window = self._loop.call_later(FULL_RETRY_S, self._end_window)
+            return
+        self._window = None
+        for event in (*self._failures.end_window(), *self.logins.end_window()):
+            self._put(event)
+
+    def hold(self, events: Sequence[SecurityEvent]) -> Settle:
+        """Keep the events of a change that begins; return the callback for its outcome."""
+        self._number += 1
+        number = self._number
+        if not self._is_open or len(self._held) >= CHANGES_MAX:
+            self._put_unknown(events)
+        else:
+            timer = self._loop.call_later(CHANGE_MAX_S, self._give_up, number)
+            self._held[number] = _Held(tuple(events), timer, self._keep(events))
+
+        def settle(outcomes: Sequence[SecurityEvent]) -> None:
+            held = self._held.pop(number, None)
+            if held is not None:
+                held.timer.cancel()
+            if self._is_open:  # else it was written as UNKNOWN
+                for event in outcomes:
+                    self._put(event)
+            if held is not None:
+                held.on_done()
+
+        return settle
+
+    def _give_up(self, number: int) -> None:
+        held = self._held.pop(number)
+        held.timer.cancel()
+        self._put_unknown(held.events)
+        held.on_done()
+
+    def _put_unknown(self, events: Sequence[SecurityEvent]) -> None:
+        for event in events:
+            self._put(replace(event, result=SecurityResult.UNKNOWN))
+
+    def close(self) -> None:
+        """Write what was counted or waits; twice is harmless."""
+        if not self._is_open:
+            return
+        self._is_open = False
+        for number in list(self._held):
+            self._give_up(number)
+        if self._window is not None:
+            self._window.cancel()
+        for event in (*self._failures.end_window(), *self.logins.end_window()):
+            self._put(event)

@@ -1,0 +1,67 @@
+"""Opens the sinks that the settings name."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from kustos.client import ClientSettings, connect
+from kustos.gateway.audit.entries import AuditEvents
+from kustos.gateway.audit.json_files import JsonFilesSink
+from kustos.gateway.audit.lanes import AuditSink, AuditSinkError
+from kustos.gateway.audit.log4j import KafkaLinesSink
+from kustos.gateway.audit.topic import KafkaTopicSink
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditSettings:
+    """The `kustos.audit.*` keys. `sinks` names those in use, whose other fields are then set."""
+
+    sinks: tuple[str, ...] = ()
+    json_directory: Path | None = None
+    json_max_bytes: int = 104_857_600
+    json_max_files: int = 1000
+    json_roll_ms: int = 3_600_000
+    kafka_topic: str | None = None
+    log4j_file: Path | None = None
+    log4j_level: str = "INFO"
+    queue_max_events: int = 65_536
+    blocks_when_full: bool = True
+    denied_bytes_per_hour: int = 104_857_600
+
+
+async def open_audit_sinks(
+    settings: AuditSettings, upstream: ClientSettings, events: AuditEvents
+) -> list[AuditSink]:
+    """Return the sinks, each opened; raise `AuditSinkError` if one cannot be used, and close the others."""
+    opened: list[AuditSink] = []
+    try:
+        for name in settings.sinks:
+            sink = _sink(name, settings, upstream, events)
+            await sink.open()
+            opened.append(sink)
+    except BaseException:
+        for sink in opened:
+            await sink.close()
+        raise
+    return opened
+
+
+def _sink(name: str, settings: AuditSettings, upstream: ClientSettings, events: AuditEvents) -> AuditSink:
+    if name == "json" and settings.json_directory is not None:
+        return JsonFilesSink(
+            settings.json_directory,
+            events,
+            max_bytes=settings.json_max_bytes,
+            max_files=settings.json_max_files,
+            roll_ms=settings.json_roll_ms,
+        )
+    if name == "log4j" and settings.log4j_file is not None:
+        return KafkaLinesSink(settings.log4j_file, settings.log4j_level)
+    if name == "kafka" and settings.kafka_topic is not None:
+        return KafkaTopicSink(
+            settings.kafka_topic,
+            events,
+            upstream.bootstrap_servers,
+            lambda address: connect(address, upstream),
+            upstream.limits.request_timeout_ms,
+        )
+    raise AuditSinkError(f"`kustos.audit.sinks` has `{name}`, but not all that it needs is set")

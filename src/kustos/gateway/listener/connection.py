@@ -1,0 +1,392 @@
+"""One client connection: bytes from a socket, first an identity, then requests.
+
+Until there is a principal, frames go to the SASL machine and nowhere else. Then a connection to the
+broker behind this port is opened, and the session takes over. Everything ends in `_close`.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+import structlog
+
+from kustos.acl import ANONYMOUS, KafkaPrincipal
+from kustos.auth import Authenticated, Close, Fail, SaslEffect, SaslServerMachine, SaslState, SendFrame
+from kustos.authorizer import AuthorizableRequestContext, AuthorizerError
+from kustos.client import ClientError
+from kustos.gateway.session.answer_budget import write_sliced
+from kustos.gateway.session.client_session import ClientSession
+from kustos.gateway.session.logins import LOG_IS_FULL, live_login, login_among
+from kustos.gateway.session.parts import NoUpstream
+from kustos.gateway.upstream.addresses import java_host_address, java_host_of
+from kustos.gateway.upstream.cluster import Versions, covers
+from kustos.gateway.upstream.link import UpstreamLink, as_transport
+from kustos.protocol import Decider, Guard, Opened, UndecidedDecider, Unwrap
+from kustos.wire import FrameLengthError, FrameReader, RequestHeader
+
+if TYPE_CHECKING:
+    from kustos.gateway.listener.gateway import Port
+
+SASL_HANDSHAKE: Final = b"\x00\x11"
+"""The first two bytes of a SaslHandshake: its API key."""
+
+LAST_ANSWERS_S: Final = 5.0
+"""How long a client may take to read the last answers when its connection ends."""
+
+CLIENT_ID_MAX_CHARACTERS: Final = 255
+"""How much of a client id is kept with each decision: a client id has up to 32 KB, and one request may lead
+to many decisions. Upstream gets it unchanged."""
+
+ContextOf = Callable[[RequestHeader], AuthorizableRequestContext]
+
+LOG: Final = structlog.get_logger("kustos.gateway")
+
+
+class ClientConnection(asyncio.Protocol):
+    """The protocol of an accepted socket; made by its `Port`."""
+
+    def __init__(self, port: "Port") -> None:
+        self._port: Final = port
+        self._settings: Final = port.settings
+        self._loop: Final = asyncio.get_running_loop()
+        self._transport: asyncio.Transport | None = None
+        self._session: ClientSession | None = None
+        self._machine: SaslServerMachine | None = None
+        self._reader = FrameReader(port.settings.socket_request_max_bytes)
+        self._answers: Final = port.answers.share()
+        self._host = ""
+        self._principal = ANONYMOUS
+        self._offered: Versions = {}
+        self._closed = False
+        self._has_link = False
+        self._deaf = False
+        self._reads = True
+        self._connecting: asyncio.Task[None] | None = None
+        self._delayed: list[asyncio.TimerHandle] = []
+        self._abort: asyncio.TimerHandle | None = None
+        self.last_active_s = self._loop.time()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Admit the client, or turn it away if there are too many."""
+        self._transport = as_transport(transport)
+        peer = transport.get_extra_info("peername")
+        if peer is None:
+            # it was gone before its address could be read
+            self._close("the client closed the connection", logged=False)
+            return
+        self._host = java_host_address(peer)
+        refusal = self._port.admit(self, self._host)
+        if refusal is not None:
+            self._close(refusal, logged=False)
+            return
+        self._machine = self._port.sasl_machine()
+        if self._machine is None:
+            self._begin_session(ANONYMOUS)
+        else:
+            self._reader = FrameReader(self._settings.sasl_server_max_receive_size)
+
+    def data_received(self, data: bytes) -> None:
+        """Split the bytes into frames, and hand them to the SASL machine or the session."""
+        self.last_active_s = self._loop.time()
+        self._port.metrics.received(self._port.name, len(data))
+        if not (self._deaf or self._closed):
+            self._take_bytes(data)
+
+    def _take_bytes(self, data: bytes) -> None:
+        reader, refusal = self._reader, None
+        try:
+            frames = reader.feed(data)
+        except FrameLengthError as error:
+            # frames before it, such as a login, still get their answers
+            frames, refusal = error.frames, error
+        if self._session is not None:
+            self._session.take(frames)
+        else:
+            self._authenticate(frames)
+        if reader is not self._reader:
+            # a session began within these bytes, and has a limit of its own
+            leftover = reader.take_rest()
+            if leftover and not self._closed:
+                self._take_bytes(leftover)
+        elif refusal is not None and not (self._closed or self._deaf):
+            if self._session is None and self._machine is not None:
+                self._perform_all(self._machine.oversized())
+            else:
+                self._close(str(refusal))
+
+    def _authenticate(self, frames: list[bytes]) -> None:
+        for frame in frames:
+            if self._closed:
+                return
+            if self._session is not None:
+                self._session.take([frame])
+            elif self._machine is not None and not self._deaf:
+                self._perform_all(self._machine.receive(frame))
+
+    def wants(self, frame: bytes) -> bool:
+        """Whether a frame of a live session may belong to a re-authentication, or came too late."""
+        machine = self._machine
+        return machine is not None and (
+            machine.state is not SaslState.COMPLETE or frame[:2] == SASL_HANDSHAKE or machine.is_expired()
+        )
+
+    def take(self, frame: bytes) -> bool:
+        """Handle such a frame; return whether that was all."""
+        machine = self._machine
+        if machine is None:
+            return False
+        if machine.state is not SaslState.COMPLETE:
+            self._perform_all(machine.receive(frame))
+        elif frame[:2] == SASL_HANDSHAKE:
+            effects = machine.begin_reauthentication(frame)
+            if effects is None:
+                return False
+            self._perform_all(effects)
+        else:
+            port = self._port
+            login = live_login(machine, self._principal, port.name, port.security_protocol, self._host)
+            port.observer.session_expired(login)
+            self._close("the session has expired")
+        return True
+
+    def _perform_all(self, effects: tuple[SaslEffect, ...]) -> None:
+        port, machine = self._port, self._machine
+        if machine is not None:
+            login = login_among(effects, machine, port.name, port.security_protocol, self._host)
+            if login is not None and not port.observer.login_ended(login):
+                port.metrics.authenticated(self._mechanism, False)
+                self._close(LOG_IS_FULL)
+                return
+        for effect in effects:
+            self._perform(effect)
+
+    def _perform(self, effect: SaslEffect) -> None:
+        """Carry out an effect of the SASL machine."""
+        match effect:
+            case SendFrame(frame):
+                self.write(frame)
+            case Authenticated(principal=principal, mechanism=mechanism):
+                self._port.metrics.authenticated(mechanism, True)
+                if self._session is None:
+                    self._begin_session(principal)
+            case Fail(response=frame, reason=reason, delay_ms=delay_ms):
+                # answer and close are both delayed: guessing is slow and reveals nothing (KIP-306)
+                self._deaf = True
+                self.read_more(False)
+                self._port.metrics.authenticated(self._mechanism, False)
+                LOG.info("authentication failed", listener=self._port.name, host=self._host, reason=reason)
+                self._delayed.append(self._loop.call_later(delay_ms / 1000, self._end_failed, frame))
+            case Close(reason=reason):
+                self._port.metrics.authenticated(self._mechanism, False)
+                self._close(reason)
+
+    @property
+    def _mechanism(self) -> str:
+        return "" if self._machine is None else self._machine.mechanism
+
+    def _end_failed(self, frame: bytes) -> None:
+        if frame:
+            self.write(frame)
+        self._close("authentication failed", logged=False)
+
+    def _begin_session(self, principal: KafkaPrincipal) -> None:
+        port, settings = self._port, self._settings
+        self._reader = FrameReader(settings.socket_request_max_bytes)
+        try:
+            decider = port.decider(principal, self._host)
+        except AuthorizerError as error:
+            self._close(str(error))
+            return
+        self._principal = principal
+        self._offered = port.offered()
+        guard = self._guard(decider, self._context_of(principal, self._host))
+        place = port.large_turns.place(principal)
+        self._session = ClientSession(self, guard, port.services, self._answers, place)
+        self._session.client_reads = self._reads
+        if port.leads_upstream:
+            self._connecting = self._loop.create_task(self._connect())
+        else:
+            self._session.link = NoUpstream()
+
+    def _guard(self, decider: Decider, context_of: ContextOf) -> Guard:
+        port = self._port
+        return Guard(
+            decider,
+            context_of,
+            port.ports,
+            self._offered,
+            port.services.cluster.auto_creates_topics,
+            context_authorizer=port.context_authorizer,
+            table=port.table,
+        )
+
+    def unwrap(self, envelope: Unwrap) -> Opened:
+        """Open the request of an Envelope, to be decided for its principal; raise `RefuseRequestError`."""
+        host = java_host_of(envelope.address)
+        decider: Decider
+        try:
+            decider = self._port.decider(envelope.principal, host)
+        except AuthorizerError as error:
+            # such as `User:*`: nobody can be it, so the answer refuses each of its items
+            decider = UndecidedDecider(error)
+        context_of = self._context_of(envelope.principal, host, forwarded_by=self._principal)
+        return self._guard(decider, context_of).open_forwarded(envelope.frame)
+
+    def _context_of(
+        self, principal: KafkaPrincipal, host: str, forwarded_by: KafkaPrincipal | None = None
+    ) -> ContextOf:
+        port = self._port
+
+        def context_of(header: RequestHeader) -> AuthorizableRequestContext:
+            return AuthorizableRequestContext(
+                principal,
+                host,
+                port.name,
+                port.security_protocol,
+                None if header.client_id is None else header.client_id[:CLIENT_ID_MAX_CHARACTERS],
+                header.api_key,
+                header.api_version,
+                header.correlation_id,
+                forwarded_by,
+            )
+
+        return context_of
+
+    async def _connect(self) -> None:
+        """Open the upstream half; if the broker is down, the client is disconnected."""
+        session = self._session
+        try:
+            connection = await self._port.connect_upstream()
+            if session is None or self._closed:
+                connection.close()
+                return
+            transport = connection.release()
+        except ClientError as error:
+            self._port.metrics.upstream_failed()
+            self._close(f"upstream is not reachable: {error}")
+            return
+        except Exception:
+            # the boundary where a bug of ours must end the client rather than leave it waiting
+            LOG.exception("a connection to upstream could not be made")
+            self._close("an internal error, see the log above")
+            return
+        if not covers(self._port.offered(), self._offered):
+            # it would misread the client's requests, or close the connection without an answer
+            transport.abort()
+            self._close("the broker speaks other versions than the client was offered")
+            return
+        broker = connection.host, connection.port
+        session.link = UpstreamLink(
+            transport, self, self._settings.max_answer_bytes, self._port.services.in_flight, broker
+        )
+        self._has_link = True
+        if not self._reads:
+            session.link.pause_reading()
+        session.go_on()
+
+    def write(self, frame: bytes) -> None:
+        """Send a frame to the client; bytes that it has not taken are counted."""
+        if self._transport is not None and not self._closed:
+            self.last_active_s = self._loop.time()
+            self._port.metrics.sent(self._port.name, len(frame))
+            write_sliced(self._transport, frame)
+            self._answers.hold(0 if self._reads else self._transport.get_write_buffer_size())
+
+    def read_more(self, wanted: bool) -> None:
+        """Read the socket, or leave it unread."""
+        transport = self._transport
+        if transport is None or self._closed or transport.is_closing():
+            return
+        wanted = wanted and not self._deaf
+        if wanted and not transport.is_reading():
+            transport.resume_reading()
+        elif not wanted and transport.is_reading():
+            transport.pause_reading()
+
+    def pause_writing(self) -> None:
+        """Take no more requests or answers while the client does not read (backpressure)."""
+        self._reads = False
+        if self._session is not None:
+            self._session.client_reads = False
+            if self._session.link is not None:
+                self._session.link.pause_reading()
+
+    def resume_writing(self) -> None:
+        """Take requests and answers again."""
+        self._reads = True
+        self._answers.hold(0)
+        if self._session is not None:
+            self._session.client_reads = True
+            if self._session.link is not None:
+                self._session.link.resume_reading()
+            self._session.go_on()
+
+    def upstream_writable(self) -> None:
+        """Go on with the requests that waited for upstream."""
+        if self._session is not None:
+            self._session.go_on()
+
+    def upstream_lost(self, reason: str) -> None:
+        """End the client's connection with its upstream half."""
+        if not self._closed:
+            self._port.metrics.upstream_failed()
+        self._close(reason, logged=not reason.startswith("upstream closed"))
+
+    def has_expired(self, in_ms: int = 0) -> bool:
+        """Return whether the session will have expired in `in_ms`, so that only a login is taken."""
+        return self._machine is not None and self._machine.is_expired(in_ms)
+
+    def upstream_ended(self) -> None:
+        """Count the client out once nothing of it is left at the broker."""
+        self._has_link = False
+        self._give_back()
+        if self._closed:
+            self._port.dismiss(self, self._host)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Release everything."""
+        self._transport = None
+        if self._abort is not None:
+            self._abort.cancel()
+        self._close("the client closed the connection" if exc is None else str(exc), logged=False)
+        self._give_back()
+
+    def _give_back(self) -> None:
+        """Hold no bytes once both halves are gone: until then either may have a part of an answer."""
+        if self._transport is None and not self._has_link:
+            self._answers.hold(0)
+
+    def hang_up(self, reason: str) -> None:
+        """End the connection for a reason of the session's."""
+        self._close(reason)
+
+    def _close(self, reason: str, *, logged: bool = True) -> None:
+        """End both halves; one line in the log says why."""
+        if self._closed:
+            return
+        if logged:
+            LOG.info("connection closed", listener=self._port.name, host=self._host, reason=reason)
+        if self._transport is not None:
+            self._transport.close()
+            # a client that does not read its last answers must not keep the socket for ever
+            self._abort = self._loop.call_later(LAST_ANSWERS_S, self._transport.abort)
+        self._closed = True
+        for timer in self._delayed:
+            timer.cancel()
+        if self._connecting is not None:
+            self._connecting.cancel()
+        self._reader.take_rest()
+        if self._session is not None:
+            self._session.close()
+            self._session = None
+        if not self._has_link:
+            self._port.dismiss(self, self._host)
+
+    def close(self, reason: str, *, logged: bool = True) -> None:
+        """End the connection for a reason of the listener's (idle, shutdown)."""
+        self._close(reason, logged=logged)
+
+    @property
+    def host(self) -> str:
+        """The client's address; empty before there is a connection."""
+        return self._host

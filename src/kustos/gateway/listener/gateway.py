@@ -1,0 +1,388 @@
+"""Listeners: a bootstrap port and one port for each upstream broker, bound where the settings say."""
+
+import asyncio
+import math
+from collections import Counter
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+import structlog
+
+from kustos.acl import KafkaPrincipal
+from kustos.auth import SaslServerMachine
+from kustos.client import CannotConnectError, ClientError, KafkaConnection
+from kustos.gateway.listener.connection import ClientConnection
+from kustos.gateway.session.answer_budget import AnswerBudget
+from kustos.gateway.session.large_turns import LargeTurns
+from kustos.gateway.session.parts import ConnectionObserver, LocalApis, SessionServices
+from kustos.gateway.upstream.addresses import BrokerPorts, NoPortForBrokerError
+from kustos.gateway.upstream.cluster import Broker, UpstreamCluster, UpstreamUnavailableError
+from kustos.gateway.upstream.in_flight import InFlight
+from kustos.protocol import TABLE, ContextAuthorizer, Decider, Row
+from kustos.runtime import descriptor_limit, words_of
+
+LOG: Final = structlog.get_logger("kustos.gateway")
+
+BACKLOG: Final = 512
+"""Connections that may wait to be accepted; the kernel drops others, and clients retry."""
+
+DESCRIPTORS_RESERVED: Final = 160
+"""File descriptors that client connections must leave free: for 64 HTTP connections, the metadata log, audit,
+logs, workers, and our own connections to upstream, with room to spare."""
+
+DESCRIPTORS_PER_CONNECTION: Final = 2
+"""One for the client, one for the link to its broker."""
+
+REFUSALS_TOLD_EVERY_S: Final = 10.0
+"""How often the log reports connections turned away: strangers open them as fast as they like."""
+
+IDLE_CHECKS: Final = 4
+"""How often within the idle time the connections are checked."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionSettings:
+    """The limits of one connection. Sizes in bytes, times in milliseconds."""
+
+    sasl_server_max_receive_size: int = 524_288
+    socket_request_max_bytes: int = 104_857_600
+    connections_max_idle_ms: int = 600_000
+    max_answer_bytes: int = 1_073_741_824
+
+
+class ListenerMetrics(Protocol):
+    """The metrics of a listener."""
+
+    def authenticated(self, mechanism: str, succeeded: bool) -> None:
+        """Count a finished login."""
+
+    def connections_changed(self, listener: str, change: int) -> None:
+        """Count a connection that was opened (1) or closed (-1)."""
+
+    def received(self, listener: str, size_bytes: int) -> None:
+        """Count bytes from a client."""
+
+    def sent(self, listener: str, size_bytes: int) -> None:
+        """Count bytes to a client."""
+
+    def upstream_failed(self) -> None:
+        """Count a connection to upstream that could not be made, or broke."""
+
+    def turned_away(self) -> None:
+        """Count a connection that was closed on arrival, as there are too many."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdminParts:
+    """What an admin listener has of its own: its table, and answers from this node alone."""
+
+    local: LocalApis
+    table: Mapping[int, Row]
+    offered: Callable[[], Mapping[int, tuple[int, int]]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListenerPlan:
+    """One listener of the settings, and what its connections need."""
+
+    name: str
+    security_protocol: str
+    bind_host: str
+    port: int
+    ports: BrokerPorts
+    connection: ConnectionSettings
+    sasl_machine: Callable[[], SaslServerMachine | None]
+    """Makes the machine of a new connection; None if the listener has no authentication."""
+    admin: AdminParts | None = None
+    """None: the listener leads upstream."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatewayParts:
+    """What all listeners share."""
+
+    cluster: UpstreamCluster
+    local: LocalApis
+    observer: ConnectionObserver
+    metrics: ListenerMetrics
+    decider: Callable[[KafkaPrincipal, str], Decider]
+    offered: Callable[[], Mapping[int, tuple[int, int]]]
+    in_flight: InFlight
+    answers: AnswerBudget = field(default_factory=AnswerBudget)
+    max_connections: int = 10_000
+    max_connections_per_ip: int = 10_000
+    context_authorizer: ContextAuthorizer | None = None
+    """Decides in place of the deciders, unless None."""
+    large_turns: LargeTurns = field(default_factory=LargeTurns)
+
+
+class Port:
+    """A bound port: its broker, and what its connections share."""
+
+    def __init__(self, gateway: "Gateway", plan: ListenerPlan, node_id: int | None) -> None:
+        self._gateway: Final = gateway
+        self.plan: Final = plan
+        self.node_id: Final = node_id
+        self.name: Final = plan.name
+        self.security_protocol: Final = plan.security_protocol
+        self.settings: Final = plan.connection
+        self.ports: Final = gateway.addresses_of(plan)
+        admin = plan.admin
+        self.leads_upstream: Final = admin is None
+        self.table: Final = TABLE if admin is None else admin.table
+        self.services: Final = SessionServices(
+            cluster=gateway.parts.cluster,
+            local=gateway.parts.local if admin is None else admin.local,
+            observer=gateway.parts.observer,
+            in_flight=gateway.parts.in_flight,
+        )
+        self.observer: Final = gateway.parts.observer
+        self.metrics: Final = gateway.parts.metrics
+        self.decider: Final = gateway.parts.decider
+        self.context_authorizer: Final = gateway.parts.context_authorizer
+        self.answers: Final = gateway.parts.answers
+        self.large_turns: Final = gateway.parts.large_turns
+        self.offered: Final = gateway.parts.offered if admin is None else admin.offered
+        self.sasl_machine: Final = plan.sasl_machine
+        self.server: asyncio.Server | None = None
+        self._turn = 0
+
+    async def bind(self, port: int) -> None:
+        """Listen; raise OSError if the port cannot be bound."""
+        loop = asyncio.get_running_loop()
+        self.server = await loop.create_server(
+            lambda: ClientConnection(self),
+            self.plan.bind_host,
+            port,
+            backlog=BACKLOG,
+            reuse_port=self._gateway.shares_ports,
+        )
+
+    def admit(self, connection: ClientConnection, host: str) -> str | None:
+        """Count a new connection in; return why it is turned away, None if it is not."""
+        return self._gateway.admit(self, connection, host)
+
+    def dismiss(self, connection: ClientConnection, host: str) -> None:
+        """Count a connection out."""
+        self._gateway.dismiss(self, connection, host)
+
+    async def connect_upstream(self) -> KafkaConnection:
+        """Return a new connection to the broker behind this port, or to any behind the bootstrap port.
+
+        The broker's versions are known afterwards. Raise `ClientError`.
+        """
+        failure: ClientError | None = None
+        for broker in self._candidates():
+            try:
+                connection = await self.services.cluster.connect(broker.host, broker.port)
+            except ClientError as error:
+                failure = failure or error
+                continue
+            self.services.cluster.learn_versions(broker.node_id, connection.versions)
+            return connection
+        which = "no broker" if self.node_id is None else f"no broker `{self.node_id}`"
+        raise failure or CannotConnectError(f"{which} is known upstream")
+
+    def _candidates(self) -> list[Broker]:
+        brokers = self.services.cluster.brokers
+        if self.node_id is not None:
+            return [brokers[self.node_id]] if self.node_id in brokers else []
+        known = list(brokers.values())
+        if known:
+            # clients of the bootstrap port are spread over the brokers, and skip one that is down
+            self._turn = (self._turn + 1) % len(known)
+        return known[self._turn :] + known[: self._turn]
+
+
+@dataclass(frozen=True, slots=True)
+class _Addresses:
+    """A listener's addresses; a new broker gets its port."""
+
+    ports: BrokerPorts
+    gateway: "Gateway"
+
+    def advertised(self, node_id: int, host: str, port: int) -> tuple[str, int]:
+        address = self.ports.advertised(node_id, host, port)
+        self.gateway.saw_broker(Broker(node_id, host, port))
+        return address
+
+
+def connections_within(descriptors: int) -> int:
+    """Return how many client connections a process with this many file descriptors can serve."""
+    return max(1, (descriptors - DESCRIPTORS_RESERVED) // DESCRIPTORS_PER_CONNECTION)
+
+
+class Gateway:
+    """All listeners of a node. `start` binds them, `stop` ends every connection."""
+
+    shares_ports = False
+    """Whether the node's other processes listen on the same ports (SO_REUSEPORT)."""
+
+    def __init__(self, plans: list[ListenerPlan], parts: GatewayParts, refresh_s: float = 30.0) -> None:
+        self.parts: Final = parts
+        self._plans: Final = plans
+        self._open_plans: Final[list[ListenerPlan]] = []
+        self._refresh_s: Final = refresh_s
+        self._ports: dict[tuple[str, int | None], Port] = {}
+        self._connections: set[ClientConnection] = set()
+        self._by_host: Counter[str] = Counter()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._connections_max: Final = connections_within(descriptor_limit())
+        self._refusals = 0
+        self._refusals_told_s = -math.inf
+        self.is_open = False
+        self._stopped = False
+
+    def addresses_of(self, plan: ListenerPlan) -> _Addresses:
+        """Return the addresses that a listener advertises in answers."""
+        return _Addresses(plan.ports, self)
+
+    async def start(self, ready: Mapping[str, Awaitable[None]] | None = None) -> None:
+        """Learn the upstream cluster and bind each listener as soon as its awaitable in `ready` is done.
+
+        Raise `UpstreamUnavailableError`, `NoPortForBrokerError`, OSError, or what an awaitable in `ready`
+        raises.
+        """
+        waits = ready or {}
+        self._spawn(self._end_idle())
+        opening = [self._opening(plan, waits) for plan in self._plans if plan.admin is not None]
+        try:
+            # requests about the node itself need not wait for upstream
+            await self.parts.cluster.refresh()
+            self.parts.cluster.on_brokers = lambda _: self._spawn(self._bind_brokers())
+            self._spawn(self._keep_fresh())
+            opening += [self._opening(plan, waits) for plan in self._plans if plan.admin is None]
+            await asyncio.gather(*opening)
+        finally:
+            for each in opening:
+                each.cancel()
+            await asyncio.gather(*opening, return_exceptions=True)
+        self.is_open = True
+
+    def _opening(self, plan: ListenerPlan, ready: Mapping[str, Awaitable[None]]) -> asyncio.Future[None]:
+        return asyncio.ensure_future(self._open(plan, ready.get(plan.name)))
+
+    async def _open(self, plan: ListenerPlan, ready: Awaitable[None] | None) -> None:
+        if ready is not None:
+            await ready
+        if plan.admin is None:
+            self._open_plans.append(plan)
+            await self._bind_brokers()
+        port = Port(self, plan, None)
+        await port.bind(plan.port)
+        self._ports[plan.name, None] = port
+        LOG.info("listening", listener=plan.name, protocol=plan.security_protocol, port=plan.port)
+
+    async def _bind_brokers(self) -> None:
+        """Bind the missing ports; try all of them, then raise the first error."""
+        failure: OSError | NoPortForBrokerError | None = None
+        for plan in tuple(self._open_plans):
+            for node_id in self.parts.cluster.brokers:
+                if (plan.name, node_id) not in self._ports:
+                    port = self._ports[plan.name, node_id] = Port(self, plan, node_id)
+                    try:
+                        await port.bind(plan.ports.port_of(node_id))
+                    except (OSError, NoPortForBrokerError) as error:
+                        del self._ports[plan.name, node_id]
+                        failure = failure or error
+        if failure is not None:
+            raise failure
+
+    def saw_broker(self, broker: Broker) -> None:
+        """Record a broker that an answer named."""
+        brokers = self.parts.cluster.brokers
+        if brokers.get(broker.node_id) != broker:
+            self.parts.cluster.brokers = brokers | {broker.node_id: broker}
+            self._spawn(self._bind_brokers())
+
+    async def _keep_fresh(self) -> None:
+        """Refresh the brokers again and again; after a failure everything stays as it was."""
+        while True:
+            await asyncio.sleep(self._refresh_s)
+            try:
+                await self.parts.cluster.refresh()
+                await self._bind_brokers()
+            except UpstreamUnavailableError as error:
+                LOG.warning("upstream does not answer", reason=str(error))
+            except (OSError, NoPortForBrokerError) as error:
+                LOG.error("a broker has no port here", reason=words_of(error))
+            except Exception:
+                # the boundary where a bug of ours must not end the refreshing
+                LOG.exception("upstream could not be queried")
+
+    async def _end_idle(self) -> None:
+        """Close the connections that were idle for `connections.max.idle.ms`."""
+        if not self._plans:
+            return
+        limit_s = min(plan.connection.connections_max_idle_ms for plan in self._plans) / 1000
+        while True:
+            await asyncio.sleep(limit_s / IDLE_CHECKS)
+            now = asyncio.get_running_loop().time()
+            for connection in list(self._connections):
+                if now - connection.last_active_s > limit_s:
+                    connection.close("idle for longer than `connections.max.idle.ms`")
+
+    def _spawn(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            LOG.error("a background task of the gateway failed", reason=str(task.exception()))
+
+    def admit(self, port: Port, connection: ClientConnection, host: str) -> str | None:
+        """Count a new connection in; return why it is turned away, None if it is not."""
+        refusal = None
+        if self._stopped:
+            refusal = "the gateway stops"
+        elif len(self._connections) >= self.parts.max_connections:
+            refusal = "there are `max.connections` connections"
+        elif self._by_host[host] >= self.parts.max_connections_per_ip:
+            refusal = "there are `max.connections.per.ip` connections from this address"
+        elif len(self._connections) >= self._connections_max:
+            refusal = "there are no file descriptors for more connections (RLIMIT_NOFILE)"
+        if refusal is not None:
+            self.note_refusal(refusal, host)
+        self._connections.add(connection)
+        self._by_host[host] += 1
+        self.parts.metrics.connections_changed(port.name, 1)
+        return refusal
+
+    def note_refusal(self, reason: str, host: str) -> None:
+        """Count a connection that is turned away; the log reports some of them."""
+        self.parts.metrics.turned_away()
+        self._refusals += 1
+        now_s = asyncio.get_running_loop().time()
+        if now_s - self._refusals_told_s >= REFUSALS_TOLD_EVERY_S:
+            LOG.warning("connections are turned away", reason=reason, host=host, connections=self._refusals)
+            self._refusals, self._refusals_told_s = 0, now_s
+
+    def dismiss(self, port: Port, connection: ClientConnection, host: str) -> None:
+        """Count a connection out."""
+        if connection not in self._connections:
+            return
+        self._connections.discard(connection)
+        self._by_host[host] -= 1
+        if not self._by_host[host]:
+            del self._by_host[host]
+        self.parts.metrics.connections_changed(port.name, -1)
+
+    async def stop(self) -> None:
+        """Take no more connections and end the open ones."""
+        self.close()
+
+    def close(self) -> None:
+        """End everything at once; twice is harmless."""
+        self.is_open = False
+        self._stopped = True
+        for task in self._tasks:
+            task.cancel()
+        for port in self._ports.values():
+            if port.server is not None:
+                port.server.close()
+        for connection in list(self._connections):
+            connection.close("the gateway stops")
+        self.parts.cluster.close()

@@ -1,0 +1,13 @@
+"""What the gateway counts and looks up, in Prometheus' format."""
+
+from kustos.gateway.metrics.counters import GatewayMetrics
+from kustos.gateway.metrics.observer import GatewayObserver
+from kustos.gateway.metrics.watched import QuorumFigures, WatchedLog, WatchedQuorum
+
+__all__ = [
+    "GatewayMetrics",
+    "GatewayObserver",
+    "QuorumFigures",
+    "WatchedLog",
+    "WatchedQuorum",
+]

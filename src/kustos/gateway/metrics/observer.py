@@ -1,0 +1,74 @@
+"""Reports what sessions decide and answer to the audit log and the metrics."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final
+
+from kustos.authorizer import AuthorizableRequestContext, SecurityEventType
+from kustos.gateway.audit.log import AuditLog
+from kustos.gateway.metrics.counters import GatewayMetrics
+from kustos.gateway.session.logins import LOG_IS_FULL, Login
+from kustos.protocol import Decided, WrittenAt
+from kustos.wire import ApiKey
+
+CHANGES_OF_ACLS: Final = frozenset({ApiKey.CREATE_ACLS, ApiKey.DELETE_ACLS})
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayObserver:
+    """An `Observer` of sessions. `acl_offset` gives the metadata offset whose ACLs decide now.
+
+    With `changes_own_log` the event of an ACL change waits until the offset of the change is known.
+    """
+
+    audit: AuditLog
+    metrics: GatewayMetrics
+    acl_offset: Callable[[], int]
+    changes_own_log: bool = False
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the audit log takes no more for now; nothing is decided then."""
+        return self.audit.is_full
+
+    def decided(self, context: AuthorizableRequestContext, decided: list[Decided]) -> WrittenAt | None:
+        """Record the decisions of a request; return the callback for the offset of its change, if any."""
+        written_at = None
+        if self.changes_own_log and context.request_type in CHANGES_OF_ACLS and _allowed(decided):
+            written_at = self.audit.hold(context, decided, self.acl_offset())
+        else:
+            self.audit.record(context, decided, self.acl_offset())
+        self.metrics.decided(context.request_type, decided)
+        return written_at
+
+    def login_ended(self, login: Login) -> bool:
+        """Record the event of a login; return whether it may take effect: no login goes unaudited."""
+        security, time_ms = self.audit.security, self.audit.now_ms
+        if login.failure is None and self.is_full:
+            security.count(replace(login, failure=LOG_IS_FULL).event(time_ms))
+            return False
+        if login.failure is None:
+            security.admit(login.event(time_ms))
+        else:
+            security.count(login.event(time_ms))
+        return True
+
+    def session_expired(self, login: Login) -> None:
+        """Record that a session ended because its credentials had expired."""
+        event = login.event(self.audit.now_ms)
+        self.audit.security.admit(replace(event, event_type=SecurityEventType.SESSION_EXPIRY))
+
+    def answered(
+        self,
+        api_key: int,
+        seconds: float,
+        upstream_seconds: float | None = None,
+        held_seconds: float = 0.0,
+    ) -> None:
+        """Count an answered request."""
+        self.metrics.answered(api_key, seconds, upstream_seconds, held_seconds)
+
+
+def _allowed(decided: list[Decided]) -> bool:
+    """Return whether a change follows; a refused request has none to wait for."""
+    return all(item.decision.allowed for item in decided)

@@ -1,0 +1,240 @@
+"""Figures that others keep, looked up whenever the metrics are read."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric, SummaryMetricFamily
+from prometheus_client.registry import Collector
+
+from kustos.authorizer import AuthorizerMetrics
+from kustos.gateway.apis.purgatory import ACL_UPDATE, DelayedFuturePurgatory
+from kustos.gateway.audit.log import AuditLog
+from kustos.gateway.session.answer_budget import AnswerBudget
+
+_PLUGINS: Final = "kafka_server_plugins_"
+_PLUGIN_LABELS: Final = {
+    "config": "authorizer.class.name",
+    "class": "StandardAuthorizer",
+    "role": "broker",
+}
+"""The tags that Kafka gives the metrics of its authorizer."""
+
+_MEANINGS: Final = {
+    "authorization-allowed-rate-per-minute": "Decisions per minute that allowed.",
+    "authorization-denied-rate-per-minute": "Decisions per minute that denied.",
+    "authorization-request-rate-per-minute": "Decisions per minute.",
+}
+
+
+class Watched(Collector):
+    """The metadata and the audit log."""
+
+    def __init__(
+        self, acl_count: Callable[[], int], metadata_offset: Callable[[], int], audit: AuditLog
+    ) -> None:
+        self._acl_count: Final = acl_count
+        self._metadata_offset: Final = metadata_offset
+        self._audit: Final = audit
+
+    def collect(self) -> Iterable[Metric]:
+        """Yield the figures of this moment."""
+        count = self._acl_count()
+        yield GaugeMetricFamily(
+            "kafka_server_authorizer_acl_count",
+            "ACLs in force, -1 where nobody counts them (KIP-801).",
+            count,
+        )
+        yield GaugeMetricFamily("kafka_server_authorizer_metrics_acls_total_count", "ACLs in force.", count)
+        yield GaugeMetricFamily(
+            "kafka_server_broker_metadata_metrics_last_applied_record_offset",
+            "Offset of the metadata log up to which its records are in force.",
+            self._metadata_offset(),
+        )
+        audit = self._audit
+        yield GaugeMetricFamily(
+            "kustos_audit_full", "Whether the audit log holds up all requests.", int(audit.is_full)
+        )
+        yield CounterMetricFamily(
+            "kustos_audit_summarized_decisions",
+            "Decisions without an event of their own, since their principal was denied too much.",
+            audit.budget.summarized,
+        )
+        yield CounterMetricFamily(
+            "kustos_audit_summarized_logins",
+            "Logins without an event of their own, since their principal logged in too often.",
+            audit.security.logins.counted,
+        )
+        labels = ("sink",)
+        depth = GaugeMetricFamily("kustos_audit_queue_events", "Events that wait.", labels=labels)
+        failing = GaugeMetricFamily("kustos_audit_sink_failing", "Whether it does not write.", labels=labels)
+        written = CounterMetricFamily("kustos_audit_written_events", "Events written.", labels=labels)
+        dropped = CounterMetricFamily("kustos_audit_dropped_events", "Events lost.", labels=labels)
+        failures = CounterMetricFamily("kustos_audit_sink_failures", "Failed writes.", labels=labels)
+        shortened = CounterMetricFamily(
+            "kustos_audit_shortened_events", "Events written with long texts cut.", labels=labels
+        )
+        for lane in audit.lanes:
+            name = (lane.sink.name,)
+            depth.add_metric(name, lane.depth)
+            failing.add_metric(name, int(lane.is_failing))
+            written.add_metric(name, lane.written)
+            dropped.add_metric(name, lane.dropped)
+            failures.add_metric(name, lane.failures)
+            shortened.add_metric(name, lane.sink.shortened_events)
+        yield from (depth, failing, written, dropped, failures, shortened)
+
+
+class WatchedAnswers(Collector):
+    """The budget of answers that clients have not taken."""
+
+    def __init__(self, answers: AnswerBudget) -> None:
+        self._answers: Final = answers
+
+    def collect(self) -> Iterable[Metric]:
+        """Yield the figures of this moment."""
+        yield GaugeMetricFamily(
+            "kustos_answers_held_bytes",
+            "Bytes of answers that are held or reserved for clients.",
+            self._answers.used_bytes,
+        )
+        yield GaugeMetricFamily(
+            "kustos_answers_max_bytes",
+            "How many may be held for all clients; 1 MiB for each connection comes besides.",
+            self._answers.max_bytes,
+        )
+
+
+class WatchedLog(Collector):
+    """The node's own metadata log."""
+
+    def __init__(self, takes_changes: Callable[[], bool]) -> None:
+        self._takes_changes: Final = takes_changes
+
+    def collect(self) -> Iterable[Metric]:
+        """Yield the figure of this moment."""
+        yield GaugeMetricFamily(
+            "kustos_metadata_takes_changes",
+            "Whether changes can be written; 0 after a write failed, until the node is started again.",
+            int(self._takes_changes()),
+        )
+
+
+class WatchedAuthorizer(Collector):
+    """What Kafka's StandardAuthorizer registers (`kafka.server:type=plugins`, Kafka 4.4)."""
+
+    def __init__(self, acl_count: Callable[[], int], rates: AuthorizerMetrics) -> None:
+        self._acl_count: Final = acl_count
+        self._rates: Final = rates
+
+    def collect(self) -> Iterable[Metric]:
+        """Yield the figures of this moment."""
+        figures = {"acls-total-count": float(self._acl_count())} | self._rates.rates()
+        for name, figure in figures.items():
+            family = GaugeMetricFamily(
+                _PLUGINS + name.replace("-", "_"),
+                _MEANINGS.get(name, "ACLs of StandardAuthorizer in force."),
+                labels=tuple(_PLUGIN_LABELS),
+            )
+            family.add_metric(tuple(_PLUGIN_LABELS.values()), figure)
+            yield family
+
+
+class WatchedPurgatory(Collector):
+    """Changes of ACLs that wait (`kafka.server:type=DelayedOperationPurgatory`)."""
+
+    def __init__(self, purgatory: DelayedFuturePurgatory) -> None:
+        self._purgatory: Final = purgatory
+
+    def collect(self) -> Iterable[Metric]:
+        """Yield the figures of this moment."""
+        purgatory = self._purgatory
+        for name, meaning, figure in (
+            ("num_delayed_operations", "Operations that wait.", purgatory.num_delayed_operations),
+            ("purgatory_size", "Operations that are watched.", purgatory.purgatory_size),
+        ):
+            family = GaugeMetricFamily(
+                f"kafka_server_delayed_operation_purgatory_{name}", meaning, labels=("delayedOperation",)
+            )
+            for operation in (purgatory.name, ACL_UPDATE):
+                family.add_metric((operation,), figure)
+            yield family
+
+
+class TimeSplit:
+    """How long the requests of one API took here, and how long they waited elsewhere. Times in seconds."""
+
+    __slots__ = ("count", "local_s", "remote_s")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.local_s = self.remote_s = 0.0
+
+    def add(self, seconds: float, remote_seconds: float) -> None:
+        """Count a request by its total time and the part of it spent elsewhere."""
+        self.count += 1
+        self.local_s += seconds - remote_seconds
+        self.remote_s += remote_seconds
+
+
+class WatchedTimes(Collector):
+    """Where the time of requests went (`kafka.network:type=RequestMetrics`): sums and counts."""
+
+    def __init__(self, by_request: Mapping[str, TimeSplit]) -> None:
+        self._by_request: Final = by_request
+
+    def collect(self) -> Iterable[Metric]:
+        """Yield the figures of this moment."""
+        local = SummaryMetricFamily(
+            "kafka_network_request_metrics_local_time_ms",
+            "Milliseconds that requests were worked on here.",
+            labels=("request",),
+        )
+        remote = SummaryMetricFamily(
+            "kafka_network_request_metrics_remote_time_ms",
+            "Milliseconds that requests waited for upstream, or for the authorizer to change ACLs.",
+            labels=("request",),
+        )
+        for request, split in self._by_request.items():
+            local.add_metric((request,), split.count, split.local_s * 1000)
+            remote.add_metric((request,), split.count, split.remote_s * 1000)
+        yield from (local, remote)
+
+
+@dataclass(frozen=True, slots=True)
+class QuorumFigures:
+    """The state of a quorum at some moment; `staleness_ms` None: nothing was ever current."""
+
+    staleness_ms: int | None
+    is_stale: bool
+    epoch: int
+    high_watermark: int
+
+
+class WatchedQuorum(Collector):
+    """The quorum of a node in cluster mode."""
+
+    def __init__(self, figures: Callable[[], QuorumFigures]) -> None:
+        self._figures: Final = figures
+
+    def collect(self) -> Iterable[Metric]:
+        """Yield the figures of this moment."""
+        now = self._figures()
+        yield GaugeMetricFamily(
+            "kustos_metadata_staleness_seconds",
+            "How old the metadata of the quorum may be at most, -1 before it was first current.",
+            -1 if now.staleness_ms is None else now.staleness_ms / 1000,
+        )
+        yield GaugeMetricFamily(
+            "kustos_metadata_stale",
+            "Whether the metadata is too old to decide by, so that everything is denied.",
+            int(now.is_stale),
+        )
+        yield GaugeMetricFamily(
+            "kafka_server_raft_metrics_current_epoch", "The epoch of the quorum's leader.", now.epoch
+        )
+        yield GaugeMetricFamily(
+            "kafka_server_raft_metrics_high_watermark",
+            "Offset below which the metadata log is known to be committed.",
+            now.high_watermark,
+        )

@@ -1,0 +1,87 @@
+"""Limits the bytes of answers that a process holds for its clients: a Fetch gets what there is room for.
+
+Theory of operation. An answer to a Fetch is checked as a whole before any of it goes to the client, and a
+client may take it as slowly as it likes. A broker may always answer with less than was requested, and the
+client fetches the rest later (KIP-74). So a Fetch reserves room when it is opened, and its `max_bytes`
+is lowered to what it got: a share of what is free, so that the first requests do not take all. Once the
+answer is there, the bytes that the client has not taken replace the reservation, and are given back when it
+takes them.
+
+A connection has one Fetch at a time, and none while its client does not read, so one number is all that is
+held for it, and the sum of these numbers is what is used.
+
+Only `connections.max.idle.ms` disconnects a client that does not read: a consumer that works on its records
+may read nothing for as long as `max.poll.interval.ms`, and the bytes held for it do not keep others from
+making progress.
+"""
+
+from typing import Final, Protocol
+
+ANSWERS_MAX_BYTES: Final = 128 * 2**20
+"""The default limit, small beside a server's memory. A consumer that is alone gets 32 MiB of it at once, of
+the 50 that clients request by default (`fetch.max.bytes`)."""
+
+SHARE_OF_FREE: Final = 4
+"""A request gets a fourth of what is free at most, as switches share a buffer between queues (Choudhury
+and Hahne, 1998): clients that read find room, however many others do not."""
+
+FLOOR_BYTES: Final = 2**20
+"""What a request gets when nothing is free, so that no client can stop the others: as much as Kafka's
+consumers request of a partition (`max.partition.fetch.bytes`). By default no batch is larger
+(`message.max.bytes`), and brokers return one batch however little was requested."""
+
+SLICE_BYTES: Final = 256 * 2**10
+"""The pieces in which an answer is handed to the socket, so that each is freed once it was taken: a client
+that leaves the last bytes of an answer keeps one piece at most."""
+
+
+class Writable(Protocol):
+    """The transport of a client."""
+
+    def write(self, data: bytes) -> None:
+        """Send the bytes now or later."""
+
+
+def write_sliced(transport: Writable, answer: bytes) -> None:
+    """Send a whole answer, however large."""
+    for at in range(0, len(answer), SLICE_BYTES):
+        transport.write(answer[at : at + SLICE_BYTES])
+
+
+class AnswerBudget:
+    """The bytes held by a process. Only floors go beyond `max_bytes`, one for each connection at most."""
+
+    __slots__ = ("max_bytes", "used_bytes")
+
+    def __init__(self, max_bytes: int = ANSWERS_MAX_BYTES) -> None:
+        self.max_bytes: Final = max_bytes
+        self.used_bytes = 0
+
+    def share(self) -> "AnswerShare":
+        """Return the part of a new connection, which holds nothing."""
+        return AnswerShare(self)
+
+
+class AnswerShare:
+    """The bytes held for one connection, reserved or buffered."""
+
+    __slots__ = ("_budget", "held_bytes")
+
+    def __init__(self, budget: AnswerBudget) -> None:
+        self._budget: Final = budget
+        self.held_bytes = 0
+
+    def reserve(self, wanted_bytes: int) -> int:
+        """Reserve bytes for a request, in place of those held; return how many, `wanted_bytes` or less."""
+        self.hold(0)
+        free_bytes = self._budget.max_bytes - self._budget.used_bytes
+        granted_bytes = min(wanted_bytes, max(FLOOR_BYTES, free_bytes // SHARE_OF_FREE))
+        # a client may request a negative size, and gets one batch
+        self.hold(max(0, granted_bytes))
+        return granted_bytes
+
+    def hold(self, size_bytes: int) -> None:
+        """Hold `size_bytes`, in place of those held before; 0 gives everything back."""
+        if size_bytes != self.held_bytes:
+            self._budget.used_bytes += size_bytes - self.held_bytes
+            self.held_bytes = size_bytes

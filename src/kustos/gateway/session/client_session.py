@@ -1,0 +1,376 @@
+"""The requests of one client connection: decided, handed over and answered as a broker works on them.
+
+Theory of operation. A broker works on one request of a connection at a time, in order; those behind it wait
+in its socket buffer. So does a session: it decides the next request once the one before is answered, and
+hands it over in the same turn of the event loop. So no request waits at a broker for minutes behind another,
+to be worked on by ACLs that are no longer in force.
+
+Produce is pipelined nevertheless, as a producer's throughput depends on it. Behind a Produce that may wait,
+the link holds back a byte of the next until the first is answered, and then checks whether it is still
+allowed.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Coroutine
+from typing import Any, Final
+
+import structlog
+
+from kustos.gateway.session.answer_budget import AnswerShare
+from kustos.gateway.session.large_turns import PRODUCE, QueuePlace
+from kustos.gateway.session.parts import (
+    PIPELINED_MAX,
+    SessionOwner,
+    SessionServices,
+    Slot,
+    Upstream,
+    owed,
+    read_answer,
+    settled,
+)
+from kustos.gateway.upstream.addresses import NoPortForBrokerError
+from kustos.gateway.upstream.cluster import UpstreamUnavailableError
+from kustos.protocol import (
+    Ask,
+    Effect,
+    GiveWay,
+    Guard,
+    Hangup,
+    ListTopics,
+    Opened,
+    Outcome,
+    RefusedFrameError,
+    RefuseRequestError,
+    Relay,
+    Reply,
+    ResolveTopicIds,
+    Serve,
+    Silence,
+    Unwrap,
+    limit_answer,
+)
+from kustos.wire import ApiKey, Message, WireError
+
+AUDIT_RETRY_S: Final = 0.01
+"""How soon to check again whether a full audit queue has room."""
+
+REQUESTS_PER_TURN: Final = 32
+BYTES_PER_TURN: Final = 32 * 1024
+"""How much of one connection is begun in a turn of the event loop: one read may bring thousands of small
+requests that are answered here, and the cost of a large one grows with its bytes."""
+
+LENGTH_BYTES: Final = 4
+"""The length before each frame; an answer inside an Envelope has none."""
+INTERNAL_ERROR: Final = "an internal error, see the log above"
+LOG: Final = structlog.get_logger("kustos.gateway")
+
+
+class ClientSession:
+    """The requests of one client connection; `place` is its own in the queue of large requests."""
+
+    def __init__(
+        self,
+        owner: SessionOwner,
+        guard: Guard,
+        services: SessionServices,
+        answers: AnswerShare,
+        place: QueuePlace,
+    ) -> None:
+        self.link: Upstream | None = None
+        self.client_reads = True
+        self._owner: Final = owner
+        self._guard: Final = guard
+        self._services: Final = services
+        self._observer: Final = services.observer
+        self._answers: Final = answers
+        self._place: Final = place
+        self._frames: deque[bytes] = deque()
+        self._slots: deque[Slot] = deque()
+        self._learnt: deque[tuple[Slot, Any]] = deque()
+        """Requests that waited for a result or for another turn, with the result."""
+        self._task: asyncio.Task[Any] | None = None
+        self._retry: asyncio.TimerHandle | None = None
+        self._closed = False
+        self._loop: Final = asyncio.get_running_loop()
+
+    def take(self, frames: list[bytes]) -> None:
+        """Take the frames that came, in order."""
+        if not self._closed:
+            self._frames.extend(frames)
+            self.go_on()
+
+    def go_on(self) -> None:
+        """Do what can be done in one turn of the loop; the rest is scheduled."""
+        try:
+            self._do_all()
+        except Exception:
+            # the boundary where a bug of ours must end the client rather than leave it waiting
+            LOG.exception("a session broke")
+            self._fail(INTERNAL_ERROR)
+
+    def _do_all(self) -> None:
+        taken_bytes = 0
+        for _ in range(REQUESTS_PER_TURN):
+            if self._closed:
+                return
+            if taken_bytes >= BYTES_PER_TURN:
+                self._look_again(0)
+                break
+            if (
+                self._learnt
+                and self._can_decide()
+                and self._place.may_work(self._learnt[0][0].is_large, self.go_on, amid=True)
+            ):
+                slot, result = self._learnt.popleft()
+                self._place.work(slot.is_large, self._advance, slot, result)
+            elif self._frames and self._may_begin(self._frames[0]) and self._can_decide():
+                frame = self._frames[0]
+                is_large = self._place.must_wait(frame)
+                if not self._place.may_work(is_large, self.go_on, amid=False):
+                    break
+                taken_bytes += len(self._frames.popleft())
+                if not (self._owner.wants(frame) and self._owner.take(frame)):
+                    self._place.work(is_large, self._open, frame, is_large)
+            else:
+                break
+        else:
+            self._look_again(0)
+        if not self._closed:
+            self._owner.read_more(not self._frames)
+
+    def _may_begin(self, frame: bytes) -> bool:
+        """Whether this frame's turn has come."""
+        if not self._slots:
+            return True
+        last = self._slots[-1]
+        return (
+            (last.admits_next or last.is_done)
+            and frame[:2] == PRODUCE
+            and len(self._slots) < PIPELINED_MAX
+            and not self._owner.wants(frame)
+        )
+
+    def _can_decide(self) -> bool:
+        """Whether a decision made now can be handed over, and kept for the audit log, at once.
+
+        Nothing is decided for a client that does not read: answers of our own would pile up.
+        """
+        if not self.client_reads:
+            return False
+        if self._observer.is_full:
+            self._look_again(AUDIT_RETRY_S)
+            return False
+        return self.link is not None and self.link.is_writable
+
+    def _look_again(self, delay_s: float) -> None:
+        if self._retry is None and not self._closed:
+            self._retry = self._loop.call_later(delay_s, self._try_again)
+
+    def _try_again(self) -> None:
+        self._retry = None
+        self.go_on()
+
+    def _open(self, frame: bytes, is_large: bool) -> None:
+        started_s = self._loop.time()
+        try:
+            opened = self._guard.open(frame)
+        except RefusedFrameError as refusal:
+            self._fail(str(refusal))
+            return
+        if isinstance(opened, bytes):
+            self._slots.append(Slot(ApiKey.API_VERSIONS, started_s, answer=opened, is_done=True))
+            self._flush()
+            return
+        limit_answer(opened, self._answers.reserve)
+        slot = Slot(opened.row.api_key, started_s, opened, is_large=is_large)
+        self._slots.append(slot)
+        self._advance(slot, None)
+
+    def _advance(self, slot: Slot, result: Any) -> None:
+        """Let a handler go on until it waits for something or is done."""
+        opened = slot.opened
+        if opened is None:
+            return
+        try:
+            while True:
+                try:
+                    effect = opened.handler.send(result)
+                except StopIteration as stop:
+                    self._report(opened)
+                    slot.require_still_allowed()
+                    self._conclude(slot, opened, stop.value)
+                    return
+                self._report(opened)
+                if isinstance(effect, GiveWay):
+                    slot.gave_way = True
+                    self._learnt.append((slot, None))
+                    self._look_again(0)
+                    return
+                slot.require_still_allowed()
+                known = self._perform(slot, opened, effect)
+                if known is None:
+                    return
+                result = known[0]
+        except (WireError, NoPortForBrokerError, UpstreamUnavailableError, RefusedFrameError) as error:
+            self._fail(str(error))
+        except Exception:
+            # the boundary where a bug of ours must deny: neither the client nor upstream gets anything
+            LOG.exception("a request failed inside the guard", api_key=slot.api_key)
+            self._fail(INTERNAL_ERROR)
+
+    def _report(self, opened: Opened) -> None:
+        decided = opened.exchange.decided
+        if decided:
+            opened.exchange.written_at = self._observer.decided(opened.exchange.context, decided)
+            opened.exchange.decided = []
+
+    def _perform(self, slot: Slot, opened: Opened, effect: Effect) -> tuple[Any] | None:
+        """Start what a handler requests; return its result in a tuple if it is known at once."""
+        match effect:
+            case Ask(message, api_version):
+                frame = opened.upstream_frame(message, api_version)
+                self._send(
+                    slot, opened, frame, lambda answer: self._answered(slot, opened, answer, api_version)
+                )
+                return None
+            case ResolveTopicIds(topic_ids):
+                names = self._services.cluster.known_names(topic_ids)
+                if names is not None:
+                    return (names,)
+                self._hold(slot, self._services.cluster.resolve_topic_ids(topic_ids))
+            case ListTopics(names):
+                self._hold(slot, self._services.cluster.list_topics(names))
+            case Serve():
+                answer = self._services.local.serve(opened)
+                if isinstance(answer, Message):
+                    return (answer,)
+                self._hold(
+                    slot, settled(opened, answer, self._services.in_flight) if opened.row.revokes else answer
+                )
+        return None
+
+    def _hold(self, slot: Slot, question: Coroutine[Any, Any, Any]) -> None:
+        """Hold this request until the coroutine returns."""
+        slot.sent_s = self._loop.time()
+        self._task = self._loop.create_task(question)
+        self._task.add_done_callback(lambda done: self._take_result(slot, done))
+
+    def _take_result(self, slot: Slot, task: asyncio.Task[Any]) -> None:
+        """Let a held request go on with the result of its coroutine."""
+        self._task = None
+        if task.cancelled():
+            # it was cancelled from outside; after `close` nobody needs to know
+            self._fail("the work that a request waited for was cancelled")
+            return
+        error = task.exception()
+        if error is not None:
+            if isinstance(error, UpstreamUnavailableError | RefusedFrameError):
+                self._fail(str(error))
+            elif not self._closed:
+                # the same boundary as in `_advance`
+                LOG.error("a request failed while it was held", api_key=slot.api_key, exc_info=error)
+                self._fail(INTERNAL_ERROR)
+            return
+        if not self._closed:
+            slot.held_s += self._loop.time() - slot.sent_s
+            self._learnt.append((slot, task.result()))
+            self.go_on()
+
+    def _send(self, slot: Slot, opened: Opened, frame: bytes, take: Callable[[bytes], None]) -> None:
+        """Hand a request over; `take` gets the frame that answers it."""
+        link = self.link
+        if link is None or self._closed:
+            raise UpstreamUnavailableError("upstream is gone")
+        slot.sent_s = self._loop.time()
+        slot.admits_next = opened.row.pipelined
+
+        def taken(answer: bytes) -> None:
+            if not self._closed:
+                slot.upstream_s = (slot.upstream_s or 0.0) + self._loop.time() - slot.sent_s
+                try:
+                    self._place.work(slot.is_large, take, answer)
+                except WireError as error:
+                    self._fail(f"upstream's answer cannot be read: {error}")
+                self.go_on()
+
+        link.send(frame, owed(opened, taken))
+
+    def _answered(self, slot: Slot, opened: Opened, frame: bytes, api_version: int | None) -> None:
+        """Let the handler go on with upstream's answer; raise `WireError` if it is none."""
+        answer = read_answer(opened, frame, api_version)
+        self._throttle(answer.message.get("throttle_time"))
+        self._advance(slot, answer)
+
+    def _relayed(self, slot: Slot, opened: Opened, frame: bytes) -> None:
+        """Relay upstream's answer unchanged; raise `WireError` if it is none."""
+        self._throttle(opened.throttle_time_ms(frame))
+        self._finish(slot, len(frame).to_bytes(LENGTH_BYTES, "big") + frame)
+
+    def _throttle(self, throttle_time_ms: int | None) -> None:
+        if self.link is not None:
+            self.link.throttle(throttle_time_ms)
+
+    def _conclude(self, slot: Slot, opened: Opened, outcome: Outcome) -> None:
+        match outcome:
+            case Reply(content):
+                self._finish(slot, opened.client_frame(content))
+            case Relay(message):
+                frame = opened.upstream_frame(message)
+                self._send(slot, opened, frame, lambda answer: self._relayed(slot, opened, answer))
+            case Silence():
+                self._finish(slot, b"")
+            case Unwrap():
+                self._open_forwarded(slot, opened, outcome)
+            case Hangup(reason):
+                self._fail(reason)
+
+    def _open_forwarded(self, slot: Slot, envelope: Opened, outcome: Unwrap) -> None:
+        """Go on with the request inside an Envelope, as its original principal."""
+        if slot.envelope is not None:
+            self._fail("an Envelope came in an Envelope")
+            return
+        try:
+            opened = self._owner.unwrap(outcome)
+        except RefuseRequestError as refusal:
+            exchange = envelope.exchange
+            refused = envelope.row.refusal.refuse(exchange.response_codec, exchange.request, refusal.code)
+            self._finish(slot, envelope.client_frame(refused))
+            return
+        slot.envelope, slot.opened = envelope, opened
+        self._advance(slot, None)
+
+    def _finish(self, slot: Slot, answer: bytes) -> None:
+        if slot.envelope is not None:
+            root = slot.envelope.exchange.response_codec.root
+            answer = slot.envelope.client_frame(root(response_data=answer[LENGTH_BYTES:]))
+        slot.answer = answer
+        slot.is_done = True
+        seconds = self._loop.time() - slot.started_s
+        self._observer.answered(slot.api_key, seconds, slot.upstream_s, slot.held_s)
+        self._flush()
+
+    def _flush(self) -> None:
+        """Send the answers whose turn it is."""
+        while self._slots and self._slots[0].is_done:
+            slot = self._slots.popleft()
+            if slot.answer:
+                self._owner.write(slot.answer)
+
+    def _fail(self, reason: str) -> None:
+        if not self._closed:
+            self._owner.hang_up(reason)
+
+    def close(self) -> None:
+        """Release everything; nothing is decided or sent from now on."""
+        self._closed = True
+        self._frames.clear()
+        self._slots.clear()
+        self._learnt.clear()
+        self._place.leave()
+        if self._retry is not None:
+            self._retry.cancel()
+        if self._task is not None:
+            self._task.cancel()
+        if self.link is not None:
+            self.link.close()

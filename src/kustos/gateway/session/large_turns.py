@@ -1,0 +1,183 @@
+"""Schedules large requests: one queue for all connections of a process.
+
+Theory of operation. One request with ten thousand names takes the event loop a tenth of a second, and a
+client without any rights may send many of them, on many connections. So large requests are worked on in
+turns: a handler yields during its work (`GiveWay`), and a long turn is followed by a rest several times as
+long, in which small requests are worked on. A request that was begun goes on first; else principals take
+turns, and so do the connections of one principal, in order of arrival, so that more connections do not
+shorten the wait. A request waits for its first turn before it is read, so that reconnecting does not help.
+
+A large Produce is mostly records, which cost nothing here: it waits only if its principal had costly requests
+recently.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+from kustos.acl import KafkaPrincipal
+from kustos.wire import ApiKey
+
+LARGE_FRAME_BYTES: Final = 2048
+"""The size from which a request waits for a turn. A smaller one has room for some 700 names, which take five
+milliseconds; of everyday requests only those about a hundred partitions are larger."""
+
+COSTLY_S: Final = 0.002
+"""No rest follows work that took less: as long as a hundred small requests take."""
+
+REST_PER_WORK: Final = 3.0
+"""The length of a rest, as a multiple of the turn before it: large requests get a quarter of the event loop,
+and a small one is worked on within one rest, even if its answer comes from upstream."""
+
+REST_MAX_S: Final = 1.0
+"""The longest rest: ten times the costliest request. A process that was stopped during a turn did not work
+all that time."""
+
+COSTLY_FOR_S: Final = 60.0
+"""How long a principal's Produce waits for turns after a costly request."""
+
+COSTLY_MAX: Final = 10_000
+"""Principals remembered as costly; beyond that the one that was costly longest ago is forgotten."""
+
+PRODUCE: Final = ApiKey.PRODUCE.to_bytes(2, "big")
+"""The first two bytes of a Produce."""
+
+
+class LargeTurns:
+    """The queue. Only the event loop may call it; `now_s` is a clock that advances within one of its turns.
+    `call_later` schedules a callback after a number of seconds, in another turn of the loop.
+    """
+
+    def __init__(
+        self,
+        now_s: Callable[[], float] = time.perf_counter,
+        call_later: Callable[[float, Callable[[], None]], object] | None = None,
+    ) -> None:
+        self._now_s: Final = now_s
+        self._call_later: Final = call_later or _on_the_loop
+        self._waiting: Final[dict[KafkaPrincipal, dict[QueuePlace, Callable[[], None]]]] = {}
+        """The waiting places and their callbacks, by principal; both in the order of their turns."""
+        self._costly: Final[dict[KafkaPrincipal, float]] = {}
+        """Until when a principal counts as costly."""
+        self._amid: Final[dict[QueuePlace, Callable[[], None]]] = {}
+        """The places that wait to go on with a request: before others, so that few are open at once."""
+        self._granted: QueuePlace | None = None
+        self._rest_ends_s = 0.0
+        self._is_armed = False
+
+    def place(self, principal: KafkaPrincipal) -> "QueuePlace":
+        """Return the place of one connection."""
+        return QueuePlace(self, principal)
+
+    def must_wait(self, principal: KafkaPrincipal, frame: bytes) -> bool:
+        """Return whether a request of the principal waits for turns."""
+        if len(frame) < LARGE_FRAME_BYTES:
+            return False
+        return frame[:2] != PRODUCE or self._now_s() < self._costly.get(principal, 0.0)
+
+    def has_come(self, place: "QueuePlace", go_on: Callable[[], None], *, amid: bool) -> bool:
+        """Return whether the turn has come; if not, queue the place: `go_on` is called when it may have.
+
+        `amid`: a request was begun already; it always yields for one turn of the loop.
+        """
+        if place is self._granted:
+            self._granted = None
+            return True
+        if not (amid or self._amid or self._waiting) and self._now_s() >= self._rest_ends_s:
+            return True
+        line = self._amid if amid else self._waiting.setdefault(place.principal, {})
+        line[place] = go_on
+        self._arm()
+        return False
+
+    def worked(self, principal: KafkaPrincipal, took_s: float) -> None:
+        """Rest after `took_s` of work on a large request."""
+        if took_s < COSTLY_S:
+            return
+        now_s = self._now_s()
+        self._rest_ends_s = max(self._rest_ends_s, now_s + min(took_s * REST_PER_WORK, REST_MAX_S))
+        self._costly.pop(principal, None)
+        self._costly[principal] = now_s + COSTLY_FOR_S
+        if len(self._costly) > COSTLY_MAX:
+            del self._costly[next(iter(self._costly))]
+
+    def leave(self, place: "QueuePlace") -> None:
+        """Remove a place; nobody waits for it."""
+        self._amid.pop(place, None)
+        places = self._waiting.get(place.principal)
+        if places is not None:
+            places.pop(place, None)
+            if not places:
+                del self._waiting[place.principal]
+
+    def _arm(self) -> None:
+        """Schedule the next turn, in another turn of the event loop."""
+        if not self._is_armed and (self._amid or self._waiting):
+            self._is_armed = True
+            self._call_later(max(0.0, self._rest_ends_s - self._now_s()), self._grant)
+
+    def _grant(self) -> None:
+        """Give the turn to the next place; one that cannot use it now waits again, behind all others."""
+        self._is_armed = False
+        if (self._amid or self._waiting) and self._now_s() >= self._rest_ends_s:
+            self._granted, go_on = self._take_next()
+            try:
+                go_on()
+            finally:
+                self._granted = None
+        self._arm()
+
+    def _take_next(self) -> tuple["QueuePlace", Callable[[], None]]:
+        """Take the next place out of the queue."""
+        if self._amid:
+            place = next(iter(self._amid))
+            return place, self._amid.pop(place)
+        principal = next(iter(self._waiting))
+        places = self._waiting.pop(principal)
+        place = next(iter(places))
+        go_on = places.pop(place)
+        if places:
+            self._waiting[principal] = places
+        return place, go_on
+
+
+def _on_the_loop(delay_s: float, callback: Callable[[], None]) -> object:
+    return asyncio.get_running_loop().call_later(delay_s, callback)
+
+
+class QueuePlace:
+    """One connection's place in the queue."""
+
+    __slots__ = ("_turns", "principal")
+
+    def __init__(self, turns: LargeTurns, principal: KafkaPrincipal) -> None:
+        self._turns: Final = turns
+        self.principal: Final = principal
+
+    def must_wait(self, frame: bytes) -> bool:
+        """Return whether a request waits for turns."""
+        return self._turns.must_wait(self.principal, frame)
+
+    def has_come(self, go_on: Callable[[], None], *, amid: bool) -> bool:
+        """Return whether the turn has come; if not, `go_on` is called when it may have."""
+        return self._turns.has_come(self, go_on, amid=amid)
+
+    def may_work(self, is_large: bool, go_on: Callable[[], None], *, amid: bool) -> bool:
+        """Return whether a request may be worked on: a large one only when its turn has come."""
+        return not is_large or self.has_come(go_on, amid=amid)
+
+    def work(self, is_large: bool, work: Callable[..., None], *arguments: Any) -> None:
+        """Do a part of the work on a request; after one of a large request others wait."""
+        begun_s = time.perf_counter()
+        work(*arguments)
+        if is_large:
+            self.worked(time.perf_counter() - begun_s)
+
+    def worked(self, took_s: float) -> None:
+        """Report how long the large request was worked on."""
+        self._turns.worked(self.principal, took_s)
+
+    def leave(self) -> None:
+        """Wait no more."""
+        self._turns.leave(self)

@@ -1,0 +1,94 @@
+"""Reads the outcome of a login from the SASL machine's effects, before they take effect."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from kustos.acl import KafkaPrincipal
+from kustos.auth import Authenticated, Close, Fail, SaslEffect, SaslServerMachine
+from kustos.authorizer import SecurityEvent, SecurityEventType, SecurityResult
+from kustos.authorizer.audit import cut
+
+LOG_IS_FULL: Final = "the audit log is full, so nobody is admitted"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Login:
+    """How a login ended: with a `principal`, or with the reason of its `failure`."""
+
+    listener_name: str
+    security_protocol: str
+    host: str
+    mechanism: str
+    claimed_name: str | None
+    is_reauthentication: bool
+    principal: KafkaPrincipal | None = None
+    failure: str | None = None
+
+    def event(self, time_ms: int) -> SecurityEvent:
+        """Return it as an event of this time."""
+        failed = self.failure is not None
+        types = SecurityEventType
+        return SecurityEvent(
+            event_type=types.REAUTHENTICATION if self.is_reauthentication else types.LOGIN,
+            result=SecurityResult.FAILURE if failed else SecurityResult.SUCCESS,
+            time_ms=time_ms,
+            first_time_ms=time_ms,
+            listener_name=self.listener_name,
+            security_protocol=self.security_protocol,
+            host=self.host,
+            principal=None if failed else self.principal,
+            mechanism=self.mechanism or None,
+            failure=None if self.failure is None else cut(self.failure),
+            claimed_name=None if self.claimed_name is None else cut(self.claimed_name),
+        )
+
+
+def live_login(
+    machine: SaslServerMachine,
+    principal: KafkaPrincipal,
+    listener_name: str,
+    security_protocol: str,
+    host: str,
+) -> Login:
+    """Return the login that a session is based on."""
+    return Login(
+        listener_name=listener_name,
+        security_protocol=security_protocol,
+        host=host,
+        mechanism=machine.mechanism,
+        claimed_name=None,
+        is_reauthentication=False,
+        principal=principal,
+    )
+
+
+def login_among(
+    effects: tuple[SaslEffect, ...],
+    machine: SaslServerMachine,
+    listener_name: str,
+    security_protocol: str,
+    host: str,
+) -> Login | None:
+    """Return the login that these effects of a machine complete, None if there is none."""
+    principal: KafkaPrincipal | None = None
+    failure: str | None = None
+    is_reauthentication = machine.is_reauthenticating
+    for effect in effects:
+        match effect:
+            case Authenticated():
+                principal, is_reauthentication = effect.principal, effect.is_reauthentication
+            case Fail() | Close():
+                failure = effect.reason
+            case _:
+                continue
+        return Login(
+            listener_name=listener_name,
+            security_protocol=security_protocol,
+            host=host,
+            mechanism=machine.mechanism,
+            claimed_name=machine.claimed_name,
+            is_reauthentication=is_reauthentication,
+            principal=principal,
+            failure=failure,
+        )
+    return None

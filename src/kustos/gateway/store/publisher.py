@@ -1,0 +1,185 @@
+"""From the metadata log to the authorizer: first the whole set of ACLs, then each change."""
+
+import asyncio
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Final, TypeVar
+
+import structlog
+
+from kustos.authorizer import AuthorizerError, StandardAuthorizerPlugin, dismantle, prepared, put_in_force
+from kustos.gateway.store.large_work import LARGE_ITEMS_MIN
+from kustos.metadata import MetadataError
+from kustos.metadata.image import AclAdded, AclRemoved, MetadataDelta, MetadataImage
+from kustos.runtime import collector_at_rest, short_turns, spare_what_stays
+
+LOG: Final = structlog.get_logger("kustos.gateway")
+
+LOADED_AT_ONCE_MAX: Final = 4_096
+"""ACLs that the event loop loads itself, in some 20 ms; more are prepared on another thread."""
+
+Item = TypeVar("Item")
+
+
+class LoadInterruptedError(MetadataError):
+    """The node ended before the ACLs were loaded, or newer ones came."""
+
+
+class _Load:
+    """One set of ACLs being loaded."""
+
+    def __init__(self, image: MetadataImage) -> None:
+        self.image: Final = image
+        self.waiting: Final[list[MetadataDelta]] = []
+        self.interrupted = False
+        self.ended: Final = threading.Event()
+
+    def until_interrupted(self, items: Iterable[Item]) -> Iterator[Item]:
+        """Yield the items; raise `LoadInterruptedError` once they are no longer wanted."""
+        for item in items:
+            if self.interrupted:
+                raise LoadInterruptedError("other ACLs came, or the node ends")
+            yield item
+
+
+def _wait(event: threading.Event, loop: asyncio.AbstractEventLoop) -> None:
+    """Wait for an event that the event loop sets, unless called on the event loop itself."""
+    try:
+        waits = asyncio.get_running_loop() is not loop
+    except RuntimeError:
+        waits = True
+    if waits:
+        event.wait()
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Keep the garbage collector off growing data, and afterwards off the data that stays."""
+    with collector_at_rest(), short_turns():
+        try:
+            yield
+        finally:
+            spare_what_stays()
+
+
+class AuthorizerPublisher:
+    """Keeps the authorizer in step with the log.
+
+    It is called on the writer's thread and hands each delta to the event loop whole, where the authorizer
+    runs: no decision sees a part of it. The answer to the request that made the change is
+    handed to the loop after it, so what was acknowledged is in force. The writer's thread waits for a large
+    delta, so that the loop can serve others before the next.
+
+    Large sets of ACLs are prepared on another thread while the old ones decide (nothing, at the start).
+    Deltas that come meanwhile wait, and block their publisher.
+    """
+
+    def __init__(self, plugin: StandardAuthorizerPlugin, loop: asyncio.AbstractEventLoop) -> None:
+        self._plugin: Final = plugin
+        self._authorizer: Final = plugin.standard
+        self._loop: Final = loop
+        self._load: _Load | None = None
+        self._tasks: Final[set[asyncio.Task[None]]] = set()
+        self.offset = -1
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether no ACLs are being loaded and no old ones are left."""
+        return self._load is None and not self._tasks
+
+    def publish_snapshot(self, image: MetadataImage) -> None:
+        """Replace every ACL, large sets some time later; a failure is passed to those who wait."""
+        if self._load is not None:
+            self._load.interrupted = True
+        if len(image.acls) > LOADED_AT_ONCE_MAX:
+            self._load = load = _Load(image)
+            self._loop.call_soon_threadsafe(self._begin, load)
+            return
+        self._load = None
+        try:
+            self._authorizer.load_snapshot(image.acls.items())
+        except Exception as error:
+            self._plugin.complete_initial_load(error)
+            raise
+        self.offset = image.offset
+        self._plugin.complete_initial_load()
+
+    def _begin(self, load: "_Load") -> None:
+        task = self._loop.create_task(self._replace(load))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _replace(self, load: "_Load") -> None:
+        """Prepare the ACLs on another thread, put them in force, free the old ones on that thread."""
+        authorizer = self._authorizer
+        try:
+            with _undisturbed():
+                while True:
+                    acls = load.until_interrupted(load.image.acls.items())
+                    fresh = await asyncio.to_thread(prepared, authorizer, acls)
+                    if load.interrupted or put_in_force(authorizer, fresh):
+                        break
+            if not load.interrupted:
+                self.offset = load.image.offset
+                self._load = None
+                self._plugin.complete_initial_load()
+                for delta in load.waiting:
+                    self._apply(delta)
+        except LoadInterruptedError:
+            return
+        except Exception as error:  # noqa: BLE001 - any fault must deny: the log's ACLs are not in force
+            self._load = None
+            self._lose_step(error, load.image.offset)
+            self._plugin.complete_initial_load(error)
+            return
+        finally:
+            load.interrupted = True
+            load.ended.set()
+        with short_turns():
+            await asyncio.to_thread(dismantle, fresh)
+
+    def publish_delta(self, delta: MetadataDelta) -> None:
+        """Apply the changes, in order, on the event loop; if ACLs are being loaded, wait for that first."""
+        load, taken = self._load, threading.Event()
+        self._loop.call_soon_threadsafe(self._apply_in_turn, delta, taken)
+        if load is not None:
+            _wait(load.ended, self._loop)
+        elif len(delta.changes) >= LARGE_ITEMS_MIN:
+            _wait(taken, self._loop)
+
+    def _apply_in_turn(self, delta: MetadataDelta, taken: threading.Event) -> None:
+        if self._load is None:
+            with collector_at_rest():
+                self._apply(delta)
+        else:
+            self._load.waiting.append(delta)
+        taken.set()
+
+    def _apply(self, delta: MetadataDelta) -> None:
+        if delta.last_offset <= self.offset:
+            # a newer set of ACLs already contains it
+            return
+        try:
+            for change in delta.changes:
+                match change:
+                    case AclAdded(acl_id, binding):
+                        self._authorizer.add_acl(acl_id, binding)
+                    case AclRemoved(acl_id, _):
+                        self._authorizer.remove_acl(acl_id)
+        except Exception as error:  # noqa: BLE001 - the boundary where any fault must deny
+            self._lose_step(error, delta.last_offset)
+            return
+        self.offset = delta.last_offset
+
+    def _lose_step(self, error: Exception, offset: int) -> None:
+        """Deny everything from now on: the authorizer no longer agrees with the log."""
+        self._authorizer.is_ready = False
+        self._authorizer.version += 1
+        known = isinstance(error, AuthorizerError)
+        LOG.critical(
+            "the authorizer lost step with the metadata log and denies everything, restart this node",
+            reason=str(error),
+            offset=offset,
+            exc_info=None if known else error,
+        )

@@ -1,0 +1,63 @@
+"""Where clients find the brokers: one gateway port for each upstream broker."""
+
+import ipaddress
+from dataclasses import dataclass
+from typing import Any
+
+
+class NoPortForBrokerError(Exception):
+    """A broker's node id is outside the range of ports; its address must not reach a client."""
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerPorts:
+    """The ports of one gateway listener.
+
+    Broker N is bound at `first_port` + N; clients see `advertised_host` and `advertised_first_port` + N.
+    """
+
+    advertised_host: str
+    first_port: int
+    advertised_first_port: int
+    port_count: int
+
+    def port_of(self, node_id: int) -> int:
+        """Return the port to bind for a broker; raise `NoPortForBrokerError`."""
+        return self.first_port + self._checked(node_id)
+
+    def _checked(self, node_id: int) -> int:
+        if not 0 <= node_id < self.port_count:
+            raise NoPortForBrokerError(
+                f"broker `{node_id}` has no port in the range of {self.port_count} from "
+                f"{self.first_port}, raise `kustos.gateway.broker.port.count`"
+            )
+        return node_id
+
+    def advertised(self, node_id: int, host: str, port: int) -> tuple[str, int]:
+        """Return the address to give to clients in place of an upstream broker's own.
+
+        Raise `NoPortForBrokerError` rather than let upstream's `host` and `port` through.
+        """
+        del host, port  # clients must not learn upstream's own address
+        return self.advertised_host, self.advertised_first_port + self._checked(node_id)
+
+
+def java_host_address(peer: Any) -> str:
+    """Return the text that `InetAddress.getHostAddress()` gives for a socket's peer.
+
+    IPv6 is written in full without leading zeros (`0:0:0:0:0:0:0:1`), a mapped IPv4 address as IPv4,
+    the zone of a link-local one as its number after `%`. Hosts of ACLs are compared with this text.
+    """
+    parsed = ipaddress.ip_address(str(peer[0]).partition("%")[0])
+    if isinstance(parsed, ipaddress.IPv4Address):
+        return str(parsed)
+    if parsed.ipv4_mapped is not None:
+        return str(parsed.ipv4_mapped)
+    groups = ":".join(f"{int(group, 16):x}" for group in parsed.exploded.split(":"))
+    scope_id = peer[3] if len(peer) > 3 else 0
+    return f"{groups}%{scope_id}" if scope_id else groups
+
+
+def java_host_of(address: bytes) -> str:
+    """Return the same text for a raw address of 4 or 16 bytes; raise ValueError for any other."""
+    return java_host_address((str(ipaddress.ip_address(address)),))

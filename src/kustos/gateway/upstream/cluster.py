@@ -1,0 +1,234 @@
+"""What the gateway knows of the upstream cluster, and requests from it for itself.
+
+One connection to any broker, reopened when it breaks, answers for all clients: the brokers and the names of
+topic ids. Only a broker itself knows its versions and whether it creates topics automatically: the gateway
+queries each one briefly, and learns its versions again from every link. Clients are offered the versions that
+all brokers share, so a cluster can be upgraded one broker at a time.
+"""
+
+import asyncio
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final, Protocol, TypeAlias
+
+import structlog
+
+from kustos.client import ClientError, KafkaConnection
+from kustos.gateway.upstream.topic_ids import TopicIds
+from kustos.wire import ZERO_UUID, ApiKey, Message, request_codec
+
+NOT_THERE: Final = frozenset({3, 17})
+"""Metadata's error codes for a topic that does not exist: unknown, or an invalid name."""
+
+LOOKS_AT_ONCE: Final = 16
+"""Brokers queried concurrently: each query costs upstream a login."""
+
+BROKER_CONFIG: Final = 4
+LOG: Final = structlog.get_logger("kustos.gateway")
+
+
+class Connect(Protocol):
+    """Opens an authenticated connection to an upstream address."""
+
+    async def __call__(self, host: str, port: int) -> KafkaConnection:
+        """Return the connection; raise `ClientError`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Broker:
+    """An upstream broker."""
+
+    node_id: int
+    host: str
+    port: int
+
+
+Versions: TypeAlias = Mapping[int, tuple[int, int]]
+"""API key → (lowest, highest version)."""
+
+
+def common_to_all(brokers: Iterable[Versions]) -> dict[int, tuple[int, int]]:
+    """Return the versions that all brokers speak."""
+    common: dict[int, tuple[int, int]] | None = None
+    for versions in brokers:
+        if common is None:
+            common = dict(versions)
+            continue
+        both = {
+            key: (max(low, versions[key][0]), min(high, versions[key][1]))
+            for key, (low, high) in common.items()
+            if key in versions
+        }
+        common = {key: (low, high) for key, (low, high) in both.items() if low <= high}
+    return common or {}
+
+
+def covers(offered: Versions, used: Versions) -> bool:
+    """Return whether everything in `used` is offered."""
+    return all(
+        key in offered and offered[key][0] <= low and high <= offered[key][1]
+        for key, (low, high) in used.items()
+    )
+
+
+class UpstreamUnavailableError(Exception):
+    """No upstream broker answers; clients are disconnected, as by a broker that is down."""
+
+
+class UpstreamCluster:
+    """The upstream cluster as seen through one connection of the gateway's own."""
+
+    def __init__(self, bootstrap: Iterable[tuple[str, int]], connect: Connect) -> None:
+        self.bootstrap: Final = tuple(bootstrap)
+        self.connect: Final = connect
+        self.brokers: dict[int, Broker] = {}
+        self.versions: dict[int, tuple[int, int]] = {}
+        """What all brokers have in common."""
+        self.features: Message | None = None
+        self.cluster_id: str | None = None
+        self.auto_creates_topics = True
+        self.on_brokers: Callable[[dict[int, Broker]], None] = lambda _: None
+        self._versions_of: dict[int, Versions] = {}
+        self._connection: KafkaConnection | None = None
+        self._retired: KafkaConnection | None = None
+        self._lock = asyncio.Lock()
+        self._topic_ids: Final = TopicIds(self._ask_names)
+
+    async def connection(self) -> KafkaConnection:
+        """Return the open connection, reopened if necessary; raise `UpstreamUnavailableError`."""
+        async with self._lock:
+            if self._connection is not None and self._connection.is_usable:
+                return self._connection
+            if self._retired is not None:
+                self._retired.close()
+            # its session has expired, but requests in flight may still be answered
+            self._retired, self._connection = self._connection, None
+            failures: list[str] = []
+            known = [(broker.host, broker.port) for broker in self.brokers.values()]
+            for host, port in dict.fromkeys((*self.bootstrap, *known)):
+                try:
+                    self._connection = await self.connect(host, port)
+                except ClientError as error:
+                    failures.append(str(error))
+                    continue
+                return self._connection
+            raise UpstreamUnavailableError("; ".join(failures))
+
+    @property
+    def is_reachable(self) -> bool:
+        """Whether the gateway's own connection to upstream is open."""
+        return self._connection is not None and self._connection.is_open
+
+    async def ask(self, api_key: ApiKey, *, cap: int | None = None, **fields: object) -> Message:
+        """Return upstream's answer to one of the gateway's own requests; raise `UpstreamUnavailableError`."""
+        connection = await self.connection()
+        try:
+            version = connection.choose_version(api_key, cap)
+            message = request_codec(api_key, version).root.fit(**fields)
+            return await connection.send(api_key, version, message)
+        except ClientError as error:
+            raise UpstreamUnavailableError(str(error)) from error
+
+    async def refresh(self) -> None:
+        """Learn the brokers, their versions and whether they create topics automatically."""
+        answer = await self.ask(ApiKey.METADATA, topics=[], allow_auto_topic_creation=False)
+        brokers = {b.node_id: Broker(b.node_id, b.host, b.port) for b in answer.brokers}
+        self.cluster_id = answer.get("cluster_id")
+        self.features = await self.ask(
+            ApiKey.API_VERSIONS, client_software_name="kustos", client_software_version="1"
+        )
+        gate = asyncio.Semaphore(LOOKS_AT_ONCE)
+        seen = await asyncio.gather(*(self._look_at(broker, gate) for broker in brokers.values()))
+        self._versions_of = {key: value for key, value in self._versions_of.items() if key in brokers}
+        self._settle_versions()
+        # one broker that creates topics, or that does not say, is enough
+        self.auto_creates_topics = any(seen) or not seen
+        if brokers != self.brokers:
+            LOG.info("upstream brokers", brokers=[f"{b.node_id}={b.host}:{b.port}" for b in brokers.values()])
+            self.brokers = brokers
+            self.on_brokers(brokers)
+
+    def learn_versions(self, node_id: int, versions: Versions) -> None:
+        """Record the versions a broker speaks, as just seen on a connection to it."""
+        if self._versions_of.get(node_id) != versions:
+            self._versions_of[node_id] = dict(versions)
+            self._settle_versions()
+
+    def _settle_versions(self) -> None:
+        known = [*self._versions_of.values()]
+        if not known and self.features is not None:
+            known = [{item.api_key: (item.min_version, item.max_version) for item in self.features.api_keys}]
+        self.versions = common_to_all(known)
+
+    async def _look_at(self, broker: Broker, gate: asyncio.Semaphore) -> bool:
+        """Learn a broker's versions; return whether it may create topics automatically.
+
+        A broker that is down keeps its last known versions: nobody can use it now.
+        """
+        async with gate:
+            try:
+                connection = await self.connect(broker.host, broker.port)
+            except ClientError as error:
+                LOG.warning("a broker cannot be queried", broker=broker.node_id, reason=str(error))
+                return True
+            try:
+                self.learn_versions(broker.node_id, connection.versions)
+                return await _auto_creates(connection, broker.node_id)
+            except ClientError:
+                return True
+            finally:
+                connection.close()
+
+    def known_names(self, topic_ids: frozenset[bytes]) -> dict[bytes, str] | None:
+        """Return the names of these ids, None if upstream must be queried."""
+        return self._topic_ids.known(topic_ids)
+
+    async def resolve_topic_ids(self, topic_ids: frozenset[bytes]) -> dict[bytes, str]:
+        """Return the names of the ids that upstream knows; raise `UpstreamUnavailableError`."""
+        return await self._topic_ids.resolve(topic_ids)
+
+    async def _ask_names(self, topic_ids: Collection[bytes]) -> dict[bytes, str]:
+        item = request_codec(ApiKey.METADATA, 12).struct("MetadataRequestTopic")
+        topics = [item(topic_id=topic_id, name=None) for topic_id in topic_ids]
+        answer = await self.ask(ApiKey.METADATA, topics=topics, allow_auto_topic_creation=False)
+        return _named(answer)
+
+    async def list_topics(self, names: frozenset[str] | None) -> set[str]:
+        """Return which of these topics exist (None: all topics); raise `UpstreamUnavailableError`."""
+        topics = None
+        if names is not None:
+            item = request_codec(ApiKey.METADATA, 12).struct("MetadataRequestTopic")
+            topics = [item(name=name) for name in sorted(names)]
+        answer = await self.ask(ApiKey.METADATA, topics=topics, allow_auto_topic_creation=False)
+        self._topic_ids.learn(_named(answer), ())
+        there = (topic.name for topic in answer.topics if topic.error_code not in NOT_THERE)
+        return {name for name in there if name is not None}
+
+    def close(self) -> None:
+        """Close the connections."""
+        for connection in (self._connection, self._retired):
+            if connection is not None:
+                connection.close()
+
+
+def _named(answer: Message) -> dict[bytes, str]:
+    """Return the names of the topics that Metadata describes, by their ids."""
+    return {
+        topic.topic_id: topic.name
+        for topic in answer.topics
+        if topic.error_code == 0 and topic.name is not None and topic.topic_id != ZERO_UUID
+    }
+
+
+async def _auto_creates(connection: KafkaConnection, node_id: int) -> bool:
+    """Return the broker's own `auto.create.topics.enable`; True if it does not say."""
+    version = connection.choose_version(ApiKey.DESCRIBE_CONFIGS, 1)
+    codec = request_codec(ApiKey.DESCRIBE_CONFIGS, version)
+    resource = codec.struct("DescribeConfigsResource")(
+        resource_type=BROKER_CONFIG,
+        resource_name=str(node_id),
+        configuration_keys=["auto.create.topics.enable"],
+    )
+    answer = await connection.send(ApiKey.DESCRIBE_CONFIGS, version, codec.root.fit(resources=[resource]))
+    values = [config.value for result in answer.results for config in result.configs]
+    return values != ["false"]

@@ -1,0 +1,170 @@
+"""Resolves topic ids to names: small requests to upstream, which the waiting callers share in turns.
+
+Theory of operation. Any client may name thousands of unknown ids, and a broker's time for a request grows
+with the square of the unknown ids in it (Kafka 4.3.1 keeps the topics of its answer in a hash table by name,
+and they have none: 250 take 10 ms, 2,000 take 3 s). So one small request is in flight at a time, with a few
+ids of each caller: a caller with many ids waits long, but does not delay others. What was just learnt is not
+requested again.
+
+An id never changes its meaning, but its topic may be deleted. So a name in use is refreshed now and then.
+Until then a deleted topic is denied to clients that may not read it, as before; upstream tells the others
+that it is gone.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+TOPIC_IDS_MAX: Final = 500_000
+"""Names kept, more than a cluster has topics: beyond the limit all are forgotten and requested again."""
+
+NAME_TTL_S: Final = 60.0
+"""After how long a name in use is refreshed. The answer describes all partitions of a topic, so refreshes are
+not cheap."""
+
+UNKNOWN_TOPIC_ID_TTL_S: Final = 0.1
+"""How long an id counts as unknown before it is requested again: new topics must be seen soon."""
+
+UNKNOWN_TOPIC_IDS_MAX: Final = 20_000
+"""Ids remembered as unknown, as many as one request may hold: a client can invent them."""
+
+IDS_PER_QUESTION: Final = 25
+"""Ids in one request: a broker answers in a millisecond if it knows none; if it knows all, it reads their
+partitions in some 20 ms."""
+
+IDS_PER_TURN: Final = 5
+"""How many of these one caller has before the next caller's turn."""
+
+AskNames = Callable[[Collection[bytes]], Awaitable[Mapping[bytes, str]]]
+"""Topic ids → the names of those that upstream knows; raises `UpstreamUnavailableError`."""
+
+
+@dataclass(slots=True, eq=False)
+class _Waiting:
+    """A waiting caller: the ids still to request, those in flight, and the names found."""
+
+    left: deque[bytes]
+    done: asyncio.Future[dict[bytes, str]]
+    asked: list[bytes] = field(default_factory=list)
+    found: dict[bytes, str] = field(default_factory=dict)
+
+
+class TopicIds:
+    """The names of topic ids, for one event loop. `ask` queries upstream."""
+
+    def __init__(self, ask: AskNames) -> None:
+        self._ask: Final = ask
+        self._names: dict[bytes, tuple[str, float]] = {}
+        """With the time from which a name is refreshed."""
+        self._unknown: dict[bytes, float] = {}
+        """With the time until which they count as unknown."""
+        self._queue: deque[_Waiting] = deque()
+        self._doubted: dict[bytes, None] = {}
+        self._asking: asyncio.Task[None] | None = None
+
+    def known(self, topic_ids: Iterable[bytes]) -> dict[bytes, str] | None:
+        """Return the names of these ids, None if upstream must be queried."""
+        now = asyncio.get_running_loop().time()
+        found: dict[bytes, str] = {}
+        for topic_id in topic_ids:
+            kept = self._names.get(topic_id)
+            if kept is not None:
+                found[topic_id], again_at = kept
+                if now >= again_at:
+                    self._doubt(topic_id, now)
+            elif now >= self._unknown.get(topic_id, 0.0):
+                return None
+        return found
+
+    async def resolve(self, topic_ids: Iterable[bytes]) -> dict[bytes, str]:
+        """Return the names of the ids that upstream knows; raise `UpstreamUnavailableError`."""
+        waiting = _Waiting(deque(topic_ids), asyncio.get_running_loop().create_future())
+        self._queue.append(waiting)
+        self._ask_on()
+        return await waiting.done
+
+    def learn(self, named: Mapping[bytes, str], asked: Iterable[bytes]) -> None:
+        """Keep these names, and record that the other requested ids have none."""
+        now = asyncio.get_running_loop().time()
+        if len(self._names) + len(named) > TOPIC_IDS_MAX:
+            self._names.clear()
+        self._names |= {topic_id: (name, now + NAME_TTL_S) for topic_id, name in named.items()}
+        missing = [topic_id for topic_id in asked if topic_id not in named]
+        if len(self._unknown) + len(missing) > UNKNOWN_TOPIC_IDS_MAX:
+            self._unknown.clear()
+        for topic_id in missing:
+            self._names.pop(topic_id, None)
+            self._unknown[topic_id] = now + UNKNOWN_TOPIC_ID_TTL_S
+
+    def _doubt(self, topic_id: bytes, now: float) -> None:
+        name, _ = self._names[topic_id]
+        # not again at the next use, even if upstream does not answer
+        self._names[topic_id] = (name, now + NAME_TTL_S)
+        self._doubted[topic_id] = None
+        self._ask_on()
+
+    def _ask_on(self) -> None:
+        if self._asking is None:
+            self._asking = asyncio.get_running_loop().create_task(self._ask_in_turns())
+
+    async def _ask_in_turns(self) -> None:
+        """Query upstream until nobody waits any more; a failure fails every caller."""
+        try:
+            while self._queue or self._doubted:
+                part = self._next_part()
+                question = dict.fromkeys(topic_id for waiting in part for topic_id in waiting.asked)
+                while self._doubted and len(question) < IDS_PER_QUESTION:
+                    question[self._doubted.popitem()[0]] = None
+                named: Mapping[bytes, str] = {}
+                if question:
+                    try:
+                        named = await self._ask(question)
+                    except Exception as error:  # noqa: BLE001 - the waiting callers handle it
+                        self._fail([*part, *self._queue], error)
+                        continue
+                    self.learn(named, question)
+                for waiting in part:
+                    _take(waiting, named)
+        finally:
+            self._asking = None
+
+    def _next_part(self) -> list[_Waiting]:
+        """Return the callers with ids in the next request; those with more go to the end of the queue."""
+        now = asyncio.get_running_loop().time()
+        part: dict[_Waiting, None] = {}
+        room = IDS_PER_QUESTION
+        while self._queue and room > 0:
+            waiting = self._queue.popleft()
+            if waiting.done.done():
+                continue  # its caller has gone
+            turn = min(IDS_PER_TURN, room)
+            while waiting.left and turn:
+                topic_id = waiting.left.popleft()
+                kept = self._names.get(topic_id)
+                if kept is not None:
+                    waiting.found[topic_id] = kept[0]
+                elif now >= self._unknown.get(topic_id, 0.0):
+                    waiting.asked.append(topic_id)
+                    turn -= 1
+                    room -= 1
+            part[waiting] = None
+            if waiting.left:
+                self._queue.append(waiting)
+        return list(part)
+
+    def _fail(self, all_of_them: Iterable[_Waiting], error: Exception) -> None:
+        self._queue.clear()
+        self._doubted.clear()
+        for waiting in all_of_them:
+            if not waiting.done.done():
+                waiting.done.set_exception(error)
+
+
+def _take(waiting: _Waiting, named: Mapping[bytes, str]) -> None:
+    """Record what was found for a caller; one without ids left goes on."""
+    waiting.found |= {topic_id: named[topic_id] for topic_id in waiting.asked if topic_id in named}
+    waiting.asked.clear()
+    if not waiting.left and not waiting.done.done():
+        waiting.done.set_result(waiting.found)

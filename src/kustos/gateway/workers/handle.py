@@ -1,0 +1,309 @@
+"""One worker, as the writer process knows it: its phase, what it still owes, and how it is fenced.
+
+```
+STARTING ─connected─▸ LOADING ─Applied─▸ LIVE ─Serving─▸ SERVING
+    └──────────────────────┴───────────────┴──────────────┴─▸ HARMLESS ─exit─▸ GONE
+```
+
+Changes wait for it from LIVE on, before its listeners open, until it is HARMLESS: it reported that it decides
+nothing any more, or its process is gone. A fence requests the first and enforces the second.
+"""
+
+import asyncio
+import os
+import signal
+import subprocess
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from enum import Enum, unique
+from itertools import count
+from typing import Any, Final
+
+import structlog
+
+from kustos.gateway.workers.channel import Channel
+from kustos.gateway.workers.messages import Fence, Look, Seen, Settle, Settled
+
+
+class WorkerProcess:
+    """A child process. `exited` gets its exit code (negative: the signal) once it is gone.
+
+    The kernel reports an exit only after it has closed the files and sockets of the process: what was not
+    read from a client by then is never read.
+    """
+
+    def __init__(self, command: Sequence[str]) -> None:
+        loop = asyncio.get_running_loop()
+        self.exited: Final[asyncio.Future[int]] = loop.create_future()
+        # our own command: this interpreter, a module, numbers and a directory
+        self._process: Final = subprocess.Popen(command, stdin=subprocess.DEVNULL)  # noqa: S603
+        self._descriptor: Final = os.pidfd_open(self._process.pid)
+        self._loop: Final = loop
+        loop.add_reader(self._descriptor, self._reap)
+
+    @property
+    def pid(self) -> int:
+        """The process id; not reused before `exited` is done."""
+        return self._process.pid
+
+    def kill(self) -> None:
+        """Kill it, even if it is stopped."""
+        if not self.exited.done():
+            signal.pidfd_send_signal(self._descriptor, signal.SIGKILL)
+
+    def _reap(self) -> None:
+        self._loop.remove_reader(self._descriptor)
+        os.close(self._descriptor)
+        code = self._process.wait()
+        if not self.exited.done():
+            self.exited.set_result(code)
+
+
+LOG: Final = structlog.get_logger("kustos.gateway")
+
+FENCE_GRACE_S: Final = 0.25
+"""How long a fenced worker may take to confirm that it denies; a healthy one needs a millisecond."""
+
+LAST_WORDS_S: Final = 5.0
+"""How long a fenced worker that decides nothing may take to write its audit events before it is killed."""
+
+READ_UP_S: Final = 0.02
+"""Some turns of the event loop, which checks its clock before its sockets."""
+
+PENDING_MAX: Final = 10_000
+"""Batches of the log that wait until a new worker has its image; a slower worker is given up."""
+
+
+@unique
+class WorkerPhase(Enum):
+    """The phases of a worker."""
+
+    STARTING = "starting"
+    LOADING = "loading"
+    LIVE = "live"
+    SERVING = "serving"
+    HARMLESS = "harmless"
+    GONE = "gone"
+
+
+WAITED_FOR: Final = frozenset({WorkerPhase.LIVE, WorkerPhase.SERVING})
+
+
+class WorkerHandle:
+    """A worker of the pool; created with its process, inside the event loop."""
+
+    def __init__(self, index: int, process: WorkerProcess) -> None:
+        self.index: Final = index
+        self.process: Final = process
+        self.phase = WorkerPhase.STARTING
+        self.channel: Channel | None = None
+        self.applied = -1
+        self.serving: Final[asyncio.Future[None]] = asyncio.get_running_loop().create_future()
+        self.harmless: Final[asyncio.Future[None]] = asyncio.get_running_loop().create_future()
+        self.started_s: Final = asyncio.get_running_loop().time()
+        self.progressed_s = self.started_s
+        """When it was last known to have made progress."""
+        self._steps = 0
+        self._sent_up_to = -1
+        self._pending: deque[bytes] | None = None
+        self._owed: deque[tuple[int, asyncio.Future[None]]] = deque()
+        self._looks: dict[int, asyncio.Future[Seen | None]] = {}
+        self._settlings: dict[int, asyncio.Future[bool]] = {}
+        self._numbers: Final = count()
+        self._fencing: asyncio.Task[None] | None = None
+
+    @property
+    def was_fenced(self) -> bool:
+        """Whether it was fenced, or is being fenced."""
+        return self._fencing is not None
+
+    def joined(self, channel: Channel, offset: int) -> None:
+        """Take its channel; it gets the image of this offset."""
+        self.channel = channel
+        self.phase = WorkerPhase.LOADING
+        self._sent_up_to = offset
+        self._pending = deque()
+
+    def loaded(self) -> None:
+        """Send what waited for the image; from now on everything goes at once."""
+        pending, self._pending = self._pending, None
+        if self.channel is not None:
+            for frame in pending or ():
+                self.channel.send_frame(frame)
+
+    def take_delta(self, offset: int, frame: bytes) -> None:
+        """Send it a batch of the log that its image does not contain."""
+        if offset > self._sent_up_to:
+            self.send_in_turn(frame)
+
+    def send_in_turn(self, frame: bytes) -> None:
+        """Send it a frame after its image; before it is connected, drop it."""
+        if self.channel is None:
+            return
+        if self._pending is None:
+            self.channel.send_frame(frame)
+        elif len(self._pending) < PENDING_MAX:
+            self._pending.append(frame)
+        else:
+            self.fence("it takes too long to load")
+
+    def reached(self, offset: int) -> None:
+        """Record that it decides by the log up to this offset."""
+        if offset > self.applied:
+            self.applied = offset
+            self._progressed()
+        if self.phase is WorkerPhase.LOADING:
+            self.phase = WorkerPhase.LIVE
+        while self._owed and self._owed[0][0] <= self.applied:
+            _done(self._owed.popleft()[1])
+
+    def stepped(self, steps: int) -> None:
+        """Record how many records it has worked through since it began."""
+        if steps > self._steps:
+            self._steps = steps
+            self._progressed()
+
+    def _progressed(self) -> None:
+        self.progressed_s = asyncio.get_running_loop().time()
+
+    def serves(self) -> None:
+        """Record that its listeners are open."""
+        if self.phase is WorkerPhase.LIVE:
+            self.phase = WorkerPhase.SERVING
+            _done(self.serving)
+
+    def in_force(self, offset: int) -> asyncio.Future[None] | None:
+        """Return a future for when it decides by this offset or not at all; None if it already does."""
+        if self.phase not in WAITED_FOR or self.applied >= offset:
+            return None
+        if self._owed and self._owed[-1][0] >= offset:
+            # a lower offset shares the future of the next that is enough; offsets come in order
+            return self._owed[-1][1]
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._owed.append((offset, future))
+        return future
+
+    async def look(self, *, wants_metrics: bool, timeout_s: float) -> Seen | None:
+        """Return its state; None if it does not reply in time."""
+        if self.channel is None or self.phase not in WAITED_FOR:
+            return None
+        number = next(self._numbers)
+        answer: asyncio.Future[Seen | None] = asyncio.get_running_loop().create_future()
+        self._looks[number] = answer
+        try:
+            self.channel.send(Look(number, wants_metrics))
+            return None if await late_of((answer,), timeout_s) else answer.result()
+        finally:
+            del self._looks[number]
+
+    def seen(self, seen: Seen) -> None:
+        """Take its state."""
+        _done(self._looks.get(seen.id), seen)
+
+    async def settle(self) -> bool:
+        """Return whether brokers are done with the requests that it forwarded and would deny now.
+
+        Its own time limit applies; if it ends meanwhile, all its connections end with it.
+        """
+        if self.channel is None or self.phase not in WAITED_FOR:
+            return True
+        number = next(self._numbers)
+        answer: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._settlings[number] = answer
+        try:
+            self.channel.send(Settle(number))
+            return await answer
+        finally:
+            del self._settlings[number]
+
+    def settled(self, settled: Settled) -> None:
+        """Take the result of a `settle`."""
+        _done(self._settlings.get(settled.id), settled.is_settled)
+
+    def fence(self, reason: str) -> None:
+        """Make it harmless for certain; `harmless` is done then. Twice is harmless, too."""
+        if self._fencing is None and not self.process.exited.done():
+            LOG.error("a worker is fenced", worker=self.index, pid=self.process.pid, reason=reason)
+            self._fencing = asyncio.get_running_loop().create_task(self._fence(reason))
+
+    async def _fence(self, reason: str) -> None:
+        if self.channel is not None:
+            self.channel.send(Fence(reason))
+            await asyncio.wait((self.harmless,), timeout=FENCE_GRACE_S)
+        if self.harmless.done() or self.phase not in WAITED_FOR:
+            # no decision is at stake, and a worker that cannot start is about to report why
+            await asyncio.wait((self.process.exited,), timeout=LAST_WORDS_S)
+        # this reaches it even if it is stopped or hangs
+        self.process.kill()
+
+    def made_harmless(self) -> None:
+        """Record that it decides nothing any more."""
+        if self.phase is not WorkerPhase.GONE:
+            self.phase = WorkerPhase.HARMLESS
+        _done(self.harmless)
+        while self._owed:
+            _done(self._owed.popleft()[1])
+        for answer in self._looks.values():
+            _done(answer, None)
+        for settling in self._settlings.values():
+            _done(settling, True)
+
+    def gone(self) -> None:
+        """Record that its process has ended."""
+        self.made_harmless()
+        self.phase = WorkerPhase.GONE
+        if self.channel is not None:
+            self.channel.close("its process has ended")
+
+
+async def late_of(futures: Iterable[asyncio.Future[Any]], timeout_s: float) -> set[asyncio.Future[Any]]:
+    """Return the futures that are not done in time.
+
+    If this process itself was held up, it first reads what came meanwhile.
+    """
+    _, late = await asyncio.wait(futures, timeout=timeout_s)
+    if late:
+        _, late = await asyncio.wait(late, timeout=READ_UP_S)
+    return late
+
+
+def _done(future: asyncio.Future[Any] | None, result: object = None) -> None:
+    if future is not None and not future.done():
+        future.set_result(result)
+
+
+LOOK_AGAIN_S: Final = 0.1
+"""How soon to check a late worker again while no other one serves."""
+
+
+def is_spare(worker: WorkerHandle, workers: Iterable[WorkerHandle]) -> bool:
+    """Return whether other workers serve clients without this one."""
+    return any(
+        each is not worker and each.phase is WorkerPhase.SERVING and not each.was_fenced for each in workers
+    )
+
+
+async def all_in_force(
+    owed: Mapping[asyncio.Future[None], WorkerHandle],
+    workers: Callable[[], Iterable[WorkerHandle]],
+    timeout_s: float,
+    reason: str,
+) -> None:
+    """Return when all futures are done; fence spare workers without progress for `timeout_s`."""
+    loop = asyncio.get_running_loop()
+    begun_s, waiting, wait_s = loop.time(), dict(owed), timeout_s
+    while waiting:
+        late = await late_of(waiting, wait_s)
+        waiting = {future: worker for future, worker in waiting.items() if future in late}
+        wait_s = timeout_s
+        for worker in waiting.values():
+            if worker.was_fenced:
+                # done once it is harmless for certain, however long that takes
+                continue
+            left_s = max(begun_s, worker.progressed_s) + timeout_s - loop.time()
+            if left_s > 0:
+                wait_s = min(wait_s, left_s)
+            elif is_spare(worker, workers()):
+                worker.fence(reason)
+            else:
+                wait_s = min(wait_s, LOOK_AGAIN_S)

@@ -1,0 +1,127 @@
+"""The secret of a delegation token (KIP-48): its HMAC, which is never stored.
+
+`HMAC = HMAC-SHA512(delegation.token.secret.key, token id)`, both as UTF-8. Its Base64 is the password of
+a SCRAM login in the name of the token id.
+"""
+
+import base64
+import hmac
+from dataclasses import dataclass, field
+from typing import Final
+
+from kustos.metadata.image import Change, DelegationTokenRemoved, DelegationTokenSet, MetadataImage
+from kustos.metadata.records import DelegationTokenRecord
+from kustos.metadata.scram import MIN_ITERATIONS, ScramCredential, ScramMechanism, scram_credential
+from kustos.runtime import Entropy, base36_text
+
+CREDENTIALS_KEPT_MAX: Final = 10_000
+"""SCRAM credentials of tokens cached, about 500 bytes each; a miss costs 4096 hash rounds."""
+
+_INDEX_KEY_SIZE: Final = 32
+
+
+@dataclass(frozen=True, slots=True)
+class TokenSecret:
+    """`delegation.token.secret.key`; it never shows in a text form."""
+
+    _key: bytes = field(repr=False)
+
+    @classmethod
+    def of(cls, text: str | None) -> "TokenSecret | None":
+        """Return the secret, None if missing or empty: tokens are then disabled.
+
+        Raise ValueError, without showing the text, for a lone surrogate.
+        """
+        try:
+            return cls(text.encode()) if text else None
+        except UnicodeEncodeError:
+            # Python's own error holds the whole text
+            raise ValueError("the secret is not Unicode text") from None
+
+    def hmac(self, token_id: str) -> bytes:
+        """Return the token's HMAC (64 bytes), known only to its holder."""
+        return hmac.digest(self._key, token_id.encode(), "sha512")
+
+    def salt(self, token_id: str, mechanism: ScramMechanism) -> bytes:
+        """Return the salt of a token's credential, in the form of Kafka's tools."""
+        name = b"\0".join((b"salt", mechanism.mechanism_name.encode(), token_id.encode()))
+        # a separate key: the HMAC of a text that is not a token's id, and is never shown
+        return base36_text(hmac.digest(self.hmac("\0kustos salts"), name, "sha512")).encode()
+
+    def password(self, token_id: str) -> str:
+        """Return the password with which a client logs in."""
+        return base64.b64encode(self.hmac(token_id)).decode()
+
+
+class TokenIndex:
+    """Finds the token of an HMAC, in a time that reveals nothing about how much of a guess was right.
+
+    The look-up uses a digest under a random secret key, and the match is compared in constant time. `apply`
+    keeps it up to date; used by one thread.
+    """
+
+    __slots__ = ("_digests", "_key", "_secret")
+
+    def __init__(self, secret: TokenSecret | None, entropy: Entropy) -> None:
+        self._secret = secret
+        self._key = entropy.token_bytes(_INDEX_KEY_SIZE)
+        self._digests: dict[bytes, str] = {}
+
+    def load(self, image: MetadataImage) -> None:
+        """Index exactly the tokens of this image."""
+        self._digests.clear()
+        for token_id in image.delegation_tokens:
+            self._learn(token_id)
+
+    def apply(self, changes: tuple[Change, ...]) -> None:
+        """Index created tokens, drop removed ones."""
+        for change in changes:
+            match change:
+                case DelegationTokenSet(token):
+                    self._learn(token.token_id)
+                case DelegationTokenRemoved(token_id) if self._secret is not None:
+                    self._digests.pop(self._digest(self._secret.hmac(token_id)), None)
+
+    def find(self, image: MetadataImage, presented: bytes) -> DelegationTokenRecord | None:
+        """Return the token in the image with this HMAC, None if there is none."""
+        token_id = self._digests.get(self._digest(presented))
+        if token_id is None or self._secret is None:
+            return None
+        if not hmac.compare_digest(self._secret.hmac(token_id), presented):
+            return None
+        return image.delegation_tokens.get(token_id)
+
+    def _learn(self, token_id: str) -> None:
+        if self._secret is not None:
+            self._digests[self._digest(self._secret.hmac(token_id))] = token_id
+
+    def _digest(self, token_hmac: bytes) -> bytes:
+        return hmac.digest(self._key, token_hmac, "sha256")
+
+
+class TokenCredentials:
+    """Computes the SCRAM credentials of tokens on demand, and caches the most recent.
+
+    As in Kafka, with 4096 iterations for both mechanisms. Unlike there, the salt is not random but derived
+    from the secret and the id: if the salt of a real token changed with each restart, or between workers, it
+    could be distinguished from a nonexistent one, whose salt never changes.
+    """
+
+    __slots__ = ("_kept", "_secret")
+
+    def __init__(self, secret: TokenSecret) -> None:
+        self._secret = secret
+        self._kept: dict[tuple[str, ScramMechanism], ScramCredential] = {}
+
+    def credential(self, token_id: str, mechanism: ScramMechanism) -> ScramCredential:
+        """Return the credential of a token; the caller must know that the token exists."""
+        key = (token_id, mechanism)
+        made = self._kept.pop(key, None)
+        if made is None:
+            salt = self._secret.salt(token_id, mechanism)
+            made = scram_credential(mechanism, self._secret.password(token_id), salt, MIN_ITERATIONS)
+            if len(self._kept) >= CREDENTIALS_KEPT_MAX:
+                # a dict keeps its order: the first is the least recently used
+                del self._kept[next(iter(self._kept))]
+        self._kept[key] = made
+        return made

@@ -1,0 +1,126 @@
+"""Which lines are copies of one another: the same answer however the input was cut into runs.
+
+Theory of operation. An event that brings an id is the same event wherever the id comes again with the same
+content on the same day. A line without one (Kafka's text, and whatever is quarantined) is known by its log
+and its text: the n-th equal line of a log is the n-th, in each copy of the log. So a log that grew, was
+renamed, moved or packed brings no line twice, real repetitions within a millisecond count, and equal lines
+of two brokers are two events. Lines of a topic have a position instead.
+
+To compare lines they must be brought together, which costs more than to read them; yet nearly no line has a
+copy. Who keeps what each line is known by (`line_keys`) can ask that for `repeated_keys`, a few bytes of
+each line, and bring together only what these are of: `settle`. All others are `settled_alone`. What a run of
+few lines is settled by instead, `verdicts`, says the same.
+"""
+
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as sql
+
+from kustos.pipeline.schemas import ANY_EVENT_SCHEMA
+from kustos.pipeline.stages.by_batch import by_batch
+from kustos.pipeline.stages.generated_ids import DIGEST_CHARACTERS, LINE_ID_BEGIN
+from kustos.pipeline.stages.line_keys import IDENTIFIED_SCHEMA, identified
+
+EVENT, DUPLICATE, QUARANTINED = "event", "duplicate", "quarantined"
+CONFLICT: Final = "event_id_conflict"
+
+MILLISECONDS_OF_A_DAY: Final = 86_400_000
+
+_KNOWN_BY: Final = ("line_key", "is_counted", "log", "position")
+_KEPT: Final = tuple(name for name in IDENTIFIED_SCHEMA.fieldNames() if name not in _KNOWN_BY)
+
+
+def day_of(time_ms: Column) -> Column:
+    """Return the date in UTC, whatever the session's time zone is."""
+    return sql.date_from_unix_date(sql.floor(time_ms / MILLISECONDS_OF_A_DAY).cast("int"))
+
+
+def content() -> Column:
+    """Return all that an event says, to be compared."""
+    return sql.struct(*ANY_EVENT_SCHEMA.fieldNames())
+
+
+def settle_duplicates(parsed: DataFrame) -> DataFrame:
+    """Return `parse_lines` output with `outcome`, `day`, `line_id`, and an event id for every event.
+
+    An event id that comes again on its day with another content is quarantined: one of the two is a forgery
+    or a fault, and dropping it would hide that.
+    """
+    return parsed.transform(identify).transform(settle)
+
+
+def identify(parsed: DataFrame) -> DataFrame:
+    """Return `parse_lines` output with what each line is known by, of IDENTIFIED_SCHEMA."""
+    return by_batch(parsed, identified, IDENTIFIED_SCHEMA)
+
+
+def repeated_keys(identified: DataFrame) -> DataFrame:
+    """Return as `key_hash` the hashes of what more than one line may be known by.
+
+    A hash that two keys share is in it too, so that nobody can hide a copy behind it.
+    """
+    hashes = identified.select(_key_hash().alias("key_hash"))
+    return hashes.groupBy("key_hash").count().filter("count > 1").select("key_hash")
+
+
+def of_keys(identified: DataFrame, keys: DataFrame, *, others: bool = False) -> DataFrame:
+    """Return the lines of these `repeated_keys`, or all others."""
+    marked = identified.withColumn("key_hash", _key_hash())
+    return marked.join(keys, "key_hash", "left_anti" if others else "left_semi").drop("key_hash")
+
+
+def settled_alone(identified: DataFrame) -> DataFrame:
+    """Return lines of which none is another's copy, as `settle` does without looking for one."""
+    outcome = sql.when(sql.col("reason").isNull(), sql.lit(EVENT)).otherwise(sql.lit(QUARANTINED))
+    return identified.withColumn("outcome", outcome).transform(_named, sql.col("reason"), sql.lit("1"))
+
+
+def settle(identified: DataFrame) -> DataFrame:
+    """Return the lines with their outcomes, each compared with all that are known by the same."""
+    in_one_file = Window.partitionBy("key", "source_file").orderBy("line")
+    occurrence = sql.when(sql.col("is_counted"), sql.row_number().over(in_one_file)).otherwise(sql.lit(1))
+    numbered = identified.withColumn("key", _key()).repartition("key").withColumn("occurrence", occurrence)
+    copies = Window.partitionBy("key", "day", "occurrence").orderBy("source_file", "line", "log", "position")
+    first = sql.first(content()).over(copies.rowsBetween(Window.unboundedPreceding, 0))
+    ranked = numbered.withColumns({"copy": sql.row_number().over(copies), "first": first})
+    is_event = sql.col("reason").isNull()
+    outcome = (
+        sql.when(sql.col("copy") == 1, sql.when(is_event, sql.lit(EVENT)).otherwise(sql.lit(QUARANTINED)))
+        .when(content().eqNullSafe(sql.col("first")), sql.lit(DUPLICATE))
+        .otherwise(sql.lit(QUARANTINED))
+    )
+    judged = ranked.withColumn("outcome", outcome)
+    is_conflict = is_event & (sql.col("outcome") == QUARANTINED)
+    reason = sql.when(is_conflict, sql.lit(CONFLICT)).otherwise(sql.col("reason"))
+    return judged.transform(_named, reason, sql.col("occurrence").cast("string"))
+
+
+def _named(rows: DataFrame, reason: Column, occurrence: Column) -> DataFrame:
+    """Return the rows with the ids that follow from what they are known by, which is left out."""
+    numbered = sql.concat("line_key", sql.lit("-"), occurrence)
+    ids = {
+        "event_id": sql.when(sql.col("reason").isNull(), sql.coalesce("event_id", numbered)),
+        "reason": reason,
+    }
+    kept = [ids.get(name, sql.col(name)).alias(name) for name in (*_KEPT, "outcome")]
+    line_id = sql.when(sql.col("brings_id"), sql.concat(sql.lit(LINE_ID_BEGIN), _digest())).otherwise(
+        numbered
+    )
+    return rows.select(*kept, line_id.alias("line_id"))
+
+
+def _key() -> Column:
+    return sql.coalesce("event_id", "line_key")
+
+
+def _key_hash() -> Column:
+    return sql.xxhash64(_key())
+
+
+def _digest() -> Column:
+    # bytes, not characters: what is no text in UTF-8 must not become equal by being read as such
+    line = sql.rtrim(sql.coalesce("line", sql.lit("")), sql.lit("\r"))
+    place = sql.coalesce(sql.col("position").cast("string"), sql.lit(""))
+    parts = (part.cast("binary") for part in (sql.col("log"), sql.lit("\n"), place, sql.lit("\n"), line))
+    return sql.sha2(sql.concat(*parts), 256).substr(1, DIGEST_CHARACTERS)

@@ -1,0 +1,57 @@
+"""Probes: denials that refuse nothing, told from refusals. The rule in two forms, for Spark and for Arrow.
+
+Some requests ask about the cluster first, with Kafka's `logIfDenied` false, and where that is denied another
+question decides: each start of an idempotent producer without IDEMPOTENT_WRITE is such a denial. A question
+without a name, for any resource of the type, is the last one: its denial refuses. What does not say how it
+was asked (lines of Kafka's own logger, tables of before) refuses, too: nothing is called harmless by a guess.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import Column
+from pyspark.sql import functions as sql
+
+from kustos.pipeline.columns.coding import Coded
+
+ACCESS: Final = "ACCESS"
+"""A use, allowed or refused."""
+LISTING: Final = "LISTING"
+"""A name that only filtered a list."""
+PROBE: Final = "PROBE"
+"""A denial after which another question decided."""
+
+
+def way_of_access() -> Column:
+    """Return `access` of a row of `audit_events`, PROBE for a probe: what is `access` in the roll-up."""
+    is_probe = (
+        (sql.col("access") == ACCESS)
+        & (sql.col("decision") == "DENIED")
+        & ~sql.col("log_if_denied")
+        & sql.col("resource_name").isNotNull()
+    )
+    return sql.when(is_probe, PROBE).otherwise(sql.col("access"))
+
+
+def ways_of_access(chunk: Mapping[str, Any]) -> Coded:
+    """Return the same for columns of `audit_events`: texts as codes, `log_if_denied` as Arrow has it."""
+    access: Coded = chunk["access"]
+    is_logged = pc.fill_null(chunk["log_if_denied"].cast(pa.bool_()), True)
+    is_probe = (
+        access.is_text(ACCESS)
+        & chunk["decision"].is_text("DENIED")
+        & ~is_logged.to_numpy(zero_copy_only=False)
+        & ~chunk["resource_name"].is_null()
+    )
+    return access.with_text(is_probe, PROBE)
+
+
+def is_flip_of_use() -> Column:
+    """Return whether a flip is of a use: a probe is if it would be allowed, for then nothing else is asked.
+
+    One that other ACLs would allow and these do not leaves it to the next question, a row of its own.
+    """
+    is_let_in = (sql.col("access") == PROBE) & (sql.col("kind") == "GAINED")
+    return sql.coalesce((sql.col("access") == ACCESS) | is_let_in, sql.lit(False))

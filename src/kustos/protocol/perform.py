@@ -1,0 +1,242 @@
+"""How each step of the authorization table is performed: by the interpreter, and by escapes.
+
+Request steps decide on the request before anything goes upstream; response steps work on upstream's answer.
+Each is a generator, since it gives way after a number of items (`turns`).
+"""
+
+from collections import Counter, deque
+from typing import Any
+
+from kustos.acl import CLUSTER_NAME, SUPPORTED_OPERATIONS, AclOperation, ResourceType
+from kustos.protocol.codes import DENIED_CODE, UNKNOWN_TOPIC_ID
+from kustos.protocol.effects import (
+    Asking,
+    Reply,
+    ResolveTopicIds,
+    UpstreamAnswer,
+)
+from kustos.protocol.exchange import Check, Exchange
+from kustos.protocol.shapes import Items
+from kustos.protocol.steps import (
+    CheckOf,
+    ClusterOperations,
+    Gate,
+    Hide,
+    Operations,
+    RefuseRequestError,
+    Rewrite,
+    Row,
+    Strip,
+)
+from kustos.protocol.turns import allowed_each, allowed_names, answers, each
+from kustos.wire import ZERO_UUID, Message
+
+
+def finish(
+    exchange: Exchange, row: Row, answer: UpstreamAnswer, denied: dict[int, Message] | None
+) -> Asking[Reply]:
+    """Run the response steps; an answer that none of them changed passes as bytes."""
+    response = answer.message
+    changed = False
+    for step in row.steps:
+        match step:
+            case Hide():
+                changed |= yield from hide(exchange, step, response)
+            case Operations():
+                changed |= yield from annotate(exchange, step, response)
+            case ClusterOperations():
+                changed |= annotate_cluster(exchange, step, response)
+            case Rewrite():
+                changed |= yield from rewrite(exchange, step, response)
+    for step in row.steps:
+        if isinstance(step, Strip) and denied:
+            response = yield from merged(exchange, step.items, denied, response)
+            changed = True
+    return Reply(response if changed else answer.body)
+
+
+def resolve_topic_ids(exchange: Exchange, row: Row) -> Asking[None]:
+    """Resolve the topic ids in the items that the row strips, before anything is decided."""
+    ids: set[bytes] = set()
+    for step in row.steps:
+        if isinstance(step, Strip):
+            made = exchange.codec.root.ELEMENTS.get(step.items.request_list)
+            if made is not None and "topic_id" in made.FIELDS:
+                ids.update(item.topic_id for item in exchange.request.get(step.items.request_list) or ())
+    ids.discard(ZERO_UUID)
+    if ids:
+        exchange.topic_names = yield ResolveTopicIds(frozenset(ids))
+
+
+def pass_gate(exchange: Exchange, gate: Gate) -> Asking[None]:
+    """Raise `RefuseRequestError` unless every name passes; all are checked, as in Kafka."""
+    if not gate.when(exchange.request):
+        return
+    asked = yield from each(
+        exchange, gate.names(exchange.request), lambda name: question(exchange, gate.check, name, name)
+    )
+    questions = Counter(each for each in asked if each is not None)
+    verdicts = yield from allowed_each(exchange, [(*asked, count) for asked, count in questions.items()])
+    for (check, _), allowed in zip(questions, verdicts, strict=True):
+        if not allowed:
+            raise RefuseRequestError(DENIED_CODE[check.resource_type])
+
+
+def question(exchange: Exchange, check: CheckOf, item: Any, name: str) -> tuple[Check, str] | None:
+    """Return the question to the authorizer about an item, None if it needs no check."""
+    return (check, name) if isinstance(check, Check) else check(exchange, item)
+
+
+def strip(exchange: Exchange, step: Strip, request: Message) -> Asking[tuple[Message, dict[int, Message]]]:
+    """Return the request with its allowed items, and the answers to the others by their index."""
+    items = request.get(step.items.request_list) or []
+    if not items:
+        return request, {}
+    open_to_all = step.unless_cluster is not None and exchange.allows_cluster(
+        step.unless_cluster, log_if_denied=False
+    )
+    named: dict[tuple[Check, str], list[int]] = {}
+    refused: dict[int, list[int]] = {}
+
+    def gather(index: int) -> None:
+        item = items[index]
+        name = item_name(exchange, item, step.name)
+        if name is None:
+            refused.setdefault(UNKNOWN_TOPIC_ID, []).append(index)
+            return
+        asked = None if open_to_all else question(exchange, step.check, item, name)
+        if asked is not None:
+            named.setdefault(asked, []).append(index)
+
+    yield from each(exchange, range(len(items)), gather)
+    questions = [(*asked, reference_count(step, items, indexes)) for asked, indexes in named.items()]
+    verdicts = yield from allowed_each(exchange, questions)
+    for ((check, _), indexes), allowed in zip(named.items(), verdicts, strict=True):
+        if not allowed:
+            refused.setdefault(DENIED_CODE[check.resource_type], []).extend(indexes)
+    if not refused:
+        return request, {}
+    denied: dict[int, Message] = {}
+    element = exchange.response_codec.root.ELEMENTS[step.items.response_list]
+    for code, indexes in refused.items():
+        refusing = yield from answers(exchange, step.items, element, [items[i] for i in indexes], code)
+        denied |= zip(indexes, refusing, strict=True)
+    left = [item for index, item in enumerate(items) if index not in denied]
+    return request.replace(**{step.items.request_list: left}), denied
+
+
+def reference_count(step: Strip, items: list[Any], indexes: list[int]) -> int:
+    """Return how many items of the request depend on one decision, counted as in Kafka."""
+    if step.counts_inner and step.items.inner is not None:
+        inner = step.items.inner.request_list
+        return sum(len(items[index].get(inner) or ()) for index in indexes)
+    return len(indexes)
+
+
+def item_name(exchange: Exchange, item: Any, name_field: str) -> str | None:
+    """Return the resource name of an item, None for an unresolved topic id."""
+    if not isinstance(item, Message):
+        return str(item)
+    if "topic_id" in item.FIELDS and (item.topic_id != ZERO_UUID or name_field not in item.FIELDS):
+        return exchange.topic_names.get(item.topic_id)
+    name: str | None = item.get(name_field)
+    return "" if name is None else name
+
+
+def merged(
+    exchange: Exchange, items: Items, denied: dict[int, Message], response: Message | None
+) -> Asking[Message]:
+    """Return the response with the denied items at their places in the request.
+
+    Upstream's items keep their own order; an item that matches none of the request is dropped.
+    """
+    base = response if response is not None else exchange.response_codec.new()
+    answered = base.get(items.response_list) or []
+    placed = yield from placed_items(exchange, items, items.of(exchange.request), denied, answered)
+    return base.replace(**{items.response_list: placed})
+
+
+def placed_items(
+    exchange: Exchange, shape: Items, asked: list[Any], denied: dict[int, Message], answered: list[Message]
+) -> Asking[list[Message]]:
+    """Return the denied items and upstream's answers in request order."""
+    pool: dict[Any, deque[Message]] = {}
+    keys = yield from each(exchange, answered, shape.key_of_response)
+    for key, item in zip(keys, answered, strict=True):
+        pool.setdefault(key, deque()).append(item)
+
+    def placed(item: tuple[int, Any]) -> Message | None:
+        index, request_item = item
+        if index in denied:
+            return denied[index]
+        waiting = pool.get(shape.key_of_request(request_item))
+        return waiting.popleft() if waiting else None
+
+    placed_each = yield from each(exchange, list(enumerate(asked)), placed)
+    return [item for item in placed_each if item is not None]
+
+
+def hide(exchange: Exchange, step: Hide, response: Message) -> Asking[bool]:
+    """Remove items that may not be seen; return whether any was removed."""
+    if not step.when(exchange.request):
+        return False
+    items = response.get(step.response_list) or []
+    if step.unless_cluster is not None and exchange.allows_cluster(step.unless_cluster, log_if_denied=False):
+        return False
+    names = yield from each(exchange, items, lambda item: item.get(step.name) or "")
+    shown = yield from allowed_names(exchange, step.check, names, listing=True)
+    kept = [item for item, name in zip(items, names, strict=True) if name in shown]
+    setattr(response, step.response_list, kept)
+    return len(kept) < len(items)
+
+
+def annotate(exchange: Exchange, step: Operations, response: Message) -> Asking[bool]:
+    """Fill in the authorized operations of the items; return whether any item has the field."""
+    items = response.get(step.response_list) or []
+    if not items or step.field not in items[0].FIELDS:
+        return False
+    asked = step.flag is None or exchange.request.get(step.flag, False)
+
+    def annotate_one(item: Message) -> None:
+        name = item.get(step.name)
+        if asked and name is not None and (step.with_errors or item.error_code == 0):
+            setattr(item, step.field, exchange.operations_bits(step.resource_type, name))
+        else:
+            setattr(item, step.field, NO_OPERATIONS)
+
+    yield from each(
+        exchange, items, annotate_one, len(SUPPORTED_OPERATIONS[step.resource_type]) if asked else 1
+    )
+    return True
+
+
+NO_OPERATIONS = -2147483648
+"""The value Kafka sends if the authorized operations were not requested."""
+
+
+def annotate_cluster(exchange: Exchange, step: ClusterOperations, response: Message) -> bool:
+    """Fill in the authorized cluster operations; return whether the version has the field."""
+    if step.field not in response.FIELDS:
+        return False
+    if not exchange.request.get(step.flag, False) or response.get("error_code", 0) != 0:
+        value = NO_OPERATIONS
+    elif exchange.allows_cluster(AclOperation.DESCRIBE):
+        value = exchange.operations_bits(ResourceType.CLUSTER, CLUSTER_NAME)
+    else:
+        value = 0
+    setattr(response, step.field, value)
+    return True
+
+
+def rewrite(exchange: Exchange, step: Rewrite, response: Message) -> Asking[bool]:
+    """Replace the brokers' addresses with the gateway's; return whether there were any."""
+    items: list[Any] = [response] if step.response_list == "" else response.get(step.response_list) or []
+
+    def rewrite_one(item: Message) -> bool:
+        if not item.get("host"):
+            return False
+        node_id = getattr(item, step.node_id)
+        item.host, item.port = exchange.addresses.advertised(node_id, item.host, item.port)
+        return True
+
+    return any((yield from each(exchange, items, rewrite_one)))

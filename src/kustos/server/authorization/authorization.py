@@ -1,0 +1,175 @@
+"""The node's authorization: StandardAuthorizer, a custom authorizer, or none.
+
+Each gives the gateway something else: sessions on a compiled index that follows the metadata
+log, a `ContextAuthorizer` that checks every result of a custom authorizer, or deciders that allow everything.
+"""
+
+import asyncio
+from typing import Final, Protocol
+
+from kustos.acl import AclOperation, KafkaPrincipal, ResourceType
+from kustos.authorizer import (
+    AclMutator,
+    AuthorizationResult,
+    Authorizer,
+    AuthorizerMetrics,
+    Decision,
+    Rule,
+    RuleKind,
+    StandardAuthorizerPlugin,
+)
+from kustos.authorizer.audit import NO_OFFSET
+from kustos.gateway.apis import CustomContextAuthorizer, NobodyDecides, WriterMutator, discard
+from kustos.gateway.quorum import StalenessGate
+from kustos.gateway.store import AuthorizerPublisher, MetadataWriter
+from kustos.metadata.store import MetadataStore
+from kustos.protocol import ContextAuthorizer, Decider
+from kustos.server.authorization.life import AuthorizerStartError, start_error
+from kustos.server.settings.node_settings import KustosSettings
+
+EVERYTHING_ALLOWED: Final = Decision(AuthorizationResult.ALLOWED, Rule(RuleKind.DEFAULT_ALLOW))
+
+
+class Authorization(Protocol):
+    """What the node needs for its decisions."""
+
+    @property
+    def authorizer(self) -> Authorizer | None:
+        """The authorizer, None if there is none."""
+
+    @property
+    def context_authorizer(self) -> ContextAuthorizer | None:
+        """Decides in place of the deciders; None: they do."""
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether requests can be decided now, as far as that depends on the metadata log."""
+
+    @property
+    def acl_offset(self) -> int:
+        """The metadata offset whose ACLs decide now; -1: the decisions do not come from the log."""
+
+    def decider(self, principal: KafkaPrincipal, host: str) -> Decider:
+        """Return the decider of one connection."""
+
+    def load(self) -> None:
+        """Load the ACLs, once the authorizer was started."""
+
+
+class OpenDecider:
+    """Allows everything: `kustos.authorization.mode=off`, where kustos authenticates and audits only."""
+
+    version: Final = 0
+
+    def decide(self, _operation: AclOperation, _resource_type: ResourceType, _name: str) -> Decision:
+        """Return that it is allowed."""
+        return EVERYTHING_ALLOWED
+
+    def decide_by_resource_type(self, _operation: AclOperation, _resource_type: ResourceType) -> Decision:
+        """Return that it is allowed."""
+        return EVERYTHING_ALLOWED
+
+
+class NoAuthorization:
+    """No authorizer: everything is allowed, and there are no ACLs (SECURITY_DISABLED)."""
+
+    authorizer: None = None
+    context_authorizer: None = None
+    is_ready = True
+    acl_offset = NO_OFFSET
+
+    def decider(self, _principal: KafkaPrincipal, _host: str) -> Decider:
+        """Return a decider that allows everything."""
+        return OpenDecider()
+
+    def load(self) -> None:
+        """Do nothing: there are no ACLs."""
+
+
+class StandardAuthorization:
+    """Kafka's StandardAuthorizer on the ACLs of this node's metadata log."""
+
+    context_authorizer: None = None
+
+    def __init__(
+        self,
+        store: MetadataStore,
+        writer: MetadataWriter,
+        mutator: AclMutator | None = None,
+        gate: StalenessGate | None = None,
+    ) -> None:
+        loop = asyncio.get_running_loop()
+        self.metrics: Final = AuthorizerMetrics()
+        self.authorizer: Final = StandardAuthorizerPlugin(
+            loop.create_future, mutator=mutator or WriterMutator(writer), metrics=self.metrics
+        )
+        self._store: Final = store
+        self.publisher: Final = AuthorizerPublisher(self.authorizer, loop)
+        self._gate: Final = gate
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the ACLs are loaded and in step with the log."""
+        return self.authorizer.standard.is_ready and (self._gate is None or self._gate.is_open)
+
+    def decider(self, principal: KafkaPrincipal, host: str) -> Decider:
+        """Return the decider of one connection."""
+        if self._gate is None:
+            return self.authorizer.standard.session(principal, host)
+        return self._gate.guarded(self.authorizer.standard, principal, host)
+
+    @property
+    def acl_offset(self) -> int:
+        """The metadata offset whose ACLs decide now."""
+        return self.publisher.offset
+
+    def load(self) -> None:
+        """Follow the log from its present state."""
+        self._store.add_publisher(self.publisher)
+
+
+class CustomAuthorization:
+    """A custom authorizer; the ACLs of the metadata log are not used."""
+
+    is_ready = True
+    acl_offset = NO_OFFSET
+
+    def __init__(self, authorizer: Authorizer) -> None:
+        self.authorizer: Final = authorizer
+        self.context_authorizer: Final = CustomContextAuthorizer(authorizer)
+        self.decider = NobodyDecides
+
+    def load(self) -> None:
+        """Do nothing: it loads its own ACLs."""
+
+
+def authorization_of(
+    settings: KustosSettings,
+    store: MetadataStore,
+    writer: MetadataWriter,
+    mutator: AclMutator | None = None,
+    gate: StalenessGate | None = None,
+) -> Authorization:
+    """Return the authorization of these settings, configured; raise `AuthorizerStartError`.
+
+    `mutator`: changes ACLs in place of the writer; `gate`: closes when the metadata is too old.
+    """
+    if not settings.authorization_enabled:
+        return NoAuthorization()
+    made: StandardAuthorization | CustomAuthorization
+    if settings.make_authorizer is None:
+        made = StandardAuthorization(store, writer, mutator, gate)
+    else:
+        try:
+            made = CustomAuthorization(settings.make_authorizer())
+        except Exception as error:
+            raise start_error(settings.authorizer_name, "cannot be made", error) from error
+    name = type(made.authorizer).__name__
+    try:
+        answer: object = made.authorizer.configure(settings.authorizer_configs)
+    except Exception as error:
+        raise start_error(name, "does not take its settings", error) from error
+    if answer is not None:
+        discard(answer)
+        raise AuthorizerStartError(f"`{name}.configure` returned something, it must not (is it `async`?)")
+    return made

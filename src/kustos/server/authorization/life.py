@@ -1,0 +1,142 @@
+"""The life cycle of an authorizer: start, readiness of each listener, reconfiguration, and close.
+
+Its code is not ours: its exceptions stop the node from starting, or a reload from taking effect.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Iterable, Mapping
+from typing import Final
+
+import structlog
+
+from kustos.authorizer import (
+    Authorizer,
+    AuthorizerError,
+    AuthorizerServerInfo,
+    ClusterResource,
+    Endpoint,
+)
+from kustos.gateway.apis import discard
+from kustos.server.settings.node_settings import KustosSettings
+
+LOG: Final = structlog.get_logger("kustos.server")
+
+CLOSE_TIMEOUT_S: Final = 30.0
+"""How long an authorizer may take to close; then the node stops without it."""
+
+
+class AuthorizerStartError(AuthorizerError):
+    """An authorizer could not be created, configured or started; the node stops."""
+
+
+class ReconfigurationError(AuthorizerError):
+    """An authorizer rejected new settings; the old ones stay in force."""
+
+
+def start(authorizer: Authorizer, info: AuthorizerServerInfo) -> dict[str, asyncio.Future[None]]:
+    """Start an authorizer; return for each listener a future, done when it may open.
+
+    A listener without an answer of the authorizer waits for all others. Raise `AuthorizerStartError`, as the
+    futures do.
+    """
+    name = type(authorizer).__name__
+    try:
+        promised = _promises(authorizer.start(info))
+    except Exception as error:
+        raise start_error(name, "does not start", error) from error
+    # many listeners may share one promise, and a coroutine can be awaited only once
+    single = {id(each): each for each in promised.values()}
+    begun = {key: asyncio.ensure_future(_kept(name, each)) for key, each in single.items()}
+    return {
+        endpoint.listener_name: begun[id(promised[endpoint])]
+        if endpoint in promised
+        else asyncio.ensure_future(_all(begun.values()))
+        for endpoint in info.endpoints
+    }
+
+
+def _promises(answer: object) -> dict[object, Awaitable[None]]:
+    if not isinstance(answer, Mapping):
+        discard(answer)
+        raise TypeError(f"`start` returned `{type(answer).__name__}`, not a mapping of endpoints")
+    for promise in answer.values():
+        if not isinstance(promise, Awaitable):
+            raise TypeError(f"`start` promised `{type(promise).__name__}`, which cannot be awaited")
+    return dict(answer)
+
+
+async def _kept(name: str, promise: Awaitable[None]) -> None:
+    try:
+        await promise
+    except Exception as error:
+        raise start_error(name, "does not start", error) from error
+
+
+async def _all(promises: Iterable[Awaitable[None]]) -> None:
+    for promise in tuple(promises):
+        await promise
+
+
+def start_error(name: str, what: str, error: Exception) -> AuthorizerStartError:
+    """Return the error that says which step of an authorizer failed, and why."""
+    return AuthorizerStartError(f"the authorizer `{name}` {what}, {type(error).__name__}: {error}")
+
+
+async def close(authorizer: Authorizer) -> None:
+    """Close an authorizer, and wait for it a while; failures are logged, as the node stops anyway."""
+    try:
+        answer = authorizer.close()
+        if answer is not None:
+            async with asyncio.timeout(CLOSE_TIMEOUT_S):
+                await answer
+    except Exception as error:  # noqa: BLE001 - everything else must still be closed
+        reason = f"{type(error).__name__}: {error}"
+        LOG.error("the authorizer did not close cleanly", authorizer=type(authorizer).__name__, reason=reason)
+
+
+def server_info(settings: KustosSettings, cluster_id: str) -> AuthorizerServerInfo:
+    """Return what an authorizer learns of this node: its listeners as advertised to clients."""
+    endpoints = tuple(
+        Endpoint(each.name, each.security_protocol, each.advertised.host, each.advertised.port)
+        for each in settings.listeners
+    )
+    return AuthorizerServerInfo(
+        cluster_resource=ClusterResource(cluster_id),
+        broker_id=settings.node_id,
+        endpoints=endpoints,
+        inter_broker_endpoint=next(
+            endpoint
+            for endpoint, each in zip(endpoints, settings.listeners, strict=True)
+            if not each.is_controller
+        ),
+        early_start_listeners=settings.early_start_listeners,
+    )
+
+
+def reconfigure(
+    authorizer: Authorizer, old: Mapping[str, str], new: Mapping[str, str]
+) -> tuple[Mapping[str, str], frozenset[str]]:
+    """Put reconfigurable settings in force; return all in force now, and the keys that need a restart.
+
+    Raise `ReconfigurationError` if the authorizer refuses; then the old settings stay in force.
+    """
+    changed = changed_keys(old, new)
+    name = type(authorizer).__name__
+    try:
+        now = changed & frozenset(authorizer.reconfigurable_configs())
+        if not now:
+            return old, changed
+        configs = {key: value for key, value in old.items() if key not in now}
+        configs |= {key: new[key] for key in now if key in new}
+        authorizer.validate_reconfiguration(configs)
+        authorizer.reconfigure(configs)
+    except Exception as error:
+        # the boundary where any failure of its code must leave the node as it was
+        reason = f"{type(error).__name__}: {error}"
+        raise ReconfigurationError(f"the authorizer `{name}` refuses its new settings, {reason}") from error
+    return configs, changed - now
+
+
+def changed_keys(old: Mapping[str, str], new: Mapping[str, str]) -> frozenset[str]:
+    """Return the keys whose values differ, including added and removed ones."""
+    return frozenset(key for key in old.keys() | new.keys() if old.get(key) != new.get(key))

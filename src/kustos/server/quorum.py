@@ -1,0 +1,186 @@
+"""Wires cluster mode: the followed store, the gate, the forwarding of changes, and when listeners open."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final, NoReturn, cast
+
+import structlog
+
+from kustos.client.quorum import ControllerForwarder, QuorumConnection, QuorumFollower
+from kustos.gateway.apis import AclApis, Described, SharedApis
+from kustos.gateway.metrics import QuorumFigures
+from kustos.gateway.quorum import QuorumApis, QuorumMutator, StalenessGate
+from kustos.gateway.store import MetadataWriter
+from kustos.gateway.upstream import UpstreamCluster
+from kustos.metadata import MetadataError
+from kustos.metadata.image import EMPTY_IMAGE, MetadataImage
+from kustos.metadata.quorum import FollowedStore
+from kustos.metadata.store import MetadataStore, StoreRequest
+from kustos.runtime import FileSystemStorage, SystemClock, SystemEntropy
+from kustos.server.settings.node_settings import KustosSettings
+from kustos.server.settings.quorum import KEPT, QuorumSettings
+
+LOG: Final = structlog.get_logger("kustos.server")
+
+
+class QuorumWriter(MetadataWriter):
+    """Stands in for the embedded log's writer when reading; it writes nothing."""
+
+    def __init__(self, side: "QuorumSide") -> None:
+        # the store is read alike in both modes: image, offset, properties, publishers
+        super().__init__(cast("MetadataStore", side.store))
+        self._side: Final = side
+
+    async def submit(self, _request: StoreRequest) -> NoReturn:
+        """Raise `MetadataError`: changes go to the controllers."""
+        raise MetadataError(f"this node has no log of its own to change: {KEPT}")
+
+    async def close(self) -> None:
+        """Stop following."""
+        await self._side.stop()
+        await super().close()
+
+
+class QuorumSide:
+    """A node's parts for cluster mode. Created inside the event loop by `open`."""
+
+    def __init__(self, settings: KustosSettings, quorum: QuorumSettings, store: FollowedStore) -> None:
+        entropy = SystemEntropy()
+        self.store: Final = store
+        self.gate: Final = StalenessGate(quorum.max_staleness_ms, asyncio.get_running_loop())
+        self.follower: Final = QuorumFollower(store, quorum.client, entropy, self._caught_up)
+        self.forwarder: Final = ControllerForwarder(
+            store,
+            self.follower,
+            QuorumConnection(quorum.client, entropy),
+            entropy,
+            quorum.change_timeout_ms,
+            self._is_in_force,
+        )
+        self.mutator: Final = QuorumMutator(self.forwarder)
+        self.writer: Final = QuorumWriter(self)
+        self._early: Final = settings.early_start_listeners
+        self._listeners: Final = tuple(listener.name for listener in settings.listeners)
+        self._begun: Final[asyncio.Future[None]] = asyncio.get_running_loop().create_future()
+        self._acl_offset: Callable[[], int | None] = lambda: None
+        self._task: asyncio.Task[None] | None = None
+        self._has_stopped = False
+
+    @classmethod
+    def open(cls, settings: KustosSettings, quorum: QuorumSettings) -> "QuorumSide":
+        """Return the instance with what an earlier run left on disk; raise `MetadataError` or OSError."""
+        store = FollowedStore.open(
+            settings.metadata_directory,
+            FileSystemStorage(),
+            SystemClock(),
+            settings.token_rules,
+            settings.node_id,
+        )
+        return cls(settings, quorum, store)
+
+    def image(self) -> MetadataImage:
+        """Return the committed metadata, an empty image if it is too old."""
+        return self.store.image if self.gate.is_open else EMPTY_IMAGE
+
+    def apis(
+        self,
+        cluster: UpstreamCluster,
+        offered: Callable[[], Mapping[int, tuple[int, int]]],
+        acls: AclApis,
+        described: Described,
+    ) -> QuorumApis:
+        """Return the APIs that the node answers itself."""
+        shared = SharedApis(self.image, cluster, offered, acls, described)
+        return QuorumApis(self.store.token_rules, self.forwarder, shared)
+
+    def start(
+        self, ready: Mapping[str, Awaitable[None]] | None, acl_offset: Callable[[], int | None]
+    ) -> dict[str, Awaitable[None]]:
+        """Begin to follow; return what each listener waits for: the high watermark, except for early ones.
+
+        `acl_offset`: up to which offset ACLs are in force; None: they come from elsewhere.
+        """
+        self._acl_offset = acl_offset
+        self._task = asyncio.get_running_loop().create_task(self._follow())
+        promised = {name: asyncio.ensure_future(each) for name, each in (ready or {}).items()}
+        waits: dict[str, Awaitable[None]] = dict(promised)
+        for name in self._listeners:
+            if name not in self._early:
+                both = asyncio.ensure_future(_both(self._begun, promised.get(name)))
+                both.add_done_callback(_retrieved)
+                waits[name] = both
+        for each in promised.values():
+            each.add_done_callback(_retrieved)
+        return waits
+
+    async def _follow(self) -> None:
+        try:
+            await self.follower.run()
+        except Exception as error:
+            # the boundary where a log that cannot be followed, or a bug of ours, must deny
+            self.gate.fail()
+            known = isinstance(error, MetadataError)
+            LOG.critical(
+                "the quorum cannot be followed any more, everything but super users is denied",
+                reason=f"{error}" if known else f"{type(error).__name__}: {error}",
+                exc_info=None if known else error,
+            )
+            if not self._begun.done():
+                self._begun.set_exception(
+                    error if known else MetadataError(f"the quorum cannot be followed: {error}")
+                )
+                _retrieved(self._begun)
+
+    def _is_in_force(self) -> bool:
+        """Whether the authorizer has everything that was applied."""
+        offset = self._acl_offset()
+        return offset is None or offset >= self.store.last_offset
+
+    def _caught_up(self, asked_ms: int) -> None:
+        # many ACLs are prepared off the event loop: until they are in force, the old ones decide
+        if self._is_in_force():
+            self.gate.fresh(asked_ms)
+            if not self._begun.done():
+                self._begun.set_result(None)
+
+    def readiness(self) -> dict[str, bool]:
+        """Return whether the metadata is young enough to decide by."""
+        return {"quorum": self.gate.is_open}
+
+    def details(self) -> dict[str, object]:
+        """Return how old the metadata may be, and its source."""
+        leader = self.store.machine.leader
+        return {
+            "metadata_staleness_ms": self.gate.staleness_ms,
+            "quorum_leader": None if leader is None else str(leader),
+            "quorum_epoch": self.store.machine.epoch,
+        }
+
+    def figures(self) -> QuorumFigures:
+        """Return the present figures of the quorum."""
+        machine = self.store.machine
+        return QuorumFigures(
+            self.gate.staleness_ms, not self.gate.is_open, machine.epoch, machine.high_watermark
+        )
+
+    async def stop(self) -> None:
+        """Stop following and close everything; twice is harmless."""
+        if self._has_stopped:
+            return
+        self._has_stopped = True
+        self.gate.stop()
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        self.forwarder.close()
+        await self.follower.close()
+
+
+async def _both(first: asyncio.Future[None], second: asyncio.Future[None] | None) -> None:
+    await asyncio.gather(*(asyncio.shield(each) for each in (first, second) if each is not None))
+
+
+def _retrieved(future: asyncio.Future[None]) -> None:
+    """Retrieve an exception that nobody else may retrieve."""
+    if not future.cancelled():
+        future.exception()

@@ -1,0 +1,61 @@
+"""Every setting as `DescribeConfigs` shows it: from the table and the file."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from kustos.gateway.admin import ConfigEntry, ConfigType
+from kustos.server.settings.kinds import Setting
+from kustos.server.settings.properties import GivenSettings, known_key
+from kustos.server.settings.table.node import BROKER_PORT_START, SETTINGS
+
+TYPES: Final = {
+    "boolean": ConfigType.BOOLEAN,
+    "int": ConfigType.INT,
+    "long": ConfigType.LONG,
+    "list": ConfigType.LIST,
+}
+"""By the name of a setting's kind; all others are strings."""
+
+REFERENCE: Final = "${"
+"""The file refers to values kept elsewhere because nobody should read them here."""
+
+
+def config_entries(properties: Mapping[str, str], given: GivenSettings) -> tuple[ConfigEntry, ...]:
+    """Return the settings of the table and the keys of the file, each once."""
+    entries = {entry.name: entry for entry in _of_table()}
+    for key, raw in properties.items():
+        known = known_key(key)
+        if known is None:
+            # it may be a secret of another program
+            entries[key] = ConfigEntry(key, given=raw)
+            continue
+        setting = known.setting
+        is_sensitive = setting.secret or REFERENCE in raw
+        default = entries[key].default if key in entries else None
+        entries[key] = _entry(key, setting, default, given.texts.get(key), is_sensitive=is_sensitive)
+    return tuple(entries[name] for name in sorted(entries))
+
+
+def _of_table() -> Iterator[ConfigEntry]:
+    for setting in SETTINGS:
+        if setting is not BROKER_PORT_START:
+            yield _entry(setting.name, setting, _text(setting.default), None, is_sensitive=setting.secret)
+
+
+def _entry(
+    name: str, setting: Setting[Any], default: str | None, given: str | None, *, is_sensitive: bool
+) -> ConfigEntry:
+    kind = ConfigType.PASSWORD if setting.secret else TYPES.get(setting.kind.name, ConfigType.STRING)
+    return ConfigEntry(name, kind, default, given, setting.doc, is_sensitive)
+
+
+def _text(default: object) -> str | None:
+    match default:
+        case None:
+            return None
+        case bool():
+            return str(default).lower()
+        case tuple():
+            return ",".join(map(str, default))
+        case _:
+            return str(default)

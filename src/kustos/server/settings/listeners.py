@@ -1,0 +1,283 @@
+"""The listeners in the settings: bound addresses, advertised addresses, and the brokers' ports."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from kustos.auth import JaasEntry, JaasError, SaslServerSettings, single_jaas_entry
+from kustos.client import NodeAddress, SettingsError, parse_address
+from kustos.server.settings.properties import LISTENER_PREFIX, GivenSettings, keys_of, known_key, listener_key
+from kustos.server.settings.table import node as table
+
+SECURITY_PROTOCOLS: Final = ("PLAINTEXT", "SASL_PLAINTEXT", "SSL", "SASL_SSL")
+SERVED_PROTOCOLS: Final = ("PLAINTEXT", "SASL_PLAINTEXT")
+WILDCARD_HOSTS: Final = frozenset({"0.0.0.0", "::"})  # noqa: S104 (recognised, never chosen)
+MAX_LISTENERS: Final = 32
+"""More than needed; each has its own range of ports."""
+
+
+@dataclass(frozen=True, slots=True)
+class SaslListenerSettings:
+    """SASL on one listener. `jaas` is by mechanism and never shown: for PLAIN it holds the passwords."""
+
+    enabled_mechanisms: tuple[str, ...]
+    server: SaslServerSettings
+    jaas: Mapping[str, JaasEntry] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListenerSettings:
+    """One listener; `sasl` is None if it has no authentication.
+
+    The upstream broker N is bound at `broker_port_start` + N and advertised at
+    `advertised_broker_port_start` + N, for N below `broker_port_count`.
+    """
+
+    name: str
+    security_protocol: str
+    bind: NodeAddress
+    advertised: NodeAddress
+    broker_port_start: int
+    advertised_broker_port_start: int
+    broker_port_count: int
+    is_controller: bool = False
+    """Whether it answers about this node itself; then it has no broker ports."""
+    sasl: SaslListenerSettings | None = None
+
+    @property
+    def ports(self) -> tuple[range, range]:
+        """The bound ports: its own, and those of the brokers."""
+        start = self.broker_port_start
+        return range(self.bind.port, self.bind.port + 1), range(start, start + self.broker_port_count)
+
+
+def parse_listeners(text: str, key: str) -> dict[str, NodeAddress]:
+    """Return the addresses by listener name; raise `SettingsError` that names the key.
+
+    The host is mandatory, and a name may occur only once. Names are in upper case, as in Kafka.
+    """
+    found: dict[str, NodeAddress] = {}
+    for item in (part.strip() for part in text.split(",")):
+        name, separator, address = item.partition("://")
+        if not separator or not name:
+            raise SettingsError(f"`{key}` has `{item}`, write a listener as `NAME://host:port`")
+        if address.startswith(":"):
+            raise SettingsError(
+                f"`{key}` has `{item}` without a host, write `{name}://127.0.0.1{address}` for this machine "
+                f"only, or `{name}://0.0.0.0{address}` to be reached from everywhere"
+            )
+        if name.upper() in found:
+            raise SettingsError(f"`{key}` has two listeners named `{name}`, give each its own name")
+        try:
+            found[name.upper()] = parse_address(address)
+        except SettingsError as error:
+            raise SettingsError(f"`{key}`: {error}") from None
+        except ValueError:
+            raise SettingsError(f"`{key}` has an invalid port, use one from 1 to 65535") from None
+    if len(found) > MAX_LISTENERS:
+        raise SettingsError(f"`{key}` has {len(found)} listeners, at most {MAX_LISTENERS} are served")
+    return found
+
+
+def parse_protocol_map(text: str, key: str) -> dict[str, str]:
+    """Return the security protocol of each listener name; raise `SettingsError` that names the key."""
+    found: dict[str, str] = {}
+    for item in (part.strip() for part in text.split(",") if part.strip()):
+        name, colon, protocol = item.partition(":")
+        if not colon or not name or protocol.upper() not in SECURITY_PROTOCOLS:
+            raise SettingsError(
+                f"`{key}` has `{item}`, write `NAME:PROTOCOL` with one of {', '.join(SECURITY_PROTOCOLS)}"
+            )
+        if found.setdefault(name.upper(), protocol.upper()) != protocol.upper():
+            raise SettingsError(f"`{key}` gives `{name}` two protocols, keep one")
+    return found
+
+
+def protocol_of(name: str, protocols: Mapping[str, str]) -> str:
+    """Return the security protocol of a listener; raise `SettingsError` if none is served."""
+    protocol = protocols.get(name, name if name in SECURITY_PROTOCOLS else None)
+    if protocol is None:
+        raise SettingsError(
+            f"`listeners` has `{name}`, whose security protocol is unknown; add `{name}:SASL_PLAINTEXT` "
+            "(or another protocol) to `listener.security.protocol.map`"
+        )
+    if protocol not in SERVED_PROTOCOLS:
+        raise SettingsError(
+            f"`listeners` has `{name}` with the security protocol `{protocol}`, which is not served yet; "
+            f"use one of {', '.join(SERVED_PROTOCOLS)}"
+        )
+    return protocol
+
+
+def check_ports(listeners: tuple[ListenerSettings, ...], http: NodeAddress | None) -> None:
+    """Raise `SettingsError` if a port of a host would be bound twice."""
+    taken: list[tuple[str, range, str, str]] = []
+    for listener in listeners:
+        own, brokers = listener.ports
+        # bound and advertised ports share the listener's host
+        start_key = f"listener.name.{listener.name.lower()}.kustos.broker.port.start"
+        what = f"the port of listener `{listener.name}`"
+        taken.append((listener.bind.host, own, what, "listeners"))
+        if listener.is_controller:
+            continue
+        what = f"the broker ports {brokers.start}..{brokers.stop - 1} of listener `{listener.name}`"
+        taken.append((listener.bind.host, brokers, what, start_key))
+        advertised_end = listener.advertised_broker_port_start + listener.broker_port_count
+        if max(brokers.stop, advertised_end) > 65536 or listener.advertised_broker_port_start < 1:
+            raise SettingsError(
+                f"{what} do not all exist, set `{start_key}` or lower `kustos.gateway.broker.port.count`"
+            )
+    if http is not None:
+        place = range(http.port, http.port + 1)
+        taken.append((http.host, place, f"the HTTP port {http.port}", "kustos.http.listener"))
+    for number, (host, ports, what, _) in enumerate(taken):
+        for other_host, other_ports, other, key in taken[number + 1 :]:
+            same_host = host == other_host or WILDCARD_HOSTS & {host, other_host}
+            if same_host and ports.start < other_ports.stop and other_ports.start < ports.stop:
+                raise SettingsError(f"{what} and {other} overlap, change `{key}`")
+
+
+LOGIN_MODULES = {
+    "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
+    "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
+    "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
+}
+"""Supported mechanism -> the class that its `sasl.jaas.config` names in Kafka."""
+
+SERVED_MECHANISMS = tuple(LOGIN_MODULES)
+
+
+def listener_settings(given: GivenSettings) -> tuple[ListenerSettings, ...]:
+    """Return the listeners, in the order of the file; raise `SettingsError`, warn of useless settings."""
+    bound = parse_listeners(given.require(table.LISTENERS), table.LISTENERS.name)
+    advertised_text = given.get(table.ADVERTISED_LISTENERS)
+    advertised = parse_listeners(advertised_text, table.ADVERTISED_LISTENERS.name) if advertised_text else {}
+    for name in advertised.keys() - bound.keys():
+        raise SettingsError(
+            f"`{table.ADVERTISED_LISTENERS.name}` has `{name}`, which is not among "
+            f"`{table.LISTENERS.name}`; name one of {', '.join(bound)}"
+        )
+    protocols = parse_protocol_map(
+        given.get(table.SECURITY_PROTOCOL_MAP) or "", table.SECURITY_PROTOCOL_MAP.name
+    )
+    _warn(given, bound)
+    controllers = {name.upper() for name in given.require(table.CONTROLLER_LISTENER_NAMES)}
+    if controllers >= bound.keys():
+        raise SettingsError(
+            f"`{table.CONTROLLER_LISTENER_NAMES.name}` names every listener of `{table.LISTENERS.name}`, add "
+            "one for clients"
+        )
+    return tuple(
+        _listener(
+            given,
+            name,
+            address,
+            advertised.get(name),
+            protocol_of(name, protocols),
+            is_controller=name in controllers,
+        )
+        for name, address in bound.items()
+    )
+
+
+def _listener(
+    given: GivenSettings,
+    name: str,
+    bind: NodeAddress,
+    advertised: NodeAddress | None,
+    protocol: str,
+    *,
+    is_controller: bool,
+) -> ListenerSettings:
+    advertised = advertised or bind
+    if advertised.host in WILDCARD_HOSTS:
+        raise SettingsError(
+            f"clients of listener `{name}` cannot be told to connect to `{advertised.host}`, set "
+            f"`{table.ADVERTISED_LISTENERS.name}={name}://<host>:{advertised.port}`"
+        )
+    start = (
+        given.get(table.BROKER_PORT_START, name)
+        or given.get(table.GATEWAY_BROKER_PORT_START)
+        or bind.port + 1
+    )
+    return ListenerSettings(
+        name=name,
+        security_protocol=protocol,
+        bind=bind,
+        advertised=advertised,
+        broker_port_start=start,
+        # a forwarder that shifts the listener's port shifts the brokers' ports alike
+        advertised_broker_port_start=start + advertised.port - bind.port,
+        broker_port_count=0 if is_controller else given.require(table.BROKER_PORT_COUNT),
+        is_controller=is_controller,
+        sasl=_sasl(given, name) if protocol.startswith("SASL") else None,
+    )
+
+
+def _sasl(given: GivenSettings, listener: str) -> SaslListenerSettings:
+    mechanisms = given.require(table.ENABLED_MECHANISMS, listener)
+    key = listener_key(table.ENABLED_MECHANISMS, listener)
+    if not mechanisms:
+        raise SettingsError(f"listener `{listener}` has no SASL mechanism, set `{key}`")
+    for mechanism in mechanisms:
+        if mechanism not in SERVED_MECHANISMS:
+            which = " (Kafka's default)" if mechanism == "GSSAPI" else ""
+            raise SettingsError(
+                f"listener `{listener}` offers `{mechanism}`{which}, which is not served yet; set `{key}` to "
+                f"some of {', '.join(SERVED_MECHANISMS)}"
+            )
+    server = SaslServerSettings(
+        {mechanism: given.require(table.MAX_REAUTH_MS, listener, mechanism) for mechanism in mechanisms},
+        given.require(table.FAILED_AUTHENTICATION_DELAY_MS),
+        given.require(table.MAX_RECEIVE_SIZE, listener),
+    )
+    return SaslListenerSettings(mechanisms, server, _jaas(given, listener, mechanisms))
+
+
+def _jaas(given: GivenSettings, listener: str, mechanisms: tuple[str, ...]) -> dict[str, JaasEntry]:
+    """Return the login module of each mechanism that has one; PLAIN must."""
+    found: dict[str, JaasEntry] = {}
+    for mechanism in mechanisms:
+        keys = list(keys_of(table.JAAS_CONFIG, listener, mechanism))
+        # Kafka ignores the key without a mechanism, so no mechanism gets the users of another
+        key = next((key for key in keys if key in given.values and _names_mechanism(key)), None)
+        if key is None:
+            if mechanism == "PLAIN":
+                raise SettingsError(
+                    f"listener `{listener}` offers `PLAIN` but has no users: set `{keys[0]}` to "
+                    f'`{LOGIN_MODULES[mechanism]} required user_<name>="<password>";`'
+                )
+            continue
+        try:
+            entry = single_jaas_entry(given.texts[key])
+        except JaasError as error:
+            raise SettingsError(f"`{key}`: {error}") from None
+        if entry.login_module != LOGIN_MODULES[mechanism]:
+            raise SettingsError(
+                f"`{key}` does not begin with the login module of `{mechanism}`, `{LOGIN_MODULES[mechanism]}`"
+            )
+        found[mechanism] = entry
+    return found
+
+
+def _names_mechanism(key: str) -> bool:
+    known = known_key(key)
+    return known is not None and known.mechanism is not None
+
+
+def _warn(given: GivenSettings, bound: Mapping[str, NodeAddress]) -> None:
+    names = {name.lower() for name in bound}
+    for key in given.values:
+        known = known_key(key)
+        if known is None:
+            continue
+        if known.listener is not None and known.listener not in names:
+            given.warnings.append(
+                f"`{key}` has no effect: `{table.LISTENERS.name}` has no `{known.listener}` "
+                f"(after `{LISTENER_PREFIX}` the name stands in small letters)"
+            )
+        if known.setting is table.JAAS_CONFIG and known.mechanism is None:
+            given.warnings.append(
+                f"`{key}` has no effect, as in Kafka: put the mechanism in small letters before "
+                f"`{table.JAAS_CONFIG.name}`"
+            )

@@ -1,0 +1,303 @@
+"""A node's settings, read from its properties file: checked as a whole, typed, frozen.
+
+First every value is parsed alone, and all errors are reported together; then the settings are combined, and
+the first contradiction is raised. No text here contains the value of a secret, or of a `${env:...}` or
+`${file:...}` reference.
+"""
+
+import hashlib
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from kustos.acl import AclValueError
+from kustos.authorizer import Authorizer, parse_super_users
+from kustos.client import ClientSettings, NodeAddress, SettingsError, read_properties
+from kustos.gateway.admin import ConfigEntry
+from kustos.gateway.audit import AuditSettings
+from kustos.gateway.upstream import RevocationSettings
+from kustos.metadata.control import TokenRules, TokenSecret
+from kustos.metadata.log import LogPolicy
+from kustos.server.settings.authorizers import find_authorizer
+from kustos.server.settings.entries import config_entries
+from kustos.server.settings.kinds import Setting
+from kustos.server.settings.listeners import ListenerSettings, check_ports, listener_settings
+from kustos.server.settings.properties import GivenSettings
+from kustos.server.settings.quorum import QuorumSettings, quorum_settings
+from kustos.server.settings.table import audit as audit_table
+from kustos.server.settings.table import log as log_table
+from kustos.server.settings.table import login as login_table
+from kustos.server.settings.table import node as table
+from kustos.server.settings.table.workers import REVOCATION_GRACE_MS, REVOCATION_TIMEOUT_MS
+from kustos.server.settings.workers import WorkerSettings, worker_settings
+
+
+def log_policy(given: GivenSettings) -> LogPolicy:
+    """Return the policy for the log's files."""
+    return LogPolicy(
+        segment_bytes=given.require(log_table.SEGMENT_BYTES),
+        segment_ms=given.require(log_table.SEGMENT_MS),
+        snapshot_record_bytes=given.require(log_table.SNAPSHOT_BYTES),
+        snapshot_interval_ms=given.require(log_table.SNAPSHOT_INTERVAL_MS),
+        retention_bytes=given.require(log_table.RETENTION_BYTES),
+        retention_ms=given.require(log_table.RETENTION_MS),
+    )
+
+
+DECOY_SECRET_MIN_CHARACTERS: Final = 32
+"""As many as the secret of a metadata directory has bytes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KustosSettings:
+    """All settings of a node. Upstream's `client` holds credentials, which no repr shows."""
+
+    node_id: int
+    metadata_directory: Path
+    log_policy: LogPolicy
+    quorum: QuorumSettings | None
+    """The quorum that the metadata comes from; None: it is this node's own."""
+    workers: WorkerSettings
+    listeners: tuple[ListenerSettings, ...]
+    super_users: frozenset[str]
+    allow_everyone_if_no_acl_found: bool
+    authorization_enabled: bool
+    authorizer_name: str
+    """`authorizer.class.name`."""
+    make_authorizer: Callable[[], Authorizer] | None
+    """Creates an authorizer other than StandardAuthorizer; None: StandardAuthorizer."""
+    authorizer_configs: Mapping[str, str] = field(repr=False)
+    """The authorizer's configuration; unknown keys may hold secrets."""
+    early_start_listeners: frozenset[str]
+    socket_request_max_bytes: int
+    connections_max_idle_ms: int
+    answers_max_bytes: int
+    """For all processes together."""
+    max_connections: int
+    max_connections_per_ip: int
+    revocation: RevocationSettings
+    upstream: ClientSettings
+    upstream_metadata_max_age_ms: int
+    token_rules: TokenRules
+    """Its secret appears in no text."""
+    decoy_secret: bytes | None = field(repr=False)
+    """Shared by nodes that serve the same users, so that nobody learns which exist; None: the directory's."""
+    config_entries: tuple[ConfigEntry, ...] = field(repr=False)
+    """All settings, as DescribeConfigs shows them."""
+    audit: AuditSettings
+    http: NodeAddress | None
+    warnings: tuple[str, ...]
+    """Warnings for the operator, one line each; logged at the start."""
+
+
+def load_settings(
+    path: Path,
+    environment: Mapping[str, str] | None = None,
+    given: Mapping[str, str] | None = None,
+) -> KustosSettings:
+    """Return the settings of a properties file; raise one `SettingsError` with all errors.
+
+    `environment`: resolves `${env:NAME}`, by default this process's own. `given`: the file's content, if it
+    was read already.
+    """
+    properties = read_properties(path) if given is None else given
+    try:
+        return settings_from(properties, os.environ if environment is None else environment)
+    except SettingsError as error:
+        raise SettingsError(f"`{path}`: {error}") from None
+
+
+def settings_from(properties: Mapping[str, str], environment: Mapping[str, str]) -> KustosSettings:
+    """Return the settings of these keys; raise `SettingsError`."""
+    given = GivenSettings.read(properties, environment)
+    http = given.get(table.HTTP_LISTENER)
+    listeners = listener_settings(given)
+    check_ports(listeners, http)
+    idle_ms = given.require(table.MAX_IDLE_MS)
+    delay_ms = given.require(table.FAILED_AUTHENTICATION_DELAY_MS)
+    if delay_ms >= idle_ms:
+        raise SettingsError(
+            f"`{table.FAILED_AUTHENTICATION_DELAY_MS.name}` is `{delay_ms}`, it must be below "
+            f"`{table.MAX_IDLE_MS.name}` (`{idle_ms}`)"
+        )
+    authorization_enabled = _authorization_enabled(given)
+    make_authorizer = _make_authorizer(given) if authorization_enabled else None
+    audit = _audit(given)
+    quorum = quorum_settings(given, listeners)
+    workers = worker_settings(given, is_quorum=quorum is not None, is_foreign=make_authorizer is not None)
+    return KustosSettings(
+        node_id=given.require(table.NODE_ID),
+        metadata_directory=_metadata_directory(given),
+        log_policy=log_policy(given),
+        quorum=quorum,
+        workers=workers,
+        listeners=listeners,
+        super_users=_super_users(given),
+        allow_everyone_if_no_acl_found=given.require(table.ALLOW_EVERYONE),
+        authorization_enabled=authorization_enabled,
+        authorizer_name=given.require(table.AUTHORIZER_CLASS).strip(),
+        make_authorizer=make_authorizer,
+        authorizer_configs=_authorizer_configs(given, is_foreign=make_authorizer is not None),
+        early_start_listeners=_early_start_listeners(given, listeners),
+        socket_request_max_bytes=given.require(table.REQUEST_MAX_BYTES),
+        connections_max_idle_ms=idle_ms,
+        answers_max_bytes=given.require(table.ANSWERS_MAX_BYTES),
+        max_connections=given.require(table.MAX_CONNECTIONS),
+        max_connections_per_ip=given.require(table.MAX_CONNECTIONS_PER_IP),
+        revocation=RevocationSettings(
+            grace_ms=given.require(REVOCATION_GRACE_MS), timeout_ms=given.require(REVOCATION_TIMEOUT_MS)
+        ),
+        upstream=_upstream(given),
+        upstream_metadata_max_age_ms=given.require(table.UPSTREAM_METADATA_MAX_AGE_MS),
+        token_rules=_token_rules(given),
+        decoy_secret=_decoy_secret(given),
+        config_entries=config_entries(properties, given),
+        audit=audit,
+        http=http,
+        warnings=tuple(given.warnings),
+    )
+
+
+def _metadata_directory(given: GivenSettings) -> Path:
+    directory = given.get(table.METADATA_LOG_DIR)
+    if directory is not None:
+        return directory
+    directories = given.get(table.LOG_DIRS)
+    if not directories:
+        raise SettingsError("`metadata.log.dir` is not set, name the directory of the metadata log")
+    return Path(directories[0])
+
+
+def _super_users(given: GivenSettings) -> frozenset[str]:
+    try:
+        return parse_super_users(given.require(table.SUPER_USERS))
+    except AclValueError as error:
+        raise SettingsError(f"`{table.SUPER_USERS.name}`: {error}") from None
+
+
+def _authorization_enabled(given: GivenSettings) -> bool:
+    class_name = given.require(table.AUTHORIZER_CLASS).strip()
+    is_off = given.require(table.AUTHORIZATION_MODE) == "off"
+    if not class_name and not is_off:
+        raise SettingsError(
+            f"`{table.AUTHORIZER_CLASS.name}` is empty, which would let everybody do everything; leave it "
+            f"out, or set `{table.AUTHORIZATION_MODE.name}=off` as well if that is meant"
+        )
+    if is_off and class_name and given.has(table.AUTHORIZER_CLASS):
+        raise SettingsError(
+            f"`{table.AUTHORIZER_CLASS.name}` is `{class_name}`, but `{table.AUTHORIZATION_MODE.name}` is "
+            "`off`; set only one of them"
+        )
+    if is_off:
+        given.warnings.append("authorization is off: every client may do everything")
+    return not is_off
+
+
+def _make_authorizer(given: GivenSettings) -> Callable[[], Authorizer] | None:
+    return find_authorizer(given.require(table.AUTHORIZER_CLASS).strip())
+
+
+def _authorizer_configs(given: GivenSettings, *, is_foreign: bool) -> Mapping[str, str]:
+    if is_foreign:
+        return given.handed_on()
+    own = (table.SUPER_USERS.name, table.ALLOW_EVERYONE.name)
+    return {key: given.texts[key] for key in own if key in given.texts}
+
+
+def _early_start_listeners(given: GivenSettings, listeners: tuple[ListenerSettings, ...]) -> frozenset[str]:
+    controllers = given.require(table.CONTROLLER_LISTENER_NAMES)
+    early: tuple[str, ...] | None = given.get(table.EARLY_START_LISTENERS)
+    if early is None:
+        # as in Kafka: an operator needs them to repair what keeps the ACLs from loading
+        return frozenset(name.upper() for name in controllers)
+    known = {listener.name for listener in listeners}.union(controllers)
+    for name in early:
+        if name not in known:
+            raise SettingsError(
+                f"`{table.EARLY_START_LISTENERS.name}` has `{name}`, which is neither in "
+                f"`{table.LISTENERS.name}` nor in `{table.CONTROLLER_LISTENER_NAMES.name}`, name one that is "
+                "(in capitals)"
+            )
+    return frozenset(early)
+
+
+def _upstream(given: GivenSettings) -> ClientSettings:
+    prefix = table.UPSTREAM_PREFIX
+    properties = {
+        name.removeprefix(prefix): value for name, value in given.texts.items() if name.startswith(prefix)
+    }
+    if given.require(table.UPSTREAM_PROTOCOL).startswith("SASL"):
+        for setting in (table.UPSTREAM_MECHANISM, table.UPSTREAM_JAAS):
+            if not given.has(setting):
+                raise SettingsError(
+                    f"`{setting.name}` is not set, `{table.UPSTREAM_PROTOCOL.name}=SASL_PLAINTEXT` needs it"
+                )
+    try:
+        return ClientSettings.from_properties(properties.pop("bootstrap.servers"), properties)
+    except SettingsError as error:
+        raise SettingsError(f"in the settings that begin with `{prefix}`: {error}") from None
+    except ValueError:
+        # Python refuses to parse numbers of thousands of digits
+        raise SettingsError(f"`{table.BOOTSTRAP_SERVERS.name}` has an invalid port") from None
+
+
+def _decoy_secret(given: GivenSettings) -> bytes | None:
+    text = given.get(login_table.DECOY_SECRET)
+    if text is None:
+        return None
+    if len(text) < DECOY_SECRET_MIN_CHARACTERS:
+        raise SettingsError(
+            f"`{login_table.DECOY_SECRET.name}` must have {DECOY_SECRET_MIN_CHARACTERS} characters at least"
+        )
+    try:
+        return hashlib.sha512(text.encode()).digest()
+    except UnicodeEncodeError:
+        # Python's own error contains the whole text
+        raise SettingsError(f"`{login_table.DECOY_SECRET.name}`: the secret is not Unicode text") from None
+
+
+def _token_rules(given: GivenSettings) -> TokenRules:
+    try:
+        secret = TokenSecret.of(given.get(login_table.DELEGATION_TOKEN_SECRET_KEY))
+    except ValueError as error:
+        raise SettingsError(f"`{login_table.DELEGATION_TOKEN_SECRET_KEY.name}`: {error}") from None
+    return TokenRules(
+        secret=secret,
+        max_lifetime_ms=given.require(login_table.DELEGATION_TOKEN_MAX_LIFETIME_MS),
+        expiry_time_ms=given.require(login_table.DELEGATION_TOKEN_EXPIRY_TIME_MS),
+        expiry_check_interval_ms=given.require(login_table.DELEGATION_TOKEN_EXPIRY_CHECK_INTERVAL_MS),
+    )
+
+
+_NEEDED_BY_SINK: Final[dict[str, Setting[Any]]] = {
+    "json": audit_table.AUDIT_JSON_DIR,
+    "kafka": audit_table.AUDIT_KAFKA_TOPIC,
+    "log4j": audit_table.AUDIT_LOG4J_FILE,
+}
+
+
+def _audit(given: GivenSettings) -> AuditSettings:
+    sinks = given.require(audit_table.AUDIT_SINKS)
+    for sink in sinks:
+        if not given.has(_NEEDED_BY_SINK[sink]):
+            needed = _NEEDED_BY_SINK[sink].name
+            raise SettingsError(
+                f"`{needed}` is not set, `{sink}` in `{audit_table.AUDIT_SINKS.name}` needs it"
+            )
+    if not sinks:
+        given.warnings.append(f"`{audit_table.AUDIT_SINKS.name}` names none: no decision is written down")
+    return AuditSettings(
+        sinks=sinks,
+        json_directory=given.get(audit_table.AUDIT_JSON_DIR),
+        json_max_bytes=given.require(audit_table.AUDIT_JSON_MAX_BYTES),
+        json_max_files=given.require(audit_table.AUDIT_JSON_MAX_FILES),
+        json_roll_ms=given.require(audit_table.AUDIT_JSON_ROLL_MS),
+        kafka_topic=given.get(audit_table.AUDIT_KAFKA_TOPIC),
+        log4j_file=given.get(audit_table.AUDIT_LOG4J_FILE),
+        log4j_level=given.require(audit_table.AUDIT_LOG4J_LEVEL),
+        queue_max_events=given.require(audit_table.AUDIT_QUEUE_MAX_EVENTS),
+        blocks_when_full=given.require(audit_table.AUDIT_ON_FULL) == "block",
+        denied_bytes_per_hour=given.require(audit_table.AUDIT_DENIED_MAX_BYTES_PER_HOUR),
+    )

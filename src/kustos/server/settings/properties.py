@@ -1,0 +1,186 @@
+"""The keys of a properties file, checked and parsed by the table of settings."""
+
+import difflib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Self, TypeVar
+
+from kustos.client import SettingsError
+from kustos.server.settings.indirection import References
+from kustos.server.settings.kinds import Setting
+from kustos.server.settings.table.node import (
+    AUTHORIZER_CLASS,
+    BROKER_PORT_START,
+    BY_NAME,
+    GATEWAY_BROKER_PORT_START,
+    MECHANISMS,
+    SETTINGS,
+    STANDARD_AUTHORIZER_NAMES,
+)
+
+T = TypeVar("T")
+LISTENER_PREFIX: Final = "listener.name."
+IGNORED: Final = "ignored"
+HANDED_ON: Final = "handed to the authorizer"
+_LIKENESS: Final = 0.8
+"""How similar two keys must be for one to be suggested in place of the other."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownKey:
+    """A parsed key: its setting, listener and mechanism."""
+
+    setting: Setting[Any]
+    listener: str | None = None
+    mechanism: str | None = None
+
+
+class GivenSettings:
+    """The values that are set, by key; defaults come from the table. Callers may add `warnings`.
+
+    `strangers` are the keys that the table does not know, with their raw values.
+    """
+
+    __slots__ = ("references", "strangers", "texts", "values", "warnings")
+
+    def __init__(self, references: References) -> None:
+        self.references: Final = references
+        self.texts: Final[dict[str, str]] = {}
+        self.values: Final[dict[str, Any]] = {}
+        self.warnings: Final[list[str]] = []
+        self.strangers: Final[dict[str, str]] = {}
+
+    def __repr__(self) -> str:
+        return f"GivenSettings({', '.join(sorted(self.values))})"  # the values may be secrets
+
+    @classmethod
+    def read(cls, properties: Mapping[str, str], environment: Mapping[str, str]) -> Self:
+        """Return the values of these properties; raise one `SettingsError` with all errors."""
+        given = cls(References(environment))
+        problems: list[str] = []
+        for key, raw in properties.items():
+            known = known_key(key)
+            if known is None:
+                given.strangers[key] = raw
+                continue
+            try:
+                given.texts[key] = given.references.resolve(raw).strip()
+                given.values[key] = _read(key, known.setting, raw, given.texts[key])
+            except SettingsError as error:
+                problems.append(str(error))
+        is_foreign = (given.get(AUTHORIZER_CLASS) or "") not in {"", *STANDARD_AUTHORIZER_NAMES}
+        for key in given.strangers:
+            _take_unknown(key, problems, given.warnings, HANDED_ON if is_foreign else IGNORED)
+        problems.extend(
+            f"`{setting.name}` is not set, use {setting.kind.takes}"
+            for setting in SETTINGS
+            if setting.required and setting.name not in properties
+        )
+        if problems:
+            raise SettingsError("; ".join(problems))
+        return given
+
+    def handed_on(self) -> dict[str, str]:
+        """Return the configuration for a custom authorizer: every key except the secrets of kustos.
+
+        Raise `SettingsError` if a reference in one cannot be resolved.
+        """
+        told = {
+            key: text
+            for key, text in self.texts.items()
+            if (known := known_key(key)) is not None and not known.setting.secret
+        }
+        for key, raw in self.strangers.items():
+            try:
+                told[key] = self.references.resolve(raw).strip()
+            except SettingsError as error:
+                raise SettingsError(f"`{key}`: {error}") from None
+        return told
+
+    def has(self, setting: Setting[Any]) -> bool:
+        """Return whether the setting is set for the whole node."""
+        return setting.name in self.values
+
+    def get(self, setting: Setting[T], listener: str | None = None, mechanism: str | None = None) -> T | None:
+        """Return the value, else the default, else None.
+
+        As in Kafka the mechanism's own value takes precedence over the listener's.
+        """
+        for key in keys_of(setting, listener, mechanism):
+            if key in self.values:
+                value: T = self.values[key]
+                return value
+        return setting.default
+
+    def require(self, setting: Setting[T], listener: str | None = None, mechanism: str | None = None) -> T:
+        """Return the value of a setting that has a default or must be set; raise `SettingsError`."""
+        value = self.get(setting, listener, mechanism)
+        if value is None:
+            raise SettingsError(f"`{setting.name}` is not set, use {setting.kind.takes}")
+        return value
+
+
+def keys_of(setting: Setting[Any], listener: str | None, mechanism: str | None) -> Iterable[str]:
+    """Yield the keys that can set this, the most specific first."""
+    before = f"{LISTENER_PREFIX}{listener.lower()}." if listener and setting.per_listener else None
+    within = f"{mechanism.lower()}." if mechanism and setting.per_mechanism else None
+    if before and within:
+        yield before + within + setting.name
+    if within:
+        yield within + setting.name
+    if before:
+        yield before + setting.name
+    yield setting.name
+
+
+def known_key(key: str) -> KnownKey | None:
+    """Return a key parsed, None if the table does not know it."""
+    if key in BY_NAME:
+        return None if key == BROKER_PORT_START.name else KnownKey(BY_NAME[key])
+    listener: str | None = None
+    rest = key
+    if key.startswith(LISTENER_PREFIX):
+        listener, _, rest = key.removeprefix(LISTENER_PREFIX).partition(".")
+        if rest in BY_NAME:
+            return KnownKey(BY_NAME[rest], listener) if BY_NAME[rest].per_listener else None
+    mechanism, _, name = rest.partition(".")
+    if mechanism in _MECHANISM_PREFIXES and name in BY_NAME and BY_NAME[name].per_mechanism:
+        return KnownKey(BY_NAME[name], listener, mechanism)
+    return None
+
+
+_MECHANISM_PREFIXES: Final = frozenset(mechanism.lower() for mechanism in MECHANISMS)
+
+
+def _take_unknown(key: str, problems: list[str], warnings: list[str], fate: str) -> None:
+    """Refuse an unknown `kustos` key, warn of any other: a broker may use the file, too."""
+    if key == BROKER_PORT_START.name:
+        problems.append(
+            f"`{key}` stands without a listener, write `{LISTENER_PREFIX}<listener>.{key}` or "
+            f"`{GATEWAY_BROKER_PORT_START.name}`"
+        )
+        return
+    alike = difflib.get_close_matches(key, BY_NAME, n=1, cutoff=_LIKENESS)
+    hint = f"did you mean `{alike[0]}`" if alike else None
+    if key.startswith("kustos.") or ".kustos." in key:
+        problems.append(f"`{key}` is no setting of kustos, {hint or 'leave it out'}")
+    elif hint:
+        warnings.append(f"`{key}` is not known and {fate}, {hint}")
+    elif fate == IGNORED:
+        warnings.append(f"`{key}` is not known and {fate}")
+
+
+def _read(key: str, setting: Setting[T], raw: str, text: str) -> T:
+    # show the text of the file, never the value of a reference in it
+    shown = "of no use" if setting.secret else f"`{raw}`"
+    try:
+        return setting.kind.read(text)
+    except SettingsError as error:
+        raise SettingsError(f"`{key}` is {shown}: {error}") from None
+    except (ValueError, KeyError):
+        raise SettingsError(f"`{key}` is {shown}, use {setting.kind.takes}") from None
+
+
+def listener_key(setting: Setting[Any], listener: str) -> str:
+    """Return the key that sets it for one listener, for messages."""
+    return f"{LISTENER_PREFIX}{listener.lower()}.{setting.name}"

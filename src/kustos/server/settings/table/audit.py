@@ -1,0 +1,79 @@
+"""The settings of the audit log."""
+
+from typing import Any, Final
+
+from kustos.server.settings.kinds import INT64_MAX, PATH, TEXT, Setting, list_of, one_of, whole_number
+
+AUDIT_SINKS: Final = Setting(
+    "kustos.audit.sinks",
+    list_of("json", "kafka", "log4j"),
+    (),
+    "Audit",
+    "Where each decision is written: files of JSON lines, a topic upstream, a file like that of Kafka's "
+    "`kafka.authorizer.logger`.",
+)
+AUDIT_JSON_DIR: Final = Setting(
+    "kustos.audit.json.dir", PATH, None, "Audit", "The directory of the JSON files; needed for `json`."
+)
+AUDIT_JSON_MAX_BYTES: Final = Setting(
+    "kustos.audit.json.max.bytes",
+    whole_number(1024, INT64_MAX, "bytes"),
+    104_857_600,
+    "Audit",
+    "A file of this size is closed and the next one begun.",
+)
+AUDIT_JSON_MAX_FILES: Final = Setting(
+    "kustos.audit.json.max.files",
+    whole_number(1, 1_000_000),
+    1000,
+    "Audit",
+    "How many closed files are kept; the oldest are deleted.",
+)
+AUDIT_JSON_ROLL_MS: Final = Setting(
+    "kustos.audit.json.roll.ms",
+    whole_number(100, INT64_MAX, "milliseconds"),
+    3_600_000,
+    "Audit",
+    "A file this old is closed, however small: what is in it can then be read by the pipeline.",
+)
+AUDIT_KAFKA_TOPIC: Final = Setting(
+    "kustos.audit.kafka.topic", TEXT, None, "Audit", "The topic upstream; needed for `kafka`. It must exist."
+)
+AUDIT_LOG4J_FILE: Final = Setting(
+    "kustos.audit.log4j.file", PATH, None, "Audit", "The file of Kafka's lines; needed for `log4j`."
+)
+AUDIT_LOG4J_LEVEL: Final = Setting(
+    "kustos.audit.log4j.level",
+    one_of("INFO", "DEBUG", "TRACE"),
+    "INFO",
+    "Audit",
+    "`INFO` shows what was denied, `DEBUG` also what was allowed, `TRACE` everything. For this file only.",
+)
+AUDIT_QUEUE_MAX_EVENTS: Final = Setting(
+    "kustos.audit.queue.max.events",
+    whole_number(1, 10_000_000),
+    65_536,
+    "Audit",
+    "How many decisions may wait to be written.",
+)
+AUDIT_ON_FULL: Final = Setting(
+    "kustos.audit.on.full",
+    one_of("block", "drop"),
+    "block",
+    "Audit",
+    "When the queue is full or a sink fails: `block` serves no further request until it is written, `drop` "
+    "goes on and counts what is lost.",
+)
+AUDIT_DENIED_MAX_BYTES_PER_HOUR: Final = Setting(
+    "kustos.audit.denied.max.bytes.per.hour",
+    whole_number(0, INT64_MAX, "bytes"),
+    104_857_600,
+    "Audit",
+    "How much one principal may have written, in each process, of what was denied and of names left out of "
+    "lists. Beyond it equal decisions become one event a minute. As much again of its logins; beyond that "
+    "equal ones become one event in five minutes.",
+)
+
+AUDIT_SETTINGS: Final[tuple[Setting[Any], ...]] = tuple(
+    value for value in tuple(globals().values()) if isinstance(value, Setting)
+)

@@ -1,0 +1,82 @@
+"""The settings of cluster mode: where the metadata is, and how old it may be."""
+
+from typing import Any, Final
+
+from kustos.server.settings.kinds import INT32_MAX, INT64_MAX, TEXT, Setting, one_of, whole_number
+
+QUORUM_PREFIX: Final = "kustos.quorum."
+EMBEDDED: Final = "embedded"
+KRAFT: Final = "kraft"
+
+METADATA_STORE: Final = Setting(
+    "kustos.metadata.store",
+    one_of(EMBEDDED, KRAFT),
+    EMBEDDED,
+    "Quorum",
+    "Where ACLs, SCRAM users and delegation tokens are: `embedded`, in a log of this node's own; `kraft`, "
+    "in the metadata of a Kafka cluster, whose controllers this node follows and hands all changes to.",
+)
+CONTROLLERS: Final[Setting[str]] = Setting(
+    "controller.quorum.bootstrap.servers",
+    TEXT,
+    None,
+    "Quorum",
+    "Controllers of the cluster: `host:port`, with commas between them; needed for `kraft`.",
+)
+CONTROLLER_TIMEOUT_MS: Final = Setting(
+    "controller.quorum.request.timeout.ms",
+    whole_number(1000, INT32_MAX, "milliseconds"),
+    2_000,
+    "Quorum",
+    "How long a controller may take to connect or to answer before another one is asked. It holds answers "
+    "back for half a second where there is nothing new.",
+)
+MAX_STALENESS_MS: Final = Setting(
+    "kustos.metadata.max.staleness.ms",
+    whole_number(2_000, INT64_MAX // 1_000_000, "milliseconds"),
+    300_000,
+    "Quorum",
+    "How long a node that has lost the quorum goes on deciding by what it knows; then it denies everything "
+    "to everybody but super users, and knows no SCRAM users and tokens any more.",
+)
+PROTOCOL: Final = Setting(
+    QUORUM_PREFIX + "security.protocol",
+    one_of("PLAINTEXT", "SASL_PLAINTEXT"),
+    "PLAINTEXT",
+    "Quorum",
+    "How to speak to the controllers. The principal needs CLUSTER_ACTION on the cluster there.",
+)
+MECHANISM: Final = Setting(
+    QUORUM_PREFIX + "sasl.mechanism",
+    one_of("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"),
+    None,
+    "Quorum",
+    "How to log in there; needed for `SASL_PLAINTEXT`.",
+)
+JAAS: Final = Setting(
+    QUORUM_PREFIX + "sasl.jaas.config",
+    TEXT,
+    None,
+    "Quorum",
+    "The login module with user name and password; needed for `SASL_PLAINTEXT`.",
+    secret=True,
+)
+CHANGE_TIMEOUT_MS: Final = Setting(
+    QUORUM_PREFIX + "change.timeout.ms",
+    whole_number(1000, INT32_MAX, "milliseconds"),
+    30_000,
+    "Quorum",
+    "How long a change may take, from the request to being in force on this node, while controllers come "
+    "and go; then it is answered `REQUEST_TIMED_OUT`.",
+)
+
+QUORUM_SETTINGS: Final[tuple[Setting[Any], ...]] = (
+    METADATA_STORE,
+    CONTROLLERS,
+    CONTROLLER_TIMEOUT_MS,
+    MAX_STALENESS_MS,
+    PROTOCOL,
+    MECHANISM,
+    JAAS,
+    CHANGE_TIMEOUT_MS,
+)

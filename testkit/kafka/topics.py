@@ -1,0 +1,49 @@
+"""Creates topics in a real Kafka and waits until they are usable.
+
+The controller answers CreateTopics before any broker has read of the topic, and a broker lists a partition a
+moment before it has it. A request in between gets UNKNOWN_TOPIC_OR_PARTITION or NOT_LEADER_OR_FOLLOWER.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+
+from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import OffsetSpec as Offset  # type: ignore[attr-defined]
+from confluent_kafka.cimpl import NewTopic
+
+from testkit.kafka import probe
+from testkit.kafka.node import KafkaNode
+from testkit.waiting import PATIENCE_S, wait_until
+
+
+def make_topics(nodes: Sequence[KafkaNode], *topics: NewTopic) -> None:
+    """Create topics; return when `nodes` know them with all replicas in sync and their leaders serve them.
+
+    `nodes` are the brokers of one cluster, reached past relays, as a user with every permission.
+    """
+    admin = AdminClient(nodes[0].internal_client)
+    for made in admin.create_topics(list(topics)).values():
+        made.result(PATIENCE_S)
+    names = frozenset(topic.topic for topic in topics)
+    for node in nodes:
+        wait_until(
+            partial(probe.complete_topics, node.internal_port, sasl=node.internal_sasl),
+            holds=names.issubset,
+            what=f"node {node.node_id} knows {', '.join(sorted(names))}",
+        )
+    wait_until(
+        lambda: _served(admin, names),
+        not_yet=KafkaException,
+        what=f"{', '.join(sorted(names))}: served by leaders",
+    )
+
+
+def _served(admin: AdminClient, names: frozenset[str]) -> bool:
+    """Return whether each leader serves each partition; raise `KafkaException` if one does not."""
+    known = admin.list_topics(timeout=PATIENCE_S).topics
+    latest = Offset.latest()  # type: ignore[no-untyped-call]
+    asked = admin.list_offsets(
+        {TopicPartition(name, number): latest for name in names for number in known[name].partitions}
+    )
+    return all(future.result(PATIENCE_S).offset >= 0 for future in asked.values())

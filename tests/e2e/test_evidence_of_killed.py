@@ -1,0 +1,127 @@
+"""A process is killed when a broker has a request of it and no sink has its event: the event is not lost.
+
+The sink is kept from writing by a lock on its file, which is all that the tests hold.
+"""
+
+import fcntl
+import os
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from testkit.kustos import KustosNode
+from testkit.waiting import wait_until
+from tests.e2e.crew import (
+    METADATA,
+    CrewScene,
+    asked,
+    creation_of,
+    held_by,
+    is_alive,
+    log_in,
+    worker_pids,
+)
+from tests.e2e.raw import RawClient
+
+CREATE_ACLS = 30
+
+
+class Evidence(CrewScene):
+    """A crew whose one sink is Kafka's log file, with all that was allowed."""
+
+    def __init__(self, directory: Path) -> None:
+        self.lines = directory / "authorizer.log"
+        sink = {
+            "kustos.audit.sinks": "log4j",
+            "kustos.audit.log4j.file": str(self.lines),
+            "kustos.audit.log4j.level": "DEBUG",
+        }
+        super().__init__(directory, **sink)
+
+    @contextmanager
+    def nothing_is_written(self) -> Iterator[None]:
+        """Hold the lock that whoever writes takes."""
+        with self.lines.open("a") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+    def written(self, principal: str, api: str) -> int:
+        """Return how many decisions for requests of this API are in the file."""
+        lines = self.lines.read_text().splitlines()
+        return sum(f"Principal = User:{principal} " in line and f"request = {api} " in line for line in lines)
+
+    def log_size(self) -> int:
+        """Return how much the metadata log has."""
+        logs = self.kustos.directory.rglob("__cluster_metadata-0/*.log")
+        return sum(path.stat().st_size for path in logs)
+
+
+@pytest.fixture(scope="module")
+def crew(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Evidence]:
+    with Evidence(tmp_path_factory.mktemp("evidence")) as scene:
+        yield scene
+
+
+def kill_worker(crew: Evidence, client: RawClient) -> None:
+    """Kill the process that has this client."""
+    [pid] = [pid for pid in worker_pids(crew.kustos) if held_by(pid, crew.kustos, [client])]
+    os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: not is_alive(pid), what="it is dead")
+
+
+def kill_all(crew: Evidence, _client: RawClient) -> None:
+    """Kill all processes of the node, at once as a power cut would."""
+    pids = worker_pids(crew.kustos)
+    crew.kustos.kill()
+    for pid in pids:
+        # else they would end by themselves, and wait for the sink
+        os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: not any(map(is_alive, pids)), what="all are dead")
+
+
+def come_back(node: KustosNode) -> None:
+    if node.server is None:
+        node.start()
+    wait_until(node.is_ready, what="the node is ready")
+
+
+@pytest.mark.parametrize("kill", [kill_worker, kill_all])
+def test_what_a_killed_process_handed_over_is_written(
+    crew: Evidence, kill: Callable[[Evidence, RawClient], None]
+) -> None:
+    client = log_in(crew, "alice")
+    before = crew.written("alice", "Metadata")
+    crew.upstream.forget()
+    with crew.nothing_is_written():
+        client.send(asked(client))
+        wait_until(
+            # the node asks for Metadata too, in its own name
+            lambda: any(
+                each.api_key == METADATA and each.client_id == client.client_id
+                for each in crew.upstream.exchanges
+            ),
+            what="the broker has the request",
+        )
+        kill(crew, client)
+    come_back(crew.kustos)
+    wait_until(lambda: crew.written("alice", "Metadata") > before, what="its event is written")
+
+
+@pytest.mark.parametrize("kill", [kill_worker, kill_all])
+def test_a_change_that_is_in_the_log_has_its_event(
+    crew: Evidence, kill: Callable[[Evidence, RawClient], None]
+) -> None:
+    admin = log_in(crew, "admin")
+    before, size = crew.written("admin", "CreateAcls"), crew.log_size()
+    with crew.nothing_is_written():
+        admin.send(admin.request(CREATE_ACLS, 3, creations=(creation_of(f"User:{kill.__name__}"),)))
+        wait_until(lambda: crew.log_size() > size, what="the change is in the log")
+        kill(crew, admin)
+    come_back(crew.kustos)
+    wait_until(
+        lambda: crew.written("admin", "CreateAcls") > before,
+        what="its event is written",
+    )

@@ -1,0 +1,57 @@
+"""Setting up does not fail where only an optimisation does."""
+
+from pathlib import Path
+
+import pytest
+
+from testkit.kafka import warm
+from testkit.processes import ChildError
+
+
+@pytest.fixture
+def archives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(warm, "archive", lambda name: tmp_path / f"{name}.jsa")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ChildError("kafka node 1 was not ready within 60 s\nand its log"),
+        OSError(28, "no space left on device"),
+    ],
+)
+def test_a_machine_too_busy_for_an_archive_is_warned_and_goes_on(
+    error: Exception, archives: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (archives / "tools.jsa").write_bytes(b"whole")
+
+    def failing() -> None:
+        (archives / "broker.jsa").write_bytes(b"half of it")
+        raise error
+
+    monkeypatch.setattr(warm, "make_archives", failing)
+    assert warm.main() == 0
+    said = capsys.readouterr().err
+    assert said.startswith("setup: warning: JVMs will start slowly, no class data archive was made: ")
+    assert len(said.splitlines()) == 1
+    assert [path.name for path in archives.iterdir()] == ["tools.jsa"]
+
+
+def test_archives_that_are_there_are_not_made_again(archives: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def never() -> None:
+        raise AssertionError("nothing is to be made")
+
+    monkeypatch.setattr(warm, "make_archives", never)
+    for name in ("broker.jsa", "tools.jsa"):
+        (archives / name).write_bytes(b"whole")
+    assert warm.main() == 0
+
+
+def test_jars_that_cannot_be_had_end_it(archives: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(_: object) -> None:
+        raise ChildError("the registry does not answer")
+
+    monkeypatch.setattr("testkit.jars.JarSet.resolve", failing)
+    with pytest.raises(ChildError, match="registry"):
+        warm.main()

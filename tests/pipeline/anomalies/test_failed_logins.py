@@ -1,0 +1,106 @@
+"""Failed logins: guesses, a password tried on many names, the guess that was right; and what is neither."""
+
+import json
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql.types import DateType, StructField, StructType
+
+from kustos.pipeline.anomalies import AnomalyParameters, Suppression, Window, find_anomalies
+from kustos.pipeline.anomalies.activity import ActivityScope
+from kustos.pipeline.anomalies.failed_logins import failed_logins
+from kustos.pipeline.anomalies.findings import without
+from kustos.pipeline.schemas import FINDINGS_SCHEMA, SECURITY_EVENTS_SCHEMA
+from tests.pipeline.anomalies.rows import frame
+
+SCHEMA = StructType([*SECURITY_EVENTS_SCHEMA.fields, StructField("day", DateType())])
+WINDOW = Window(date(2026, 11, 20), date(2026, 11, 22))
+IN_WINDOW, BEFORE = date(2026, 11, 20), date(2026, 11, 10)
+
+
+def row(name: str | None, host: str | None, day: date = IN_WINDOW, **more: Any) -> dict[str, Any]:
+    """Return an event at the minute `at` of the day, which stands for `count` and is `ok` or not."""
+    at, count, ok = more.get("at", 0), more.get("count", 1), more.get("ok", False)
+    time = datetime(day.year, day.month, day.day, tzinfo=UTC) + timedelta(minutes=at)
+    time_ms = int(time.timestamp() * 1000)
+    return dict.fromkeys(SCHEMA.fieldNames()) | {
+        "event_type": "LOGIN",
+        "result": "SUCCESS" if ok else "FAILURE",
+        "claimed_name": name,
+        "host": host,
+        "attempt_count": count,
+        "first_time_ms": time_ms,
+        "time_ms": time_ms,
+        "time": time,
+        "day": day,
+    }
+
+
+GUESSES = [row("admin", "10.0.0.1", count=1), row("admin", "10.0.0.1", count=30, at=5)]
+RIGHT = [row("root", "10.0.0.2", count=25), row("root", "10.0.0.2", ok=True, at=1)]
+SPRAY = [row(f"user-{number}", "10.0.0.3") for number in range(10)] + [row(None, "10.0.0.3", count=90, at=5)]
+OLD_PASSWORD = [
+    row("batch", "10.0.0.4", day, count=500)
+    for day in (*(BEFORE + timedelta(days=n) for n in range(5)), IN_WINDOW)
+]
+NOTHING = [
+    *(row("forgetful", "10.0.0.5", count=19, at=1), row("forgetful", "10.0.0.5", ok=True, at=2)),
+    *(row(f"person-{n}", "10.0.0.6") for n in range(40)),
+    *(row(f"person-{n}", "10.0.0.6", ok=True, at=1) for n in range(40)),
+    *(row("first in", "10.0.0.7", ok=True), row("first in", "10.0.0.7", ok=True, at=9)),
+    row("long ago", "10.0.0.8", BEFORE, count=100),
+    row(None, None, count=5_000),
+    {**row("alice", "10.0.0.9", count=400), "event_type": "USER_CHANGE"},
+]
+
+
+def frame_of(spark: SparkSession, rows: list[dict[str, Any]]) -> DataFrame:
+    return spark.createDataFrame([tuple(each[name] for name in SCHEMA.fieldNames()) for each in rows], SCHEMA)
+
+
+def found(spark: SparkSession, *parts: list[dict[str, Any]]) -> DataFrame:
+    security = frame_of(spark, [each for part in parts for each in part])
+    return failed_logins(security, ActivityScope(WINDOW, AnomalyParameters()))
+
+
+@pytest.fixture(scope="module")
+def told(spark: SparkSession) -> list[Row]:
+    security = frame_of(spark, [*GUESSES, *RIGHT, *SPRAY, *OLD_PASSWORD, *NOTHING])
+    made = find_anomalies(spark, window=WINDOW, rollup=frame(spark, []), security_events=security)
+    assert made.schema.fieldNames() == FINDINGS_SCHEMA.fieldNames()
+    return sorted(made.collect(), key=lambda each: str(each["kind"]))
+
+
+def test_each_kind_is_found_once_and_nothing_else(told: list[Row]) -> None:
+    assert [(each["kind"], each["principal"], each["event_count"], each["severity"]) for each in told] == [
+        ("LOGIN_AFTER_FAILURES", "User:root", 25, "HIGH"),
+        ("PASSWORD_GUESSING", "User:admin", 31, told[1]["severity"]),
+        ("PASSWORD_SPRAYING", None, 100, "HIGH"),
+    ]
+    assert {each["day"] for each in told} == {IN_WINDOW}
+    assert all(0.5 <= each["score"] < 1 for each in told)
+    assert len({each["finding_id"] for each in told}) == 3
+
+
+def test_a_finding_says_who_from_where_and_how_often(told: list[Row]) -> None:
+    right, guessed, sprayed = told
+    assert right["reason"] == (
+        "25 logins as `root` failed from 10.0.0.2, and then one succeeded: a password that was guessed?"
+    )
+    assert guessed["reason"].startswith("31 logins as `admin` failed from 10.0.0.1: somebody guesses")
+    assert sprayed["reason"].startswith("100 logins from 10.0.0.3 failed, of 10 names or more (`user-0`, ")
+    assert json.loads(sprayed["evidence"])["host"] == "10.0.0.3"
+
+
+def test_two_addresses_of_one_day_are_two_findings(spark: SparkSession) -> None:
+    other = [{**each, "host": "10.0.0.33"} for each in SPRAY]
+    ids = {each["finding_id"] for each in found(spark, SPRAY, other).collect()}
+    assert len(ids) == 2
+
+
+def test_a_suppressed_principal_hides_no_address(spark: SparkSession) -> None:
+    known = (Suppression(reason="a test", principal="User:admin"),)
+    left = without(found(spark, GUESSES, SPRAY), known)
+    assert [each["kind"] for each in left.collect()] == ["PASSWORD_SPRAYING"]

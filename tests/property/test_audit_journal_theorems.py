@@ -1,0 +1,121 @@
+"""The next process finds every record that the former one kept but did not write, in order and complete."""
+
+import os
+import signal
+from collections import deque
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kustos.gateway.audit.journal import HEAD_BYTES, AuditJournal, AuditJournalError, Ticket
+from testkit.waiting import wait_until
+
+SIZE_BYTES = 1024
+STEPS = st.lists(
+    st.one_of(st.binary(max_size=300), st.integers(1, 4), st.just("again")), min_size=1, max_size=60
+)
+
+
+@given(steps=STEPS)
+@settings(max_examples=300, deadline=None)
+def test_what_is_not_done_is_left(steps: list[bytes | int | str]) -> None:
+    """Records not marked done remain, however they are grouped and whenever the file is reopened."""
+    with TemporaryDirectory() as directory:
+        path = Path(directory) / "journal"
+        journal = AuditJournal.open(path, SIZE_BYTES)
+        kept: deque[tuple[bytes, Ticket]] = deque()
+        for step in steps:
+            if isinstance(step, bytes):
+                try:
+                    kept.append((step, journal.put(step, 1)))
+                except AuditJournalError:
+                    taken = sum(len(data) + 4 for data, _ in kept)
+                    assert taken + 2 * len(step) + 8 + 4 > SIZE_BYTES - HEAD_BYTES, "there was room"
+            elif isinstance(step, int):
+                for _ in range(min(step, len(kept))):
+                    journal.done(kept.popleft()[1])
+            else:
+                journal.close()
+                journal = AuditJournal.open(path, SIZE_BYTES)
+                left = journal.take_left(1)
+                assert [data for data, _ in left] == [data for data, _ in kept]
+                kept = deque(left)
+            assert 0 <= journal.used_bytes <= SIZE_BYTES - HEAD_BYTES
+        journal.close()
+
+
+@given(waiting=st.permutations(range(12)))
+@settings(deadline=None)
+def test_places_are_free_in_order_however_records_are_written(waiting: list[int]) -> None:
+    with TemporaryDirectory() as directory:
+        journal = AuditJournal.open(Path(directory) / "journal", SIZE_BYTES)
+        tickets = [journal.put(b"%d" % number, 2) for number in range(12)]
+        done = [0] * 12
+        for number in [*waiting, *reversed(waiting)]:
+            journal.done(tickets[number])
+            done[number] += 1
+            first = next((at for at, count in enumerate(done) if count < 2), 12)
+            assert journal.used_bytes == sum(len(b"%d" % at) + 4 for at in range(first, 12))
+        journal.close()
+
+
+def test_two_processes_do_not_share_one(tmp_path: Path) -> None:
+    journal = AuditJournal.open(tmp_path / "journal", SIZE_BYTES)
+    with pytest.raises(AuditJournalError, match="cannot use the audit journal"):
+        AuditJournal.open(tmp_path / "journal", SIZE_BYTES)
+    journal.close()
+    AuditJournal.open(tmp_path / "journal", SIZE_BYTES).close()
+    assert (tmp_path / "journal").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("at", [8, 16])
+@pytest.mark.parametrize("position", [-1, 3, 2**40, HEAD_BYTES + 1])
+def test_what_is_no_ring_is_refused(tmp_path: Path, at: int, position: int) -> None:
+    journal = AuditJournal.open(tmp_path / "journal", SIZE_BYTES)
+    journal.put(b"\xff" * 100, 1)
+    journal.close()
+    data = bytearray((tmp_path / "journal").read_bytes())
+    data[at : at + 8] = position.to_bytes(8, "little", signed=True)
+    (tmp_path / "journal").write_bytes(data)
+    journal = AuditJournal.open(tmp_path / "journal", SIZE_BYTES)
+    with pytest.raises(AuditJournalError, match="is no audit journal"):
+        journal.take_left(1)
+    journal.close()
+
+
+def test_a_killed_process_leaves_all_that_it_had_put(tmp_path: Path) -> None:
+    """A killed process leaves every record that it reported on a pipe after putting it."""
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        journal = AuditJournal.open(tmp_path / "journal", 1 << 20)
+        tickets: deque[Ticket] = deque()
+        for number in range(1_000_000):
+            tickets.append(journal.put(b"%d" % number, 1))
+            os.write(write, number.to_bytes(4, "big"))
+            if len(tickets) > 50:
+                journal.done(tickets.popleft())
+        os._exit(0)
+    os.close(write)
+    said = bytearray()
+
+    def has_said_enough() -> bool:
+        said.extend(os.read(read, 1 << 16))
+        return len(said) > 40_000
+
+    wait_until(has_said_enough, what="the child puts records")
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    while rest := os.read(read, 1 << 16):
+        said.extend(rest)
+    os.close(read)
+    last = int.from_bytes(said[len(said) // 4 * 4 - 4 : len(said) // 4 * 4], "big")
+    journal = AuditJournal.open(tmp_path / "journal", 1 << 20)
+    left = [int(data) for data, _ in journal.take_left(1)]
+    journal.close()
+    assert left == list(range(left[0], left[-1] + 1))
+    assert left[0] <= last - 50 + 1
+    assert left[-1] >= last

@@ -1,0 +1,216 @@
+"""Theorem: a handler gives way after a bounded number of items, however many a request or response has."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from types import FrameType
+from typing import Any, cast
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kustos.acl import AclBinding, AclOperation
+from kustos.protocol import ADMIN_TABLE, GiveWay, Opened, Outcome
+from kustos.protocol.admin_table import ADMIN_OFFERED
+from kustos.protocol.effects import Handler
+from kustos.protocol.exchange import ITEMS_PER_TURN, Exchange
+from kustos.protocol.limits import items_max
+from kustos.wire import Message, WireError, request_codec
+from tests.property.protocol_driver import OFFERED, Driver
+from tests.property.protocol_model import Model
+from tests.property.protocol_requests import ALL_ALLOWED, KINDS, allow, batch, frame_of
+
+SHARED_NAMES = frozenset({"name", "topic", "group_id", "resource_name", "principal_name"})
+OF_THE_WHOLE = 16
+"""Messages made and decisions taken for a request as a whole, besides those for its items."""
+
+PASS_WHOLE = frozenset({13, 14})
+"""APIs whose lists are parsed but never inspected."""
+
+RIGHTS: dict[str, list[AclBinding]] = {
+    "everything": ALL_ALLOWED,
+    "nothing": [],
+    "half": [allow(kind, "prefixed", AclOperation.ALL) for kind in KINDS],
+    "seeing": [allow(kind, "*", AclOperation.DESCRIBE) for kind in KINDS],
+}
+
+
+def name(number: int) -> str:
+    return f"prefixed-{number}" if number % 2 else f"other-{number}"
+
+
+def world(count: int) -> Model:
+    made = Model()
+    for number in range(count):
+        made.create(name(number))
+    made.groups = {name(number): [name(number)] for number in range(count)}
+    return made
+
+
+def element(made: type[Message], number: int, model: Model) -> Message:
+    """Return an element with a unique name; half of these names exist."""
+    values: dict[str, Any] = {}
+    for field in made.FIELDS:
+        default = getattr(made(), field)
+        if field in SHARED_NAMES and "topic_id" not in made.FIELDS:
+            values[field] = name(number)
+        elif field == "topic_id":
+            values[field] = model.topics.get(name(number), (number + 1).to_bytes(16, "big"))
+        elif field in {"resource_type", "operation", "permission_type"} and isinstance(default, int):
+            values[field] = 2
+        elif field in {"resource_pattern_type", "pattern_type_filter", "resource_type_filter"}:
+            values[field] = 3
+        elif field in {"partition", "partition_index", "index"}:
+            values[field] = number
+        elif field in made.ELEMENTS and default == []:
+            values[field] = [element(made.ELEMENTS[field], 0, model)]
+        elif field == "records":
+            values[field] = batch()
+    if "topic_id" in values and "name" in made.NULLABLE:
+        values["name"] = None
+    return made(**values)
+
+
+def filled(made: type[Message], path: tuple[str, ...], count: int, model: Model) -> Iterator[Message]:
+    """Yield messages in which the list at the path has `count` items."""
+    field, *below = path
+    inner = made.ELEMENTS.get(field)
+    if below and inner is not None:
+        for one in filled(inner, tuple(below), count, model):
+            yield made(**{field: [one]})
+    elif inner is not None:
+        yield made(**{field: [element(inner, number, model) for number in range(count)]})
+    else:
+        yield made(**{field: [name(number) for number in range(count)]})
+        yield made(**{field: list(range(count))})
+
+
+def frames(api_key: int, version: int, path: tuple[str, ...], count: int, model: Model) -> Iterator[bytes]:
+    """Yield requests in which the list at the path has `count` items; none if there is no list."""
+    codec = request_codec(api_key, version)
+    for message in filled(codec.root, path, count, model):
+        for field, value in {"group_id": name(1), "replica_id": -1}.items():
+            if field in codec.root.FIELDS:
+                setattr(message, field, value)
+        try:
+            frame = frame_of(api_key, version, message)
+            if codec.decode(codec.encode(message)).message == message:
+                yield frame
+        except (WireError, TypeError, AttributeError):
+            continue
+
+
+def paths(made: type[Message]) -> Iterator[tuple[str, ...]]:
+    """Yield the paths of possible lists in a request: at the top level, and one level below."""
+    for field in made.FIELDS:
+        yield (field,)
+        if field in made.ELEMENTS:
+            yield from ((field, below) for below in made.ELEMENTS[field].FIELDS)
+
+
+LISTS = [
+    (is_admin, api_key, version, path)
+    for is_admin, offered in ((False, OFFERED), (True, ADMIN_OFFERED))
+    for api_key, versions in offered.items()
+    if items_max(api_key) > ITEMS_PER_TURN
+    for version in sorted(set(versions))
+    for path in paths(request_codec(api_key, version).root)
+    if any(frames(api_key, version, path, 1, Model()))
+]
+
+
+@dataclass
+class Turn:
+    """The work of a handler since it last gave way."""
+
+    decisions: int = 0
+    messages: int = 0
+
+
+def is_making(frame: FrameType | None) -> bool:
+    """Return whether a stack frame makes a message; nested default messages are made inside that."""
+    return (
+        frame is not None
+        and frame.f_code.co_name == "__init__"
+        and isinstance(frame.f_locals.get("self"), Message)
+    )
+
+
+class Watcher(Driver):
+    """Counts what the handlers do, turn by turn."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.turns = [Turn()]
+
+    def start(self, opened: Opened) -> None:
+        opened.handler = self.watched(opened.handler, opened.exchange)
+
+    def watched(self, handler: Handler, exchange: Exchange) -> Handler:
+        result: Any = None
+        while True:
+            before = len(exchange.decided)
+            try:
+                with self.counting_messages():
+                    effect = handler.send(result)
+            except StopIteration as stop:
+                self.turns[-1].decisions += len(exchange.decided) - before
+                return cast("Outcome", stop.value)
+            self.turns[-1].decisions += len(exchange.decided) - before
+            if isinstance(effect, GiveWay):
+                self.turns.append(Turn())
+            result = yield effect
+
+    @contextmanager
+    def counting_messages(self) -> Iterator[None]:
+        def profile(frame: FrameType, event: str, _argument: Any) -> None:
+            if event == "call" and is_making(frame) and not is_making(frame.f_back):
+                self.turns[-1].messages += 1
+
+        before = sys.getprofile()
+        sys.setprofile(profile)
+        try:
+            yield
+        finally:
+            sys.setprofile(before)
+
+
+def watched_run(
+    is_admin: bool, api_key: int, version: int, path: tuple[str, ...], count: int, rights: str
+) -> list[Turn]:
+    """Return the turns of the requests in which the list at the path has `count` items."""
+    turns: list[Turn] = []
+    model = world(count // 2)
+    for frame in frames(api_key, version, path, count, model):
+        watcher = Watcher(model, RIGHTS[rights])
+        if is_admin:
+            guard = watcher.guard
+            watcher.guard = replace(guard, offered=ADMIN_OFFERED, table=ADMIN_TABLE)
+        watcher.run(frame)
+        turns += watcher.turns
+    return turns
+
+
+@given(
+    which=st.sampled_from(LISTS),
+    count=st.integers(1, 3 * ITEMS_PER_TURN),
+    rights=st.sampled_from(sorted(RIGHTS)),
+)
+@settings(max_examples=100, deadline=None)
+def test_no_turn_is_about_more_than_its_share_of_items(
+    which: tuple[bool, int, int, tuple[str, ...]], count: int, rights: str
+) -> None:
+    for turn in watched_run(*which, count, rights):
+        assert turn.decisions <= ITEMS_PER_TURN + OF_THE_WHOLE
+        assert turn.messages <= ITEMS_PER_TURN + OF_THE_WHOLE
+
+
+@pytest.mark.parametrize("api_key", sorted({api_key for _, api_key, _, _ in LISTS}))
+def test_requests_of_every_api_that_has_large_ones_give_way(api_key: int) -> None:
+    """The theorem above is not vacuous: some list of the newest version takes several turns."""
+    lists = [which for which in LISTS if which[1] == api_key]
+    newest = [which for which in lists if which[2] == max(each[2] for each in lists)]
+    turns = [len(watched_run(*which, 2 * ITEMS_PER_TURN, "half")) for which in newest]
+    assert max(turns) > len(watched_run(*newest[0], 1, "half")) or api_key in PASS_WHOLE

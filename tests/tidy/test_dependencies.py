@@ -1,0 +1,179 @@
+"""What `pip install kustos` brings is what it needs, and each extra brings what its commands need."""
+
+import ast
+import json
+import re
+import subprocess
+import sys
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import pytest
+from packaging.utils import canonicalize_name
+
+from kustos.cli.failures import ExitCode
+from kustos.extras import EXTRAS
+from testkit.installation import NAME, PROJECT, Installation, closure, requirements
+from testkit.paths import ROOT
+
+PAGE = ROOT / "docs" / "how-to" / "install.md"
+
+ONLY_WITH = {
+    "kustos.authorizer.bulk": "arrow",
+    "kustos.cli.migrate.zookeeper_reading": "zookeeper",
+    "kustos.pipeline": "spark",
+}
+"""What cannot be imported without an extra: modules whose names begin so."""
+
+FOR_OTHERS = {"puresasl", "grpc", "grpc_status", "google.rpc", "zstandard", "pandas"}
+"""What kazoo and PySpark import, and kustos does not."""
+
+
+def imported() -> dict[str, set[str]]:
+    """Return the modules of kustos that import each third-party package, at once or when it is needed."""
+    found: dict[str, set[str]] = {}
+    for path in (ROOT / "src" / NAME).rglob("*.py"):
+        module = ".".join(path.relative_to(ROOT / "src").with_suffix("").parts)
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                names = [str(node.module)]
+            else:
+                continue
+            for top in {name.partition(".")[0] for name in names} - sys.stdlib_module_names - {NAME}:
+                found.setdefault(top, set()).add(module)
+    return found
+
+
+def distributions_of(modules: set[str]) -> set[str]:
+    known = packages_distributions()
+    return {canonicalize_name(name) for top in modules for name in known[top.partition(".")[0]]}
+
+
+def names_of(extra: str = "") -> set[str]:
+    """Return what is asked for by name."""
+    found: set[str] = set()
+    for requirement in requirements(NAME, extra):
+        name = canonicalize_name(requirement.name)
+        found |= {name for part in requirement.extras for name in names_of(part)} if name == NAME else {name}
+    return found
+
+
+def test_each_dependency_is_imported_outside_the_extras_and_nothing_else_is() -> None:
+    of_extras = {module for modules in EXTRAS.values() for module in modules}
+    needed = {
+        top
+        for top, modules in imported().items()
+        if top not in of_extras and any(not module.startswith(tuple(ONLY_WITH)) for module in modules)
+    }
+    assert distributions_of(needed) == names_of()
+    assert set(imported()) - needed <= of_extras
+
+
+def test_each_extra_brings_the_modules_that_are_said_of_it_and_kustos_imports_them() -> None:
+    declared = set(PROJECT["optional-dependencies"]) - {"all"}
+    assert declared == set(EXTRAS)
+    assert {canonicalize_name(each) for each in requirements(NAME, "all")[0].extras} == declared
+    for extra, modules in EXTRAS.items():
+        assert names_of(extra) <= distributions_of(set(modules)) <= closure([extra])
+        assert {module for module in modules if module not in FOR_OTHERS} <= set(imported())
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Installation:
+    return Installation(tmp_path_factory.mktemp("installation") / "base")
+
+
+@pytest.fixture(scope="module")
+def with_spark(tmp_path_factory: pytest.TempPathFactory) -> Installation:
+    return Installation(tmp_path_factory.mktemp("installation") / "spark", ["spark"])
+
+
+IMPORT_ALL = """
+import importlib, json, pkgutil, sys
+import kustos
+failed = {}
+for found in pkgutil.walk_packages(kustos.__path__, "kustos.", onerror=lambda name: None):
+    if found.name.endswith("__main__"):
+        continue
+    try:
+        importlib.import_module(found.name)
+    except ImportError as error:
+        failed[found.name] = str(error)
+print(json.dumps(failed))
+"""
+
+
+def test_without_extras_every_module_can_be_imported_but_those_of_the_extras(base: Installation) -> None:
+    done = base.python(IMPORT_ALL)
+    assert done.returncode == 0, done.stderr
+    failed = json.loads(done.stdout)
+    assert [name for name in failed if not name.startswith(tuple(ONLY_WITH))] == []
+    assert {prefix for prefix in ONLY_WITH for name in failed if name.startswith(prefix)} == set(ONLY_WITH)
+
+
+def test_without_extras_all_help_is_there(base: Installation) -> None:
+    done = base.python("from kustos.cli.reference import page; print(page())")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.rstrip() == (ROOT / "docs" / "reference" / "cli.md").read_text().rstrip()
+
+
+MISSING = [
+    ("arrow", "decide --acls acls.yaml --requests requests.parquet", "Parquet needs `pyarrow`"),
+    ("zookeeper", "migrate zookeeper zk1 --metadata-dir x", "reading a ZooKeeper needs `kazoo`"),
+    ("sign", "pipeline signoff check review.jws --key key.pem", "a signature needs `joserfc`"),
+    ("spark", "pipeline run", "the pipeline needs `pyspark`"),
+    ("spark", "pipeline report --audit . --out report", "the pipeline needs `pyspark`"),
+    ("connect", "pipeline replay acls.yaml", "Spark Connect needs `grpc`"),
+]
+
+
+@pytest.mark.parametrize(("extra", "command", "words"), MISSING)
+def test_a_command_whose_extra_is_missing_says_what_to_install(
+    tmp_path: Path, base: Installation, with_spark: Installation, extra: str, command: str, words: str
+) -> None:
+    (tmp_path / "acls.yaml").write_text("version: 1\nacls: []\n")
+    (tmp_path / "requests.parquet").touch()
+    (tmp_path / "review.jws").touch()
+    (tmp_path / "key.pem").touch()
+    (tmp_path / "tables").mkdir()
+    (tmp_path / "pipeline.yml").write_text(
+        "version: 1\ntables:\n  path: tables\nspark:\n  remote: sc://127.0.0.1:1\n"
+    )
+    installation = with_spark if extra == "connect" else base
+    done = installation.kustos(*command.split(), cwd=tmp_path)
+    assert done.returncode == ExitCode.USAGE, done.stderr
+    assert f"error: {words}, install it with `pip install 'kustos[{extra}]'`" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_every_extra_has_a_command_that_is_tried_without_it() -> None:
+    assert {extra for extra, *_ in MISSING} == set(EXTRAS)
+
+
+def test_another_failure_of_an_import_is_no_missing_extra() -> None:
+    from kustos.extras import ExtraMissingError, needs_extra
+
+    with pytest.raises(ImportError) as caught, needs_extra("arrow", "a test"):
+        __import__("nothing_of_that_name")
+    assert not isinstance(caught.value, ExtraMissingError)
+
+
+def test_the_page_on_installing_names_each_extra_and_each_dependency() -> None:
+    rows = re.findall(r"^\| `([^`]+)` \|", PAGE.read_text(), re.MULTILINE)
+    extras = {f"kustos[{extra}]" for extra in PROJECT["optional-dependencies"]}
+    assert sorted(rows) == sorted(extras | names_of())
+
+
+WITH_EXTRAS = re.compile(r"""pip install (['"]?)(?:kustos|\.)\[([a-z,]+)\]""")
+
+
+def test_no_page_or_message_names_an_extra_that_is_not_there_or_that_a_shell_would_expand() -> None:
+    listed = subprocess.run(
+        ["git", "ls-files", "*.md", "*.py", "Makefile"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.split()
+    for name in listed:
+        for quote, extras in WITH_EXTRAS.findall((ROOT / name).read_text()):
+            assert quote, f"{name}: some shells expand `[{extras}]`"
+            assert set(extras.split(",")) <= {*PROJECT["optional-dependencies"]}, name

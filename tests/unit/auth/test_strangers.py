@@ -1,0 +1,63 @@
+"""What a frame of somebody who has not logged in can make the gateway do."""
+
+import pytest
+
+from kustos.auth import Fail, SaslServerMachine, SaslServerSettings, SendFrame
+from kustos.auth.sasl_requests import ITEMS_PER_REQUEST_MAX
+from kustos.protocol import TABLE, refusal_body
+from kustos.wire import codec_versions, request_codec, request_frame
+from kustos.wire.frames import HEADER_TAGS_MAX
+from kustos.wire.primitives import uvarint
+from tests.unit.auth.worlds import (
+    TurningClock,
+    api_versions_body,
+    handshake,
+    machine,
+    mechanisms,
+    response,
+    versions_request,
+)
+
+REFUSED_UNREAD = [
+    (api_key, version)
+    for api_key in sorted(TABLE.keys() - {36})
+    for lowest, highest in (codec_versions(api_key) or (0, -1),)
+    for version in range(lowest, highest + 1)
+]
+
+
+@pytest.mark.parametrize(("api_key", "version"), REFUSED_UNREAD)
+def test_amid_the_login_the_header_is_all_that_is_read_of_another_request(api_key: int, version: int) -> None:
+    """A stranger's 512 KB of group names once cost seconds, and 41 MB of an answer that named them."""
+    answers = []
+    header = request_frame(request_codec(api_key, version), api_key, 5, "test", b"")[4:]
+    for body in (b"", b"\xff" * 20, b"\x01" * 500_000):
+        server = SaslServerMachine(
+            SaslServerSettings(), mechanisms(), api_versions_body, TurningClock(), refusal_body
+        )
+        server.receive(handshake())
+        (failure,) = server.receive(header + body)
+        assert isinstance(failure, Fail)
+        answers.append(failure.response)
+    assert answers[1:] == answers[:1] * 2
+    if answers[0]:
+        assert response(answers[0], api_key, version).error_code == 34
+
+
+@pytest.mark.parametrize("version", [3, 4])
+def test_a_strangers_tagged_fields_are_few(version: int) -> None:
+    """They cost time field by field, before it is known who sends them."""
+    header = request_frame(request_codec(18, version), 18, 5, "test", b"")[4:]
+    body = versions_request(version)[len(header) :]
+
+    def with_tags(count: int) -> bytes:
+        return uvarint(count) + b"".join(uvarint(tag) + b"\0" for tag in range(1, count + 1))
+
+    for frame, passes in (
+        (header + body[:-1] + with_tags(ITEMS_PER_REQUEST_MAX), True),
+        (header + body[:-1] + with_tags(ITEMS_PER_REQUEST_MAX + 1), False),
+        (header[:-1] + with_tags(HEADER_TAGS_MAX) + body, True),
+        (header[:-1] + with_tags(HEADER_TAGS_MAX + 1) + body, False),
+    ):
+        effects = machine().receive(frame)
+        assert any(isinstance(effect, SendFrame) for effect in effects) is passes

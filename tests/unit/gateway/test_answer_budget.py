@@ -1,0 +1,197 @@
+"""Large answers and clients that do not take them: what a gateway holds for all of them together."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any
+
+import pytest
+
+from kustos.gateway.listener import connection as client
+from kustos.gateway.session.answer_budget import FLOOR_BYTES, SLICE_BYTES, AnswerBudget
+from kustos.wire import peek_api, read_request_header, request_codec, response_codec
+from kustos.wire.api_keys import ApiKey
+from testkit.ports import LOOPBACK
+from testkit.waiting import wait_until
+from tests.unit.gateway.brokers import ScriptedBroker
+from tests.unit.gateway.gateways import Caller, House, house
+from tests.unit.gateway.session_worlds import heartbeat, request
+
+TOTAL_BYTES = 32 * 2**20
+WANTED_BYTES = 8 * 2**20
+CLIENTS = 12
+FETCHES = 12
+"""Of one client: more bytes than the kernel takes, were each answer as small as it can be."""
+RECEIVE_BUFFER_BYTES = 64 * 1024
+BUFFER_BYTES = 64 * 1024
+"""What asyncio keeps for a client before it says that the client does not read."""
+
+
+class FullBroker(ScriptedBroker):
+    """Has as many records as a Fetch asks for; answers none while `is_silent`."""
+
+    is_silent = False
+
+    def answer(self, frame: bytes) -> bytes | None:
+        api_key, version, _ = peek_api(frame)
+        if api_key != ApiKey.FETCH:
+            return super().answer(frame)
+        self.asked.append(api_key)
+        codec, made = request_codec(api_key, version), response_codec(api_key, version)
+        header = read_request_header(frame, codec.flexible)
+        fetch = codec.decode(frame, header.body_offset).message
+        self.wanted.append(fetch.max_bytes)
+        if self.is_silent:
+            return None
+        records = bytes(max(0, fetch.max_bytes))
+        partition = made.struct("PartitionData").fit(partition_index=0, records=records)
+        topic = made.struct("FetchableTopicResponse").fit(topic="alpha-topic", partitions=[partition])
+        return self._framed(frame, made, made.root.fit(responses=[topic]))
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.wanted: list[int] = []
+
+
+def fetch(correlation_id: int, max_bytes: int = WANTED_BYTES, topic: str = "alpha-topic") -> bytes:
+    """A Fetch of one partition, without a session, of so many bytes at most."""
+    codec = request_codec(ApiKey.FETCH, 12)
+    partition = codec.struct("FetchPartition")(partition=0)
+    item = codec.struct("FetchTopic")(topic=topic, partitions=[partition])
+    fields: dict[str, Any] = {"max_wait": 1, "session_epoch": -1, "max_bytes": max_bytes, "topics": [item]}
+    return request(ApiKey.FETCH, 12, correlation_id, **fields)
+
+
+@asynccontextmanager
+async def served(total_bytes: int = TOTAL_BYTES) -> AsyncIterator[tuple[House, FullBroker, AnswerBudget]]:
+    broker, budget = FullBroker(1), AnswerBudget(total_bytes)
+    await broker.start()
+    async with house([broker], answers=budget) as made:
+        yield made, broker, budget
+
+
+async def until(condition: Callable[[], object], what: str) -> None:
+    await asyncio.to_thread(wait_until, condition, what=what)
+
+
+def buffered(made: House) -> int:
+    """Return the bytes that clients have not taken."""
+    transports = [each._transport for each in made.gateway._connections]
+    return sum(each.get_write_buffer_size() for each in transports if each is not None)
+
+
+def are_stuck(made: House, count: int) -> bool:
+    """Return whether so many clients do not take their answers."""
+    return sum(not each._reads for each in made.gateway._connections) == count
+
+
+async def silent_caller(made: House) -> Caller:
+    """Return a client that reads nothing, and for which the kernel reads little."""
+    sock = socket.socket()
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER_BYTES)
+    sock.connect((LOOPBACK, made.port))
+    caller = Caller(*await asyncio.open_connection(sock=sock))
+    caller.writer.transport.pause_reading()  # type: ignore[attr-defined]
+    return caller
+
+
+@pytest.mark.slow
+async def test_what_is_held_for_clients_that_never_read_stays_within_the_budget() -> None:
+    async with served() as (made, broker, budget):
+        callers = [await silent_caller(made) for _ in range(CLIENTS)]
+        for number, caller in enumerate(callers, 1):
+            caller.send(*map(fetch, range(FETCHES)))
+            await until(partial(are_stuck, made, number), "the client is stuck")
+            assert budget.used_bytes <= TOTAL_BYTES + number * (FLOOR_BYTES + SLICE_BYTES)
+        assert all(FLOOR_BYTES <= wanted <= WANTED_BYTES for wanted in broker.wanted)
+        assert broker.wanted[0] == WANTED_BYTES, "who comes first gets what it wants"
+        assert min(broker.wanted) < WANTED_BYTES, "who comes later gets less"
+        assert CLIENTS * BUFFER_BYTES < buffered(made) <= budget.used_bytes
+        for caller in callers:
+            caller.writer.transport.resume_reading()  # type: ignore[attr-defined]
+        for caller in callers:
+            assert await caller.correlation_ids(FETCHES) == list(range(FETCHES))
+        await until(lambda: budget.used_bytes == 0, "all is given back")
+        for caller in callers:
+            caller.close()
+
+
+async def test_whoever_reads_gets_all_of_it_while_others_do_not() -> None:
+    async with served(total_bytes=0) as (made, broker, budget):
+        others = [await silent_caller(made) for _ in range(3)]
+        for other in others:
+            other.send(*map(fetch, range(FETCHES)))
+        await until(partial(are_stuck, made, len(others)), "the others are stuck")
+        assert budget.used_bytes > 0
+        caller = await Caller.at(made.port)
+        for correlation_id in range(20):
+            caller.send(fetch(correlation_id), heartbeat(100))
+            answer = await caller.frame()
+            assert answer is not None
+            assert answer[:4] == correlation_id.to_bytes(4, "big")
+            assert FLOOR_BYTES < len(answer) < FLOOR_BYTES + 200
+            assert await caller.correlation_ids(1) == [100]
+        assert set(broker.wanted) == {FLOOR_BYTES}
+        for each in (caller, *others):
+            each.close()
+        await until(lambda: budget.used_bytes == 0, "all is given back")
+
+
+@pytest.mark.parametrize(
+    ("ends", "is_silent"),
+    [
+        ("the client", True),
+        ("the client", False),
+        ("the gateway", True),
+        ("the gateway", False),
+        # that a broker has gone is seen when the client takes what came of it
+        ("the broker", True),
+    ],
+)
+async def test_all_is_given_back_whoever_ends_it(
+    ends: str, is_silent: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client, "LAST_ANSWERS_S", 0.05)
+    async with served() as (made, broker, budget):
+        broker.is_silent = is_silent
+        callers = [await silent_caller(made) for _ in range(3)]
+        for caller in callers:
+            caller.send(fetch(1), fetch(2))
+        await until(lambda: len(broker.wanted) >= 3 and budget.used_bytes > 0, "answers are held or awaited")
+        match ends:
+            case "the client":
+                for caller in callers:
+                    caller.writer.transport.abort()
+                broker.stop()
+            case "the broker":
+                broker.stop()
+            case "the gateway":
+                await made.gateway.stop()
+                broker.stop()
+        await until(lambda: budget.used_bytes == 0, "all is given back")
+
+
+async def test_what_is_awaited_from_the_broker_stays_reserved_after_the_client_has_gone() -> None:
+    async with served() as (made, broker, budget):
+        broker.is_silent = True
+        caller = await Caller.at(made.port)
+        caller.send(fetch(1))
+        await until(lambda: broker.wanted, "its Fetch is with the broker")
+        (connection,) = made.gateway._connections
+        caller.writer.transport.abort()
+        await until(lambda: connection._transport is None, "the client is gone")
+        assert budget.used_bytes == WANTED_BYTES, "the answer may still come"
+        broker.stop()
+        await until(lambda: budget.used_bytes == 0, "it is given back")
+
+
+async def test_a_client_that_wants_less_than_nothing_is_no_credit() -> None:
+    async with served() as (made, broker, budget):
+        caller = await Caller.at(made.port)
+        caller.send(fetch(1, max_bytes=-(2**31)), fetch(2, max_bytes=0))
+        assert await caller.correlation_ids(2) == [1, 2]
+        assert broker.wanted == [-(2**31), 0]
+        assert budget.used_bytes == 0
+        caller.close()

@@ -1,0 +1,86 @@
+"""Events that a process took and did not write are written by the next one, under their old ids."""
+
+import json
+from pathlib import Path
+
+from kustos.gateway.audit.entries import AuditEvents
+from kustos.gateway.audit.journal import AuditKeeper
+from kustos.gateway.audit.json_files import JsonFilesSink
+from kustos.gateway.audit.log import AuditLog
+from kustos.gateway.audit.log4j import KafkaLinesSink
+from kustos.runtime import SystemEntropy
+from tests.unit.gateway.audit_worlds import CONTEXT, ToldSink, decided, willing
+
+
+def events() -> AuditEvents:
+    return AuditEvents.of_node(1, SystemEntropy())
+
+
+def keeper_of(directory: Path, name: str = "node", living: tuple[str, ...] = ()) -> AuditKeeper:
+    return AuditKeeper.open(directory / "journals", name, living, events())
+
+
+def names_of(lines: list[str]) -> list[str]:
+    return [json.loads(line)["resource_name"] for line in lines]
+
+
+async def killed(directory: Path, name: str = "node") -> None:
+    """Take three decisions, of which the sink writes none, and be gone without a word."""
+    sink = ToldSink()
+    keeper = keeper_of(directory, name, ("worker-1", "worker-2"))
+    log = AuditLog([sink], keeper=keeper)
+    log.record(CONTEXT, [decided("one"), decided("two")], 7)
+    written_at = log.hold(CONTEXT, [decided("three")], 7)
+    written_at(12)
+    log.hold(CONTEXT, [decided("four")], 7)
+    for task in log._tasks:
+        task.cancel()
+    keeper.close()
+
+
+async def test_what_a_killed_process_took_is_written_by_the_next(tmp_path: Path) -> None:
+    await killed(tmp_path)
+    sink = willing()
+    log = AuditLog([sink], keeper=keeper_of(tmp_path))
+    log.record(CONTEXT, [decided("five")], 8)
+    await log.close()
+    assert names_of(sink.recovered) == ["one", "two", "three", "four"]
+    assert sink.names == ["five"]
+    offsets = [json.loads(line)["change_offset"] for line in sink.recovered]
+    assert offsets == [None, None, 12, None], "the last that was kept of an event counts"
+    again = willing()
+    log = AuditLog([again], keeper=keeper_of(tmp_path))
+    log.record(CONTEXT, [decided("six")], 8)
+    await log.close()
+    assert again.names == ["six"]
+    assert again.recovered == [], "what was written is not written again"
+
+
+async def test_a_process_that_will_not_come_again_is_taken_over(tmp_path: Path) -> None:
+    await killed(tmp_path, "worker-2")
+    await killed(tmp_path, "worker-1")
+    sink = willing()
+    log = AuditLog([sink], keeper=keeper_of(tmp_path, living=("worker-1",)))
+    await log.close()
+    assert len(sink.recovered) == 4
+    assert sorted(path.name for path in (tmp_path / "journals").iterdir()) == ["node", "worker-1"]
+
+
+async def test_every_sink_gets_what_is_left_in_its_own_form(tmp_path: Path) -> None:
+    await killed(tmp_path)
+    files = JsonFilesSink(tmp_path / "audit", events(), max_bytes=2**20, max_files=3)
+    lines = KafkaLinesSink(tmp_path / "authorizer.log", "TRACE")
+    await files.open()
+    await lines.open()
+    log = AuditLog([files, lines], keeper=keeper_of(tmp_path))
+    await log.close()
+    (path,) = (tmp_path / "audit").glob("audit-*.jsonl")
+    assert names_of(path.read_text().splitlines()) == ["one", "two", "three", "four"]
+    text = (tmp_path / "authorizer.log").read_text().splitlines()
+    assert [line.partition("Topic:LITERAL:")[2].partition(" ")[0] for line in text] == [
+        "one",
+        "two",
+        "three",
+        "four",
+    ]
+    assert all("is Allowed operation = DESCRIBE" in line for line in text)

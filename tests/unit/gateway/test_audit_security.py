@@ -1,0 +1,104 @@
+"""Security events on their way into the log: counted, held until known, and never lost at the end."""
+
+import pytest
+
+from kustos.acl import KafkaPrincipal
+from kustos.authorizer import SecurityResult
+from kustos.gateway.audit import security as audit_security
+from kustos.gateway.audit.lanes import AuditLogClosedError
+from kustos.gateway.audit.log import AuditLog
+from kustos.gateway.metrics.counters import GatewayMetrics
+from kustos.gateway.metrics.observer import GatewayObserver
+from kustos.gateway.session.logins import LOG_IS_FULL, Login
+from tests.unit.gateway.audit_worlds import CONTEXT, ToldSink, decided, until, willing
+from tests.unit.gateway.test_failed_logins import failure
+
+SUCCESS = Login(
+    listener_name="CLIENTS",
+    security_protocol="SASL_SSL",
+    host="10.0.0.1",
+    mechanism="PLAIN",
+    claimed_name="alice",
+    is_reauthentication=False,
+    principal=KafkaPrincipal("User", "alice"),
+)
+
+
+async def test_a_window_that_ends_tells_what_was_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(audit_security, "WINDOW_S", 0.01)
+    sink = willing()
+    log = AuditLog([sink])
+    for _ in range(3):
+        log.security.count(failure())
+    await until(sink.answered, lambda: len(sink.security) == 2)
+    assert [each.attempt_count for each in sink.security] == [1, 2]
+    await log.close()
+    assert len(sink.security) == 2
+
+
+async def test_while_the_log_is_full_nobody_is_admitted_and_failures_only_count() -> None:
+    sink = ToldSink()
+    log = AuditLog([sink], queue_max_events=1)
+    observer = GatewayObserver(log, GatewayMetrics(), lambda: 1)
+    assert observer.login_ended(SUCCESS)
+    observer.decided(CONTEXT, [decided("a")])
+    assert log.is_full
+    depth = log.lanes[0].depth
+    assert not observer.login_ended(SUCCESS)
+    for _ in range(100):
+        log.security.count(failure())
+    assert log.lanes[0].depth == depth
+    sink.may_write.set()
+    await log.close()
+    told = [(each.failure, each.attempt_count) for each in sink.security]
+    assert told == [(None, 1), (LOG_IS_FULL, 1), ("wrong", 100)]
+
+
+async def test_a_change_is_told_once_known_and_as_unknown_where_that_takes_too_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sink = willing()
+    log = AuditLog([sink])
+    event = failure("quick")
+    settle = log.security.hold([event])
+    settle([event])
+    await until(sink.answered, lambda: len(sink.security) == 1)
+    monkeypatch.setattr(audit_security, "CHANGE_MAX_S", 0.01)
+    slow = failure("slow")
+    settle = log.security.hold([slow])
+    await until(sink.answered, lambda: len(sink.security) == 2)
+    settle([slow])
+    monkeypatch.undo()
+    log.security.hold([failure("at the end")])
+    await log.close()
+    assert [(each.claimed_name, each.result) for each in sink.security] == [
+        ("quick", SecurityResult.FAILURE),
+        ("slow", SecurityResult.UNKNOWN),
+        ("slow", SecurityResult.FAILURE),
+        ("at the end", SecurityResult.UNKNOWN),
+    ]
+
+
+async def test_no_more_changes_are_held_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(audit_security, "CHANGES_MAX", 1)
+    sink = willing()
+    log = AuditLog([sink])
+    log.security.hold([failure("first")])
+    log.security.hold([failure("second")])([failure("second")])
+    await log.close()
+    assert [(each.claimed_name, each.result) for each in sink.security] == [
+        ("second", SecurityResult.UNKNOWN),
+        ("second", SecurityResult.FAILURE),
+        ("first", SecurityResult.UNKNOWN),
+    ]
+
+
+async def test_after_the_end_nothing_is_taken_so_nothing_takes_effect() -> None:
+    log = AuditLog([willing()])
+    await log.close()
+    with pytest.raises(AuditLogClosedError):
+        log.security.record(failure())
+    with pytest.raises(AuditLogClosedError):
+        log.security.count(failure())
+    with pytest.raises(AuditLogClosedError):
+        log.security.hold([failure()])

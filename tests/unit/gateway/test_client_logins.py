@@ -1,0 +1,124 @@
+"""Logins over real sockets: what is told of them, what may come with them, and the end of a session."""
+
+from kustos.gateway.listener.gateway import ConnectionSettings
+from kustos.wire.api_keys import ApiKey
+from tests.unit.gateway.gateways import Caller, handshake, house, token
+from tests.unit.gateway.session_worlds import heartbeat, versions
+from tests.unit.gateway.test_client import REAUTHENTICATING, SASL, broker
+
+
+async def test_a_login_is_told_before_its_answer_and_admitted_only_if_that_was_kept() -> None:
+    async with house([await broker()], sasl=SASL) as served:
+        served.is_full = True
+        caller = await Caller.at(served.port)
+        caller.send(handshake(1))
+        await caller.frame()
+        caller.send(token(2), heartbeat(3))
+        assert await caller.is_closed(), "without an answer to the login"
+        assert [login.failure for login in served.logins] == [None]
+        assert served.counted["logins"] == 0
+        assert ApiKey.HEARTBEAT not in served.brokers[0].asked
+        served.is_full = False
+        caller = await Caller.at(served.port)
+        await caller.log_in()
+        (_, login) = served.logins
+        assert (str(login.principal), login.claimed_name, login.mechanism) == ("User:alice", "alice", "PLAIN")
+        caller.close()
+
+
+async def test_a_session_that_is_ended_as_it_ran_out_is_told() -> None:
+    async with house([await broker()], sasl=REAUTHENTICATING) as served:
+        caller = await Caller.at(served.port)
+        await caller.log_in()
+        served.clock.now_ms += 120_000
+        caller.send(heartbeat(1))
+        assert await caller.is_closed()
+        assert [str(each.principal) for each in served.expired] == ["User:alice"]
+
+
+async def test_a_stranger_may_send_less_at_once_than_a_client() -> None:
+    settings = ConnectionSettings(sasl_server_max_receive_size=1000, socket_request_max_bytes=2000)
+    async with house([await broker()], sasl=SASL, settings=settings) as served:
+        caller = await Caller.at(served.port)
+        caller.writer.write((1001).to_bytes(4, "big"))
+        assert await caller.is_closed()
+        caller = await Caller.at(served.port)
+        await caller.log_in()
+        caller.send(heartbeat(1, "g" * 1500))
+        assert await caller.correlation_ids(1) == [1]
+        caller.writer.write((2001).to_bytes(4, "big"))
+        assert await caller.is_closed()
+        caller = await Caller.at(served.port)
+        caller.writer.write(b"\xff\xff\xff\xff")
+        assert await caller.is_closed()
+
+
+async def test_a_frame_too_large_behind_a_login_does_not_take_its_answer_along() -> None:
+    settings = ConnectionSettings(sasl_server_max_receive_size=1000, socket_request_max_bytes=2000)
+    async with house([await broker()], sasl=SASL, settings=settings) as served:
+        for last in ((2001).to_bytes(4, "big"), b"\xff\xff\xff\xff"):
+            caller = await Caller.at(served.port)
+            caller.writer.write(framed(handshake(1), token(2)) + last)
+            assert await caller.correlation_ids(2) == [1, 2]
+            assert await caller.is_closed()
+        assert served.counted["logins"] == 2
+
+
+async def test_a_failed_login_is_answered_whatever_came_behind_it() -> None:
+    async with house([await broker()], sasl=SASL) as served:
+        caller = await Caller.at(served.port)
+        caller.writer.write(framed(handshake(1), token(2, "wrong")) + b"\xff\xff\xff\xff")
+        assert await caller.correlation_ids(2) == [1, 2]
+        assert await caller.is_closed()
+        assert (served.counted["logins"], served.counted["failed logins"]) == (0, 1)
+
+
+async def test_what_follows_a_login_in_the_same_bytes_is_measured_as_a_client_s() -> None:
+    settings = ConnectionSettings(sasl_server_max_receive_size=1000, socket_request_max_bytes=2000)
+    async with house([await broker()], sasl=SASL, settings=settings) as served:
+        caller = await Caller.at(served.port)
+        caller.send(handshake(1), token(2), heartbeat(3), heartbeat(4, "g" * 1500), heartbeat(5))
+        assert await caller.correlation_ids(5) == [1, 2, 3, 4, 5]
+        caller.close()
+
+
+def framed(*frames: bytes) -> bytes:
+    return b"".join(len(frame).to_bytes(4, "big") + frame for frame in frames)
+
+
+async def test_a_login_again_amid_requests_keeps_the_order() -> None:
+    async with house([await broker()], sasl=REAUTHENTICATING) as served:
+        caller = await Caller.at(served.port)
+        await caller.log_in()
+        served.clock.now_ms += 30_000
+        caller.send(heartbeat(1), heartbeat(2), handshake(3), token(4), heartbeat(5), versions(6))
+        assert await caller.correlation_ids(6) == [1, 2, 3, 4, 5, 6]
+        assert served.counted["logins"] == 2
+        served.clock.now_ms += 59_000
+        caller.send(heartbeat(7))
+        assert await caller.correlation_ids(1) == [7]
+        served.clock.now_ms += 1_000
+        caller.send(heartbeat(8))
+        assert await caller.is_closed()
+
+
+async def test_a_login_again_that_fails_ends_the_session() -> None:
+    async with house([await broker()], sasl=REAUTHENTICATING) as served:
+        caller = await Caller.at(served.port)
+        await caller.log_in()
+        served.clock.now_ms += 30_000
+        caller.send(handshake(1), token(2, "wrong"), heartbeat(3), token(4), heartbeat(5))
+        assert await caller.correlation_ids(2) == [1, 2]
+        assert await caller.is_closed()
+        assert ApiKey.HEARTBEAT not in served.brokers[0].asked
+
+
+async def test_a_session_that_ran_out_may_still_log_in_again() -> None:
+    async with house([await broker()], sasl=REAUTHENTICATING) as served:
+        caller = await Caller.at(served.port)
+        await caller.log_in()
+        served.clock.now_ms += 120_000
+        assert await caller.log_in() is not None
+        caller.send(heartbeat(1))
+        assert await caller.correlation_ids(1) == [1]
+        caller.close()

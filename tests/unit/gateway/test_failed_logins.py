@@ -1,0 +1,68 @@
+"""Failed logins are counted together, within limits, and each of them once."""
+
+from kustos.authorizer import SecurityEvent, SecurityEventType, SecurityResult
+from kustos.gateway.audit.repeated_logins import (
+    KINDS_MAX,
+    KINDS_PER_HOST_MAX,
+    TOO_MANY,
+    TOO_MANY_OF_HOST,
+    FailedLogins,
+)
+
+
+def failure(
+    name: str | None = "alice", host: str = "10.0.0.1", at_ms: int = 1, reason: str = "wrong"
+) -> SecurityEvent:
+    return SecurityEvent(
+        event_type=SecurityEventType.LOGIN,
+        result=SecurityResult.FAILURE,
+        time_ms=at_ms,
+        first_time_ms=at_ms,
+        listener_name="CLIENTS",
+        security_protocol="SASL_PLAINTEXT",
+        host=host,
+        mechanism="PLAIN",
+        failure=reason,
+        claimed_name=name,
+    )
+
+
+def test_the_first_is_told_at_once_and_equal_ones_as_one_event_with_their_number() -> None:
+    failures = FailedLogins()
+    assert failures.add(failure(at_ms=1)) == failure(at_ms=1)
+    assert [failures.add(failure(at_ms=at)) for at in (2, 3, 4)] == [None] * 3
+    assert failures.add(failure("bob", at_ms=5)) == failure("bob", at_ms=5)
+    (told,) = failures.end_window()
+    assert (told.claimed_name, told.attempt_count, told.first_time_ms, told.time_ms) == ("alice", 3, 2, 4)
+    assert failures.end_window() == []
+    assert failures.add(failure(at_ms=9)) == failure(at_ms=9), "a new window begins"
+
+
+def test_names_of_one_address_are_told_apart_up_to_a_limit() -> None:
+    failures = FailedLogins()
+    told = [failures.add(failure(f"user-{number}")) for number in range(KINDS_PER_HOST_MAX + 100)]
+    assert sum(each is not None for each in told) == KINDS_PER_HOST_MAX
+    (rest,) = failures.end_window()
+    assert (rest.host, rest.claimed_name, rest.failure, rest.attempt_count) == (
+        "10.0.0.1",
+        None,
+        TOO_MANY_OF_HOST,
+        100,
+    )
+
+
+def test_a_flood_from_everywhere_takes_bounded_room() -> None:
+    failures = FailedLogins()
+    told = [failures.add(failure(host=f"10.0.{n // 256}.{n % 256}")) for n in range(KINDS_MAX + 500)]
+    assert sum(each is not None for each in told) == KINDS_MAX
+    assert len(failures) == KINDS_MAX + 1
+    (rest,) = failures.end_window()
+    assert (rest.host, rest.claimed_name, rest.failure, rest.attempt_count) == (None, None, TOO_MANY, 500)
+
+
+def test_what_a_full_log_does_not_take_is_counted() -> None:
+    failures = FailedLogins()
+    assert failures.add(failure(at_ms=7), may_report=False) is None
+    assert failures.add(failure(at_ms=8)) is None
+    (told,) = failures.end_window()
+    assert (told.attempt_count, told.first_time_ms, told.time_ms) == (2, 7, 8)

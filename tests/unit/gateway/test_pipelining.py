@@ -1,0 +1,100 @@
+"""Produce behind Produce: what the broker has whole, and what it lacks a byte of."""
+
+import pytest
+
+from kustos.acl import AclOperation, ResourceType
+from kustos.gateway.session.parts import PIPELINED_MAX
+from kustos.gateway.upstream.link import REPLICATED_SOON_S
+from tests.property.protocol_requests import ALL_ALLOWED, allow
+from tests.unit.gateway.session_worlds import World, heartbeat, produce
+
+WAITS = -1
+"""`acks` of a Produce that waits for replicas."""
+
+
+async def test_produce_is_handed_over_whole_behind_what_the_leader_answers_by_itself() -> None:
+    world = World(ALL_ALLOWED, sees_all_changes=False)
+    frames = [
+        *(produce(number) for number in range(6)),
+        produce(6, WAITS),
+        produce(7),
+        heartbeat(8),
+        produce(9),
+    ]
+    world.session.take(frames)
+    assert list(world.forwarded) == frames[:PIPELINED_MAX]
+    world.answer_one()
+    world.answer_one()
+    assert (list(world.forwarded), world.part) == (frames[2:7], b"")
+    world.answer_one()
+    assert (list(world.forwarded), world.part[4:]) == (frames[3:7], frames[7][:-1])
+    await world.finish()
+    assert world.correlation_ids() == list(range(10))
+
+
+async def test_replicas_that_keep_up_are_waited_for_by_nobody() -> None:
+    world = World(ALL_ALLOWED)
+    frames = [produce(number, WAITS) for number in range(5)]
+    world.session.take(frames)
+    assert (list(world.forwarded), world.part[4:]) == (frames[:1], frames[1][:-1])
+    world.answer_one()
+    assert list(world.forwarded) == frames[1:], "they are known to keep up"
+    world.link._awaited[0].sent_s -= REPLICATED_SOON_S
+    world.answer_one()
+    world.session.take([produce(5, WAITS)])
+    assert (list(world.forwarded), world.part[4:]) == (frames[2:], produce(5, WAITS)[:-1]), "they fell behind"
+
+
+@pytest.mark.parametrize("why", ["throttled", "the session ends soon", "changes are made elsewhere"])
+async def test_nothing_is_handed_over_whole_behind_what_may_take_long(why: str) -> None:
+    world = World(ALL_ALLOWED, sees_all_changes=why != "changes are made elsewhere")
+    acks = WAITS if why == "changes are made elsewhere" else 1
+    world.session.take([produce(1, acks)])
+    world.answer_one()
+    if why == "throttled":
+        # an answer that says nothing of it
+        world.link.throttle(None)
+    elif why == "the session ends soon":
+        world.has_expired = lambda in_ms=0: in_ms > 0  # type: ignore[method-assign]
+    world.session.take([produce(2, acks), produce(3, acks)])
+    assert (list(world.forwarded), world.part[4:]) == ([produce(2, acks)], produce(3, acks)[:-1])
+
+
+async def test_one_produce_is_handed_over_behind_another_but_for_a_byte() -> None:
+    world = World(ALL_ALLOWED, sees_all_changes=False)
+    frames = [*(produce(i, WAITS) for i in range(4)), heartbeat(4), produce(5)]
+    world.session.take(frames)
+    for number in range(4):
+        assert len(world.forwarded) == 1
+        following = frames[number + 1] if number < 3 else b""
+        assert world.part[4:] == following[:-1]
+        world.answer_one()
+    assert [frame[:2] for frame in world.forwarded] == [b"\0\x0c"], "nothing else is behind it or before"
+    assert world.part == b""
+    await world.finish()
+    assert world.correlation_ids() == list(range(6))
+
+
+@pytest.mark.parametrize("why", ["a right is gone", "the session has ended"])
+async def test_what_is_pipelined_is_looked_at_again_before_the_broker_has_it(why: str) -> None:
+    world = World(ALL_ALLOWED)
+    world.session.take([produce(1, WAITS), produce(2)])
+    if why == "a right is gone":
+        world.replace_acls([])
+    else:
+        world.has_expired = lambda in_ms=0: True  # type: ignore[method-assign]
+    world.answer_one()
+    assert world.correlation_ids() == [1] or world.answers == []
+    assert world.closed == ["a request in flight is no longer allowed"]
+    assert world.pipe.aborted
+    assert len(world.all_forwarded) == 1
+    await world.in_flight.settle()
+
+
+async def test_a_denied_produce_waits_for_the_answers_before_it_and_lets_others_pass() -> None:
+    world = World([allow(ResourceType.TOPIC, "alpha-topic", AclOperation.WRITE)])
+    world.session.take([produce(1), produce(2, 1, "bravo-topic"), produce(3)])
+    assert list(world.forwarded) == [produce(1), produce(3)]
+    assert world.answers == []
+    await world.finish()
+    assert world.correlation_ids() == [1, 2, 3]
