@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable
 
 from benchmarks.figures import QUICK, Figure, emit, progress, rounded
-from tests.differential.oracle import Oracle, build
+from testkit.differential.oracle import Oracle, build
 
 ROUNDS = 5 if QUICK else 25
 ENOUGH_MS = 100.0

@@ -32,9 +32,9 @@ from benchmarks.figures import QUICK, Figure, emit, progress
 from kustos.metadata.image import acl_record
 from kustos.metadata.log import snapshot_pieces
 from kustos.metadata.records import FeatureLevelRecord, MetadataRecord
+from testkit.differential.oracle import build
 from testkit.kafka import PLAINTEXT, STANDARD_AUTHORIZER, KafkaNode, NodeSettings
 from testkit.kustos import KustosNode, KustosSettings
-from tests.differential.oracle import build
 
 CLIENTS: Final = 32
 ALONE: Final = 100 if QUICK else 1000

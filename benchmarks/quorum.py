@@ -19,9 +19,9 @@ from benchmarks.figures import QUICK, Figure, emit, progress
 from kustos.acl import AclBinding
 from kustos.client import ClientSettings, KafkaConnection, connect, parse_address
 from testkit.kustos import KustosNode
-from tests.quorum.controllers import Quorum
-from tests.quorum.nodes import DENIED, acls_of, allow, create_acls, kraft_node, logged_in, topic_error
-from tests.quorum.storm import quantile
+from testkit.quorum.controllers import Quorum
+from testkit.quorum.nodes import DENIED, acls_of, allow, create_acls, kraft_node, logged_in, topic_error
+from testkit.quorum.storm import quantile
 
 CREATIONS: Final = 60 if QUICK else 500
 WARMING: Final = 20 if QUICK else 100

@@ -58,12 +58,12 @@ def exactly(one: AclBinding) -> AclBindingFilter:
 
 
 class Stopwatch:
-    """Notes when a crew is handed each batch."""
+    """Notes when a cluster is handed each batch."""
 
-    def __init__(self, crew: WorkerPool) -> None:
+    def __init__(self, cluster: WorkerPool) -> None:
         self.handed_s = 0.0
-        self._publish = crew.publish_delta
-        crew.publish_delta = self.publish_delta  # type: ignore[method-assign]
+        self._publish = cluster.publish_delta
+        cluster.publish_delta = self.publish_delta  # type: ignore[method-assign]
 
     def publish_delta(self, delta: MetadataDelta) -> None:
         """Note it, and go on."""

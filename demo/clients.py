@@ -15,7 +15,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, Resourc
 from kafka.errors import KafkaError as PythonKafkaError
 
 MECHANISM: Final = "SCRAM-SHA-256"
-PATIENCE_S: Final = 20.0
+PATIENCE_S: Final = 60.0
 """A record arrives in milliseconds; a client that heard nothing for so long will hear nothing."""
 
 

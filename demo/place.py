@@ -22,7 +22,7 @@ from testkit.processes import Server
 BROKER_PORTS: Final = 2
 """Upstream has one broker, whose id is 1; ids begin at 0."""
 
-START_TIMEOUT_S: Final = 60.0
+START_TIMEOUT_S: Final = 180.0
 STOP_TIMEOUT_S: Final = 30.0
 HTTP_TIMEOUT_S: Final = 5.0
 

@@ -12,7 +12,7 @@ from testkit.kafka.java import command as java_command
 from testkit.kafka.tools import full_name
 from testkit.processes import ChildError, spawn
 
-TIMEOUT_S: Final = 90.0
+TIMEOUT_S: Final = 300.0
 """A tool takes 1 or 2 s, Spark some 20 on a small machine; one that takes this long hangs."""
 
 SCRIPTS: Final = {

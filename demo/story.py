@@ -6,9 +6,9 @@ from typing import Final
 from demo import audit, logins, reading, setup, writing
 from demo.stage import Stage
 
-Scene = Callable[[Stage], None]
+GuardedCluster = Callable[[Stage], None]
 
-CHAPTERS: Final[tuple[tuple[str, tuple[Scene, ...]], ...]] = (
+CHAPTERS: Final[tuple[tuple[str, tuple[GuardedCluster, ...]], ...]] = (
     ("A Kafka that guards nothing, and kustos before it", (setup.start_kafka, setup.start_kustos)),
     ("Users, topics, ACLs", (setup.add_users, setup.create_topics, setup.add_acls, setup.list_acls)),
     (

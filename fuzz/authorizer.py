@@ -12,7 +12,7 @@ from typing import Final
 import atheris
 
 with atheris.instrument_imports(include=["kustos.acl", "kustos.authorizer", "kustos.metadata.control"]):
-    from tests.differential.bytes_of_worlds import BYTES_MAX, differing
+    from testkit.differential.worlds_from_bytes import BYTES_MAX, differing
 
 BEGINNINGS: Final = 64
 """Random worlds of full length from which the first search begins: short ones have few ACLs."""

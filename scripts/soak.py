@@ -26,8 +26,9 @@ HEADER: Final = """\
 # Soak runs
 
 Made by `make soak`, one row a run; the newest is the last. *Decisions*: asked of kustos, of Kafka's own
-`StandardAuthorizer` and of the specification in `tests/differential/spec.py`, and equal. *Examples*: of
-the properties in `tests/property`. Round *n* of the properties has the seed of the run plus *n*.
+`StandardAuthorizer` and of the specification in `testkit/differential/specification.py`, and equal.
+*Examples*: of the properties in `tests/property`. Round *n* of the properties has the seed of the run plus
+*n*.
 
 | date | commit | seed | decisions | worlds | rounds | examples | minutes | result |
 |---|---|--:|--:|--:|--:|--:|--:|---|

@@ -1,6 +1,6 @@
 """The brokers that tests share: started once, since a start costs seconds and topics have names."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from zlib import crc32
 
@@ -8,10 +8,7 @@ import hypothesis.core
 import pytest
 
 from testkit import seeds
-from testkit.kafka import KafkaCluster, KafkaNode, KafkaTools, NodeSettings
-
-NodeFactory = Callable[[NodeSettings], KafkaNode]
-ClusterFactory = Callable[..., KafkaCluster]
+from testkit.kafka import ClusterFactory, KafkaCluster, KafkaNode, KafkaTools, NodeFactory, NodeSettings
 
 EXAMPLES = 60
 """Of each property that does not itself say how many: others in each run, since the seed is another."""

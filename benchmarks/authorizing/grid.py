@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from benchmarks.authorizing.loads import ALLOW, DENY, LITERAL, PREFIXED, Load
 from benchmarks.figures import QUICK
 from kustos.acl import AccessControlEntry, AclBinding, AclOperation, ResourcePattern, ResourceType
-from tests.differential.worlds import Ask
+from testkit.differential.worlds import Ask
 
 RESOURCES = [1_000] if QUICK else [10_000, 50_000]
 ACLS = [10, 50]

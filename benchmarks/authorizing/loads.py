@@ -15,7 +15,7 @@ from kustos.acl import (
     ResourcePattern,
     ResourceType,
 )
-from tests.differential.worlds import Add, Ask, to_lines
+from testkit.differential.worlds import Add, Ask, to_lines
 
 SHRINK = 10 if QUICK else 1
 """A quick run has a tenth of the ACLs."""

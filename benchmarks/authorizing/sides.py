@@ -20,8 +20,8 @@ from kustos.authorizer import (
     Decision,
     StandardAuthorizer,
 )
-from tests.differential.oracle import Oracle
-from tests.differential.worlds import Ask
+from testkit.differential.oracle import Oracle
+from testkit.differential.worlds import Ask
 
 WARM_UP_MS = 1_500 if QUICK else 5_000
 HEAP_MB_MIN = 2_048

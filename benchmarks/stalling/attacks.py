@@ -16,7 +16,7 @@ from typing import Final
 
 from benchmarks.figures import QUICK
 from benchmarks.stalling.sides import ADMIN, NOBODY, Side
-from tests.e2e.raw import SASL_HANDSHAKE, RawClient, framed, request_bytes
+from testkit.guarded.raw_client import SASL_HANDSHAKE, RawClient, framed, request_bytes
 
 FETCH, DESCRIBE_GROUPS, FIND_COORDINATOR = 1, 15, 10
 DESCRIBE_ACLS, CREATE_ACLS, DELETE_ACLS, CREATE_DELEGATION_TOKEN = 29, 30, 31, 38

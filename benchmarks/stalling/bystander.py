@@ -17,7 +17,7 @@ from array import array
 from dataclasses import dataclass, field
 from typing import Final
 
-from tests.e2e.crew import connections_of
+from testkit.guarded.workers import connections_of
 
 USER: Final = "bystander"
 PASSWORD: Final = "bystander-secret"  # of a benchmark on loopback

@@ -14,14 +14,14 @@ from confluent_kafka.cimpl import NewTopic
 
 from benchmarks.stalling import bystander
 from kustos.acl import AclBinding
+from testkit.guarded.cluster import Op, Type, acl
+from testkit.guarded.raw_client import RawClient
+from testkit.guarded.workers import worker_pids, writer_pid
 from testkit.kafka import PLAINTEXT, SASL_PLAINTEXT, STANDARD_AUTHORIZER, KafkaNode, NodeSettings
 from testkit.kustos import KustosNode, KustosSettings
+from testkit.late_passage import fields as frames
 from testkit.ports import LOOPBACK
 from testkit.waiting import wait_until
-from tests.e2e.crew import worker_pids, writer_pid
-from tests.e2e.late_passage import frames
-from tests.e2e.raw import RawClient
-from tests.e2e.scene import Op, Type, acl
 
 ADMIN: Final = "admin"
 NOBODY: Final = "nobody"

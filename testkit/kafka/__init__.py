@@ -1,9 +1,9 @@
 """Real Kafka brokers on this machine: nodes, clusters and Kafka's own command-line tools."""
 
 from testkit.jars import KAFKA, JarsError, JarSet
-from testkit.kafka.cluster import KafkaCluster
+from testkit.kafka.cluster import ClusterFactory, KafkaCluster
 from testkit.kafka.listeners import PLAINTEXT, SASL_PLAINTEXT, Listener
-from testkit.kafka.node import STANDARD_AUTHORIZER, KafkaNode, NodeSettings
+from testkit.kafka.node import STANDARD_AUTHORIZER, KafkaNode, NodeFactory, NodeSettings
 from testkit.kafka.tools import KafkaTools, ToolResult
 from testkit.kafka.topics import make_topics
 from testkit.processes import ChildError
@@ -14,12 +14,14 @@ __all__ = [
     "SASL_PLAINTEXT",
     "STANDARD_AUTHORIZER",
     "ChildError",
+    "ClusterFactory",
     "JarSet",
     "JarsError",
     "KafkaCluster",
     "KafkaNode",
     "KafkaTools",
     "Listener",
+    "NodeFactory",
     "NodeSettings",
     "ToolResult",
     "make_topics",

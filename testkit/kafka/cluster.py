@@ -1,5 +1,6 @@
 """Several brokers that form one cluster."""
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
@@ -67,3 +68,7 @@ class KafkaCluster:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.kill()
+
+
+ClusterFactory = Callable[..., KafkaCluster]
+"""Starts a cluster: `kafka_cluster(settings, nodes=2, controllers=1)`."""

@@ -7,7 +7,7 @@ PLAIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
 SCRAM_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
 
 INTERNAL_USER = "broker"
-INTERNAL_PASSWORD = "broker-secret"  # noqa: S105  # of a test broker on loopback
+INTERNAL_PASSWORD = "broker-secret"  # of a test broker on loopback
 """The user of brokers and controllers among each other if an authorizer is on."""
 
 

@@ -2,7 +2,7 @@
 
 import base64
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -283,3 +283,7 @@ def _internal_sasl() -> dict[str, str]:
         keys[f"listener.name.{name}.sasl.enabled.mechanisms"] = "PLAIN"
         keys[f"listener.name.{name}.plain.sasl.jaas.config"] = plain_jaas({})
     return keys
+
+
+NodeFactory = Callable[[NodeSettings], KafkaNode]
+"""Starts a broker with these settings."""

@@ -20,7 +20,7 @@ def merged(labels: list[Label]) -> tuple[Label, ...]:
 
 def make_month(seed: int, ranges: Ranges) -> Month:
     """Return the month of a seed: the same for the same seed and ranges."""
-    random = Random(seed)  # noqa: S311  a reproducible story, no secret
+    random = Random(seed)
     start = random.choice(ranges.starts)
     history, window = random.randint(*ranges.history_days), random.randint(*ranges.window_days)
     plan = lookalikes.Plan(start, history, history + window)

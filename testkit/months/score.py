@@ -47,10 +47,10 @@ def explain(month: Month, found: list[tuple[Found, str]]) -> None:
     """Print each miss and each false finding."""
     for label in month.labels:
         if not any(matches(label, one) for one, _ in found):
-            print("missed", *label)  # noqa: T201
+            print("missed", *label)
     for one, reason in found:
         if not any(matches(label, one) for label in month.labels):
-            print("false ", *one, reason)  # noqa: T201
+            print("false ", *one, reason)
 
 
 def run(seeds: tuple[int, ...], ranges: Ranges, *, is_explained: bool) -> tuple[Tally, Tally]:
@@ -70,7 +70,7 @@ def run(seeds: tuple[int, ...], ranges: Ranges, *, is_explained: bool) -> tuple[
                 ours.add(mine)
                 theirs.add(tally(month.labels, baseline.findings(month)))
                 figures = f"precision {mine.precision():.2f}, recall {mine.recall():.2f}"
-                print(f"month {seed}: {len(month.labels)} labels, {figures}", flush=True)  # noqa: T201
+                print(f"month {seed}: {len(month.labels)} labels, {figures}", flush=True)
                 if is_explained:
                     explain(month, found)
     return ours, theirs
@@ -88,7 +88,7 @@ def main() -> None:
     if chosen.seed:
         seeds = tuple(chosen.seed)
     ours, theirs = run(seeds, ranges, is_explained=chosen.explain)
-    print(f"\ndetectors\n\n{ours.table()}\n\nplain z-score on daily counts\n\n{theirs.table()}")  # noqa: T201
+    print(f"\ndetectors\n\n{ours.table()}\n\nplain z-score on daily counts\n\n{theirs.table()}")
 
 
 if __name__ == "__main__":

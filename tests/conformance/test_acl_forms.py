@@ -25,10 +25,9 @@ from kustos.acl.forms import AclForm, AclFormatError, read_acls, write_acls
 from kustos.client.admin.client import AdminClient
 from kustos.client.settings import ClientSettings
 from kustos.metadata.directory.acl_files import encode_acl_snapshot, read_acl_files
-from testkit.kafka import KafkaNode, KafkaTools
+from testkit.cli import SETTINGS, USERS, Cli, login
+from testkit.kafka import KafkaNode, KafkaTools, NodeFactory
 from testkit.waiting import wait_until
-from tests.conformance.cli_support import SETTINGS, USERS, Cli, login
-from tests.conftest import NodeFactory
 
 HOSTILE = [
     "orders",

@@ -10,12 +10,12 @@ import pytest
 
 from kustos.protocol import ADMIN_TABLE
 from kustos.wire.api_keys import api_name
+from testkit.equality.stories import unknown_fields
 from testkit.paths import ROOT
 from tests.conformance.equality.admin_differences import DIFFERENCES
-from tests.conformance.equality.admin_theatre import admin_theatre
+from tests.conformance.equality.admin_sides import admin_sides
 from tests.conformance.equality.cases_node import ELSEWHERE_ONLY, STORIES
 from tests.conformance.equality.judge import SHOWN, Played, play_all
-from tests.conformance.equality.stories import unknown_fields
 
 REQUESTS_MIN = 300
 """What was promised; many more are asked."""
@@ -24,7 +24,7 @@ REQUESTS_MIN = 300
 @pytest.fixture(scope="module")
 def played(tmp_path_factory: pytest.TempPathFactory) -> Played:
     """Play all stories, once."""
-    with admin_theatre(tmp_path_factory.mktemp("admin")) as (stage, node):
+    with admin_sides(tmp_path_factory.mktemp("admin")) as (stage, node):
         return play_all(stage, node, STORIES, DIFFERENCES)
 
 

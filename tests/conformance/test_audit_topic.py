@@ -28,8 +28,8 @@ from kustos.gateway.audit.entries import AuditEntry, Entry
 from kustos.gateway.audit.lanes import AuditSinkError
 from kustos.gateway.audit.log import AuditLog
 from kustos.gateway.audit.topic import KafkaTopicSink, partition_of
+from testkit.gateway.audit import EVENTS, context_of, decided, until
 from testkit.kafka import KafkaNode, KafkaTools, make_topics
-from tests.unit.gateway.audit_worlds import EVENTS, context_of, decided, until
 
 USERS = [f"user-{number}" for number in range(20)]
 Kept = tuple[int, bytes, AuditEvent]

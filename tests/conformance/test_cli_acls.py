@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 
 from kustos.cli.run import run
-from testkit.kafka import KafkaNode, KafkaTools
-from tests.conformance.cli_support import SETTINGS, USERS, Acl, Cli, acls_of, kafka_acls_of, login
-from tests.conftest import NodeFactory
+from testkit.cli import SETTINGS, USERS, Acl, Cli, acls_of, kafka_acls_of, login
+from testkit.kafka import KafkaNode, KafkaTools, NodeFactory
 
 ALICE, BOB = "User:alice", "User:bob"
 

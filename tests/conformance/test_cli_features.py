@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from testkit.kafka import KafkaNode, KafkaTools
-from tests.conformance.cli_support import SETTINGS, USERS, Cli, login
-from tests.conftest import NodeFactory
+from testkit.cli import SETTINGS, USERS, Cli, login
+from testkit.kafka import KafkaNode, KafkaTools, NodeFactory
 
 RELEASE, LEVEL = "4.2-IV1", 29
 """No record kind came with it, so the level below can be gone back to."""

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from kustos.cli.run import run
-from testkit.kafka import KafkaNode, KafkaTools
-from tests.conformance.cli_support import SETTINGS, USERS, Cli, Outcome, login
-from tests.conftest import NodeFactory
+from testkit.cli import SETTINGS, USERS, Cli, Outcome, login
+from testkit.kafka import KafkaNode, KafkaTools, NodeFactory
 
 STOCK = [
     ["--allow-principal", "User:alice", "--operation", "Read", "--operation", "Write", "--topic", "orders"],

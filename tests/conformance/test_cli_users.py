@@ -9,11 +9,10 @@ import pytest
 
 from kustos.cli.failures import ExitCode
 from kustos.cli.run import run
-from testkit.kafka import KafkaNode, KafkaTools
+from testkit.cli import SETTINGS, USERS, Cli, login, run_program
+from testkit.kafka import KafkaNode, KafkaTools, NodeFactory
 from testkit.ports import LOOPBACK, free_port
 from testkit.waiting import wait_until
-from tests.conformance.cli_support import SETTINGS, USERS, Cli, login, run_program
-from tests.conftest import NodeFactory
 
 SHA_256, SHA_512 = "SCRAM-SHA-256", "SCRAM-SHA-512"
 

@@ -6,9 +6,8 @@ import pytest
 
 from kustos.client import CannotConnectError, ClientSettings, SettingsError, connect
 from kustos.client.admin.client import AdminClient
-from testkit.kafka import KafkaNode, Listener, NodeSettings
+from testkit.kafka import KafkaNode, Listener, NodeFactory, NodeSettings
 from tests.conformance.tls_stores import Stores, make_stores
-from tests.conftest import NodeFactory
 
 KEY_PASSWORD = "key-secret"
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")

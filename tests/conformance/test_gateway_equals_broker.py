@@ -11,12 +11,12 @@ import pytest
 
 from kustos.protocol.table import TABLE
 from kustos.wire.api_keys import api_name
+from testkit.equality.stories import Story, unknown_fields
 from testkit.paths import ROOT
 from tests.conformance.equality import cases_admin, cases_groups, cases_tokens, cases_topics
+from tests.conformance.equality.both_sides import both_sides
 from tests.conformance.equality.differences import DIFFERENCES
 from tests.conformance.equality.judge import SHOWN, Played, play_all
-from tests.conformance.equality.stories import Story, unknown_fields
-from tests.conformance.equality.theatre import theatre
 
 STORIES: tuple[Story, ...] = (
     *cases_topics.READING,
@@ -38,7 +38,7 @@ STORIES: tuple[Story, ...] = (
 @pytest.fixture(scope="module")
 def played(tmp_path_factory: pytest.TempPathFactory) -> Played:
     """Play all stories, once."""
-    with theatre(tmp_path_factory.mktemp("equality"), auto_create_topics=True) as (stage, node):
+    with both_sides(tmp_path_factory.mktemp("equality"), auto_create_topics=True) as (stage, node):
         return play_all(stage, node, STORIES)
 
 

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from kustos.wire import read_response_header, response_codec, response_header_is_flexible
+from testkit.equality.sides import Side
 from testkit.paths import ROOT
 from tests.conformance.equality import cases_topics, normal
+from tests.conformance.equality.both_sides import both_sides
 from tests.conformance.equality.frames import FRAMES, Frame
 from tests.conformance.equality.judge import SHOWN, Played, play_all
-from tests.conformance.equality.sides import Side
-from tests.conformance.equality.theatre import theatre
 from tests.conformance.equality.world import CLUSTER, CREATOR, NOBODY, SOME, SUPER
 
 STORIES = (
@@ -44,7 +44,7 @@ Answers = dict[tuple[str, str], tuple[Any, Any]]
 @pytest.fixture(scope="module")
 def answered(tmp_path_factory: pytest.TempPathFactory) -> tuple[Answers, Played]:
     """Send every frame to both sides, and play the stories."""
-    with theatre(tmp_path_factory.mktemp("edges"), auto_create_topics=False) as (stage, node):
+    with both_sides(tmp_path_factory.mktemp("edges"), auto_create_topics=False) as (stage, node):
         answers = {
             (frame.title, user): (
                 answer_to(stage.reference, user, frame),

@@ -7,11 +7,10 @@ import pytest
 from kustos.acl import AclBinding
 from kustos.acl.forms import AclForm, read_acls
 from kustos.pipeline.review import AclAction, kafka_acls_commands
-from testkit.kafka import KafkaNode, KafkaTools
+from testkit.cli import SETTINGS, USERS, login
+from testkit.kafka import KafkaNode, KafkaTools, NodeFactory
+from testkit.review_rows import acl
 from testkit.waiting import wait_until
-from tests.conformance.cli_support import SETTINGS, USERS, login
-from tests.conftest import NodeFactory
-from tests.pipeline.review.worlds import acl
 
 KEPT = acl("User:CN=x, O=$(y)", "READ", "GROUP", "-a'b\"\\ `c", prefixed=True, host="10.0.0.1")
 GONE = [

@@ -18,9 +18,9 @@ from kustos.metadata.log import LogPolicy
 from kustos.metadata.store.store import MetadataStore
 from testkit.kafka import PLAINTEXT, STANDARD_AUTHORIZER, KafkaNode, NodeSettings
 from testkit.kafka.tools import write_properties
+from testkit.metadata_logs import acl, segments, snapshots
 from testkit.waiting import wait_until
 from tests.conformance.test_metadata_of_kafka import held, listed
-from tests.unit.metadata.log_support import acl, segments, snapshots
 
 POLICY = LogPolicy(segment_bytes=2000, snapshot_record_bytes=2500)
 SETTINGS = NodeSettings(

@@ -13,7 +13,7 @@ from kustos.cli.run import run
 from testkit.kafka.listeners import SCRAM_MODULE
 from testkit.kafka.tools import write_properties
 from testkit.ports import LOOPBACK, free_port
-from tests.quorum.controllers import SCRAM_FOR_CONTROLLERS, Quorum
+from testkit.quorum.controllers import SCRAM_FOR_CONTROLLERS, Quorum
 
 NOBODY = {"nobody": "nobody-secret"}
 SHELL = ("metadata", "shell", "--bootstrap-controller")

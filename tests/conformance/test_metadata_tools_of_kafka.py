@@ -25,6 +25,7 @@ from kustos.metadata.directory.format import format_directory
 from kustos.metadata.directory.loader import read_image
 from kustos.metadata.inspection.shown import REDACTED
 from testkit.kafka import STANDARD_AUTHORIZER, KafkaNode, KafkaTools, NodeSettings
+from testkit.kafka.dumps import read_dump
 from testkit.waiting import wait_until
 
 SETTINGS = NodeSettings(
@@ -90,28 +91,6 @@ CONTROLS = {
     "KRAFT_VERSION": "KRaftVersion",
     "KRAFT_VOTERS": "KRaftVoters",
 }
-BATCH = re.compile(r"baseOffset: (\d+) .* partitionLeaderEpoch: (\d+) ")
-RECORD = re.compile(
-    r"\| offset: (\d+) CreateTime: (\d+) keySize: -?\d+ valueSize: (\d+) .*?headerKeys: \[\] "
-    r"(?:payload: )?(?:(\w+):? )?(\{.*\})?"
-)
-
-
-def theirs(text: str) -> Iterator[tuple[int, int, int, str, int | None, dict[str, Any]]]:
-    """Yield offset, epoch, size, kind, version and fields of what `DumpLogSegments` printed."""
-    epoch = -1
-    for line in text.splitlines():
-        if batch := BATCH.match(line):
-            epoch = int(batch[2])
-        elif record := RECORD.match(line):
-            assert record[5], line
-            said = json.loads(record[5])
-            offset, size = int(record[1]), int(record[3])
-            if record[4]:
-                said.pop("version")
-                yield offset, epoch, size, record[4], None, said
-            else:
-                yield offset, epoch, size, said["type"], said["version"], said["data"]
 
 
 def test_the_dump_says_what_kafkas_dump_says_but_for_secrets(
@@ -120,7 +99,7 @@ def test_the_dump_says_what_kafkas_dump_says_but_for_secrets(
     kinds = set()
     for file in files(directory):
         arguments = ("--cluster-metadata-decoder", "--files", str(file))
-        expected = list(theirs(kafka_tools.run("DumpLogSegments", *arguments).require()))
+        expected = list(read_dump(kafka_tools.run("DumpLogSegments", *arguments).require()))
         found = ours(capsys, "dump", str(file), "-o", "json-lines")
         assert len(found) == len(expected) > 0
         for record, (offset, epoch, size, kind, version, fields) in zip(found, expected, strict=True):

@@ -22,14 +22,14 @@ from kustos.metadata.features import CIDR_ACL_LEVEL
 from kustos.metadata.scram import ScramMechanism, scram_credential
 from kustos.wire import request_codec
 from kustos.wire.api_keys import ApiKey
+from testkit.cli import login
+from testkit.equality.sides import Side
+from testkit.equality.stories import message_of
 from testkit.kafka import SASL_PLAINTEXT, STANDARD_AUTHORIZER, KafkaNode, NodeSettings, make_topics
 from testkit.kafka.tools import write_properties
 from testkit.kustos import KustosNode, KustosSettings
+from testkit.migration import NAMES, OPERATIONS, Migrate, binding, random_binding
 from testkit.waiting import wait_until
-from tests.conformance.cli_support import login
-from tests.conformance.equality.sides import Side
-from tests.conformance.equality.stories import message_of
-from tests.conformance.migration_support import NAMES, OPERATIONS, Migrate, binding, random_binding
 
 SEED = 430
 USERS = {"admin": "admin-secret", "alice": "alice-secret", "bob": "bob-secret"}

@@ -16,10 +16,10 @@ from kustos.metadata.directory.format import format_directory
 from kustos.metadata.directory.loader import read_image
 from kustos.metadata.scram import ScramMechanism, credential_from_salted_password, salted_password
 from kustos.metadata.store.store import MetadataStore
+from testkit.cli import login
 from testkit.kafka import KafkaNode
 from testkit.kustos import KustosNode, KustosSettings
-from tests.conformance.cli_support import login
-from tests.conformance.migration_support import (
+from testkit.migration import (
     HOSTS,
     Migrate,
     binding,

@@ -31,9 +31,9 @@ from kustos.metadata.records import (
 )
 from kustos.metadata.store.store import MetadataStore
 from kustos.runtime import FileSystemStorage, SystemClock, SystemEntropy
+from testkit.differential.oracle import build
 from testkit.kafka import KafkaTools
 from testkit.waiting import wait_until
-from tests.differential.oracle import build
 
 POLICY = LogPolicy(segment_bytes=4000, snapshot_record_bytes=9000, retention_bytes=-1)
 ORACLE_TIMEOUT_S = 120

@@ -21,7 +21,7 @@ from kustos.auth.mechanisms.scram_keys import ScramHash
 from kustos.runtime import SystemEntropy
 from kustos.wire import read_response_header, request_codec, request_frame, response_codec
 from testkit.kafka import SASL_PLAINTEXT, KafkaNode, NodeSettings
-from tests.unit.auth.worlds import (
+from testkit.sasl import (
     NAMES,
     PASSWORD,
     UNSUPPORTED_VERSIONS_REQUEST,

@@ -3,7 +3,6 @@
 import base64
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,12 +17,11 @@ from kustos.metadata.features import METADATA_VERSION_FEATURE
 from kustos.metadata.image import MetadataImage
 from kustos.metadata.records import DelegationTokenRecord
 from kustos.metadata.store.store import MetadataStore
-from kustos.wire import request_codec
 from kustos.wire.api_keys import ApiKey
+from testkit.equality.requests import ask, create_token
+from testkit.equality.sides import Side
 from testkit.kafka import SASL_PLAINTEXT, STANDARD_AUTHORIZER, KafkaNode, KafkaTools, NodeSettings
 from testkit.waiting import wait_until
-from tests.conformance.equality.sides import Side
-from tests.conformance.equality.stories import message_of
 
 USERS = {"admin": "admin-secret", "alice": "alice-secret"}
 KEY = "a secret of some length"
@@ -50,24 +48,9 @@ def side(broker: KafkaNode) -> Iterator[Side]:
         yield made
 
 
-def asked(side: Side, user: str, api: ApiKey, version: int, **fields: Any) -> Any:
-    codec = request_codec(api, version)
-    return side.ask(user, api, codec, message_of(codec.root, fields, lambda value: value))
-
-
-def made_by(side: Side, user: str, owner: str | None = None) -> Any:
-    fields: dict[str, Any] = {"owner_principal_type": owner and "User", "owner_principal_name": owner}
-    renewers = [{"principal_type": "User", "principal_name": "bob"}]
-    answer = asked(
-        side, user, ApiKey.CREATE_DELEGATION_TOKEN, 3, renewers=renewers, max_lifetime=-1, **fields
-    )
-    assert answer.error_code == 0
-    return answer
-
-
 @pytest.mark.behaviour("B069")
 def test_a_token_of_kafka_is_read_from_its_log_with_its_hmac(broker: KafkaNode, side: Side) -> None:
-    made = made_by(side, "admin", "alice")
+    made = create_token(side, "admin", "alice")
     assert SECRET.hmac(made.token_id) == made.hmac
 
     def found() -> DelegationTokenRecord | None:
@@ -83,11 +66,11 @@ def test_a_token_of_kafka_is_read_from_its_log_with_its_hmac(broker: KafkaNode, 
 @pytest.mark.behaviour("B222")
 @pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "SCRAM-SHA-512"])
 async def test_we_log_in_at_kafka_with_its_token(broker: KafkaNode, side: Side, mechanism: str) -> None:
-    made = made_by(side, "alice")
+    made = create_token(side, "alice")
     owner = [{"principal_type": "User", "principal_name": "alice"}]
 
     def is_known() -> bool:
-        answer = asked(side, "alice", ApiKey.DESCRIBE_DELEGATION_TOKEN, 3, owners=owner)
+        answer = ask(side, "alice", ApiKey.DESCRIBE_DELEGATION_TOKEN, 3, owners=owner)
         return made.token_id in {token.token_id for token in answer.tokens}
 
     wait_until(is_known, what="the broker knows the token")

@@ -8,8 +8,8 @@ from pathlib import Path
 from kustos.acl import AclBinding
 from testkit.jars import LEGACY_KAFKA
 from testkit.kafka import java
+from testkit.legacy_probe import decoded, each_of, encoded
 from testkit.processes import spawn
-from tests.conformance.legacy_probe import decoded, each_of, encoded
 from tests.conformance.tls_stores import Stores
 
 SASL_USER, SASL_PASSWORD = "migrator", "migrator-secret"

@@ -9,9 +9,8 @@ from kustos.metadata.directory.loader import read_image
 from kustos.metadata.errors import LogFailedError
 from kustos.metadata.log import LogPolicy
 from kustos.metadata.store.store import MetadataStore
+from testkit.metadata_logs import acl, contents, partition, take_snapshot
 from tests.crash.small_disk import small_disk
-from tests.unit.metadata.log_support import acl, partition, take_snapshot
-from tests.unit.metadata.test_bad_directories import contents
 
 REQUEST_ACLS = 20
 LONG_NAME = "x" * 200

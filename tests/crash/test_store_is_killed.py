@@ -11,9 +11,9 @@ from kustos.metadata.directory.format import format_directory
 from kustos.metadata.directory.loader import read_image
 from kustos.metadata.errors import DirectoryError
 from kustos.metadata.store.store import MetadataStore
+from testkit.metadata_logs import segments
 from testkit.processes import spawn
 from tests.crash.store_victim import ACLS_PER_REQUEST, POLICY
-from tests.unit.metadata.log_support import segments
 
 KILLS = 16
 SEED = 20

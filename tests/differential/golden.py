@@ -10,11 +10,11 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.differential.makers import Shape, WorldMaker
-from tests.differential.oracle import Oracle
-from tests.differential.replay import answers_of_kafka
-from tests.differential.vocabularies import STYLES
-from tests.differential.worlds import Question, Step, from_lines, to_lines
+from testkit.differential.generator import Shape, WorldMaker
+from testkit.differential.oracle import Oracle
+from testkit.differential.replay import answers_of_kafka
+from testkit.differential.vocabularies import STYLES
+from testkit.differential.worlds import Question, Step, from_lines, to_lines
 
 GOLDEN = Path(__file__).parent / "golden"
 CORPUS = Path(__file__).parent / "corpus"

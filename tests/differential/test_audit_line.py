@@ -23,8 +23,8 @@ from kustos.authorizer import (
     audit_line,
 )
 from kustos.wire.api_keys import api_name
-from tests.differential.oracle import Oracle
-from tests.differential.worlds import Add, Start, to_lines
+from testkit.differential.oracle import Oracle
+from testkit.differential.worlds import Add, Start, to_lines
 
 ACLS = [
     ("orders", PatternType.PREFIXED, "User:alice", "10.0.0.0/8", AclOperation.READ, AclPermissionType.ALLOW),

@@ -21,12 +21,12 @@ from kustos.authorizer import (
     InvalidActionError,
     parse_super_users,
 )
+from testkit.acls.specified_authorizer import SpecAuthorizer
+from testkit.differential.generator import Shape, WorldMaker
+from testkit.differential.oracle import Oracle
+from testkit.differential.replay import answers_of_spec
+from testkit.differential.worlds import Add, Ask, Remove, Snapshot, Start, Step, principal_of, to_lines
 from testkit.seeds import seed_of_run
-from tests.differential.makers import Shape, WorldMaker
-from tests.differential.oracle import Oracle
-from tests.differential.replay import answers_of_spec
-from tests.differential.worlds import Add, Ask, Remove, Snapshot, Start, Step, principal_of, to_lines
-from tests.unit.authorizer.spi_worlds import SpecAuthorizer
 
 SHAPE = Shape(acl_count=60, question_count=120, plain=True)
 WORLDS = int(os.environ.get("KUSTOS_CHECKS") or 20_000) // 400

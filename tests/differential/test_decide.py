@@ -9,10 +9,10 @@ import pytest
 from kustos.acl import AclBinding
 from kustos.acl.forms import AclForm, write_acls
 from kustos.cli.run import run
-from tests.differential.makers import Shape, WorldMaker
-from tests.differential.oracle import Oracle
-from tests.differential.replay import answers_of_kafka
-from tests.differential.worlds import Add, Ask, Remove, Snapshot, Start, Step
+from testkit.differential.generator import Shape, WorldMaker
+from testkit.differential.oracle import Oracle
+from testkit.differential.replay import answers_of_kafka
+from testkit.differential.worlds import Add, Ask, Remove, Snapshot, Start, Step
 
 SHAPE = Shape(acl_count=140, question_count=400, plain=True)
 WORLDS = 12

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from testkit.differential.generator import Shape, WorldMaker
+from testkit.differential.replay import answers_of_kustos, answers_of_spec, first_difference
+from testkit.differential.worlds import to_lines
 from tests.differential.golden import GOLDEN, read
-from tests.differential.makers import Shape, WorldMaker
-from tests.differential.replay import answers_of_kustos, answers_of_spec, first_difference
-from tests.differential.worlds import to_lines
 
 RECORDED = sorted(GOLDEN.glob("*.golden"))
 SPECIFIED = 24

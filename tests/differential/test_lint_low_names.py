@@ -5,7 +5,7 @@ from random import Random
 import pytest
 
 from kustos.analysis.lint.entries import unanswerable_name
-from tests.differential.oracle import STUCK, Oracle
+from testkit.differential.oracle import STUCK, Oracle
 
 LOW = [chr(code) for code in range(1, 0x2A) if chr(code) not in "\t\n\r"]
 PATTERN_TYPES = ["LITERAL", "PREFIXED"]

@@ -5,10 +5,10 @@ from functools import cache
 import pytest
 
 from kustos.authorizer import StandardAuthorizer
-from tests.differential.makers import Shape, WorldMaker
+from testkit.differential.generator import Shape, WorldMaker
+from testkit.differential.replay import answers_of_kustos, answers_of_spec, first_difference
+from testkit.differential.worlds import Step
 from tests.differential.mutants import MUTANTS, Mutant, seeded
-from tests.differential.replay import answers_of_kustos, answers_of_spec, first_difference
-from tests.differential.worlds import Step
 
 WORLDS_MAX = 60
 SHAPE = Shape(acl_count=120, question_count=250)

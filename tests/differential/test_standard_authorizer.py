@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 
 from kustos.acl import AclOperation, HostRange, host_holds, host_matches, hosts_meet
+from testkit.differential.comparison import SHAPE, WORLDS_PER_SEED, compare, kinds_of, run
+from testkit.differential.generator import Shape, WorldMaker
+from testkit.differential.oracle import STUCK, Oracle, OracleError
+from testkit.differential.replay import answers_of_kafka, answers_of_kustos, answers_of_spec
+from testkit.differential.vocabularies import STYLES
+from testkit.differential.worlds import Ask, Question, Step, from_lines, to_lines
 from testkit.seeds import seed_of_run
-from tests.differential.comparison import SHAPE, WORLDS_PER_SEED, compare, kinds_of, run
 from tests.differential.golden import GOLDEN, read, worlds
-from tests.differential.makers import Shape, WorldMaker
-from tests.differential.oracle import STUCK, Oracle, OracleError
-from tests.differential.replay import answers_of_kafka, answers_of_kustos, answers_of_spec
-from tests.differential.vocabularies import STYLES
-from tests.differential.worlds import Ask, Question, Step, from_lines, to_lines
 
 CORPUS = sorted((Path(__file__).parent / "corpus").glob("*.world"))
 CHECKS_MIN = int(os.environ.get("KUSTOS_CHECKS") or 200_000)

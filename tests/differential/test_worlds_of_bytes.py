@@ -8,11 +8,11 @@ import sys
 from hypothesis import given, settings, target
 from hypothesis import strategies as st
 
-from tests.differential.bytes_of_worlds import BYTES_MAX, differing, kinds, world_of
-from tests.differential.comparison import SHAPE
-from tests.differential.makers import WorldMaker
-from tests.differential.oracle import ROOT
-from tests.differential.worlds import to_lines
+from testkit.differential.comparison import SHAPE
+from testkit.differential.generator import WorldMaker
+from testkit.differential.worlds import to_lines
+from testkit.differential.worlds_from_bytes import BYTES_MAX, differing, kinds, world_of
+from testkit.paths import ROOT
 
 
 @given(st.binary(max_size=BYTES_MAX) | st.binary(min_size=500, max_size=BYTES_MAX))

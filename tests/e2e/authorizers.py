@@ -12,7 +12,7 @@ from kustos.authorizer import (
     AuthorizableRequestContext,
     AuthorizationResult,
 )
-from tests.unit.authorizer.spi_worlds import SpecAuthorizer
+from testkit.acls.specified_authorizer import SpecAuthorizer
 
 ALLOWED = AuthorizationResult.ALLOWED
 

@@ -12,18 +12,18 @@ from typing import Any
 import pytest
 
 from kustos.metadata.features import DEFAULT_LEVEL
+from testkit.gateway.admin_node import MODULE, PASSWORD, AdminNode, admin_node
 from testkit.kafka.tools import KafkaTools, ToolResult, write_properties
 from testkit.ports import LOOPBACK
-from tests.unit.server.admin_worlds import MODULE, PASSWORD, House, house
 
 
 @pytest.fixture
-async def node(tmp_path: Path) -> AsyncIterator[House]:
-    async with house(tmp_path) as made:
+async def node(tmp_path: Path) -> AsyncIterator[AdminNode]:
+    async with admin_node(tmp_path) as made:
         yield made
 
 
-async def tool(node: House, directory: Path, name: str, *arguments: str, user: str = "ops") -> ToolResult:
+async def tool(node: AdminNode, directory: Path, name: str, *arguments: str, user: str = "ops") -> ToolResult:
     """Run a tool as a user; the node goes on meanwhile."""
     file = directory / f"{user}.properties"
     login = f'{MODULE} required username="{user}" password="{PASSWORD}";'
@@ -33,7 +33,7 @@ async def tool(node: House, directory: Path, name: str, *arguments: str, user: s
     return await asyncio.to_thread(KafkaTools().run, name, *where, *arguments)
 
 
-async def test_kafka_features_raises_the_metadata_version(node: House, tmp_path: Path) -> None:
+async def test_kafka_features_raises_the_metadata_version(node: AdminNode, tmp_path: Path) -> None:
     raised = await tool(node, tmp_path, "FeatureCommand", "upgrade", "--feature", "metadata.version=33")
     assert raised.require() == "metadata.version was upgraded to 33.\n"
     assert node.node.store.image.metadata_version == 33
@@ -44,7 +44,7 @@ async def test_kafka_features_raises_the_metadata_version(node: House, tmp_path:
 
 
 async def test_a_range_of_addresses_is_refused_with_the_command_that_lets_it_be_made(
-    node: House, tmp_path: Path
+    node: AdminNode, tmp_path: Path
 ) -> None:
     await tool(node, tmp_path, "FeatureCommand", "describe")  # writes the properties of `ops`
     address, file = f"{LOOPBACK}:{node.admin_port}", str(tmp_path / "ops.properties")
@@ -64,7 +64,7 @@ async def test_a_range_of_addresses_is_refused_with_the_command_that_lets_it_be_
     assert (await kustos(*made, "--allow-host", "10.0.0.0/8")).returncode == 0
 
 
-async def test_kustos_features_does_as_kafka_features(node: House, tmp_path: Path) -> None:
+async def test_kustos_features_does_as_kafka_features(node: AdminNode, tmp_path: Path) -> None:
     await tool(node, tmp_path, "FeatureCommand", "describe")  # writes the properties of `ops`
     words = [sys.executable, "-m", "kustos", "features"]
     where = ["--bootstrap-controller", f"{LOOPBACK}:{node.admin_port}"]
@@ -95,7 +95,9 @@ async def test_kustos_features_does_as_kafka_features(node: House, tmp_path: Pat
         assert node.node.store.image.metadata_version == 33
 
 
-async def test_a_level_without_records_of_its_own_is_left_by_both_tools(node: House, tmp_path: Path) -> None:
+async def test_a_level_without_records_of_its_own_is_left_by_both_tools(
+    node: AdminNode, tmp_path: Path
+) -> None:
     level = ("--feature", "metadata.version=31")
     await tool(node, tmp_path, "FeatureCommand", "upgrade", *level)
     lowered = await tool(node, tmp_path, "FeatureCommand", "downgrade", "--feature", "metadata.version=30")
@@ -110,7 +112,7 @@ async def test_a_level_without_records_of_its_own_is_left_by_both_tools(node: Ho
     assert node.node.store.image.metadata_version == 30
 
 
-async def test_kafka_metadata_quorum_shows_the_node(node: House, tmp_path: Path) -> None:
+async def test_kafka_metadata_quorum_shows_the_node(node: AdminNode, tmp_path: Path) -> None:
     status = (await tool(node, tmp_path, "MetadataQuorumCommand", "describe", "--status")).require()
     words = dict(line.split(":", 1) for line in status.splitlines() if ":" in line)
     assert words["ClusterId"].strip() == node.node.store.properties.cluster_id
@@ -119,7 +121,7 @@ async def test_kafka_metadata_quorum_shows_the_node(node: House, tmp_path: Path)
     assert f"ADMIN://{LOOPBACK}:{node.admin_port}" in words["CurrentVoters"]
 
 
-async def test_kafka_configs_changes_and_shows_settings(node: House, tmp_path: Path) -> None:
+async def test_kafka_configs_changes_and_shows_settings(node: AdminNode, tmp_path: Path) -> None:
     broker = ("--entity-type", "brokers", "--entity-name", "1")
     added = "super.users=User:admin;User:alice"
     changed = await tool(node, tmp_path, "ConfigCommand", *broker, "--alter", "--add-config", added)
@@ -129,7 +131,7 @@ async def test_kafka_configs_changes_and_shows_settings(node: House, tmp_path: P
     assert "STATIC_BROKER_CONFIG:super.users=User:admin" in shown
 
 
-async def test_kafka_configs_changes_levels_of_loggers(node: House, tmp_path: Path) -> None:
+async def test_kafka_configs_changes_levels_of_loggers(node: AdminNode, tmp_path: Path) -> None:
     loggers = ("--entity-type", "broker-loggers", "--entity-name", "1")
     change = ("--alter", "--add-config", "kustos.gateway=ERROR")
     refused = await tool(node, tmp_path, "ConfigCommand", *loggers, *change)

@@ -8,16 +8,16 @@ from confluent_kafka.admin import AdminClient
 from kio.schema.delete_acls.v3.request import DeleteAclsFilter
 from kio.static.primitive import i8
 
+from testkit.cli import kafka_acls_of
+from testkit.guarded.cluster import GuardedCluster, Op, Type, acl
+from testkit.guarded.common_settings import ACLS
+from testkit.guarded.raw_client import Connect, RawClient
+from testkit.guarded.traffic_judge import Acls
 from testkit.kafka import KafkaTools
+from testkit.tap.frames import code
 from testkit.waiting import wait_until
-from tests.conformance.cli_support import kafka_acls_of
-from tests.e2e.judge import Acls
-from tests.e2e.raw import Connect, RawClient
-from tests.e2e.scene import Op, Scene, Type, acl
 from tests.e2e.test_fetch_sessions import grant
 from tests.e2e.test_java_tools import Runner
-from tests.e2e.world import ACLS
-from tests.tap.frames import code
 
 METADATA, DELETE_ACLS = 3, 31
 WAIT_S = 60.0
@@ -28,7 +28,7 @@ DAVES = (
 
 
 @pytest.fixture
-def changing(world: Scene) -> Iterator[Scene]:
+def changing(world: GuardedCluster) -> Iterator[GuardedCluster]:
     """The common world, judged by the ACLs before and after."""
     yield world
     try:
@@ -38,12 +38,12 @@ def changing(world: Scene) -> Iterator[Scene]:
 
 
 @pytest.fixture
-def run(changing: Scene, kafka_tools: KafkaTools) -> Runner:
+def run(changing: GuardedCluster, kafka_tools: KafkaTools) -> Runner:
     return Runner(changing, kafka_tools)
 
 
 @pytest.fixture
-def connect(changing: Scene) -> Iterator[Connect]:
+def connect(changing: GuardedCluster) -> Iterator[Connect]:
     with ExitStack() as stack:
 
         def login(user: str) -> RawClient:
@@ -109,7 +109,7 @@ def revoke_all(admin: RawClient, user: str) -> int:
 
 
 def test_a_deleted_acl_is_not_in_force_after_its_answer_on_any_connection(
-    changing: Scene, connect: Connect
+    changing: GuardedCluster, connect: Connect
 ) -> None:
     admin, others = connect("admin"), [connect("dave") for _ in range(8)]
     for _ in range(10):
@@ -119,14 +119,14 @@ def test_a_deleted_acl_is_not_in_force_after_its_answer_on_any_connection(
         assert not any("invoices" in topics_of(each) for each in others)
 
 
-def scram_login(scene: Scene, user: str, password: str, mechanism: str) -> set[str]:
+def scram_login(scene: GuardedCluster, user: str, password: str, mechanism: str) -> set[str]:
     properties = scene.librdkafka("admin", mechanism)
     properties |= {"sasl.username": user, "sasl.password": password, "client.id": user}
     return set(AdminClient(properties).list_topics(timeout=WAIT_S).topics)
 
 
 def test_a_scram_user_made_by_kafka_configs_logs_in_at_once_and_is_gone_when_deleted(
-    changing: Scene, run: Runner
+    changing: GuardedCluster, run: Runner
 ) -> None:
     entity = ("--entity-type", "users", "--entity-name", "zoe")
     for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512"):
@@ -153,7 +153,7 @@ def test_a_user_may_not_make_users(run: Runner) -> None:
 
 
 def test_a_restart_keeps_everything_and_kafka_reads_the_log(
-    changing: Scene, connect: Connect, kafka_tools: KafkaTools
+    changing: GuardedCluster, connect: Connect, kafka_tools: KafkaTools
 ) -> None:
     grant(connect("admin"), "dave", "invoices")
     assert changing.kustos.stop() == 0

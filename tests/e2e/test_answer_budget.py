@@ -9,10 +9,10 @@ import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.cimpl import NewTopic
 
+from testkit.gateway.sessions import fetch
 from testkit.kafka import KafkaNode, make_topics
 from testkit.kustos import KustosNode, KustosSettings
 from testkit.waiting import wait_until
-from tests.unit.gateway.test_answer_budget import fetch
 
 TOPIC = "no-room-for-answers"
 PARTITIONS = 3
@@ -54,7 +54,7 @@ def test_a_consumer_gets_every_record_while_others_never_read(kafka: KafkaNode, 
         for _ in range(SILENT_CLIENTS):
             silent = stack.enter_context(socket.create_connection((host, int(port))))
             for correlation_id in range(8):
-                frame = fetch(correlation_id, topic=TOPIC)
+                frame = fetch(correlation_id, TOPIC, max_bytes=8 * 2**20)
                 silent.sendall(len(frame).to_bytes(4, "big") + frame)
         consumer = Consumer(
             {"bootstrap.servers": node.bootstrap, "group.id": TOPIC, "auto.offset.reset": "earliest"}

@@ -14,17 +14,17 @@ from typing import Any
 
 import pytest
 
-from testkit.kafka import PLAINTEXT, SASL_PLAINTEXT, NodeSettings
-from testkit.waiting import wait_until
-from tests.e2e.raw import (
+from testkit.guarded.cluster import GuardedCluster
+from testkit.guarded.common_settings import TOPICS, USERS, settings
+from testkit.guarded.raw_client import (
     SASL_AUTHENTICATE,
     SASL_HANDSHAKE,
     RawClient,
     framed,
     request_bytes,
 )
-from tests.e2e.scene import Scene
-from tests.e2e.world import TOPICS, USERS, settings
+from testkit.kafka import PLAINTEXT, SASL_PLAINTEXT, NodeSettings
+from testkit.waiting import wait_until
 
 METADATA, API_VERSIONS = 3, 18
 SEED = 20_090_617
@@ -134,10 +134,10 @@ STRICTER = {
 
 
 @pytest.fixture(scope="module")
-def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
+def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GuardedCluster]:
     kafka = NodeSettings(listeners=(PLAINTEXT, SASL_PLAINTEXT), users=USERS)
     limits = settings(**{"max.connections": str(MAX_CONNECTIONS), "connections.max.idle.ms": "600000"})
-    with Scene(
+    with GuardedCluster(
         tmp_path_factory.mktemp("bad"), limits, topics=TOPICS, taps_clients=False, kafka=kafka
     ) as scene:
         yield scene
@@ -163,7 +163,7 @@ def outcome(address: str, case: Case, *, login: bool) -> list[bytes]:
     return answers
 
 
-def reasons(scene: Scene) -> list[dict[str, Any]]:
+def reasons(scene: GuardedCluster) -> list[dict[str, Any]]:
     lines = (scene.kustos.directory / "kustos.log").read_text().splitlines()
     told = [json.loads(line) for line in lines if line.startswith("{")]
     return [line for line in told if line["event"] in {"connection closed", "authentication failed"}]
@@ -176,7 +176,7 @@ def ordered(frame: bytes) -> bytes:
     )
 
 
-def assert_alike(scene: Scene, case: Case, *, login: bool, as_kafka: bool = True) -> None:
+def assert_alike(scene: GuardedCluster, case: Case, *, login: bool, as_kafka: bool = True) -> None:
     passed, links = scene.forwarded, len(scene.upstream.connections)
     before = reasons(scene)
     ours = outcome(scene.bootstrap, case, login=login)
@@ -196,11 +196,11 @@ def assert_alike(scene: Scene, case: Case, *, login: bool, as_kafka: bool = True
 
 
 @pytest.mark.parametrize("name", BEFORE_LOGIN)
-def test_before_a_login_bad_input_ends_as_in_kafka(both: Scene, name: str) -> None:
+def test_before_a_login_bad_input_ends_as_in_kafka(both: GuardedCluster, name: str) -> None:
     assert_alike(both, BEFORE_LOGIN[name], login=False)
 
 
-def test_amid_a_login_no_item_is_read_of_another_request(both: Scene) -> None:
+def test_amid_a_login_no_item_is_read_of_another_request(both: GuardedCluster) -> None:
     """Kafka answers each topic of a Metadata request; here that would be a stranger's list to read."""
     data = handshake("PLAIN") + framed(bare(METADATA, 1, METADATA_OF_ONE))
     assert_alike(both, Case(data, answers=1), login=False, as_kafka=False)
@@ -208,19 +208,19 @@ def test_amid_a_login_no_item_is_read_of_another_request(both: Scene) -> None:
 
 
 @pytest.mark.parametrize("name", AFTER_LOGIN)
-def test_after_a_login_bad_input_ends_as_in_kafka(both: Scene, name: str) -> None:
+def test_after_a_login_bad_input_ends_as_in_kafka(both: GuardedCluster, name: str) -> None:
     assert_alike(both, AFTER_LOGIN[name], login=True)
 
 
 @pytest.mark.parametrize("name", STRICTER)
-def test_what_can_be_read_in_two_ways_ends_the_connection(both: Scene, name: str) -> None:
+def test_what_can_be_read_in_two_ways_ends_the_connection(both: GuardedCluster, name: str) -> None:
     case = STRICTER[name]
     assert_alike(both, case, login=True, as_kafka=False)
     kafka = both.node(1).address("SASL_PLAINTEXT")
     outcome(kafka, Case(case.data, answers=1, stays=True), login=True)
 
 
-def scram_refusal(scene: Scene, user: str) -> list[bytes]:
+def scram_refusal(scene: GuardedCluster, user: str) -> list[bytes]:
     """Return the two answers to a SCRAM login with a wrong proof, what is random in them made alike."""
     with RawClient(scene.bootstrap, "x") as client:
         client.socket.sendall(handshake("SCRAM-SHA-256") + token(f"n,,n={user},r=abc".encode()))
@@ -234,13 +234,15 @@ def scram_refusal(scene: Scene, user: str) -> list[bytes]:
     return [first[:8], first[first.index(b",i=") :], second]
 
 
-def test_an_unknown_user_and_a_wrong_password_are_told_the_same_at_the_same_step(both: Scene) -> None:
+def test_an_unknown_user_and_a_wrong_password_are_told_the_same_at_the_same_step(
+    both: GuardedCluster,
+) -> None:
     known, unknown = scram_refusal(both, "alice"), scram_refusal(both, "nobody-here")
     assert known == unknown
     assert b"invalid credentials" in known[2]
 
 
-def test_requests_that_come_byte_by_byte_are_answered(both: Scene) -> None:
+def test_requests_that_come_byte_by_byte_are_answered(both: GuardedCluster) -> None:
     with RawClient(both.bootstrap, "admin") as client:
         client.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         for byte in LOGIN + framed(bare(API_VERSIONS, 0)):
@@ -248,7 +250,7 @@ def test_requests_that_come_byte_by_byte_are_answered(both: Scene) -> None:
         assert [client.receive()[:4] for _ in range(3)] == [struct.pack(">i", 7)] * 3
 
 
-def test_a_frame_that_never_ends_holds_up_nobody_else(both: Scene) -> None:
+def test_a_frame_that_never_ends_holds_up_nobody_else(both: GuardedCluster) -> None:
     with ExitStack() as stack:
         for _ in range(50):
             client = stack.enter_context(RawClient(both.bootstrap, "slow"))
@@ -256,7 +258,7 @@ def test_a_frame_that_never_ends_holds_up_nobody_else(both: Scene) -> None:
         serves(both)
 
 
-def serves(scene: Scene) -> None:
+def serves(scene: GuardedCluster) -> None:
     """Log in and ask upstream something."""
     with RawClient(scene.bootstrap, "alice") as client:
         client.log_in("alice", USERS["alice"])
@@ -271,7 +273,7 @@ def fill(link: socket.socket, data: bytes, limit: int) -> None:
         sent += link.send(data)
 
 
-def test_a_client_that_never_reads_is_not_read_from_for_ever(both: Scene) -> None:
+def test_a_client_that_never_reads_is_not_read_from_for_ever(both: GuardedCluster) -> None:
     """What waits for it is bounded by the buffers of the kernel and one high-water mark.
 
     With 4 MiB to send and 32 MiB to receive (the kernel's own limits here), and 11 bytes asked for each
@@ -288,7 +290,7 @@ def test_a_client_that_never_reads_is_not_read_from_for_ever(both: Scene) -> Non
     serves(both)
 
 
-def test_too_many_connections_are_turned_away_and_those_that_are_in_are_served(both: Scene) -> None:
+def test_too_many_connections_are_turned_away_and_those_that_are_in_are_served(both: GuardedCluster) -> None:
     with ExitStack() as stack:
         clients = [
             stack.enter_context(RawClient(both.bootstrap, "many")) for _ in range(MAX_CONNECTIONS + 100)
@@ -301,7 +303,7 @@ def test_too_many_connections_are_turned_away_and_those_that_are_in_are_served(b
     wait_until(lambda: _logs_in(both), what="there is room again")
 
 
-def _logs_in(scene: Scene) -> bool:
+def _logs_in(scene: GuardedCluster) -> bool:
     try:
         serves(scene)
     except (EOFError, OSError):
@@ -309,7 +311,7 @@ def _logs_in(scene: Scene) -> bool:
     return True
 
 
-def test_the_node_lives_and_none_of_it_was_an_error(both: Scene) -> None:
+def test_the_node_lives_and_none_of_it_was_an_error(both: GuardedCluster) -> None:
     serves(both)
     log = (both.kustos.directory / "kustos.log").read_text()
     assert "Traceback" not in log

@@ -15,13 +15,13 @@ from kio.schema.produce.v8.request import PartitionProduceData, TopicProduceData
 from kio.schema.types import TopicName
 from kio.static.primitive import i8, i16, i32, i32Timedelta, i64
 
+from testkit.guarded.cluster import GuardedCluster
+from testkit.guarded.common_settings import TOPICS
+from testkit.guarded.raw_client import RawClient
 from testkit.kustos import KustosSettings
+from testkit.protocol.random_requests import batch
 from tests.e2e.authorizers import FAULTS
-from tests.e2e.raw import RawClient
-from tests.e2e.scene import Scene
 from tests.e2e.test_raw_requests import commit, coordinators, list_offsets, offsets
-from tests.e2e.world import TOPICS
-from tests.property.protocol_requests import batch
 
 UNKNOWN_SERVER_ERROR = -1
 METADATA = 3
@@ -29,11 +29,13 @@ SOON = i32Timedelta.parse(timedelta(seconds=1))
 
 
 @pytest.fixture(scope="module")
-def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
+def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GuardedCluster]:
     settings = KustosSettings(
         protocol="PLAINTEXT", properties={"authorizer.class.name": "tests.e2e.authorizers.Faulty"}
     )
-    with Scene(tmp_path_factory.mktemp("scene"), settings, topics=TOPICS, taps_clients=False) as made:
+    with GuardedCluster(
+        tmp_path_factory.mktemp("scene"), settings, topics=TOPICS, taps_clients=False
+    ) as made:
         yield made
 
 
@@ -127,12 +129,12 @@ def error_codes(value: Any) -> set[int]:
     return found
 
 
-def forwarded(scene: Scene, client_id: str) -> list[int]:
+def forwarded(scene: GuardedCluster, client_id: str) -> list[int]:
     return [each.api_key for each in scene.upstream.exchanges if each.client_id == client_id]
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_nothing_is_forwarded_and_every_item_is_an_error(scene: Scene, fault: str) -> None:
+def test_nothing_is_forwarded_and_every_item_is_an_error(scene: GuardedCluster, fault: str) -> None:
     client_id = f"at-once:{fault}"
     with RawClient(scene.bootstrap, client_id) as client:
         for name, (api_key, version, made) in (REQUESTS | ANSWERED_HERE).items():
@@ -142,7 +144,9 @@ def test_nothing_is_forwarded_and_every_item_is_an_error(scene: Scene, fault: st
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_fault_that_shows_when_upstream_has_answered_gives_nothing_away(scene: Scene, fault: str) -> None:
+def test_a_fault_that_shows_when_upstream_has_answered_gives_nothing_away(
+    scene: GuardedCluster, fault: str
+) -> None:
     client_id = f"later:{fault}"
     with RawClient(scene.bootstrap, client_id) as client:
         answer = client.ask(METADATA, 12, **metadata(""))
@@ -152,7 +156,7 @@ def test_a_fault_that_shows_when_upstream_has_answered_gives_nothing_away(scene:
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_faulty_change_of_acls_is_an_error_for_each(scene: Scene, fault: str) -> None:
+def test_a_faulty_change_of_acls_is_an_error_for_each(scene: GuardedCluster, fault: str) -> None:
     two = create_acls(fault)["creations"] * 2
     with RawClient(scene.bootstrap, "sound") as client:
         answer = client.ask(30, 3, creations=two)
@@ -161,7 +165,7 @@ def test_a_faulty_change_of_acls_is_an_error_for_each(scene: Scene, fault: str) 
 
 
 @pytest.mark.parametrize("fault", ["exception", "none", "booleans", "texts", "coroutine", "coroutines"])
-def test_a_faulty_list_of_acls_is_an_error(scene: Scene, fault: str) -> None:
+def test_a_faulty_list_of_acls_is_an_error(scene: GuardedCluster, fault: str) -> None:
     with RawClient(scene.bootstrap, "sound") as client:
         [made] = client.ask(30, 3, **create_acls("orders")).results
         answer = client.ask(29, 3, **describe_acls(fault) | {"resource_name_filter": fault})
@@ -172,7 +176,7 @@ def test_a_faulty_list_of_acls_is_an_error(scene: Scene, fault: str) -> None:
     assert answer.resources == ()
 
 
-def test_without_a_fault_the_same_requests_pass(scene: Scene) -> None:
+def test_without_a_fault_the_same_requests_pass(scene: GuardedCluster) -> None:
     with RawClient(scene.bootstrap, "sound") as client:
         for api_key, version, made in REQUESTS.values():
             answer = client.ask(api_key, version, **made("a-group"))
@@ -180,7 +184,7 @@ def test_without_a_fault_the_same_requests_pass(scene: Scene) -> None:
     assert len(forwarded(scene, "sound")) == len(REQUESTS)
 
 
-def test_the_log_says_what_was_wrong_and_clients_are_not_told(scene: Scene) -> None:
+def test_the_log_says_what_was_wrong_and_clients_are_not_told(scene: GuardedCluster) -> None:
     lines = [json.loads(line) for line in (scene.kustos.directory / "kustos.log").read_text().splitlines()]
     reasons = {line.get("reason") for line in lines if line["event"].startswith("the authorizer failed")}
     assert "RuntimeError: a secret of the store" in reasons

@@ -18,11 +18,11 @@ from kio.schema.create_acls.v3.request import AclCreation
 from kio.schema.delete_acls.v3.request import DeleteAclsFilter
 from kio.static.primitive import i8
 
+from testkit.guarded.cluster import GuardedCluster
+from testkit.guarded.raw_client import RawClient
 from testkit.kustos import KustosNode, KustosSettings
 from testkit.paths import ROOT
 from testkit.waiting import wait_until
-from tests.e2e.raw import RawClient
-from tests.e2e.scene import Scene
 
 USERS = {name: f"{name}-secret" for name in ("admin", "alice", "bob")}
 PATIENCE_S = 60.0
@@ -37,7 +37,7 @@ def teams(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def scene(tmp_path_factory: pytest.TempPathFactory, teams: Path) -> Iterator[Scene]:
+def scene(tmp_path_factory: pytest.TempPathFactory, teams: Path) -> Iterator[GuardedCluster]:
     settings = KustosSettings(
         users=USERS,
         properties={
@@ -53,10 +53,10 @@ def scene(tmp_path_factory: pytest.TempPathFactory, teams: Path) -> Iterator[Sce
         )
         directory = tmp_path_factory.mktemp("scene")
         topics = ("payments.orders", "stock.items")
-        yield stack.enter_context(Scene(directory, settings, topics=topics, taps_clients=False))
+        yield stack.enter_context(GuardedCluster(directory, settings, topics=topics, taps_clients=False))
 
 
-def produced(scene: Scene, user: str, topic: str) -> int | None:
+def produced(scene: GuardedCluster, user: str, topic: str) -> int | None:
     """Return the error code of a record that a user sends, None where it arrived."""
     codes: list[int | None] = []
     producer = Producer(scene.librdkafka(user))
@@ -72,7 +72,7 @@ def log(node: KustosNode) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (node.directory / "kustos.log").read_text().splitlines()]
 
 
-def reloaded(scene: Scene) -> dict[str, Any]:
+def reloaded(scene: GuardedCluster) -> dict[str, Any]:
     """Tell the node to read its settings again; return the line that says how it went."""
     server = scene.kustos.server
     assert server is not None
@@ -87,14 +87,14 @@ def reloaded(scene: Scene) -> dict[str, Any]:
     return line
 
 
-def test_teams_decide(scene: Scene) -> None:
+def test_teams_decide(scene: GuardedCluster) -> None:
     assert produced(scene, "alice", "payments.orders") is None
     assert produced(scene, "alice", "stock.items") == KafkaError.TOPIC_AUTHORIZATION_FAILED
     assert produced(scene, "bob", "payments.orders") == KafkaError.TOPIC_AUTHORIZATION_FAILED
     assert produced(scene, "admin", "stock.items") is None
 
 
-def test_acl_requests_are_answered_by_the_authorizer(scene: Scene) -> None:
+def test_acl_requests_are_answered_by_the_authorizer(scene: GuardedCluster) -> None:
     admin = AdminClient(scene.librdkafka("admin"))
     filter_of: Any = AclBindingFilter
     kinds = (AclOperation.ANY, AclPermissionType.ANY)
@@ -109,7 +109,7 @@ def test_acl_requests_are_answered_by_the_authorizer(scene: Scene) -> None:
     assert "kafka_server_authorizer_acl_count 3.0" in scene.kustos.metrics()
 
 
-def test_audit_events_say_that_a_custom_authorizer_decided(scene: Scene) -> None:
+def test_audit_events_say_that_a_custom_authorizer_decided(scene: GuardedCluster) -> None:
     assert produced(scene, "bob", "stock.items") == KafkaError.TOPIC_AUTHORIZATION_FAILED
 
     def denied() -> list[dict[str, Any]]:
@@ -120,7 +120,9 @@ def test_audit_events_say_that_a_custom_authorizer_decided(scene: Scene) -> None
     assert {(each["rule"]["kind"], each["acl_offset"]) for each in denied()} == {("CustomAuthorizer", -1)}
 
 
-def test_a_reload_puts_new_settings_in_force_and_wrong_ones_leave_the_old(scene: Scene, teams: Path) -> None:
+def test_a_reload_puts_new_settings_in_force_and_wrong_ones_leave_the_old(
+    scene: GuardedCluster, teams: Path
+) -> None:
     fresh = teams.with_name("fresh.json")
     properties = scene.kustos.properties_file
     before = properties.read_text()
@@ -165,7 +167,7 @@ DELAYED = 'delayedOperation="AlterAcls"'
 
 @pytest.mark.behaviour("B212")
 def test_a_slow_change_waits_in_the_purgatory_and_holds_up_its_own_connection_only(
-    scene: Scene, tmp_path: Path
+    scene: GuardedCluster, tmp_path: Path
 ) -> None:
     settings = KustosSettings(
         protocol="PLAINTEXT", properties={"authorizer.class.name": "tests.e2e.authorizers.Slow"}
@@ -201,7 +203,7 @@ def test_a_slow_change_waits_in_the_purgatory_and_holds_up_its_own_connection_on
 
 
 def test_without_an_authorizer_the_acl_requests_are_answered_as_kafka_answers_them(
-    scene: Scene, tmp_path: Path
+    scene: GuardedCluster, tmp_path: Path
 ) -> None:
     settings = KustosSettings(protocol="PLAINTEXT", properties={"kustos.authorization.mode": "off"})
     names = ("resource_name_filter", "principal_filter", "host_filter")
@@ -220,7 +222,9 @@ def test_without_an_authorizer_the_acl_requests_are_answered_as_kafka_answers_th
             assert "No Authorizer is configured" in repr(answer)
 
 
-def test_kafkas_first_authorizer_serves_the_acl_requests_from_its_file(scene: Scene, tmp_path: Path) -> None:
+def test_kafkas_first_authorizer_serves_the_acl_requests_from_its_file(
+    scene: GuardedCluster, tmp_path: Path
+) -> None:
     acls = tmp_path / "acls.json"
     properties = {
         "authorizer.class.name": "kafka.security.auth.SimpleAclAuthorizer",

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import pytest
 from confluent_kafka.cimpl import NewTopic
 
+from testkit.guarded.cluster import Op, Type, acl
 from testkit.kafka import KafkaNode, KafkaTools, ToolResult, make_topics
 from testkit.kustos import KustosNode, KustosSettings
 from testkit.waiting import wait_until
-from tests.e2e.scene import Op, Type, acl
 
 KEY = "the-token-s3cret"
 USERS = {name: f"{name}-secret" for name in ("admin", "alice", "bob", "carol")}

@@ -12,11 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from testkit.kustos import KustosNode
-from testkit.waiting import wait_until
-from tests.e2e.crew import (
+from testkit.guarded.raw_client import RawClient
+from testkit.guarded.workers import (
     METADATA,
-    CrewScene,
+    WorkerCluster,
     asked,
     creation_of,
     held_by,
@@ -24,13 +23,14 @@ from tests.e2e.crew import (
     log_in,
     worker_pids,
 )
-from tests.e2e.raw import RawClient
+from testkit.kustos import KustosNode
+from testkit.waiting import wait_until
 
 CREATE_ACLS = 30
 
 
-class Evidence(CrewScene):
-    """A crew whose one sink is Kafka's log file, with all that was allowed."""
+class Evidence(WorkerCluster):
+    """A cluster whose one sink is Kafka's log file, with all that was allowed."""
 
     def __init__(self, directory: Path) -> None:
         self.lines = directory / "authorizer.log"
@@ -60,22 +60,22 @@ class Evidence(CrewScene):
 
 
 @pytest.fixture(scope="module")
-def crew(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Evidence]:
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Evidence]:
     with Evidence(tmp_path_factory.mktemp("evidence")) as scene:
         yield scene
 
 
-def kill_worker(crew: Evidence, client: RawClient) -> None:
+def kill_worker(cluster: Evidence, client: RawClient) -> None:
     """Kill the process that has this client."""
-    [pid] = [pid for pid in worker_pids(crew.kustos) if held_by(pid, crew.kustos, [client])]
+    [pid] = [pid for pid in worker_pids(cluster.kustos) if held_by(pid, cluster.kustos, [client])]
     os.kill(pid, signal.SIGKILL)
     wait_until(lambda: not is_alive(pid), what="it is dead")
 
 
-def kill_all(crew: Evidence, _client: RawClient) -> None:
+def kill_all(cluster: Evidence, _client: RawClient) -> None:
     """Kill all processes of the node, at once as a power cut would."""
-    pids = worker_pids(crew.kustos)
-    crew.kustos.kill()
+    pids = worker_pids(cluster.kustos)
+    cluster.kustos.kill()
     for pid in pids:
         # else they would end by themselves, and wait for the sink
         os.kill(pid, signal.SIGKILL)
@@ -90,38 +90,38 @@ def come_back(node: KustosNode) -> None:
 
 @pytest.mark.parametrize("kill", [kill_worker, kill_all])
 def test_what_a_killed_process_handed_over_is_written(
-    crew: Evidence, kill: Callable[[Evidence, RawClient], None]
+    cluster: Evidence, kill: Callable[[Evidence, RawClient], None]
 ) -> None:
-    client = log_in(crew, "alice")
-    before = crew.written("alice", "Metadata")
-    crew.upstream.forget()
-    with crew.nothing_is_written():
+    client = log_in(cluster, "alice")
+    before = cluster.written("alice", "Metadata")
+    cluster.upstream.forget()
+    with cluster.nothing_is_written():
         client.send(asked(client))
         wait_until(
             # the node asks for Metadata too, in its own name
             lambda: any(
                 each.api_key == METADATA and each.client_id == client.client_id
-                for each in crew.upstream.exchanges
+                for each in cluster.upstream.exchanges
             ),
             what="the broker has the request",
         )
-        kill(crew, client)
-    come_back(crew.kustos)
-    wait_until(lambda: crew.written("alice", "Metadata") > before, what="its event is written")
+        kill(cluster, client)
+    come_back(cluster.kustos)
+    wait_until(lambda: cluster.written("alice", "Metadata") > before, what="its event is written")
 
 
 @pytest.mark.parametrize("kill", [kill_worker, kill_all])
 def test_a_change_that_is_in_the_log_has_its_event(
-    crew: Evidence, kill: Callable[[Evidence, RawClient], None]
+    cluster: Evidence, kill: Callable[[Evidence, RawClient], None]
 ) -> None:
-    admin = log_in(crew, "admin")
-    before, size = crew.written("admin", "CreateAcls"), crew.log_size()
-    with crew.nothing_is_written():
+    admin = log_in(cluster, "admin")
+    before, size = cluster.written("admin", "CreateAcls"), cluster.log_size()
+    with cluster.nothing_is_written():
         admin.send(admin.request(CREATE_ACLS, 3, creations=(creation_of(f"User:{kill.__name__}"),)))
-        wait_until(lambda: crew.log_size() > size, what="the change is in the log")
-        kill(crew, admin)
-    come_back(crew.kustos)
+        wait_until(lambda: cluster.log_size() > size, what="the change is in the log")
+        kill(cluster, admin)
+    come_back(cluster.kustos)
     wait_until(
-        lambda: crew.written("admin", "CreateAcls") > before,
+        lambda: cluster.written("admin", "CreateAcls") > before,
         what="its event is written",
     )

@@ -18,12 +18,12 @@ from kio.schema.types import GroupId, TopicName
 from kio.static.primitive import i8, i32, i32Timedelta, i64
 
 from kustos.acl import AclBinding
+from testkit.guarded.cluster import GuardedCluster, Op, Type, acl
+from testkit.guarded.common_settings import ACLS
+from testkit.guarded.raw_client import Connect, RawClient, body_of, request_bytes
 from testkit.tap import Exchange
+from testkit.tap.frames import code
 from testkit.waiting import wait_until
-from tests.e2e.raw import Connect, RawClient, body_of, request_bytes
-from tests.e2e.scene import Op, Scene, Type, acl
-from tests.e2e.world import ACLS
-from tests.tap.frames import code
 
 METADATA, FETCH, CREATE_ACLS, DELETE_ACLS = 3, 1, 30, 31
 FIND_COORDINATOR, HEARTBEAT, DESCRIBE_CLUSTER = 10, 12, 60
@@ -36,7 +36,7 @@ WAIT_S = 60.0
 
 
 @pytest.fixture
-def connect(world: Scene) -> Iterator[Connect]:
+def connect(world: GuardedCluster) -> Iterator[Connect]:
     with ExitStack() as stack:
 
         def login(user: str) -> RawClient:
@@ -47,7 +47,7 @@ def connect(world: Scene) -> Iterator[Connect]:
 
 
 @pytest.fixture
-def changing(world: Scene) -> Iterator[Scene]:
+def changing(world: GuardedCluster) -> Iterator[GuardedCluster]:
     """The common world for a test that judges for itself, since it changes ACLs."""
     yield world
     world.begin_anew()
@@ -123,7 +123,7 @@ def revoke(admin: RawClient, user: str, topic: str) -> None:
 
 
 def test_a_session_of_another_connection_is_not_found_and_never_forwarded(
-    scene: Scene, connect: Connect
+    scene: GuardedCluster, connect: Connect
 ) -> None:
     alice = connect("alice")
     opened = fetch(alice, 0, 0, "orders-eu")
@@ -138,7 +138,7 @@ def test_a_session_of_another_connection_is_not_found_and_never_forwarded(
     assert code(fetch(alice, opened.session_id, 1)) == 0
 
 
-def test_an_epoch_out_of_turn_ends_nothing_but_the_request(scene: Scene, connect: Connect) -> None:
+def test_an_epoch_out_of_turn_ends_nothing_but_the_request(scene: GuardedCluster, connect: Connect) -> None:
     alice = connect("alice")
     opened = fetch(alice, 0, 0, "orders-eu")
     assert code(fetch(alice, opened.session_id, 5)) == INVALID_FETCH_SESSION_EPOCH
@@ -147,7 +147,9 @@ def test_an_epoch_out_of_turn_ends_nothing_but_the_request(scene: Scene, connect
     assert code(fetch(alice, opened.session_id, 2)) == 0
 
 
-def test_what_is_denied_stays_denied_in_every_fetch_of_the_session(scene: Scene, connect: Connect) -> None:
+def test_what_is_denied_stays_denied_in_every_fetch_of_the_session(
+    scene: GuardedCluster, connect: Connect
+) -> None:
     alice = connect("alice")
     opened = fetch(alice, 0, 0, "orders-eu", "orders-secret")
     assert outcomes(opened) == {"orders-eu": 0, "orders-secret": TOPIC_AUTHORIZATION_FAILED}
@@ -156,7 +158,9 @@ def test_what_is_denied_stays_denied_in_every_fetch_of_the_session(scene: Scene,
         assert again.get("orders-secret") == TOPIC_AUTHORIZATION_FAILED
 
 
-def test_a_change_is_in_force_at_the_next_fetch_of_an_open_session(changing: Scene, connect: Connect) -> None:
+def test_a_change_is_in_force_at_the_next_fetch_of_an_open_session(
+    changing: GuardedCluster, connect: Connect
+) -> None:
     world = changing
     admin, dave = connect("admin"), connect("dave")
     opened = fetch(dave, 0, 0, "invoices", "public-news")
@@ -182,7 +186,7 @@ def granted(user: str, topic: str) -> tuple[AclBinding]:
     return (acl(user, Op.READ, Type.TOPIC, topic),)
 
 
-def test_a_running_consumer_loses_and_regains_its_topic(changing: Scene, connect: Connect) -> None:
+def test_a_running_consumer_loses_and_regains_its_topic(changing: GuardedCluster, connect: Connect) -> None:
     """Records are written all the while; none asked for after the answer to DeleteAcls comes through."""
     world = changing
     admin = connect("admin")
@@ -243,11 +247,11 @@ def test_a_running_consumer_loses_and_regains_its_topic(changing: Scene, connect
     world.assert_proper(ACLS, (*ACLS, *granted("bob", "invoices")))
 
 
-def answered_fetches(world: Scene) -> list[Exchange]:
+def answered_fetches(world: GuardedCluster) -> list[Exchange]:
     return [each for each in world.clients.exchanges if each.api_key == FETCH and each.answer]
 
 
-def admin_answered_s(world: Scene) -> float:
+def admin_answered_s(world: GuardedCluster) -> float:
     """Return when the last change of ACLs was answered."""
     changes = [each for each in world.clients.exchanges if each.api_key in {CREATE_ACLS, DELETE_ACLS}]
     assert changes[-1].answered_s is not None
@@ -293,7 +297,9 @@ SAFE_REQUESTS = {
 
 
 @pytest.mark.parametrize("name", SAFE_REQUESTS)
-def test_trailing_bytes_and_unknown_tags_never_go_upstream(scene: Scene, connect: Connect, name: str) -> None:
+def test_trailing_bytes_and_unknown_tags_never_go_upstream(
+    scene: GuardedCluster, connect: Connect, name: str
+) -> None:
     api_key, version, body = SAFE_REQUESTS[name]
     alice = connect("alice")
     tagged = b"\x01\x50\x03abc"
@@ -311,7 +317,7 @@ def test_trailing_bytes_and_unknown_tags_never_go_upstream(scene: Scene, connect
     scene.clients.connections.clear()
 
 
-def test_an_overlong_number_closes_the_connection(scene: Scene, connect: Connect) -> None:
+def test_an_overlong_number_closes_the_connection(scene: GuardedCluster, connect: Connect) -> None:
     body = metadata_body("orders-eu")
     assert body[0] == 2
     frames = [

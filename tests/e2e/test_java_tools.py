@@ -5,10 +5,10 @@ from collections.abc import Mapping
 import pytest
 from confluent_kafka import Producer
 
+from testkit.guarded.cluster import GuardedCluster
 from testkit.kafka import KafkaTools, ToolResult
+from testkit.tap.frames import code, read_response
 from testkit.waiting import wait_until
-from tests.e2e.scene import Scene
-from tests.tap.frames import code, read_response
 
 PRODUCE, INIT_PRODUCER_ID = 0, 22
 CLUSTER_AUTHORIZATION_FAILED = 31
@@ -19,7 +19,7 @@ GROUP_PROTOCOLS = {"classic": "PLAIN", "consumer": "SCRAM-SHA-512"}
 class Runner:
     """Runs a tool against kustos as a user."""
 
-    def __init__(self, scene: Scene, tools: KafkaTools) -> None:
+    def __init__(self, scene: GuardedCluster, tools: KafkaTools) -> None:
         self.scene = scene
         self.tools = tools
 
@@ -43,12 +43,12 @@ class Runner:
 
 
 @pytest.fixture
-def run(scene: Scene, kafka_tools: KafkaTools) -> Runner:
+def run(scene: GuardedCluster, kafka_tools: KafkaTools) -> Runner:
     return Runner(scene, kafka_tools)
 
 
 @pytest.fixture(scope="module", autouse=True)
-def stocked(world: Scene) -> None:
+def stocked(world: GuardedCluster) -> None:
     """Put records into a topic, past kustos."""
     producer = Producer({"bootstrap.servers": world.direct})
     for number in range(RECORDS):

@@ -18,11 +18,11 @@ from kio.schema.create_acls.v3.request import AclCreation
 from kio.schema.delete_acls.v3.request import DeleteAclsFilter
 from kio.static.primitive import i8
 
+from testkit.guarded.cluster import GuardedCluster
+from testkit.guarded.raw_client import RawClient
 from testkit.kustos import KustosNode, KustosSettings
+from testkit.tap.frames import code, read_response
 from testkit.waiting import wait_until
-from tests.e2e.raw import RawClient
-from tests.e2e.scene import Scene
-from tests.tap.frames import code, read_response
 
 DESCRIBE_ACLS, CREATE_ACLS, DELETE_ACLS = 29, 30, 31
 ANY, TOPIC, LITERAL, READ, ALLOW = 1, 2, 3, 3, 3
@@ -109,7 +109,7 @@ def of_set(name: str | None) -> DeleteAclsFilter:
     )
 
 
-def described(scene: Scene) -> Counter[str]:
+def described(scene: GuardedCluster) -> Counter[str]:
     """Return how many ACLs each set has, as DescribeAcls tells."""
     with RawClient(scene.bootstrap, "admin") as admin:
         admin.log_in("admin", scene.settings.users["admin"])
@@ -134,7 +134,7 @@ def described(scene: Scene) -> Counter[str]:
     return names
 
 
-def change(scene: Scene, ledger: Ledger, prefix: str, seed: int) -> None:
+def change(scene: GuardedCluster, ledger: Ledger, prefix: str, seed: int) -> None:
     """Keep up to `WINDOW` changes under way until the node is gone."""
     chance = random.Random(seed)
     pending: deque[tuple[str, int]] = deque()
@@ -170,9 +170,9 @@ def moment(ledger: Ledger, log: Path, chance: random.Random, *, grown: bool) -> 
 
 
 @pytest.fixture(scope="module")
-def victim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
+def victim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GuardedCluster]:
     settings = KustosSettings(users={"admin": "admin-secret"}, audit=False)
-    with Scene(tmp_path_factory.mktemp("kill"), settings, taps_clients=False) as scene:
+    with GuardedCluster(tmp_path_factory.mktemp("kill"), settings, taps_clients=False) as scene:
         yield scene
 
 
@@ -180,7 +180,7 @@ def log_file(node: KustosNode) -> Path:
     return max((node.metadata_directory / "__cluster_metadata-0").glob("*.log"))
 
 
-def test_no_acknowledged_acl_is_lost_and_none_is_half_applied(victim: Scene) -> None:
+def test_no_acknowledged_acl_is_lost_and_none_is_half_applied(victim: GuardedCluster) -> None:
     chance = random.Random(SEED)
     ledger = Ledger()
     with_unanswered = made_unacknowledged = 0

@@ -22,15 +22,17 @@ from confluent_kafka.admin._config import ConfigEntry, ConfigResource
 from confluent_kafka.admin._resource import ResourceType
 from confluent_kafka.cimpl import NewTopic
 
+from testkit.guarded.cluster import GuardedCluster
 from testkit.waiting import wait_until
-from tests.e2e.scene import Scene
 
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 CONSUMER_GROUP_HEARTBEAT = 68
 WAIT_S = 60.0
 
 
-def produce(scene: Scene, user: str, topic: str, values: list[str], **properties: Any) -> list[str | None]:
+def produce(
+    scene: GuardedCluster, user: str, topic: str, values: list[str], **properties: Any
+) -> list[str | None]:
     """Return the name of each record's error, None for those that were taken."""
     errors: list[str | None] = []
 
@@ -57,7 +59,7 @@ def consume(consumer: Consumer, count: int) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def stocked(world: Scene) -> list[str]:
+def stocked(world: GuardedCluster) -> list[str]:
     """Put ten records into every topic, past kustos."""
     values = [f"record-{number}" for number in range(10)]
     producer = Producer({"bootstrap.servers": world.direct})
@@ -75,7 +77,7 @@ def closer() -> Iterator[ExitStack]:
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
-def test_librdkafka_produces_where_it_may(scene: Scene, mechanism: str) -> None:
+def test_librdkafka_produces_where_it_may(scene: GuardedCluster, mechanism: str) -> None:
     assert produce(scene, "alice", "orders-us", ["a", "b"], mechanism=mechanism) == [None, None]
     denied = ["TOPIC_AUTHORIZATION_FAILED"]
     assert produce(scene, "alice", "orders-secret", ["a"], mechanism=mechanism) == denied
@@ -85,7 +87,7 @@ def test_librdkafka_produces_where_it_may(scene: Scene, mechanism: str) -> None:
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_librdkafka_consumes_in_a_group(
-    scene: Scene, stocked: list[str], closer: ExitStack, mechanism: str, protocol: str
+    scene: GuardedCluster, stocked: list[str], closer: ExitStack, mechanism: str, protocol: str
 ) -> None:
     group = f"alice-{protocol}-{mechanism}"
     consumer = Consumer(
@@ -102,7 +104,7 @@ def test_librdkafka_consumes_in_a_group(
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_a_group_that_may_not_be_read_cannot_be_joined(
-    scene: Scene, closer: ExitStack, protocol: str
+    scene: GuardedCluster, closer: ExitStack, protocol: str
 ) -> None:
     consumer = Consumer(scene.librdkafka("carol", group_id="other-group", group_protocol=protocol))
     closer.callback(consumer.close)
@@ -114,7 +116,7 @@ def test_a_group_that_may_not_be_read_cannot_be_joined(
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_a_topic_that_may_not_be_seen_cannot_be_subscribed_to(
-    scene: Scene, closer: ExitStack, protocol: str
+    scene: GuardedCluster, closer: ExitStack, protocol: str
 ) -> None:
     consumer = Consumer(scene.librdkafka("bob", group_id="bob-group", group_protocol=protocol))
     closer.callback(consumer.close)
@@ -124,7 +126,9 @@ def test_a_topic_that_may_not_be_seen_cannot_be_subscribed_to(
     assert refused.value.args[0].name() == "TOPIC_AUTHORIZATION_FAILED"
 
 
-def test_a_subscription_by_expression_is_not_left_to_upstream(scene: Scene, closer: ExitStack) -> None:
+def test_a_subscription_by_expression_is_not_left_to_upstream(
+    scene: GuardedCluster, closer: ExitStack
+) -> None:
     """Only the group coordinator could say which topics it names, and it trusts kustos."""
     consumer = Consumer(scene.librdkafka("alice", group_id="alice-expression", group_protocol="consumer"))
     closer.callback(consumer.close)
@@ -135,7 +139,7 @@ def test_a_subscription_by_expression_is_not_left_to_upstream(scene: Scene, clos
     assert not [each for each in beats if b"^orders" in each.request]
 
 
-def test_librdkafka_assigns_and_seeks(scene: Scene, stocked: list[str], closer: ExitStack) -> None:
+def test_librdkafka_assigns_and_seeks(scene: GuardedCluster, stocked: list[str], closer: ExitStack) -> None:
     consumer = Consumer(scene.librdkafka("bob", group_id="bob-seeks", enable_auto_commit=False))
     closer.callback(consumer.close)
     consumer.assign([TopicPartition("orders-eu", 0, 7)])
@@ -145,7 +149,7 @@ def test_librdkafka_assigns_and_seeks(scene: Scene, stocked: list[str], closer: 
     assert consumer.get_watermark_offsets(TopicPartition("orders-eu", 0), WAIT_S) == (0, 10)
 
 
-def test_deny_stands_above_a_wildcard(scene: Scene, stocked: list[str], closer: ExitStack) -> None:
+def test_deny_stands_above_a_wildcard(scene: GuardedCluster, stocked: list[str], closer: ExitStack) -> None:
     consumer = Consumer(scene.librdkafka("carol", group_id="carol-group", enable_auto_commit=False))
     closer.callback(consumer.close)
     consumer.assign([TopicPartition("orders-secret", 0, 0)])
@@ -156,7 +160,7 @@ def test_deny_stands_above_a_wildcard(scene: Scene, stocked: list[str], closer: 
     assert refused.value.args[0].name() == "TOPIC_AUTHORIZATION_FAILED"
 
 
-def test_an_idempotent_producer_needs_to_be_able_to_write(scene: Scene) -> None:
+def test_an_idempotent_producer_needs_to_be_able_to_write(scene: GuardedCluster) -> None:
     assert produce(scene, "alice", "orders-us", ["i"], enable_idempotence=True) == [None]
     producer = Producer(scene.librdkafka("bob", enable_idempotence=True) | {"error_cb": lambda _: None})
     with pytest.raises(KafkaException, match="CLUSTER_AUTHORIZATION_FAILED"):
@@ -166,14 +170,14 @@ def test_an_idempotent_producer_needs_to_be_able_to_write(scene: Scene) -> None:
     assert not [each for each in scene.upstream.exchanges if each.api_key == 22 and each.client_id == "bob"]
 
 
-def test_everyone_sees_what_is_open_to_everyone_and_nothing_else(scene: Scene) -> None:
+def test_everyone_sees_what_is_open_to_everyone_and_nothing_else(scene: GuardedCluster) -> None:
     admin = AdminClient(scene.librdkafka("dave"))
     assert set(admin.list_topics(timeout=WAIT_S).topics) == {"public-news"}
     bob = AdminClient(scene.librdkafka("bob"))
     assert set(bob.list_topics(timeout=WAIT_S).topics) == {"public-news", "orders-eu"}
 
 
-def test_topics_are_made_described_and_deleted_where_one_may(scene: Scene) -> None:
+def test_topics_are_made_described_and_deleted_where_one_may(scene: GuardedCluster) -> None:
     admin = AdminClient(scene.librdkafka("erin"))
     made = admin.create_topics([NewTopic("erin-one", 2, 1), NewTopic("orders-mine", 1, 1)])
     made["erin-one"].result(WAIT_S)
@@ -200,7 +204,7 @@ def test_topics_are_made_described_and_deleted_where_one_may(scene: Scene) -> No
 
 
 def test_groups_are_listed_and_described_where_one_may(
-    scene: Scene, stocked: list[str], closer: ExitStack
+    scene: GuardedCluster, stocked: list[str], closer: ExitStack
 ) -> None:
     consumer = Consumer(scene.librdkafka("alice", group_id="alice-listed", auto_offset_reset="earliest"))
     closer.callback(consumer.close)
@@ -220,7 +224,7 @@ def test_groups_are_listed_and_described_where_one_may(
         offsets["alice-listed"].result(WAIT_S)
 
 
-def test_the_cluster_is_described_with_kustos_addresses(scene: Scene) -> None:
+def test_the_cluster_is_described_with_kustos_addresses(scene: GuardedCluster) -> None:
     for user, may in (("erin", True), ("dave", False)):
         admin = AdminClient(scene.librdkafka(user))
         found = admin.describe_cluster(include_authorized_operations=True).result(WAIT_S)
@@ -231,7 +235,9 @@ def test_the_cluster_is_described_with_kustos_addresses(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
-async def test_aiokafka_produces_and_consumes(scene: Scene, stocked: list[str], mechanism: str) -> None:
+async def test_aiokafka_produces_and_consumes(
+    scene: GuardedCluster, stocked: list[str], mechanism: str
+) -> None:
     producer = aiokafka.AIOKafkaProducer(**scene.python("alice", mechanism), enable_idempotence=True)
     await producer.start()
     try:
@@ -256,7 +262,7 @@ async def test_aiokafka_produces_and_consumes(scene: Scene, stocked: list[str], 
         await consumer.stop()
 
 
-async def test_aiokafka_is_told_that_its_group_is_not_its_own(scene: Scene) -> None:
+async def test_aiokafka_is_told_that_its_group_is_not_its_own(scene: GuardedCluster) -> None:
     consumer = aiokafka.AIOKafkaConsumer("orders-eu", **scene.python("carol"), group_id="someone-else")
     try:
         with pytest.raises(aiokafka.errors.GroupAuthorizationFailedError):
@@ -266,7 +272,9 @@ async def test_aiokafka_is_told_that_its_group_is_not_its_own(scene: Scene) -> N
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
-def test_kafka_python_produces_and_consumes(scene: Scene, stocked: list[str], mechanism: str) -> None:
+def test_kafka_python_produces_and_consumes(
+    scene: GuardedCluster, stocked: list[str], mechanism: str
+) -> None:
     with closing(kafka.KafkaProducer(**scene.python("alice", mechanism))) as producer:
         producer.send("orders-us", b"by kafka-python").get(WAIT_S)
         with pytest.raises(kafka.errors.TopicAuthorizationFailedError):
@@ -281,7 +289,7 @@ def test_kafka_python_produces_and_consumes(scene: Scene, stocked: list[str], me
         assert [next(consumer).value.decode() for _ in stocked] == stocked
 
 
-def test_kafka_python_administers_topics(scene: Scene) -> None:
+def test_kafka_python_administers_topics(scene: GuardedCluster) -> None:
     with closing(kafka.KafkaAdminClient(**scene.python("erin"))) as admin:
         admin.create_topics({"erin-python": {"num_partitions": 1, "replication_factor": 1}})
         with pytest.raises(kafka.errors.TopicAuthorizationFailedError):
@@ -289,7 +297,7 @@ def test_kafka_python_administers_topics(scene: Scene) -> None:
         admin.delete_topics(["erin-python"])
 
 
-def test_the_judges_would_have_told(world: Scene) -> None:
+def test_the_judges_would_have_told(world: GuardedCluster) -> None:
     assert produce(world, "alice", "orders-us", ["seen"]) == [None]
     nobody_may = world.judge(())
     assert {violation.rule for _, violation in nobody_may.violations} == {

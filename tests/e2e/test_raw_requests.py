@@ -15,10 +15,10 @@ from kio.schema.offset_fetch.v7.request import OffsetFetchRequestTopic
 from kio.schema.types import GroupId, TopicName
 from kio.static.primitive import i8, i32, i64
 
+from testkit.guarded.cluster import GuardedCluster
+from testkit.guarded.common_settings import TOPICS
+from testkit.guarded.raw_client import RawClient
 from testkit.waiting import wait_until
-from tests.e2e.raw import RawClient
-from tests.e2e.scene import Scene
-from tests.e2e.world import TOPICS
 
 WAIT_S = 60.0
 USERS = ("alice", "bob", "carol", "dave")
@@ -68,7 +68,7 @@ REQUESTS: dict[str, tuple[int, int, Callable[[str], dict[str, Any]]]] = {
 
 
 @pytest.fixture(scope="module", autouse=True)
-def coordinated(world: Scene) -> None:
+def coordinated(world: GuardedCluster) -> None:
     """Let upstream make its offsets topic, so that groups have a coordinator."""
     consumer = Consumer({"bootstrap.servers": world.direct, "group.id": "first"})
 
@@ -84,7 +84,7 @@ def coordinated(world: Scene) -> None:
 
 
 @pytest.fixture
-def clients(scene: Scene) -> Iterator[list[RawClient]]:
+def clients(scene: GuardedCluster) -> Iterator[list[RawClient]]:
     with ExitStack() as stack:
         connected = [stack.enter_context(RawClient(scene.bootstrap, user)) for user in USERS]
         yield [each.log_in(each.client_id, scene.settings.users[each.client_id]) for each in connected]
@@ -92,7 +92,7 @@ def clients(scene: Scene) -> Iterator[list[RawClient]]:
 
 @pytest.mark.parametrize("name", REQUESTS)
 def test_of_a_mixed_request_only_what_is_allowed_goes_upstream(
-    scene: Scene, clients: list[RawClient], name: str
+    scene: GuardedCluster, clients: list[RawClient], name: str
 ) -> None:
     api_key, version, fields = REQUESTS[name]
     for client in clients:

@@ -7,9 +7,9 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.errors import TransactionalIdAuthorizationFailed
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 
+from testkit.guarded.cluster import GuardedCluster
 from testkit.kafka import KafkaTools
 from testkit.kafka.tools import write_properties
-from tests.e2e.scene import Scene
 
 TRANSACTION = "alice-payments"
 """An id that its user may WRITE."""
@@ -17,7 +17,7 @@ TRANSACTION = "alice-payments"
 WAIT_S = 60.0
 
 
-def assert_that_committed_records_are_read(scene: Scene, value: str) -> None:
+def assert_that_committed_records_are_read(scene: GuardedCluster, value: str) -> None:
     """Write a record as an idempotent producer and read it back with `read_committed`."""
     errors: list[KafkaError | None] = []
     producer = Producer(scene.librdkafka("alice", enable_idempotence=True))
@@ -43,7 +43,7 @@ def assert_that_committed_records_are_read(scene: Scene, value: str) -> None:
         consumer.close()
 
 
-def test_a_java_producer_is_told_at_once(scene: Scene, kafka_tools: KafkaTools) -> None:
+def test_a_java_producer_is_told_at_once(scene: GuardedCluster, kafka_tools: KafkaTools) -> None:
     outcome = kafka_tools.run(
         "ProducerPerformance",
         *("--bootstrap-server", scene.bootstrap, "--topic", "orders-eu"),
@@ -56,7 +56,7 @@ def test_a_java_producer_is_told_at_once(scene: Scene, kafka_tools: KafkaTools) 
     assert_that_committed_records_are_read(scene, "after Java")
 
 
-def test_librdkafka_is_told_at_once_and_for_good(scene: Scene) -> None:
+def test_librdkafka_is_told_at_once_and_for_good(scene: GuardedCluster) -> None:
     producer = Producer(scene.librdkafka("alice", transactional_id=TRANSACTION))
     with pytest.raises(KafkaException) as failure:
         producer.init_transactions(WAIT_S)
@@ -66,14 +66,16 @@ def test_librdkafka_is_told_at_once_and_for_good(scene: Scene) -> None:
     assert_that_committed_records_are_read(scene, "after librdkafka")
 
 
-async def test_aiokafka_is_told_at_once(scene: Scene) -> None:
+async def test_aiokafka_is_told_at_once(scene: GuardedCluster) -> None:
     producer = AIOKafkaProducer(**scene.python("alice"), transactional_id=TRANSACTION)
     with pytest.raises(TransactionalIdAuthorizationFailed):
         await producer.start()
     await producer.stop()
 
 
-def test_clients_are_not_told_of_the_feature(scene: Scene, kafka_tools: KafkaTools, tmp_path: Path) -> None:
+def test_clients_are_not_told_of_the_feature(
+    scene: GuardedCluster, kafka_tools: KafkaTools, tmp_path: Path
+) -> None:
     write_properties(tmp_path / "alice.properties", scene.java("alice"))
     arguments = ("--command-config", str(tmp_path / "alice.properties"), "describe")
     through = kafka_tools.run("FeatureCommand", "--bootstrap-server", scene.bootstrap, *arguments).require()

@@ -6,30 +6,30 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from testkit.guarded.cluster import UPSTREAM_HOST, GuardedCluster
+from testkit.guarded.common_settings import TOPICS, settings
 from testkit.waiting import wait_until
-from tests.e2e.scene import UPSTREAM_HOST, Scene
 from tests.e2e.test_python_clients import consume
-from tests.e2e.world import TOPICS, settings
 
 WAIT_S = 60.0
 PARTITIONS = 4
 
 
 @pytest.fixture(scope="module")
-def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GuardedCluster]:
     settled = settings(**{"kustos.upstream.metadata.max.age.ms": "500"})
-    with Scene(
+    with GuardedCluster(
         tmp_path_factory.mktemp("pair"), settled, nodes=2, topics=TOPICS[:2], partitions=PARTITIONS
     ) as scene:
         yield scene
 
 
-def leaders(scene: Scene, topic: str) -> dict[int, int]:
+def leaders(scene: GuardedCluster, topic: str) -> dict[int, int]:
     partitions = AdminClient({"bootstrap.servers": scene.direct}).list_topics(topic, timeout=WAIT_S)
     return {number: each.leader for number, each in partitions.topics[topic].partitions.items()}
 
 
-def produce_everywhere(scene: Scene, text: str) -> None:
+def produce_everywhere(scene: GuardedCluster, text: str) -> None:
     errors: list[object] = []
     producer = Producer(
         scene.librdkafka(
@@ -44,13 +44,13 @@ def produce_everywhere(scene: Scene, text: str) -> None:
     assert errors == [None] * PARTITIONS
 
 
-def relays_used(scene: Scene) -> set[str]:
+def relays_used(scene: GuardedCluster) -> set[str]:
     produced = [each for each in scene.upstream.exchanges if each.api_key == 0]
     numbers = {each.connection for each in produced}
     return {each.relay for each in scene.upstream.connections if each.number in numbers}
 
 
-def test_clients_reach_each_leader_through_its_own_port_and_follow_it(pair: Scene) -> None:
+def test_clients_reach_each_leader_through_its_own_port_and_follow_it(pair: GuardedCluster) -> None:
     assert set(leaders(pair, "orders-eu").values()) == {1, 2}
     produce_everywhere(pair, "first")
     assert len(relays_used(pair)) == 2
@@ -74,7 +74,7 @@ def test_clients_reach_each_leader_through_its_own_port_and_follow_it(pair: Scen
     pair.begin_anew()
 
 
-def elect_preferred(scene: Scene) -> None:
+def elect_preferred(scene: GuardedCluster) -> None:
     """Move leaders back where they were."""
     from confluent_kafka import ElectionType
 
@@ -88,7 +88,7 @@ def elect_preferred(scene: Scene) -> None:
     wait_until(moved, what="leaders are spread again")
 
 
-def test_no_byte_to_a_client_names_an_upstream_address(pair: Scene) -> None:
+def test_no_byte_to_a_client_names_an_upstream_address(pair: GuardedCluster) -> None:
     admin = AdminClient(pair.librdkafka("admin"))
     port = int(pair.bootstrap.rpartition(":")[2])
     ours = {("127.0.0.1", port + 1 + number) for number in (1, 2)}

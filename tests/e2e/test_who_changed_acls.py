@@ -13,10 +13,10 @@ from kio.static.primitive import i8
 from kustos.cli.failures import ExitCode
 from kustos.cli.run import run
 from kustos.metadata.directory.loader import read_image
+from testkit.guarded.raw_client import RawClient
 from testkit.kafka import KafkaNode
 from testkit.kustos import KustosNode, KustosSettings
 from testkit.waiting import wait_until
-from tests.e2e.raw import RawClient
 
 CREATE_ACLS, DELETE_ACLS = 30, 31
 TOPIC, LITERAL, READ, ALLOW, ANY = 2, 3, 3, 3, 1

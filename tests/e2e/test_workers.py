@@ -14,14 +14,12 @@ from kio.schema.incremental_alter_configs.v1.request import AlterableConfig, Alt
 from kio.static.primitive import i8, i32
 
 from kustos.gateway.workers.channel import socket_path
-from testkit.kustos import KustosNode
-from testkit.processes import freeze
-from testkit.waiting import PATIENCE_S, wait_until
-from tests.e2e.crew import (
+from testkit.guarded.raw_client import RawClient
+from testkit.guarded.workers import (
     CREATE_ACLS,
     DELETE_ACLS,
     WORKERS,
-    CrewScene,
+    WorkerCluster,
     close_all,
     connections_of,
     creation_of,
@@ -37,8 +35,10 @@ from tests.e2e.crew import (
     worker_pids,
     writer_pid,
 )
-from tests.e2e.raw import RawClient
-from tests.tap.frames import code, read_response
+from testkit.kustos import KustosNode
+from testkit.processes import freeze
+from testkit.tap.frames import code, read_response
+from testkit.waiting import PATIENCE_S, wait_until
 
 CONNECTIONS = 24
 SPREAD_TRIES = 64
@@ -52,17 +52,17 @@ ACLS_AT_ONCE = 10_000
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CrewScene]:
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WorkerCluster]:
     limits = {
         "kustos.workers.apply.timeout.ms": str(APPLY_TIMEOUT_MS),
         "max.connections.per.ip": str(PER_ADDRESS),
     }
-    with CrewScene(tmp_path_factory.mktemp("crew"), **limits) as scene:
+    with WorkerCluster(tmp_path_factory.mktemp("cluster"), **limits) as scene:
         yield scene
 
 
 @pytest.fixture
-def crew(world: CrewScene) -> CrewScene:
+def cluster(world: WorkerCluster) -> WorkerCluster:
     """The node, as it is when nothing was done to it."""
     wait_ready(world.kustos)
     wait_until(
@@ -76,15 +76,15 @@ Opened = Callable[[str, int], list[RawClient]]
 
 
 @pytest.fixture
-def opened(crew: CrewScene) -> Iterator[Opened]:
+def opened(cluster: WorkerCluster) -> Iterator[Opened]:
     """Opens connections of a user, as many as are wanted, with some in every worker."""
     made: list[RawClient] = []
 
     def spread(user: str, count: int) -> list[RawClient]:
         clients: list[RawClient] = []
         for _ in range(SPREAD_TRIES):
-            clients += [log_in(crew, user) for _ in range(count - len(clients))]
-            held = [held_by(pid, crew.kustos, clients) for pid in worker_pids(crew.kustos)]
+            clients += [log_in(cluster, user) for _ in range(count - len(clients))]
+            held = [held_by(pid, cluster.kustos, clients) for pid in worker_pids(cluster.kustos)]
             assert sum(map(len, held)) == count
             if all(held):
                 made.extend(clients)
@@ -98,11 +98,11 @@ def opened(crew: CrewScene) -> Iterator[Opened]:
 
 
 def test_an_acknowledged_change_is_in_force_on_every_connection_of_every_worker(
-    crew: CrewScene, opened: Opened
+    cluster: WorkerCluster, opened: Opened
 ) -> None:
     admins, clients = opened("admin", 10), opened("alice", CONNECTIONS)
-    assert len(worker_pids(crew.kustos)) == WORKERS
-    assert connections_of(writer_pid(crew.kustos), crew.kustos.port) == set()
+    assert len(worker_pids(cluster.kustos)) == WORKERS
+    assert connections_of(writer_pid(cluster.kustos), cluster.kustos.port) == set()
     missed = 0
     for number in range(ROUNDS):
         assert deny(admins[number % len(admins)]) == 0
@@ -120,11 +120,11 @@ def set_dynamic_super_users(operator: RawClient, users: str | None) -> None:
 
 
 def test_a_setting_changed_at_the_admin_listener_is_in_force_in_every_worker(
-    crew: CrewScene, opened: Opened
+    cluster: WorkerCluster, opened: Opened
 ) -> None:
     clients = opened("dave", 12)
     missed = 0
-    with crew.administrator() as operator:
+    with cluster.administrator() as operator:
         for _ in range(SETTING_ROUNDS):
             set_dynamic_super_users(operator, "User:admin;User:dave")
             missed += is_denied(clients).count(True)
@@ -140,24 +140,24 @@ def set_level(operator: RawClient, logger: str, level: str) -> None:
     assert [int(each.error_code) for each in answer.responses] == [0]
 
 
-def test_log_levels_are_those_of_all_processes(crew: CrewScene, opened: Opened) -> None:
-    log = crew.kustos.directory / "kustos.log"
+def test_log_levels_are_those_of_all_processes(cluster: WorkerCluster, opened: Opened) -> None:
+    log = cluster.kustos.directory / "kustos.log"
 
     def closed_lines() -> int:
         return log.read_text().count('"connection closed"')
 
-    with crew.administrator() as operator:
+    with cluster.administrator() as operator:
         set_level(operator, "kustos.gateway", "FATAL")
         # what is asked after it on the same channel has it in force
         assert deny(opened("admin", 8)[0], "User:nobody") == 0
         before = closed_lines()
-        with RawClient(crew.bootstrap, "strange") as client:
+        with RawClient(cluster.bootstrap, "strange") as client:
             client.send(b"no request")
             assert client.is_closed()
         assert closed_lines() == before
         set_level(operator, "kustos.gateway", "INFO")
         assert undo(opened("admin", 8)[0], "User:nobody") == 0
-        with RawClient(crew.bootstrap, "strange") as client:
+        with RawClient(cluster.bootstrap, "strange") as client:
             client.send(b"no request")
             assert client.is_closed()
         wait_until(lambda: closed_lines() > before, what="it is in the log")
@@ -169,7 +169,7 @@ def scram_users(client: RawClient) -> set[str]:
 
 
 def test_users_are_the_same_in_every_worker_once_they_are_acknowledged(
-    crew: CrewScene, opened: Opened
+    cluster: WorkerCluster, opened: Opened
 ) -> None:
     admins = opened("admin", 10)
     for number, admin in enumerate(admins):
@@ -185,9 +185,9 @@ def test_users_are_the_same_in_every_worker_once_they_are_acknowledged(
         assert all(f"user-{number}" in scram_users(each) for each in admins)
 
 
-def test_a_change_waits_until_a_stopped_worker_is_gone(crew: CrewScene, opened: Opened) -> None:
+def test_a_change_waits_until_a_stopped_worker_is_gone(cluster: WorkerCluster, opened: Opened) -> None:
     admins, clients = opened("admin", 8), opened("alice", 12)
-    node = crew.kustos
+    node = cluster.kustos
     fenced = figure(node, "kustos_workers_fenced_total")
     stopped, other = worker_pids(node)
     lost, kept = held_by(stopped, node, clients), held_by(other, node, clients)
@@ -209,21 +209,21 @@ def test_a_change_waits_until_a_stopped_worker_is_gone(crew: CrewScene, opened: 
     assert is_denied(kept) == [False] * len(kept)
 
 
-def test_a_worker_that_hangs_is_found_without_a_change(crew: CrewScene) -> None:
-    stopped = worker_pids(crew.kustos)[0]
+def test_a_worker_that_hangs_is_found_without_a_change(cluster: WorkerCluster) -> None:
+    stopped = worker_pids(cluster.kustos)[0]
     freeze(stopped)
     wait_until(lambda: not is_alive(stopped), what="the stopped worker is killed")
-    wait_ready(crew.kustos)
-    assert len(worker_pids(crew.kustos)) == WORKERS
+    wait_ready(cluster.kustos)
+    assert len(worker_pids(cluster.kustos)) == WORKERS
 
 
 def test_of_workers_that_all_hang_one_is_left_until_another_one_serves(
-    crew: CrewScene, opened: Opened
+    cluster: WorkerCluster, opened: Opened
 ) -> None:
-    node = crew.kustos
+    node = cluster.kustos
     fenced = figure(node, "kustos_workers_fenced_total")
     hung = worker_pids(node)
-    with crew.administrator() as operator:
+    with cluster.administrator() as operator:
         operator.socket.settimeout(2 * PATIENCE_S)
         for pid in hung:
             freeze(pid)
@@ -239,8 +239,8 @@ def test_of_workers_that_all_hang_one_is_left_until_another_one_serves(
         assert undo(operator) == 0
 
 
-def test_forty_thousand_acls_at_once_cost_no_worker(crew: CrewScene, opened: Opened) -> None:
-    node = crew.kustos
+def test_forty_thousand_acls_at_once_cost_no_worker(cluster: WorkerCluster, opened: Opened) -> None:
+    node = cluster.kustos
     ended = figure(node, "kustos_workers_ended_total")
     admins = opened("admin", 8)[:4]
     for number, admin in enumerate(admins):
@@ -260,9 +260,9 @@ def test_forty_thousand_acls_at_once_cost_no_worker(crew: CrewScene, opened: Ope
     assert figure(node, "kustos_workers_ended_total") == ended
 
 
-def test_the_others_serve_on_when_a_worker_is_killed(crew: CrewScene, opened: Opened) -> None:
+def test_the_others_serve_on_when_a_worker_is_killed(cluster: WorkerCluster, opened: Opened) -> None:
     admins, clients = opened("admin", 8), opened("alice", 12)
-    node = crew.kustos
+    node = cluster.kustos
     killed, other = worker_pids(node)
     lost, kept = held_by(killed, node, clients), held_by(other, node, clients)
     admin = held_by(other, node, admins)[0]
@@ -280,8 +280,8 @@ def test_the_others_serve_on_when_a_worker_is_killed(crew: CrewScene, opened: Op
     assert undo(admin) == 0
 
 
-def test_no_worker_outlives_the_writer(crew: CrewScene, opened: Opened) -> None:
-    node = crew.kustos
+def test_no_worker_outlives_the_writer(cluster: WorkerCluster, opened: Opened) -> None:
+    node = cluster.kustos
     admins, clients = opened("admin", 8), opened("alice", 12)
     assert deny(admins[0]) == 0
     workers = worker_pids(node)
@@ -294,9 +294,9 @@ def test_no_worker_outlives_the_writer(crew: CrewScene, opened: Opened) -> None:
 
 
 def test_a_node_ends_in_good_order_and_has_written_down_what_all_workers_decided(
-    crew: CrewScene, opened: Opened
+    cluster: WorkerCluster, opened: Opened
 ) -> None:
-    node = crew.kustos
+    node = cluster.kustos
     clients = opened("alice", 16)
     assert is_denied(clients) == [False] * len(clients)
     workers = worker_pids(node)
@@ -315,22 +315,22 @@ def test_a_node_ends_in_good_order_and_has_written_down_what_all_workers_decided
     node.start()
 
 
-def test_the_limit_of_connections_is_that_of_the_node(crew: CrewScene, opened: Opened) -> None:
+def test_the_limit_of_connections_is_that_of_the_node(cluster: WorkerCluster, opened: Opened) -> None:
     clients = opened("alice", PER_ADDRESS)
-    with RawClient(crew.bootstrap, "one-too-many") as one_too_many:
+    with RawClient(cluster.bootstrap, "one-too-many") as one_too_many:
         assert one_too_many.is_closed()
     assert is_denied(clients) == [False] * PER_ADDRESS
     clients[0].socket.close()
 
     def has_room() -> bool:
         try:
-            with log_in(crew, "alice"):
+            with log_in(cluster, "alice"):
                 return True
         except (EOFError, OSError):
             return False
 
     wait_until(has_room, what="the place of a closed connection is free")
-    assert figure(crew.kustos, "kafka_server_socket_server_metrics_connection_count") >= PER_ADDRESS - 1
+    assert figure(cluster.kustos, "kafka_server_socket_server_metrics_connection_count") >= PER_ADDRESS - 1
 
 
 def set_super_users(node: KustosNode, users: str) -> None:
@@ -340,35 +340,35 @@ def set_super_users(node: KustosNode, users: str) -> None:
 
 
 def test_reloaded_settings_reach_every_worker_and_those_that_come_later(
-    crew: CrewScene, opened: Opened
+    cluster: WorkerCluster, opened: Opened
 ) -> None:
     admin, clients = opened("admin", 8)[0], opened("dave", 12)
     assert is_denied(clients) == [True] * 12
-    set_super_users(crew.kustos, "User:admin;User:dave")
+    set_super_users(cluster.kustos, "User:admin;User:dave")
     wait_until(lambda: not any(is_denied(clients)), what="a new super user is one")
-    for pid in worker_pids(crew.kustos):
+    for pid in worker_pids(cluster.kustos):
         os.kill(pid, signal.SIGKILL)
-    wait_until(lambda: all(map(is_alive, worker_pids(crew.kustos))), what="they are gone")
+    wait_until(lambda: all(map(is_alive, worker_pids(cluster.kustos))), what="they are gone")
     admin.socket.close()
-    wait_ready(crew.kustos)
+    wait_ready(cluster.kustos)
     later = opened("dave", 12)
     assert is_denied(later) == [False] * 12
-    set_super_users(crew.kustos, "User:admin")
+    set_super_users(cluster.kustos, "User:admin")
     wait_until(lambda: all(is_denied(later)), what="he is none any more")
 
 
-def test_nobody_but_a_worker_is_let_in_where_they_meet(crew: CrewScene) -> None:
-    directory = crew.kustos.metadata_directory / "__cluster_metadata-0" / "workers"
+def test_nobody_but_a_worker_is_let_in_where_they_meet(cluster: WorkerCluster) -> None:
+    directory = cluster.kustos.metadata_directory / "__cluster_metadata-0" / "workers"
     assert stat.S_IMODE(directory.stat().st_mode) == 0o700
     with socket.socket(socket.AF_UNIX) as stranger, socket_path(directory) as path:
         stranger.settimeout(PATIENCE_S)
         stranger.connect(path)
         assert stranger.recv(1) == b""
-    assert crew.kustos.is_ready()
+    assert cluster.kustos.is_ready()
 
 
 def test_a_change_that_one_worker_asked_for_is_answered_though_that_worker_is_busy(
-    crew: CrewScene, opened: Opened
+    cluster: WorkerCluster, opened: Opened
 ) -> None:
     admins = opened("admin", 10)
     frames = [

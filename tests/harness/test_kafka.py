@@ -13,14 +13,15 @@ from testkit.kafka import (
     SASL_PLAINTEXT,
     STANDARD_AUTHORIZER,
     ChildError,
+    ClusterFactory,
     KafkaNode,
     KafkaTools,
+    NodeFactory,
     NodeSettings,
 )
 from testkit.kafka.probe import broker_ids
 from testkit.paths import ROOT
 from testkit.waiting import wait_until
-from tests.conftest import ClusterFactory, NodeFactory
 
 
 def topics(tools: KafkaTools, bootstrap: str) -> set[str]:

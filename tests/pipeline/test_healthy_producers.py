@@ -29,10 +29,10 @@ from kustos.pipeline.deciding import read_acl_set
 from kustos.pipeline.tables import Tables
 from kustos.wire.api_keys import ApiKey
 from kustos.wire.record_batch import encoded_batch_of
+from testkit.equality.requests import ask
+from testkit.equality.sides import Side
 from testkit.kafka import KafkaNode, make_topics
 from testkit.kustos import KustosNode, KustosSettings
-from tests.conformance.equality.sides import Side
-from tests.conformance.test_tokens_of_kafka import asked
 
 PRODUCERS = [f"producer-{number:03}" for number in range(300)]
 """Each starts once; `fleet` is one principal of as many processes, `mallory` has no right at all."""
@@ -55,7 +55,7 @@ def may_write(user: str) -> AclBinding:
 def started(side: Side, user: str) -> int:
     """Ask for a producer's id as a producer does that starts; return the error."""
     fields: dict[str, Any] = {"transactional_id": None, "transaction_timeout_ms": 2**31 - 1}
-    code: int = asked(
+    code: int = ask(
         side, user, ApiKey.INIT_PRODUCER_ID, 4, **fields, producer_id=-1, producer_epoch=-1
     ).error_code
     return code
@@ -63,7 +63,7 @@ def started(side: Side, user: str) -> int:
 
 def produced(side: Side, user: str) -> int:
     topic = {"name": TOPIC, "partition_data": [{"index": 0, "records": ORDER}]}
-    answer = asked(
+    answer = ask(
         side, user, ApiKey.PRODUCE, 9, transactional_id=None, acks=-1, timeout_ms=30_000, topic_data=[topic]
     )
     code: int = answer.responses[0].partition_responses[0].error_code

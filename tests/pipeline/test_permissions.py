@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 
 from kustos.cli.failures import ExitCode
-from testkit.kafka import NodeSettings
+from testkit.kafka import NodeFactory, NodeSettings
 from testkit.paths import ROOT
 from testkit.permissions import held_to_permissions
-from tests.conftest import NodeFactory
 from tests.pipeline.events import event_line
 from tests.pipeline.inputs.topics import make_topic
 from tests.pipeline.test_commands import ACLS

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from kustos.acl import AclBinding, AclOperation, PatternType, ResourcePattern, ResourceType
 from kustos.analysis import AllowedAccess, Probe, Rules, what_can, who_can
-from tests.property.analysis_worlds import (
+from testkit.acls.small_sets import (
     FEW,
     acl_sets,
     ask,

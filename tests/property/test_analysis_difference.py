@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from kustos.acl import AclBinding
 from kustos.analysis import Difference, Direction, Probe, Rules, diff
-from tests.property.analysis_worlds import (
+from testkit.acls.small_sets import (
     acl_sets,
     ask,
     authorizer_of,

@@ -19,8 +19,7 @@ from kustos.acl import (
     ResourceType,
 )
 from kustos.analysis import Probe, Rules, minimize, what_can
-from tests.differential.spec import covers, names, speaks_of
-from tests.property.analysis_worlds import (
+from testkit.acls.small_sets import (
     FEW,
     acl_sets,
     ask,
@@ -30,6 +29,7 @@ from tests.property.analysis_worlds import (
     plain_bindings,
     rules,
 )
+from testkit.differential.specification import covers, names, speaks_of
 
 UNIVERSE = [*FEW, AclOperation.CREATE]
 FEWEST_TRIED = 3

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from kustos.acl import AclBinding, AclOperation, ResourceType
 from kustos.analysis import Probe, Rules, Verdict, parse_policy, verify
 from kustos.authorizer import RuleKind
-from tests.differential.spec import host_in
-from tests.property.analysis_worlds import acl_sets, ask, authorizer_of, every_probe, rules
+from testkit.acls.small_sets import acl_sets, ask, authorizer_of, every_probe, rules
+from testkit.differential.specification import host_in
 
 TOPIC_OPERATIONS = [AclOperation.READ, AclOperation.WRITE, AclOperation.DESCRIBE, AclOperation.ALTER_CONFIGS]
 

@@ -10,8 +10,8 @@ from kustos.gateway.session.answer_budget import FLOOR_BYTES, SHARE_OF_FREE, Ans
 from kustos.protocol import Guard, Opened, limit_answer
 from kustos.wire import codec_versions, read_request_header, request_codec
 from kustos.wire.api_keys import ApiKey
-from tests.property.protocol_driver import OFFERED, GatewayAddresses, context_of
-from tests.property.protocol_requests import frame_of, model, random_request
+from testkit.protocol.driver import OFFERED, GatewayAddresses, context_of
+from testkit.protocol.random_requests import frame_of, model, random_request
 
 CONNECTIONS = 8
 TOTALS = st.integers(0, 2**28)

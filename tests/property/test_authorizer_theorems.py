@@ -25,7 +25,7 @@ from kustos.authorizer import (
     RuleKind,
     StandardAuthorizer,
 )
-from tests.differential.spec import Spec
+from testkit.differential.specification import Spec
 
 OPERATIONS = [operation for operation in AclOperation if operation > AclOperation.ANY]
 operations = st.sampled_from(OPERATIONS)

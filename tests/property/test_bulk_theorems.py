@@ -31,8 +31,8 @@ from kustos.authorizer.bulk import BulkAuthorizer, authorize_many
 from kustos.authorizer.bulk.classes import NO_NAME, NameClasses
 from kustos.authorizer.bulk.table import DecisionTable
 from kustos.authorizer.questions import RESOURCE_TYPES
-from tests.differential.makers import Shape, WorldMaker
-from tests.differential.worlds import Add, Ask, Configure, Ready, Remove, Snapshot, Start, Step
+from testkit.differential.generator import Shape, WorldMaker
+from testkit.differential.worlds import Add, Ask, Configure, Ready, Remove, Snapshot, Start, Step
 
 COLUMNS = ("principal", "host", "operation", "resource_type", "resource_name")
 Row = tuple[str | None, str | None, str | None, str | None, str | None]

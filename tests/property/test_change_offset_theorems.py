@@ -23,7 +23,7 @@ from kustos.metadata.image import AclAdded, AclRemoved
 from kustos.metadata.inspection.timeline import Timeline
 from kustos.metadata.store.store import CreateAcls, DeleteAcls, MetadataStore
 from kustos.runtime import FileSystemStorage
-from tests.property.protocol_requests import allow
+from testkit.protocol.random_requests import allow
 
 Change = CreateAcls | DeleteAcls
 

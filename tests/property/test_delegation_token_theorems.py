@@ -30,7 +30,7 @@ from kustos.metadata.records import (
     encode_record,
 )
 from kustos.metadata.store.store import MetadataStore, StoreRequest, SweepTokens
-from tests.unit.metadata.test_store_tokens import HandClock
+from testkit.clocks import ManualClock
 
 int64 = st.integers(-(2**63), 2**63 - 1)
 principals = st.sampled_from(["User:a", "User:ö", "Group:a:b", ":", "User:"])
@@ -129,7 +129,7 @@ def test_whatever_is_asked_the_log_the_index_and_those_told_agree(
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
         format_directory(Path(folder) / "meta")
-        clock, hmacs = HandClock(), [b"no token"]
+        clock, hmacs = ManualClock(1000), [b"no token"]
         store = MetadataStore.open(Path(folder) / "meta", clock=clock, token_rules=RULES)
         try:
             follower = Follower()

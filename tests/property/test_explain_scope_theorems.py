@@ -10,7 +10,7 @@ from kustos.acl import CLUSTER_NAME, AclBinding, PatternType, ResourcePattern, R
 from kustos.analysis import Probe, Rules
 from kustos.analysis.explain import explain
 from kustos.analysis.explain_scope import ExplainScope, explain_scope
-from tests.property.analysis_worlds import (
+from testkit.acls.small_sets import (
     CLIENTS,
     FEW,
     acl_sets,

@@ -11,7 +11,7 @@ from kustos.analysis.explain import explain, is_allow
 from kustos.analysis.regions import Probe
 from kustos.analysis.rules import Rules
 from kustos.authorizer import AuthorizerError
-from tests.differential.spec import Spec, names
+from testkit.differential.specification import Spec, names
 from tests.property.test_authorizer_theorems import Question, acl_sets, bindings, questions
 
 probes = st.one_of(

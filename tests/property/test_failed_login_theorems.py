@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from kustos.authorizer import SecurityEvent
 from kustos.gateway.audit import repeated_logins as failed_logins
 from kustos.gateway.audit.repeated_logins import FailedLogins
-from tests.unit.gateway.test_failed_logins import failure
+from testkit.gateway.audit import failure
 
 STEPS = st.lists(
     st.one_of(

@@ -17,7 +17,7 @@ from kustos.acl import (
 from kustos.analysis import Claim, Consequence, Headline, Probe, Rules, diff, headline_of
 from kustos.analysis.importance import by_importance, most_important, order_of
 from kustos.authorizer import Decision, StandardAuthorizer
-from tests.property.analysis_worlds import (
+from testkit.acls.small_sets import (
     acl_sets,
     ask,
     authorizer_of,

@@ -21,10 +21,10 @@ from kustos.gateway.upstream import link as link_module
 from kustos.gateway.upstream.in_flight import InFlight, RequestsInFlightError
 from kustos.gateway.upstream.link import REPLICATED_SOON_S, UpstreamLink
 from kustos.wire import peek_api, read_response_header, response_codec, response_header_is_flexible
-from tests.property.protocol_driver import HOST, PRINCIPAL
-from tests.property.protocol_requests import allow
-from tests.tap.checker import check_request
-from tests.unit.gateway.session_worlds import World, fetch, heartbeat, produce
+from testkit.gateway.sessions import World, fetch, heartbeat, produce
+from testkit.protocol.driver import HOST, PRINCIPAL
+from testkit.protocol.random_requests import allow
+from testkit.tap.checker import check_request
 
 EVENTS = (
     *("send", "send", "answer", "answer", "slow", "throttle", "unmute"),

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from kustos.acl import AclBinding, AclOperation, AclPermissionType, ResourceType
 from kustos.analysis import Rules, diff
 from kustos.analysis.lint import LINT_CODES, lint
-from tests.property.analysis_worlds import acl_sets, rules
-from tests.property.test_acl_form_theorems import acl_sets as any_acl_sets
+from testkit.acls.small_sets import acl_sets, rules
+from testkit.acls.strategies import acl_sets as any_acl_sets
 
 IMPLYING_DESCRIBE = {AclOperation.READ, AclOperation.WRITE, AclOperation.DELETE, AclOperation.ALTER}
 OF_NO_USE = {"KUS003", "KUS004", "KUS005", "KUS301"}

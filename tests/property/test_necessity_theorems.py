@@ -17,7 +17,7 @@ from kustos.acl import (
 )
 from kustos.analysis import ACLS_ALONE, Probe, Rules, diff
 from kustos.analysis.necessity import necessity
-from tests.property.analysis_worlds import TYPES, acl_sets, ask, authorizer_of, probes, rules
+from testkit.acls.small_sets import TYPES, acl_sets, ask, authorizer_of, probes, rules
 
 
 @given(acl_sets, rules)

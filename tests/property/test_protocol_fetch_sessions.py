@@ -13,12 +13,12 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from kustos.acl import AclOperation, ResourceType
 from kustos.protocol.fetch_sessions import SESSIONS_PER_CONNECTION
 from kustos.wire import Message, request_codec
-from tests.property.protocol_driver import HOST, PRINCIPAL, Driver
-from tests.property.protocol_model import MAX_EPOCH, Model, Session
-from tests.property.protocol_requests import EXISTING, UNKNOWN_ID, allow, frame_of, model
-from tests.tap.answers import Coded
-from tests.tap.checker import Client
-from tests.tap.frames import code, read_response, topic_key
+from testkit.protocol.cluster_model import MAX_EPOCH, Model, Session
+from testkit.protocol.driver import HOST, PRINCIPAL, Driver
+from testkit.protocol.random_requests import EXISTING, UNKNOWN_ID, allow, frame_of, model
+from testkit.tap.answers import Coded
+from testkit.tap.checker import Client
+from testkit.tap.frames import code, read_response, topic_key
 
 NAMES = [*EXISTING[:4], "missing-topic"]
 PARTITIONS = st.lists(

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from kustos.acl import AclBinding
 from kustos.wire import read_request_header, request_codec
 from kustos.wire.primitives import uvarint
-from tests.property.protocol_driver import EVERY_VERSION, HOST, PRINCIPAL, Driver, Outcome
-from tests.property.protocol_requests import ALL_ALLOWED, frame_of, model, random_acls, random_request
-from tests.tap.checker import LISTINGS, RULES, Client, check_request, is_listing
-from tests.tap.client import AUTHORIZATION_CODES, UNKNOWN_SERVER_ERROR
-from tests.tap.frames import code, read_request, read_response
-from tests.tap.needs import NEEDS
+from testkit.protocol.driver import EVERY_VERSION, HOST, PRINCIPAL, Driver, Outcome
+from testkit.protocol.random_requests import ALL_ALLOWED, frame_of, model, random_acls, random_request
+from testkit.tap.checker import LISTINGS, RULES, Client, check_request, is_listing
+from testkit.tap.client import AUTHORIZATION_CODES, UNKNOWN_SERVER_ERROR
+from testkit.tap.frames import code, read_request, read_response
+from testkit.tap.needs import NEEDS
 
 SILENT_OR_SERVED = frozenset({17, 18, 29, 30, 31, 36, 38, 39, 40, 41, 50, 51})
 NEEDS_NO_ACL = frozenset({18, 38, 39, 40, 41})

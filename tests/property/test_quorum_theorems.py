@@ -20,7 +20,7 @@ from kustos.metadata.quorum import (
 from kustos.wire import MalformedMessageError, Message, response_codec
 from kustos.wire.api_keys import ApiKey
 from kustos.wire.record_batch import RecordBatch
-from tests.quorum.simulated import CLUSTER_ID, NODES, Cluster, address_of
+from testkit.quorum.model import CLUSTER_ID, NODES, Cluster, address_of
 
 
 @dataclass

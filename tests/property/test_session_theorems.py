@@ -14,11 +14,11 @@ from kustos.gateway.session.parts import PIPELINED_MAX
 from kustos.protocol import Decider, GiveWay, Guard, Opened, Outcome, RefusedFrameError, turns
 from kustos.protocol.effects import Handler
 from kustos.wire.api_keys import ApiKey
-from tests.property.protocol_driver import EVERY_VERSION, HOST, PRINCIPAL
-from tests.property.protocol_requests import ALL_ALLOWED, frame_of, random_acls, random_request
-from tests.tap.checker import Violation, check_request
-from tests.tap.frames import read_request
-from tests.unit.gateway.session_worlds import World, produce
+from testkit.gateway.sessions import World, produce
+from testkit.protocol.driver import EVERY_VERSION, HOST, PRINCIPAL
+from testkit.protocol.random_requests import ALL_ALLOWED, frame_of, random_acls, random_request
+from testkit.tap.checker import Violation, check_request
+from testkit.tap.frames import read_request
 
 FEW_ITEMS_PER_TURN = 16
 """Just enough for one topic with all its operations, which are decided in one turn."""

@@ -18,9 +18,9 @@ from kustos.protocol.effects import Handler
 from kustos.protocol.exchange import ITEMS_PER_TURN, Exchange
 from kustos.protocol.limits import items_max
 from kustos.wire import Message, WireError, request_codec
-from tests.property.protocol_driver import OFFERED, Driver
-from tests.property.protocol_model import Model
-from tests.property.protocol_requests import ALL_ALLOWED, KINDS, allow, batch, frame_of
+from testkit.protocol.cluster_model import Model
+from testkit.protocol.driver import OFFERED, Driver
+from testkit.protocol.random_requests import ALL_ALLOWED, KINDS, allow, batch, frame_of
 
 SHARED_NAMES = frozenset({"name", "topic", "group_id", "resource_name", "principal_name"})
 OF_THE_WHOLE = 16

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pytest
 
 from testkit.kafka.listeners import INTERNAL_PASSWORD, INTERNAL_USER
-from tests.quorum.controllers import SCRAM_FOR_CONTROLLERS, Quorum
-from tests.quorum.nodes import kraft_node
+from testkit.quorum.controllers import SCRAM_FOR_CONTROLLERS, Quorum
+from testkit.quorum.nodes import kraft_node
 from tests.quorum.world import World
 
 SECRET = {"delegation.token.secret.key": "of-the-tokens"}

@@ -21,9 +21,8 @@ from kustos.client.sasl import connect
 from kustos.metadata.directory.format import format_directory
 from testkit.kustos import KustosNode
 from testkit.ports import LOOPBACK
-from testkit.waiting import wait_until
-from tests.quorum.controllers import Quorum
-from tests.quorum.nodes import (
+from testkit.quorum.controllers import Quorum
+from testkit.quorum.nodes import (
     UNKNOWN_TOPIC,
     allow,
     create_acls,
@@ -32,6 +31,7 @@ from tests.quorum.nodes import (
     readiness,
     topic_error,
 )
+from testkit.waiting import wait_until
 
 CONTROLLER_HOST = "127.77.0.2"
 STALENESS_MS = 5_000

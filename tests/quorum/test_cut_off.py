@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from testkit.paths import ROOT
+from testkit.quorum.nodes import UNKNOWN_TOPIC
 from tests.quorum.cut_off import STALENESS_MS
-from tests.quorum.nodes import UNKNOWN_TOPIC
 
 REQUEST_TIMED_OUT = 7
 

@@ -19,7 +19,7 @@ from kustos.metadata.quorum import FollowedStore, WrongClusterError
 from kustos.runtime import FileSystemStorage, SystemClock, SystemEntropy
 from kustos.wire import Message, request_codec
 from kustos.wire.api_keys import ApiKey
-from tests.quorum.controllers import Quorum
+from testkit.quorum.controllers import Quorum
 
 WAIT_S = 60.0
 ADMIN = AuthorizableRequestContext(KafkaPrincipal("User", "admin"), "127.0.0.1", correlation_id=77)

@@ -5,12 +5,12 @@ from itertools import count
 
 import pytest
 
+from testkit.late_passage.fields import FETCH, JOIN_GROUP, PRODUCE
+from testkit.late_passage.stage import AFTER, Stage
+from testkit.late_passage.waiting_requests import joining, wait_joining
 from testkit.ports import LOOPBACK
-from tests.e2e.late_passage.frames import FETCH, JOIN_GROUP, PRODUCE
-from tests.e2e.late_passage.heads import joining, wait_joining
-from tests.e2e.late_passage.stage import AFTER, Stage
-from tests.quorum.controllers import BROKER_ID
-from tests.quorum.nodes import PASSWORDS
+from testkit.quorum.controllers import BROKER_ID
+from testkit.quorum.nodes import PASSWORDS
 from tests.quorum.world import World
 
 CHANGES = {"DeleteAcls": Stage.delete, "CreateAcls of a DENY": Stage.deny}

@@ -11,8 +11,7 @@ from kustos.metadata.scram import ScramMechanism
 from kustos.wire.api_keys import ApiKey
 from testkit.kustos import KustosNode
 from testkit.processes import frozen
-from testkit.waiting import PATIENCE_S, wait_until
-from tests.quorum.nodes import (
+from testkit.quorum.nodes import (
     DENIED,
     UNKNOWN_TOPIC,
     acls_of,
@@ -26,7 +25,8 @@ from tests.quorum.nodes import (
     readiness,
     topic_error,
 )
-from tests.quorum.storm import active, kill_amid, propagation
+from testkit.quorum.storm import active, kill_amid, propagation
+from testkit.waiting import PATIENCE_S, wait_until
 from tests.quorum.world import World
 
 CLUSTER_AUTHORIZATION_FAILED = 31

@@ -4,9 +4,9 @@ import asyncio
 from dataclasses import dataclass
 
 from testkit.kustos import KustosNode
+from testkit.quorum.controllers import Quorum
+from testkit.quorum.storm import everywhere
 from testkit.waiting import wait_until
-from tests.quorum.controllers import Quorum
-from tests.quorum.storm import everywhere
 
 
 @dataclass

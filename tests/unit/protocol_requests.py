@@ -11,8 +11,8 @@ from kustos.wire import (
     response_codec,
     response_header_is_flexible,
 )
-from tests.property.protocol_driver import Driver, Outcome
-from tests.property.protocol_requests import frame_of, model
+from testkit.protocol.driver import Driver, Outcome
+from testkit.protocol.random_requests import frame_of, model
 
 
 def built(made: type[Message], values: dict[str, Any]) -> Message:

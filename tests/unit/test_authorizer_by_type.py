@@ -23,10 +23,10 @@ from kustos.authorizer import (
     parse_super_users,
 )
 from kustos.authorizer.index.by_type import KEPT_ANSWERS_MAX
-from tests.differential.makers import Shape, WorldMaker
-from tests.differential.spec import Spec
-from tests.differential.worlds import Add, Ask, Remove, Snapshot, Start
-from tests.unit.authorizer.spi_worlds import SpecAuthorizer
+from testkit.acls.specified_authorizer import SpecAuthorizer
+from testkit.differential.generator import Shape, WorldMaker
+from testkit.differential.specification import Spec
+from testkit.differential.worlds import Add, Ask, Remove, Snapshot, Start
 
 READ, WRITE, TOPIC = AclOperation.READ, AclOperation.WRITE, ResourceType.TOPIC
 ALLOW, DENY = AclPermissionType.ALLOW, AclPermissionType.DENY

@@ -14,7 +14,7 @@ from kustos.acl import (
     host_matches,
 )
 from kustos.authorizer.index.host_views import HOST_VIEWS_MAX, HostViews
-from tests.differential.host_texts import HostTexts
+from testkit.differential.host_texts import HostTexts
 
 PATTERN = ResourcePattern(ResourceType.TOPIC, "orders")
 

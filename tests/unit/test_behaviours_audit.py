@@ -4,7 +4,7 @@ import pytest
 
 from kustos.acl import AclOperation, ResourceType
 from kustos.authorizer import Action, AuditLevel, audit_level
-from tests.unit.acl_worlds import authorizer_of, decision
+from testkit.acls.one_line import authorizer_of, decision
 
 
 def level(text: str, *, log_if_allowed: bool, log_if_denied: bool) -> AuditLevel:

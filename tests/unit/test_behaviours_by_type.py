@@ -8,8 +8,8 @@ from kustos.acl import AclOperation, KafkaPrincipal, ResourceType
 from kustos.authorizer import AuthorizationResult
 from kustos.authorizer.spi.by_type_default import authorize_by_resource_type
 from kustos.authorizer.spi.values import AuthorizableRequestContext
-from tests.unit.acl_worlds import ELSEWHERE, HOST, acl, allows, authorizer_of
-from tests.unit.authorizer.spi_worlds import SpecAuthorizer
+from testkit.acls.one_line import ELSEWHERE, HOST, acl, allows, authorizer_of
+from testkit.acls.specified_authorizer import SpecAuthorizer
 
 ASKED = "User:alice READ TOPIC"
 

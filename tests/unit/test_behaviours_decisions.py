@@ -8,8 +8,8 @@ import pytest
 
 from kustos.acl import AclOperation, KafkaPrincipal, ResourceType
 from kustos.authorizer import RuleKind
-from tests.differential.spec import Spec
-from tests.unit.acl_worlds import ELSEWHERE, HOST, acl, acls, allows, authorizer_of, decision
+from testkit.acls.one_line import ELSEWHERE, HOST, acl, acls, allows, authorizer_of, decision
+from testkit.differential.specification import Spec
 
 OPERATIONS = [operation.name for operation in AclOperation if operation > AclOperation.ALL]
 BESIDE: list[tuple[str, ...]] = [

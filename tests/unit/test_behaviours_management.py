@@ -31,7 +31,7 @@ from kustos.metadata.image import (
 )
 from kustos.metadata.records import MetadataRecord, RemoveAccessControlEntryRecord
 from kustos.runtime import SystemEntropy
-from tests.unit.acl_worlds import acl, acls, allows
+from testkit.acls.one_line import acl, acls, allows
 
 ENTROPY = SystemEntropy()
 TOPIC, LITERAL, PREFIXED = ResourceType.TOPIC, PatternType.LITERAL, PatternType.PREFIXED

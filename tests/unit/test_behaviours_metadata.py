@@ -29,7 +29,7 @@ from kustos.metadata.log.snapshot import MAX_RECORDS_PER_BATCH, encode_snapshot,
 from kustos.metadata.records import RemoveUserScramCredentialRecord
 from kustos.metadata.scram import ScramCredential
 from kustos.metadata.store.store import CreateAcls, DeleteAcls, MetadataStore
-from tests.unit.acl_worlds import acl
+from testkit.acls.one_line import acl
 
 
 @pytest.mark.behaviour("B037")

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from kustos.acl import CLUSTER_NAME, AclBinding, AclOperation, ResourceType
-from tests.property.protocol_driver import HOST
-from tests.property.protocol_requests import UNKNOWN_ID, allow, batch
+from testkit.protocol.driver import HOST
+from testkit.protocol.random_requests import UNKNOWN_ID, allow, batch
 from tests.unit.protocol_requests import ask, connection
 
 ALPHA, BRAVO, HIDDEN = "alpha-topic", "bravo-topic", "hidden-gamma"

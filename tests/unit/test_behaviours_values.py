@@ -21,7 +21,7 @@ from kustos.acl import (
     ResourceType,
 )
 from kustos.metadata.image import acl_record, image_of
-from tests.unit.acl_worlds import acl
+from testkit.acls.one_line import acl
 
 TOPIC, GROUP = ResourceType.TOPIC, ResourceType.GROUP
 LITERAL, PREFIXED, MATCH, ANY = PatternType.LITERAL, PatternType.PREFIXED, PatternType.MATCH, PatternType.ANY

@@ -10,9 +10,9 @@ from kustos.acl import AclOperation, AclPermissionType, PatternType, ResourceTyp
 from kustos.acl.forms import AclForm, write_acls
 from kustos.cli.acls.commands import add_command, refusal_of, remove_command, where_of
 from kustos.cli.failures import ExitCode
+from testkit.gateway.admin_node import ACLS, MODULE, PASSWORD, admin_node
 from testkit.ports import LOOPBACK
 from tests.unit.cli_sets import Said, acl
-from tests.unit.server.admin_worlds import ACLS, MODULE, PASSWORD, house
 
 PREFIXED, ALL, DENY = PatternType.PREFIXED, AclOperation.ALL, AclPermissionType.DENY
 SHOP = [
@@ -126,7 +126,7 @@ async def test_the_proposed_commands_do_what_they_say(here: Path, kustos: Said) 
         "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\n"
         f'sasl.jaas.config={MODULE} required username="ops" password="{PASSWORD}";\n'
     )
-    async with house(here, acls=acls) as node:
+    async with admin_node(here, acls=acls) as node:
         where = ("--bootstrap-server", f"{LOOPBACK}:{node.client_port}", "--command-config", "ops.properties")
         asked = ("explain", "--principal", "User:alice", "--operation", "Read", "--topic", "it's", *where)
         _, document = await asyncio.to_thread(kustos.document, *asked)

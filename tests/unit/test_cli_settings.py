@@ -17,9 +17,9 @@ from kustos.metadata.control import (
 )
 from kustos.metadata.directory.format import format_directory
 from kustos.metadata.store.store import MetadataStore
+from testkit.gateway.admin_node import ACLS, MODULE, PASSWORD, AdminNode, admin_node
 from testkit.ports import LOOPBACK
 from tests.unit.cli_sets import Said, acl
-from tests.unit.server.admin_worlds import ACLS, MODULE, PASSWORD, House, house
 
 SUPER_USERS, ALLOW_EVERYONE = "super.users", "allow.everyone.if.no.acl.found"
 WHAT_CAN_ADMIN = ("what-can", "User:admin")
@@ -207,7 +207,7 @@ def test_what_one_side_of_a_difference_knows_holds_for_both(here: Path, kustos: 
     assert (exit_code, err) == (ExitCode.OK, "")
 
 
-async def asked_of(node: House, here: Path, kustos: Said, user: str, *arguments: str) -> Any:
+async def asked_of(node: AdminNode, here: Path, kustos: Said, user: str, *arguments: str) -> Any:
     """Return what a command answers that asks the node as a user."""
     (here / "client.properties").write_text(
         "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\n"
@@ -218,7 +218,7 @@ async def asked_of(node: House, here: Path, kustos: Said, user: str, *arguments:
 
 
 async def test_a_running_node_tells_who_its_super_users_are(here: Path, kustos: Said) -> None:
-    async with house(here) as node:
+    async with admin_node(here) as node:
         exit_code, document = await asked_of(node, here, kustos, "admin", *WHAT_CAN_ADMIN)
         assert exit_code == 0
         assert settings_of(document) == {SUPER_USERS: (["User:admin"], True), ALLOW_EVERYONE: (False, True)}
@@ -233,7 +233,7 @@ async def test_a_running_node_tells_who_its_super_users_are(here: Path, kustos: 
 async def test_decide_takes_acls_and_settings_of_a_running_node(here: Path, kustos: Said) -> None:
     asked = ["User:admin,10.0.0.1,WRITE,TOPIC,t", "User:alice,10.0.0.1,READ,TOPIC,orders"]
     (here / "asked.csv").write_text(REQUESTS + "".join(f"{line}\n" for line in asked))
-    async with house(here, acls=[*ACLS, acl("orders")]) as node:
+    async with admin_node(here, acls=[*ACLS, acl("orders")]) as node:
         command = ("decide", "--requests", "asked.csv")
         exit_code, document = await asked_of(node, here, kustos, "viewer", *command)
         assert exit_code == 0
@@ -250,7 +250,7 @@ async def test_decide_takes_acls_and_settings_of_a_running_node(here: Path, kust
 
 async def test_decide_says_when_a_node_does_not_show_its_settings(here: Path, kustos: Said) -> None:
     (here / "asked.csv").write_text(REQUESTS + "User:admin,10.0.0.1,WRITE,TOPIC,t\n")
-    async with house(
+    async with admin_node(
         here, acls=[each for each in ACLS if each.entry.operation.name != "DESCRIBE_CONFIGS"]
     ) as node:
         await asked_of(node, here, kustos, "viewer", *WHAT_CAN_ADMIN)  # writes the login of the viewer
@@ -264,7 +264,7 @@ async def test_decide_says_when_a_node_does_not_show_its_settings(here: Path, ku
 
 async def test_who_may_not_describe_configs_is_told_that_they_are_unknown(here: Path, kustos: Said) -> None:
     acls = [each for each in ACLS if each.entry.operation.name != "DESCRIBE_CONFIGS"]
-    async with house(here, acls=acls) as node:
+    async with admin_node(here, acls=acls) as node:
         exit_code, document = await asked_of(node, here, kustos, "viewer", *WHAT_CAN_ADMIN)
         assert (exit_code, document["grants"]) == (0, [])
         setting = document["settings"][SUPER_USERS]
@@ -280,7 +280,7 @@ async def test_a_running_node_and_a_file_are_compared_by_the_settings_of_the_nod
     here: Path, kustos: Said
 ) -> None:
     (here / "same.yaml").write_text(write_acls(list(ACLS), AclForm.YAML))
-    async with house(here) as node:
+    async with admin_node(here) as node:
         login = ("--command-config", "client.properties")
         await asked_of(node, here, kustos, "admin", *WHAT_CAN_ADMIN)
         cluster = f"kafka://{LOOPBACK}:{node.client_port}"

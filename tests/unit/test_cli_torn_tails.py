@@ -9,7 +9,7 @@ from kustos.cli.failures import ExitCode
 from kustos.cli.run import run
 from kustos.metadata.directory.format import format_directory
 from kustos.metadata.store.store import MetadataStore
-from tests.unit.metadata.log_support import acl, segment
+from testkit.metadata_logs import acl, segment
 
 ASKED = ("--operation", "Read", "--topic", "t")
 COMMANDS: dict[str, list[str]] = {

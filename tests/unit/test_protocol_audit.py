@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kustos.acl import CLUSTER_NAME, AclBinding, AclOperation, ResourceType
-from tests.property.protocol_requests import ALL_ALLOWED, allow, batch
+from testkit.protocol.random_requests import ALL_ALLOWED, allow, batch
 from tests.unit.protocol_requests import ask, connection
 
 ALPHA, HIDDEN = "alpha-topic", "hidden-gamma"

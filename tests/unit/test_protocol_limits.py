@@ -23,8 +23,8 @@ from kustos.protocol.limits import (
 )
 from kustos.wire import ZERO_UUID, MalformedMessageError, Message, WireError, request_codec
 from kustos.wire.primitives import uvarint
-from tests.property.protocol_driver import EVERY_VERSION
-from tests.property.protocol_requests import ALL_ALLOWED, allow, batch, frame_of
+from testkit.protocol.driver import EVERY_VERSION
+from testkit.protocol.random_requests import ALL_ALLOWED, allow, batch, frame_of
 from tests.unit.protocol_requests import ask, connection, forwarded
 
 PARTITION = request_codec(1, 12).struct("FetchPartition")

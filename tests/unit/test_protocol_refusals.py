@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kustos.acl import CLUSTER_NAME, AclOperation, ResourceType
-from tests.property.protocol_requests import ALL_ALLOWED, UNKNOWN_ID, allow, batch
+from testkit.protocol.random_requests import ALL_ALLOWED, UNKNOWN_ID, allow, batch
 from tests.unit.protocol_requests import ask, connection, forwarded
 
 ALPHA, BRAVO, HIDDEN = "alpha-topic", "bravo-topic", "hidden-gamma"

@@ -9,8 +9,8 @@ import pytest
 
 from kustos.acl import CLUSTER_NAME, AclOperation, ResourceType
 from kustos.protocol import RefusedFrameError
-from tests.property.protocol_driver import OWN_SUPER_USERS
-from tests.property.protocol_requests import ALL_ALLOWED, UNKNOWN_ID, allow
+from testkit.protocol.driver import OWN_SUPER_USERS
+from testkit.protocol.random_requests import ALL_ALLOWED, UNKNOWN_ID, allow
 from tests.unit.protocol_requests import ask, connection, forwarded, frame
 
 ALPHA, BRAVO, HIDDEN = "alpha-topic", "bravo-topic", "hidden-gamma"

@@ -24,9 +24,9 @@ from kustos.runtime import FileSystemStorage, SystemClock, SystemEntropy
 from kustos.wire import Message, response_codec
 from kustos.wire.record_batch import batch_of
 from testkit.ports import free_port
-from tests.quorum import fake
-from tests.quorum.fake import FakeController
-from tests.quorum.simulated import CLUSTER_ID, Cluster, Node
+from testkit.quorum import fake_controller as fake
+from testkit.quorum.fake_controller import FakeController
+from testkit.quorum.model import CLUSTER_ID, Cluster, Node
 
 WAIT_S = 60.0
 

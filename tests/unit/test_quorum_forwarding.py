@@ -28,8 +28,8 @@ from kustos.protocol.envelopes import principal_bytes
 from kustos.runtime import FileSystemStorage, SystemClock, SystemEntropy
 from kustos.wire import Message, request_codec, response_codec, response_frame
 from kustos.wire.api_keys import ApiKey
-from tests.quorum.fake import FakeController
-from tests.quorum.simulated import CLUSTER_ID, Cluster
+from testkit.quorum.fake_controller import FakeController
+from testkit.quorum.model import CLUSTER_ID, Cluster
 
 CREATE = ApiKey.CREATE_ACLS
 ANN = AuthorizableRequestContext(KafkaPrincipal("User", "ann"), "10.1.2.3", client_id="c", correlation_id=41)

@@ -8,11 +8,11 @@ from typing import Any
 from kustos.metadata.features import LATEST_LEVEL, METADATA_VERSION_FEATURE, MINIMUM_LEVEL
 from kustos.protocol.admin_table import ADMIN_OFFERED
 from kustos.wire.api_keys import ApiKey
+from testkit.equality.stories import Run
 from tests.conformance.equality import differences
 from tests.conformance.equality.audit import gathered
+from tests.conformance.equality.both_sides import Asked
 from tests.conformance.equality.differences import ANSWER, AUDIT, Difference
-from tests.conformance.equality.stories import Run
-from tests.conformance.equality.theatre import Asked
 
 REFERENCE_LEVEL = 30
 """4.3-IV0, the highest that Kafka 4.3.1 has in production."""

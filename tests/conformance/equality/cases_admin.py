@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from kustos.wire.api_keys import ApiKey
-from tests.conformance.equality.stories import Step, Story, TopicId, one, step
+from testkit.equality.stories import Step, Story, TopicId, one, step
 from tests.conformance.equality.world import (
     ALL,
     CLUSTER,

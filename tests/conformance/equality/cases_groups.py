@@ -3,7 +3,7 @@
 from typing import Any
 
 from kustos.wire.api_keys import ApiKey
-from tests.conformance.equality.stories import Said, Step, Story, TopicId, one, step
+from testkit.equality.stories import Said, Step, Story, TopicId, one, step
 from tests.conformance.equality.world import (
     ALL,
     EVERYBODY,

@@ -7,8 +7,8 @@ from typing import Any
 from kustos.acl import KafkaPrincipal
 from kustos.protocol.envelopes import principal_bytes
 from kustos.wire.api_keys import ApiKey
+from testkit.equality.stories import Story, Wrapped, offered, one
 from tests.conformance.equality import cases_admin, cases_tokens
-from tests.conformance.equality.stories import Story, Wrapped, offered, one
 from tests.conformance.equality.world import (
     ALL,
     CLUSTER,

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from kustos.wire.api_keys import ApiKey
-from tests.conformance.equality.stories import Said, Step, Story
+from testkit.equality.stories import Said, Step, Story
 from tests.conformance.equality.world import ALL, ELSEWHERE, MIXED, NOBODY, READER, SOME, SUPER, ZED
 
 CREATE, RENEW = ApiKey.CREATE_DELEGATION_TOKEN, ApiKey.RENEW_DELEGATION_TOKEN

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from kustos.wire.api_keys import ApiKey
-from tests.conformance.equality.stories import Said, Step, Story, TopicId, one
+from testkit.equality.stories import Said, Step, Story, TopicId, one
 from tests.conformance.equality.world import (
     ALL,
     CLUSTER,

@@ -11,10 +11,10 @@ from typing import Any
 from kustos.protocol.api_versions import UNSERVED_FEATURES
 from kustos.protocol.table import TABLE
 from kustos.wire.api_keys import ApiKey
+from testkit.equality.stories import Run, offered
 from tests.conformance.equality import cases_groups, cases_topics
 from tests.conformance.equality.audit import gathered
-from tests.conformance.equality.stories import Run, offered
-from tests.conformance.equality.theatre import Asked
+from tests.conformance.equality.both_sides import Asked
 from tests.conformance.equality.world import NOBODY
 
 ANSWER, AUDIT = "answer", "audit"

@@ -4,11 +4,11 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from testkit.equality.stories import Run, Story
 from testkit.kustos import KustosNode
 from tests.conformance.equality import audit, normal
+from tests.conformance.equality.both_sides import Asked, BothSides
 from tests.conformance.equality.differences import ANSWER, AUDIT, DIFFERENCES, Difference, excused
-from tests.conformance.equality.stories import Run, Story
-from tests.conformance.equality.theatre import Asked, Theatre
 
 SHOWN = 12
 """How many differences of one story are printed; more are more of the same."""
@@ -53,7 +53,7 @@ class Played:
 
 
 def play_all(
-    stage: Theatre,
+    stage: BothSides,
     node: KustosNode,
     stories: Sequence[Story],
     table: tuple[Difference, ...] = DIFFERENCES,

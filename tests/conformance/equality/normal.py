@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kustos.wire import ZERO_UUID, Message
-from tests.conformance.equality.sides import Side
+from testkit.equality.sides import Side
 
 UUID_TEXT = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|[A-Za-z0-9_-]{22}$")
 REQUEST_DUMP = re.compile(r"Request Request\(.*\) needs \w+ permission\.", re.DOTALL)

@@ -7,8 +7,8 @@ from itertools import count
 import pytest
 
 from testkit.kustos import KustosNode
+from testkit.late_passage.stage import Stage
 from tests.e2e.late_passage.line import IMPATIENT, Line, Staged
-from tests.e2e.late_passage.stage import Stage
 
 _NUMBERS = count(1)
 

@@ -6,13 +6,13 @@ from typing import Final
 
 from confluent_kafka.cimpl import NewTopic
 
+from testkit.guarded.cluster import GuardedCluster
+from testkit.guarded.common_settings import USERS
 from testkit.kafka import NodeSettings, make_topics
 from testkit.kustos import KustosNode, KustosSettings
+from testkit.late_passage.stage import Stage
+from testkit.late_passage.waiting_requests import Head, fetching, joining, producing, syncing
 from testkit.ports import LOOPBACK
-from tests.e2e.late_passage.heads import Head, fetching, joining, producing, syncing
-from tests.e2e.late_passage.stage import Stage
-from tests.e2e.scene import Scene
-from tests.e2e.world import USERS
 
 FOLLOWER: Final = 2
 """The broker that can stand still: the other is the controller, too."""
@@ -39,7 +39,7 @@ Staged = Callable[..., Stage]
 """Makes what a test has for itself: behind this broker, or at this node."""
 
 
-class Line(Scene):
+class Line(GuardedCluster):
     """Topics and groups are at the first broker where a test says nothing else."""
 
     def __init__(self, directory: Path) -> None:

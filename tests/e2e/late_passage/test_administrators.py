@@ -1,10 +1,10 @@
 """Administrators whose own requests are among those that a change forbids."""
 
 from kustos.acl import CLUSTER_NAME
-from tests.e2e.late_passage.frames import DELETE_ACLS, VERSIONS, delete_acls
-from tests.e2e.late_passage.stage import Stage
-from tests.e2e.scene import Op, Type, acl
-from tests.tap.frames import read_response
+from testkit.guarded.cluster import Op, Type, acl
+from testkit.late_passage.fields import DELETE_ACLS, VERSIONS, delete_acls
+from testkit.late_passage.stage import Stage
+from testkit.tap.frames import read_response
 
 CLUSTER_AUTHORIZATION_FAILED = 31
 

@@ -7,11 +7,8 @@ from kio.schema.alter_client_quotas.v1.request import EntityData, EntryData, OpD
 from kio.static.primitive import f64
 
 from testkit.kustos import KustosNode
-from testkit.processes import frozen
-from testkit.waiting import wait_until
-from tests.e2e.late_passage.frames import FETCH, METADATA, PRODUCE, VERSIONS, metadata, produce
-from tests.e2e.late_passage.line import FOLLOWER, Line, Staged
-from tests.e2e.late_passage.stage import (
+from testkit.late_passage.fields import FETCH, METADATA, PRODUCE, VERSIONS, metadata, produce
+from testkit.late_passage.stage import (
     AFTER,
     LATE,
     REQUEST_TIMED_OUT,
@@ -19,7 +16,10 @@ from tests.e2e.late_passage.stage import (
     Stage,
     refusal,
 )
-from tests.tap.frames import read_request, read_response
+from testkit.processes import frozen
+from testkit.tap.frames import read_request, read_response
+from testkit.waiting import wait_until
+from tests.e2e.late_passage.line import FOLLOWER, Line, Staged
 
 ALTER_CLIENT_QUOTAS = 49
 QUOTA_BYTES_PER_S = 1_000.0

@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.e2e.late_passage.frames import FETCH, METADATA, PRODUCE, metadata
+from testkit.late_passage.fields import FETCH, METADATA, PRODUCE, metadata
+from testkit.late_passage.stage import AFTER, LATE, Stage, records_of, refusal
 from tests.e2e.late_passage.line import HEADS, Line
-from tests.e2e.late_passage.stage import AFTER, LATE, Stage, records_of, refusal
 
 CHANGES: dict[str, Callable[[Stage], list[int]]] = {
     "DeleteAcls": lambda stage: stage.delete(),

@@ -1,12 +1,12 @@
 """What a broker that stands still has received from those that are gone: a client, and a node."""
 
+from testkit.guarded.workers import figure
 from testkit.kustos import KustosNode
+from testkit.late_passage.fields import PRODUCE, produce
+from testkit.late_passage.stage import AFTER, LATE, REQUEST_TIMED_OUT, Stage
 from testkit.processes import frozen
 from testkit.waiting import wait_until
-from tests.e2e.crew import figure
-from tests.e2e.late_passage.frames import PRODUCE, produce
 from tests.e2e.late_passage.line import FOLLOWER, IMPATIENT, Line
-from tests.e2e.late_passage.stage import AFTER, LATE, REQUEST_TIMED_OUT, Stage
 
 GONE_TIMEOUT_S = 120.0
 """More than a node keeps an upstream connection for a client that is gone."""

@@ -11,14 +11,14 @@ from kio.static.primitive import i64Timedelta
 
 from kustos.auth import client_mechanism
 from kustos.runtime import SystemEntropy
+from testkit.guarded.raw_client import SASL_AUTHENTICATE, SASL_HANDSHAKE, RawClient
 from testkit.kustos import KustosNode
+from testkit.late_passage.fields import FETCH, METADATA, PRODUCE, metadata
+from testkit.late_passage.stage import AFTER, Stage
+from testkit.late_passage.waiting_requests import Head
+from testkit.tap.frames import code
 from testkit.waiting import wait_until
-from tests.e2e.late_passage.frames import FETCH, METADATA, PRODUCE, metadata
-from tests.e2e.late_passage.heads import Head
 from tests.e2e.late_passage.line import Line, Staged
-from tests.e2e.late_passage.stage import AFTER, Stage
-from tests.e2e.raw import SASL_AUTHENTICATE, SASL_HANDSHAKE, RawClient
-from tests.tap.frames import code
 
 SESSION_MS = 4_000
 """Long beside what it takes to send three requests, short beside a test."""

@@ -8,18 +8,18 @@ import pytest
 from kio.schema.incremental_alter_configs.v1.request import AlterableConfig, AlterConfigsResource
 from kio.static.primitive import i8
 
+from testkit.guarded.cluster import Type
+from testkit.guarded.common_settings import USERS
+from testkit.guarded.raw_client import RawClient
 from testkit.kustos import KustosNode
+from testkit.late_passage.fields import FETCH, PRODUCE, produce
+from testkit.late_passage.stage import AFTER, LATE, Stage
+from testkit.late_passage.waiting_requests import joining
 from testkit.ports import LOOPBACK, free_port
 from testkit.processes import frozen
+from testkit.tap.frames import code
 from testkit.waiting import wait_until
-from tests.e2e.late_passage.frames import FETCH, PRODUCE, produce
-from tests.e2e.late_passage.heads import joining
 from tests.e2e.late_passage.line import FOLLOWER, HURRIED, USER, Line
-from tests.e2e.late_passage.stage import AFTER, LATE, Stage
-from tests.e2e.raw import RawClient
-from tests.e2e.scene import Type
-from tests.e2e.world import USERS
-from tests.tap.frames import code
 
 INCREMENTAL_ALTER_CONFIGS = 44
 BROKER, SET = 4, 0

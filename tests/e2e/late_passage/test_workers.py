@@ -8,14 +8,14 @@ from itertools import count
 
 import pytest
 
+from testkit.guarded.raw_client import RawClient
+from testkit.guarded.workers import connections_of, wait_ready, worker_pids, worker_settings
 from testkit.kustos import KustosNode
+from testkit.late_passage.fields import FETCH, PRODUCE, produce
+from testkit.late_passage.stage import AFTER, LATE, REQUEST_TIMED_OUT, Stage
 from testkit.processes import frozen
 from testkit.waiting import wait_until
-from tests.e2e.crew import connections_of, crew_settings, wait_ready, worker_pids
-from tests.e2e.late_passage.frames import FETCH, PRODUCE, produce
 from tests.e2e.late_passage.line import FOLLOWER, HEADS, HURRIED, Line, Staged
-from tests.e2e.late_passage.stage import AFTER, LATE, REQUEST_TIMED_OUT, Stage
-from tests.e2e.raw import RawClient
 
 ATTEMPTS = 64
 """Connections until the kernel has given one to the other worker: each fails as a coin does."""
@@ -24,22 +24,22 @@ _NUMBERS = count(1)
 
 
 @pytest.fixture(scope="module")
-def crew(line: Line) -> Iterator[KustosNode]:
+def workers(line: Line) -> Iterator[KustosNode]:
     """A node of two workers."""
-    with line.guard("crew", **crew_settings(**HURRIED)) as node:
+    with line.guard("workers", **worker_settings(**HURRIED)) as node:
         yield node
 
 
 @pytest.fixture
-def staged(line: Line, crew: KustosNode) -> Iterator[Staged]:
+def staged(line: Line, workers: KustosNode) -> Iterator[Staged]:
     """Sets the stage behind a broker, its client at another worker than the administrator."""
     with ExitStack() as stack:
 
         def enter(broker: int) -> Stage:
-            wait_ready(crew)
-            made = stack.enter_context(line.stage(f"crew-{next(_NUMBERS)}", crew, broker))
+            wait_ready(workers)
+            made = stack.enter_context(line.stage(f"workers-{next(_NUMBERS)}", workers, broker))
             for _ in range(ATTEMPTS):
-                if worker_of_client(crew, made) != holder(crew, made.admin, crew.port):
+                if worker_of_client(workers, made) != holder(workers, made.admin, workers.port):
                     return made
                 made.client = made.connect()
             raise AssertionError("the kernel gave the other worker none of them")
@@ -90,13 +90,13 @@ def test_a_waiting_request_in_another_worker_is_cut_off(line: Line, stage: Stage
 
 
 def test_a_change_is_not_acknowledged_while_a_broker_may_yet_write_for_a_worker_that_died(
-    line: Line, crew: KustosNode, staged: Staged
+    line: Line, workers: KustosNode, staged: Staged
 ) -> None:
     stage = staged(FOLLOWER)
     with frozen(line.node(FOLLOWER).pid):
         stage.send(stage.request(PRODUCE, **produce(stage.topic, LATE)))
         stage.wait_handed_over(PRODUCE)
-        os.kill(worker_of_client(crew, stage), signal.SIGKILL)
+        os.kill(worker_of_client(workers, stage), signal.SIGKILL)
         assert stage.client.is_closed()
         assert REQUEST_TIMED_OUT in stage.delete()
     wait_until(lambda: stage.delete() == [0, 0], what="the broker is known to be done")

@@ -11,9 +11,9 @@ from kustos.acl import AclBinding
 from kustos.pipeline.deciding import AclsInForce
 from kustos.pipeline.deciding.acl_set import authorizer_of_content
 from kustos.pipeline.errors import AclSetError
+from testkit.acls.one_line import acl
+from testkit.acls.strategies import bindings
 from tests.pipeline.deciding.worlds import asked_around, decided_singly, made_world
-from tests.property.test_acl_form_theorems import bindings
-from tests.unit.acl_worlds import acl
 
 typed_bindings = bindings.filter(lambda binding: ":" in binding.entry.principal)
 acl_lists = st.lists(typed_bindings, max_size=8)

@@ -13,8 +13,8 @@ from pyspark.testing import assertDataFrameEqual
 from kustos.pipeline.deciding import AclsInForce, decide, decide_each, ship, with_principal
 from kustos.pipeline.errors import QuestionsError
 from kustos.pipeline.schemas import QUESTION_COLUMNS
+from testkit.acls.one_line import acls
 from tests.pipeline.deciding.worlds import Question, asked_around, decided_singly, made_world
-from tests.unit.acl_worlds import acls
 
 QUESTIONS_DDL = ", ".join(f"{name} string" for name in QUESTION_COLUMNS)
 QUICK = settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -5,8 +5,8 @@ from pyspark.sql import SparkSession
 from kustos.pipeline.deciding import AclsInForce, ship
 from kustos.pipeline.deciding.shipping import BroadcastAcls, FileAcls
 from kustos.pipeline.session import is_connect
+from testkit.acls.one_line import acl
 from tests.pipeline.backends import IS_CONNECT
-from tests.unit.acl_worlds import acl
 
 
 def test_a_set_is_broadcast_or_over_connect_a_file_that_may_be_sent_twice(spark: SparkSession) -> None:

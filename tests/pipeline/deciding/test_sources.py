@@ -9,7 +9,7 @@ from kustos.acl.forms import AclForm, write_acls
 from kustos.metadata.directory.acl_files import encode_acl_snapshot
 from kustos.pipeline.deciding import AclsInForce, read_acl_set, read_acl_set_at_revision
 from kustos.pipeline.errors import AclSetError
-from tests.unit.acl_worlds import acls
+from testkit.acls.one_line import acls
 
 OLD = acls(["ALLOW READ User:alice TOPIC orders", "DENY WRITE User:* TOPIC prefix ord from 10.0.0.2"])
 NEW = acls(["ALLOW READ User:bob TOPIC orders"])

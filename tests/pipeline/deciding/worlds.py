@@ -7,8 +7,8 @@ from random import Random
 from kustos.acl import AclBinding, AclOperation, AclValueError, KafkaPrincipal, ResourceType
 from kustos.authorizer import InvalidActionError, StandardAuthorizer
 from kustos.pipeline.deciding import AclsInForce
-from tests.differential.makers import Shape, WorldMaker
-from tests.differential.worlds import Add, Ask, Configure, Remove, Snapshot, Start
+from testkit.differential.generator import Shape, WorldMaker
+from testkit.differential.worlds import Add, Ask, Configure, Remove, Snapshot, Start
 
 Question = tuple[str | None, str | None, str | None, str | None, str | None]
 """principal, host, operation, resource type, resource name"""

@@ -9,7 +9,7 @@ from kustos.authorizer import StandardAuthorizer
 from kustos.pipeline.deciding import AclsInForce, ship
 from kustos.pipeline.findings.supports import carried, chosen_together, safe_together, supports
 from kustos.pipeline.review.asking import numbered
-from tests.pipeline.review.worlds import AS_OF, Row, acl_worlds, rollup, row_worlds
+from testkit.review_rows import AS_OF, Row, acl_worlds, rollup, row_worlds
 
 FEW = settings(max_examples=3, deadline=None, suppress_health_check=list(HealthCheck))
 

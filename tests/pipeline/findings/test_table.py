@@ -17,9 +17,7 @@ from kustos.pipeline.findings.existing import Existing
 from kustos.pipeline.findings.table import acl_findings, removable_together
 from kustos.pipeline.review.period import bindings_of
 from kustos.pipeline.schemas import FINDINGS_SCHEMA, SCRAM_CREDENTIAL_HISTORY_SCHEMA
-from testkit.seeds import Drawing
-from tests.pipeline.findings.test_supports import verdicts
-from tests.pipeline.review.worlds import (
+from testkit.review_rows import (
     AS_OF,
     START,
     Row,
@@ -30,6 +28,8 @@ from tests.pipeline.review.worlds import (
     row,
     row_worlds,
 )
+from testkit.seeds import Drawing
+from tests.pipeline.findings.test_supports import verdicts
 
 READ_PAY = acl("User:alice", "READ", "TOPIC", "pay.", prefixed=True)
 READ_IN = acl("User:alice", "READ", "TOPIC", "pay.in")

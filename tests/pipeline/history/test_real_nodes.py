@@ -29,6 +29,8 @@ from kustos.pipeline.history.judging import judged_by_history
 from kustos.pipeline.history.source import read_history
 from kustos.pipeline.schemas import AUDIT_EVENTS_SCHEMA, FINDINGS_SCHEMA
 from kustos.wire.api_keys import ApiKey
+from testkit.equality.requests import ask, create_token
+from testkit.equality.sides import Side
 from testkit.kafka import (
     SASL_PLAINTEXT,
     STANDARD_AUTHORIZER,
@@ -37,11 +39,9 @@ from testkit.kafka import (
     NodeSettings,
     make_topics,
 )
+from testkit.kafka.dumps import read_dump
 from testkit.kustos import KustosNode, KustosSettings
 from testkit.waiting import wait_until
-from tests.conformance.equality.sides import Side
-from tests.conformance.test_metadata_tools_of_kafka import theirs
-from tests.conformance.test_tokens_of_kafka import asked, made_by
 from tests.pipeline.history.test_lives import alive, table
 
 USERS = {"admin": "admin-secret", "alice": "alice-secret", "bob": "bob-secret"}
@@ -97,7 +97,7 @@ def delete(admin: AdminClient, name: str, principal: str) -> None:
 def done_in_the_end(side: Side, api: ApiKey, fields: dict[str, Any]) -> None:
     """Ask until it is done: a token is not found before the controller has replayed its record."""
     wait_until(
-        lambda: asked(side, "alice", api, 2, **fields).error_code == 0,
+        lambda: ask(side, "alice", api, 2, **fields).error_code == 0,
         what="a token is changed",
     )
 
@@ -120,12 +120,12 @@ def of_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
             gone = UserScramCredentialDeletion("carol", ScramMechanism.SCRAM_SHA_256)
             for done in admin.alter_user_scram_credentials([gone]).values():
                 done.result(30)
-            made = made_by(side, "alice")
+            made = create_token(side, "alice")
             for period_ms in (3_600_000, 7_200_000):
                 done_in_the_end(
                     side, ApiKey.RENEW_DELEGATION_TOKEN, {"hmac": made.hmac, "renew_period": period_ms}
                 )
-            kept = made_by(side, "bob")
+            kept = create_token(side, "bob")
             done_in_the_end(
                 side, ApiKey.EXPIRE_DELEGATION_TOKEN, {"hmac": made.hmac, "expiry_time_period": -1}
             )
@@ -146,7 +146,7 @@ def states_of_dump(directory: Path, tools: KafkaTools) -> dict[int, State]:
     held: list[tuple[str, dict[str, Any]]] | None = None
     for path in sorted((directory / "__cluster_metadata-0").glob("*.log")):
         arguments = ("--cluster-metadata-decoder", "--files", str(path))
-        for offset, _, _, kind, _, said in theirs(tools.run("DumpLogSegments", *arguments).require()):
+        for offset, _, _, kind, _, said in read_dump(tools.run("DumpLogSegments", *arguments).require()):
             if kind == "BEGIN_TRANSACTION_RECORD":
                 held = []
             elif kind == "END_TRANSACTION_RECORD":

@@ -10,9 +10,8 @@ from pyspark.sql import SparkSession
 
 from kustos.pipeline.inputs import read_files
 from kustos.pipeline.stages.classify import EVENT, QUARANTINED, classify
-from testkit.kafka import KafkaNode
+from testkit.kafka import KafkaNode, NodeFactory
 from testkit.waiting import wait_until
-from tests.conftest import NodeFactory
 from tests.pipeline.inputs import reference
 from tests.pipeline.inputs.topics import GUARDED, PASSWORD, fill, make_topic
 

@@ -11,8 +11,7 @@ from pyspark.sql import SparkSession
 from kustos.pipeline.errors import KafkaInputError
 from kustos.pipeline.inputs import TopicSettings, check_topic, read_topic, stream_topic
 from kustos.pipeline.schemas.events import INPUT_LINES_SCHEMA
-from testkit.kafka import KafkaNode
-from tests.conftest import NodeFactory
+from testkit.kafka import KafkaNode, NodeFactory
 from tests.pipeline.inputs.topics import GUARDED, PASSWORD, client_properties, fill, make_topic
 
 

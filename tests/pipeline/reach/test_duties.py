@@ -15,8 +15,7 @@ from kustos.pipeline.deciding import AclsInForce
 from kustos.pipeline.reach.broken_rules import rule_findings
 from kustos.pipeline.reach.duties import Duty, DutySide, breaches, parse_duties
 from kustos.pipeline.schemas import FINDINGS_SCHEMA
-from testkit.seeds import Drawing
-from tests.pipeline.review.worlds import (
+from testkit.review_rows import (
     AS_OF,
     PRINCIPALS,
     Row,
@@ -26,6 +25,7 @@ from tests.pipeline.review.worlds import (
     row,
     row_worlds,
 )
+from testkit.seeds import Drawing
 
 FILE = """
 version: 1

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from kustos.acl import AclBinding, AclOperation, KafkaPrincipal, ResourceType
 from kustos.pipeline.deciding import AclsInForce
 from kustos.pipeline.reach.escalation import Escalation, Means, Token, blast_radius
-from tests.pipeline.review.worlds import acl
+from testkit.review_rows import acl
 
 PEOPLE = ["User:a", "User:b", "User:c"]
 TOKENS = [Token("tok-1", "User:carol"), Token("tok-2", "Group:ops")]

@@ -14,8 +14,8 @@ from kustos.pipeline.reach.frames import (
     reach_by_principal,
     reached_resources,
 )
+from testkit.review_rows import NAMES, PRINCIPALS, acl, acl_worlds, rollup, row, row_worlds
 from testkit.seeds import Drawing
-from tests.pipeline.review.worlds import NAMES, PRINCIPALS, acl, acl_worlds, rollup, row, row_worlds
 
 LISTING = {ResourceType.TOPIC: frozenset({"pay.in", "pay.out", "logs"}), ResourceType.GROUP: frozenset({"g"})}
 

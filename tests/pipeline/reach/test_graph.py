@@ -17,8 +17,8 @@ from pyspark.sql import SparkSession
 from kustos.pipeline.errors import ReviewError
 from kustos.pipeline.reach.export import EDGES_MAX, collected, to_dot, to_graphml, to_json
 from kustos.pipeline.reach.graph import EDGE_SCHEMA, HOPS_MAX, edges, flow_paths, vertices
+from testkit.review_rows import Row, rollup, row
 from testkit.seeds import Drawing
-from tests.pipeline.review.worlds import Row, rollup, row
 
 Path = tuple[str, ...]
 

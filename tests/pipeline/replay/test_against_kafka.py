@@ -6,8 +6,8 @@ from pyspark.sql import SparkSession
 from kustos.acl import AclOperation, ResourceType
 from kustos.pipeline.deciding import decide, ship
 from kustos.pipeline.schemas import QUESTION_COLUMNS
-from tests.differential.oracle import Oracle
-from tests.differential.worlds import Add, Ask, Start, Step, to_lines
+from testkit.differential.oracle import Oracle
+from testkit.differential.worlds import Add, Ask, Start, Step, to_lines
 from tests.pipeline.deciding.worlds import Question, asked_around, made_world
 
 SEEDS = range(6)

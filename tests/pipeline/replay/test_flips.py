@@ -32,6 +32,7 @@ from kustos.pipeline.schemas import (
     QUESTION_COLUMNS,
     relaxed,
 )
+from testkit.acls.one_line import acl, acls
 from tests.pipeline.deciding.worlds import Question, asked_around, made_world
 from tests.pipeline.replay.recorded import (
     START,
@@ -44,7 +45,6 @@ from tests.pipeline.replay.recorded import (
     rollup_frame,
     rule_fields,
 )
-from tests.unit.acl_worlds import acl, acls
 
 BOB: Question = ("User:bob", "10.0.0.1", "READ", "TOPIC", "orders")
 ANN: Question = ("User:ann", "10.0.0.1", "WRITE", "TOPIC", "orders")

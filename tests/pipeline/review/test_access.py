@@ -19,7 +19,7 @@ from kustos.pipeline.errors import ReviewError
 from kustos.pipeline.review.access import access_review, of_team, under
 from kustos.pipeline.review.period import bindings_of, in_force
 from kustos.pipeline.schemas import ACCESS_REVIEW_SCHEMA, ACL_SCHEMA
-from tests.pipeline.review.worlds import AS_OF, START, Row, acl, acl_worlds, history, rollup, row, row_worlds
+from testkit.review_rows import AS_OF, START, Row, acl, acl_worlds, history, rollup, row, row_worlds
 
 FEW = settings(max_examples=3, deadline=None, suppress_health_check=list(HealthCheck))
 READ_PAY = acl("User:alice", "READ", "TOPIC", "pay.", prefixed=True)

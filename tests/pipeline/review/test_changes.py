@@ -18,8 +18,8 @@ from kustos.pipeline.review.commands import AclAction, kafka_acls_commands
 from kustos.pipeline.review.csv_form import COLUMNS, instant_text, review_csv
 from kustos.pipeline.schemas import ACCESS_REVIEW_SCHEMA
 from kustos.pipeline.spreadsheet import BYTE_ORDER_MARK
+from testkit.review_rows import acl
 from tests.pipeline.review.test_signoff import ACLS, READ_PAY, ROWS, WRITE_OLD, decided, document, row_id
-from tests.pipeline.review.worlds import acl
 
 
 def test_revoked_rows_ask_for_their_acls_unless_others_need_them() -> None:

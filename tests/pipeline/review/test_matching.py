@@ -11,7 +11,7 @@ from kustos.analysis.explain import names
 from kustos.authorizer import Decision, StandardAuthorizer
 from kustos.authorizer.index.cells import ALLOWS, DENIES, binding_mask
 from kustos.pipeline.review.matching import NOBODY, Matcher, Question
-from tests.property.analysis_worlds import acl_sets, authorizer_of, probes, rules, subjects
+from testkit.acls.small_sets import acl_sets, authorizer_of, probes, rules, subjects
 
 questions = probes.map(
     lambda probe: Question(probe.principal, probe.host, probe.operation, probe.resource_type, probe.name)

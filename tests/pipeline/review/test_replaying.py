@@ -5,9 +5,9 @@ from pyspark.sql import SparkSession
 
 from kustos.pipeline.deciding import AclsInForce
 from kustos.pipeline.review.replaying import lost_uses
+from testkit.review_rows import AS_OF, acl_worlds, rollup, row_worlds
 from testkit.seeds import Drawing
 from tests.pipeline.findings.test_supports import verdicts
-from tests.pipeline.review.worlds import AS_OF, acl_worlds, rollup, row_worlds
 
 
 def test_lost_are_the_uses_that_the_acls_allowed_and_those_left_do_not(

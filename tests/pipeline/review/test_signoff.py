@@ -26,7 +26,7 @@ from kustos.pipeline.review.signoff import (
     with_decisions,
     write_review,
 )
-from tests.pipeline.review.worlds import AS_OF, acl
+from testkit.review_rows import AS_OF, acl
 
 READ_PAY = acl("User:alice", "READ", "TOPIC", "pay.", prefixed=True)
 WRITE_OLD = acl("User:bob", "WRITE", "TOPIC", "old")

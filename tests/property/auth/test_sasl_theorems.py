@@ -14,7 +14,7 @@ from kustos.auth import (
     parse_jaas_config,
 )
 from kustos.auth.mechanisms.scram_messages import ClientFinal, ClientFirst, ScramSyntaxError, escape_name
-from tests.unit.auth.worlds import (
+from testkit.sasl import (
     NAMES,
     OTHER_PASSWORD,
     PASSWORD,

@@ -3,7 +3,7 @@
 import pytest
 
 from kustos.auth import JaasError, PlainUsers, parse_jaas_config, single_jaas_entry
-from tests.unit.auth.worlds import SeededEntropy
+from testkit.sasl import SeededEntropy
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 SECRET = "hunter2"

@@ -4,7 +4,7 @@ import pytest
 
 from kustos.auth import SaslClientError, SaslClientMachine, client_mechanism
 from kustos.wire import response_codec
-from tests.unit.auth.worlds import PASSWORD, SeededEntropy
+from testkit.sasl import PASSWORD, SeededEntropy
 
 
 def begun(mechanism: str = "PLAIN") -> SaslClientMachine:

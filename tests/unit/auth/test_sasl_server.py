@@ -18,12 +18,12 @@ from kustos.auth import (
 from kustos.auth.mechanisms import MechanismStep, Proven
 from kustos.auth.sasl_table import SASL_SERVER_TRANSITIONS
 from kustos.auth.settings import FRAMES_PER_AUTHENTICATION
-from tests.unit.auth.worlds import (
+from testkit.clocks import ManualClock
+from testkit.sasl import (
     NAMES,
     PASSWORD,
     UNSUPPORTED_VERSIONS_REQUEST,
     SeededEntropy,
-    TurningClock,
     api_versions_body,
     handshake,
     log_in,
@@ -157,7 +157,9 @@ def test_a_request_without_a_common_error_shape_is_refused_by_the_shape_given() 
         made = (
             machine()
             if error_body is None
-            else SaslServerMachine(settings, {"PLAIN": Broken}, api_versions_body, TurningClock(), error_body)
+            else SaslServerMachine(
+                settings, {"PLAIN": Broken}, api_versions_body, ManualClock(1_000_000), error_body
+            )
         )
         made.receive(handshake())
         (failure,) = made.receive(request(3, 9))
@@ -250,7 +252,9 @@ class Expiring:
 
 
 def test_a_broken_credential_store_denies_and_its_text_stays_inside() -> None:
-    server = SaslServerMachine(SaslServerSettings(), {"PLAIN": Broken}, api_versions_body, TurningClock())
+    server = SaslServerMachine(
+        SaslServerSettings(), {"PLAIN": Broken}, api_versions_body, ManualClock(1_000_000)
+    )
     server.receive(handshake())
     (failure,) = server.receive(token(PLAIN_TOKEN))
     assert isinstance(failure, Fail)
@@ -275,7 +279,7 @@ def test_a_broken_credential_store_denies_and_its_text_stays_inside() -> None:
 def test_session_life(
     credential_ms: int | None, max_reauth_ms: int, lifetime_ms: int, expires_in_ms: int | None
 ) -> None:
-    clock = TurningClock()
+    clock = ManualClock(1_000_000)
 
     class Ends(Expiring):
         expires_at_ms = None if credential_ms is None else clock.now_ms + credential_ms
@@ -295,7 +299,7 @@ def test_session_life(
 
 
 def test_an_expired_credential_does_not_log_in() -> None:
-    clock = TurningClock()
+    clock = ManualClock(1_000_000)
 
     class Ended(Expiring):
         expires_at_ms = clock.now_ms
@@ -307,7 +311,7 @@ def test_an_expired_credential_does_not_log_in() -> None:
     assert refusal(failure.response) == (58, GENERAL + "PLAIN")
 
 
-def live(clock: TurningClock, mechanism: str = "PLAIN") -> SaslServerMachine:
+def live(clock: ManualClock, mechanism: str = "PLAIN") -> SaslServerMachine:
     server = machine(clock, connections_max_reauth_ms=dict.fromkeys(NAMES, 60_000))
     assert isinstance(
         log_in(server, client_mechanism(mechanism, "alice", PASSWORD, SeededEntropy())), Authenticated
@@ -317,7 +321,7 @@ def live(clock: TurningClock, mechanism: str = "PLAIN") -> SaslServerMachine:
 
 @pytest.mark.behaviour("B244")
 def test_reauthentication_renews_the_session_at_most_once_a_second() -> None:
-    clock = TurningClock()
+    clock = ManualClock(1_000_000)
     server = live(clock)
     clock.now_ms += 61_000
     assert server.is_expired()
@@ -338,7 +342,7 @@ def test_a_session_without_an_end_is_not_reauthenticated() -> None:
 
 @pytest.mark.behaviour("B242")
 def test_reauthentication_as_somebody_else_fails() -> None:
-    server = live(TurningClock())
+    server = live(ManualClock(1_000_000))
     server.begin_reauthentication(handshake())
     (failure,) = server.receive(token(b"\0bob\0b0b-s3cret"))
     assert isinstance(failure, Fail)
@@ -350,7 +354,7 @@ def test_reauthentication_as_somebody_else_fails() -> None:
 
 @pytest.mark.behaviour("B243")
 def test_reauthentication_with_another_mechanism_fails_at_the_next_frame() -> None:
-    server = live(TurningClock())
+    server = live(ManualClock(1_000_000))
     agreed = server.begin_reauthentication(handshake("SCRAM-SHA-256"))
     assert agreed is not None
     assert response(only_send(agreed), 17, 1).error_code == 0
@@ -364,7 +368,7 @@ def test_reauthentication_with_another_mechanism_fails_at_the_next_frame() -> No
 
 
 def test_reauthentication_failure_says_so() -> None:
-    server = live(TurningClock(), "SCRAM-SHA-512")
+    server = live(ManualClock(1_000_000), "SCRAM-SHA-512")
     failed = log_in(server, client_mechanism("SCRAM-SHA-512", "alice", "wrong", SeededEntropy()))
     assert isinstance(failed, Fail)
     assert b"during re-authentication due to invalid credentials" in failed.response
@@ -372,7 +376,7 @@ def test_reauthentication_failure_says_so() -> None:
 
 def test_no_mechanism_is_a_mistake_of_ours() -> None:
     with pytest.raises(ValueError, match=r"sasl\.enabled\.mechanisms"):
-        SaslServerMachine(SaslServerSettings(), {}, api_versions_body, TurningClock())
+        SaslServerMachine(SaslServerSettings(), {}, api_versions_body, ManualClock(1_000_000))
 
 
 def test_the_diagram_has_an_arrow_for_each_transition() -> None:

@@ -24,7 +24,7 @@ from kustos.auth.mechanisms.scram import ScramClient
 from kustos.auth.mechanisms.scram_keys import ServerCredential, auth_message, exclusive_or
 from kustos.auth.mechanisms.scram_messages import ClientFirst, ServerFinal, ServerFirst
 from kustos.runtime import random_text
-from tests.unit.auth.worlds import (
+from testkit.sasl import (
     CREDENTIALS,
     OTHER_PASSWORD,
     PASSWORD,

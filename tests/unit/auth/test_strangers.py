@@ -8,8 +8,8 @@ from kustos.protocol import TABLE, refusal_body
 from kustos.wire import codec_versions, request_codec, request_frame
 from kustos.wire.frames import HEADER_TAGS_MAX
 from kustos.wire.primitives import uvarint
-from tests.unit.auth.worlds import (
-    TurningClock,
+from testkit.clocks import ManualClock
+from testkit.sasl import (
     api_versions_body,
     handshake,
     machine,
@@ -33,7 +33,7 @@ def test_amid_the_login_the_header_is_all_that_is_read_of_another_request(api_ke
     header = request_frame(request_codec(api_key, version), api_key, 5, "test", b"")[4:]
     for body in (b"", b"\xff" * 20, b"\x01" * 500_000):
         server = SaslServerMachine(
-            SaslServerSettings(), mechanisms(), api_versions_body, TurningClock(), refusal_body
+            SaslServerSettings(), mechanisms(), api_versions_body, ManualClock(1_000_000), refusal_body
         )
         server.receive(handshake())
         (failure,) = server.receive(header + body)

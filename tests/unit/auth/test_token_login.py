@@ -17,14 +17,14 @@ from kustos.auth import (
 from kustos.auth.mechanisms.scram import ScramClient
 from kustos.auth.mechanisms.scram_messages import ServerFirst
 from kustos.runtime import random_text
-from tests.unit.auth.worlds import (
+from testkit.clocks import ManualClock
+from testkit.sasl import (
     CREDENTIALS,
     OTHER_PASSWORD,
     PASSWORD,
     SECRET,
     SeededEntropy,
     StoredCredential,
-    TurningClock,
     api_versions_body,
     log_in,
     lookup,
@@ -39,7 +39,7 @@ class World:
     """A listener that takes tokens: one of the owner `alice`, and one that has the name of a user."""
 
     def __init__(self, life_ms: int = LIFE_MS, max_reauth_ms: int = 0) -> None:
-        self.clock = TurningClock()
+        self.clock = ManualClock(1_000_000)
         self.ends_ms = self.clock.wall_ms() + life_ms
         settings = SaslServerSettings({each.mechanism_name: max_reauth_ms for each in HASHES})
         self.machine = SaslServerMachine(settings, self.mechanisms(), api_versions_body, self.clock)

@@ -1,12 +1,12 @@
 """The legacy authorizer and its wrapper answer two long plays as Kafka 2.8's own classes did."""
 
-from tests.conformance.legacy_probe import Ours, digest
-from tests.conformance.test_legacy_against_kafka import (
+from testkit.legacy_plays import (
     KAFKAS_DECISIONS,
     KAFKAS_WRAPPER,
     decisions_play,
     wrapped_play,
 )
+from testkit.legacy_probe import Ours, digest
 
 
 def test_decisions_changes_and_listings_are_kafkas() -> None:

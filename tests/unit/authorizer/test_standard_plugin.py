@@ -34,8 +34,8 @@ from kustos.authorizer import (
     KafkaApiError,
     StandardAuthorizerPlugin,
 )
-from tests.property.protocol_requests import allow
-from tests.unit.authorizer.spi_worlds import SpecAuthorizer
+from testkit.acls.specified_authorizer import SpecAuthorizer
+from testkit.protocol.random_requests import allow
 
 PATIENCE_S = 60.0
 READ, TOPIC = AclOperation.READ, ResourceType.TOPIC

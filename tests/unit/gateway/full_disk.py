@@ -12,7 +12,7 @@ from pathlib import Path
 from kustos.gateway.audit.json_files import JsonFilesSink
 from kustos.gateway.audit.lanes import AuditSinkError
 from kustos.gateway.audit.log4j import KafkaLinesSink
-from tests.unit.gateway.audit_worlds import EVENTS, entry
+from testkit.gateway.audit import EVENTS, entry
 
 ROOM_BYTES = 4000
 ENTRIES = [entry(number, f"topic-{number}") for number in range(30)]

@@ -25,8 +25,8 @@ from kustos.gateway.apis.purgatory import ALTER_ACLS, DelayedFuturePurgatory
 from kustos.gateway.store.large_work import LARGE_ITEMS_MIN
 from kustos.wire import Message, MessageCodec, request_codec, response_codec
 from kustos.wire.api_keys import ApiKey
-from tests.property.protocol_requests import allow
-from tests.unit.authorizer.spi_worlds import SpecAuthorizer
+from testkit.acls.specified_authorizer import SpecAuthorizer
+from testkit.protocol.random_requests import allow
 
 READ, TOPIC = AclOperation.READ, ResourceType.TOPIC
 ALICE = AuthorizableRequestContext(KafkaPrincipal("User", "alice"), "10.0.0.1")

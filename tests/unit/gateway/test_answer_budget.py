@@ -5,7 +5,6 @@ import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any
 
 import pytest
 
@@ -13,11 +12,11 @@ from kustos.gateway.listener import connection as client
 from kustos.gateway.session.answer_budget import FLOOR_BYTES, SLICE_BYTES, AnswerBudget
 from kustos.wire import peek_api, read_request_header, request_codec, response_codec
 from kustos.wire.api_keys import ApiKey
+from testkit.gateway.gateways import Caller, RunningGateway, running_gateway
+from testkit.gateway.scripted_brokers import ScriptedBroker
+from testkit.gateway.sessions import fetch, heartbeat
 from testkit.ports import LOOPBACK
 from testkit.waiting import wait_until
-from tests.unit.gateway.brokers import ScriptedBroker
-from tests.unit.gateway.gateways import Caller, House, house
-from tests.unit.gateway.session_worlds import heartbeat, request
 
 TOTAL_BYTES = 32 * 2**20
 WANTED_BYTES = 8 * 2**20
@@ -55,20 +54,13 @@ class FullBroker(ScriptedBroker):
         self.wanted: list[int] = []
 
 
-def fetch(correlation_id: int, max_bytes: int = WANTED_BYTES, topic: str = "alpha-topic") -> bytes:
-    """A Fetch of one partition, without a session, of so many bytes at most."""
-    codec = request_codec(ApiKey.FETCH, 12)
-    partition = codec.struct("FetchPartition")(partition=0)
-    item = codec.struct("FetchTopic")(topic=topic, partitions=[partition])
-    fields: dict[str, Any] = {"max_wait": 1, "session_epoch": -1, "max_bytes": max_bytes, "topics": [item]}
-    return request(ApiKey.FETCH, 12, correlation_id, **fields)
-
-
 @asynccontextmanager
-async def served(total_bytes: int = TOTAL_BYTES) -> AsyncIterator[tuple[House, FullBroker, AnswerBudget]]:
+async def served(
+    total_bytes: int = TOTAL_BYTES,
+) -> AsyncIterator[tuple[RunningGateway, FullBroker, AnswerBudget]]:
     broker, budget = FullBroker(1), AnswerBudget(total_bytes)
     await broker.start()
-    async with house([broker], answers=budget) as made:
+    async with running_gateway([broker], answers=budget) as made:
         yield made, broker, budget
 
 
@@ -76,18 +68,18 @@ async def until(condition: Callable[[], object], what: str) -> None:
     await asyncio.to_thread(wait_until, condition, what=what)
 
 
-def buffered(made: House) -> int:
+def buffered(made: RunningGateway) -> int:
     """Return the bytes that clients have not taken."""
     transports = [each._transport for each in made.gateway._connections]
     return sum(each.get_write_buffer_size() for each in transports if each is not None)
 
 
-def are_stuck(made: House, count: int) -> bool:
+def are_stuck(made: RunningGateway, count: int) -> bool:
     """Return whether so many clients do not take their answers."""
     return sum(not each._reads for each in made.gateway._connections) == count
 
 
-async def silent_caller(made: House) -> Caller:
+async def silent_caller(made: RunningGateway) -> Caller:
     """Return a client that reads nothing, and for which the kernel reads little."""
     sock = socket.socket()
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER_BYTES)
@@ -102,7 +94,7 @@ async def test_what_is_held_for_clients_that_never_read_stays_within_the_budget(
     async with served() as (made, broker, budget):
         callers = [await silent_caller(made) for _ in range(CLIENTS)]
         for number, caller in enumerate(callers, 1):
-            caller.send(*map(fetch, range(FETCHES)))
+            caller.send(*(fetch(number, max_bytes=WANTED_BYTES) for number in range(FETCHES)))
             await until(partial(are_stuck, made, number), "the client is stuck")
             assert budget.used_bytes <= TOTAL_BYTES + number * (FLOOR_BYTES + SLICE_BYTES)
         assert all(FLOOR_BYTES <= wanted <= WANTED_BYTES for wanted in broker.wanted)
@@ -122,12 +114,12 @@ async def test_whoever_reads_gets_all_of_it_while_others_do_not() -> None:
     async with served(total_bytes=0) as (made, broker, budget):
         others = [await silent_caller(made) for _ in range(3)]
         for other in others:
-            other.send(*map(fetch, range(FETCHES)))
+            other.send(*(fetch(number, max_bytes=WANTED_BYTES) for number in range(FETCHES)))
         await until(partial(are_stuck, made, len(others)), "the others are stuck")
         assert budget.used_bytes > 0
         caller = await Caller.at(made.port)
         for correlation_id in range(20):
-            caller.send(fetch(correlation_id), heartbeat(100))
+            caller.send(fetch(correlation_id, max_bytes=WANTED_BYTES), heartbeat(100))
             answer = await caller.frame()
             assert answer is not None
             assert answer[:4] == correlation_id.to_bytes(4, "big")
@@ -158,7 +150,7 @@ async def test_all_is_given_back_whoever_ends_it(
         broker.is_silent = is_silent
         callers = [await silent_caller(made) for _ in range(3)]
         for caller in callers:
-            caller.send(fetch(1), fetch(2))
+            caller.send(fetch(1, max_bytes=WANTED_BYTES), fetch(2, max_bytes=WANTED_BYTES))
         await until(lambda: len(broker.wanted) >= 3 and budget.used_bytes > 0, "answers are held or awaited")
         match ends:
             case "the client":
@@ -177,7 +169,7 @@ async def test_what_is_awaited_from_the_broker_stays_reserved_after_the_client_h
     async with served() as (made, broker, budget):
         broker.is_silent = True
         caller = await Caller.at(made.port)
-        caller.send(fetch(1))
+        caller.send(fetch(1, max_bytes=WANTED_BYTES))
         await until(lambda: broker.wanted, "its Fetch is with the broker")
         (connection,) = made.gateway._connections
         caller.writer.transport.abort()

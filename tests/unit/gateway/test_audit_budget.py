@@ -11,7 +11,7 @@ from kustos.gateway.audit import budget as audit_budget
 from kustos.gateway.audit.budget import EVENT_BYTES, AuditBudget
 from kustos.gateway.audit.log import AuditLog
 from kustos.protocol import Decided
-from tests.unit.gateway.audit_worlds import ALLOWED, DENIED, context_of, decided, until, willing
+from testkit.gateway.audit import ALLOWED, DENIED, context_of, decided, until, willing
 
 BURST = 5 * (EVENT_BYTES + 1)
 """Room for five events of names of one character."""

@@ -16,8 +16,8 @@ from kustos.gateway.audit.entries import AuditEntry
 from kustos.gateway.audit.json_files import JsonFilesSink
 from kustos.gateway.audit.lanes import AuditSinkError
 from kustos.gateway.audit.log4j import KafkaLinesSink, log4j_time
+from testkit.gateway.audit import CONTEXT, DENIED, EVENTS, decided, entry
 from testkit.waiting import wait_until
-from tests.unit.gateway.audit_worlds import CONTEXT, DENIED, EVENTS, decided, entry
 
 ROOT = Path(__file__).parents[3]
 LINE_BYTES = len(next(EVENTS.json_lines(entry(0, "t"))).encode()) + 1

@@ -9,7 +9,7 @@ from kustos.gateway.audit.json_files import JsonFilesSink
 from kustos.gateway.audit.log import AuditLog
 from kustos.gateway.audit.log4j import KafkaLinesSink
 from kustos.runtime import SystemEntropy
-from tests.unit.gateway.audit_worlds import CONTEXT, ToldSink, decided, willing
+from testkit.gateway.audit import CONTEXT, ControlledSink, decided, willing
 
 
 def events() -> AuditEvents:
@@ -26,7 +26,7 @@ def names_of(lines: list[str]) -> list[str]:
 
 async def killed(directory: Path, name: str = "node") -> None:
     """Take three decisions, of which the sink writes none, and be gone without a word."""
-    sink = ToldSink()
+    sink = ControlledSink()
     keeper = keeper_of(directory, name, ("worker-1", "worker-2"))
     log = AuditLog([sink], keeper=keeper)
     log.record(CONTEXT, [decided("one"), decided("two")], 7)

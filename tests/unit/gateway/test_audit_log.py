@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from kustos.gateway.audit import log as audit_log
 from kustos.gateway.audit.lanes import AuditLogClosedError, EventsLostError
 from kustos.gateway.audit.log import AuditLog
-from tests.unit.gateway.audit_worlds import (
+from testkit.gateway.audit import (
     CONTEXT,
     EVENTS,
-    ToldSink,
+    ControlledSink,
     decided,
     entry,
     refusing,
@@ -52,7 +52,7 @@ async def test_the_list_of_decisions_may_be_used_again() -> None:
 
 
 async def test_a_full_queue_stops_the_traffic_until_it_is_written() -> None:
-    sink = ToldSink()
+    sink = ControlledSink()
     log = AuditLog([sink], queue_max_events=3)
     put(log, "a", "b")
     assert not is_full(log)
@@ -96,7 +96,7 @@ async def test_a_bug_in_a_sink_is_a_failure_like_any_other() -> None:
 
 
 async def test_mode_drop_never_stops_and_counts_what_a_full_queue_loses() -> None:
-    slow, sound = ToldSink("slow"), willing("sound")
+    slow, sound = ControlledSink("slow"), willing("sound")
     log = AuditLog([slow, sound], queue_max_events=2, blocks_when_full=False)
     for name in TOPICS:
         put(log, name)
@@ -134,7 +134,7 @@ async def test_nothing_can_be_decided_after_the_end() -> None:
 
 async def test_what_could_not_be_written_until_the_end_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(audit_log, "CLOSE_TIMEOUT_S", 0.05)
-    stuck, sound = ToldSink("stuck"), willing("sound")
+    stuck, sound = ControlledSink("stuck"), willing("sound")
     log = AuditLog([stuck, sound])
     put(log, "a", "b")
     with pytest.raises(EventsLostError, match="`stuck` did not take 2 events"):

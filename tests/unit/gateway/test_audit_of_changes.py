@@ -29,15 +29,15 @@ from kustos.gateway.store import large_work
 from kustos.protocol import Decided, admin
 from kustos.wire import Message
 from kustos.wire.api_keys import ApiKey
-from tests.unit.authorizer.spi_worlds import SpecAuthorizer
-from tests.unit.gateway.audit_worlds import DENIED, ToldSink, decided, until
+from testkit.acls.specified_authorizer import SpecAuthorizer
+from testkit.gateway.audit import DENIED, ControlledSink, decided, until
 from tests.unit.gateway.test_acl_apis import CREATED, DELETED, ORDERS, creation, deletion
 
 Written = list[tuple[str, int | None]]
 
 
 @dataclass
-class OffsetSink(ToldSink):
+class OffsetSink(ControlledSink):
     """Keeps the name and the offset of the change of each event."""
 
     offsets: Written = field(default_factory=list)

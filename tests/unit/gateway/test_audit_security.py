@@ -10,8 +10,7 @@ from kustos.gateway.audit.log import AuditLog
 from kustos.gateway.metrics.counters import GatewayMetrics
 from kustos.gateway.metrics.observer import GatewayObserver
 from kustos.gateway.session.logins import LOG_IS_FULL, Login
-from tests.unit.gateway.audit_worlds import CONTEXT, ToldSink, decided, until, willing
-from tests.unit.gateway.test_failed_logins import failure
+from testkit.gateway.audit import CONTEXT, ControlledSink, decided, failure, until, willing
 
 SUCCESS = Login(
     listener_name="CLIENTS",
@@ -37,7 +36,7 @@ async def test_a_window_that_ends_tells_what_was_counted(monkeypatch: pytest.Mon
 
 
 async def test_while_the_log_is_full_nobody_is_admitted_and_failures_only_count() -> None:
-    sink = ToldSink()
+    sink = ControlledSink()
     log = AuditLog([sink], queue_max_events=1)
     observer = GatewayObserver(log, GatewayMetrics(), lambda: 1)
     assert observer.login_ended(SUCCESS)

@@ -16,8 +16,8 @@ from kustos.authorizer.replacement import dismantle, prepared, put_in_force
 from kustos.gateway.store import publisher as authorizer_publisher
 from kustos.gateway.store.publisher import AuthorizerPublisher
 from kustos.metadata.image import AclAdded, AclRemoved, MetadataDelta, MetadataImage
+from testkit.protocol.random_requests import allow
 from testkit.waiting import wait_until
-from tests.property.protocol_requests import allow
 
 ALICE = KafkaPrincipal("User", "alice")
 READ, TOPIC = AclOperation.READ, ResourceType.TOPIC

@@ -17,10 +17,10 @@ from kustos.gateway.upstream.cluster import UpstreamUnavailableError
 from kustos.runtime import collector_at_rest
 from kustos.wire import peek_api
 from kustos.wire.api_keys import ApiKey
+from testkit.gateway.gateways import Caller, RunningGateway, handshake, running_gateway, token
+from testkit.gateway.scripted_brokers import ScriptedBroker, cluster_of
+from testkit.gateway.sessions import Pipe, heartbeat, request, versions
 from testkit.waiting import wait_until
-from tests.unit.gateway.brokers import ScriptedBroker, cluster_of
-from tests.unit.gateway.gateways import Caller, House, handshake, house, token
-from tests.unit.gateway.session_worlds import Pipe, heartbeat, request, versions
 
 SASL = SaslServerSettings(failed_authentication_delay_ms=20)
 REAUTHENTICATING = SaslServerSettings(connections_max_reauth_ms={"PLAIN": 60_000})
@@ -36,13 +36,13 @@ async def until(condition: Any, what: str) -> None:
     await asyncio.to_thread(wait_until, condition, what=what)
 
 
-def only(served: House) -> Any:
+def only(served: RunningGateway) -> Any:
     (connection,) = served.gateway._connections
     return connection
 
 
 async def test_requests_of_a_stranger_reach_nobody() -> None:
-    async with house([await broker()], sasl=SASL) as served:
+    async with running_gateway([await broker()], sasl=SASL) as served:
         before = len(served.brokers[0].asked)
         for first in ([heartbeat(1)], [handshake(1), heartbeat(2)], [versions(1), heartbeat(2)]):
             caller = await Caller.at(served.port)
@@ -60,7 +60,7 @@ async def test_requests_of_a_stranger_reach_nobody() -> None:
 async def test_a_closed_connection_is_let_go_without_the_help_of_the_collector(
     sasl: SaslServerSettings | None,
 ) -> None:
-    async with house([await broker()], sasl=sasl) as served:
+    async with running_gateway([await broker()], sasl=sasl) as served:
         with collector_at_rest():
             caller = await Caller.at(served.port)
             frames = [versions(1), heartbeat(4)] if sasl is None else [handshake(2), token(3), heartbeat(4)]
@@ -76,7 +76,7 @@ async def test_a_closed_connection_is_let_go_without_the_help_of_the_collector(
 
 @pytest.mark.parametrize("piece", [1, 7, 10_000])
 async def test_a_login_and_requests_may_come_in_any_pieces(piece: int) -> None:
-    async with house([await broker()], sasl=SASL) as served:
+    async with running_gateway([await broker()], sasl=SASL) as served:
         caller = await Caller.at(served.port)
         frames = [versions(1), handshake(2), token(3), heartbeat(4), versions(5), heartbeat(6)]
         stream = b"".join(len(frame).to_bytes(4, "big") + frame for frame in frames)
@@ -90,7 +90,7 @@ async def test_a_login_and_requests_may_come_in_any_pieces(piece: int) -> None:
 
 async def test_a_failed_login_is_answered_late_and_hears_nothing_meanwhile() -> None:
     settings = SaslServerSettings(failed_authentication_delay_ms=300)
-    async with house([await broker()], sasl=settings) as served:
+    async with running_gateway([await broker()], sasl=settings) as served:
         caller = await Caller.at(served.port)
         caller.send(handshake(1))
         await caller.frame()
@@ -111,7 +111,7 @@ async def test_connections_leave_file_descriptors_for_everything_else(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(listener, "descriptor_limit", lambda: listener.DESCRIPTORS_RESERVED + 5)
-    async with house([await broker()], sasl=SASL) as served:
+    async with running_gateway([await broker()], sasl=SASL) as served:
         first, second = await Caller.at(served.port), await Caller.at(served.port)
         assert await first.log_in() is not None
         assert await second.log_in() is not None
@@ -131,7 +131,7 @@ async def test_connections_leave_file_descriptors_for_everything_else(
 @pytest.mark.parametrize("limit", ["max_connections", "max_connections_per_ip"])
 async def test_there_are_only_so_many_connections(limit: str) -> None:
     limits: dict[str, Any] = {limit: 3}
-    async with house([await broker()], **limits) as served:
+    async with running_gateway([await broker()], **limits) as served:
         callers = [await Caller.at(served.port) for _ in range(3)]
         for caller in callers:
             caller.send(heartbeat(1))
@@ -146,7 +146,7 @@ async def test_there_are_only_so_many_connections(limit: str) -> None:
 
 async def test_an_idle_connection_is_closed_and_a_busy_one_is_not() -> None:
     settings = ConnectionSettings(connections_max_idle_ms=400)
-    async with house([await broker()], settings=settings) as served:
+    async with running_gateway([await broker()], settings=settings) as served:
         idle, busy = await Caller.at(served.port), await Caller.at(served.port)
         ended = asyncio.get_running_loop().create_task(idle.is_closed())
         correlation_id = 0
@@ -160,7 +160,7 @@ async def test_an_idle_connection_is_closed_and_a_busy_one_is_not() -> None:
 
 
 async def test_of_a_long_client_id_only_the_beginning_is_kept_beside_decisions() -> None:
-    async with house([await broker()]) as served:
+    async with running_gateway([await broker()]) as served:
         caller = await Caller.at(served.port)
         name = "n" * 32_767
         plain = heartbeat(1)
@@ -184,7 +184,7 @@ class TalkativeBroker(ScriptedBroker):
 async def test_a_client_that_does_not_read_costs_little_and_loses_nothing() -> None:
     talkative = TalkativeBroker(1)
     await talkative.start()
-    async with house([talkative]) as served:
+    async with running_gateway([talkative]) as served:
         caller = await Caller.at(served.port)
         caller.writer.transport.pause_reading()  # type: ignore[attr-defined]
         caller.send(*map(heartbeat, range(100)))
@@ -199,7 +199,7 @@ async def test_a_client_that_does_not_read_costs_little_and_loses_nothing() -> N
 
 
 async def test_a_client_that_asks_without_reading_is_not_read() -> None:
-    async with house([await broker()]) as served:
+    async with running_gateway([await broker()]) as served:
         caller = await Caller.at(served.port)
         caller.writer.transport.pause_reading()  # type: ignore[attr-defined]
         caller.send(*[versions(1)] * 80_000)
@@ -216,7 +216,7 @@ async def test_a_client_that_never_reads_is_gone_soon_after_its_end(monkeypatch:
     monkeypatch.setattr(client_module, "LAST_ANSWERS_S", 0.05)
     talkative = TalkativeBroker(1)
     await talkative.start()
-    async with house([talkative]) as served:
+    async with running_gateway([talkative]) as served:
         caller = await Caller.at(served.port)
         caller.writer.transport.pause_reading()  # type: ignore[attr-defined]
         caller.send(*map(heartbeat, range(30)))
@@ -228,7 +228,7 @@ async def test_a_client_that_never_reads_is_gone_soon_after_its_end(monkeypatch:
 
 
 async def test_a_peer_that_was_gone_at_once_is_no_error() -> None:
-    async with house([await broker()]) as served:
+    async with running_gateway([await broker()]) as served:
         (port,) = [port for (_, node_id), port in served.gateway._ports.items() if node_id is None]
         connection = ClientConnection(port)
         pipe = Pipe(lambda _: None)
@@ -240,7 +240,7 @@ async def test_a_peer_that_was_gone_at_once_is_no_error() -> None:
 
 
 async def test_the_end_of_upstream_is_the_end_of_the_client_once() -> None:
-    async with house([await broker()]) as served:
+    async with running_gateway([await broker()]) as served:
         for raw in (b"\0\0\0\4\0\0\0\x63", b"\0\0\0\2\0\0", b"\x7f\xff\xff\xff", b"\xff\xff\xff\xff"):
             served.brokers[0].answers_raw = raw
             caller = await Caller.at(served.port)
@@ -264,7 +264,7 @@ async def test_the_end_of_upstream_is_the_end_of_the_client_once() -> None:
 
 
 async def test_an_answer_that_nobody_asked_for_ends_the_client() -> None:
-    async with house([await broker()]) as served:
+    async with running_gateway([await broker()]) as served:
         caller = await Caller.at(served.port)
         caller.send(heartbeat(1))
         assert await caller.correlation_ids(1) == [1]
@@ -274,7 +274,7 @@ async def test_an_answer_that_nobody_asked_for_ends_the_client() -> None:
 
 
 async def test_a_broker_that_came_back_older_is_offered_as_it_is_from_the_next_connection_on() -> None:
-    async with house([await broker()]) as served:
+    async with running_gateway([await broker()]) as served:
         served.brokers[0].versions[ApiKey.HEARTBEAT] = (0, 2)
         assert await (await Caller.at(served.first_port + 1)).is_closed()
         caller = await Caller.at(served.first_port + 1)
@@ -287,7 +287,7 @@ async def test_a_broker_that_came_back_older_is_offered_as_it_is_from_the_next_c
 async def test_the_bootstrap_port_goes_on_without_one_broker() -> None:
     brokers = [ScriptedBroker(0), ScriptedBroker(1), ScriptedBroker(2)]
     await cluster_of(*brokers)
-    async with house(brokers) as served:
+    async with running_gateway(brokers) as served:
         brokers[1].stop()
         for number in range(6):
             caller = await Caller.at(served.port)
@@ -302,15 +302,15 @@ async def test_the_bootstrap_port_goes_on_without_one_broker() -> None:
 async def test_a_gateway_that_cannot_start_leaves_nothing_open() -> None:
     far = ScriptedBroker(77)
     await far.start()
-    served = House([far])
+    served = RunningGateway([far])
     with pytest.raises(NoPortForBrokerError, match="broker `77`"):
         await served.gateway.start()
     await served.gateway.stop()
     far.stop()
     with pytest.raises(UpstreamUnavailableError):
-        await House([far]).gateway.start()
+        await RunningGateway([far]).gateway.start()
     near = await broker()
-    taken = House([near])
+    taken = RunningGateway([near])
     taken.first_port = near.port - 1
     plan = taken.gateway._plans[0]
     object.__setattr__(plan, "port", near.port)

@@ -2,13 +2,13 @@
 
 from kustos.gateway.listener.gateway import ConnectionSettings
 from kustos.wire.api_keys import ApiKey
-from tests.unit.gateway.gateways import Caller, handshake, house, token
-from tests.unit.gateway.session_worlds import heartbeat, versions
+from testkit.gateway.gateways import Caller, handshake, running_gateway, token
+from testkit.gateway.sessions import heartbeat, versions
 from tests.unit.gateway.test_client import REAUTHENTICATING, SASL, broker
 
 
 async def test_a_login_is_told_before_its_answer_and_admitted_only_if_that_was_kept() -> None:
-    async with house([await broker()], sasl=SASL) as served:
+    async with running_gateway([await broker()], sasl=SASL) as served:
         served.is_full = True
         caller = await Caller.at(served.port)
         caller.send(handshake(1))
@@ -27,7 +27,7 @@ async def test_a_login_is_told_before_its_answer_and_admitted_only_if_that_was_k
 
 
 async def test_a_session_that_is_ended_as_it_ran_out_is_told() -> None:
-    async with house([await broker()], sasl=REAUTHENTICATING) as served:
+    async with running_gateway([await broker()], sasl=REAUTHENTICATING) as served:
         caller = await Caller.at(served.port)
         await caller.log_in()
         served.clock.now_ms += 120_000
@@ -38,7 +38,7 @@ async def test_a_session_that_is_ended_as_it_ran_out_is_told() -> None:
 
 async def test_a_stranger_may_send_less_at_once_than_a_client() -> None:
     settings = ConnectionSettings(sasl_server_max_receive_size=1000, socket_request_max_bytes=2000)
-    async with house([await broker()], sasl=SASL, settings=settings) as served:
+    async with running_gateway([await broker()], sasl=SASL, settings=settings) as served:
         caller = await Caller.at(served.port)
         caller.writer.write((1001).to_bytes(4, "big"))
         assert await caller.is_closed()
@@ -55,7 +55,7 @@ async def test_a_stranger_may_send_less_at_once_than_a_client() -> None:
 
 async def test_a_frame_too_large_behind_a_login_does_not_take_its_answer_along() -> None:
     settings = ConnectionSettings(sasl_server_max_receive_size=1000, socket_request_max_bytes=2000)
-    async with house([await broker()], sasl=SASL, settings=settings) as served:
+    async with running_gateway([await broker()], sasl=SASL, settings=settings) as served:
         for last in ((2001).to_bytes(4, "big"), b"\xff\xff\xff\xff"):
             caller = await Caller.at(served.port)
             caller.writer.write(framed(handshake(1), token(2)) + last)
@@ -65,7 +65,7 @@ async def test_a_frame_too_large_behind_a_login_does_not_take_its_answer_along()
 
 
 async def test_a_failed_login_is_answered_whatever_came_behind_it() -> None:
-    async with house([await broker()], sasl=SASL) as served:
+    async with running_gateway([await broker()], sasl=SASL) as served:
         caller = await Caller.at(served.port)
         caller.writer.write(framed(handshake(1), token(2, "wrong")) + b"\xff\xff\xff\xff")
         assert await caller.correlation_ids(2) == [1, 2]
@@ -75,7 +75,7 @@ async def test_a_failed_login_is_answered_whatever_came_behind_it() -> None:
 
 async def test_what_follows_a_login_in_the_same_bytes_is_measured_as_a_client_s() -> None:
     settings = ConnectionSettings(sasl_server_max_receive_size=1000, socket_request_max_bytes=2000)
-    async with house([await broker()], sasl=SASL, settings=settings) as served:
+    async with running_gateway([await broker()], sasl=SASL, settings=settings) as served:
         caller = await Caller.at(served.port)
         caller.send(handshake(1), token(2), heartbeat(3), heartbeat(4, "g" * 1500), heartbeat(5))
         assert await caller.correlation_ids(5) == [1, 2, 3, 4, 5]
@@ -87,7 +87,7 @@ def framed(*frames: bytes) -> bytes:
 
 
 async def test_a_login_again_amid_requests_keeps_the_order() -> None:
-    async with house([await broker()], sasl=REAUTHENTICATING) as served:
+    async with running_gateway([await broker()], sasl=REAUTHENTICATING) as served:
         caller = await Caller.at(served.port)
         await caller.log_in()
         served.clock.now_ms += 30_000
@@ -103,7 +103,7 @@ async def test_a_login_again_amid_requests_keeps_the_order() -> None:
 
 
 async def test_a_login_again_that_fails_ends_the_session() -> None:
-    async with house([await broker()], sasl=REAUTHENTICATING) as served:
+    async with running_gateway([await broker()], sasl=REAUTHENTICATING) as served:
         caller = await Caller.at(served.port)
         await caller.log_in()
         served.clock.now_ms += 30_000
@@ -114,7 +114,7 @@ async def test_a_login_again_that_fails_ends_the_session() -> None:
 
 
 async def test_a_session_that_ran_out_may_still_log_in_again() -> None:
-    async with house([await broker()], sasl=REAUTHENTICATING) as served:
+    async with running_gateway([await broker()], sasl=REAUTHENTICATING) as served:
         caller = await Caller.at(served.port)
         await caller.log_in()
         served.clock.now_ms += 120_000

@@ -8,8 +8,8 @@ import pytest
 from kustos.gateway.upstream import topic_ids
 from kustos.gateway.upstream.cluster import UpstreamCluster, UpstreamUnavailableError, common_to_all, covers
 from kustos.wire.api_keys import ApiKey
+from testkit.gateway.scripted_brokers import NEWEST, ScriptedBroker, cluster_of, connect
 from testkit.ports import LOOPBACK
-from tests.unit.gateway.brokers import NEWEST, ScriptedBroker, cluster_of, connect
 
 UNKNOWN = b"\x42" * 16
 

@@ -23,8 +23,8 @@ from kustos.gateway.apis.custom_authorizer import (
     CustomContextAuthorizer,
     NobodyDecides,
 )
-from tests.property.protocol_requests import allow
-from tests.unit.authorizer.spi_worlds import SpecAuthorizer
+from testkit.acls.specified_authorizer import SpecAuthorizer
+from testkit.protocol.random_requests import allow
 
 READ, TOPIC = AclOperation.READ, ResourceType.TOPIC
 ALLOWED, DENIED = AuthorizationResult.ALLOWED, AuthorizationResult.DENIED

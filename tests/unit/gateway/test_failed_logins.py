@@ -1,6 +1,5 @@
 """Failed logins are counted together, within limits, and each of them once."""
 
-from kustos.authorizer import SecurityEvent, SecurityEventType, SecurityResult
 from kustos.gateway.audit.repeated_logins import (
     KINDS_MAX,
     KINDS_PER_HOST_MAX,
@@ -8,23 +7,7 @@ from kustos.gateway.audit.repeated_logins import (
     TOO_MANY_OF_HOST,
     FailedLogins,
 )
-
-
-def failure(
-    name: str | None = "alice", host: str = "10.0.0.1", at_ms: int = 1, reason: str = "wrong"
-) -> SecurityEvent:
-    return SecurityEvent(
-        event_type=SecurityEventType.LOGIN,
-        result=SecurityResult.FAILURE,
-        time_ms=at_ms,
-        first_time_ms=at_ms,
-        listener_name="CLIENTS",
-        security_protocol="SASL_PLAINTEXT",
-        host=host,
-        mechanism="PLAIN",
-        failure=reason,
-        claimed_name=name,
-    )
+from testkit.gateway.audit import failure
 
 
 def test_the_first_is_told_at_once_and_equal_ones_as_one_event_with_their_number() -> None:

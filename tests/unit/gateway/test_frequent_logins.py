@@ -14,9 +14,8 @@ from kustos.gateway.audit.log import AuditLog
 from kustos.gateway.audit.repeated_logins import FrequentLogins
 from kustos.gateway.metrics.counters import GatewayMetrics
 from kustos.gateway.metrics.observer import GatewayObserver
-from tests.unit.gateway.audit_worlds import ToldSink
+from testkit.gateway.audit import ControlledSink, failure
 from tests.unit.gateway.test_audit_security import SUCCESS
-from tests.unit.gateway.test_failed_logins import failure
 
 FEW_LOGINS = 3
 
@@ -82,7 +81,7 @@ def test_each_login_is_in_exactly_one_event_also_of_more_principals_than_are_tol
 
 
 async def test_a_flood_of_logins_is_few_events_and_takes_no_room_from_failures() -> None:
-    sink = ToldSink()
+    sink = ControlledSink()
     sink.may_write.set()
     log = AuditLog([sink], denied_bytes_per_hour=10 * 3 * (EVENT_BYTES + 5))
     metrics = GatewayMetrics()

@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 from kustos.protocol.exchange import ITEMS_PER_TURN
 from kustos.wire.api_keys import ApiKey
-from tests.property.protocol_requests import ALL_ALLOWED
-from tests.unit.gateway.session_worlds import World, heartbeat, request
+from testkit.gateway.sessions import World, heartbeat, request
+from testkit.protocol.random_requests import ALL_ALLOWED
 
 MANY = [f"group-{number}" for number in range(2 * ITEMS_PER_TURN)]
 

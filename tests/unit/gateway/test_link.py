@@ -9,8 +9,8 @@ import pytest
 
 from kustos.gateway.upstream import link as link_module
 from kustos.gateway.upstream.link import Awaited, UpstreamLink
+from testkit.gateway.sessions import Pipe
 from testkit.waiting import wait_until
-from tests.unit.gateway.session_worlds import Pipe
 
 GOOD = b"\0\0\0\6\0\0\0\7ok"
 

@@ -30,8 +30,8 @@ from kustos.metadata.directory.format import format_directory
 from kustos.metadata.image import AclAdded, AclRemoved, MetadataDelta
 from kustos.metadata.store.store import CreateAcls, MetadataStore
 from kustos.wire.api_keys import ApiKey
-from tests.property.protocol_requests import ALL_ALLOWED, allow
-from tests.unit.gateway.session_worlds import World, request
+from testkit.gateway.sessions import World, request
+from testkit.protocol.random_requests import ALL_ALLOWED, allow
 
 ALPHA = allow(ResourceType.TOPIC, "alpha", AclOperation.READ)
 PRINCIPAL = KafkaPrincipal("User", "alice")

@@ -21,7 +21,7 @@ from kustos.gateway.metrics.observer import GatewayObserver
 from kustos.gateway.session.answer_budget import AnswerBudget
 from kustos.server.http import HttpEndpoint
 from kustos.wire.api_keys import ApiKey
-from tests.unit.gateway.audit_worlds import CONTEXT, DENIED, decided, refusing
+from testkit.gateway.audit import CONTEXT, DENIED, decided, refusing
 
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
 

@@ -12,7 +12,7 @@ from kustos.gateway.metrics.counters import GatewayMetrics
 from kustos.gateway.metrics.watched import QuorumFigures, WatchedLog, WatchedQuorum
 from kustos.gateway.session.answer_budget import AnswerBudget
 from kustos.gateway.workers.figures import WatchedWorkerPool
-from tests.unit.gateway.audit_worlds import decided, willing
+from testkit.gateway.audit import decided, willing
 
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "metrics.md"
 

@@ -5,8 +5,8 @@ import pytest
 from kustos.acl import AclOperation, ResourceType
 from kustos.gateway.session.parts import PIPELINED_MAX
 from kustos.gateway.upstream.link import REPLICATED_SOON_S
-from tests.property.protocol_requests import ALL_ALLOWED, allow
-from tests.unit.gateway.session_worlds import World, heartbeat, produce
+from testkit.gateway.sessions import World, heartbeat, produce
+from testkit.protocol.random_requests import ALL_ALLOWED, allow
 
 WAITS = -1
 """`acks` of a Produce that waits for replicas."""

@@ -15,8 +15,8 @@ from kustos.metadata.control import TokenRules
 from kustos.metadata.image import EMPTY_IMAGE
 from kustos.protocol import Guard, Opened, RefusedFrameError
 from kustos.wire import Message, response_codec
-from tests.property.protocol_driver import OFFERED, GatewayAddresses
-from tests.unit.acl_worlds import acl
+from testkit.acls.one_line import acl
+from testkit.protocol.driver import OFFERED, GatewayAddresses
 from tests.unit.protocol_requests import connection, frame
 
 ALICE = KafkaPrincipal("User", "alice")

@@ -13,10 +13,7 @@ from kustos.gateway.upstream.addresses import NoPortForBrokerError
 from kustos.gateway.upstream.cluster import UpstreamUnavailableError
 from kustos.wire import response_codec, response_frame
 from kustos.wire.api_keys import ApiKey
-from testkit.waiting import wait_until
-from tests.property.protocol_requests import ALL_ALLOWED, allow, batch
-from tests.tap.frames import read_request
-from tests.unit.gateway.session_worlds import (
+from testkit.gateway.sessions import (
     World,
     create_acls,
     delete_topic,
@@ -26,6 +23,9 @@ from tests.unit.gateway.session_worlds import (
     request_struct,
     versions,
 )
+from testkit.protocol.random_requests import ALL_ALLOWED, allow, batch
+from testkit.tap.frames import read_request
+from testkit.waiting import wait_until
 
 
 async def test_the_next_request_is_begun_when_the_one_before_is_answered() -> None:

@@ -15,7 +15,7 @@ from kustos.metadata.log import LogPolicy
 from kustos.metadata.store.store import CreateAcls, MetadataStore
 from kustos.runtime import FileSystemStorage
 from kustos.runtime.storage import DEFAULT_FILE_MODE
-from tests.unit.acl_worlds import acl
+from testkit.acls.one_line import acl
 
 LIMIT_S = 30.0
 

@@ -12,7 +12,7 @@ from kustos.authorizer import AuthorizerNotReadyError
 from kustos.gateway.quorum.staleness import StalenessGate
 from kustos.runtime import SystemClock
 from kustos.runtime.clock import SINCE_BOOT
-from tests.unit.acl_worlds import authorizer_of
+from testkit.acls.one_line import authorizer_of
 
 READ, TOPIC = AclOperation.READ, ResourceType.TOPIC
 ALICE, ROOT = KafkaPrincipal("User", "alice"), KafkaPrincipal("User", "root")

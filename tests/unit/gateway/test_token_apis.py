@@ -16,8 +16,8 @@ from kustos.metadata.directory.format import format_directory
 from kustos.metadata.store.store import MetadataStore
 from kustos.protocol import Guard, Opened, Reply, Serve
 from kustos.wire import Message
-from tests.property.protocol_driver import OFFERED, GatewayAddresses
-from tests.property.protocol_requests import allow
+from testkit.protocol.driver import OFFERED, GatewayAddresses
+from testkit.protocol.random_requests import allow
 from tests.unit.protocol_requests import connection, frame
 
 CREATE, RENEW, EXPIRE, DESCRIBE = 38, 39, 40, 41

@@ -18,7 +18,7 @@ from kustos.metadata.records import DelegationTokenRecord
 from kustos.metadata.scram import ScramMechanism, scram_credential
 from kustos.metadata.store.store import MetadataStore
 from kustos.server.sasl import token_lookup
-from tests.unit.metadata.test_store_tokens import HandClock
+from testkit.clocks import ManualClock
 
 ALICE = KafkaPrincipal("User", "alice")
 SECRET = TokenSecret(b"s3cret")
@@ -44,7 +44,7 @@ class Removals:
 
 async def test_expired_tokens_are_swept_in_passes_and_again(tmp_path: Path) -> None:
     format_directory(tmp_path / "log")
-    clock = HandClock()
+    clock = ManualClock(1000)
     rules = TokenRules(SECRET, 1000, 100)
     store = MetadataStore.open(tmp_path / "log", clock=clock, token_rules=rules)
     writer = MetadataWriter(store)

@@ -30,7 +30,7 @@ from kustos.metadata.image import acl_record
 from kustos.metadata.log import MetaProperties
 from kustos.metadata.records import encode_record
 from kustos.wire import FrameReader
-from tests.property.protocol_requests import allow
+from testkit.protocol.random_requests import allow
 
 WAIT_S = 60.0
 

@@ -16,7 +16,7 @@ from kustos.metadata.directory.format import format_directory
 from kustos.metadata.errors import LogFailedError, MetadataError
 from kustos.metadata.image import MetadataDelta, MetadataImage
 from kustos.metadata.store.store import CreateAcls, DeleteAcls, MetadataStore, PublishFailedError
-from tests.property.protocol_requests import allow
+from testkit.protocol.random_requests import allow
 
 
 class GatedStore:

@@ -1,6 +1,5 @@
 """Directories that are not ours, newer than we are, or cannot be used: a clear error, and nothing changed."""
 
-import hashlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,21 +9,11 @@ from kustos.metadata.directory.format import format_directory
 from kustos.metadata.directory.loader import load
 from kustos.metadata.errors import DirectoryError, LogDamagedError, MetadataError
 from kustos.metadata.features import OTHER_FEATURES_MAX
-from kustos.metadata.log import LogWriter
-from kustos.metadata.records import FeatureLevelRecord, KRaftVersion, control_batch
+from kustos.metadata.records import KRaftVersion, control_batch
 from kustos.metadata.store.store import MetadataStore
-from kustos.runtime import FileSystemStorage, StorageLockedError, SystemClock
+from kustos.runtime import FileSystemStorage, StorageLockedError
 from kustos.wire.record_batch import batch_of
-from tests.unit.metadata.log_support import acl, partition, segment
-
-
-def contents(directory: Path) -> dict[str, str]:
-    """What every file holds; the lock's file is no data."""
-    return {
-        str(path.relative_to(directory)): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in sorted(directory.rglob("*"))
-        if path.is_file() and path.name != ".lock"
-    }
+from testkit.metadata_logs import acl, append, contents, finalize, partition, segment
 
 
 @pytest.fixture
@@ -34,14 +23,6 @@ def directory(tmp_path: Path) -> Path:
     store.create_acls([acl("second")])
     store.close()
     return tmp_path / "log"
-
-
-def append(directory: Path, value: bytes) -> None:
-    """Append what this kustos would never write, as a newer one or a newer Kafka might."""
-    reader, _ = load(directory, FileSystemStorage())
-    writer = LogWriter(directory, FileSystemStorage(), SystemClock(), reader)
-    writer.append_values([(value,)])
-    writer.close()
 
 
 def newer_record_version(directory: Path) -> None:
@@ -54,13 +35,6 @@ def unknown_record(directory: Path) -> None:
 
 def newer_frame(directory: Path) -> None:
     append(directory, b"\x02\x12\x00\x00")
-
-
-def finalize(directory: Path, feature: str, level: int) -> None:
-    reader, _ = load(directory, FileSystemStorage())
-    writer = LogWriter(directory, FileSystemStorage(), SystemClock(), reader)
-    writer.append([[FeatureLevelRecord(feature, level)]])
-    writer.close()
 
 
 def unknown_level(directory: Path) -> None:

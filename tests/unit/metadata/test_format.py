@@ -26,7 +26,8 @@ from kustos.metadata.log import snapshot_batches
 from kustos.metadata.log.snapshot import last_contained_timestamp_ms
 from kustos.metadata.scram import ScramCredential, ScramMechanism
 from kustos.metadata.store.store import MetadataStore
-from tests.unit.metadata.log_support import HandClock, acl, partition
+from testkit.clocks import ManualClock
+from testkit.metadata_logs import acl, partition
 
 CLUSTER = "4L6g3nShT-eMCtK--X86sw"
 USER = InitialScramUser(
@@ -42,7 +43,7 @@ def refusal(directory: Path, **wanted: object) -> str:
 
 
 def test_a_formatted_directory_is_described(tmp_path: Path) -> None:
-    clock = HandClock(7_000)
+    clock = ManualClock(7_000)
     made = format_directory(tmp_path, cluster_id=CLUSTER, node_id=3, acls=[acl("a")], clock=clock)
     found = describe_directory(tmp_path)
     assert found.properties == made

@@ -21,7 +21,8 @@ from kustos.metadata.log.writer import encode_values
 from kustos.metadata.records import FeatureLevelRecord, LeaderChange, NoOpRecord, controls_of, encode_record
 from kustos.runtime import AppendFile, FileSystemStorage
 from kustos.wire.record_batch import batch_of
-from tests.unit.metadata.log_support import HandClock, partition, segment, segments
+from testkit.clocks import ManualClock
+from testkit.metadata_logs import partition, segment, segments
 
 NOTHING = [NoOpRecord()]
 BATCH_BYTES = len(batch_of(0, 0, 0, [encode_record(NoOpRecord())]).encode())
@@ -29,7 +30,7 @@ BATCH_BYTES = len(batch_of(0, 0, 0, [encode_record(NoOpRecord())]).encode())
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
-    format_directory(tmp_path / "log", clock=HandClock(1_000))
+    format_directory(tmp_path / "log", clock=ManualClock(1_000))
     return tmp_path / "log"
 
 
@@ -50,22 +51,22 @@ class Watched(FileSystemStorage):
 def opened(
     directory: Path,
     policy: LogPolicy | None = None,
-    clock: HandClock | None = None,
+    clock: ManualClock | None = None,
     storage: FileSystemStorage | None = None,
 ) -> LogWriter:
     storage = storage or FileSystemStorage()
     reader, _ = load(directory, storage)
-    return LogWriter(directory, storage, clock or HandClock(), reader, policy or LogPolicy())
+    return LogWriter(directory, storage, clock or ManualClock(), reader, policy or LogPolicy())
 
 
-def begun(directory: Path, policy: LogPolicy | None = None, clock: HandClock | None = None) -> LogWriter:
+def begun(directory: Path, policy: LogPolicy | None = None, clock: ManualClock | None = None) -> LogWriter:
     log = opened(directory, policy, clock)
     log.begin_epoch(1)
     return log
 
 
 def test_an_epoch_is_claimed_before_it_is_used_and_noted_afterwards(directory: Path) -> None:
-    storage, clock = Watched(), HandClock(5_000)
+    storage, clock = Watched(), ManualClock(5_000)
     log = opened(directory, clock=clock, storage=storage)
     assert (log.last_offset, log.next_offset, log.epoch) == (-1, 0, 0)
     log.begin_epoch(7)
@@ -177,7 +178,7 @@ def test_a_log_of_nobody_is_not_continued(directory: Path) -> None:
 
 
 def test_groups_are_batches_of_one_write(directory: Path) -> None:
-    clock = HandClock(9_000)
+    clock = ManualClock(9_000)
     log = begun(directory, clock=clock)
     before = log.written_bytes
     clock.now_ms = 10_000

@@ -17,8 +17,8 @@ from kustos.metadata.errors import LogDamagedError
 from kustos.metadata.log import LogPolicy, LogReader, SegmentReader, SnapshotId, passing
 from kustos.metadata.store.store import MetadataStore
 from kustos.runtime import FileSystemStorage
-from tests.unit.metadata.log_support import (
-    HandClock,
+from testkit.clocks import ManualClock
+from testkit.metadata_logs import (
     acl,
     partition,
     segment,
@@ -31,7 +31,7 @@ from tests.unit.metadata.log_support import (
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
     """Three epochs in one segment, a snapshot amid the third, and the bootstrap snapshot."""
-    clock = HandClock()
+    clock = ManualClock()
     format_directory(tmp_path / "log", acls=[acl("first")], clock=clock)
     for life in range(3):
         store = MetadataStore.open(tmp_path / "log", policy=LogPolicy(snapshot_record_bytes=1), clock=clock)

@@ -23,7 +23,7 @@ from kustos.metadata.quorum.answers import (
 )
 from kustos.wire import Message, request_codec, response_codec
 from kustos.wire.api_keys import ApiKey
-from tests.quorum.golden import golden
+from testkit.quorum.golden import golden
 
 GOLDEN = golden()
 LEADER = read_fetch(response_codec(1, 18).decode(GOLDEN["fenced v18"][2]).message).leader

@@ -26,7 +26,7 @@ from kustos.metadata.quorum.values import Effect
 from kustos.metadata.records import NoOpRecord, encode_record
 from kustos.wire import Message, response_codec
 from kustos.wire.record_batch import batch_of
-from tests.quorum.simulated import CLUSTER_ID, Cluster, address_of
+from testkit.quorum.model import CLUSTER_ID, Cluster, address_of
 
 FIRST = address_of(0)
 

@@ -16,7 +16,7 @@ from kustos.metadata.quorum.answers import (
 )
 from kustos.wire import Message, response_codec
 from kustos.wire.api_keys import ApiKey
-from tests.quorum.golden import golden
+from testkit.quorum.golden import golden
 
 GOLDEN = golden()
 FETCH_18 = response_codec(ApiKey.FETCH, 18)

@@ -15,9 +15,12 @@ from kustos.metadata.directory.repair import carry_out, plan_repair
 from kustos.metadata.errors import LogDamagedError, LogError, MetadataError
 from kustos.metadata.store.store import MetadataStore
 from kustos.runtime import FileSystemStorage, StorageLockedError
-from tests.unit.metadata.log_support import (
+from testkit.metadata_logs import (
     OFTEN,
     acl,
+    append,
+    contents,
+    finalize,
     many_segments,
     partition,
     segment,
@@ -25,7 +28,6 @@ from tests.unit.metadata.log_support import (
     snapshots,
     take_snapshot,
 )
-from tests.unit.metadata.test_bad_directories import append, contents, finalize
 
 STORAGE = FileSystemStorage()
 

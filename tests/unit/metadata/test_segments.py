@@ -16,9 +16,9 @@ from kustos.metadata.log.writer import encode_values
 from kustos.metadata.records import FeatureLevelRecord
 from kustos.metadata.store.store import CreateAcls, MetadataStore
 from kustos.wire.record_batch import batch_of
-from tests.unit.metadata.log_support import (
+from testkit.clocks import ManualClock
+from testkit.metadata_logs import (
     SMALL_SEGMENTS,
-    HandClock,
     acl,
     many_segments,
     partition,
@@ -51,7 +51,7 @@ def test_requests_of_one_write_may_lie_in_two_segments(tmp_path: Path) -> None:
 
 
 def test_a_segment_is_closed_when_it_is_old(tmp_path: Path) -> None:
-    directory, clock = tmp_path / "log", HandClock()
+    directory, clock = tmp_path / "log", ManualClock()
     format_directory(directory, clock=clock)
     store = MetadataStore.open(directory, policy=LogPolicy(segment_ms=1000), clock=clock)
     clock.now_ms += 1000

@@ -20,8 +20,8 @@ from kustos.metadata.store.store import MetadataStore
 from kustos.runtime import FileSystemStorage
 from kustos.runtime.storage import DEFAULT_FILE_MODE
 from kustos.wire.record_batch import HEADER_SIZE_BYTES
-from tests.unit.metadata.log_support import (
-    HandClock,
+from testkit.clocks import ManualClock
+from testkit.metadata_logs import (
     acl,
     partition,
     segment,
@@ -33,7 +33,7 @@ from tests.unit.metadata.log_support import (
 OFTEN = LogPolicy(segment_bytes=400, snapshot_record_bytes=500)
 
 
-def run(directory: Path, requests: int, policy: LogPolicy = OFTEN, clock: HandClock | None = None) -> int:
+def run(directory: Path, requests: int, policy: LogPolicy = OFTEN, clock: ManualClock | None = None) -> int:
     """Format if need be, create ACLs and take snapshots as they are due; return how many were taken."""
     if not directory.exists():
         format_directory(directory, acls=[acl("first")], clock=clock)
@@ -55,7 +55,7 @@ def test_a_snapshot_is_due_after_so_many_bytes(tmp_path: Path) -> None:
 
 
 def test_a_snapshot_is_due_after_so_long_if_anything_changed(tmp_path: Path) -> None:
-    directory, clock = tmp_path / "log", HandClock()
+    directory, clock = tmp_path / "log", ManualClock()
     format_directory(directory, clock=clock)
     store = MetadataStore.open(directory, policy=LogPolicy(snapshot_interval_ms=1000), clock=clock)
     clock.now_ms += 5000
@@ -109,7 +109,7 @@ def test_old_files_go_and_the_newest_snapshot_with_the_log_after_it_stays(tmp_pa
 
 
 def test_old_files_go_by_age(tmp_path: Path) -> None:
-    directory, clock = tmp_path / "log", HandClock()
+    directory, clock = tmp_path / "log", ManualClock()
     policy = LogPolicy(segment_bytes=400, snapshot_record_bytes=500, retention_ms=60_000)
     run(directory, 10, policy, clock)
     many = snapshots(directory)
@@ -184,7 +184,7 @@ class FullForSnapshots(FileSystemStorage):
 
 
 def test_a_snapshot_that_fails_leaves_nothing_and_is_tried_again_later(tmp_path: Path) -> None:
-    directory, clock, storage = tmp_path / "log", HandClock(), FullForSnapshots()
+    directory, clock, storage = tmp_path / "log", ManualClock(), FullForSnapshots()
     format_directory(directory, clock=clock)
     store = MetadataStore.open(
         directory, policy=LogPolicy(snapshot_record_bytes=1), clock=clock, storage=storage

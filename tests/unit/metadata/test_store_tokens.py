@@ -28,31 +28,19 @@ from kustos.metadata.directory.loader import read_image
 from kustos.metadata.errors import RecordError
 from kustos.metadata.records import DelegationTokenRecord
 from kustos.metadata.store.store import MetadataStore, SweepTokens
+from testkit.clocks import ManualClock
 
 ALICE, BOB = KafkaPrincipal("User", "alice"), KafkaPrincipal("User", "bob")
 RULES = TokenRules(TokenSecret(b"s3cret"), max_lifetime_ms=1000, expiry_time_ms=100)
 
 
-class HandClock:
-    """A clock whose hands a test turns."""
-
-    def __init__(self) -> None:
-        self.now_ms = 1000
-
-    def wall_ms(self) -> int:
-        return self.now_ms
-
-    def monotonic_ms(self) -> int:
-        return self.now_ms
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock(1000)
 
 
 @pytest.fixture
-def clock() -> HandClock:
-    return HandClock()
-
-
-@pytest.fixture
-def store(tmp_path: Path, clock: HandClock) -> Iterator[MetadataStore]:
+def store(tmp_path: Path, clock: ManualClock) -> Iterator[MetadataStore]:
     format_directory(tmp_path / "meta")
     store = MetadataStore.open(tmp_path / "meta", clock=clock, token_rules=RULES)
     yield store
@@ -93,7 +81,7 @@ def test_a_token_lives_in_the_log_and_its_hmac_does_not(store: MetadataStore, tm
 
 
 def test_requests_of_one_batch_see_the_tokens_of_those_before_them(
-    store: MetadataStore, clock: HandClock
+    store: MetadataStore, clock: ManualClock
 ) -> None:
     ((_, hmac),) = made(store)
     gone = ApiError(ErrorCode.delegation_token_not_found)
@@ -115,7 +103,9 @@ def test_requests_of_one_batch_see_the_tokens_of_those_before_them(
     assert dict(store.image.delegation_tokens) == {}
 
 
-def test_a_store_opened_anew_finds_its_tokens(store: MetadataStore, tmp_path: Path, clock: HandClock) -> None:
+def test_a_store_opened_anew_finds_its_tokens(
+    store: MetadataStore, tmp_path: Path, clock: ManualClock
+) -> None:
     ((token, hmac),) = made(store)
     store.close()
     again = MetadataStore.open(tmp_path / "meta", clock=clock, token_rules=RULES)
@@ -154,7 +144,7 @@ def test_without_rules_there_are_no_tokens(tmp_path: Path) -> None:
         store.close()
 
 
-def test_sweeps_take_expired_tokens_until_none_is_left(store: MetadataStore, clock: HandClock) -> None:
+def test_sweeps_take_expired_tokens_until_none_is_left(store: MetadataStore, clock: ManualClock) -> None:
     made(store, 1001)
     clock.now_ms = 1050
     kept = made(store, 2)

@@ -9,9 +9,9 @@ from kustos.metadata.inspection.verification import verify
 from kustos.metadata.log import METADATA_PARTITION
 from kustos.metadata.store.store import MetadataStore
 from kustos.runtime import FileSystemStorage
+from testkit.metadata_logs import OFTEN, many_segments, take_snapshot
+from testkit.metadata_logs import acl as binding
 from tests.unit.metadata.inspection_support import acl, directory_with, log_bytes, snapshot_bytes
-from tests.unit.metadata.log_support import OFTEN, many_segments, take_snapshot
-from tests.unit.metadata.log_support import acl as binding
 
 LOG = ((1, 0), (2, 11), (4, 13))
 """Epochs of a log from offset 0 to 20."""

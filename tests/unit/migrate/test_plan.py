@@ -20,7 +20,7 @@ from kustos.metadata.features import CIDR_ACL_LEVEL, DEFAULT_LEVEL
 from kustos.metadata.image import MetadataImage, ScramKey
 from kustos.metadata.log import METADATA_PARTITION
 from kustos.metadata.scram import ScramCredential, ScramMechanism, scram_credential
-from tests.conformance.migration_support import binding
+from testkit.migration import binding
 from tests.unit.metadata.token_worlds import TOKEN, renewed
 
 SHA_256, SHA_512 = (int(each) for each in ScramMechanism)

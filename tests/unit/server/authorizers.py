@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Mapping
 from typing import ClassVar
 
 from kustos.authorizer import AuthorizerServerInfo, Endpoint
-from tests.unit.authorizer.spi_worlds import SpecAuthorizer
+from testkit.acls.specified_authorizer import SpecAuthorizer
 
 
 class Held(SpecAuthorizer):

@@ -7,7 +7,7 @@ from typing import Any
 from kustos.authorizer import AUDIT_SCHEMA_VERSION
 from kustos.protocol.envelopes import principal_bytes
 from kustos.wire.api_keys import ApiKey
-from tests.unit.server.admin_worlds import ALICE, OPS, frame_of, house
+from testkit.gateway.admin_node import ALICE, OPS, admin_node, frame_of
 
 ACL = {
     "resource_type": 2,
@@ -27,7 +27,7 @@ async def events(directory: Path) -> tuple[list[dict[str, Any]], int]:
     And where the ACL that came of it is in the log.
     """
     audit = str(directory / "audit")
-    async with house(directory, kustos_audit_sinks="json", kustos_audit_json_dir=audit) as node:
+    async with admin_node(directory, kustos_audit_sinks="json", kustos_audit_json_dir=audit) as node:
         forwarder = await node.talk("forwarder")
         inner = frame_of(ApiKey.CREATE_ACLS, 3, 77, creations=[ACL])[4:]
         await forwarder.forward(inner, principal_bytes(OPS), bytes((10, 0, 0, 7)))

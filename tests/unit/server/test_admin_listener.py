@@ -8,8 +8,8 @@ import pytest
 
 from kustos.protocol.admin_table import ADMIN_OFFERED
 from kustos.wire.api_keys import ApiKey
+from testkit.gateway.admin_node import AdminNode, NoAnswerError, Talker, admin_node
 from testkit.ports import LOOPBACK
-from tests.unit.server.admin_worlds import House, NoAnswerError, Talker, house
 
 BROKER, LOGGER = 4, 8
 SET, DELETE = 0, 1
@@ -19,8 +19,8 @@ SUPER_USERS = "super.users"
 
 
 @pytest.fixture
-async def node(tmp_path: Path) -> AsyncIterator[House]:
-    async with house(tmp_path) as made:
+async def node(tmp_path: Path) -> AsyncIterator[AdminNode]:
+    async with admin_node(tmp_path) as made:
         yield made
 
 
@@ -43,7 +43,7 @@ async def described(talker: Talker, name: str, *keys: str, kind: int = BROKER) -
     return {config.name: config for config in result.configs}
 
 
-async def test_it_offers_what_its_table_has_and_the_features_of_the_log(node: House) -> None:
+async def test_it_offers_what_its_table_has_and_the_features_of_the_log(node: AdminNode) -> None:
     talker = await node.talk("alice")
     answer = await talker.ask(ApiKey.API_VERSIONS, 4, client_software_name="t", client_software_version="1")
     offered = {each.api_key: (each.min_version, each.max_version) for each in answer.api_keys}
@@ -57,20 +57,20 @@ async def test_it_offers_what_its_table_has_and_the_features_of_the_log(node: Ho
 
 
 @pytest.mark.parametrize("api", [ApiKey.METADATA, ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.CREATE_TOPICS])
-async def test_what_has_no_row_closes_the_connection(node: House, api: ApiKey) -> None:
+async def test_what_has_no_row_closes_the_connection(node: AdminNode, api: ApiKey) -> None:
     talker = await node.talk("admin")
     with pytest.raises(NoAnswerError):
         await talker.ask(api, 7)
 
 
 @pytest.mark.parametrize("api", [ApiKey.DESCRIBE_QUORUM, ApiKey.UPDATE_FEATURES, ALTER_CONFIGS])
-async def test_listeners_for_clients_do_not_have_it(node: House, api: ApiKey) -> None:
+async def test_listeners_for_clients_do_not_have_it(node: AdminNode, api: ApiKey) -> None:
     talker = await node.talk("admin", admin=False)
     with pytest.raises(NoAnswerError):
         await talker.ask(api, 0)
 
 
-async def test_the_quorum_is_the_node_itself(node: House) -> None:
+async def test_the_quorum_is_the_node_itself(node: AdminNode) -> None:
     talker = await node.talk("viewer")
     topics = [{"topic_name": "__cluster_metadata", "partitions": [{"partition_index": 0}]}]
     answer = await talker.ask(ApiKey.DESCRIBE_QUORUM, 2, topics=topics)
@@ -88,7 +88,7 @@ async def test_the_quorum_is_the_node_itself(node: House) -> None:
     assert listener.port == node.admin_port
 
 
-async def test_the_cluster_is_the_node_itself(node: House) -> None:
+async def test_the_cluster_is_the_node_itself(node: AdminNode) -> None:
     talker = await node.talk("ops")
     fields = {"endpoint_type": 2, "include_cluster_authorized_operations": True}
     answer = await talker.ask(ApiKey.DESCRIBE_CLUSTER, 2, **fields)
@@ -109,13 +109,13 @@ async def test_the_cluster_is_the_node_itself(node: House) -> None:
         (ApiKey.ENVELOPE, {"request_data": b"", "request_principal": b"", "client_host_address": b""}),
     ],
 )
-async def test_who_has_no_acl_is_told_nothing(node: House, api: ApiKey, fields: dict[str, Any]) -> None:
+async def test_who_has_no_acl_is_told_nothing(node: AdminNode, api: ApiKey, fields: dict[str, Any]) -> None:
     talker = await node.talk("alice")
     highest = ADMIN_OFFERED[api][1]
     assert (await talker.ask(api, highest, **fields)).error_code == DENIED
 
 
-async def test_who_has_no_acl_neither_sees_nor_changes_settings(node: House) -> None:
+async def test_who_has_no_acl_neither_sees_nor_changes_settings(node: AdminNode) -> None:
     talker = await node.talk("alice")
     for kind in (BROKER, LOGGER):
         assert await alter(talker, "1", (SUPER_USERS, SET, "User:alice"), kind=kind) == (
@@ -130,7 +130,7 @@ async def test_who_has_no_acl_neither_sees_nor_changes_settings(node: House) -> 
 
 async def test_features_are_raised_for_good(tmp_path: Path) -> None:
     update = {"feature": "metadata.version", "max_version_level": 33, "upgrade_type": 1}
-    async with house(tmp_path) as node:
+    async with admin_node(tmp_path) as node:
         talker = await node.talk("ops")
         answer = await talker.ask(ApiKey.UPDATE_FEATURES, 2, feature_updates=[update], validate_only=True)
         assert answer.error_code == 0
@@ -140,12 +140,14 @@ async def test_features_are_raised_for_good(tmp_path: Path) -> None:
         update["max_version_level"] = 30
         answer = await talker.ask(ApiKey.UPDATE_FEATURES, 2, feature_updates=[update])
         assert answer.error_code == 95, "INVALID_UPDATE_VERSION"
-    async with house(tmp_path) as node:
+    async with admin_node(tmp_path) as node:
         assert node.node.store.image.metadata_version == 33
 
 
 @pytest.mark.parametrize("setting", [SUPER_USERS, "allow.everyone.if.no.acl.found"])
-async def test_who_may_only_alter_configs_cannot_make_himself_a_super_user(node: House, setting: str) -> None:
+async def test_who_may_only_alter_configs_cannot_make_himself_a_super_user(
+    node: AdminNode, setting: str
+) -> None:
     value = "User:settings" if setting == SUPER_USERS else "true"
     talker = await node.talk("settings")
     code, _ = await alter(talker, "1", (setting, SET, value))
@@ -159,7 +161,7 @@ async def test_who_may_only_alter_configs_cannot_make_himself_a_super_user(node:
 
 
 async def test_super_users_change_at_once_and_for_good(tmp_path: Path) -> None:
-    async with house(tmp_path) as node:
+    async with admin_node(tmp_path) as node:
         ops, alice = await node.talk("ops"), await node.talk("alice")
         everything = {"resource_type_filter": 1, "pattern_type_filter": 1, "operation": 1}
         acls = everything | {"permission_type": 1, "resource_name_filter": None}
@@ -171,7 +173,7 @@ async def test_super_users_change_at_once_and_for_good(tmp_path: Path) -> None:
         assert (await alice.ask(ApiKey.DESCRIBE_ACLS, 3, **nobody)).error_code == DENIED
         assert await alter(ops, "1", (SUPER_USERS, DELETE, None)) == (0, None)
         assert (await alice.ask(ApiKey.DESCRIBE_ACLS, 3, **nobody)).error_code == 0
-    async with house(tmp_path) as node:
+    async with admin_node(tmp_path) as node:
         alice = await node.talk("alice")
         assert (await alice.ask(ApiKey.DESCRIBE_ACLS, 3, **nobody)).error_code == 0
         ops = await node.talk("ops")
@@ -179,7 +181,7 @@ async def test_super_users_change_at_once_and_for_good(tmp_path: Path) -> None:
         assert (await alice.ask(ApiKey.DESCRIBE_ACLS, 3, **nobody)).error_code == DENIED
 
 
-async def test_a_setting_is_shown_with_all_its_values(node: House) -> None:
+async def test_a_setting_is_shown_with_all_its_values(node: AdminNode) -> None:
     ops = await node.talk("ops")
     await alter(ops, "", (SUPER_USERS, SET, "User:all"))
     await alter(ops, "1", (SUPER_USERS, SET, "User:one"))
@@ -196,7 +198,7 @@ async def test_a_setting_is_shown_with_all_its_values(node: House) -> None:
     assert {name: config.value for name, config in everywhere.items()} == {SUPER_USERS: "User:all"}
 
 
-async def test_no_secret_is_ever_shown(node: House) -> None:
+async def test_no_secret_is_ever_shown(node: AdminNode) -> None:
     ops = await node.talk("ops")
     shown = await described(ops, "1")
     jaas = shown["plain.sasl.jaas.config"]
@@ -207,7 +209,7 @@ async def test_no_secret_is_ever_shown(node: House) -> None:
 
 
 @pytest.mark.parametrize(("count", "code"), [(100, 0), (101, 42)])
-async def test_a_request_shows_so_many_resources_at_most(node: House, count: int, code: int) -> None:
+async def test_a_request_shows_so_many_resources_at_most(node: AdminNode, count: int, code: int) -> None:
     viewer = await node.talk("viewer")
     asked = {"resource_type": BROKER, "resource_name": "1", "configuration_keys": ["node.id"]}
     answer = await viewer.ask(CONFIGS, 4, resources=[asked] * count)
@@ -215,7 +217,7 @@ async def test_a_request_shows_so_many_resources_at_most(node: House, count: int
     assert {len(result.configs) for result in answer.results} == {int(code == 0)}
 
 
-async def test_levels_of_loggers_change_for_this_run(node: House) -> None:
+async def test_levels_of_loggers_change_for_this_run(node: AdminNode) -> None:
     admin = await node.talk("admin")
     assert (await described(admin, "1", "kustos.metadata.log", kind=LOGGER))[
         "kustos.metadata.log"

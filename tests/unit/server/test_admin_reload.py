@@ -10,7 +10,7 @@ from kustos.server.settings.entries import config_entries
 from kustos.server.settings.node_settings import KustosSettings
 from kustos.server.settings.properties import GivenSettings
 from kustos.wire.api_keys import ApiKey
-from tests.unit.server.admin_worlds import House, Talker, house
+from testkit.gateway.admin_node import AdminNode, Talker, admin_node
 from tests.unit.server.test_settings import LEAST
 
 SUPER_USERS = "super.users"
@@ -28,7 +28,7 @@ def with_super_users(settings: KustosSettings, text: str) -> KustosSettings:
     )
 
 
-def super_users(node: House) -> set[str]:
+def super_users(node: AdminNode) -> set[str]:
     authorizer: Any = node.node.authorization.authorizer
     return set(authorizer.standard.super_users)
 
@@ -48,7 +48,7 @@ async def shown(talker: Talker) -> list[tuple[str, int]]:
 
 
 async def test_what_the_log_says_stays_in_force_when_the_file_is_read_again(tmp_path: Path) -> None:
-    async with house(tmp_path) as node:
+    async with admin_node(tmp_path) as node:
         settings = node.node.settings
         said = ["User:newer"]
         reloader = Reloader(
@@ -75,7 +75,7 @@ async def test_what_the_log_says_stays_in_force_when_the_file_is_read_again(tmp_
 
 async def test_settings_that_are_read_again_are_an_event_with_their_keys(tmp_path: Path) -> None:
     more: dict[str, Any] = {"kustos_audit_sinks": "json", "kustos_audit_json_dir": str(tmp_path / "audit")}
-    async with house(tmp_path, **more) as node:
+    async with admin_node(tmp_path, **more) as node:
         reloader = Reloader(
             node.node.settings,
             lambda: with_super_users(node.node.settings, "User:newer"),

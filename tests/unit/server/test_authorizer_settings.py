@@ -7,7 +7,7 @@ import pytest
 
 from kustos.protocol.escapes.configs import AUTHORIZER_SETTINGS, DESCRIBED_RESOURCES_MAX
 from kustos.wire.api_keys import ApiKey
-from tests.unit.server.admin_worlds import Talker, house
+from testkit.gateway.admin_node import Talker, admin_node
 
 BROKER, DENIED, INVALID = 4, 31, 42
 KEYS = sorted(AUTHORIZER_SETTINGS)
@@ -34,7 +34,7 @@ async def alter(talker: Talker, broker: str, name: str, value: str) -> None:
 
 @pytest.mark.parametrize("name", ["0", "1", "77"])
 async def test_a_node_tells_of_its_authorizer_whichever_broker_is_asked(name: str, tmp_path: Path) -> None:
-    async with house(tmp_path) as node:
+    async with admin_node(tmp_path) as node:
         [result] = await described(await node.talk("viewer", admin=False), name)
         assert (result.error_code, result.resource_name) == (0, name)
         assert values(result) == {
@@ -45,7 +45,7 @@ async def test_a_node_tells_of_its_authorizer_whichever_broker_is_asked(name: st
 
 
 async def test_what_the_log_says_is_told_over_what_the_file_says(tmp_path: Path) -> None:
-    async with house(tmp_path) as node:
+    async with admin_node(tmp_path) as node:
         ops, viewer = await node.talk("ops"), await node.talk("viewer", admin=False)
         await alter(ops, "", "allow.everyone.if.no.acl.found", "true")
         await alter(ops, "1", "super.users", "User:admin;User:other")
@@ -56,13 +56,13 @@ async def test_what_the_log_says_is_told_over_what_the_file_says(tmp_path: Path)
 
 
 async def test_only_who_may_describe_configs_is_told(tmp_path: Path) -> None:
-    async with house(tmp_path) as node:
+    async with admin_node(tmp_path) as node:
         [result] = await described(await node.talk("alice", admin=False), "1")
         assert (result.error_code, list(result.configs)) == (DENIED, [])
 
 
 async def test_more_resources_than_are_answered_are_refused(tmp_path: Path) -> None:
-    async with house(tmp_path) as node:
+    async with admin_node(tmp_path) as node:
         names = map(str, range(DESCRIBED_RESOURCES_MAX + 1))
         found = await described(await node.talk("viewer", admin=False), *names)
         assert {result.error_code for result in found} == {INVALID}

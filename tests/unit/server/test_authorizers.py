@@ -24,10 +24,10 @@ from kustos.server.authorization.life import (
 from kustos.server.settings import authorizers
 from kustos.server.settings.authorizers import find_authorizer
 from kustos.server.settings.node_settings import settings_from
-from tests.unit.authorizer.spi_worlds import SpecAuthorizer
+from testkit.acls.specified_authorizer import SpecAuthorizer
 from tests.unit.server.test_settings import LEAST
 
-PATH = "tests.unit.authorizer.spi_worlds.SpecAuthorizer"
+PATH = "testkit.acls.specified_authorizer.SpecAuthorizer"
 CLIENTS = Endpoint("CLIENTS", "PLAINTEXT", "127.0.0.1", 9092)
 INSIDE = Endpoint("INSIDE", "PLAINTEXT", "127.0.0.1", 9093)
 INFO = AuthorizerServerInfo(
@@ -38,7 +38,7 @@ INFO = AuthorizerServerInfo(
 )
 
 
-@pytest.mark.parametrize("name", [PATH, "tests.unit.authorizer.spi_worlds:SpecAuthorizer"])
+@pytest.mark.parametrize("name", [PATH, "testkit.acls.specified_authorizer:SpecAuthorizer"])
 def test_a_path_leads_to_its_class(name: str) -> None:
     assert find_authorizer(name) is SpecAuthorizer
 
@@ -75,7 +75,7 @@ def entry_points(*found: EntryPoint) -> Callable[..., EntryPoints]:
 
 
 def test_a_name_without_a_dot_is_an_entry_point(monkeypatch: pytest.MonkeyPatch) -> None:
-    ours = EntryPoint("spec", "tests.unit.authorizer.spi_worlds:SpecAuthorizer", "kustos.authorizers")
+    ours = EntryPoint("spec", "testkit.acls.specified_authorizer:SpecAuthorizer", "kustos.authorizers")
     others = EntryPoint("other", "json:loads", "kustos.authorizers")
     elsewhere = EntryPoint("elsewhere", ours.value, "console_scripts")
     monkeypatch.setattr(authorizers, "entry_points", entry_points(ours, others, elsewhere))

@@ -15,10 +15,10 @@ from kustos.server.settings.node_settings import KustosSettings, settings_from
 from kustos.server.settings.table.node import STANDARD_AUTHORIZER
 from kustos.wire import response_codec
 from kustos.wire.api_keys import ApiKey
+from testkit.gateway.gateways import Caller
+from testkit.gateway.scripted_brokers import ScriptedBroker
+from testkit.gateway.sessions import heartbeat, versions
 from testkit.ports import LOOPBACK, free_port, free_port_range
-from tests.unit.gateway.brokers import ScriptedBroker
-from tests.unit.gateway.gateways import Caller
-from tests.unit.gateway.session_worlds import heartbeat, versions
 from tests.unit.server.authorizers import Held
 
 PATIENCE_S = 60.0

@@ -14,18 +14,18 @@ from kustos.protocol.envelopes import FORWARDABLE, principal_bytes
 from kustos.wire import Message
 from kustos.wire.api_keys import ApiKey
 from kustos.wire.primitives import uvarint
-from tests.unit.gateway.gateways import Caller
-from tests.unit.server.admin_worlds import (
+from testkit.gateway.admin_node import (
     ALICE,
     HERE,
     OPS,
-    House,
+    AdminNode,
     NoAnswerError,
     Talker,
+    admin_node,
     answer_of,
     frame_of,
-    house,
 )
+from testkit.gateway.gateways import Caller
 
 UNKNOWN_SERVER_ERROR, CLUSTER_AUTHORIZATION_FAILED, UNSUPPORTED_VERSION, INVALID_REQUEST = -1, 31, 35, 42
 TOKENS_NOT_ALLOWED, PRINCIPAL_DESERIALIZATION_FAILURE = 64, 97
@@ -42,13 +42,13 @@ ACL = {
 
 
 @pytest.fixture
-async def node(tmp_path: Path) -> AsyncIterator[House]:
-    async with house(tmp_path) as made:
+async def node(tmp_path: Path) -> AsyncIterator[AdminNode]:
+    async with admin_node(tmp_path) as made:
         yield made
 
 
 @pytest.fixture
-async def forwarder(node: House) -> Talker:
+async def forwarder(node: AdminNode) -> Talker:
     return await node.talk("forwarder")
 
 
@@ -67,11 +67,11 @@ def codes(answer: Message) -> list[int]:
     return [result.error_code for result in inner(answer, CREATE, 3).results]
 
 
-def acl_count(node: House) -> int:
+def acl_count(node: AdminNode) -> int:
     return len(node.node.store.image.acls)
 
 
-async def test_a_request_is_answered_for_whoever_made_it(node: House, forwarder: Talker) -> None:
+async def test_a_request_is_answered_for_whoever_made_it(node: AdminNode, forwarder: Talker) -> None:
     before = acl_count(node)
     answer = await forwarder.forward(creation(), principal_bytes(OPS))
     assert codes(answer) == [0]
@@ -85,7 +85,7 @@ async def test_every_version_of_a_request_can_be_forwarded(forwarder: Talker, ve
     assert [each.error_code for each in inner(answer, CREATE, version).results] == [0]
 
 
-async def test_the_rights_of_the_forwarder_are_not_lent(node: House, forwarder: Talker) -> None:
+async def test_the_rights_of_the_forwarder_are_not_lent(node: AdminNode, forwarder: Talker) -> None:
     before = acl_count(node)
     assert codes(await forwarder.forward(creation(), principal_bytes(ALICE))) == [
         CLUSTER_AUTHORIZATION_FAILED
@@ -97,7 +97,7 @@ async def test_the_rights_of_the_forwarder_are_not_lent(node: House, forwarder: 
 
 
 @pytest.mark.parametrize("user", ["alice", "ops", "viewer"])
-async def test_only_holders_of_cluster_action_may_forward(node: House, user: str) -> None:
+async def test_only_holders_of_cluster_action_may_forward(node: AdminNode, user: str) -> None:
     before = acl_count(node)
     talker = await node.talk(user)
     answer = await talker.forward(creation(), principal_bytes(KafkaPrincipal("User", "admin")))
@@ -106,7 +106,7 @@ async def test_only_holders_of_cluster_action_may_forward(node: House, user: str
 
 
 @pytest.mark.parametrize("user", ["admin", "forwarder"])
-async def test_a_listener_for_clients_closes_the_connection(node: House, user: str) -> None:
+async def test_a_listener_for_clients_closes_the_connection(node: AdminNode, user: str) -> None:
     before = acl_count(node)
     talker = await node.talk(user, admin=False)
     with pytest.raises(NoAnswerError):
@@ -114,7 +114,7 @@ async def test_a_listener_for_clients_closes_the_connection(node: House, user: s
     assert acl_count(node) == before
 
 
-async def test_nobody_forwards_before_logging_in(node: House) -> None:
+async def test_nobody_forwards_before_logging_in(node: AdminNode) -> None:
     before = acl_count(node)
     talker = Talker(await Caller.at(node.admin_port))
     with pytest.raises(NoAnswerError):
@@ -140,7 +140,7 @@ async def test_nobody_forwards_before_logging_in(node: House) -> None:
     ],
 )
 async def test_a_principal_that_cannot_be_read_is_nobody(
-    node: House, forwarder: Talker, principal: bytes
+    node: AdminNode, forwarder: Talker, principal: bytes
 ) -> None:
     before = acl_count(node)
     answer = await forwarder.forward(creation(), principal)
@@ -179,7 +179,7 @@ async def test_a_principal_is_read_as_kafka_reads_it(forwarder: Talker, principa
     ],
 )
 async def test_another_principal_has_no_rights_of_the_like_of_it(
-    node: House, forwarder: Talker, principal: KafkaPrincipal
+    node: AdminNode, forwarder: Talker, principal: KafkaPrincipal
 ) -> None:
     before = acl_count(node)
     answer = await forwarder.forward(creation(), principal_bytes(principal))
@@ -187,7 +187,7 @@ async def test_another_principal_has_no_rights_of_the_like_of_it(
     assert acl_count(node) == before
 
 
-async def test_a_super_user_is_told_by_type_and_name_together(node: House, forwarder: Talker) -> None:
+async def test_a_super_user_is_told_by_type_and_name_together(node: AdminNode, forwarder: Talker) -> None:
     # `User` + `:` + `admin` can be cut in two ways; only one of them is the super user
     for cut in (KafkaPrincipal("User:admin", ""), KafkaPrincipal("", "User:admin")):
         assert codes(await forwarder.forward(creation(), principal_bytes(cut))) == [
@@ -197,7 +197,7 @@ async def test_a_super_user_is_told_by_type_and_name_together(node: House, forwa
     assert codes(await forwarder.forward(creation(), admin)) == [0]
 
 
-async def test_nobody_is_everybody(node: House, forwarder: Talker) -> None:
+async def test_nobody_is_everybody(node: AdminNode, forwarder: Talker) -> None:
     before = acl_count(node)
     answer = await forwarder.forward(creation(), principal_bytes(KafkaPrincipal("User", "*")))
     assert codes(answer) == [UNKNOWN_SERVER_ERROR]
@@ -248,7 +248,7 @@ async def test_a_login_cannot_be_forwarded(forwarder: Talker) -> None:
     ]
 
 
-async def test_an_envelope_in_an_envelope_is_not_opened(node: House, forwarder: Talker) -> None:
+async def test_an_envelope_in_an_envelope_is_not_opened(node: AdminNode, forwarder: Talker) -> None:
     before = acl_count(node)
     admin = principal_bytes(KafkaPrincipal("User", "admin"))
     fields = {"request_data": creation(), "request_principal": admin, "client_host_address": HERE}
@@ -281,7 +281,7 @@ async def test_an_envelope_in_an_envelope_is_not_opened(node: House, forwarder: 
     ],
 )
 async def test_a_request_that_cannot_be_read_is_unsupported(
-    node: House, forwarder: Talker, frame: bytes
+    node: AdminNode, forwarder: Talker, frame: bytes
 ) -> None:
     before = acl_count(node)
     answer = await forwarder.forward(frame)
@@ -302,7 +302,7 @@ async def test_bytes_behind_the_inner_request_are_not_read(forwarder: Talker) ->
 
 
 async def test_a_token_is_made_for_who_did_not_log_in_with_one(tmp_path: Path) -> None:
-    async with house(tmp_path, delegation_token_secret_key="k" * 32) as node:
+    async with admin_node(tmp_path, delegation_token_secret_key="k" * 32) as node:
         forwarder = await node.talk("forwarder")
         made = frame_of(ApiKey.CREATE_DELEGATION_TOKEN, 3, 9, renewers=[], max_lifetime=-1)[4:]
         held = KafkaPrincipal("User", "alice", token_authenticated=True)
@@ -313,7 +313,7 @@ async def test_a_token_is_made_for_who_did_not_log_in_with_one(tmp_path: Path) -
         assert len(node.node.store.image.delegation_tokens) == 1
 
 
-async def test_requests_before_and_behind_it_keep_their_own_maker(node: House, forwarder: Talker) -> None:
+async def test_requests_before_and_behind_it_keep_their_own_maker(node: AdminNode, forwarder: Talker) -> None:
     """Pipelined: an Envelope does not change who the connection is."""
     admin = principal_bytes(KafkaPrincipal("User", "admin"))
     fields = {"request_data": creation(), "request_principal": admin, "client_host_address": HERE}

@@ -7,7 +7,7 @@ import pytest
 
 from kustos.wire import Message
 from kustos.wire.api_keys import ApiKey
-from tests.unit.server.admin_worlds import house
+from testkit.gateway.admin_node import admin_node
 
 UNKNOWN_SERVER_ERROR = -1
 CREATION = {
@@ -68,7 +68,7 @@ async def test_every_change_is_answered_alike_and_the_metrics_tell(
     def fail(_: int) -> None:
         raise OSError(28, "no space left on device")
 
-    async with house(tmp_path, metadata_version=30, delegation_token_secret_key="secret") as made:
+    async with admin_node(tmp_path, metadata_version=30, delegation_token_secret_key="secret") as made:
         talker = await made.talk("admin")
         assert "kustos_metadata_takes_changes 1.0" in made.node.metrics.text().decode()
         with monkeypatch.context() as patched:
@@ -91,7 +91,7 @@ async def test_a_change_that_meets_the_full_disk_first_is_answered_so_too(
     def fail(_: int) -> None:
         raise OSError(28, "no space left on device")
 
-    async with house(tmp_path, metadata_version=30, delegation_token_secret_key="secret") as made:
+    async with admin_node(tmp_path, metadata_version=30, delegation_token_secret_key="secret") as made:
         talker = await made.talk("admin")
         version, fields = CHANGES[first]
         with monkeypatch.context() as patched:

@@ -14,10 +14,10 @@ from kustos.metadata.store.store import AlterScram
 from kustos.server.node import Node, run_until
 from kustos.server.settings.node_settings import KustosSettings, settings_from
 from kustos.wire import response_codec
+from testkit.gateway.scripted_brokers import ScriptedBroker
 from testkit.ports import LOOPBACK, free_port, free_port_range
-from tests.quorum.fake import FakeController
-from tests.quorum.simulated import CLUSTER_ID, Cluster
-from tests.unit.gateway.brokers import ScriptedBroker
+from testkit.quorum.fake_controller import FakeController
+from testkit.quorum.model import CLUSTER_ID, Cluster
 from tests.unit.server.test_early_start import PATIENCE_S, answers, once
 
 WRONG_CLUSTER = 104

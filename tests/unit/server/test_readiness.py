@@ -12,10 +12,10 @@ from kustos.metadata.errors import LogFailedError
 from kustos.metadata.store.store import CreateAcls, DeleteAcls
 from kustos.server.node import Node
 from kustos.server.settings.table.node import STANDARD_AUTHORIZER
+from testkit.gateway.scripted_brokers import ScriptedBroker
+from testkit.metadata_logs import acl
 from testkit.ports import LOOPBACK, free_port
-from tests.unit.gateway.brokers import ScriptedBroker
 from tests.unit.gateway.test_metrics import get
-from tests.unit.metadata.log_support import acl
 from tests.unit.server.test_early_start import answers, settings
 
 

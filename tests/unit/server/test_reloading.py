@@ -12,7 +12,7 @@ from kustos.acl import AclOperation, KafkaPrincipal, ResourceType
 from kustos.authorizer import StandardAuthorizerPlugin
 from kustos.server.reload import Reloader
 from kustos.server.settings.node_settings import load_settings
-from tests.property.protocol_requests import allow
+from testkit.protocol.random_requests import allow
 from tests.unit.server.test_settings import LEAST
 
 READ, TOPIC = AclOperation.READ, ResourceType.TOPIC

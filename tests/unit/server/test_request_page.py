@@ -11,8 +11,8 @@ from typing import Any
 
 import kustos
 from kustos.wire import ApiKey
-from tests.property.protocol_requests import batch
-from tests.unit.server.admin_worlds import house
+from testkit.gateway.admin_node import admin_node
+from testkit.protocol.random_requests import batch
 
 SOURCES = Path(kustos.__file__).parent
 PAGE = SOURCES.parents[1] / "docs" / "explanation" / "request.md"
@@ -61,7 +61,7 @@ async def test_produce_and_its_audit_event_go_the_way_that_the_page_says(tmp_pat
     trace = Trace()
     audit: dict[str, Any] = {"kustos_audit_sinks": "json", "kustos_audit_json_dir": str(tmp_path / "audit")}
     record = {"index": 0, "records": batch()}
-    async with house(tmp_path, **audit) as node:
+    async with admin_node(tmp_path, **audit) as node:
         talker = await node.talk("admin", admin=False)
         with trace.running():
             await talker.ask(
@@ -82,7 +82,7 @@ async def test_produce_and_its_audit_event_go_the_way_that_the_page_says(tmp_pat
 async def test_create_acls_goes_the_way_that_the_page_says(tmp_path: Path) -> None:
     trace = Trace()
     acl = {"resource_type": 2, "resource_name": "t", "resource_pattern_type": 3, "principal": "User:x"}
-    async with house(tmp_path) as node:
+    async with admin_node(tmp_path) as node:
         talker = await node.talk("admin", admin=False)
         with trace.running():
             creation = acl | {"host": "*", "operation": 3, "permission_type": 3}

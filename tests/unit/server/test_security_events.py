@@ -6,8 +6,8 @@ from typing import Any
 
 from kustos.authorizer import SECURITY_FIELDS, SECURITY_SCHEMA_VERSION
 from kustos.wire.api_keys import ApiKey
-from tests.unit.gateway.gateways import Caller
-from tests.unit.server.admin_worlds import PASSWORD, Talker, house
+from testkit.gateway.admin_node import PASSWORD, Talker, admin_node
+from testkit.gateway.gateways import Caller
 
 SALT, SALTED = b"salt" * 4, b"s4lted-passw0rd" * 2
 TOKEN_SECRET = "delegation-s3cret"
@@ -41,7 +41,7 @@ async def fail(port: int, name: str, password: str) -> None:
 
 
 async def test_logins_that_succeed_and_that_fail_are_told_and_equal_failures_counted(tmp_path: Path) -> None:
-    async with house(tmp_path, **audit(tmp_path)) as node:
+    async with admin_node(tmp_path, **audit(tmp_path)) as node:
         await node.talk("ops")
         for _ in range(4):
             await fail(node.admin_port, "ops", "guess-1")
@@ -63,7 +63,7 @@ async def test_logins_that_succeed_and_that_fail_are_told_and_equal_failures_cou
 
 
 async def test_what_is_no_login_at_all_is_told_without_a_name(tmp_path: Path) -> None:
-    async with house(tmp_path, **audit(tmp_path)) as node:
+    async with admin_node(tmp_path, **audit(tmp_path)) as node:
         caller = await Caller.at(node.client_port)
         caller.writer.write(b"GET / HTTP/1.1\r\n\r\n")
         assert await caller.is_closed()
@@ -74,7 +74,7 @@ async def test_what_is_no_login_at_all_is_told_without_a_name(tmp_path: Path) ->
 
 
 async def test_changes_of_users_tell_who_and_how_and_nothing_secret(tmp_path: Path) -> None:
-    async with house(tmp_path, **audit(tmp_path)) as node:
+    async with admin_node(tmp_path, **audit(tmp_path)) as node:
         ops = await node.talk("ops")
         answer = await ops.ask(
             ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
@@ -103,7 +103,7 @@ async def test_changes_of_users_tell_who_and_how_and_nothing_secret(tmp_path: Pa
 
 
 async def test_a_change_is_told_though_whoever_asked_went_away(tmp_path: Path) -> None:
-    async with house(tmp_path, **audit(tmp_path)) as node:
+    async with admin_node(tmp_path, **audit(tmp_path)) as node:
         ops = await node.talk("ops")
         change = {"name": "bob", "mechanism": 1, "iterations": 4096, "salt": SALT, "salted_password": SALTED}
         for _ in range(20):
@@ -122,7 +122,7 @@ async def test_a_change_is_told_though_whoever_asked_went_away(tmp_path: Path) -
 
 async def test_changes_of_tokens_name_the_token_by_its_id_only(tmp_path: Path) -> None:
     more: dict[str, Any] = {"delegation_token_secret_key": TOKEN_SECRET}
-    async with house(tmp_path, **audit(tmp_path), **more) as node:
+    async with admin_node(tmp_path, **audit(tmp_path), **more) as node:
         ops = await node.talk("ops", admin=False)
         fields = {"owner_principal_type": None, "owner_principal_name": None}
         made = await ops.ask(ApiKey.CREATE_DELEGATION_TOKEN, 3, renewers=[], max_lifetime=600_000, **fields)
@@ -142,7 +142,7 @@ async def test_changes_of_tokens_name_the_token_by_its_id_only(tmp_path: Path) -
 
 
 async def test_changes_of_settings_name_keys_and_no_values(tmp_path: Path) -> None:
-    async with house(tmp_path, **audit(tmp_path)) as node:
+    async with admin_node(tmp_path, **audit(tmp_path)) as node:
         ops = await node.talk("ops")
 
         def change(name: str, value: str) -> dict[str, Any]:

@@ -15,10 +15,10 @@ import pytest
 
 from kustos.metadata.directory.format import format_directory
 from kustos.metadata.store.store import MetadataStore
+from testkit.gateway.gateways import Caller
+from testkit.gateway.scripted_brokers import ScriptedBroker
+from testkit.gateway.sessions import heartbeat
 from testkit.ports import LOOPBACK, free_port, free_port_range
-from tests.unit.gateway.brokers import ScriptedBroker
-from tests.unit.gateway.gateways import Caller
-from tests.unit.gateway.session_worlds import heartbeat
 
 pytestmark = pytest.mark.slow
 

@@ -11,7 +11,7 @@ from kustos.metadata.scram import ScramMechanism, scram_credential
 from kustos.server import sasl
 from kustos.server.sasl import FORMS_RENEWED_EVERY_MS, UserForms
 from kustos.server.settings.node_settings import settings_from
-from tests.unit.gateway.gateways import HandClock
+from testkit.clocks import ManualClock
 from tests.unit.server.test_settings import LEAST
 
 SHA_256 = ScramMechanism.SCRAM_SHA_256
@@ -29,7 +29,7 @@ def image_of(**users: tuple[int, bytes]) -> MetadataImage:
 
 def test_decoys_have_the_form_of_the_users_of_their_mechanism() -> None:
     image = image_of(alice=(8192, bytes(range(200, 232))), bob=(8192, bytes(range(180, 212))))
-    decoys = ScramDecoys(b"s" * 32, UserForms(lambda: image, HandClock()).of)
+    decoys = ScramDecoys(b"s" * 32, UserForms(lambda: image, ManualClock(1_000_000)).of)
     for name in ("ghost", "spook"):
         made = decoys.credential(ScramHash.SHA_256, name)
         assert (made.iterations, len(made.salt)) == (8192, 32)
@@ -38,7 +38,7 @@ def test_decoys_have_the_form_of_the_users_of_their_mechanism() -> None:
 
 
 def test_forms_are_counted_again_when_users_changed_but_not_all_the_time() -> None:
-    image, clock = image_of(alice=(8192, b"s" * 40)), HandClock()
+    image, clock = image_of(alice=(8192, b"s" * 40)), ManualClock(1_000_000)
     forms = UserForms(lambda: image, clock)
     assert {form.iterations for form in forms.of(ScramHash.SHA_256)} == {8192}
     image = image_of(alice=(16384, b"s" * 40))
@@ -49,7 +49,7 @@ def test_forms_are_counted_again_when_users_changed_but_not_all_the_time() -> No
 
 def test_a_login_counts_some_users_and_waits_for_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sasl, "USERS_COUNTED_AT_ONCE", 2)
-    image, clock = image_of(alice=(8192, b"s" * 40)), HandClock()
+    image, clock = image_of(alice=(8192, b"s" * 40)), ManualClock(1_000_000)
     forms = UserForms(lambda: image, clock)
     forms.of(ScramHash.SHA_256)
     image = image_of(**{f"user{number}": (16384, b"s" * 40) for number in range(5)})

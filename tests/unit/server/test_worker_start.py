@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.gateway.brokers import ScriptedBroker
+from testkit.gateway.scripted_brokers import ScriptedBroker
 from tests.unit.server.test_start_and_end import (
     Settings,
     at,

@@ -1,0 +1,1 @@
+"""ACLs for tests: written in one line or drawn, and an authorizer that is only the specification."""

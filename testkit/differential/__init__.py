@@ -1,0 +1,1 @@
+"""Random scenarios ("worlds") of ACL changes and questions, answered by kustos, Kafka and a specification."""

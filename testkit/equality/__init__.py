@@ -1,0 +1,1 @@
+"""Two sides that must answer alike, and the requests that both get."""

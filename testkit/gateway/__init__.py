@@ -1,0 +1,1 @@
+"""Gateways in this process, before scripted brokers or a model."""

@@ -1,0 +1,210 @@
+"""A gateway on real sockets before scripted brokers: real SASL machine, guard and authorizer."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from kustos.acl import KafkaPrincipal
+from kustos.auth import PlainServer, PlainUsers, SaslServerMachine, SaslServerSettings
+from kustos.authorizer import AuthorizableRequestContext, StandardAuthorizer
+from kustos.gateway.listener.gateway import ConnectionSettings, Gateway, GatewayParts, ListenerPlan
+from kustos.gateway.session.answer_budget import AnswerBudget
+from kustos.gateway.session.logins import Login
+from kustos.gateway.upstream.addresses import BrokerPorts
+from kustos.gateway.upstream.cluster import UpstreamCluster
+from kustos.gateway.upstream.in_flight import InFlight, RevocationSettings
+from kustos.protocol import Decided, Opened
+from kustos.protocol.api_versions import api_versions_response, offered_versions
+from kustos.protocol.exchange import WrittenAt
+from kustos.runtime import SystemEntropy
+from kustos.wire import Message, response_codec
+from kustos.wire.api_keys import ApiKey
+from testkit.clocks import ManualClock
+from testkit.gateway.scripted_brokers import ScriptedBroker, connect
+from testkit.gateway.sessions import request
+from testkit.ports import LOOPBACK, free_port, free_port_range
+from testkit.protocol.random_requests import ALL_ALLOWED
+
+PASSWORD = "alice-s3cret"
+PORTS = 4
+PATIENCE_S = 60.0
+
+
+@dataclass
+class RunningGateway:
+    """A gateway and what surrounds it."""
+
+    brokers: list[ScriptedBroker]
+    sasl: SaslServerSettings | None = None
+    settings: ConnectionSettings = field(default_factory=ConnectionSettings)
+    answers: AnswerBudget = field(default_factory=AnswerBudget)
+    max_connections: int = 100
+    max_connections_per_ip: int = 100
+    clock: ManualClock = field(default_factory=lambda: ManualClock(1_000_000))
+    counted: Counter[str] = field(default_factory=Counter)
+    is_full: bool = False
+    logins: list[Login] = field(default_factory=list)
+    expired: list[Login] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.authorizer = StandardAuthorizer()
+        self.authorizer.load_snapshot([(UUID(int=i + 1), acl) for i, acl in enumerate(ALL_ALLOWED)])
+        self.authorizer.complete_initial_load()
+        bootstrap = [(LOOPBACK, broker.port) for broker in self.brokers]
+        self.cluster = UpstreamCluster(bootstrap, connect)
+        self.port = free_port()
+        self.first_port = free_port_range(PORTS)
+        self.contexts: list[AuthorizableRequestContext] = []
+        parts = GatewayParts(
+            cluster=self.cluster,
+            local=self,
+            observer=self,
+            metrics=self,
+            decider=self.decider,
+            offered=self.offered,
+            in_flight=InFlight(self.log_in, tuple, RevocationSettings(), sees_all_changes=True),
+            answers=self.answers,
+            max_connections=self.max_connections,
+            max_connections_per_ip=self.max_connections_per_ip,
+        )
+        plan = ListenerPlan(
+            name="CLIENTS",
+            security_protocol="PLAINTEXT" if self.sasl is None else "SASL_PLAINTEXT",
+            bind_host=LOOPBACK,
+            port=self.port,
+            ports=BrokerPorts(LOOPBACK, self.first_port, self.first_port, PORTS),
+            connection=self.settings,
+            sasl_machine=self.machine,
+        )
+        self.gateway = Gateway([plan], parts, refresh_s=3600)
+
+    async def log_in(self, host: str, port: int) -> None:
+        (await connect(host, port)).close()
+
+    def offered(self) -> dict[int, tuple[int, int]]:
+        return offered_versions(self.cluster.versions)
+
+    def decider(self, principal: KafkaPrincipal, host: str) -> Any:
+        return self.authorizer.session(KafkaPrincipal("User", "alice"), host)
+
+    def machine(self) -> SaslServerMachine | None:
+        if self.sasl is None:
+            return None
+        users = PlainUsers({"alice": PASSWORD}, SystemEntropy())
+        return SaslServerMachine(
+            self.sasl, {"PLAIN": PlainServer.factory(users)}, self._versions_body, self.clock
+        )
+
+    def _versions_body(self, version: int) -> bytes:
+        message = api_versions_response(version, self.offered(), None)
+        return response_codec(ApiKey.API_VERSIONS, version).encode(message)
+
+    # what sessions need
+
+    def serve(self, opened: Opened) -> Message | Coroutine[Any, Any, Message]:
+        return api_versions_response(opened.exchange.version, self.offered(), None)
+
+    def decided(self, context: AuthorizableRequestContext, decided: list[Decided]) -> WrittenAt | None:
+        self.contexts.append(context)
+        return None
+
+    def login_ended(self, login: Login) -> bool:
+        self.logins.append(login)
+        return not (self.is_full and login.failure is None)
+
+    def session_expired(self, login: Login) -> None:
+        self.expired.append(login)
+
+    def answered(
+        self,
+        api_key: int,
+        seconds: float,
+        upstream_seconds: float | None = None,
+        held_seconds: float = 0.0,
+    ) -> None:
+        self.counted["answered"] += 1
+
+    def authenticated(self, mechanism: str, succeeded: bool) -> None:
+        self.counted["logins" if succeeded else "failed logins"] += 1
+
+    def connections_changed(self, listener: str, change: int) -> None:
+        self.counted["connections"] += change
+
+    def received(self, listener: str, size_bytes: int) -> None:
+        self.counted["received"] += size_bytes
+
+    def sent(self, listener: str, size_bytes: int) -> None:
+        self.counted["sent"] += size_bytes
+
+    def turned_away(self) -> None:
+        self.counted["turned away"] += 1
+
+    def upstream_failed(self) -> None:
+        self.counted["upstream failures"] += 1
+
+
+@asynccontextmanager
+async def running_gateway(brokers: list[ScriptedBroker], **settings: Any) -> AsyncIterator[RunningGateway]:
+    """Serve; everything is closed at the end."""
+    made = RunningGateway(brokers, **settings)
+    try:
+        await made.gateway.start()
+        yield made
+    finally:
+        await made.gateway.stop()
+        for broker in brokers:
+            broker.stop()
+
+
+class Caller:
+    """A client that is a socket."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader, self.writer = reader, writer
+
+    @classmethod
+    async def at(cls, port: int) -> "Caller":
+        return cls(*await asyncio.open_connection(LOOPBACK, port))
+
+    def send(self, *frames: bytes) -> None:
+        self.writer.write(b"".join(len(frame).to_bytes(4, "big") + frame for frame in frames))
+
+    async def frame(self) -> bytes | None:
+        """Return the next frame without its length, None at the end of the connection."""
+        async with asyncio.timeout(PATIENCE_S):
+            try:
+                size = int.from_bytes(await self.reader.readexactly(4), "big")
+                return await self.reader.readexactly(size)
+            except (asyncio.IncompleteReadError, ConnectionError):
+                return None
+
+    async def correlation_ids(self, count: int) -> list[int]:
+        frames = [await self.frame() for _ in range(count)]
+        return [-1 if frame is None else int.from_bytes(frame[:4], "big") for frame in frames]
+
+    async def is_closed(self) -> bool:
+        """Return True once nothing but the end came."""
+        return await self.frame() is None
+
+    async def log_in(self, password: str = PASSWORD, first_id: int = 900) -> bytes | None:
+        """Return the answer to the token."""
+        self.send(handshake(first_id))
+        await self.frame()
+        self.send(token(first_id + 1, password))
+        return await self.frame()
+
+    def close(self) -> None:
+        self.writer.close()
+
+
+def handshake(correlation_id: int) -> bytes:
+    return request(ApiKey.SASL_HANDSHAKE, 1, correlation_id, mechanism="PLAIN")
+
+
+def token(correlation_id: int, password: str = PASSWORD) -> bytes:
+    auth_bytes = b"\0alice\0" + password.encode()
+    return request(ApiKey.SASL_AUTHENTICATE, 1, correlation_id, auth_bytes=auth_bytes)

@@ -1,0 +1,1 @@
+"""Requests that wait at a broker, and the rights that are taken away meanwhile."""

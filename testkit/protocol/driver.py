@@ -1,0 +1,202 @@
+"""Runs frames through the guard against the model cluster, without IO; keeps every forwarded frame."""
+
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from kustos.acl import AclBinding, KafkaPrincipal
+from kustos.authorizer import AuthorizableRequestContext, StandardAuthorizer
+from kustos.protocol import (
+    TABLE,
+    Ask,
+    Effect,
+    GiveWay,
+    Guard,
+    Hangup,
+    ListTopics,
+    Opened,
+    RefusedFrameError,
+    Relay,
+    Reply,
+    ResolveTopicIds,
+    Serve,
+    UpstreamAnswer,
+)
+from kustos.protocol.api_versions import common_versions
+from kustos.wire import Message, RequestHeader, read_response_header, response_header_is_flexible
+from kustos.wire.api_keys import ApiKey
+from testkit.protocol.cluster_model import Model
+from testkit.tap.checker import Violation, check_request, check_response
+from testkit.tap.fetch_sessions import UpstreamFetchSessions
+
+PRINCIPAL, HOST = "User:alice", "10.0.0.1"
+OFFERED = {
+    key: versions for key, row in TABLE.items() if (versions := common_versions(row, None)) is not None
+}
+EVERY_VERSION = [
+    (key, version) for key, (lowest, highest) in OFFERED.items() for version in range(lowest, highest + 1)
+]
+
+
+class GatewayAddresses:
+    """Maps every broker to the gateway's address."""
+
+    def advertised(self, node_id: int, host: str, port: int) -> tuple[str, int]:
+        return "gateway", 9000 + node_id
+
+
+@dataclass
+class Outcome:
+    """The outcome of a frame: everything sent upstream, the response (None: silence), whether it closed."""
+
+    forwarded: list[bytes] = field(default_factory=list)
+    response: bytes | None = None
+    closed: str | None = None
+    served: Message | None = None
+    opened: Opened | None = None
+
+
+def context_of(_header: RequestHeader) -> AuthorizableRequestContext:
+    return AuthorizableRequestContext(KafkaPrincipal.parse(PRINCIPAL), HOST, "CLIENTS", "SASL_PLAINTEXT")
+
+
+@dataclass
+class Driver:
+    """One connection of one principal. Frames have no length prefix."""
+
+    model: Model
+    acls: list[AclBinding]
+    ready: bool = True
+
+    def __post_init__(self) -> None:
+        self.authorizer = StandardAuthorizer()
+        self._ids = 0
+        for acl in self.acls:
+            self._load(acl)
+        if self.ready:
+            self.authorizer.complete_initial_load()
+        session = self.authorizer.session(KafkaPrincipal.parse(PRINCIPAL), HOST)
+        self.fetch_tap = UpstreamFetchSessions()
+        self.seen: list[Violation] = []
+        self.guard = Guard(session, context_of, GatewayAddresses(), OFFERED, self.model.auto_creates)
+
+    def _load(self, acl: AclBinding) -> None:
+        self._ids += 1
+        self.authorizer.add_acl(UUID(int=self._ids), acl)
+
+    def replace_acls(self, acls: list[AclBinding]) -> None:
+        """Replace the ACLs, as if an administrator had changed them in between."""
+        self.acls = acls
+        self.authorizer.load_snapshot([(UUID(int=10_000 + i), acl) for i, acl in enumerate(acls)])
+
+    def run(self, frame: bytes) -> Outcome:
+        """Run one request to its end."""
+        outcome = Outcome()
+        try:
+            opened = self.guard.open(frame)
+        except RefusedFrameError as refusal:
+            outcome.closed = str(refusal)
+            return outcome
+        if isinstance(opened, bytes):
+            outcome.response = opened[4:]
+            return outcome
+        outcome.opened = opened
+        self.start(opened)
+        result: Any = None
+        while True:
+            try:
+                effect = opened.handler.send(result)
+            except StopIteration as stop:
+                self._conclude(opened, stop.value, outcome)
+                return outcome
+            result = self._perform(opened, effect, outcome)
+
+    def start(self, opened: Opened) -> None:
+        """Inspect a request before its handler runs."""
+
+    def _perform(self, opened: Opened, effect: Effect, outcome: Outcome) -> Any:
+        match effect:
+            case Ask(message, version):
+                frame = self._forward(opened.upstream_frame(message, version), outcome)
+                assert frame is not None, "an answer is awaited where there is none"
+                codec = opened.answer_codec(version)
+                flexible = response_header_is_flexible(opened.row.api_key, codec)
+                _, body_at = read_response_header(frame, flexible)
+                return UpstreamAnswer(codec.decode(frame, body_at).message, frame[body_at:])
+            case ResolveTopicIds(topic_ids):
+                return {key: name for key, name in self.model.names.items() if key in topic_ids}
+            case ListTopics(names):
+                return {name for name in self.model.topics if names is None or name in names}
+            case GiveWay():
+                return None
+            case Serve(message):
+                outcome.served = message
+                return served(opened, message)
+
+    def _forward(self, frame: bytes, outcome: Outcome) -> bytes | None:
+        assert int.from_bytes(frame[:4], "big") == len(frame) - 4
+        outcome.forwarded.append(frame[4:])
+        self.seen += self.fetch_tap.request(frame[4:], PRINCIPAL, HOST, self.acls, self.model.names)
+        answer = self.model.answer(frame[4:])
+        if answer is not None:
+            self.fetch_tap.response(answer)
+        return answer
+
+    def _conclude(self, opened: Opened, end: Any, outcome: Outcome) -> None:
+        match end:
+            case Reply(content):
+                outcome.response = opened.client_frame(content)[4:]
+            case Relay(message):
+                outcome.response = self._forward(opened.upstream_frame(message), outcome)
+                assert outcome.response is not None, "an answer is awaited where there is none"
+            case Hangup(reason):
+                outcome.closed = reason
+
+    def checked(
+        self, frame: bytes, session_partitions: list[tuple[str | bytes, int]] | None = None
+    ) -> tuple[Outcome, list[Violation]]:
+        """Run a canonical frame, and decide again about everything that passed."""
+        names, auto = dict(self.model.names), self.model.auto_creates
+        outcome = self.run(frame)
+        found: list[Violation] = list(self.seen)
+        for forwarded in outcome.forwarded:
+            found += check_request(forwarded, PRINCIPAL, HOST, self.acls, names, auto_creates_topics=auto)
+        if outcome.response is not None and outcome.closed is None:
+            found += check_response(
+                frame,
+                outcome.response,
+                PRINCIPAL,
+                HOST,
+                self.acls,
+                names,
+                auto_creates_topics=auto,
+                session_partitions=session_partitions,
+            )
+        return outcome, found
+
+
+def served(opened: Opened, request: Message) -> Message:
+    """Return a plausible response to a request that kustos serves itself, one item per requested item."""
+    root = opened.exchange.response_codec.root
+    lists = {"creations": "results", "filters": "filter_results"}
+    for asked, answered in lists.items():
+        if asked in request.FIELDS:
+            item = root.ELEMENTS[answered]
+            return root(**{answered: [item() for _ in getattr(request, asked)]})
+    if "deletions" in request.FIELDS:
+        users = {item.name for item in (*request.deletions, *request.upsertions)}
+        return root(results=[root.ELEMENTS["results"](user=user) for user in sorted(users)])
+    if opened.row.api_key == ApiKey.DESCRIBE_CONFIGS:
+        result = root.ELEMENTS["results"]
+        config = result.ELEMENTS["configs"](name="super.users", value=OWN_SUPER_USERS)
+        asked_by = [(each.resource_type, each.resource_name) for each in request.resources]
+        return root(
+            results=[
+                result(resource_type=kind, resource_name=name, configs=[config]) for kind, name in asked_by
+            ]
+        )
+    return root()
+
+
+OWN_SUPER_USERS = "User:of-this-node"
+"""The value kustos reports for its own `super.users`."""

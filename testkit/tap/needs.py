@@ -1,0 +1,180 @@
+"""What each request needs before it may go upstream, from Kafka's own authorization facts.
+
+A need is a tuple of alternatives, one of which must be allowed. Upstream trusts whoever connects, so a
+request with a need that is not met must never be there.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from kustos.acl import CLUSTER_NAME
+from testkit.tap.client import Client, Op, Question, Type
+from testkit.tap.frames import Request, is_transactional, topic_key
+
+Need = tuple[Question, ...]
+NEVER: Need = ()
+"""No ACL lets it through: kustos begins no transactions."""
+NOWHERE = "kustos answers it itself"
+
+
+def on_cluster(*operations: Op) -> Need:
+    return tuple((operation, Type.CLUSTER, CLUSTER_NAME) for operation in operations)
+
+
+def topics(client: Client, items: Any, operation: Op) -> list[Need]:
+    """Return the needs of topics named or given by id; an unknown id names nothing that exists."""
+    names = [client.topic_names.get(key) if isinstance(key, bytes) else key for key in map(topic_key, items)]
+    return [((operation, Type.TOPIC, name),) for name in names if name is not None]
+
+
+def produce(request: Request, client: Client) -> list[Need]:
+    body = request.body
+    needs = topics(client, body.topic_data, Op.WRITE)
+    payloads = [partition.records for topic in body.topic_data for partition in topic.partition_data]
+    if body.transactional_id is not None or any(is_transactional(records or b"") for records in payloads):
+        needs.append(NEVER)
+    return needs
+
+
+def fetch(request: Request, client: Client) -> list[Need]:
+    body = request.body
+    replica = body.replica_id if hasattr(body, "replica_id") else body.replica_state.replica_id
+    # a topic without partitions asks for nothing
+    asked = [topic for topic in body.topics if topic.partitions]
+    return [on_cluster(Op.CLUSTER_ACTION)] if replica >= 0 else topics(client, asked, Op.READ)
+
+
+def metadata(request: Request, client: Client) -> list[Need]:
+    body = request.body
+    if not body.topics:
+        return []
+    needs = topics(client, body.topics, Op.DESCRIBE)
+    creates = getattr(body, "allow_auto_topic_creation", True) and client.auto_creates_topics
+    existing = set(client.topic_names.values())
+    for topic in body.topics:
+        if creates and topic.name is not None and topic.name not in existing:
+            needs.append((*on_cluster(Op.CREATE), (Op.CREATE, Type.TOPIC, str(topic.name))))
+    return needs
+
+
+def offset_fetch(request: Request, client: Client) -> list[Need]:
+    needs: list[Need] = []
+    for group in getattr(request.body, "groups", (request.body,)):
+        needs.append(((Op.DESCRIBE, Type.GROUP, str(group.group_id)),))
+        needs += topics(client, group.topics or (), Op.DESCRIBE)
+    return needs
+
+
+def find_coordinator(request: Request, client: Client) -> list[Need]:
+    body = request.body
+    keys = body.coordinator_keys if hasattr(body, "coordinator_keys") else (body.key,)
+    match getattr(body, "key_type", 0):
+        case 0:
+            return [((Op.DESCRIBE, Type.GROUP, str(key)),) for key in keys]
+        case 1:
+            return [((Op.DESCRIBE, Type.TRANSACTIONAL_ID, str(key)),) for key in keys]
+        case 2:
+            return [on_cluster(Op.CLUSTER_ACTION)] * len(keys)
+    return [()] if keys else []
+
+
+def create_topics(request: Request, client: Client) -> list[Need]:
+    names = [str(topic.name) for topic in request.body.topics]
+    return [(*on_cluster(Op.CREATE), (Op.CREATE, Type.TOPIC, name)) for name in names]
+
+
+def delete_topics(request: Request, client: Client) -> list[Need]:
+    body = request.body
+    keys = (
+        [topic_key(t) for t in body.topics] if hasattr(body, "topics") else list(map(str, body.topic_names))
+    )
+    needs: list[Need] = []
+    for key in keys:
+        name = client.topic_names.get(key) if isinstance(key, bytes) else key
+        if name is not None:
+            needs.append((*on_cluster(Op.DELETE), (Op.DELETE, Type.TOPIC, name)))
+        if isinstance(key, str):
+            needs.append((*on_cluster(Op.DELETE), (Op.DESCRIBE, Type.TOPIC, key)))
+    return needs
+
+
+def init_producer_id(request: Request, client: Client) -> list[Need]:
+    name = request.body.transactional_id
+    if name is not None:
+        return [NEVER]
+    return [] if client.may_some(Op.WRITE, Type.TOPIC) else [on_cluster(Op.IDEMPOTENT_WRITE)]
+
+
+def describe_configs(request: Request, client: Client) -> list[Need]:
+    kinds = {2: Type.TOPIC, 32: Type.GROUP}
+    return [
+        ((Op.DESCRIBE_CONFIGS, kinds[resource.resource_type], str(resource.resource_name)),)
+        if resource.resource_type in kinds
+        else on_cluster(Op.DESCRIBE_CONFIGS) * (resource.resource_type in {4, 8, 16})
+        for resource in request.body.resources
+    ]
+
+
+def read_group(request: Request, client: Client) -> list[Need]:
+    return [((Op.READ, Type.GROUP, str(request.body.group_id)),)]
+
+
+def describe_groups(field: str) -> Callable[[Request, Client], list[Need]]:
+    return lambda request, client: [
+        ((Op.DESCRIBE, Type.GROUP, str(name)),) for name in getattr(request.body, field)
+    ]
+
+
+def consumer_group_heartbeat(request: Request, client: Client) -> list[Need]:
+    body = request.body
+    needs = read_group(request, client)
+    needs += [((Op.DESCRIBE, Type.TOPIC, str(name)),) for name in body.subscribed_topic_names or ()]
+    # upstream would resolve a regular expression with the rights of whoever forwards it
+    return [*needs, ()] if getattr(body, "subscribed_topic_regex", None) else needs
+
+
+def nothing(request: Request, client: Client) -> list[Need]:
+    return []
+
+
+def never(request: Request, client: Client) -> list[Need]:
+    return [()]
+
+
+NEEDS: dict[int, Callable[[Request, Client], list[Need]]] = {
+    0: produce,
+    1: fetch,
+    2: lambda request, client: topics(client, request.body.topics, Op.DESCRIBE),
+    3: metadata,
+    8: lambda request, client: [
+        *read_group(request, client),
+        *topics(client, request.body.topics, Op.READ),
+    ],
+    9: offset_fetch,
+    10: find_coordinator,
+    11: read_group,
+    12: read_group,
+    13: read_group,
+    14: read_group,
+    15: describe_groups("groups"),
+    16: nothing,
+    17: never,
+    18: never,
+    19: create_topics,
+    20: delete_topics,
+    22: init_producer_id,
+    29: never,
+    30: never,
+    31: never,
+    32: describe_configs,
+    36: never,
+    **dict.fromkeys((38, 39, 40, 41), never),
+    48: lambda request, client: [on_cluster(Op.DESCRIBE_CONFIGS)],
+    50: never,
+    51: never,
+    60: nothing,
+    68: consumer_group_heartbeat,
+    69: describe_groups("group_ids"),
+    75: lambda request, client: topics(client, request.body.topics, Op.DESCRIBE) or [()],
+}
+"""By API key; what is not here may not go upstream at all."""
