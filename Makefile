@@ -3,6 +3,9 @@
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
 
+# compiled once: tests start hundreds of Python processes, and without byte code on disk each takes twice as long
+export PYTHONDONTWRITEBYTECODE :=
+
 BIN := .venv/bin
 SOURCES := src tests testkit benchmarks demo fuzz scripts examples
 PYTEST_ARGS ?=
