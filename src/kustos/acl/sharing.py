@@ -22,7 +22,7 @@ class SharedParts:
         self._patterns: dict[tuple[ResourceType, PatternType], dict[str, ResourcePattern]] = {}
         self._entries: dict[str, dict[tuple[str, AclOperation, AclPermissionType], AccessControlEntry]] = {}
 
-    def settle(self, binding: AclBinding) -> None:
+    def intern(self, binding: AclBinding) -> None:
         """Replace the parts of a binding with equal ones seen before."""
         pattern, entry = binding.pattern, binding.entry
         kind = (pattern.resource_type, pattern.pattern_type)

@@ -90,13 +90,13 @@ class Answers(Generic[Key]):
         entries = [acls.of(self._type, principal) for acls in self._sets]
         if sum(len(some) for some in entries) > ROLE_ACLS_MAX:
             return principal
-        said = [
+        rights = [
             frozenset(
                 (acl.pattern, acl.entry.host, acl.entry.operation, acl.entry.permission_type) for acl in some
             )
             for some in entries
         ]
-        return zone, tuple(said)
+        return zone, tuple(rights)
 
 
 def _name_sets(turns: dict[Key, list[Site]]) -> dict[Key, NameSet]:

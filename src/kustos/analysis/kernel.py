@@ -264,5 +264,7 @@ def zone_on(resource_type: ResourceType, zone: Zone) -> Zone:
     """Return the part of a zone where resources of the type can exist."""
     if resource_type is not ResourceType.CLUSTER:
         return zone
-    speaks = CLUSTER_NAME in zone.literals or any(CLUSTER_NAME.startswith(prefix) for prefix in zone.prefixes)
-    return Zone((), (CLUSTER_NAME,) if speaks else ())
+    has_cluster = CLUSTER_NAME in zone.literals or any(
+        CLUSTER_NAME.startswith(prefix) for prefix in zone.prefixes
+    )
+    return Zone((), (CLUSTER_NAME,) if has_cluster else ())

@@ -257,7 +257,7 @@ def _host(reader: _Reader) -> str:
     text = reader.name("an address, a range such as `10.0.0.0/8`, or `anywhere`").text
     if text == WILDCARD:
         raise SentenceError(text, "write `anywhere`")
-    if host_pattern(text).speaks_of_nobody:
+    if host_pattern(text).matches_nobody:
         raise SentenceError(text, f"no client has this address, {_address_remedy(text)}")
     return text
 

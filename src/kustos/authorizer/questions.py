@@ -75,15 +75,15 @@ class Questioner:
         A name of None asks about any resource of the type.
         """
         opened = self._sessions.get((principal, host)) or self._open(principal, host)
-        asked = OPERATIONS.get(operation)  # type: ignore[arg-type]
+        known_operation = OPERATIONS.get(operation)  # type: ignore[arg-type]
         kind = RESOURCE_TYPES.get(resource_type)  # type: ignore[arg-type]
-        if isinstance(opened, Fault) or asked is None or kind is None:
-            fault = NO_OPERATION if asked is None else NO_RESOURCE_TYPE
+        if isinstance(opened, Fault) or known_operation is None or kind is None:
+            fault = NO_OPERATION if known_operation is None else NO_RESOURCE_TYPE
             return opened if isinstance(opened, Fault) else fault
         try:
             if resource_name is None:
-                return opened.decide_by_resource_type(asked, kind)
-            return opened.decide(asked, kind, resource_name)
+                return opened.decide_by_resource_type(known_operation, kind)
+            return opened.decide(known_operation, kind, resource_name)
         except AuthorizerNotReadyError:
             return NOT_READY
 

@@ -261,8 +261,8 @@ class KafkaConnection(asyncio.Protocol):
             codec = request_codec(api_key, version)
             body = await self.exchange(api_key, version, codec.encode(codec.root.fit(**names)))
             # UNSUPPORTED_VERSION is always answered in version 0 (KIP-511)
-            spoken = 0 if body[:2] == _UNSUPPORTED else version
-            answer = self._decode(api_key, spoken, body)
+            answered_version = 0 if body[:2] == _UNSUPPORTED else version
+            answer = self._decode(api_key, answered_version, body)
             offered = {item.api_key: (item.min_version, item.max_version) for item in answer.api_keys}
             if answer.error_code != UNSUPPORTED_VERSION:
                 break

@@ -124,7 +124,7 @@ def test_a_snapshot_that_cannot_be_read_is_not_forgotten(
 ) -> None:
     whole = snapshot_bytes(VERSION, epoch=0)
     directory = directory_with(tmp_path, **segments, snapshot_0_0=whole, snapshot_9_1=whole[:-1])
-    reader = LogReader(directory, FileSystemStorage(), passing_over=frozenset({SnapshotId(9, 1)}))
+    reader = LogReader(directory, FileSystemStorage(), skipped=frozenset({SnapshotId(9, 1)}))
     with pytest.raises(LogDamagedError) as caught:
         list(reader.batches())
     assert str(caught.value) == (

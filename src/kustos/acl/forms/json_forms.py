@@ -23,11 +23,11 @@ class _RepeatedNameError(ValueError):
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) != len(pairs):
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
         names = [name for name, _ in pairs]
         raise _RepeatedNameError(next(name for name in names if names.count(name) > 1))
-    return made
+    return fields
 
 
 _DECODER: Final = json.JSONDecoder(object_pairs_hook=_once)

@@ -61,9 +61,9 @@ class _Events:
     def _broken(self, error: Any) -> AclFormatError:
         mark = getattr(error, "problem_mark", None)
         line = self.line if mark is None else min(mark.line + 1, self._last_line)
-        said = getattr(error, "problem", None) or str(error).splitlines()[0]
-        hint = "; `*` and other texts of signs stand in quotes" if "alphabetic" in said else ""
-        return AclFormatError(Place(self._name, line), "", f"this is no YAML: {said}{hint}")
+        problem = getattr(error, "problem", None) or str(error).splitlines()[0]
+        hint = "; `*` and other texts of signs stand in quotes" if "alphabetic" in problem else ""
+        return AclFormatError(Place(self._name, line), "", f"this is no YAML: {problem}{hint}")
 
     def text(self, event: Any, what: str) -> str:
         if not self.is_a(event, "Scalar"):

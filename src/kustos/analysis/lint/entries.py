@@ -88,8 +88,8 @@ def _name_findings(number: int, binding: AclBinding) -> Iterator[Finding]:
         return
     if kind is ResourceType.CLUSTER:
         if name != CLUSTER_NAME:
-            speaks = name == WILDCARD if is_literal else CLUSTER_NAME.startswith(name)
-            so = "Kafka refuses to make it, though it would match" if speaks else "it never matches"
+            would_match = name == WILDCARD if is_literal else CLUSTER_NAME.startswith(name)
+            so = "Kafka refuses to make it, though it would match" if would_match else "it never matches"
             yield Finding("KUS202", number, f"no cluster is called `{name}`: {so}", "write `kafka-cluster`")
         return
     if is_literal and name == WILDCARD:
@@ -102,12 +102,12 @@ def _name_findings(number: int, binding: AclBinding) -> Iterator[Finding]:
         yield Finding(
             "KUS207", number, f"the name `{name}` has blanks at its ends", f"write `{name.strip()}`"
         )
-    asked = unanswerable_name(name)
-    if asked is not None:
+    unanswerable = unanswerable_name(name)
+    if unanswerable is not None:
         yield Finding(
             "KUS205",
             number,
-            f"with the name `{name}` Kafka's own authorizer never answers a question about `{asked}`",
+            f"with the name `{name}` Kafka's own authorizer never answers a question about `{unanswerable}`",
             "remove the ACL from every Kafka cluster",
         )
 

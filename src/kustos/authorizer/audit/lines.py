@@ -101,8 +101,8 @@ def compiled(name: str, source: str, names: dict[str, object]) -> Callable[..., 
     namespace = dict(names)
     # the source comes from the tables in this package alone
     exec(compile(source, f"<audit {name}>", "exec"), namespace)  # noqa: S102
-    made: Callable[..., Any] = namespace[name]  # type: ignore[assignment]
-    return made
+    function: Callable[..., Any] = namespace[name]  # type: ignore[assignment]
+    return function
 
 
 def _indented(statements: Iterable[str], depth: int) -> str:

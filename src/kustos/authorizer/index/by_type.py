@@ -119,5 +119,7 @@ class ByTypeQuestion:
         """Return whether a prefix or a shorter one denies; Kafka ignores the empty prefix."""
         if "" not in node.prefixes.by_name:
             return bool(prefix.at(self._host).mask & self._denied)
-        said = [cell.bindings_at(self._host) for cell in prefix.chain() if cell.name]
-        return any(binding_mask(binding) & self._denied for bindings in said for binding in bindings)
+        bindings_of_prefixes = [cell.bindings_at(self._host) for cell in prefix.chain() if cell.name]
+        return any(
+            binding_mask(binding) & self._denied for bindings in bindings_of_prefixes for binding in bindings
+        )

@@ -225,7 +225,7 @@ class SimpleAclAuthorizer(LegacyAuthorizer):
 
 def _any(acls: list[Acl], permission: AclPermissionType, session: Session, operation: AclOperation) -> bool:
     return any(
-        acl.permission_type is permission and acl.speaks_of(session.principal, session.host, operation)
+        acl.permission_type is permission and acl.matches(session.principal, session.host, operation)
         for acl in acls
     )
 

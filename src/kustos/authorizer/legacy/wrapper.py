@@ -79,8 +79,8 @@ class AuthorizerWrapper(Authorizer):
 
     def _authorize(self, session: Session, action: Action) -> AuthorizationResult:
         if action.operation not in OPERATION_NAMES or action.resource_type not in RESOURCE_TYPE_NAMES:
-            asked = f"`{action.operation}` on `{action.resource_type}`"
-            raise InvalidActionError(f"{asked} cannot be asked about, name both")
+            question = f"`{action.operation}` on `{action.resource_type}`"
+            raise InvalidActionError(f"{question} cannot be asked about, name both")
         resource = Resource(action.resource_type, action.resource_name)
         # only True allows: any other value that plugin code returns is a denial
         if self.base.authorize(session, action.operation, resource) is True:

@@ -72,7 +72,7 @@ def authorize_by_resource_type(
     allowed: set[tuple[PatternType, str]] = set()
     every = AclBindingFilter(ResourcePatternFilter(resource_type))
     for binding in authorizer.acls(every):
-        if _speaks_of(binding, context, operation):
+        if _matches(binding, context, operation):
             pattern = (binding.pattern.pattern_type, binding.pattern.name)
             if binding.entry.permission_type is AclPermissionType.DENY:
                 denied.add(pattern)
@@ -85,7 +85,7 @@ def authorize_by_resource_type(
     return AuthorizationResult.DENIED
 
 
-def _speaks_of(binding: AclBinding, context: AuthorizableRequestContext, operation: AclOperation) -> bool:
+def _matches(binding: AclBinding, context: AuthorizableRequestContext, operation: AclOperation) -> bool:
     entry = binding.entry
     return (
         host_matches(entry.host, context.host)

@@ -180,10 +180,10 @@ class AdminClient:
 
         def build(codec: MessageCodec) -> Message:
             resource = codec.struct("DescribeConfigsResource")
-            asked = resource(
+            broker_resource = resource(
                 resource_type=ConfigResourceType.BROKER, resource_name=broker, configuration_keys=list(names)
             )
-            return codec.new(resources=[asked])
+            return codec.new(resources=[broker_resource])
 
         answer = await self._ask(ApiKey.DESCRIBE_CONFIGS, build)
         found: dict[str, str | None] = {}
