@@ -14,7 +14,7 @@ _put: Final = object.__setattr__
 
 
 class SharedParts:
-    """Interns the parts of bindings; made for one load and dropped after it."""
+    """Interns the parts of bindings; created for one load and dropped after it."""
 
     __slots__ = ("_entries", "_patterns")
 

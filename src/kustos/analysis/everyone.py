@@ -116,7 +116,7 @@ class Crowd(Generic[Key]):
         self.is_cut = False
 
     def add(self, principal: str, keys: Iterable[Key]) -> None:
-        """Add the keys of a principal; `User:*` stands for everyone who is never added."""
+        """Add the keys of a principal; `User:*` means everyone who is never added."""
         self._looked_at.append(principal)
         for key in keys:
             if key in self._having or len(self._having) < self.keys_max:

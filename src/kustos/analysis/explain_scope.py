@@ -173,11 +173,11 @@ def explain_scope(
 def _check(scope: ExplainScope) -> None:
     KafkaPrincipal.parse(scope.principal)
     if scope.principal == EVERY_PRINCIPAL:
-        raise AnalysisError(f"`{scope.principal}` stands for everybody and asks nothing itself, name one")
+        raise AnalysisError(f"`{scope.principal}` means everybody, name one principal")
     if scope.operation not in ALLOWS:
-        raise AnalysisError(f"operation `{scope.operation}` cannot be asked about, name one")
+        raise AnalysisError(f"cannot decide on operation `{scope.operation}`, name one")
     if scope.pattern.resource_type not in RESOURCE_TYPES:
-        raise AnalysisError(f"resource type `{scope.pattern.resource_type}` cannot be asked about, name one")
+        raise AnalysisError(f"cannot decide on resource type `{scope.pattern.resource_type}`, name one")
 
 
 def meets(binding: AclBinding, hosts: HostSet) -> bool:

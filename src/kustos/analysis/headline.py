@@ -3,7 +3,7 @@
 Each region of the difference belongs to exactly one consequence, or to the rest of its direction. A
 consequence is either one region whose decisions all change, or what similar ACLs now say about their
 scope, with the number of other ACLs that contradict it there. Every consequence is true for every question
-in its region; `Claim` says in which sense.
+in its region; `Claim` defines how.
 """
 
 from collections import defaultdict
@@ -23,7 +23,7 @@ from kustos.analysis.scopes import ChangedAcl, ChangedScope, RegionIndex, change
 from kustos.authorizer.index import EVERY_ALLOW
 
 CONSEQUENCES_MAX: Final = 3
-"""Consequences shown per direction: with their ACLs, what a reader takes in at a glance."""
+"""Consequences shown per direction: with their ACLs, as many as a reader grasps at a glance."""
 
 SCOPES_MAX: Final = 64
 """The most important scopes per direction, each compared with every region."""

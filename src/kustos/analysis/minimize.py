@@ -145,7 +145,7 @@ class _Editor:
         return any(self._named.get(Site(name[:length], is_literal=False)) for length in range(longest + 1))
 
     def _is_implied_above(self, binding: AclBinding) -> bool:
-        """Return whether other ACLs already say the same as a removed one on all its names: a quick check."""
+        """Return whether other ACLs imply a removed one on all its names: a quick check."""
         site = site_of(binding.pattern)
         if site == EVERY_NAME.turns[0]:
             # LITERAL `*` does not match all of these names

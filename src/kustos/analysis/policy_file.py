@@ -8,7 +8,7 @@
       - always: User:app READ topics under orders. from 10.0.0.0/8
 
 Each statement has `never` or `always`, a sentence (see `sentences`). `id` names it in reports and
-`reason` says why it is there. `super_users: true` extends a `never` to super users, to whom ACLs do not
+`reason` explains it. `super_users: true` extends a `never` to super users, to whom ACLs do not
 apply.
 """
 

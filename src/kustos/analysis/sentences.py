@@ -8,7 +8,7 @@
                 also group, transactional-id, delegation-token, user, each with or without an s
     hosts       from host ... | from anywhere [but host ...]; a host is an address or a range
 
-`and`, `or` or a comma joins several items of a kind. A word in backticks or double quotes stands for itself,
+`and`, `or` or a comma joins several items of a kind. A word in backticks or double quotes is taken literally,
 even with blanks, a `*` at the end, or if it is a word of the language.
 """
 

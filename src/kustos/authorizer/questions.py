@@ -47,10 +47,10 @@ class Fault:
 
 
 MALFORMED_PRINCIPAL: Final = Fault("principal", "is not written as `User:name`")
-EVERYBODY_ASKS: Final = Fault("principal", "stands for everybody and can ask nothing itself")
+EVERYBODY_IS_NO_CLIENT: Final = Fault("principal", "means everybody and is no single client")
 NO_HOST: Final = Fault("host", "is no text")
-NO_OPERATION: Final = Fault("operation", "is none that can be asked about, such as `READ`")
-NO_RESOURCE_TYPE: Final = Fault("resource_type", "is none that can be asked about, such as `TOPIC`")
+NO_OPERATION: Final = Fault("operation", "is no operation to decide on, use one such as `READ`")
+NO_RESOURCE_TYPE: Final = Fault("resource_type", "is no type to decide on, use one such as `TOPIC`")
 NOT_READY: Final = Fault("principal", "cannot be judged yet, the ACLs are not loaded")
 
 
@@ -110,7 +110,7 @@ class Questioner:
         except AclValueError:
             return MALFORMED_PRINCIPAL
         except InvalidActionError:
-            return EVERYBODY_ASKS
+            return EVERYBODY_IS_NO_CLIENT
         if len(self._sessions) >= QUESTIONER_SESSIONS_MAX:
             del self._sessions[next(iter(self._sessions))]
         self._sessions[principal, host] = session

@@ -67,7 +67,7 @@ class _Pending:
 
 
 class KafkaConnection(asyncio.Protocol):
-    """A connection that speaks Kafka; made by `kustos.client.connect`, or `open` without SASL.
+    """A Kafka connection; opened by `kustos.client.connect`, or `open` without SASL.
 
     Safe for many tasks of one event loop. `versions` holds what the peer supports, once open.
     """
@@ -287,7 +287,7 @@ class KafkaConnection(asyncio.Protocol):
 
     def _answer(self, frame: bytes) -> None:
         if not self._pending:
-            raise MalformedMessageError("an answer came that nobody asked for")
+            raise MalformedMessageError("an answer came without a request")
         pending = self._pending[0]
         correlation_id, body_at = read_response_header(frame, pending.has_flexible_header)
         if correlation_id != pending.correlation_id:

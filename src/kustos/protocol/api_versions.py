@@ -24,7 +24,7 @@ LOCAL_APIS: Final = frozenset(
         ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
     }
 )
-"""APIs that kustos answers itself, whatever upstream offers."""
+"""APIs that kustos answers itself, even if upstream lacks them."""
 
 PRODUCE_ADVERTISED_MINIMUM: Final = 0
 """Kafka advertises Produce from 0 for librdkafka, though 3 is the lowest it reads (KIP-896)."""

@@ -66,7 +66,7 @@ def allowed_names(
     exchange: Exchange, check: Check, names: Iterable[str], *, listing: bool = False
 ) -> Asking[frozenset[str]]:
     """Return the names that pass; each is checked once, with the number of its occurrences."""
-    references = Counter(iter(names))  # the keys of a dict, whatever its values
+    references = Counter(iter(names))  # the keys of a dict, not its values
     questions = [(check, name, count) for name, count in references.items()]
     verdicts = yield from allowed_each(exchange, questions, listing=listing)
     return frozenset(name for name, allowed in zip(references, verdicts, strict=True) if allowed)

@@ -8,7 +8,7 @@ REASONLESS: Final = "the system gives no reason"
 
 
 class TextFileError(Exception):
-    """A text cannot be read, is too long, or is not UTF-8; the message says which, why and what to do."""
+    """A text cannot be read, is too long, or is not UTF-8; the message gives file, reason and remedy."""
 
 
 def reason_of(error: OSError) -> str:

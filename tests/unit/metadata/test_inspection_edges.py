@@ -131,7 +131,7 @@ def test_a_partition_by_itself_is_a_directory(tmp_path: Path) -> None:
 def test_a_snapshot_whose_records_contradict_each_other_is_damage(tmp_path: Path) -> None:
     directory = directory_with(tmp_path, snapshot_0_0=snapshot_bytes(VERSION, acl(1), acl(1), epoch=0))
     (damage,) = verify([directory], STORAGE).damage
-    assert "cannot be applied: the ACL id" in damage.message
+    assert "cannot be applied: two ACLs have the id" in damage.message
     assert damage.path.suffix == ".checkpoint"
 
 

@@ -215,7 +215,7 @@ def test_what_is_malformed_is_refused_with_place_and_rule(
         ([changed(HEAD, kustos_metadata=2)], "line 1: `kustos_metadata` is 2, only 1 is known"),
         ([FEATURE], "line 1: 'kind' is no field of the head of an export"),
         ([changed(HEAD, lines=2), FEATURE], "line 2: the head announces 2 lines after it, but there are 1"),
-        ([changed(HEAD, lines=2), ACL, ACL], "line 3: the ACL id"),
+        ([changed(HEAD, lines=2), ACL, ACL], "line 3: two ACLs have the id"),
         ([changed(HEAD, lines=2), ACL, changed(ACL, id="A" * 22)], "line 3: the ACL `0000"),
         ([changed(HEAD, lines=2), SCRAM, SCRAM], "line 3: the user `alice` has a credential"),
         ([changed(HEAD, lines=2), TOKEN, TOKEN], "line 3: the delegation token `token-1` is there already"),

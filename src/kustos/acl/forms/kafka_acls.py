@@ -78,7 +78,7 @@ def _entry(pattern: ResourcePattern, match: re.Match[str], place: Place) -> Acce
         raise AclFormatError(
             place,
             match[0].strip(),
-            f"does not say where the host begins: `{_HOST}` stands there {len(parts) - 1} times",
+            f"has no unique start of the host: `{_HOST}` occurs {len(parts) - 1} times",
         )
     check_texts(place, pattern.name, parts[0], parts[1])
     return AccessControlEntry(

@@ -89,7 +89,7 @@ def _name_findings(number: int, binding: AclBinding) -> Iterator[Finding]:
     if kind is ResourceType.CLUSTER:
         if name != CLUSTER_NAME:
             would_match = name == WILDCARD if is_literal else CLUSTER_NAME.startswith(name)
-            so = "Kafka refuses to make it, though it would match" if would_match else "it never matches"
+            so = "Kafka refuses to create it, though it would match" if would_match else "it never matches"
             yield Finding("KUS202", number, f"no cluster is called `{name}`: {so}", "write `kafka-cluster`")
         return
     if is_literal and name == WILDCARD:
@@ -126,10 +126,10 @@ def unanswerable_name(name: str) -> str | None:
 
 def _asterisk(number: int, name: str, *, is_literal: bool) -> Finding:
     if name == WILDCARD:
-        message = "the prefix `*` stands for names that begin with an asterisk, not for every name"
+        message = "the prefix `*` matches names that begin with an asterisk, not for every name"
         return Finding("KUS203", number, message, "write `*` as LITERAL for every name")
     start = name.partition(WILDCARD)[0]
-    what = "names exactly this" if is_literal else "stands for names that begin with all of it"
+    what = "names exactly this" if is_literal else "matches names that begin with all of it"
     better = f"write `{start}` as PREFIXED" if start else "write the names, or a prefix of them"
     return Finding("KUS203", number, f"`{name}` {what}; an asterisk in a name is no pattern", better)
 

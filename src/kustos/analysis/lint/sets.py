@@ -24,7 +24,7 @@ def duplicate_findings(bindings: Sequence[AclBinding]) -> Iterator[Finding]:
     for number, binding in enumerate(bindings):
         earlier = first.setdefault(binding, number)
         if earlier != number:
-            yield Finding("KUS001", number, f"{acl_text(binding)} stands twice", "remove one", (earlier,))
+            yield Finding("KUS001", number, f"{acl_text(binding)} occurs twice", "remove one", (earlier,))
 
 
 def listing_findings(number: int, binding: AclBinding, existing: Sequence[str]) -> Iterator[Finding]:
@@ -69,7 +69,7 @@ class SetFindings:
                 yield Finding(
                     "KUS006",
                     number,
-                    f"`{binding.entry.principal}` is a super user, of whom no ACL decides",
+                    f"`{binding.entry.principal}` is a super user, no ACL applies to it",
                     "remove the ACL, or take the principal out of `super.users`",
                 )
             elif (denied := self._denied_too(binding)) is not None:
@@ -124,10 +124,10 @@ class SetFindings:
         if whole:
             message = f"{acl_text(binding)} is part of {acl_text(self._bindings[whole[0]])}"
             return Finding("KUS004", number, message, "remove it", tuple(whole[:1]))
-        message = f"all of {acl_text(binding)} is said by other ACLs together"
+        message = f"other ACLs together cover all of {acl_text(binding)}"
         denying = self._equivalents(number, denies=True)[1] if is_allow else []
         if denying:
-            message = f"{acl_text(binding)} is denied in part, and the rest other ACLs say"
+            message = f"{acl_text(binding)} is denied in part, and other ACLs cover the rest"
         related = sorted({*partly, *denying})[:RELATED_MAX]
         return Finding("KUS004", number, message, "remove it", tuple(related))
 
@@ -142,7 +142,7 @@ class SetFindings:
         return [entry for entry in self._necessity.around(number) if entry.number != number]
 
     def _equivalents(self, number: int, *, denies: bool) -> tuple[list[int], list[int]]:
-        """Return the ALLOWs or DENYs that say everything this ACL says, and those that say part of it."""
+        """Return the ALLOWs or DENYs that cover this ACL, and those that cover part of it."""
         mine = next(entry for entry in self._necessity.around(number) if entry.number == number)
         bits = mine.allows | mine.denies
         whole: list[int] = []

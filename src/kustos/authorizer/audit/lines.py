@@ -2,7 +2,7 @@
 
 Theory of operation. Formatting shares the interpreter with the event loop, so it is latency for clients. A
 table therefore becomes Python source: consecutive fields of one scope are one f-string. What the events of a
-request share is formatted once for them, and what a decision says once for as long as the authorizer gives
+request share is formatted once for them, and the text of a decision once for as long as the authorizer gives
 the same one.
 
 The source of a field is an expression over these names. Of a decision's event: `event_id`, `time_ms`,
@@ -46,7 +46,7 @@ class AuditedDecision(Protocol):
 
     @property
     def distinct_names(self) -> int | None:
-        """How many names the event stands for; None for one of its own."""
+        """How many names the event covers; None for an event about one name."""
 
 
 def quoted(text: str) -> str:

@@ -61,7 +61,7 @@ class ByTypeQuestion:
     def answer(self) -> Decision | None:
         """Return the decision and an ACL that makes it, None if nothing allows.
 
-        A DENY on `*` ends it; then an ALLOW on `*` grants, whatever is denied elsewhere; then any other
+        A DENY on `*` ends it; then an ALLOW on `*` grants despite other DENYs; then any other
         ALLOW that no DENY dominates.
         """
         wildcards = [node.wildcard for node in self._nodes if node.wildcard is not None]

@@ -1,6 +1,6 @@
 """The JSON in which ACLs of one resource were stored: as releases wrote it, and as KIP-11 specified it.
 
-Both say `"version": 1`. Kafka 0.9 to 3.9 wrote one statement per entry:
+Both have `"version": 1`. Kafka 0.9 to 3.9 wrote one statement per entry:
 `{"principal":"User:alice","permissionType":"Allow","operation":"Read","host":"*"}`. KIP-11 and the previews
 that vendors shipped wrote sets: `{"principal":"alice","permissionType":"ALLOW","operations":["READ"],
 "hosts":["host1"]}`, or `"principals"` with a list. An entry must be entirely one or the other. Kafka skips

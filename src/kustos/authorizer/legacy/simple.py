@@ -130,10 +130,10 @@ class SimpleAclAuthorizer(LegacyAuthorizer):
     def authorize(self, session: Session, operation: AclOperation, resource: Resource) -> bool:
         """Return whether it is allowed; raise `InvalidActionError` for a prefix or the principal `User:*`."""
         if resource.pattern_type is not PatternType.LITERAL:
-            raise InvalidActionError(f"only literal resources can be asked about, not `{resource}`")
+            raise InvalidActionError(f"cannot decide on `{resource}`, name a literal resource")
         if str(session.principal) == EVERY_PRINCIPAL:
             raise InvalidActionError(
-                f"principal `{session.principal}` stands for everybody and can ask nothing"
+                f"principal `{session.principal}` means everybody and is no single client"
             )
         allowed = self.is_super_user(session.principal) or self._acls_allow(session, operation, resource)
         level = logging.DEBUG if allowed else logging.INFO
@@ -178,7 +178,7 @@ class SimpleAclAuthorizer(LegacyAuthorizer):
         """Remove these statements, or all of the resource; return whether any existed."""
         place = acls if isinstance(acls, Resource) else resource
         if place is None:
-            raise TypeError("say which resource the ACLs are of")
+            raise TypeError("name the resource of the ACLs")
         removed = None if isinstance(acls, Resource) else singles_of(acls)
         gone: frozenset[Acl] = frozenset()
 

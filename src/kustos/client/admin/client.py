@@ -316,7 +316,7 @@ class AdminClient:
     async def _change(
         self, api_key: int, build: Callable[[MessageCodec], Message], items: Callable[[Message], list[Any]]
     ) -> Message:
-        """Send a change; if every item says NOT_CONTROLLER nothing was done, so send it to the controller."""
+        """Send a change; if every item fails with NOT_CONTROLLER send it to the controller."""
         answer = await self._ask(api_key, build)
         found = items(answer)
         if not found or any(item.error_code != NOT_CONTROLLER for item in found):

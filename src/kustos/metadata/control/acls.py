@@ -184,7 +184,7 @@ def delete_acls(image: MetadataImage, filters: Sequence[AclBindingFilter]) -> Co
 def _matches(image: MetadataImage, filters: Counter[AclBindingFilter]) -> dict[AclBindingFilter, list[Acl]]:
     """Return the matches of filters, each with its number of occurrences.
 
-    Raise `_TooManyError` as soon as there are too many, whatever the order of counting.
+    Raise `_TooManyError` as soon as there are too many, in any order of counting.
     """
     matches: dict[AclBindingFilter, list[Acl]] = {}
     union: set[UUID] = set()

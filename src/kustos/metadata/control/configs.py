@@ -174,7 +174,7 @@ def resource_error(resource_type: int, name: str, rules: ConfigRules) -> ApiErro
     if kind is ConfigResourceType.TOPIC:
         if not name:
             return _invalid("Default topic resources are not allowed.")
-        # this node has no topics, whatever upstream has
+        # this node has no topics, even if upstream has some
         return ApiError(ErrorCode.unknown_topic_or_partition, f"The topic '{name}' does not exist.")
     if kind is not ConfigResourceType.BROKER:
         return _invalid(f"Unknown resource type {kind.name}")

@@ -78,8 +78,8 @@ def alter_scram(
 ) -> ControlResult[ScramAlterResult]:
     """Return the records of the valid alterations and one result per user.
 
-    Results are in Kafka's order: deletions, then upsertions, then errors. A user named twice, whatever the
-    mechanisms, fails; the others proceed.
+    Results are in Kafka's order: deletions, then upsertions, then errors. A user named twice, with the
+    same or another mechanism, fails; the others proceed.
     """
     accepted: dict[str, Alteration] = {}
     errors: dict[str, ApiError] = {}

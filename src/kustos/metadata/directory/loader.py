@@ -89,9 +89,7 @@ def _load(directory: Path, storage: Storage) -> tuple[LogReader, ImageBuilder]:
             raise first_damage or error from error
         break
     if first_damage is not None:
-        _log.error(
-            "an older snapshot and the log after it stand in for a damaged one", reason=str(first_damage)
-        )
+        _log.error("an older snapshot and the log after it replace a damaged one", reason=str(first_damage))
     if METADATA_VERSION_FEATURE not in builder.view().features:
         # nothing but epoch beginnings was ever written, perhaps by a start that crashed
         reader.opaque_records += replay_batches(builder, reader.legacy_bootstrap(), directory)

@@ -103,7 +103,7 @@ class Requesters:
         self._found = RequestedBy()
 
     def of(self, logged: LoggedChange) -> RequestedBy:
-        """Return the request that made a change, or all possible ones."""
+        """Return the request behind a change, or all possible ones."""
         if logged.batch_base_offset != self._batch:
             self._batch = logged.batch_base_offset
             self._found = self._requested_by(logged)

@@ -216,7 +216,7 @@ class Timeline:
             if beginning.offset >= start:
                 return beginning
         raise LogDamagedError(
-            f"`{self.path}` lacks offsets before {start}, and no snapshot stands for them; restore the "
+            f"`{self.path}` lacks offsets before {start}, and no snapshot covers them; restore the "
             "directory from a copy"
         )
 

@@ -33,8 +33,8 @@ class ActiveSegment:
 class LogReader:
     """Reads once, in order: first `snapshot()` to its end, then `batches()` to its end.
 
-    Afterwards `next_offset`, `epoch`, `epochs`, `active`, `quorum_controls` and `torn` tell a writer where to
-    continue. Nothing is changed. Raises `LogDamagedError` for anything but a torn tail.
+    Afterwards `next_offset`, `epoch`, `epochs`, `active`, `quorum_controls` and `torn` are where a writer
+    continues. Nothing is changed. Raises `LogDamagedError` for anything but a torn tail.
 
     `skipped` are unreadable snapshots to skip: the next older one is used instead, which gives the same
     state if the log after it is whole.
@@ -249,7 +249,7 @@ class LogReader:
             controls = controls_of(batch)
         except RecordError as error:
             raise LogDamagedError(
-                f"`{path}` has a control batch at offset {batch.base_offset} that says nothing sane: {error}"
+                f"`{path}` has a control batch at offset {batch.base_offset} that is invalid: {error}"
                 "; restore the directory from a copy"
             ) from error
         for control in controls:

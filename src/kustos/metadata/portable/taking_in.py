@@ -65,7 +65,7 @@ def _require_fresh(directory: Path, storage: Storage) -> None:
         if begun or (id_ is not None and id_ != BOOTSTRAP_SNAPSHOT):
             raise DirectoryError(
                 f"`{directory}` is in use already: its log has begun (`{name}`); import into a directory "
-                "that `kustos storage format` has just made, before its first start"
+                "that `kustos storage format` has just created, before its first start"
             )
 
 

@@ -220,7 +220,7 @@ def _is_cut_off(data: bytes, position: int) -> bool:
 
 def _only(items: list[Message], what: str) -> Message:
     if len(items) != 1:
-        raise ForeignAnswerError(f"the answer has {len(items)} {what}s where one was asked for")
+        raise ForeignAnswerError(f"the answer has {len(items)} {what}s where one is expected")
     return items[0]
 
 

@@ -147,7 +147,7 @@ def describe_configs(exchange: Exchange, row: Row) -> Handler:
 def describe_configs_upstream(exchange: Exchange, row: Row) -> Handler:
     """Let upstream describe its settings, but answer those of the authorizer from this node.
 
-    A request for those alone does not go upstream, so a client can send it without knowing a broker.
+    A request for those alone does not go upstream, so a client that knows no broker can send it.
     """
     [step] = [step for step in row.steps if isinstance(step, Strip)]
     whole = exchange.request

@@ -109,7 +109,7 @@ def refuse_partitions(exchange: Exchange, plan: FetchPlan) -> Asking[None]:
     """Decide on all wanted partitions, by topic, with Kafka's reference counts."""
     request = exchange.request
     if replica_id(request) >= 0:
-        # a follower's fetch needs CLUSTER_ACTION, whatever the topics (KafkaApis.handleFetchRequest)
+        # a follower's fetch needs CLUSTER_ACTION, for any topics (KafkaApis.handleFetchRequest)
         if not exchange.allows_cluster(AclOperation.CLUSTER_ACTION):
             plan.refused = dict.fromkeys(plan.wanted, TOPIC_AUTHORIZATION_FAILED)
         return
