@@ -188,9 +188,9 @@ def turns_of(classes: Iterable[Class], key_of: Callable[[Values], Key | None]) -
                 keys[some] = key_of(some)
         key, outer_key = keys[values], keys[outer]
         if key != outer_key:
-            for turned in (key, outer_key):
-                if turned is not None:
-                    turns.setdefault(turned, []).append(site)
+            for changed in (key, outer_key):
+                if changed is not None:
+                    turns.setdefault(changed, []).append(site)
     return turns
 
 

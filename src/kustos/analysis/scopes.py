@@ -143,9 +143,11 @@ def scopes_of(changed: Iterable[ChangedAcl], super_users: frozenset[str]) -> Ite
         sites = tuple(sorted(site for site, _ in found))
         if len(sites) <= SITES_MAX:
             by_sites[form, bits, sites].append((principal, [acl for _, acls in found for acl in acls]))
-    for (form, bits, sites), speaking in by_sites.items():
-        together = tuple([acl for _, acls in speaking for acl in acls])
-        yield ChangedScope(*form, bits, sites, frozenset(principal for principal, _ in speaking), together)
+    for (form, bits, sites), by_principal in by_sites.items():
+        together = tuple([acl for _, acls in by_principal for acl in acls])
+        yield ChangedScope(
+            *form, bits, sites, frozenset(principal for principal, _ in by_principal), together
+        )
 
 
 def bits_of(binding: AclBinding) -> int:

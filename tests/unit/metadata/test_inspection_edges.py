@@ -24,7 +24,7 @@ from kustos.metadata.inspection.timeline import Moment, Timeline
 from kustos.metadata.inspection.tree import tree_of
 from kustos.metadata.inspection.verification import verify
 from kustos.metadata.log import METADATA_PARTITION, SnapshotId
-from kustos.metadata.portable import PortableError, export_lines, read_export, take_in
+from kustos.metadata.portable import PortableError, apply_export, export_lines, read_export
 from kustos.metadata.portable.values import UnfitValueError, mechanism, whole_number
 from kustos.metadata.records import (
     AccessControlEntryRecord,
@@ -200,7 +200,7 @@ def test_an_import_raises_the_level_before_it_looks_at_acls(tmp_path: Path) -> N
     # the level may come last
     lines = [lines[0], lines[2], lines[1]]
     format_directory(tmp_path / "meta")
-    image = take_in(tmp_path / "meta", read_export(lines, "f"), STORAGE, SystemClock())
+    image = apply_export(tmp_path / "meta", read_export(lines, "f"), STORAGE, SystemClock())
     assert image.metadata_version == LATEST_LEVEL
     assert [binding.entry.host for binding in image.acls.values()] == ["10.0.0.0/8"]
 

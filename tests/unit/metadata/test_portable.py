@@ -17,7 +17,7 @@ from kustos.metadata.directory.loader import read_image
 from kustos.metadata.features import OTHER_FEATURES_MAX
 from kustos.metadata.image import MetadataImage, image_of
 from kustos.metadata.log import METADATA_PARTITION
-from kustos.metadata.portable import PortableError, export_lines, read_export, take_in
+from kustos.metadata.portable import PortableError, apply_export, export_lines, read_export
 from kustos.metadata.records import (
     AccessControlEntryRecord,
     ConfigRecord,
@@ -99,7 +99,7 @@ def text_of(image: MetadataImage, *, with_credentials: bool = True) -> list[str]
 
 
 def taken_in(directory: Path, lines: Sequence[str]) -> MetadataImage:
-    return take_in(directory, read_export(lines, "file"), FileSystemStorage(), SystemClock())
+    return apply_export(directory, read_export(lines, "file"), FileSystemStorage(), SystemClock())
 
 
 @settings(max_examples=60)

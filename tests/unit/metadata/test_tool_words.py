@@ -240,7 +240,8 @@ def test_epochs_and_batches_that_cannot_be_are_told_to_the_letter(tmp_path: Path
     assert (damage.path, damage.offset) == (path, 11)
     assert damage.message == (
         f"`{path}` has a batch at offset 11 that cannot be applied: two ACLs have the id "
-        f"`{UUID(int=1)}`; if a newer Kafka wrote it, use a newer kustos, else restore the directory from a copy"
+        f"`{UUID(int=1)}`; if a newer Kafka wrote it, use a newer kustos, else restore the directory from a "
+        "copy"
     )
 
 

@@ -45,12 +45,12 @@ _AUDIT: Final = logging.getLogger("kafka.authorizer.logger")
 class LegacyRules:
     """The differences between the draft and the releases.
 
-    `implied_by`: the other operations whose Allow allows this one. `looks_around`: whether `*` and prefixes
-    count. `open_without_acls`: the default for resources without ACLs.
+    `implied_by`: the other operations whose Allow allows this one. `matches_patterns`: whether `*` and
+    prefixes count. `open_without_acls`: the default for resources without ACLs.
     """
 
     implied_by: Mapping[AclOperation, tuple[AclOperation, ...]]
-    looks_around: bool
+    matches_patterns: bool
     open_without_acls: bool
 
 
@@ -64,10 +64,10 @@ RELEASED: Final = LegacyRules(
         ),
         AclOperation.DESCRIBE_CONFIGS: (AclOperation.ALTER_CONFIGS,),
     },
-    looks_around=True,
+    matches_patterns=True,
     open_without_acls=False,
 )
-KIP_11: Final = LegacyRules(implied_by={}, looks_around=False, open_without_acls=True)
+KIP_11: Final = LegacyRules(implied_by={}, matches_patterns=False, open_without_acls=True)
 
 RULES: Final = {"released": RELEASED, "kip-11": KIP_11}
 
@@ -152,7 +152,7 @@ class SimpleAclAuthorizer(LegacyAuthorizer):
 
     def _matching(self, resource: Resource) -> list[Acl]:
         found = list(self._acls.get(resource, ()))
-        if self._rules.looks_around:
+        if self._rules.matches_patterns:
             kind, name = resource.resource_type, resource.name
             if name != WILDCARD:
                 found += self._acls.get(Resource(kind, WILDCARD), ())

@@ -87,8 +87,8 @@ def describe_tokens(exchange: Exchange, _row: Row) -> Handler:
         found: Message = yield Serve(exchange.request)
     else:
         found = undescribed_tokens(DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
-    sees = _sight(exchange, context.principal)
-    seen = yield from each(exchange, found.tokens, sees, CHECKS_PER_TOKEN)
+    may_see = _visibility(exchange, context.principal)
+    seen = yield from each(exchange, found.tokens, may_see, CHECKS_PER_TOKEN)
     shown = [token for token, is_seen in zip(found.tokens, seen, strict=True) if is_seen]
     message_type = exchange.response_codec.root
     return Reply(
@@ -99,11 +99,11 @@ def describe_tokens(exchange: Exchange, _row: Row) -> Handler:
     )
 
 
-def _sight(exchange: Exchange, principal: KafkaPrincipal) -> Callable[[Message], bool]:
+def _visibility(exchange: Exchange, principal: KafkaPrincipal) -> Callable[[Message], bool]:
     # a request for all tokens does not request any particular one
     listing = exchange.request.owners is None
 
-    def sees(token: Message) -> bool:
+    def may_see(token: Message) -> bool:
         owner = f"{token.principal_type}:{token.principal_name}"
         return (
             principal in parties_of(token)
@@ -111,4 +111,4 @@ def _sight(exchange: Exchange, principal: KafkaPrincipal) -> Callable[[Message],
             or exchange.allows(DESCRIBE_OF, owner, listing=listing)
         )
 
-    return sees
+    return may_see

@@ -97,10 +97,10 @@ def hide_configs(exchange: Exchange, response: Message, shown: frozenset[str]) -
 
 def delete_topics(exchange: Exchange, _row: Row) -> Handler:
     """Delete the allowed topics; reveal that a topic is missing only to clients that may describe it."""
-    named, ided, answers = yield from sorted_out(exchange)
-    known = exchange.topic_names = (yield ResolveTopicIds(frozenset(ided))) if ided else {}
+    named, with_ids, answers = yield from valid_topics(exchange)
+    known = exchange.topic_names = (yield ResolveTopicIds(frozenset(with_ids))) if with_ids else {}
     existing = (yield ListTopics(frozenset(named))) if named else frozenset()
-    names = [*named, *(known[topic_id] for topic_id in ided if topic_id in known)]
+    names = [*named, *(known[topic_id] for topic_id in with_ids if topic_id in known)]
     if exchange.allows_cluster(AclOperation.DELETE, log_if_denied=False):
         describable = deletable = frozenset(names)
     else:
@@ -116,7 +116,7 @@ def delete_topics(exchange: Exchange, _row: Row) -> Handler:
             sent.add(topic_name)
         else:
             answers.append(undeleted(entry, TOPIC_AUTHORIZATION_FAILED, topic_name))
-    for topic_id in ided:
+    for topic_id in with_ids:
         yield from begin_item(exchange)
         name: str | None = known.get(topic_id)
         if name is None:
@@ -139,7 +139,7 @@ def undeleted(topic_type: type[Message], code: int, name: str | None, topic_id: 
     return topic_type.fit(name=name, topic_id=topic_id, error_code=code, error_message=MESSAGES[code])
 
 
-def sorted_out(exchange: Exchange) -> Asking[tuple[list[str], list[bytes], list[Message]]]:
+def valid_topics(exchange: Exchange) -> Asking[tuple[list[str], list[bytes], list[Message]]]:
     """Return the names and ids requested exactly once, and the answers to the invalid items."""
     entry = exchange.response_codec.root.ELEMENTS["responses"]
     answers: list[Message] = []

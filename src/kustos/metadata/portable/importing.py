@@ -30,7 +30,7 @@ from kustos.metadata.scram import ScramCredential
 from kustos.runtime import PRIVATE_FILE_MODE, Clock, Storage
 
 
-def take_in(directory: Path, export: Export, storage: Storage, clock: Clock) -> MetadataImage:
+def apply_export(directory: Path, export: Export, storage: Storage, clock: Clock) -> MetadataImage:
     """Import an export into a freshly formatted directory; return the state that a node will start with.
 
     Features are set to the levels of the export; other contents of the formatted directory stay, and must not
