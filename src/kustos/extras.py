@@ -1,4 +1,4 @@
-"""The optional parts of an installation: what each extra brings, and what is said where one is missing.
+"""The optional parts of an installation: what each extra brings, and the error where one is missing.
 
 `pip install kustos` brings what `kustos serve` and the commands need. Whatever needs more imports it inside
 `needs_extra`, so that everybody who lacks it reads the one line that installs it.

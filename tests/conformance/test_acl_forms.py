@@ -114,7 +114,7 @@ def test_what_kafka_acls_prints_is_read_to_the_letter(cli: Cli, listing: Callabl
     for name, who, rule in (
         (BROKEN_LINE, "alice", unreadable),
         ("orders", BROKEN_LINE, unreadable),
-        ("orders", AMBIGUOUS, "does not say where the host begins"),
+        ("orders", AMBIGUOUS, "has no unique start of the host"),
     ):
         change(cli, add=[acl(name, who)])
         wait_until(lambda: len(cli.acls()) > len(set(HELD)), what="the broker lists one more")

@@ -49,13 +49,13 @@ ALL_TO_EVERYONE = AclBinding(
 
 @given(acl_sets)
 def test_a_deny_speaks_if_and_only_if_no_other_deny_says_all_of_it(acls: list[AclBinding]) -> None:
-    speaks = necessity(acls, ACLS_ALONE).speaks
+    effective = necessity(acls, ACLS_ALONE).effective
     denies = [acl for acl in acls if acl.entry.permission_type is AclPermissionType.DENY]
     everything = [
         replace(ALL_TO_EVERYONE, pattern=replace(ALL_TO_EVERYONE.pattern, resource_type=kind))
         for kind in (*TYPES, ResourceType.CLUSTER)
     ]
-    for acl, does in zip(acls, speaks, strict=True):
+    for acl, does in zip(acls, effective, strict=True):
         if acl in denies:
             others = [other for other in denies if other != acl]
             assert does is not diff([*everything, *denies], [*everything, *others]).is_empty
@@ -64,9 +64,9 @@ def test_a_deny_speaks_if_and_only_if_no_other_deny_says_all_of_it(acls: list[Ac
 @given(acl_sets)
 def test_an_allow_speaks_if_and_only_if_the_denies_leave_something_of_it(acls: list[AclBinding]) -> None:
     denies = [acl for acl in acls if acl.entry.permission_type is AclPermissionType.DENY]
-    for acl, speaks in zip(acls, necessity(acls, ACLS_ALONE).speaks, strict=True):
+    for acl, effective in zip(acls, necessity(acls, ACLS_ALONE).effective, strict=True):
         if acl not in denies:
-            assert speaks is not diff([*denies, acl], denies).is_empty
+            assert effective is not diff([*denies, acl], denies).is_empty
 
 
 # topics have no asterisk in their names; WRITE on any topic is the one question by type that Kafka asks

@@ -29,10 +29,10 @@ NO_LINE = (
 )
 MISSING = "is missing, an ACL has all seven fields"
 NO_FIELD = f"is no field of an ACL, use {', '.join(FIELDS)}"
-TWICE = "stands twice in one object, say it once"
+TWICE = "occurs twice in one object, give it once"
 NO_JSON = "this is no JSON: expecting property name enclosed in double quotes"
 DEEP = "values are nested deeper than any ACL is"
-NOTHING = "stands for nothing in YAML; if field `host` is that text, quote it"
+NOTHING = "is null in YAML; if field `host` is that text, quote it"
 
 KAFKA_ACLS_ERRORS = [
     (f"{RESOURCE}{ENTRY}nonsense\n", 3, "nonsense", NO_LINE),
@@ -45,7 +45,7 @@ KAFKA_ACLS_ERRORS = [
             f"{RESOURCE}\t{entry}\n",
             2,
             entry,
-            f"does not say where the host begins: `, host=` stands there {times} times",
+            f"has no unique start of the host: `, host=` occurs {times} times",
         )
         for entry, times in (
             ("(principal=User:a, host=*, host=b, operation=READ, permissionType=ALLOW)", 2),
@@ -103,12 +103,12 @@ YAML_ERRORS = [
     ("acls: 1", 1, "acls", "is no list of ACLs"),
     ("a: {b: [c, {d: e}]}\nacls: 1", 2, "acls", "is no list of ACLs"),
     ("a: 1", 1, "acls", "is missing: write a list of ACLs, or a mapping that has one as `acls`"),
-    ("acls: []\nacls: []", 2, "acls", "stands twice, say it once"),
-    ("- host: *x", 1, "*x", "is an alias; write out what it stands for, or quote it"),
+    ("acls: []\nacls: []", 2, "acls", "occurs twice, give it once"),
+    ("- host: *x", 1, "*x", "is an alias; write out its value, or quote it"),
     ("- host: !!int 1", 1, "tag:yaml.org,2002:int", "is a tag, write texts, lists and mappings only"),
     ("- host: ~", 1, "~", NOTHING),
     ("- host:", 1, "", NOTHING),
-    ("- host: a\n  host: b", 2, "host", "stands twice in one ACL, say it once"),
+    ("- host: a\n  host: b", 2, "host", "occurs twice in one ACL, give it once"),
     ("- host: [a]", 1, "", "field `host` is no text"),
     ("? [a]\n: b", 1, "", "the name of a member is no text"),
     ("\n- ? [a]\n", 2, "", "the name of a field is no text"),
@@ -150,7 +150,7 @@ def test_what_is_no_yaml_is_told_in_its_parsers_words(text: str, line: int) -> N
         read_acls(text, AclForm.YAML, "in")
     assert raised.value.place is not None
     assert abs(raised.value.place.line - line) <= 1
-    assert ("stand in quotes" in str(raised.value)) is (text == "- host: *")
+    assert ("in quotes" in str(raised.value)) is (text == "- host: *")
 
 
 def test_a_line_may_be_as_long_as_its_limit() -> None:

@@ -139,7 +139,7 @@ def test_what_is_none_in_particular_is_refused_by_name(number: int) -> None:
     for asked, of in ((operation, TOPIC), (READ, kind)):
         with pytest.raises(InvalidActionError) as raised:
             authorizer.authorize_by_resource_type(CONTEXT, asked, of)
-        assert str(raised.value) == f"`{asked}` on `{of}` cannot be asked about, name both"
+        assert str(raised.value) == f"cannot decide `{asked}` on `{of}`, name both"
 
 
 def test_an_answer_is_kept_no_longer_than_the_acls() -> None:

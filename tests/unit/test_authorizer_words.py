@@ -150,14 +150,14 @@ def test_questions_without_an_answer_are_told_why() -> None:
     authorizer = ready()
     with pytest.raises(InvalidActionError) as everybody:
         authorizer.session(KafkaPrincipal("User", "*"), "10.0.0.1")
-    assert str(everybody.value) == "principal `User:*` stands for everybody and can ask nothing itself"
+    assert str(everybody.value) == "principal `User:*` means everybody and is no single client"
     session = authorizer.session(ALICE, "10.0.0.1")
     with pytest.raises(InvalidActionError) as no_type:
         session.decide(READ, ResourceType.ANY, "a")
-    assert str(no_type.value) == "resource type `ANY` cannot be asked about, name one"
+    assert str(no_type.value) == "cannot decide on resource type `ANY`, name one"
     with pytest.raises(InvalidActionError) as no_operation:
         session.decide(AclOperation.UNKNOWN, TOPIC, "a")
-    assert str(no_operation.value) == "operation `UNKNOWN` cannot be asked about, name one"
+    assert str(no_operation.value) == "cannot decide on operation `UNKNOWN`, name one"
     with pytest.raises(AuthorizerNotReadyError) as not_ready:
         StandardAuthorizer().session(ALICE, "10.0.0.1").decide(READ, TOPIC, "a")
     assert str(not_ready.value) == "the ACLs are not loaded yet, ask again when they are"

@@ -4,25 +4,25 @@ import gc
 import sys
 from contextlib import ExitStack
 
-from kustos.runtime import collector_at_rest, short_turns, spare_what_stays
-from kustos.runtime.interpreter import SHORT_TURN_S, USUAL_TURN_S
+from kustos.runtime import freeze_objects, garbage_collection_paused, short_switch_interval
+from kustos.runtime.interpreter import SHORT_SWITCH_INTERVAL_S, USUAL_SWITCH_INTERVAL_S
 
 
 def test_short_turns_end_with_the_last_who_wants_them() -> None:
     first, second = ExitStack(), ExitStack()
-    first.enter_context(short_turns())
-    second.enter_context(short_turns())
+    first.enter_context(short_switch_interval())
+    second.enter_context(short_switch_interval())
     first.close()
-    assert round(sys.getswitchinterval(), 6) == SHORT_TURN_S
+    assert round(sys.getswitchinterval(), 6) == SHORT_SWITCH_INTERVAL_S
     second.close()
-    assert round(sys.getswitchinterval(), 6) == USUAL_TURN_S
+    assert round(sys.getswitchinterval(), 6) == USUAL_SWITCH_INTERVAL_S
 
 
 def test_the_collector_wakes_after_the_last_who_wants_it_to_rest() -> None:
     first, second = ExitStack(), ExitStack()
     assert gc.isenabled()
-    first.enter_context(collector_at_rest())
-    second.enter_context(collector_at_rest())
+    first.enter_context(garbage_collection_paused())
+    second.enter_context(garbage_collection_paused())
     first.close()
     assert not gc.isenabled()
     second.close()
@@ -32,7 +32,7 @@ def test_the_collector_wakes_after_the_last_who_wants_it_to_rest() -> None:
 def test_a_collector_that_was_asleep_before_stays_so() -> None:
     gc.disable()
     try:
-        with collector_at_rest(), collector_at_rest():
+        with garbage_collection_paused(), garbage_collection_paused():
             assert not gc.isenabled()
         assert not gc.isenabled()
     finally:
@@ -42,7 +42,7 @@ def test_a_collector_that_was_asleep_before_stays_so() -> None:
 def test_what_is_spared_is_not_looked_at_again() -> None:
     kept = [[each] for each in range(1000)]
     before = gc.get_freeze_count()
-    spare_what_stays()
+    freeze_objects()
     try:
         assert gc.get_freeze_count() >= before + len(kept)
     finally:

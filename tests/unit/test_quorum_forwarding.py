@@ -160,7 +160,7 @@ async def test_a_change_that_nobody_answers_ends_with_its_time(tmp_path: Path) -
         "the metadata quorum did not carry this out within 300 ms, it may or may not be done later: " + reason
     )
     assert logs == [
-        {"event": "a change was not made", "log_level": "warning", "api": "CreateAcls", "reason": reason}
+        {"event": "a change failed", "log_level": "warning", "api": "CreateAcls", "reason": reason}
     ]
 
 
@@ -190,7 +190,7 @@ async def test_a_leader_that_does_not_tell_its_high_watermark_leaves_a_change_op
             return answer
 
         made.controller.fetch = fetch
-        with pytest.raises(QuorumUnavailableError, match=f"`{address}` does not tell a high watermark$"):
+        with pytest.raises(QuorumUnavailableError, match=f"`{address}` answers without a high watermark$"):
             await made.forwarder(timeout_ms=300).forward(creation())
         assert made.controller.asked.count(ApiKey.ENVELOPE) == 1, "it was made, and is not made twice"
 

@@ -14,7 +14,7 @@ _put: Final = object.__setattr__
 
 
 class SharedParts:
-    """Interns the parts of bindings; made for one load and dropped after it."""
+    """Interns the parts of bindings; created for one load and dropped after it."""
 
     __slots__ = ("_entries", "_patterns")
 
@@ -22,7 +22,7 @@ class SharedParts:
         self._patterns: dict[tuple[ResourceType, PatternType], dict[str, ResourcePattern]] = {}
         self._entries: dict[str, dict[tuple[str, AclOperation, AclPermissionType], AccessControlEntry]] = {}
 
-    def settle(self, binding: AclBinding) -> None:
+    def intern(self, binding: AclBinding) -> None:
         """Replace the parts of a binding with equal ones seen before."""
         pattern, entry = binding.pattern, binding.entry
         kind = (pattern.resource_type, pattern.pattern_type)

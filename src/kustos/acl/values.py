@@ -37,7 +37,7 @@ ANONYMOUS = KafkaPrincipal("User", "ANONYMOUS")
 """The principal on a listener without authentication."""
 
 EVERY_PRINCIPAL = "User:*"
-"""In an entry: every principal, of whatever type."""
+"""In an entry: every principal of every type."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,7 +76,7 @@ def marking(pattern: ResourcePattern) -> PrincipalView:
 def bit_of(operation: AclOperation) -> int:
     """Return the bit of an operation; raise `AnalysisError` for ANY and UNKNOWN."""
     if operation not in ALLOWS:
-        raise AnalysisError(f"operation `{operation}` cannot be asked about, name one")
+        raise AnalysisError(f"cannot decide on operation `{operation}`, name one")
     return ALLOWS[operation]
 
 
@@ -96,9 +96,9 @@ def who_can(
     """
     bit = bit_of(operation)
     if pattern.pattern_type is PatternType.UNKNOWN:
-        raise AnalysisError(f"pattern type `{pattern.pattern_type}` cannot be asked about, name one")
+        raise AnalysisError(f"cannot decide on pattern type `{pattern.pattern_type}`, name one")
     if pattern.resource_type not in RESOURCE_TYPES:
-        raise AnalysisError(f"resource type `{pattern.resource_type}` cannot be asked about, name one")
+        raise AnalysisError(f"cannot decide on resource type `{pattern.resource_type}`, name one")
 
     def key_of(values: Values) -> ByHost | None:
         return None if values[1] == NOTHING else mapped(values[0], lambda bits: int(bits & bit != 0))

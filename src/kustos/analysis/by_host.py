@@ -52,7 +52,7 @@ class HostPattern(NamedTuple):
     zoned: str | None
 
     @property
-    def speaks_of_nobody(self) -> bool:
+    def matches_nobody(self) -> bool:
         """Whether no client can ever have a matching host."""
         return not self.pieces and self.zoned is None
 

@@ -105,8 +105,8 @@ class _Comparison:
 
     def add_principals(self, crowd: Crowd[Piece]) -> None:
         """Add the principals who differ from everyone else."""
-        touched = self._changed.keys() | self._promoted | self._answers.named
-        for principal in sorted(touched - {EVERY_PRINCIPAL}):
+        affected = self._changed.keys() | self._promoted | self._answers.named
+        for principal in sorted(affected - {EVERY_PRINCIPAL}):
             found = self._answers.of(principal, self._changed.get(principal, ()))
             if found is not None:
                 crowd.add(principal, _pieces(found))

@@ -90,7 +90,7 @@ class Book:
                 above = name
         return self._names
 
-    def speaking_of(self, site: Site) -> Iterator[Entry]:
+    def matching(self, site: Site) -> Iterator[Entry]:
         """Yield the entries that match every name of a site's class."""
         name, is_literal = site
         if is_literal:

@@ -2,7 +2,7 @@
 
 
 class AnalysisError(ValueError):
-    """The base of this package's errors; the text names the value and says what to do."""
+    """The base of this package's errors; the text names the value and the remedy."""
 
 
 class PolicyError(AnalysisError):

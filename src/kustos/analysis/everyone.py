@@ -90,13 +90,13 @@ class Answers(Generic[Key]):
         entries = [acls.of(self._type, principal) for acls in self._sets]
         if sum(len(some) for some in entries) > ROLE_ACLS_MAX:
             return principal
-        said = [
+        rights = [
             frozenset(
                 (acl.pattern, acl.entry.host, acl.entry.operation, acl.entry.permission_type) for acl in some
             )
             for some in entries
         ]
-        return zone, tuple(said)
+        return zone, tuple(rights)
 
 
 def _name_sets(turns: dict[Key, list[Site]]) -> dict[Key, NameSet]:
@@ -116,7 +116,7 @@ class Crowd(Generic[Key]):
         self.is_cut = False
 
     def add(self, principal: str, keys: Iterable[Key]) -> None:
-        """Add the keys of a principal; `User:*` stands for everyone who is never added."""
+        """Add the keys of a principal; `User:*` means everyone who is never added."""
         self._looked_at.append(principal)
         for key in keys:
             if key in self._having or len(self._having) < self.keys_max:

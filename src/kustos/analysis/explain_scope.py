@@ -152,7 +152,7 @@ def explain_scope(
     `AclValueError` for a principal without a type.
     """
     _check(scope)
-    naming = [binding for binding in dict.fromkeys(bindings) if speaks_within(binding.pattern, scope)]
+    naming = [binding for binding in dict.fromkeys(bindings) if matches_within(binding.pattern, scope)]
     if scope.is_one_name:
         naming.sort(key=lambda binding: visit_order(binding, scope.pattern.name))
     matching: list[AclBinding] = []
@@ -173,11 +173,11 @@ def explain_scope(
 def _check(scope: ExplainScope) -> None:
     KafkaPrincipal.parse(scope.principal)
     if scope.principal == EVERY_PRINCIPAL:
-        raise AnalysisError(f"`{scope.principal}` stands for everybody and asks nothing itself, name one")
+        raise AnalysisError(f"`{scope.principal}` means everybody, name one principal")
     if scope.operation not in ALLOWS:
-        raise AnalysisError(f"operation `{scope.operation}` cannot be asked about, name one")
+        raise AnalysisError(f"cannot decide on operation `{scope.operation}`, name one")
     if scope.pattern.resource_type not in RESOURCE_TYPES:
-        raise AnalysisError(f"resource type `{scope.pattern.resource_type}` cannot be asked about, name one")
+        raise AnalysisError(f"cannot decide on resource type `{scope.pattern.resource_type}`, name one")
 
 
 def meets(binding: AclBinding, hosts: HostSet) -> bool:
@@ -185,21 +185,21 @@ def meets(binding: AclBinding, hosts: HostSet) -> bool:
     return not common(hosts_of(binding.entry.host), hosts).is_empty
 
 
-def speaks_within(pattern: ResourcePattern, scope: ExplainScope) -> bool:
+def matches_within(pattern: ResourcePattern, scope: ExplainScope) -> bool:
     """Return whether a pattern matches any of the scope's names."""
-    asked = scope.pattern
-    if pattern.resource_type is not asked.resource_type:
+    scope_pattern = scope.pattern
+    if pattern.resource_type is not scope_pattern.resource_type:
         return False
     if scope.is_one_name:
-        probe = Probe(scope.principal, "", scope.operation, asked.resource_type, asked.name)
+        probe = Probe(scope.principal, "", scope.operation, scope_pattern.resource_type, scope_pattern.name)
         return names(pattern, probe)
-    if asked.pattern_type is PatternType.LITERAL:
+    if scope_pattern.pattern_type is PatternType.LITERAL:
         return pattern.name[:1] != WILDCARD or pattern.name == WILDCARD
     if pattern.pattern_type is not PatternType.LITERAL:
-        return pattern.name.startswith(asked.name) or asked.name.startswith(pattern.name)
+        return pattern.name.startswith(scope_pattern.name) or scope_pattern.name.startswith(pattern.name)
     if pattern.name == WILDCARD:
-        return asked.name[:1] != WILDCARD or asked.name == WILDCARD
-    return pattern.name.startswith(asked.name)
+        return scope_pattern.name[:1] != WILDCARD or scope_pattern.name == WILDCARD
+    return pattern.name.startswith(scope_pattern.name)
 
 
 def _parts(
@@ -217,13 +217,13 @@ def _parts(
         pieces = _by_decision(naming, scope, rules)
     parts = []
     for hosts, some in pieces:
-        asked = common(hosts, scope.hosts)
-        if asked.is_empty:
+        part_hosts = common(hosts, scope.hosts)
+        if part_hosts.is_empty:
             continue
         kind = scope.pattern.resource_type
-        probe = Probe(scope.principal, asked.witness(), scope.operation, kind, some.witness())
+        probe = Probe(scope.principal, part_hosts.witness(), scope.operation, kind, some.witness())
         decision = authorizer.session(principal, probe.host).decide(probe.operation, kind, probe.name)
-        parts.append(Part(asked, some, probe, decision))
+        parts.append(Part(part_hosts, some, probe, decision))
     return tuple(
         sorted(parts, key=lambda part: (not part.decision.allowed, part.names.turns, part.hosts.order))
     )

@@ -3,7 +3,7 @@
 Each region of the difference belongs to exactly one consequence, or to the rest of its direction. A
 consequence is either one region whose decisions all change, or what similar ACLs now say about their
 scope, with the number of other ACLs that contradict it there. Every consequence is true for every question
-in its region; `Claim` says in which sense.
+in its region; `Claim` defines how.
 """
 
 from collections import defaultdict
@@ -23,7 +23,7 @@ from kustos.analysis.scopes import ChangedAcl, ChangedScope, RegionIndex, change
 from kustos.authorizer.index import EVERY_ALLOW
 
 CONSEQUENCES_MAX: Final = 3
-"""Consequences shown per direction: with their ACLs, what a reader takes in at a glance."""
+"""Consequences shown per direction: with their ACLs, as many as a reader grasps at a glance."""
 
 SCOPES_MAX: Final = 64
 """The most important scopes per direction, each compared with every region."""
@@ -140,9 +140,9 @@ def headline_of(
     consequences_max: int = CONSEQUENCES_MAX,
 ) -> Headline:
     """Return the headline of a difference of these sets; `rules` are those of the new set."""
-    news = frozenset(new)
-    changed = sorted(changed_acls(frozenset(old), news), key=_acl_order)
-    builder = _Consequences(changed, news, rules, consequences_max)
+    new_acls = frozenset(new)
+    changed = sorted(changed_acls(frozenset(old), new_acls), key=_acl_order)
+    builder = _Consequences(changed, new_acls, rules, consequences_max)
     gained, gained_rest = builder.of(difference.changes, Direction.GAINED)
     lost, lost_rest = builder.of(difference.changes, Direction.LOST)
     return Headline(gained, gained_rest, lost, lost_rest)
@@ -158,7 +158,7 @@ class _Consequences:
     """The changed ACLs and their context, for the consequences of both directions."""
 
     def __init__(
-        self, changed: list[ChangedAcl], news: frozenset[AclBinding], rules: Rules, consequences_max: int
+        self, changed: list[ChangedAcl], new_acls: frozenset[AclBinding], rules: Rules, consequences_max: int
     ) -> None:
         self._changed = changed
         self._rules = rules
@@ -167,7 +167,7 @@ class _Consequences:
         for acl in changed:
             self._by_principal[acl.binding.entry.principal].append(acl)
         self._new_by_permission: dict[bool, list[AclBinding]] = {True: [], False: []}
-        for binding in news:
+        for binding in new_acls:
             if binding.entry.principal not in rules.super_users:
                 allows = binding.entry.permission_type is AclPermissionType.ALLOW
                 self._new_by_permission[allows].append(binding)

@@ -30,7 +30,7 @@ _GOVERNS: Final = frozenset(
 )
 """Operations that change what others may do, act for others, or destroy."""
 
-_TELLS: Final = frozenset(
+_DESCRIBES: Final = frozenset(
     {AclOperation.DESCRIBE, AclOperation.DESCRIBE_CONFIGS, AclOperation.DESCRIBE_TOKENS}
 )
 """Operations that show that a resource exists, and nothing of its content."""
@@ -112,4 +112,4 @@ def _class_of_operations(operations: tuple[AclOperation, ...]) -> int:
         return 3
     if _GOVERNS.intersection(operations):
         return 2
-    return int(not _TELLS.issuperset(operations))
+    return int(not _DESCRIBES.issuperset(operations))

@@ -188,9 +188,9 @@ def turns_of(classes: Iterable[Class], key_of: Callable[[Values], Key | None]) -
                 keys[some] = key_of(some)
         key, outer_key = keys[values], keys[outer]
         if key != outer_key:
-            for turned in (key, outer_key):
-                if turned is not None:
-                    turns.setdefault(turned, []).append(site)
+            for changed in (key, outer_key):
+                if changed is not None:
+                    turns.setdefault(changed, []).append(site)
     return turns
 
 
@@ -264,5 +264,7 @@ def zone_on(resource_type: ResourceType, zone: Zone) -> Zone:
     """Return the part of a zone where resources of the type can exist."""
     if resource_type is not ResourceType.CLUSTER:
         return zone
-    speaks = CLUSTER_NAME in zone.literals or any(CLUSTER_NAME.startswith(prefix) for prefix in zone.prefixes)
-    return Zone((), (CLUSTER_NAME,) if speaks else ())
+    has_cluster = CLUSTER_NAME in zone.literals or any(
+        CLUSTER_NAME.startswith(prefix) for prefix in zone.prefixes
+    )
+    return Zone((), (CLUSTER_NAME,) if has_cluster else ())

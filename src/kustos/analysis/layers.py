@@ -108,7 +108,7 @@ class Layer:
                 if row is not None:
                     yield row
 
-    def speaks_of(self, site: Site) -> bool:
+    def matches(self, site: Site) -> bool:
         """Return whether any row matches the names of a site."""
         return bool(self.own(site)) or any(self.above(site.name))
 
@@ -144,7 +144,7 @@ class Layer:
 def _effective_mask(binding: AclBinding) -> int:
     """Return the bits of a binding, 0 if it can match no client."""
     host = binding.entry.host
-    if host != WILDCARD and host_pattern(host).speaks_of_nobody:
+    if host != WILDCARD and host_pattern(host).matches_nobody:
         return 0
     return binding_mask(binding) & ~HOSTED
 

@@ -45,10 +45,10 @@ def minimize(bindings: Iterable[AclBinding], rules: Rules = ACLS_ALONE) -> Minim
     removed, and every name that some ACL names stays named. Questions by resource type, for which Kafka
     implies nothing, are not part of the meaning. Raises `AnalysisError`.
     """
-    given = list(dict.fromkeys(bindings))
-    original = AclSet(given, rules)
+    originals = list(dict.fromkeys(bindings))
+    original = AclSet(originals, rules)
     editors = [_Editor(original, resource_type) for resource_type in RESOURCE_TYPES]
-    found = dict.fromkeys(given)
+    found = dict.fromkeys(originals)
     # DENYs second: some only deny what now removed ALLOWs allowed
     for permission_is_allow in (True, False):
         matters = necessity(list(found), rules).matters
@@ -60,13 +60,13 @@ def minimize(bindings: Iterable[AclBinding], rules: Rules = ACLS_ALONE) -> Minim
         for editor in editors:
             editor.rewrite_all()
         found = dict.fromkeys(acl for editor in editors for acl in editor.bindings())
-    kept = [binding for binding in given if binding in found]
+    kept = [binding for binding in originals if binding in found]
     added = tuple(sorted(found.keys() - original.bindings, key=AclBinding.audit_text))
     if not difference_of(original, AclSet([*kept, *added], rules), regions_max=1).is_empty:
         raise AnalysisError(
             "the smaller set does not mean the same, which is a bug of kustos; keep your ACLs"
         )
-    removed = tuple([binding for binding in given if binding not in found])
+    removed = tuple([binding for binding in originals if binding not in found])
     return Minimized((*kept, *added), removed, added)
 
 
@@ -121,18 +121,18 @@ class _Editor:
 
     def _take_out(self, binding: AclBinding) -> None:
         principal, site = binding.entry.principal, site_of(binding.pattern)
-        if not self._stays_named(site):
+        if not self._remains_named(site):
             return
         there = self._now[principal][site]
         there.remove(binding)
         self._layers[principal].put(site, there)
-        if self._is_said_above(binding) or self._means_the_same(principal, site):
+        if self._is_implied_above(binding) or self._means_the_same(principal, site):
             self._named[site] -= 1
         else:
             there.append(binding)
             self._layers[principal].put(site, there)
 
-    def _stays_named(self, site: Site) -> bool:
+    def _remains_named(self, site: Site) -> bool:
         """Return whether another ACL still names a pattern's names once one is removed, if that matters."""
         if not self._original.rules.allow_everyone_if_no_acl_found or self._named[site] > 1:
             return True
@@ -144,8 +144,8 @@ class _Editor:
             return True
         return any(self._named.get(Site(name[:length], is_literal=False)) for length in range(longest + 1))
 
-    def _is_said_above(self, binding: AclBinding) -> bool:
-        """Return whether other ACLs already say the same as a removed one on all its names: a quick check."""
+    def _is_implied_above(self, binding: AclBinding) -> bool:
+        """Return whether other ACLs imply a removed one on all its names: a quick check."""
         site = site_of(binding.pattern)
         if site == EVERY_NAME.turns[0]:
             # LITERAL `*` does not match all of these names
@@ -153,8 +153,8 @@ class _Editor:
         _, now = self._sides(binding.entry.principal)
         is_wildcard = site == _WILDCARD_SITE
         row = now.row_under("") if is_wildcard else now.row_at(site, now.row_under(site.name))
-        said = row.get(WILDCARD, 0) | row.get(binding.entry.host, 0)
-        return not binding_mask(binding) & ~HOSTED & ~said
+        implied = row.get(WILDCARD, 0) | row.get(binding.entry.host, 0)
+        return not binding_mask(binding) & ~HOSTED & ~implied
 
     def _means_the_same(self, principal: str, site: Site) -> bool:
         zone = zone_on(self._type, Zone.of([site]))

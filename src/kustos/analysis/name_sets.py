@@ -102,14 +102,14 @@ class NameSet:
         noun, many = NOUNS[resource_type]
         if resource_type is ResourceType.CLUSTER:
             return noun
-        every, told = "of every name", self
+        every, shown = "of every name", self
         root, *of_wildcard = WILDCARD_NAMES.turns
         if root in self.turns and [site for site in self.turns if site.name[:1] == WILDCARD] == of_wildcard:
             # `*` by definition excludes names that begin with an asterisk, so do not list them as exceptions
-            every, told = f"{every} that `*` stands for", NameSet(self._without(of_wildcard))
-        if told == EVERY_NAME:
+            every, shown = f"{every} that `*` stands for", NameSet(self._without(of_wildcard))
+        if shown == EVERY_NAME:
             return f"{many} {every}"
-        terms = list(told.terms())
+        terms = list(shown.terms())
         prefixes = [term for term in terms if not term.site.is_literal]
         plain = [quoted(term.site.name) for term in prefixes if not term.without]
         phrases = [_phrase(term, many, every, shown_max) for term in prefixes if term.without]

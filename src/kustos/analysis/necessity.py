@@ -27,12 +27,12 @@ from kustos.authorizer.index import DENY_SHIFT, EVERY_ALLOW, binding_mask
 class Necessity:
     """One flag for each ACL, in order.
 
-    `matters`: some decision would change without it. `speaks`: for an ALLOW, the DENYs leave part of it in
+    `matters`: some decision would change without it. `effective`: for an ALLOW, the DENYs leave part of it in
     effect; for a DENY, it denies something that no other DENY does.
     """
 
     matters: Sequence[bool]
-    speaks: Sequence[bool]
+    effective: Sequence[bool]
     around: Callable[[int], list[Entry]]
     """Return the entries, this one included, that match all its names and its principal."""
 
@@ -43,7 +43,9 @@ def necessity(bindings: Sequence[AclBinding], rules: Rules = ACLS_ALONE) -> Nece
     for resource_type in {binding.pattern.resource_type for binding in bindings}:
         weighing.weigh(resource_type)
     return Necessity(
-        [bool(each) for each in weighing.matters], [bool(each) for each in weighing.speaks], weighing.around
+        [bool(each) for each in weighing.matters],
+        [bool(each) for each in weighing.effective],
+        weighing.around,
     )
 
 
@@ -52,7 +54,7 @@ class _Weighing:
 
     def __init__(self, bindings: Sequence[AclBinding], rules: Rules) -> None:
         self.matters = bytearray(len(bindings))
-        self.speaks = bytearray(len(bindings))
+        self.effective = bytearray(len(bindings))
         self._bindings = bindings
         self._rules = rules
         self._coverage: dict[ResourceType, Book] = {}
@@ -67,7 +69,7 @@ class _Weighing:
         allows, denies = mask & EVERY_ALLOW, mask >> DENY_SHIFT & EVERY_ALLOW
         entry = Entry(number, allows, denies, host.pieces, host.zoned)
         self._coverage.setdefault(resource_type, Book()).add(binding, entry)
-        if (allows or denies) and not host.speaks_of_nobody and ":" in principal:
+        if (allows or denies) and not host.matches_nobody and ":" in principal:
             self._books.setdefault(resource_type, {}).setdefault(principal, Book()).add(binding, entry)
             if principal == EVERY_PRINCIPAL and allows == EVERY_ALLOW and host.pieces == WHOLE:
                 self._total.add(number)
@@ -80,7 +82,7 @@ class _Weighing:
         site = ROOT if is_literal and name == WILDCARD else Site(name, is_literal)
         principals = {binding.entry.principal, EVERY_PRINCIPAL}
         held = [books[principal] for principal in principals if principal in books]
-        return [entry for book in held for entry in book.speaking_of(site)]
+        return [entry for book in held for entry in book.matching(site)]
 
     def weigh(self, resource_type: ResourceType) -> None:
         """Raise the flags of the ACLs on one resource type."""
@@ -92,12 +94,12 @@ class _Weighing:
         for site in _on(resource_type, coverage.sites() if is_open else everyones):
             if is_open and self._is_named_once(coverage, site):
                 continue
-            self._weigh_class(list(every.speaking_of(site)))
+            self._weigh_class(list(every.matching(site)))
         named = {principal: own for principal, own in books.items() if principal != EVERY_PRINCIPAL}
         for principal, own in named.items():
             self._weigh_principal(principal, own, every, coverage, _on(resource_type, own.sites()))
         # below a principal's own patterns, those of `User:*` matter only where something is undecided
-        undecided = [site for site in everyones if not self._is_decided(every.speaking_of(site))]
+        undecided = [site for site in everyones if not self._is_decided(every.matching(site))]
         for principal, own in named.items():
             sites = undecided if self._is_decided(own.entries()) else everyones
             self._weigh_principal(principal, own, every, coverage, _on(resource_type, _below(own, sites)))
@@ -108,14 +110,14 @@ class _Weighing:
         is_super = principal in self._rules.super_users
         is_open = self._rules.allow_everyone_if_no_acl_found
         for site in sites:
-            entries = [*own.speaking_of(site), *every.speaking_of(site)]
+            entries = [*own.matching(site), *every.matching(site)]
             if is_super or (is_open and len(_first_two(coverage, site)) < 2):
-                self._note_speaking(entries)
+                self._note_effective(entries)
             else:
                 self._weigh_class(entries)
 
     def _is_decided(self, entries: Iterable[Entry]) -> bool:
-        return all(self.matters[entry.number] and self.speaks[entry.number] for entry in entries)
+        return all(self.matters[entry.number] and self.effective[entry.number] for entry in entries)
 
     def _is_named_once(self, coverage: Book, site: Site) -> bool:
         """Return whether at most one ACL disables default-allow; it matters unless it allows all anyway."""
@@ -123,12 +125,12 @@ class _Weighing:
         if len(naming) > 1:
             return False
         for entry in naming:
-            self.speaks[entry.number] = 1
+            self.effective[entry.number] = 1
             if entry.number not in self._total:
                 self.matters[entry.number] = 1
         return True
 
-    def _note_speaking(self, entries: list[Entry]) -> None:
+    def _note_effective(self, entries: list[Entry]) -> None:
         for held, _, denied in entries_by_host(entries):
             self._note(held, denied)
 
@@ -139,7 +141,7 @@ class _Weighing:
             once |= entry.denies
         for entry in held:
             if entry.allows & ~denied or entry.denies & ~twice:
-                self.speaks[entry.number] = 1
+                self.effective[entry.number] = 1
 
     def _weigh_class(self, entries: list[Entry]) -> None:
         if self._is_decided(entries):
@@ -157,12 +159,12 @@ class _Weighing:
                 if entry.allows & sole_allows or entry.denies & sole_denies:
                     self.matters[entry.number] = 1
                 if entry.allows & ~denied or entry.denies & ~denied_twice:
-                    self.speaks[entry.number] = 1
+                    self.effective[entry.number] = 1
 
 
 def _first_two(book: Book, site: Site) -> list[Entry]:
     found: list[Entry] = []
-    for entry in book.speaking_of(site):
+    for entry in book.matching(site):
         found.append(entry)
         if len(found) == 2:
             break

@@ -8,7 +8,7 @@
       - always: User:app READ topics under orders. from 10.0.0.0/8
 
 Each statement has `never` or `always`, a sentence (see `sentences`). `id` names it in reports and
-`reason` says why it is there. `super_users: true` extends a `never` to super users, to whom ACLs do not
+`reason` explains it. `super_users: true` extends a `never` to super users, to whom ACLs do not
 apply.
 """
 
@@ -86,7 +86,7 @@ class _Reader:
         sentence_node = fields[kind.value]
         sentence = self._text(sentence_node)
         try:
-            said = parse_sentence(sentence)
+            parsed = parse_sentence(sentence)
         except SentenceError as error:
             raise self._wrong(sentence_node, error.value, error.rule) from error
         counts_super_users = "super_users" in fields and self._flag(fields["super_users"])
@@ -97,11 +97,11 @@ class _Reader:
         return Statement(
             statement_id=self._text(fields["id"]) if "id" in fields else f"statement {number}",
             kind=kind,
-            principals=said.principals,
-            operations=said.operations,
-            resource_type=said.resource_type,
-            sites=said.sites,
-            hosts=said.hosts,
+            principals=parsed.principals,
+            operations=parsed.operations,
+            resource_type=parsed.resource_type,
+            sites=parsed.sites,
+            hosts=parsed.hosts,
             sentence=f"{kind.value}: {sentence}",
             reason=self._text(fields["reason"]) if "reason" in fields else None,
             counts_super_users=counts_super_users,

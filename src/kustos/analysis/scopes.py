@@ -117,8 +117,8 @@ def changed_acls(old: frozenset[AclBinding], new: frozenset[AclBinding]) -> Iter
     for is_added, bindings in ((True, new - old), (False, old - new)):
         for binding in bindings:
             site, resource_type = site_of(binding.pattern), binding.pattern.resource_type
-            speaks = resource_type is not ResourceType.CLUSTER or _speaks_of_cluster(site)
-            if speaks and bits_of(binding) and not host_pattern(binding.entry.host).speaks_of_nobody:
+            can_match = resource_type is not ResourceType.CLUSTER or _matches_cluster(site)
+            if can_match and bits_of(binding) and not host_pattern(binding.entry.host).matches_nobody:
                 yield ChangedAcl(binding, is_added)
 
 
@@ -143,9 +143,11 @@ def scopes_of(changed: Iterable[ChangedAcl], super_users: frozenset[str]) -> Ite
         sites = tuple(sorted(site for site, _ in found))
         if len(sites) <= SITES_MAX:
             by_sites[form, bits, sites].append((principal, [acl for _, acls in found for acl in acls]))
-    for (form, bits, sites), speaking in by_sites.items():
-        together = tuple([acl for _, acls in speaking for acl in acls])
-        yield ChangedScope(*form, bits, sites, frozenset(principal for principal, _ in speaking), together)
+    for (form, bits, sites), by_principal in by_sites.items():
+        together = tuple([acl for _, acls in by_principal for acl in acls])
+        yield ChangedScope(
+            *form, bits, sites, frozenset(principal for principal, _ in by_principal), together
+        )
 
 
 def bits_of(binding: AclBinding) -> int:
@@ -171,7 +173,7 @@ def _hosts_meet(hosts: HostSet, host: str) -> bool:
         after = bisect_right(member.steps, start, key=itemgetter(0))
         if after < len(member.steps) and member.steps[after][0] < end:
             return True  # neighbours differ, so the next step is in
-    return any(value and _speaks_of_zoned(pattern, text) for text, value in member.zoned)
+    return any(value and _matches_zoned(pattern, text) for text, value in member.zoned)
 
 
 def _are_hosts_within(hosts: HostSet, host: str) -> bool:
@@ -180,23 +182,23 @@ def _are_hosts_within(hosts: HostSet, host: str) -> bool:
     return all(
         not value or any(first <= start and end <= last for first, last in pattern.pieces)
         for start, end, value in hosts.member.pieces()
-    ) and all(not value or _speaks_of_zoned(pattern, text) for text, value in hosts.member.zoned)
+    ) and all(not value or _matches_zoned(pattern, text) for text, value in hosts.member.zoned)
 
 
-def _speaks_of_zoned(pattern: HostPattern, text: str) -> bool:
+def _matches_zoned(pattern: HostPattern, text: str) -> bool:
     place = place_of(text)
     return pattern.zoned == text or (
         place is not None and any(start <= place.number < end for start, end in pattern.pieces)
     )
 
 
-def _speaks_of_cluster(site: Site) -> bool:
+def _matches_cluster(site: Site) -> bool:
     return site == _WILDCARD_SITE or site.covers(CLUSTER_NAME)
 
 
 def _sites_meet(site: Site, other: Site, resource_type: ResourceType) -> bool:
     if resource_type is ResourceType.CLUSTER:
-        return _speaks_of_cluster(site) and _speaks_of_cluster(other)
+        return _matches_cluster(site) and _matches_cluster(other)
     for one, another in ((site, other), (other, site)):
         if one == _WILDCARD_SITE:
             # LITERAL `*` matches itself and what does not begin with it
@@ -264,7 +266,7 @@ class RegionIndex:
     def _has_name_at(self, site: Site) -> bool:
         name, turns = site.name, self.region.names.turns
         if self.region.resource_type is ResourceType.CLUSTER:
-            return _speaks_of_cluster(site)
+            return _matches_cluster(site)
         if site == _WILDCARD_SITE:
             is_star_in = bool((self._depth(WILDCARD) + (WILDCARD in self._literals)) % 2)
             return "" in self._prefixes or is_star_in or any(turn.name[:1] != WILDCARD for turn in turns)

@@ -8,7 +8,7 @@
                 also group, transactional-id, delegation-token, user, each with or without an s
     hosts       from host ... | from anywhere [but host ...]; a host is an address or a range
 
-`and`, `or` or a comma joins several items of a kind. A word in backticks or double quotes stands for itself,
+`and`, `or` or a comma joins several items of a kind. A word in backticks or double quotes is taken literally,
 even with blanks, a `*` at the end, or if it is a word of the language.
 """
 
@@ -257,7 +257,7 @@ def _host(reader: _Reader) -> str:
     text = reader.name("an address, a range such as `10.0.0.0/8`, or `anywhere`").text
     if text == WILDCARD:
         raise SentenceError(text, "write `anywhere`")
-    if host_pattern(text).speaks_of_nobody:
+    if host_pattern(text).matches_nobody:
         raise SentenceError(text, f"no client has this address, {_address_remedy(text)}")
     return text
 

@@ -104,8 +104,8 @@ def _breaking(acls: AclSet, statement: Statement) -> Iterator[Region]:
     wanted = sum(ALLOWS[operation] for operation in statement.operations)
     is_never = statement.kind is StatementKind.NEVER
 
-    def broken(allowed: int, is_asked: int) -> int:
-        return (allowed if is_never else ~allowed) & wanted if is_asked else 0
+    def broken(allowed: int, is_covered: int) -> int:
+        return (allowed if is_never else ~allowed) & wanted if is_covered else 0
 
     def key_of(values: Values) -> ByHost | None:
         if values[1] == NOTHING:
@@ -119,10 +119,10 @@ def _breaking(acls: AclSet, statement: Statement) -> Iterator[Region]:
     everyones = answers.of_everyone_else()
     named = answers.named
     unnamed = statement.principals.unnamed(named)
-    asked = sorted(principal for principal in named if principal in statement.principals)
+    listed = sorted(principal for principal in named if principal in statement.principals)
     if unnamed is not None:
         yield from _regions(unnamed, everyones, statement)
-    for principal in asked:
+    for principal in listed:
         if principal in acls.rules.super_users and is_never and not statement.counts_super_users:
             continue
         found = answers.of(principal)
@@ -143,12 +143,12 @@ def _example(acls: AclSet, statement: Statement, region: Region) -> CounterExamp
     probe = region.witness()
     resource_type, site = probe.resource_type, Site(probe.name, is_literal=True)
     is_named = (
-        acls.coverage(resource_type).speaks_of(site) if acls.rules.allow_everyone_if_no_acl_found else True
+        acls.coverage(resource_type).matches(site) if acls.rules.allow_everyone_if_no_acl_found else True
     )
     # ACLs of other principals have no effect, except to disable the default
-    speaking = (*acls.of(resource_type, probe.principal), *acls.of(resource_type, EVERY_PRINCIPAL))
+    relevant = (*acls.of(resource_type, probe.principal), *acls.of(resource_type, EVERY_PRINCIPAL))
     authorizer = StandardAuthorizer.of(
-        (binding for binding in speaking if Layer.of([binding]).speaks_of(site)),
+        (binding for binding in relevant if Layer.of([binding]).matches(site)),
         super_users=acls.rules.super_users,
         allow_everyone_if_no_acl_found=not is_named,
     )

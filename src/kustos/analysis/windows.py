@@ -111,8 +111,8 @@ def _groups(window: Sequence[AclBinding], views: Iterable[View], hosts: list[str
         others = _RawSide(view.others, is_super=False, is_open=False)
         for found in walk((view.original, others, dividing), zone):
             for place in _places(found, hosts):
-                decided, said, _ = (value.at(place) for value in found.values)
-                yield _Group(view.principal, found.site, place, decided, said)
+                decided, denied_and_allowed, _ = (value.at(place) for value in found.values)
+                yield _Group(view.principal, found.site, place, decided, denied_and_allowed)
 
 
 def _places(found: Class, hosts: list[str]) -> Iterator[HostPlace]:
@@ -133,7 +133,7 @@ def _places(found: Class, hosts: list[str]) -> Iterator[HostPlace]:
 def _hosts_of(window: Sequence[AclBinding]) -> list[str]:
     """Return the window's hosts, `*`, and each range that two halves among them form."""
     hosts = dict.fromkeys([*(binding.entry.host for binding in window), WILDCARD])
-    waiting = [host for host in hosts if "/" in host and not host_pattern(host).speaks_of_nobody]
+    waiting = [host for host in hosts if "/" in host and not host_pattern(host).matches_nobody]
     while waiting:
         whole = _whole_of(waiting.pop(), hosts)
         if whole is not None and whole not in hosts:
@@ -161,7 +161,7 @@ def _candidates(
     )
     patterns = dict.fromkeys(binding.pattern for binding in window)
     there = dict.fromkeys(window)
-    made: list[tuple[AclBinding, int]] = []
+    candidates: list[tuple[AclBinding, int]] = []
     for principal, pattern, host in product(principals, patterns, hosts):
         spots = _spots(groups, principal, pattern, host)
         if spots:
@@ -169,8 +169,10 @@ def _candidates(
                 binding = AclBinding(pattern, AccessControlEntry(principal, host, operation, permission))
                 mask = binding_mask(binding) & ~HOSTED
                 # every group is as wide as a mask, so this writes the mask at every spot
-                made.append((binding, spots * (mask if mask <= EVERY_ALLOW else mask >> _OPERATION_BITS)))
-    yield from sorted(made, key=lambda pair: pair[0] not in there)
+                candidates.append(
+                    (binding, spots * (mask if mask <= EVERY_ALLOW else mask >> _OPERATION_BITS))
+                )
+    yield from sorted(candidates, key=lambda pair: pair[0] not in there)
 
 
 _PERMISSIONS: Final = (AclPermissionType.ALLOW, AclPermissionType.DENY)
@@ -178,20 +180,20 @@ _PERMISSIONS: Final = (AclPermissionType.ALLOW, AclPermissionType.DENY)
 
 def _spots(groups: list[_Group], principal: str, pattern: ResourcePattern, host: str) -> int:
     """Return the first cell of every group that an ACL with these fields matches."""
-    speaks_of_name = _speaking(site_of(pattern))
+    matches_name = _site_matcher(site_of(pattern))
     hosts = host_pattern(host)
     spots = 0
     for number, group in enumerate(groups):
         if (
             principal in {group.principal, EVERY_PRINCIPAL}
-            and speaks_of_name(group.site)
-            and _speaks_of_host(hosts, group.place)
+            and matches_name(group.site)
+            and _matches_host(hosts, group.place)
         ):
             spots |= 1 << number * _OPERATION_BITS
     return spots
 
 
-def _speaking(site: Site) -> Callable[[Site], bool]:
+def _site_matcher(site: Site) -> Callable[[Site], bool]:
     """Return a predicate: does a pattern match the class of this site?"""
     if not site.is_literal:
         return lambda found: found.name.startswith(site.name)
@@ -200,7 +202,7 @@ def _speaking(site: Site) -> Callable[[Site], bool]:
     return lambda found: found == site
 
 
-def _speaks_of_host(hosts: tuple[tuple[tuple[int, int], ...], str | None], place: HostPlace) -> bool:
+def _matches_host(hosts: tuple[tuple[tuple[int, int], ...], str | None], place: HostPlace) -> bool:
     pieces, zoned = hosts
     return any(start <= place.number < end for start, end in pieces) or (
         zoned is not None and zoned == place.zoned

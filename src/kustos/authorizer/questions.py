@@ -47,10 +47,10 @@ class Fault:
 
 
 MALFORMED_PRINCIPAL: Final = Fault("principal", "is not written as `User:name`")
-EVERYBODY_ASKS: Final = Fault("principal", "stands for everybody and can ask nothing itself")
+EVERYBODY_IS_NO_CLIENT: Final = Fault("principal", "means everybody and is no single client")
 NO_HOST: Final = Fault("host", "is no text")
-NO_OPERATION: Final = Fault("operation", "is none that can be asked about, such as `READ`")
-NO_RESOURCE_TYPE: Final = Fault("resource_type", "is none that can be asked about, such as `TOPIC`")
+NO_OPERATION: Final = Fault("operation", "is no operation to decide on, use one such as `READ`")
+NO_RESOURCE_TYPE: Final = Fault("resource_type", "is no type to decide on, use one such as `TOPIC`")
 NOT_READY: Final = Fault("principal", "cannot be judged yet, the ACLs are not loaded")
 
 
@@ -75,15 +75,15 @@ class Questioner:
         A name of None asks about any resource of the type.
         """
         opened = self._sessions.get((principal, host)) or self._open(principal, host)
-        asked = OPERATIONS.get(operation)  # type: ignore[arg-type]
+        known_operation = OPERATIONS.get(operation)  # type: ignore[arg-type]
         kind = RESOURCE_TYPES.get(resource_type)  # type: ignore[arg-type]
-        if isinstance(opened, Fault) or asked is None or kind is None:
-            fault = NO_OPERATION if asked is None else NO_RESOURCE_TYPE
+        if isinstance(opened, Fault) or known_operation is None or kind is None:
+            fault = NO_OPERATION if known_operation is None else NO_RESOURCE_TYPE
             return opened if isinstance(opened, Fault) else fault
         try:
             if resource_name is None:
-                return opened.decide_by_resource_type(asked, kind)
-            return opened.decide(asked, kind, resource_name)
+                return opened.decide_by_resource_type(known_operation, kind)
+            return opened.decide(known_operation, kind, resource_name)
         except AuthorizerNotReadyError:
             return NOT_READY
 
@@ -110,7 +110,7 @@ class Questioner:
         except AclValueError:
             return MALFORMED_PRINCIPAL
         except InvalidActionError:
-            return EVERYBODY_ASKS
+            return EVERYBODY_IS_NO_CLIENT
         if len(self._sessions) >= QUESTIONER_SESSIONS_MAX:
             del self._sessions[next(iter(self._sessions))]
         self._sessions[principal, host] = session

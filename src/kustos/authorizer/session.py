@@ -76,9 +76,7 @@ class AuthorizerSession:
 
     def __init__(self, authorizer: "StandardAuthorizer", principal: KafkaPrincipal, host: str) -> None:
         if str(principal) == EVERY_PRINCIPAL:
-            raise InvalidActionError(
-                f"principal `{principal}` stands for everybody and can ask nothing itself"
-            )
+            raise InvalidActionError(f"principal `{principal}` means everybody and is no single client")
         self.principal = principal
         self.host = host
         # an ACL's principal is split at its first colon, so a type that contains one never matches
@@ -109,7 +107,7 @@ class AuthorizerSession:
             self._turn_to(resource_type)
         decides = DECIDES.get(operation)
         if decides is None:
-            raise InvalidActionError(f"operation `{operation}` cannot be asked about, name one")
+            raise InvalidActionError(f"cannot decide on operation `{operation}`, name one")
         known = self._known
         cell = known.get(name)
         if cell is None:
@@ -155,7 +153,7 @@ class AuthorizerSession:
     def _turn_to(self, resource_type: ResourceType) -> None:
         """Make the view of a resource type current: consecutive questions mostly share the type."""
         if resource_type not in _RESOURCE_TYPES:
-            raise InvalidActionError(f"resource type `{resource_type}` cannot be asked about, name one")
+            raise InvalidActionError(f"cannot decide on resource type `{resource_type}`, name one")
         if self._version != self._authorizer.version:
             self._refresh()
         view = self._views.get(resource_type)

@@ -36,7 +36,7 @@ from kustos.authorizer.index.index import (
 from kustos.authorizer.listing import PIECE_ACLS, AclListing
 from kustos.authorizer.session import AuthorizerSession
 from kustos.authorizer.spi.values import Action, AuthorizableRequestContext, Decision
-from kustos.runtime import collector_at_rest
+from kustos.runtime import garbage_collection_paused
 
 KEPT_SESSIONS_MAX: Final = 1024
 """Sessions cached for `authorize`, whose callers have none; the oldest is evicted first."""
@@ -97,10 +97,12 @@ class StandardAuthorizer:
 
         Raises what `load_snapshot` raises.
         """
-        made = cls(super_users=super_users, allow_everyone_if_no_acl_found=allow_everyone_if_no_acl_found)
-        made.load_snapshot((UUID(int=number), binding) for number, binding in enumerate(bindings))
-        made.complete_initial_load()
-        return made
+        authorizer = cls(
+            super_users=super_users, allow_everyone_if_no_acl_found=allow_everyone_if_no_acl_found
+        )
+        authorizer.load_snapshot((UUID(int=number), binding) for number, binding in enumerate(bindings))
+        authorizer.complete_initial_load()
+        return authorizer
 
     def reconfigure(self, *, super_users: frozenset[str], allow_everyone_if_no_acl_found: bool) -> None:
         """Replace the super users and the default atomically; the ACLs stay."""
@@ -113,7 +115,7 @@ class StandardAuthorizer:
 
     def load_snapshot(self, acls: Iterable[tuple[UUID, AclBinding]]) -> None:
         """Replace every ACL at once; on `AclFaultError` the old ones stay in force."""
-        with collector_at_rest():
+        with garbage_collection_paused():
             bindings = bindings_by_id(acls)
             counts_coverage = self.allow_everyone_if_no_acl_found
             self.index = self._compile(all_bindings(bindings), counts_coverage=counts_coverage)

@@ -67,7 +67,7 @@ class _Pending:
 
 
 class KafkaConnection(asyncio.Protocol):
-    """A connection that speaks Kafka; made by `kustos.client.connect`, or `open` without SASL.
+    """A Kafka connection; opened by `kustos.client.connect`, or `open` without SASL.
 
     Safe for many tasks of one event loop. `versions` holds what the peer supports, once open.
     """
@@ -261,8 +261,8 @@ class KafkaConnection(asyncio.Protocol):
             codec = request_codec(api_key, version)
             body = await self.exchange(api_key, version, codec.encode(codec.root.fit(**names)))
             # UNSUPPORTED_VERSION is always answered in version 0 (KIP-511)
-            spoken = 0 if body[:2] == _UNSUPPORTED else version
-            answer = self._decode(api_key, spoken, body)
+            answered_version = 0 if body[:2] == _UNSUPPORTED else version
+            answer = self._decode(api_key, answered_version, body)
             offered = {item.api_key: (item.min_version, item.max_version) for item in answer.api_keys}
             if answer.error_code != UNSUPPORTED_VERSION:
                 break
@@ -287,7 +287,7 @@ class KafkaConnection(asyncio.Protocol):
 
     def _answer(self, frame: bytes) -> None:
         if not self._pending:
-            raise MalformedMessageError("an answer came that nobody asked for")
+            raise MalformedMessageError("an answer came without a request")
         pending = self._pending[0]
         correlation_id, body_at = read_response_header(frame, pending.has_flexible_header)
         if correlation_id != pending.correlation_id:

@@ -1,4 +1,4 @@
-"""Open a connection as its settings say: TCP, TLS, ApiVersions, then SASL inside Kafka's requests.
+"""Open a connection by its settings: TCP, TLS, ApiVersions, then SASL inside Kafka's requests.
 
 The machine of `kustos.auth` decides what to send and judges the answers; this module only does the IO
 (KIP-43, KIP-152).

@@ -92,15 +92,15 @@ def _limits(properties: Mapping[str, str]) -> ConnectionLimits:
         "connect_timeout_ms": "socket.connection.setup.timeout.ms",
         "request_timeout_ms": "request.timeout.ms",
     }
-    given: dict[str, int] = {}
+    limits: dict[str, int] = {}
     for name, key in keys.items():
         text = properties.get(key, "").strip()
         if not text:
             continue
         if not (text.isascii() and text.isdigit()) or not 0 < int(text) < 2**31:
             raise SettingsError(f"`{key}` is `{text}`, use a whole number of milliseconds above 0")
-        given[name] = int(text)
-    return ConnectionLimits(**given)
+        limits[name] = int(text)
+    return ConnectionLimits(**limits)
 
 
 def _sasl_settings(properties: Mapping[str, str]) -> SaslClientSettings:

@@ -1,4 +1,4 @@
-"""Which version of an API to speak: the highest that the peer, our codecs and the caller all allow."""
+"""Which version of an API to use: the highest that the peer, our codecs and the caller all allow."""
 
 from collections.abc import Mapping
 

@@ -26,9 +26,9 @@ def uuid_of_text(text: str) -> UUID:
 
 def new_uuid(entropy: Entropy) -> UUID:
     """Return a random UUID whose text does not begin with a dash, which tools would parse as an option."""
-    while (made := entropy.uuid()).bytes[0] >> 2 == _DASH:
+    while (uuid := entropy.uuid()).bytes[0] >> 2 == _DASH:
         continue
-    return made
+    return uuid
 
 
 SNAPSHOT_SUFFIX: Final = ".checkpoint"

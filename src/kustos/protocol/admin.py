@@ -38,7 +38,7 @@ def error_fields(error: ApiError | KafkaApiError | None) -> dict[str, object]:
     return {"error_code": error.code.value, "error_message": error.message}
 
 
-def spoken(error: ApiError | KafkaApiError | None) -> dict[str, object]:
+def error_fields_with_text(error: ApiError | KafkaApiError | None) -> dict[str, object]:
     """Return the error fields of a result whose text is empty, not null, on success, as in Kafka."""
     return error_fields(error) | ({"error_message": ""} if error is None else {})
 
@@ -96,15 +96,15 @@ def _has_filter_codes(request: Message) -> bool:
     )
 
 
-def failed_creations(made: type[Message], request: Message, error: KafkaApiError) -> Message:
+def failed_creations(message_type: type[Message], request: Message, error: KafkaApiError) -> Message:
     """Return the answer to CreateAcls if nothing was created."""
-    failed = made.ELEMENTS["results"](**error_fields(error))
-    return made(results=[failed for _ in request.creations])
+    failed = message_type.ELEMENTS["results"](**error_fields(error))
+    return message_type(results=[failed for _ in request.creations])
 
 
-def undescribed_acls(made: type[Message], error: KafkaApiError) -> Message:
+def undescribed_acls(message_type: type[Message], error: KafkaApiError) -> Message:
     """Return the answer to a failed DescribeAcls."""
-    return made(**error_fields(error))
+    return message_type(**error_fields(error))
 
 
 def _entry_fields(entry: AccessControlEntry) -> dict[str, object]:
@@ -117,20 +117,20 @@ def _entry_fields(entry: AccessControlEntry) -> dict[str, object]:
 
 
 def created_acls(
-    made: type[Message], asked: Sequence[AclBinding | ApiError], results: Sequence[AclCreateResult]
+    message_type: type[Message], items: Sequence[AclBinding | ApiError], results: Sequence[AclCreateResult]
 ) -> Message:
     """Return the answer to CreateAcls; `results` are those of the valid items."""
-    result = made.ELEMENTS["results"]
+    result = message_type.ELEMENTS["results"]
     waiting = iter(results)
-    errors = [item if isinstance(item, ApiError) else next(waiting).exception for item in asked]
-    return made(results=[result(**spoken(error)) for error in errors])
+    errors = [item if isinstance(item, ApiError) else next(waiting).exception for item in items]
+    return message_type(results=[result(**error_fields_with_text(error)) for error in errors])
 
 
-def deleted_acls(made: type[Message], results: Sequence[AclDeleteResult]) -> Message:
+def deleted_acls(message_type: type[Message], results: Sequence[AclDeleteResult]) -> Message:
     """Return the answer to DeleteAcls."""
-    result = made.ELEMENTS["filter_results"]
+    result = message_type.ELEMENTS["filter_results"]
     matching = result.ELEMENTS["matching_acls"]
-    return made(
+    return message_type(
         filter_results=[
             result(
                 **error_fields(each.exception),
@@ -160,21 +160,21 @@ def alterations_of(request: Message) -> tuple[tuple[ScramDeletion, ...], tuple[S
     return deletions, upsertions
 
 
-def altered_scram(made: type[Message], results: Sequence[ScramAlterResult]) -> Message:
+def altered_scram(message_type: type[Message], results: Sequence[ScramAlterResult]) -> Message:
     """Return the answer to AlterUserScramCredentials."""
-    result = made.ELEMENTS["results"]
-    return made(results=[result(user=each.user, **error_fields(each.error)) for each in results])
+    result = message_type.ELEMENTS["results"]
+    return message_type(results=[result(user=each.user, **error_fields(each.error)) for each in results])
 
 
-def described_scram(made: type[Message], results: Sequence[ScramDescribeResult]) -> Message:
+def described_scram(message_type: type[Message], results: Sequence[ScramDescribeResult]) -> Message:
     """Return the answer to DescribeUserScramCredentials."""
-    result = made.ELEMENTS["results"]
+    result = message_type.ELEMENTS["results"]
     info = result.ELEMENTS["credential_infos"]
-    return made(
+    return message_type(
         results=[
             result(
                 user=each.user,
-                **spoken(each.error),
+                **error_fields_with_text(each.error),
                 credential_infos=[
                     info(mechanism=credential.mechanism, iterations=credential.iterations)
                     for credential in each.credentials

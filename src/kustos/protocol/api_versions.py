@@ -24,7 +24,7 @@ LOCAL_APIS: Final = frozenset(
         ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
     }
 )
-"""APIs that kustos answers itself, whatever upstream offers."""
+"""APIs that kustos answers itself, even if upstream lacks them."""
 
 PRODUCE_ADVERTISED_MINIMUM: Final = 0
 """Kafka advertises Produce from 0 for librdkafka, though 3 is the lowest it reads (KIP-896)."""
@@ -76,9 +76,9 @@ def api_versions_response(
     }
     for name in ("supported_features", "finalized_features"):
         if features is not None and name in codec.root.FIELDS and name in features.FIELDS:
-            made = codec.root.ELEMENTS[name]
+            feature_type = codec.root.ELEMENTS[name]
             values[name] = [
-                made(**feature.to_dict())
+                feature_type(**feature.to_dict())
                 for feature in getattr(features, name)
                 if feature.name not in UNSERVED_FEATURES
                 and (version >= ZERO_FEATURES_SINCE or feature.get("min_version") != 0)

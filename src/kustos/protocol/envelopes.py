@@ -67,7 +67,7 @@ def _read_principal(data: bytes) -> KafkaPrincipal:
     name, position = _string(data, position)
     if position >= len(data):
         raise MalformedMessageError("the principal ends too early")
-    _pass_over_tags(data, position + 1)
+    _skip_tags(data, position + 1)
     return KafkaPrincipal(principal_type, name, data[position] != 0)
 
 
@@ -79,7 +79,7 @@ def _string(data: bytes, position: int) -> tuple[str, int]:
     return data[position:end].decode(), end
 
 
-def _pass_over_tags(data: bytes, position: int) -> None:
+def _skip_tags(data: bytes, position: int) -> None:
     count, position = read_uvarint(data, position)
     if count > PRINCIPAL_TAGS_MAX:
         raise MalformedMessageError(f"the principal has more than {PRINCIPAL_TAGS_MAX} tagged fields")

@@ -146,7 +146,7 @@ class Exchange:
     since_version: int | None = None
     """The decider's version before the first decision, None if unknown."""
     changed: str | None = None
-    """The name of what it changed, if neither request nor answer has it."""
+    """The name of the changed thing, if neither request nor answer has it."""
 
     @property
     def version(self) -> int:

@@ -90,11 +90,13 @@ def partitions_of(topics: Iterable[Message]) -> dict[Partition, Message]:
     }
 
 
-def in_version(partitions: dict[Partition, Message], made: type[Message]) -> dict[Partition, Message]:
+def in_version(
+    partitions: dict[Partition, Message], partition_type: type[Message]
+) -> dict[Partition, Message]:
     """Return the partitions in another version of Fetch; a session may change its version."""
-    if all(type(item) is made for item in partitions.values()):
+    if all(type(item) is partition_type for item in partitions.values()):
         return partitions
-    return {partition: converted(item, made) for partition, item in partitions.items()}
+    return {partition: converted(item, partition_type) for partition, item in partitions.items()}
 
 
 def forgotten_of(request: Message) -> list[Partition]:

@@ -74,31 +74,31 @@ def updates_of(request: Message) -> tuple[FeatureUpdate, ...]:
     )
 
 
-def updated_features(made: type[Message], request: Message, error: ApiError | None) -> Message:
+def updated_features(message_type: type[Message], request: Message, error: ApiError | None) -> Message:
     """Return the answer to UpdateFeatures; before version 2 it names each feature on success."""
     if error is not None:
-        return made(error_code=error.code.value, error_message=f"{UPDATE_FAILED}{error.message}")
-    if "results" not in made.FIELDS:
-        return made(error_message=None)
-    result = made.ELEMENTS["results"]
+        return message_type(error_code=error.code.value, error_message=f"{UPDATE_FAILED}{error.message}")
+    if "results" not in message_type.FIELDS:
+        return message_type(error_message=None)
+    result = message_type.ELEMENTS["results"]
     results = [
         result(feature=update.feature, error_code=0, error_message=NO_ERROR)
         for update in request.feature_updates
     ]
-    return made(error_message=None, results=results)
+    return message_type(error_message=None, results=results)
 
 
 def asks_for_metadata(request: Message) -> bool:
     """Return whether DescribeQuorum names exactly the one partition of the metadata log."""
-    asked = [
+    requested = [
         (topic.topic_name, [each.partition_index for each in topic.partitions]) for topic in request.topics
     ]
-    return asked == [(METADATA_TOPIC, [0])]
+    return requested == [(METADATA_TOPIC, [0])]
 
 
-def described_quorum(made: type[Message], voter: LocalVoter, state: QuorumState) -> Message:
+def described_quorum(message_type: type[Message], voter: LocalVoter, state: QuorumState) -> Message:
     """Return the answer to DescribeQuorum: a leader without followers."""
-    topic = made.ELEMENTS["topics"]
+    topic = message_type.ELEMENTS["topics"]
     partition = topic.ELEMENTS["partitions"]
     replica = partition.ELEMENTS["current_voters"]
     fields = {
@@ -118,41 +118,43 @@ def described_quorum(made: type[Message], voter: LocalVoter, state: QuorumState)
         **_known(partition, {"error_message": ""}),
     )
     values: dict[str, object] = {"topics": [topic(topic_name=METADATA_TOPIC, partitions=[described])]}
-    if "nodes" in made.FIELDS:
-        node = made.ELEMENTS["nodes"]
+    if "nodes" in message_type.FIELDS:
+        node = message_type.ELEMENTS["nodes"]
         listener = node.ELEMENTS["listeners"]
         listeners = [listener(name=name, host=host, port=port) for name, host, port in voter.listeners]
         values["nodes"] = [node(node_id=voter.node_id, listeners=listeners)]
-    return made(**values, **_known(made, {"error_message": ""}))
+    return message_type(**values, **_known(message_type, {"error_message": ""}))
 
 
-def undescribed_quorum(made: type[Message], request: Message, code: int, message: str) -> Message:
+def undescribed_quorum(message_type: type[Message], request: Message, code: int, message: str) -> Message:
     """Return the answer to DescribeQuorum about partitions that this node does not lead."""
-    topic = made.ELEMENTS["topics"]
+    topic = message_type.ELEMENTS["topics"]
     partition = topic.ELEMENTS["partitions"]
     errors = {"error_code": code} | _known(partition, {"error_message": message})
-    return made(
+    return message_type(
         topics=[
             topic(
-                topic_name=asked.topic_name,
+                topic_name=requested.topic_name,
                 partitions=[
-                    partition(partition_index=each.partition_index, **errors) for each in asked.partitions
+                    partition(partition_index=each.partition_index, **errors) for each in requested.partitions
                 ],
             )
-            for asked in request.topics
+            for requested in request.topics
         ],
-        **_known(made, {"error_message": ""}),
+        **_known(message_type, {"error_message": ""}),
     )
 
 
-def _known(made: type[Message], values: Mapping[str, object]) -> dict[str, object]:
-    return {name: value for name, value in values.items() if name in made.FIELDS}
+def _known(message_type: type[Message], values: Mapping[str, object]) -> dict[str, object]:
+    return {name: value for name, value in values.items() if name in message_type.FIELDS}
 
 
-def described_controllers(made: type[Message], cluster_id: str, voter: LocalVoter, listener: str) -> Message:
+def described_controllers(
+    message_type: type[Message], cluster_id: str, voter: LocalVoter, listener: str
+) -> Message:
     """Return the answer to DescribeCluster on a controllers' listener: this node, by that listener."""
-    node = made.ELEMENTS["brokers"]
-    return made(
+    node = message_type.ELEMENTS["brokers"]
+    return message_type(
         cluster_id=cluster_id,
         controller_id=voter.node_id,
         brokers=[
@@ -160,7 +162,7 @@ def described_controllers(made: type[Message], cluster_id: str, voter: LocalVote
             for name, host, port in voter.listeners
             if name == listener
         ],
-        **_known(made, {"endpoint_type": CONTROLLERS, "error_message": None}),
+        **_known(message_type, {"endpoint_type": CONTROLLERS, "error_message": None}),
     )
 
 
@@ -176,10 +178,12 @@ def changes_of(resource: Message) -> ResourceChanges:
     )
 
 
-def altered_configs(made: type[Message], results: Iterable[tuple[int, str, ApiError | None]]) -> Message:
+def altered_configs(
+    message_type: type[Message], results: Iterable[tuple[int, str, ApiError | None]]
+) -> Message:
     """Return the answer to IncrementalAlterConfigs: type, name and error of each resource."""
-    response = made.ELEMENTS["responses"]
-    return made(
+    response = message_type.ELEMENTS["responses"]
+    return message_type(
         responses=[
             response(resource_type=kind, resource_name=name, **error_fields(error))
             for kind, name, error in results
@@ -211,32 +215,32 @@ class DescribedConfig:
 
 
 def described_configs(
-    made: type[Message],
+    message_type: type[Message],
     request: Message,
     found: Sequence[Sequence[DescribedConfig] | ApiError],
 ) -> Message:
     """Return the answer to DescribeConfigs; `found` are the settings of each resource, or its error."""
-    result = made.ELEMENTS["results"]
-    return made(
+    result = message_type.ELEMENTS["results"]
+    return message_type(
         results=[
             result(
-                resource_type=asked.resource_type,
-                resource_name=asked.resource_name,
+                resource_type=resource.resource_type,
+                resource_name=resource.resource_name,
                 error_code=each.code.value if isinstance(each, ApiError) else 0,
                 error_message=(each.message or "") if isinstance(each, ApiError) else "",
                 configs=[]
                 if isinstance(each, ApiError)
                 else [_config(result.ELEMENTS["configs"], request, config) for config in each],
             )
-            for asked, each in zip(request.resources, found, strict=True)
+            for resource, each in zip(request.resources, found, strict=True)
         ]
     )
 
 
-def _config(made: type[Message], request: Message, config: DescribedConfig) -> Message:
-    synonym = made.ELEMENTS["synonyms"]
+def _config(message_type: type[Message], request: Message, config: DescribedConfig) -> Message:
+    synonym = message_type.ELEMENTS["synonyms"]
     shown = config.synonyms if request.include_synonyms else ()
-    return made(
+    return message_type(
         name=config.name,
         value=config.value,
         read_only=config.read_only,
@@ -244,7 +248,7 @@ def _config(made: type[Message], request: Message, config: DescribedConfig) -> M
         is_sensitive=config.is_sensitive,
         synonyms=[synonym(name=each.name, value=each.value, source=each.source) for each in shown],
         **_known(
-            made,
+            message_type,
             {
                 "config_type": config.config_type,
                 "documentation": config.documentation if request.get("include_documentation") else None,

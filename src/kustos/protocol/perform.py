@@ -60,8 +60,8 @@ def resolve_topic_ids(exchange: Exchange, row: Row) -> Asking[None]:
     ids: set[bytes] = set()
     for step in row.steps:
         if isinstance(step, Strip):
-            made = exchange.codec.root.ELEMENTS.get(step.items.request_list)
-            if made is not None and "topic_id" in made.FIELDS:
+            item_type = exchange.codec.root.ELEMENTS.get(step.items.request_list)
+            if item_type is not None and "topic_id" in item_type.FIELDS:
                 ids.update(item.topic_id for item in exchange.request.get(step.items.request_list) or ())
     ids.discard(ZERO_UUID)
     if ids:
@@ -72,11 +72,11 @@ def pass_gate(exchange: Exchange, gate: Gate) -> Asking[None]:
     """Raise `RefuseRequestError` unless every name passes; all are checked, as in Kafka."""
     if not gate.when(exchange.request):
         return
-    asked = yield from each(
+    each_question = yield from each(
         exchange, gate.names(exchange.request), lambda name: question(exchange, gate.check, name, name)
     )
-    questions = Counter(each for each in asked if each is not None)
-    verdicts = yield from allowed_each(exchange, [(*asked, count) for asked, count in questions.items()])
+    questions = Counter(each for each in each_question if each is not None)
+    verdicts = yield from allowed_each(exchange, [(*one, count) for one, count in questions.items()])
     for (check, _), allowed in zip(questions, verdicts, strict=True):
         if not allowed:
             raise RefuseRequestError(DENIED_CODE[check.resource_type])
@@ -104,12 +104,14 @@ def strip(exchange: Exchange, step: Strip, request: Message) -> Asking[tuple[Mes
         if name is None:
             refused.setdefault(UNKNOWN_TOPIC_ID, []).append(index)
             return
-        asked = None if open_to_all else question(exchange, step.check, item, name)
-        if asked is not None:
-            named.setdefault(asked, []).append(index)
+        item_question = None if open_to_all else question(exchange, step.check, item, name)
+        if item_question is not None:
+            named.setdefault(item_question, []).append(index)
 
     yield from each(exchange, range(len(items)), gather)
-    questions = [(*asked, reference_count(step, items, indexes)) for asked, indexes in named.items()]
+    questions = [
+        (*item_question, reference_count(step, items, indexes)) for item_question, indexes in named.items()
+    ]
     verdicts = yield from allowed_each(exchange, questions)
     for ((check, _), indexes), allowed in zip(named.items(), verdicts, strict=True):
         if not allowed:
@@ -157,7 +159,11 @@ def merged(
 
 
 def placed_items(
-    exchange: Exchange, shape: Items, asked: list[Any], denied: dict[int, Message], answered: list[Message]
+    exchange: Exchange,
+    shape: Items,
+    requested: list[Any],
+    denied: dict[int, Message],
+    answered: list[Message],
 ) -> Asking[list[Message]]:
     """Return the denied items and upstream's answers in request order."""
     pool: dict[Any, deque[Message]] = {}
@@ -172,7 +178,7 @@ def placed_items(
         waiting = pool.get(shape.key_of_request(request_item))
         return waiting.popleft() if waiting else None
 
-    placed_each = yield from each(exchange, list(enumerate(asked)), placed)
+    placed_each = yield from each(exchange, list(enumerate(requested)), placed)
     return [item for item in placed_each if item is not None]
 
 
@@ -195,17 +201,20 @@ def annotate(exchange: Exchange, step: Operations, response: Message) -> Asking[
     items = response.get(step.response_list) or []
     if not items or step.field not in items[0].FIELDS:
         return False
-    asked = step.flag is None or exchange.request.get(step.flag, False)
+    wants_operations = step.flag is None or exchange.request.get(step.flag, False)
 
     def annotate_one(item: Message) -> None:
         name = item.get(step.name)
-        if asked and name is not None and (step.with_errors or item.error_code == 0):
+        if wants_operations and name is not None and (step.with_errors or item.error_code == 0):
             setattr(item, step.field, exchange.operations_bits(step.resource_type, name))
         else:
             setattr(item, step.field, NO_OPERATIONS)
 
     yield from each(
-        exchange, items, annotate_one, len(SUPPORTED_OPERATIONS[step.resource_type]) if asked else 1
+        exchange,
+        items,
+        annotate_one,
+        len(SUPPORTED_OPERATIONS[step.resource_type]) if wants_operations else 1,
     )
     return True
 

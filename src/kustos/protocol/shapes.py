@@ -13,18 +13,18 @@ from kustos.protocol.codes import MESSAGES
 from kustos.wire import ZERO_UUID, Message, MessageCodec
 
 
-def fitting(made: type[Message], values: Mapping[str, Any]) -> dict[str, Any]:
+def fitting(message_type: type[Message], values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values that this version has, null only where allowed."""
     return {
-        name: "" if value is None and name not in made.NULLABLE else value
+        name: "" if value is None and name not in message_type.NULLABLE else value
         for name, value in values.items()
-        if name in made.FIELDS
+        if name in message_type.FIELDS
     }
 
 
-def fitted(made: type[Message], values: Mapping[str, Any]) -> Message:
+def fitted(message_type: type[Message], values: Mapping[str, Any]) -> Message:
     """Return a message of the values that this version has, null only where allowed."""
-    return made(**fitting(made, values))
+    return message_type(**fitting(message_type, values))
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,23 +55,23 @@ class Items:
         """Return the key of an item of the response, comparable with `key_of_request`."""
         return tuple(_key(item.get(name)) for _, name in self.keys)
 
-    def answerer(self, made: type[Message], code: int) -> Callable[..., Message]:
-        """Return a function that makes the response item with this code for a request item.
+    def answerer(self, message_type: type[Message], code: int) -> Callable[..., Message]:
+        """Return a function that builds the response item with this code for a request item.
 
-        It takes the item, and the answers to its inner items if already made. Shared parts of the response
-        items are prepared once.
+        It takes the item, and the answers to its inner items if they exist already. All items share the
+        parts that this method prepares once.
         """
         values = dict(self.extra)
         if self.code_field is not None:
             values[self.code_field] = code
         if self.message_field is not None:
             values[self.message_field] = MESSAGES.get(code)
-        shared = fitting(made, values)
-        keys = tuple((theirs, ours) for theirs, ours in self.keys if ours in made.FIELDS)
+        shared = fitting(message_type, values)
+        keys = tuple((theirs, ours) for theirs, ours in self.keys if ours in message_type.FIELDS)
         inner = self.inner
         below = None
         if inner is not None:
-            below = inner.answerer(made.ELEMENTS[inner.response_list], code)
+            below = inner.answerer(message_type.ELEMENTS[inner.response_list], code)
 
         def answered(item: Any, inner_answers: list[Message] | None = None) -> Message:
             own = dict(shared)
@@ -83,7 +83,7 @@ class Items:
                 if inner_answers is None:
                     inner_answers = list(map(below, item.get(inner.request_list) or ()))
                 own[inner.response_list] = inner_answers
-            return made(**own)
+            return message_type(**own)
 
         return answered
 
@@ -112,7 +112,7 @@ class Refusal:
     ) -> Message:
         """Return the response of this version that refuses the whole request.
 
-        `answers`: the answers to its items, if already made.
+        `answers`: the answers to its items, if they exist already.
         """
         root = codec.root
         values = self._at_the_top(codec, code)

@@ -45,13 +45,13 @@ def creation_of(request: Message, requester: KafkaPrincipal) -> TokenCreation:
     return TokenCreation(requester, owner, renewers, request.max_lifetime)
 
 
-def refused_creation(made: type[Message], asked: TokenCreation, code: int) -> Message:
+def refused_creation(message_type: type[Message], creation: TokenCreation, code: int) -> Message:
     """Return the answer of a broker that refuses without asking a controller."""
     return fitted(
-        made,
+        message_type,
         {
             "error_code": code,
-            **_principals(asked.owner, asked.requester),
+            **_principals(creation.owner, creation.requester),
             "issue_timestamp": NO_TIME,
             "expiry_timestamp": NO_TIME,
             "max_timestamp": NO_TIME,
@@ -59,7 +59,7 @@ def refused_creation(made: type[Message], asked: TokenCreation, code: int) -> Me
     )
 
 
-def created_token(made: type[Message], result: TokenCreateResult) -> Message:
+def created_token(message_type: type[Message], result: TokenCreateResult) -> Message:
     """Return the answer to CreateDelegationToken; if the controller refuses, all times are 0."""
     token = result.token
     values = {"error_code": _code(result.error), **_principals(result.owner, result.requester)}
@@ -71,12 +71,12 @@ def created_token(made: type[Message], result: TokenCreateResult) -> Message:
             "token_id": token.token_id,
             "hmac": result.hmac,
         }
-    return fitted(made, values)
+    return fitted(message_type, values)
 
 
-def changed_token(made: type[Message], result: TokenChangeResult) -> Message:
+def changed_token(message_type: type[Message], result: TokenChangeResult) -> Message:
     """Return the answer to RenewDelegationToken or ExpireDelegationToken."""
-    return made(error_code=_code(result.error), expiry_timestamp=result.expiry_timestamp_ms)
+    return message_type(error_code=_code(result.error), expiry_timestamp=result.expiry_timestamp_ms)
 
 
 def owners_of(request: Message) -> list[KafkaPrincipal] | None:
@@ -116,9 +116,9 @@ def undescribed_tokens(code: int) -> Message:
     return _full_description()(error_code=code)
 
 
-def shown_token(made: type[Message], full: Message) -> Message:
+def shown_token(message_type: type[Message], full: Message) -> Message:
     """Return a token of a full description in the answer's version."""
-    return fitted(made.ELEMENTS["tokens"], {name: getattr(full, name) for name in full.FIELDS})
+    return fitted(message_type.ELEMENTS["tokens"], {name: getattr(full, name) for name in full.FIELDS})
 
 
 def parties_of(token: Message) -> set[KafkaPrincipal]:

@@ -66,21 +66,21 @@ def allowed_names(
     exchange: Exchange, check: Check, names: Iterable[str], *, listing: bool = False
 ) -> Asking[frozenset[str]]:
     """Return the names that pass; each is checked once, with the number of its occurrences."""
-    references = Counter(iter(names))  # the keys of a dict, whatever its values
+    references = Counter(iter(names))  # the keys of a dict, not its values
     questions = [(check, name, count) for name, count in references.items()]
     verdicts = yield from allowed_each(exchange, questions, listing=listing)
     return frozenset(name for name, allowed in zip(references, verdicts, strict=True) if allowed)
 
 
 def answers(
-    exchange: Exchange, shape: Items, made: type[Message], items: Sequence[Any], code: int
+    exchange: Exchange, shape: Items, message_type: type[Message], items: Sequence[Any], code: int
 ) -> Asking[list[Message]]:
     """Return the response items that carry this code for request items."""
-    answered, inner = shape.answerer(made, code), shape.inner
+    answered, inner = shape.answerer(message_type, code), shape.inner
     if inner is None:
         return (yield from each(exchange, items, answered))
     lists = [item.get(inner.request_list) or () for item in items]
-    below = inner.answerer(made.ELEMENTS[inner.response_list], code)
+    below = inner.answerer(message_type.ELEMENTS[inner.response_list], code)
     waiting = iter((yield from each(exchange, [one for each_list in lists for one in each_list], below)))
     return (
         yield from each(
@@ -94,8 +94,8 @@ def answers(
 def refused(exchange: Exchange, refusal: Refusal, code: int) -> Asking[Message]:
     """Return the response that refuses the whole request."""
     codec, request = exchange.response_codec, exchange.request
-    shape, made = refusal.named_items(codec, request), None
+    shape, item_answers = refusal.named_items(codec, request), None
     if shape is not None:
         element = codec.root.ELEMENTS[shape.response_list]
-        made = yield from answers(exchange, shape, element, shape.of(request), code)
-    return refusal.refuse(codec, request, code, made)
+        item_answers = yield from answers(exchange, shape, element, shape.of(request), code)
+    return refusal.refuse(codec, request, code, item_answers)

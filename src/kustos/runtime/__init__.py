@@ -3,7 +3,7 @@
 from kustos.runtime.clock import Clock, SystemClock
 from kustos.runtime.descriptors import descriptor_limit, is_out_of_descriptors, raise_descriptor_limit
 from kustos.runtime.entropy import Entropy, SystemEntropy, base36_text, random_text
-from kustos.runtime.interpreter import collector_at_rest, short_turns, spare_what_stays
+from kustos.runtime.interpreter import freeze_objects, garbage_collection_paused, short_switch_interval
 from kustos.runtime.storage import (
     DEFAULT_FILE_MODE,
     PART_SUFFIX,
@@ -40,16 +40,16 @@ __all__ = [
     "SystemEntropy",
     "TextFileError",
     "base36_text",
-    "collector_at_rest",
     "descriptor_limit",
+    "freeze_objects",
+    "garbage_collection_paused",
     "is_out_of_descriptors",
     "raise_descriptor_limit",
     "random_text",
     "read_text_file",
     "read_text_stream",
     "reason_of",
-    "short_turns",
-    "spare_what_stays",
+    "short_switch_interval",
     "text_of_bytes",
     "words_of",
 ]

@@ -6,24 +6,24 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-SHORT_TURN_S: Final = 0.0001
+SHORT_SWITCH_INTERVAL_S: Final = 0.0001
 """How long a thread holds the interpreter while the event loop wants it: each system call of the loop may
 wait that long, and an import makes hundreds."""
 
-USUAL_TURN_S: Final = sys.getswitchinterval()
+USUAL_SWITCH_INTERVAL_S: Final = sys.getswitchinterval()
 
 _SHORT: Final[list[None]] = []
-"""One entry per active `short_turns`; when the last one ends, the usual interval returns."""
+"""One entry per active `short_switch_interval`; when the last one ends, the usual interval returns."""
 
 _RESTS: Final[list[None]] = []
-"""One entry per active `collector_at_rest`."""
+"""One entry per active `garbage_collection_paused`."""
 
 _WAS_AWAKE: Final[list[None]] = []
 """Has an entry if the collector was enabled before the first of them."""
 
 
 @contextmanager
-def collector_at_rest() -> Iterator[None]:
+def garbage_collection_paused() -> Iterator[None]:
     """Disable Python's cyclic garbage collector, which would scan a growing heap again and again.
 
     Several may overlap and end in any order; after the last one the collector is enabled again, if it was
@@ -42,7 +42,7 @@ def collector_at_rest() -> Iterator[None]:
             gc.enable()
 
 
-def spare_what_stays() -> None:
+def freeze_objects() -> None:
     """Exclude all current objects, garbage or not, from collection for good; call before it is enabled again.
 
     For use after making hundreds of thousands of long-lived objects: the collector would scan them all at
@@ -53,16 +53,16 @@ def spare_what_stays() -> None:
 
 
 @contextmanager
-def short_turns() -> Iterator[None]:
+def short_switch_interval() -> Iterator[None]:
     """Let the event loop get the interpreter quickly while another thread works for long.
 
     Enter it on the event loop only; several may overlap and end in any order.
     """
     _SHORT.append(None)
-    sys.setswitchinterval(SHORT_TURN_S)
+    sys.setswitchinterval(SHORT_SWITCH_INTERVAL_S)
     try:
         yield
     finally:
         _SHORT.pop()
         if not _SHORT:
-            sys.setswitchinterval(USUAL_TURN_S)
+            sys.setswitchinterval(USUAL_SWITCH_INTERVAL_S)

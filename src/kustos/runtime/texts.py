@@ -8,14 +8,14 @@ REASONLESS: Final = "the system gives no reason"
 
 
 class TextFileError(Exception):
-    """A text cannot be read, is too long, or is not UTF-8; the message says which, why and what to do."""
+    """A text cannot be read, is too long, or is not UTF-8; the message gives file, reason and remedy."""
 
 
 def reason_of(error: OSError) -> str:
     """Return why the system refused, in lower case, and what to do about a missing permission."""
     # other libraries set their own text, but the number is the system's
-    told = os.strerror(error.errno) if error.errno else error.strerror or str(error)
-    reason = (told or REASONLESS).lower()
+    text = os.strerror(error.errno) if error.errno else error.strerror or str(error)
+    reason = (text or REASONLESS).lower()
     return f"{reason}, check its permissions" if isinstance(error, PermissionError) else reason
 
 

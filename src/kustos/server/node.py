@@ -38,7 +38,7 @@ from kustos.protocol import (
     offered_versions,
     refusal_body,
 )
-from kustos.runtime import SystemClock, SystemEntropy, spare_what_stays
+from kustos.runtime import SystemClock, SystemEntropy, freeze_objects
 from kustos.server.admin import AdminSide
 from kustos.server.audit import open_audit_log
 from kustos.server.authorization.authorization import StandardAuthorization, authorization_of
@@ -313,7 +313,7 @@ class Node:
             # settings, expiry of tokens and snapshots are the controllers' task
             await self.gateway.start(self.quorum.start(ready, self._acl_offset))
         # the schemas of all messages alone cost a full collection a tenth of a second
-        spare_what_stays()
+        freeze_objects()
         LOG.info(
             "kustos is up",
             node_id=self.settings.node_id,

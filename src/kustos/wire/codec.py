@@ -89,9 +89,9 @@ class MessageCodec:
             "NULLABLE": nullable,
             "__init__": make_init(entity.__name__, makers),
         }
-        made = type(entity.__name__, (Message,), body)
-        structs[entity] = made
-        self._namespace[entity.__name__] = made
+        struct_type = type(entity.__name__, (Message,), body)
+        structs[entity] = struct_type
+        self._namespace[entity.__name__] = struct_type
         for plan in plans:
             if plan.tag is not None:
                 self._namespace[f"default_{entity.__name__}_{plan.name}"] = makers[plan.name]
@@ -100,8 +100,8 @@ class MessageCodec:
 
     def struct(self, name: str) -> type[Message]:
         """Return the class of the nested struct with this schema name; KeyError if there is none."""
-        made: type[Message] = self._namespace[name]
-        return made
+        struct_type: type[Message] = self._namespace[name]
+        return struct_type
 
     def read(
         self, buffer: bytes, offset: int = 0, element_limit: int = ELEMENTS_PER_MESSAGE_MAX

@@ -72,8 +72,8 @@ class _Source:
         scope: dict[str, Any] = {}
         # the source consists of kio's field names and constants of this module, never of received data
         exec(compile(text, f"<generated {signature}>", "exec"), self.namespace, scope)  # noqa: S102
-        made: Callable[..., Any] = next(iter(scope.values()))
-        return made
+        function: Callable[..., Any] = next(iter(scope.values()))
+        return function
 
 
 def _read_length(source: _Source, compact: bool, wide: bool) -> None:
@@ -302,8 +302,8 @@ def make_init(name: str, makers: Mapping[str, Callable[[], Any]]) -> Callable[..
         value = make()
         is_shared = isinstance(value, _IMMUTABLE)
         namespace[f"default_{field}"] = value if is_shared else make
-        made = f"default_{field}" if is_shared else f"default_{field}()"
-        source.add(f"self.{field} = {made} if {field} is unset else {field}")
+        default = f"default_{field}" if is_shared else f"default_{field}()"
+        source.add(f"self.{field} = {default} if {field} is unset else {field}")
     source.block(
         "if unknown:",
         lambda: source.add(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 
 class Message:
-    """A struct of one version of one message; made by the codec, never directly."""
+    """A struct of one version of one message; built by the codec, never directly."""
 
     __slots__ = ()
     FIELDS: ClassVar[tuple[str, ...]] = ()

@@ -25,7 +25,7 @@ class FieldPlan:
         self.element: type | None = inner if is_dataclass(inner) and isinstance(inner, type) else None
         self.kind: str = "struct" if self.element else field.metadata["kafka_type"]
         if self.kind in {"datetime_i64", "uuid"} and not self.is_array:
-            self.nullable = False  # kio's None stands for -1 and for the zero UUID
+            self.nullable = False  # kio's None means -1 and for the zero UUID
         self.raw_default = field.default
 
     def default_maker(self, structs: dict[type, type[Message]]) -> Callable[[], Any]:

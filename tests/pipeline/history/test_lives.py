@@ -160,7 +160,7 @@ def test_a_gap_that_no_snapshot_bridges_is_an_error(tmp_path: Path) -> None:
     _, directory, partition = holed(tmp_path)
     for path in partition.glob("*.checkpoint"):
         path.unlink()
-    with pytest.raises(LogDamagedError, match="no snapshot stands for them"):
+    with pytest.raises(LogDamagedError, match="no snapshot covers them"):
         table(directory, "acls")
 
 

@@ -77,7 +77,7 @@ def test_an_acl_with_sets_is_told_in_one_sentence() -> None:
 def test_in_the_released_form_the_everybody_of_kip_11_is_an_ordinary_name() -> None:
     (acl,) = read_acls(RELEASED_TEXT.replace("User:alice", "*:*"))
     assert acl.principal == KafkaPrincipal("*", "*")
-    assert not acl.speaks_of(ALICE, "10.0.0.1", AclOperation.CLUSTER_ACTION)
+    assert not acl.matches(ALICE, "10.0.0.1", AclOperation.CLUSTER_ACTION)
 
 
 def released(**changed: object) -> str:

@@ -248,7 +248,7 @@ def test_a_star_alone_is_everybody_in_the_words_of_the_draft() -> None:
 def test_what_a_removal_needs_and_what_no_number_may_be_is_said() -> None:
     authorizer = SimpleAclAuthorizer(MemoryAclStore())
     message = told(lambda: authorizer.remove_acls([]), TypeError)  # type: ignore[call-overload]
-    assert message == "say which resource the ACLs are of"
+    assert message == "name the resource of the ACLs"
     number = "1" * 5000
     assert told(lambda: read_acls(number), LegacyFormatError) == (
         "the document has a number with too many digits"

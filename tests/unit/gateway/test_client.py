@@ -14,7 +14,7 @@ from kustos.gateway.listener.connection import ClientConnection
 from kustos.gateway.listener.gateway import ConnectionSettings
 from kustos.gateway.upstream.addresses import NoPortForBrokerError
 from kustos.gateway.upstream.cluster import UpstreamUnavailableError
-from kustos.runtime import collector_at_rest
+from kustos.runtime import garbage_collection_paused
 from kustos.wire import peek_api
 from kustos.wire.api_keys import ApiKey
 from testkit.gateway.gateways import Caller, RunningGateway, handshake, running_gateway, token
@@ -61,7 +61,7 @@ async def test_a_closed_connection_is_let_go_without_the_help_of_the_collector(
     sasl: SaslServerSettings | None,
 ) -> None:
     async with running_gateway([await broker()], sasl=sasl) as served:
-        with collector_at_rest():
+        with garbage_collection_paused():
             caller = await Caller.at(served.port)
             frames = [versions(1), heartbeat(4)] if sasl is None else [handshake(2), token(3), heartbeat(4)]
             caller.send(*frames)

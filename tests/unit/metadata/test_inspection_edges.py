@@ -24,7 +24,7 @@ from kustos.metadata.inspection.timeline import Moment, Timeline
 from kustos.metadata.inspection.tree import tree_of
 from kustos.metadata.inspection.verification import verify
 from kustos.metadata.log import METADATA_PARTITION, SnapshotId
-from kustos.metadata.portable import PortableError, export_lines, read_export, take_in
+from kustos.metadata.portable import PortableError, apply_export, export_lines, read_export
 from kustos.metadata.portable.values import UnfitValueError, mechanism, whole_number
 from kustos.metadata.records import (
     AccessControlEntryRecord,
@@ -131,7 +131,7 @@ def test_a_partition_by_itself_is_a_directory(tmp_path: Path) -> None:
 def test_a_snapshot_whose_records_contradict_each_other_is_damage(tmp_path: Path) -> None:
     directory = directory_with(tmp_path, snapshot_0_0=snapshot_bytes(VERSION, acl(1), acl(1), epoch=0))
     (damage,) = verify([directory], STORAGE).damage
-    assert "cannot be applied: the ACL id" in damage.message
+    assert "cannot be applied: two ACLs have the id" in damage.message
     assert damage.path.suffix == ".checkpoint"
 
 
@@ -200,7 +200,7 @@ def test_an_import_raises_the_level_before_it_looks_at_acls(tmp_path: Path) -> N
     # the level may come last
     lines = [lines[0], lines[2], lines[1]]
     format_directory(tmp_path / "meta")
-    image = take_in(tmp_path / "meta", read_export(lines, "f"), STORAGE, SystemClock())
+    image = apply_export(tmp_path / "meta", read_export(lines, "f"), STORAGE, SystemClock())
     assert image.metadata_version == LATEST_LEVEL
     assert [binding.entry.host for binding in image.acls.values()] == ["10.0.0.0/8"]
 

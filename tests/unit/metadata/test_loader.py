@@ -36,8 +36,8 @@ def refusal(directory: Path) -> str:
 def test_a_batch_that_contradicts_the_log_is_named_by_its_offset(tmp_path: Path) -> None:
     directory = directory_with(tmp_path, log_0=log_bytes(((VERSION, acl(1)), (acl(2), acl(1)))))
     assert refusal(directory) == (
-        f"the batch at offset 3 of the log in `{directory}` cannot be applied: the ACL id "
-        "`00000000-0000-0000-0000-000000000001` is made twice"
+        f"the batch at offset 3 of the log in `{directory}` cannot be applied: two ACLs have "
+        "the id `00000000-0000-0000-0000-000000000001`"
     )
 
 
@@ -52,7 +52,7 @@ def test_a_snapshot_that_contradicts_itself_is_named(more: tuple[NoOpRecord, ...
     said = refusal(directory)
     assert said.startswith("the batch at offset 1 of the ")
     assert str(path) in said
-    assert said.endswith("cannot be applied: the ACL id `00000000-0000-0000-0000-000000000001` is made twice")
+    assert said.endswith("cannot be applied: two ACLs have the id `00000000-0000-0000-0000-000000000001`")
 
 
 def test_a_snapshot_cannot_end_amid_a_transaction(tmp_path: Path) -> None:
@@ -128,7 +128,7 @@ def test_of_several_damaged_snapshots_the_newest_is_told_of(tmp_path: Path) -> N
         assert len(read_image(directory).acls) == 2
     (told,) = logs
     newest = directory / "__cluster_metadata-0" / SnapshotId(3, 1).file_name
-    assert told["event"] == "an older snapshot and the log after it stand in for a damaged one"
+    assert told["event"] == "an older snapshot and the log after it replace a damaged one"
     assert told["log_level"] == "error"
     assert told["reason"].startswith(f"the snapshot `{newest}` is damaged")
     # and where nothing stands in, it is the newest that is missed

@@ -124,7 +124,7 @@ def test_a_snapshot_that_cannot_be_read_is_not_forgotten(
 ) -> None:
     whole = snapshot_bytes(VERSION, epoch=0)
     directory = directory_with(tmp_path, **segments, snapshot_0_0=whole, snapshot_9_1=whole[:-1])
-    reader = LogReader(directory, FileSystemStorage(), passing_over=frozenset({SnapshotId(9, 1)}))
+    reader = LogReader(directory, FileSystemStorage(), skipped=frozenset({SnapshotId(9, 1)}))
     with pytest.raises(LogDamagedError) as caught:
         list(reader.batches())
     assert str(caught.value) == (
@@ -172,9 +172,7 @@ def test_what_the_log_says_of_the_quorum_must_be_sane(tmp_path: Path) -> None:
     struct.pack_into(">I", odd, 17, crc32c(bytes(odd[CRC_COVERS_FROM:])))
     insane = directory_with(tmp_path / "insane", log_0=log_bytes(()) + bytes(odd))
     said = refusal(insane)
-    assert said.startswith(
-        f"`{partition(insane) / path}` has a control batch at offset 1 that says nothing sane: "
-    )
+    assert said.startswith(f"`{partition(insane) / path}` has a control batch at offset 1 that is invalid: ")
     assert said.endswith("; restore the directory from a copy")
 
 

@@ -17,7 +17,7 @@ from kustos.metadata.directory.loader import read_image
 from kustos.metadata.features import OTHER_FEATURES_MAX
 from kustos.metadata.image import MetadataImage, image_of
 from kustos.metadata.log import METADATA_PARTITION
-from kustos.metadata.portable import PortableError, export_lines, read_export, take_in
+from kustos.metadata.portable import PortableError, apply_export, export_lines, read_export
 from kustos.metadata.records import (
     AccessControlEntryRecord,
     ConfigRecord,
@@ -99,7 +99,7 @@ def text_of(image: MetadataImage, *, with_credentials: bool = True) -> list[str]
 
 
 def taken_in(directory: Path, lines: Sequence[str]) -> MetadataImage:
-    return take_in(directory, read_export(lines, "file"), FileSystemStorage(), SystemClock())
+    return apply_export(directory, read_export(lines, "file"), FileSystemStorage(), SystemClock())
 
 
 @settings(max_examples=60)
@@ -215,7 +215,7 @@ def test_what_is_malformed_is_refused_with_place_and_rule(
         ([changed(HEAD, kustos_metadata=2)], "line 1: `kustos_metadata` is 2, only 1 is known"),
         ([FEATURE], "line 1: 'kind' is no field of the head of an export"),
         ([changed(HEAD, lines=2), FEATURE], "line 2: the head announces 2 lines after it, but there are 1"),
-        ([changed(HEAD, lines=2), ACL, ACL], "line 3: the ACL id"),
+        ([changed(HEAD, lines=2), ACL, ACL], "line 3: two ACLs have the id"),
         ([changed(HEAD, lines=2), ACL, changed(ACL, id="A" * 22)], "line 3: the ACL `0000"),
         ([changed(HEAD, lines=2), SCRAM, SCRAM], "line 3: the user `alice` has a credential"),
         ([changed(HEAD, lines=2), TOKEN, TOKEN], "line 3: the delegation token `token-1` is there already"),

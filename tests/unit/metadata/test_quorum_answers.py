@@ -112,7 +112,7 @@ def test_a_chunk_of_another_snapshot_is_refused() -> None:
         machine.receive(told.replace(topics=[told.topics[0].replace(partitions=[other])]), LEADER)
     named = SnapshotId(here.end_offset, here.epoch)
     strange = SnapshotId(7, here.epoch)
-    assert str(caught.value) == f"a chunk of {strange} at 0 came where {named} at 0 was asked for"
+    assert str(caught.value) == f"a chunk of {strange} at 0 came where {named} at 0 was requested"
     assert machine.base == SnapshotId(0, 0)
 
 

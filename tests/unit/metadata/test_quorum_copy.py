@@ -137,8 +137,8 @@ def test_what_is_cut_is_cut_once_and_what_follows_takes_its_place(tmp_path: Path
     assert segment(tmp_path, 0).read_bytes() == first.data
     other = batch(2, records=3, epoch=4)
     kept.append((other,))
-    kept.settle(2)
-    # what is settled is never cut, whatever is asked for
+    kept.commit(2)
+    # what is committed is never cut, whatever end the leader names
     kept.truncate(0)
     assert segment(tmp_path, 0).read_bytes() == first.data
     kept.close()
@@ -156,10 +156,10 @@ def test_a_long_log_wants_a_snapshot_once_all_of_it_is_committed(
     first, second = batch(0), batch(2)
     size_bytes = len(first.data) + len(second.data)
     kept.append((first, second))
-    for settled in (0, 2, 3):
-        kept.settle(settled)
+    for committed in (0, 2, 3):
+        kept.commit(committed)
         assert not wants(kept, size_bytes - 1, monkeypatch), "its last record may yet be cut"
-    kept.settle(4)
+    kept.commit(4)
     assert wants(kept, size_bytes - 1, monkeypatch)
     assert not wants(kept, size_bytes, monkeypatch)
     kept.close()
@@ -170,16 +170,16 @@ def test_a_log_no_longer_than_the_snapshot_before_it_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept = LocalCopy.open(with_segment(tmp_path, batch(10)), FileSystemStorage())
-    kept.settle(12)
+    kept.commit(12)
     assert len(batch(10).data) < len(SNAPSHOT.data)
     assert not wants(kept, 0, monkeypatch)
     kept.replace(SNAPSHOT)
     kept.append((batch(10),))
-    kept.settle(12)
+    kept.commit(12)
     assert not wants(kept, 0, monkeypatch)
     large = batch(12, records=len(SNAPSHOT.data))
     kept.append((large,))
-    kept.settle(large.batch.last_offset + 1)
+    kept.commit(large.batch.last_offset + 1)
     assert wants(kept, 0, monkeypatch)
     kept.close()
 

@@ -166,7 +166,7 @@ def test_a_snapshot_comes_in_pieces_of_one_size_each_where_the_last_ended() -> N
     assert machine._step(chunk(0, b"abc"), FIRST) == ()
     with pytest.raises(ForeignAnswerError, match=r"^a snapshot changed its size while it was fetched$"):
         machine._step(chunk(3, b"d", size_bytes=7), FIRST)
-    with pytest.raises(ForeignAnswerError, match=r" at 2 came where .* at 3 was asked for$"):
+    with pytest.raises(ForeignAnswerError, match=r" at 2 came where .* at 3 was requested$"):
         machine._step(chunk(2, b"d"), FIRST)
     assert machine._step(chunk(3, b"d"), FIRST) == ()
     assert machine._step(chunk(4, b"ef"), FIRST) == (SnapshotFetched(named, b"abcdef"),)

@@ -48,9 +48,9 @@ RECORDS = message("records").responses[0].partitions[0].records
 DATA = message("whole snapshot").topics[0].partitions[0].unaligned_records
 
 FOREIGN_FETCHES: dict[str, Message] = {
-    "the answer has 0 topics where one was asked for": fetched().replace(responses=[]),
-    "the answer has 2 topics where one was asked for": fetched().replace(responses=fetched().responses * 2),
-    "the answer has 0 partitions where one was asked for": fetched({"partitions": []}),
+    "the answer has 0 topics where one is expected": fetched().replace(responses=[]),
+    "the answer has 2 topics where one is expected": fetched().replace(responses=fetched().responses * 2),
+    "the answer has 0 partitions where one is expected": fetched({"partitions": []}),
     "the answer to a Fetch is about another topic": fetched({"topic_id": bytes(15) + b"\x02"}),
     "the answer is about partition 1": fetched(partition_index=1),
     "the high watermark is -2": fetched(high_watermark=-2),
@@ -90,8 +90,8 @@ def test_a_leader_that_does_not_know_its_high_watermark_yet_says_minus_one() -> 
 
 
 FOREIGN_CHUNKS: dict[str, Message] = {
-    "the answer has 0 topics where one was asked for": chunk().replace(topics=[]),
-    "the answer has 2 partitions where one was asked for": chunk(
+    "the answer has 0 topics where one is expected": chunk().replace(topics=[]),
+    "the answer has 2 partitions where one is expected": chunk(
         {"partitions": chunk().topics[0].partitions * 2}
     ),
     "the answer to a FetchSnapshot is about the topic `other`": chunk({"name": "other"}),

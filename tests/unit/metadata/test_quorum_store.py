@@ -305,7 +305,7 @@ def test_a_snapshot_that_contradicts_itself_is_thrown_away(directory: Path) -> N
         {
             "event": "the local copy of the metadata is thrown away and fetched anew",
             "log_level": "warning",
-            "reason": f"the ACL id `{UUID(int=7)}` is made twice",
+            "reason": f"two ACLs have the id `{UUID(int=7)}`",
         }
     ]
     assert store.machine.end_offset == 0

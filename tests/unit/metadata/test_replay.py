@@ -36,7 +36,7 @@ def twin(number: int, of: AccessControlEntryRecord) -> AccessControlEntryRecord:
 @pytest.mark.parametrize(
     ("records", "words"),
     [
-        ([acl(1), acl(1)], f"the ACL id `{ONE}` is made twice"),
+        ([acl(1), acl(1)], f"two ACLs have the id `{ONE}`"),
         ([acl(1), twin(2, acl(1))], f"the ACL `{TWO}` is equal to `{ONE}`"),
         ([RemoveAccessControlEntryRecord(ONE)], f"the ACL id `{ONE}` is removed, but there is none"),
         (
@@ -88,8 +88,8 @@ def test_an_acl_that_cannot_be_is_refused_with_its_id() -> None:
 def test_what_is_added_at_once_must_be_new() -> None:
     first, second = ((each.id, binding_of(each)) for each in (acl(1), acl(2)))
     for added, words in (
-        ([first, first], f"the ACL id `{ONE}` is made twice"),
-        ([first, (TWO, first[1])], f"an ACL is made twice: {first[1].audit_text()}"),
+        ([first, first], f"two ACLs have the id `{ONE}`"),
+        ([first, (TWO, first[1])], f"two ACLs are equal: {first[1].audit_text()}"),
     ):
         builder = ImageBuilder()
         with pytest.raises(ReplayError) as caught:

@@ -135,7 +135,7 @@ def test_an_older_snapshot_and_the_log_stand_in_for_a_damaged_one(
     assert "stand in" not in capsys.readouterr().out
     assert read_image(directory).same_state(whole)
     told = capsys.readouterr().out
-    assert "stand in for a damaged one" in told
+    assert "replace a damaged one" in told
     assert newest.name in told
     store = MetadataStore.open(directory, policy=LogPolicy(retention_bytes=0))
     kept = (segments(directory), snapshots(directory))

@@ -52,8 +52,7 @@ def test_behind_a_hole_the_snapshot_there_is_where_it_begins(tmp_path: Path) -> 
     assert (begun.offset, begun.is_first, begun.snapshot is not None) == (20, False, True)
     without = directory_with(tmp_path / "without", log_0=log_bytes(), log_20=later, snapshot_11_1=STATE)
     assert refusal(without) == (
-        f"`{without}` lacks offsets before 20, and no snapshot stands for them; restore the directory from a "
-        "copy"
+        f"`{without}` lacks offsets before 20, and no snapshot covers them; restore the directory from a copy"
     )
 
 

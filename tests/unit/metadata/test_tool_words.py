@@ -239,8 +239,9 @@ def test_epochs_and_batches_that_cannot_be_are_told_to_the_letter(tmp_path: Path
     (damage,) = verified(twice).damage
     assert (damage.path, damage.offset) == (path, 11)
     assert damage.message == (
-        f"`{path}` has a batch at offset 11 that cannot be applied: the ACL id `{UUID(int=1)}` is made "
-        "twice; if a newer Kafka wrote it, use a newer kustos, else restore the directory from a copy"
+        f"`{path}` has a batch at offset 11 that cannot be applied: two ACLs have the id "
+        f"`{UUID(int=1)}`; if a newer Kafka wrote it, use a newer kustos, else restore the directory from a "
+        "copy"
     )
 
 
@@ -275,7 +276,7 @@ def test_snapshots_that_cannot_be_are_told_to_the_letter(tmp_path: Path) -> None
         Damage(
             path,
             None,
-            f"the snapshot `{path}` cannot be applied: the ACL id `{UUID(int=1)}` is made twice; if a newer "
+            f"the snapshot `{path}` cannot be applied: two ACLs have the id `{UUID(int=1)}`; if a newer "
             "Kafka wrote it, use a newer kustos, else restore it from a copy",
         )
     ]

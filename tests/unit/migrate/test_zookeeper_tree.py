@@ -68,7 +68,7 @@ def test_a_path_names_a_resource(path: str, shown: str) -> None:
         ("/kafka-acl/topic/a", "Kafka never reads it, such ACLs are at `/kafka-acl/Topic/a`"),
         ("/kafka-acl/CONSUMER_GROUP/a", "Kafka never reads it, such ACLs are at `/kafka-acl/Group/a`"),
         ("/kafka-acl/Group/a/b", "Kafka lists one level of names"),
-        ("/kafka-acl/Cluster/other", "cluster `other` is never asked about"),
+        ("/kafka-acl/Cluster/other", "no request names cluster `other`"),
         ("/kafka-acl-extended/match/Topic/a", "is no path of ACLs"),
         ("/kafka-acl-extended/prefixed/Topic/a/b", "Kafka lists one level of names"),
         ("/kafka-acls/a/b", "Kafka lists one level of names"),

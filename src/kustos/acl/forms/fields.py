@@ -52,7 +52,7 @@ def texts_of(binding: AclBinding) -> dict[str, str]:
 
 
 def binding_of_texts(texts: Mapping[str, Any]) -> AclBinding:
-    """Return the ACL from which `texts_of` made these texts; other keys of the row are ignored.
+    """Return the ACL that `texts_of` gave as these texts; other keys of the row are ignored.
 
     Raises `AclValueError` for texts that make no ACL.
     """
@@ -60,7 +60,7 @@ def binding_of_texts(texts: Mapping[str, Any]) -> AclBinding:
         kind, name, how, principal, host, operation, permission = [texts[field] for field in FIELDS]
         for text in (name, principal, host):
             if not isinstance(text, str):
-                raise AclValueError(f"`{text}` is no text, an ACL is made of seven")
+                raise AclValueError(f"`{text}` is no text, an ACL has seven texts")
         return AclBinding(
             ResourcePattern(ResourceType[kind], name, PatternType[how]),
             AccessControlEntry(principal, host, AclOperation[operation], AclPermissionType[permission]),
@@ -70,7 +70,7 @@ def binding_of_texts(texts: Mapping[str, Any]) -> AclBinding:
 
 
 def binding_of_fields(fields: Mapping[str, str], place: Place) -> AclBinding:
-    """Return the ACL made of seven texts; raise `AclFormatError` naming the wrong one."""
+    """Return the ACL of seven texts; raise `AclFormatError` naming the wrong one."""
     check_names(fields, place)
     check_texts(place, fields["resource_name"], fields["principal"], fields["host"])
     return AclBinding(

@@ -23,11 +23,11 @@ class _RepeatedNameError(ValueError):
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) != len(pairs):
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
         names = [name for name, _ in pairs]
         raise _RepeatedNameError(next(name for name in names if names.count(name) > 1))
-    return made
+    return fields
 
 
 _DECODER: Final = json.JSONDecoder(object_pairs_hook=_once)
@@ -37,7 +37,7 @@ def _decode(text: str, position: int, place: Place, name: str, lines: LineCounte
     try:
         return _DECODER.raw_decode(text, position)
     except _RepeatedNameError as error:
-        raise AclFormatError(place, str(error), "stands twice in one object, say it once") from None
+        raise AclFormatError(place, str(error), "occurs twice in one object, give it once") from None
     except json.JSONDecodeError as error:
         where = Place(name, lines.at(error.pos)) if error.pos >= position else place
         raise AclFormatError(where, "", f"this is no JSON: {error.msg.lower()}") from None
@@ -147,7 +147,7 @@ class _Reader:
         is_first = True
         for _ in self._members():
             if not is_first:
-                raise AclFormatError(self._place(), _ACLS, "stands twice in one object, say it once")
+                raise AclFormatError(self._place(), _ACLS, "occurs twice in one object, give it once")
             is_first = False
             yield from self._array()
 

@@ -35,18 +35,18 @@ _HOST: Final = ", host="
 def read_kafka_acls(text: str, name: str) -> Iterator[LocatedBinding]:
     """Yield the ACLs of a list; raise `AclFormatError`, also for an ambiguous line."""
     pattern: ResourcePattern | None = None
-    lonely: Place | None = None
+    empty_resource: Place | None = None
     for number, line in numbered_lines(text, name):
         place = Place(name, number)
         if resource := _RESOURCE.fullmatch(line):
-            _refuse_lonely(lonely)
-            lonely = place
+            _refuse_empty_resource(empty_resource)
+            empty_resource = place
             pattern = _pattern(resource, place)
         elif entry := _ENTRY.fullmatch(line):
             if pattern is None:
                 raise AclFormatError(place, line.strip(), "stands before any resource")
             yield LocatedBinding(AclBinding(pattern, _entry(pattern, entry, place)), number)
-            lonely = None
+            empty_resource = None
         elif line.strip(" \r") and _PRINCIPAL.fullmatch(line) is None:
             raise AclFormatError(
                 place,
@@ -54,10 +54,10 @@ def read_kafka_acls(text: str, name: str) -> Iterator[LocatedBinding]:
                 "is no line of kafka-acls' list; a name with a line break cannot be read from it, "
                 "use another form for it",
             )
-    _refuse_lonely(lonely)
+    _refuse_empty_resource(empty_resource)
 
 
-def _refuse_lonely(place: Place | None) -> None:
+def _refuse_empty_resource(place: Place | None) -> None:
     if place is not None:
         raise AclFormatError(place, "", "a resource has no ACL below it, the list is not whole")
 
@@ -78,7 +78,7 @@ def _entry(pattern: ResourcePattern, match: re.Match[str], place: Place) -> Acce
         raise AclFormatError(
             place,
             match[0].strip(),
-            f"does not say where the host begins: `{_HOST}` stands there {len(parts) - 1} times",
+            f"has no unique start of the host: `{_HOST}` occurs {len(parts) - 1} times",
         )
     check_texts(place, pattern.name, parts[0], parts[1])
     return AccessControlEntry(

@@ -41,7 +41,7 @@ class _Events:
         mark = event.start_mark
         self.line = self.line if mark is None else min(mark.line + 1, self._last_line)
         if isinstance(event, self._yaml.AliasEvent):
-            raise self.error(f"*{event.anchor}", "is an alias; write out what it stands for, or quote it")
+            raise self.error(f"*{event.anchor}", "is an alias; write out its value, or quote it")
         if getattr(event, "tag", None) not in _TAGS:
             raise self.error(str(event.tag), "is a tag, write texts, lists and mappings only")
         return event
@@ -61,15 +61,15 @@ class _Events:
     def _broken(self, error: Any) -> AclFormatError:
         mark = getattr(error, "problem_mark", None)
         line = self.line if mark is None else min(mark.line + 1, self._last_line)
-        said = getattr(error, "problem", None) or str(error).splitlines()[0]
-        hint = "; `*` and other texts of signs stand in quotes" if "alphabetic" in said else ""
-        return AclFormatError(Place(self._name, line), "", f"this is no YAML: {said}{hint}")
+        problem = getattr(error, "problem", None) or str(error).splitlines()[0]
+        hint = "; write `*` and other texts of signs in quotes" if "alphabetic" in problem else ""
+        return AclFormatError(Place(self._name, line), "", f"this is no YAML: {problem}{hint}")
 
     def text(self, event: Any, what: str) -> str:
         if not self.is_a(event, "Scalar"):
             raise self.error("", f"{what} is no text")
         if not event.style and event.value in _NOTHING:
-            raise self.error(event.value, f"stands for nothing in YAML; if {what} is that text, quote it")
+            raise self.error(event.value, f"is null in YAML; if {what} is that text, quote it")
         value: str = event.value
         return value
 
@@ -112,7 +112,7 @@ def _document(events: _Events) -> Iterator[LocatedBinding]:
             events.skip(event)
             continue
         if found:
-            raise events.error(_ACLS, "stands twice, say it once")
+            raise events.error(_ACLS, "occurs twice, give it once")
         found = True
         if not events.is_a(event, "SequenceStart"):
             raise events.error(_ACLS, "is no list of ACLs")
@@ -130,7 +130,7 @@ def _list(events: _Events) -> Iterator[LocatedBinding]:
         while not events.is_a(event := events.next(), "MappingEnd"):
             key = events.text(event, "the name of a field")
             if key in fields:
-                raise events.error(key, "stands twice in one ACL, say it once")
+                raise events.error(key, "occurs twice in one ACL, give it once")
             fields[key] = events.text(events.next(), f"field `{key}`")
         yield LocatedBinding(binding_of_fields(fields, place), place.line)
 

@@ -43,8 +43,8 @@ _E, _W, _N = Severity.ERROR, Severity.WARNING, Severity.NOTE
 
 _TABLE: Final = (
     # the set as a whole
-    ("KUS001", "duplicate", _W, "the same ACL stands twice in the file",
-     "The second says nothing, and whoever removes the first believes that the right is gone.",
+    ("KUS001", "duplicate", _W, "the same ACL occurs twice in the file",
+     "The second says nothing, and someone who removes the first believes that the right is gone.",
      "Remove one of them."),
     ("KUS002", "conflicting", _E, "the same thing is allowed and denied",
      "A DENY and an ALLOW agree in resource, principal, host and operation. The DENY wins; of the "
@@ -54,12 +54,12 @@ _TABLE: Final = (
      "A DENY wins wherever it stands, so this ALLOW can never decide. It looks like a right that "
      "nobody has.",
      "Remove it, or the DENY."),
-    ("KUS004", "redundant", _W, "other ACLs say all of it",
+    ("KUS004", "redundant", _W, "other ACLs cover all of it",
      "Without it every decision on a named resource is the same, and so is whether anyone may "
-     "write to some topic at all. Of several that say the same each is redundant, but not all at "
-     "once: `kustos minimize` removes as many as can go together. Not told of is a DESCRIBE beside an "
-     "ALLOW of the same resource, principal and host that implies it: so `kustos acls add --producer` and "
-     "`--consumer` make them.",
+     "write to some topic at all. Of several equivalent ones each is redundant, but not all at "
+     "once: `kustos minimize` removes as many as can go together. No finding: a DESCRIBE beside an "
+     "ALLOW of the same resource, principal and host that implies it, since `kustos acls add --producer` "
+     "and `--consumer` create such pairs.",
      "Remove it."),
     ("KUS005", "idle-deny", _N, "a DENY of what nobody is allowed anyway",
      "It changes no decision today. Kept on purpose it guards against an ALLOW that someone may add.",
@@ -74,11 +74,11 @@ _TABLE: Final = (
      "If the resource is to be hidden, deny ALL or DESCRIBE too."),
     # breadth
     ("KUS101", "everyone-everywhere", _E, "everyone may use or change every resource of a type",
-     "`User:*` is every principal of every type, also `User:ANONYMOUS` where a listener asks for no "
+     "`User:*` is every principal of every type, also `User:ANONYMOUS` where a listener requires no "
      "login.",
      "Name principals, or a prefix, or deny by default."),
     ("KUS102", "everyone", _W, "everyone may use or change a resource",
-     "`User:*` is every principal of every type, also `User:ANONYMOUS` where a listener asks for no "
+     "`User:*` is every principal of every type, also `User:ANONYMOUS` where a listener requires no "
      "login.",
      "Name the principals."),
     ("KUS103", "like-a-super-user", _W, "a right from which all others follow",
@@ -87,13 +87,13 @@ _TABLE: Final = (
      "Grant the operations and names that are needed."),
     # resources
     ("KUS201", "meaningless-operation", _W, "the operation means nothing on this type of resource",
-     "Kafka stores such an ACL without a word, and no request ever asks for it.",
+     "Kafka stores such an ACL without an error, and no request ever needs it.",
      "Use an operation of the type."),
     ("KUS202", "cluster-name", _E, "a CLUSTER that is not called `kafka-cluster`",
-     "The cluster has this one name; Kafka refuses to make an ACL with another.",
+     "The cluster has this one name; Kafka refuses to create an ACL with another.",
      "Write `kafka-cluster`, LITERAL."),
     ("KUS203", "asterisk-in-name", _E, "an asterisk that is taken as a character",
-     "Only a LITERAL name that is `*` and nothing else stands for every resource. Kafka knows no other "
+     "Only a LITERAL name that is `*` and nothing else matches every resource. Kafka knows no other "
      "patterns but PREFIXED.",
      "Write the beginning of the names as PREFIXED, without the asterisk."),
     ("KUS204", "impossible-topic", _E, "a name that no topic can have",
@@ -103,19 +103,19 @@ _TABLE: Final = (
     ("KUS205", "hangs-kafka", _E, "a name upon which Kafka's own authorizer fails",
      "Kafka's scan takes `*` for the smallest name. With an ACL whose name begins with a character "
      "below it (blank, `!`, `\"`, `#`, `$`, `%`, `&`, `'`, `(`, `)` or a control character) and goes "
-     "on, there are names for which StandardAuthorizer of 4.4.0 loops for ever or throws. Whoever may "
-     "ask for a group of such a name can stop a broker's request handlers, one by one. kustos decides "
+     "on, there are names for which StandardAuthorizer of 4.4.0 loops for ever or throws. A client that may "
+     "request a group of such a name can stop a broker's request handlers, one by one. kustos decides "
      "these rightly.",
      "Remove the ACL from every Kafka cluster."),
     ("KUS206", "empty-name", _E, "a resource without a name",
-     "Kafka refuses to make it.",
+     "Kafka refuses to create it.",
      "Give a name, or `*` for every resource."),
     ("KUS207", "blanks-around-name", _W, "a name with blanks at its ends",
-     "It stands for a resource whose name has those blanks too.",
+     "It matches a resource whose name has those blanks too.",
      "Remove the blanks."),
     ("KUS208", "no-such-resource", _W, "no resource has the name or begins with it",
-     "The listing that was given has no such resource: it was deleted, or the name is misspelt. "
-     "Whoever makes a resource of that name later inherits the rights.",
+     "The listing has no such resource: it was deleted, or the name is misspelt. "
+     "A later resource of that name inherits the rights.",
      "Remove the ACL, or correct the name."),
     # hosts
     ("KUS301", "host-never-matches", _E, "a host that no client can have",
@@ -131,7 +131,7 @@ _TABLE: Final = (
      "Write `*` if every host is meant."),
     # principals
     ("KUS401", "principal-asterisk", _E, "an asterisk that is taken as a character",
-     "Only `User:*` stands for everyone, of whatever type. `Group:*` and `User:pay-*` are principals "
+     "Only `User:*` matches everyone, of any type. `Group:*` and `User:pay-*` are principals "
      "of that very name.",
      "Write `User:*`, or name the principals."),
     ("KUS402", "blanks-around-principal", _E, "a principal with blanks at its ends",
@@ -145,14 +145,14 @@ _TABLE: Final = (
      "`principal.builder.class`.",
      "Check that the cluster has one."),
     ("KUS405", "principal-without-name", _W, "a principal without a name",
-     "It stands for a principal whose name is empty, not for everyone of the type.",
+     "It matches a principal whose name is empty, not everyone of the type.",
      "Give the name."),
     ("KUS406", "principal-without-type", _E, "a principal without a type",
      "Kafka's authorizer throws when it meets it.",
      "Write it as `User:name`."),
     # codes
     ("KUS501", "unknown-code", _E, "a code that this version does not know",
-     "A newer Kafka wrote it. Here an unknown permission denies, and whatever else is unknown grants "
+     "A newer Kafka wrote it. Here an unknown permission denies, and any other unknown code grants "
      "nothing.",
      "Use a version that knows it."),
 )  # fmt: skip

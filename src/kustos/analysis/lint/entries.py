@@ -88,8 +88,8 @@ def _name_findings(number: int, binding: AclBinding) -> Iterator[Finding]:
         return
     if kind is ResourceType.CLUSTER:
         if name != CLUSTER_NAME:
-            speaks = name == WILDCARD if is_literal else CLUSTER_NAME.startswith(name)
-            so = "Kafka refuses to make it, though it would match" if speaks else "it never matches"
+            would_match = name == WILDCARD if is_literal else CLUSTER_NAME.startswith(name)
+            so = "Kafka refuses to create it, though it would match" if would_match else "it never matches"
             yield Finding("KUS202", number, f"no cluster is called `{name}`: {so}", "write `kafka-cluster`")
         return
     if is_literal and name == WILDCARD:
@@ -102,12 +102,12 @@ def _name_findings(number: int, binding: AclBinding) -> Iterator[Finding]:
         yield Finding(
             "KUS207", number, f"the name `{name}` has blanks at its ends", f"write `{name.strip()}`"
         )
-    asked = unanswerable_name(name)
-    if asked is not None:
+    unanswerable = unanswerable_name(name)
+    if unanswerable is not None:
         yield Finding(
             "KUS205",
             number,
-            f"with the name `{name}` Kafka's own authorizer never answers a question about `{asked}`",
+            f"with the name `{name}` Kafka's own authorizer never answers a question about `{unanswerable}`",
             "remove the ACL from every Kafka cluster",
         )
 
@@ -126,10 +126,10 @@ def unanswerable_name(name: str) -> str | None:
 
 def _asterisk(number: int, name: str, *, is_literal: bool) -> Finding:
     if name == WILDCARD:
-        message = "the prefix `*` stands for names that begin with an asterisk, not for every name"
+        message = "the prefix `*` matches names that begin with an asterisk, not for every name"
         return Finding("KUS203", number, message, "write `*` as LITERAL for every name")
     start = name.partition(WILDCARD)[0]
-    what = "names exactly this" if is_literal else "stands for names that begin with all of it"
+    what = "names exactly this" if is_literal else "matches names that begin with all of it"
     better = f"write `{start}` as PREFIXED" if start else "write the names, or a prefix of them"
     return Finding("KUS203", number, f"`{name}` {what}; an asterisk in a name is no pattern", better)
 

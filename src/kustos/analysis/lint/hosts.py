@@ -18,7 +18,7 @@ def host_findings(number: int, binding: AclBinding) -> Iterator[Finding]:
     host = binding.entry.host
     if host == WILDCARD:
         return
-    if host_pattern(host).speaks_of_nobody:
+    if host_pattern(host).matches_nobody:
         reason, fix = _why_nobody(host)
         yield Finding("KUS301", number, f"no client has the host `{host}`: {reason}", fix)
     elif "/" in host:
@@ -47,7 +47,7 @@ def _why_nobody(host: str) -> tuple[str, str]:
     stripped = host.strip()
     if not stripped:
         return "it is empty", "write `*`, an address or a range"
-    if stripped != host and not host_pattern(stripped).speaks_of_nobody:
+    if stripped != host and not host_pattern(stripped).matches_nobody:
         return "it has blanks at its ends", f"write `{stripped}`"
     if "/" in stripped:
         return _why_no_range(stripped)
@@ -60,7 +60,7 @@ def _why_nobody(host: str) -> tuple[str, str]:
 
 def _why_no_range(host: str) -> tuple[str, str]:
     address, _, prefix = host.partition("/")
-    if host_pattern(host).speaks_of_nobody and (meant := _meant_address(address)) and prefix.isdigit():
+    if host_pattern(host).matches_nobody and (meant := _meant_address(address)) and prefix.isdigit():
         if ":" in address and ":" not in meant:
             width = int(prefix) - 96
             fix = f"write `{meant}/{width}`" if 0 <= width <= 32 else "write an IPv4 range"

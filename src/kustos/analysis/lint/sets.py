@@ -24,7 +24,7 @@ def duplicate_findings(bindings: Sequence[AclBinding]) -> Iterator[Finding]:
     for number, binding in enumerate(bindings):
         earlier = first.setdefault(binding, number)
         if earlier != number:
-            yield Finding("KUS001", number, f"{acl_text(binding)} stands twice", "remove one", (earlier,))
+            yield Finding("KUS001", number, f"{acl_text(binding)} occurs twice", "remove one", (earlier,))
 
 
 def listing_findings(number: int, binding: AclBinding, existing: Sequence[str]) -> Iterator[Finding]:
@@ -69,16 +69,16 @@ class SetFindings:
                 yield Finding(
                     "KUS006",
                     number,
-                    f"`{binding.entry.principal}` is a super user, of whom no ACL decides",
+                    f"`{binding.entry.principal}` is a super user, no ACL applies to it",
                     "remove the ACL, or take the principal out of `super.users`",
                 )
             elif (denied := self._denied_too(binding)) is not None:
                 yield self._conflicting(number, binding, denied)
             elif not self._necessity.matters[number]:
-                if not self._says_describe_plainly(number, binding):
+                if not self._is_plain_describe(number, binding):
                     yield self._idle(number, binding)
             elif binding.entry.permission_type is not AclPermissionType.ALLOW:
-                yield from self._describe_stays(number, binding)
+                yield from self._describe_remains(number, binding)
 
     def _denied_too(self, binding: AclBinding) -> int | None:
         """Return the DENY that differs only in the permission; None for a DENY or if there is none."""
@@ -88,13 +88,13 @@ class SetFindings:
             replace(binding, entry=replace(binding.entry, permission_type=AclPermissionType.DENY))
         )
 
-    def _says_describe_plainly(self, number: int, binding: AclBinding) -> bool:
+    def _is_plain_describe(self, number: int, binding: AclBinding) -> bool:
         """Return whether an ALLOW of DESCRIBE stands beside an equal ALLOW whose operation implies it.
 
         The options `--producer` and `--consumer` of kafka-acls and `kustos acls add` create such pairs.
         """
         entry = binding.entry
-        if entry.operation is not AclOperation.DESCRIBE or not self._necessity.speaks[number]:
+        if entry.operation is not AclOperation.DESCRIBE or not self._necessity.effective[number]:
             return False
         if entry.permission_type is not AclPermissionType.ALLOW:
             return False
@@ -106,7 +106,7 @@ class SetFindings:
         implied = IMPLIED_OPERATIONS.get(entry.operation)
         left = (
             f", of the ALLOW only {implied.name} is left"
-            if implied and self._necessity.speaks[number]
+            if implied and self._necessity.effective[number]
             else ""
         )
         message = f"{entry.operation.name} is both allowed and denied to `{entry.principal}`{left}"
@@ -114,25 +114,25 @@ class SetFindings:
 
     def _idle(self, number: int, binding: AclBinding) -> Finding:
         is_allow = binding.entry.permission_type is AclPermissionType.ALLOW
-        speaks = self._necessity.speaks[number]
-        if is_allow and not speaks:
+        is_effective = self._necessity.effective[number]
+        if is_allow and not is_effective:
             return self._shadowed(number, binding)
-        if not is_allow and speaks:
+        if not is_allow and is_effective:
             message = f"{acl_text(binding)} denies nothing that is allowed"
             return Finding("KUS005", number, message, "remove it, unless it guards against a later ALLOW")
-        whole, partly = self._saying(number, denies=not is_allow)
+        whole, partly = self._equivalents(number, denies=not is_allow)
         if whole:
             message = f"{acl_text(binding)} is part of {acl_text(self._bindings[whole[0]])}"
             return Finding("KUS004", number, message, "remove it", tuple(whole[:1]))
-        message = f"all of {acl_text(binding)} is said by other ACLs together"
-        denying = self._saying(number, denies=True)[1] if is_allow else []
+        message = f"other ACLs together cover all of {acl_text(binding)}"
+        denying = self._equivalents(number, denies=True)[1] if is_allow else []
         if denying:
-            message = f"{acl_text(binding)} is denied in part, and the rest other ACLs say"
+            message = f"{acl_text(binding)} is denied in part, and other ACLs cover the rest"
         related = sorted({*partly, *denying})[:RELATED_MAX]
         return Finding("KUS004", number, message, "remove it", tuple(related))
 
     def _shadowed(self, number: int, binding: AclBinding) -> Finding:
-        whole, partly = self._saying(number, denies=True)
+        whole, partly = self._equivalents(number, denies=True)
         by = f"by {acl_text(self._bindings[whole[0]])}" if whole else "by DENYs together"
         related = whole[:1] or partly[:RELATED_MAX]
         message = f"{acl_text(binding)} is denied {by}"
@@ -141,21 +141,21 @@ class SetFindings:
     def _around(self, number: int) -> list[Entry]:
         return [entry for entry in self._necessity.around(number) if entry.number != number]
 
-    def _saying(self, number: int, *, denies: bool) -> tuple[list[int], list[int]]:
-        """Return the ALLOWs or DENYs that say everything this ACL says, and those that say part of it."""
+    def _equivalents(self, number: int, *, denies: bool) -> tuple[list[int], list[int]]:
+        """Return the ALLOWs or DENYs that cover this ACL, and those that cover part of it."""
         mine = next(entry for entry in self._necessity.around(number) if entry.number == number)
         bits = mine.allows | mine.denies
         whole: list[int] = []
         partly: list[int] = []
         for other in self._around(number):
-            said = other.denies if denies else other.allows
-            if not said & bits:
+            bits_of_other = other.denies if denies else other.allows
+            if not bits_of_other & bits:
                 continue
-            is_whole = not bits & ~said and other.covers_hosts_of(mine)
+            is_whole = not bits & ~bits_of_other and other.covers_hosts_of(mine)
             (whole if is_whole else partly).append(other.number)
         return sorted(whole), sorted(partly)
 
-    def _describe_stays(self, number: int, binding: AclBinding) -> Iterator[Finding]:
+    def _describe_remains(self, number: int, binding: AclBinding) -> Iterator[Finding]:
         if binding.entry.operation not in _IMPLYING:
             return
         around = self._necessity.around(number)

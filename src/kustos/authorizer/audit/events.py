@@ -218,7 +218,7 @@ def audited_name(name: str) -> str:
 
 
 def audit_json_schema() -> dict[str, Any]:
-    """Return the JSON schema (draft 2020-12) of a decision's event, made from `AUDIT_FIELDS`."""
+    """Return the JSON schema (draft 2020-12) of a decision's event, generated from `AUDIT_FIELDS`."""
     return schema_of(AUDIT_FIELDS, AUDIT_SCHEMA_VERSION, "audit event")
 
 

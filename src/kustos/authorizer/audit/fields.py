@@ -1,7 +1,7 @@
 """The tables of audit fields: of decisions, and of events on identities and settings.
 
-The JSON schemas, Spark's StructTypes, the docs page and the writers of lines (`lines`) are all made from
-them, so they cannot disagree. `schema_version` says which table a line belongs to: a reader that knows only
+The JSON schemas, Spark's StructTypes, the docs page and the writers of lines (`lines`) are all generated from
+them, so they cannot disagree. `schema_version` names the table of a line: a reader that knows only
 decisions takes a security event for a line of another version, never for a decision.
 """
 
@@ -96,7 +96,7 @@ AUDIT_FIELDS: Final[tuple[AuditField, ...]] = (
         "request",
     ),
     AuditField(
-        "api_key", "int", False, "number of the API asked for", "int(context.request_type)", "request"
+        "api_key", "int", False, "number of the requested API", "int(context.request_type)", "request"
     ),
     AuditField(
         "api_name",
@@ -122,7 +122,7 @@ AUDIT_FIELDS: Final[tuple[AuditField, ...]] = (
         "forwarded_by",
         "string",
         True,
-        "principal that handed the request in for the other, by an Envelope",
+        "principal that forwarded the request in an Envelope",
         "context.forwarded_by and str(context.forwarded_by)",
         "request",
     ),
@@ -138,7 +138,7 @@ AUDIT_FIELDS: Final[tuple[AuditField, ...]] = (
         "resource_name",
         "string",
         True,
-        "name asked about; null asks for any of the type",
+        "name of the resource; null for any resource of the type",
         "None if item.name is None else audited_name(action.resource_name)",
     ),
     AuditField("operation", "string", False, "READ, WRITE, ...", "action.operation.name", is_plain=True),
@@ -261,8 +261,8 @@ AUDIT_FIELDS: Final[tuple[AuditField, ...]] = (
         "distinct_names",
         "int",
         True,
-        "names that the event stands for where too much was denied to write each (1000: or more), of "
-        "which `resource_name` is one; null in an event of its own",
+        "number of names in this event, if too many were denied to write one each (1000: or more); "
+        "`resource_name` is one of them; null in an event about one name",
         "item.distinct_names",
         came_later=True,
     ),
@@ -300,7 +300,7 @@ SECURITY_FIELDS: Final[tuple[AuditField, ...]] = (
         "principal_type",
         "string",
         True,
-        "type of who logged in or made the change; null if nobody proved it",
+        "type of the principal that logged in or requested the change; null if not proven",
         "event.principal and event.principal.principal_type",
     ),
     AuditField(
@@ -318,7 +318,7 @@ SECURITY_FIELDS: Final[tuple[AuditField, ...]] = (
         "string",
         True,
         "client address as Java's getHostAddress() writes it; null where no client came, and for failures"
-        " from more addresses than are told apart",
+        " from more addresses than kustos distinguishes",
         "event.host",
     ),
     AuditField(
@@ -341,11 +341,11 @@ SECURITY_FIELDS: Final[tuple[AuditField, ...]] = (
         "string",
         True,
         "name or token id that a login gave, proven or not; null for none, and for more names of an "
-        "address than are told apart",
+        "address than kustos distinguishes",
         "event.claimed_name",
     ),
     AuditField(
-        "attempt_count", "long", False, "equal attempts that the event stands for", "event.attempt_count"
+        "attempt_count", "long", False, "number of equal attempts in this event", "event.attempt_count"
     ),
     AuditField("first_time_ms", "timestamp_ms", False, "when the first of them was", "event.first_time_ms"),
     AuditField(

@@ -2,7 +2,7 @@
 
 Theory of operation. Formatting shares the interpreter with the event loop, so it is latency for clients. A
 table therefore becomes Python source: consecutive fields of one scope are one f-string. What the events of a
-request share is formatted once for them, and what a decision says once for as long as the authorizer gives
+request share is formatted once for them, and the text of a decision once for as long as the authorizer gives
 the same one.
 
 The source of a field is an expression over these names. Of a decision's event: `event_id`, `time_ms`,
@@ -46,7 +46,7 @@ class AuditedDecision(Protocol):
 
     @property
     def distinct_names(self) -> int | None:
-        """How many names the event stands for; None for one of its own."""
+        """How many names the event covers; None for an event about one name."""
 
 
 def quoted(text: str) -> str:
@@ -101,8 +101,8 @@ def compiled(name: str, source: str, names: dict[str, object]) -> Callable[..., 
     namespace = dict(names)
     # the source comes from the tables in this package alone
     exec(compile(source, f"<audit {name}>", "exec"), namespace)  # noqa: S102
-    made: Callable[..., Any] = namespace[name]  # type: ignore[assignment]
-    return made
+    function: Callable[..., Any] = namespace[name]  # type: ignore[assignment]
+    return function
 
 
 def _indented(statements: Iterable[str], depth: int) -> str:

@@ -86,5 +86,5 @@ _LINE: Final = line_writer(
 
 
 def security_json_schema() -> dict[str, Any]:
-    """Return the JSON schema (draft 2020-12) of a security event, made from `SECURITY_FIELDS`."""
+    """Return the JSON schema (draft 2020-12) of a security event, generated from `SECURITY_FIELDS`."""
     return schema_of(SECURITY_FIELDS, SECURITY_SCHEMA_VERSION, "security event")

@@ -44,7 +44,7 @@ class BulkAuthorizer:
         self._with_rule: Final = with_rule
         self._questioner: Final = Questioner(authorizer)
         self._subjects: BulkSubjects | None = None
-        self._rows_asked = 0
+        self._rows_decided = 0
 
     def authorize(self, columns: Any) -> Any:
         """Return a table of the decisions on these questions: `result` and, if requested, `rule`."""
@@ -66,24 +66,24 @@ class BulkAuthorizer:
         authorizer = self._authorizer
         if self._subjects is None or self._subjects.version != authorizer.version:
             if self._subjects is not None:
-                self._rows_asked = 0
+                self._rows_decided = 0
             self._subjects = None
-            self._rows_asked += rows
-            if authorizer.is_ready and self._rows_asked >= authorizer.acl_count:
+            self._rows_decided += rows
+            if authorizer.is_ready and self._rows_decided >= authorizer.acl_count:
                 self._subjects = BulkSubjects(authorizer, with_matched=self._with_rule)
         return self._subjects
 
     def _look_up(
-        self, subjects: BulkSubjects, asked: SubjectBlock, decided: "_Decided", texts: "_Texts"
+        self, subjects: BulkSubjects, block: SubjectBlock, decided: "_Decided", texts: "_Texts"
     ) -> npt.NDArray[np.int64]:
         """Decide the rows with subjects in the table; return the others."""
-        rest = np.flatnonzero(asked.rows < 0)
+        rest = np.flatnonzero(block.rows < 0)
         rows: Any = slice(None)
         if len(rest):
-            rows = np.flatnonzero(asked.rows >= 0)
-        places = asked.rows[rows] * subjects.names.count
-        places += asked.names[rows]
-        operations = asked.operations[rows].astype(np.uint16)
+            rows = np.flatnonzero(block.rows >= 0)
+        places = block.rows[rows] * subjects.names.count
+        places += block.names[rows]
+        operations = block.operations[rows].astype(np.uint16)
         allowed = subjects.table.allowed.ravel().take(places)
         allowed >>= operations
         allowed &= 1
@@ -91,7 +91,7 @@ class BulkAuthorizer:
         if subjects.table.matched is not None:
             matched = subjects.table.matched.ravel().take(places) >> operations & 1
             codes = np.where(allowed, texts.code(str(DEFAULT_ALLOW.rule)), texts.code(str(DEFAULT_DENY.rule)))
-            codes[subjects.super_rows()[asked.rows[rows]]] = texts.code(str(SUPER_USER.rule))
+            codes[subjects.super_rows()[block.rows[rows]]] = texts.code(str(SUPER_USER.rule))
             found = np.flatnonzero(matched)
             codes[found] = self._rules_at(subjects, places[found] << 4 | operations[found], texts)
             decided.rules[rows] = codes
@@ -109,8 +109,8 @@ class BulkAuthorizer:
                     kept.clear()
                 row, name = divmod(place >> 4, subjects.names.count)
                 principal, host, kind = subjects.example(row)
-                asked = _OPERATION_NAMES[place & 15], kind.name, subjects.names.example(name)
-                _, text = self._questioner.write(self._questioner.ask(principal, host, *asked))
+                question = _OPERATION_NAMES[place & 15], kind.name, subjects.names.example(name)
+                _, text = self._questioner.write(self._questioner.ask(principal, host, *question))
                 kept[place] = text
             codes.append(texts.code(text))
         indices: Codes = encoded.indices.to_numpy()

@@ -2,7 +2,7 @@
 
 The index has some literal names and prefixes and treats most names alike: two names that are not literals and
 have the same longest prefix match the same ACLs. So every name has a class, and there are only as many
-classes as literals and prefixes, whatever the number of names.
+classes as literals and prefixes, however many names there are.
 
 Classes are numbered along the sorted patterns, so that all names under a prefix are one range of
 numbers. Bytes of UTF-8 sort as code points do.

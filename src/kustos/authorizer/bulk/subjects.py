@@ -65,7 +65,7 @@ class BulkSubjects:
         """Rules that decide at cells of the table, cached by the caller; cleared when rows are reassigned."""
         self._rows: Final[dict[int, int]] = {}
         self._keys: Final[list[int]] = []
-        self._asked: Final[dict[int, int]] = {}
+        self._counts: Final[dict[int, int]] = {}
         self._least_rows: Final = LEAST_ROWS + self.names.count // CLASSES_PER_ROW
         self._readers: Final = (
             ColumnReader(self._principal_number, NO_QUESTION),
@@ -128,13 +128,13 @@ class BulkSubjects:
 
     def _rows_of(self, keys: list[int], counts: list[int]) -> npt.NDArray[np.int64]:
         """Return the table row of each subject, -1 for those with too few questions to be worth one."""
-        if len(self._asked) > COUNTED_SUBJECTS_MAX:
-            self._asked.clear()
+        if len(self._counts) > COUNTED_SUBJECTS_MAX:
+            self._counts.clear()
         wanted = []
         for key, count in zip(keys, counts, strict=True):
             if key not in self._rows:
-                asked = self._asked[key] = self._asked.get(key, 0) + count
-                if asked >= self._least_rows:
+                total = self._counts[key] = self._counts.get(key, 0) + count
+                if total >= self._least_rows:
                     wanted.append((count, key))
         if len(self._keys) + len(wanted) > self.table.rows_max:
             # the most frequent subjects of this block are the likeliest to recur

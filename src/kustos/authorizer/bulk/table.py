@@ -50,20 +50,20 @@ def hosts_of(node: PrincipalNode) -> Iterator[str]:
             yield from (binding.entry.host for binding in cell.bindings)
 
 
-_Said = tuple[Any, Any, Any]
+_Rights = tuple[Any, Any, Any]
 """Columns of a row (a range or numbers), and the bits allowed and denied there."""
 
 
-def _said(node: PrincipalNode, host: str, names: NameClasses) -> list[_Said]:
+def _rights_of(node: PrincipalNode, host: str, names: NameClasses) -> list[_Rights]:
     """Return the rights that a node gives a host."""
-    said: list[_Said] = []
+    rights: list[_Rights] = []
     if node.wildcard is not None:
         mask = _at(node.wildcard, host)
-        said.append((names.in_wildcard, mask & EVERY_ALLOW, mask >> DENY_SHIFT))
+        rights.append((names.in_wildcard, mask & EVERY_ALLOW, mask >> DENY_SHIFT))
     for name, prefix in node.prefixes.by_name.items():
         if name in names.ranges:
             mask = _at(prefix, host)
-            said.append((slice(*names.ranges[name]), mask & EVERY_ALLOW, mask >> DENY_SHIFT))
+            rights.append((slice(*names.ranges[name]), mask & EVERY_ALLOW, mask >> DENY_SHIFT))
     known = names.literals
     literals = [(known[name], cell) for name, cell in node.literals.items() if name in known]
     if literals:
@@ -71,8 +71,8 @@ def _said(node: PrincipalNode, host: str, names: NameClasses) -> list[_Said]:
         for hosted in np.flatnonzero(masks & HOSTED).tolist():
             masks[hosted] = _at(literals[hosted][1], host)
         allows, denies = masks.astype(np.uint16) & EVERY_ALLOW, (masks >> DENY_SHIFT).astype(np.uint16)
-        said.append(([number for number, _ in literals], allows, denies))
-    return said
+        rights.append(([number for number, _ in literals], allows, denies))
+    return rights
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,15 +112,15 @@ class DecisionTable:
         everybody = self._everybody(resource_type, host)
         allowed = self.allowed[row]
         np.copyto(allowed, everybody.allowed)
-        said = [] if node is None else _said(node, host, self._names)
-        for place, allows, _ in said:
+        rights = [] if node is None else _rights_of(node, host, self._names)
+        for place, allows, _ in rights:
             allowed[place] |= everybody.grantable[place] & allows
-        for place, _, denies in said:
+        for place, _, denies in rights:
             allowed[place] &= EVERY_ALLOW ^ denies
         if self.matched is not None:
             matched = self.matched[row]
             np.copyto(matched, everybody.matched)
-            for place, allows, denies in said:
+            for place, allows, denies in rights:
                 matched[place] |= allows | denies
 
     def _everybody(self, resource_type: ResourceType, host: str) -> _Everybody:
@@ -134,7 +134,7 @@ class DecisionTable:
     def _make_everybody(self, resource_type: ResourceType, host: str) -> _Everybody:
         node = self._authorizer.index.every.get(resource_type)
         allowed, denied = np.zeros((2, self._names.count), np.uint16)
-        for place, allows, denies in [] if node is None else _said(node, host, self._names):
+        for place, allows, denies in [] if node is None else _rights_of(node, host, self._names):
             allowed[place] |= allows
             denied[place] |= denies
         matched = allowed | denied

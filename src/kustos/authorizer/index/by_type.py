@@ -61,7 +61,7 @@ class ByTypeQuestion:
     def answer(self) -> Decision | None:
         """Return the decision and an ACL that makes it, None if nothing allows.
 
-        A DENY on `*` ends it; then an ALLOW on `*` grants, whatever is denied elsewhere; then any other
+        A DENY on `*` ends it; then an ALLOW on `*` grants despite other DENYs; then any other
         ALLOW that no DENY dominates.
         """
         wildcards = [node.wildcard for node in self._nodes if node.wildcard is not None]
@@ -119,5 +119,7 @@ class ByTypeQuestion:
         """Return whether a prefix or a shorter one denies; Kafka ignores the empty prefix."""
         if "" not in node.prefixes.by_name:
             return bool(prefix.at(self._host).mask & self._denied)
-        said = [cell.bindings_at(self._host) for cell in prefix.chain() if cell.name]
-        return any(binding_mask(binding) & self._denied for bindings in said for binding in bindings)
+        bindings_of_prefixes = [cell.bindings_at(self._host) for cell in prefix.chain() if cell.name]
+        return any(
+            binding_mask(binding) & self._denied for bindings in bindings_of_prefixes for binding in bindings
+        )

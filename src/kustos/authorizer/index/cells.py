@@ -112,8 +112,8 @@ def decision_of(binding: AclBinding) -> Decision:
 class Cell:
     """The entries for a principal on some names, queried by operation.
 
-    `sole` is the one decision of a cell with a single binding, once made, if the client's host does not
-    matter.
+    `sole` is the one decision of a cell with a single binding, cached after the first, if the
+    client's host does not matter.
     """
 
     __slots__ = ("_decisions", "mask", "sole")

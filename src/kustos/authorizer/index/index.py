@@ -151,16 +151,16 @@ class AclIndex:
         """Return a principal's nodes by resource type; read-only."""
         return self._nodes.get(principal, {})
 
-    def candidates(self, asked: AclBindingFilter, limit: int) -> list[AclBinding] | None:
+    def candidates(self, acl_filter: AclBindingFilter, limit: int) -> list[AclBinding] | None:
         """Return a few ACLs that include all matches of a filter.
 
         None if there are more than `limit`, if more principals than that would have to be searched, or if the
         filter names neither a principal nor one pattern.
         """
         cells: Iterator[PatternCell]
-        pattern = asked.pattern_filter
-        if asked.entry_filter.principal is not None:
-            nodes = self.nodes(asked.entry_filter.principal).values()
+        pattern = acl_filter.pattern_filter
+        if acl_filter.entry_filter.principal is not None:
+            nodes = self.nodes(acl_filter.entry_filter.principal).values()
             cells = chain.from_iterable(node.cells() for node in nodes)
         elif pattern.name is not None and pattern.matches_at_most_one and len(self._nodes) <= limit:
             nodes_of_type = filter(None, (each.get(pattern.resource_type) for each in self._nodes.values()))
@@ -261,13 +261,13 @@ def bindings_by_id(acls: Iterable[tuple[UUID, AclBinding]]) -> ShardedBindings:
     """
     bindings = no_bindings()
     parts = SharedParts()
-    settle = parts.settle
+    intern = parts.intern
     for acl_id, binding in acls:
         number = acl_id.int
         shard = bindings[number & SHARD_BITS]
         if number in shard:
             raise DuplicateAclIdError(f"snapshot has two ACLs with id `{acl_id}`")
-        settle(binding)
+        intern(binding)
         shard[number] = binding
     parts.forget()
     return bindings

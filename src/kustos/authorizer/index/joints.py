@@ -30,7 +30,7 @@ class Joint(Cell):
 
 
 class LiteralAndPrefix(Cell):
-    """A `Joint` of just a literal and its prefixes, by far the most frequent case: made in half the time."""
+    """A `Joint` of just a literal and its prefixes, by far the most frequent case, built in half the time."""
 
     __slots__ = ("_literal", "_prefix")
 

@@ -1,7 +1,7 @@
 """The prefixes of one principal on one resource type, found by binary search.
 
 In sorted order, a name's longest prefix is the greatest entry not above it, or one of that entry's own
-prefixes; so a search is one bisection and a short climb along the parents, whatever the number of lengths. A
+prefixes; so a search is one bisection and a short climb along the parents, however many lengths there are. A
 change touches only the prefixes that begin with the changed one.
 """
 
@@ -108,7 +108,7 @@ class PrefixTable:
     """PREFIXED cells by name.
 
     `names` are sorted, and `cells[i]` is the cell of `names[i - 1]`: so `cells[bisect_right(names, name)]`
-    is where a search begins, None if every name is greater. Links are made at the first search, so that bulk
+    is where a search begins, None if every name is greater. The first search creates the links, so that bulk
     loading sorts only once; until then both lists are empty. The list objects never change. `stamp` changes
     whenever the longest prefix of a name may change.
     """

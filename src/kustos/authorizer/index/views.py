@@ -56,11 +56,11 @@ class NodeView:
     def _find_with_wildcard(
         self, name: str, literal: Cell | None, prefix: Cell | None, wildcard: Cell
     ) -> Cell:
-        said: list[Cell | None] = [literal, prefix, wildcard]
+        cells: list[Cell | None] = [literal, prefix, wildcard]
         if name[:1] == WILDCARD:
             # Kafka's scan for `*` skips literals that are a true prefix of the name
-            said = [wildcard if name == WILDCARD else literal, prefix]
-        views = [view for cell in said if cell is not None and (view := cell.at(self._host)) is not NOTHING]
+            cells = [wildcard if name == WILDCARD else literal, prefix]
+        views = [view for cell in cells if cell is not None and (view := cell.at(self._host)) is not NOTHING]
         mask = 0
         for view in views:
             mask |= view.mask

@@ -27,9 +27,7 @@ def bindings_of(resource: Resource, acls: Iterable[Acl]) -> frozenset[AclBinding
     if not resource.name:
         raise LegacyRefusalError(f"the {resource.resource_type.camel_case} of an ACL has an empty name")
     if resource.resource_type is ResourceType.CLUSTER and resource.name != CLUSTER_NAME:
-        raise LegacyRefusalError(
-            f"cluster `{resource.name}` is never asked about, its name is `{CLUSTER_NAME}`"
-        )
+        raise LegacyRefusalError(f"no request names cluster `{resource.name}`, its name is `{CLUSTER_NAME}`")
     return frozenset(AclBinding(resource.pattern, entry) for acl in acls for entry in _entries(resource, acl))
 
 

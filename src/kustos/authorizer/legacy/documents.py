@@ -1,6 +1,6 @@
 """The JSON in which ACLs of one resource were stored: as releases wrote it, and as KIP-11 specified it.
 
-Both say `"version": 1`. Kafka 0.9 to 3.9 wrote one statement per entry:
+Both have `"version": 1`. Kafka 0.9 to 3.9 wrote one statement per entry:
 `{"principal":"User:alice","permissionType":"Allow","operation":"Read","host":"*"}`. KIP-11 and the previews
 that vendors shipped wrote sets: `{"principal":"alice","permissionType":"ALLOW","operations":["READ"],
 "hosts":["host1"]}`, or `"principals"` with a list. An entry must be entirely one or the other. Kafka skips
@@ -108,7 +108,7 @@ def acls_of_entry(entry: Any) -> Iterator[Acl]:
         return
     if keys not in {_KIP_11_KEYS, _PREVIEW_KEYS}:
         raise LegacyFormatError(
-            f"an ACL has {_spoken(_RELEASED_KEYS)}, or {_spoken(_KIP_11_KEYS)}, not {_spoken(keys)}"
+            f"an ACL has {_listed(_RELEASED_KEYS)}, or {_listed(_KIP_11_KEYS)}, not {_listed(keys)}"
         )
     operations = frozenset(operation_of(text) for text in _texts(entry, "operations"))
     hosts = frozenset(_texts(entry, "hosts"))
@@ -138,7 +138,7 @@ def _is_text(value: object) -> bool:
     return isinstance(value, str) and not any("\ud800" <= character <= "\udfff" for character in value)
 
 
-def _spoken(keys: Iterable[str]) -> str:
+def _listed(keys: Iterable[str]) -> str:
     return ", ".join(f"`{key}`" for key in sorted(keys)) or "nothing"
 
 

@@ -45,12 +45,12 @@ _AUDIT: Final = logging.getLogger("kafka.authorizer.logger")
 class LegacyRules:
     """The differences between the draft and the releases.
 
-    `implied_by`: the other operations whose Allow allows this one. `looks_around`: whether `*` and prefixes
-    count. `open_without_acls`: the default for resources without ACLs.
+    `implied_by`: the other operations whose Allow allows this one. `matches_patterns`: whether `*` and
+    prefixes count. `open_without_acls`: the default for resources without ACLs.
     """
 
     implied_by: Mapping[AclOperation, tuple[AclOperation, ...]]
-    looks_around: bool
+    matches_patterns: bool
     open_without_acls: bool
 
 
@@ -64,10 +64,10 @@ RELEASED: Final = LegacyRules(
         ),
         AclOperation.DESCRIBE_CONFIGS: (AclOperation.ALTER_CONFIGS,),
     },
-    looks_around=True,
+    matches_patterns=True,
     open_without_acls=False,
 )
-KIP_11: Final = LegacyRules(implied_by={}, looks_around=False, open_without_acls=True)
+KIP_11: Final = LegacyRules(implied_by={}, matches_patterns=False, open_without_acls=True)
 
 RULES: Final = {"released": RELEASED, "kip-11": KIP_11}
 
@@ -130,10 +130,10 @@ class SimpleAclAuthorizer(LegacyAuthorizer):
     def authorize(self, session: Session, operation: AclOperation, resource: Resource) -> bool:
         """Return whether it is allowed; raise `InvalidActionError` for a prefix or the principal `User:*`."""
         if resource.pattern_type is not PatternType.LITERAL:
-            raise InvalidActionError(f"only literal resources can be asked about, not `{resource}`")
+            raise InvalidActionError(f"cannot decide on `{resource}`, name a literal resource")
         if str(session.principal) == EVERY_PRINCIPAL:
             raise InvalidActionError(
-                f"principal `{session.principal}` stands for everybody and can ask nothing"
+                f"principal `{session.principal}` means everybody and is no single client"
             )
         allowed = self.is_super_user(session.principal) or self._acls_allow(session, operation, resource)
         level = logging.DEBUG if allowed else logging.INFO
@@ -152,7 +152,7 @@ class SimpleAclAuthorizer(LegacyAuthorizer):
 
     def _matching(self, resource: Resource) -> list[Acl]:
         found = list(self._acls.get(resource, ()))
-        if self._rules.looks_around:
+        if self._rules.matches_patterns:
             kind, name = resource.resource_type, resource.name
             if name != WILDCARD:
                 found += self._acls.get(Resource(kind, WILDCARD), ())
@@ -178,7 +178,7 @@ class SimpleAclAuthorizer(LegacyAuthorizer):
         """Remove these statements, or all of the resource; return whether any existed."""
         place = acls if isinstance(acls, Resource) else resource
         if place is None:
-            raise TypeError("say which resource the ACLs are of")
+            raise TypeError("name the resource of the ACLs")
         removed = None if isinstance(acls, Resource) else singles_of(acls)
         gone: frozenset[Acl] = frozenset()
 
@@ -225,7 +225,7 @@ class SimpleAclAuthorizer(LegacyAuthorizer):
 
 def _any(acls: list[Acl], permission: AclPermissionType, session: Session, operation: AclOperation) -> bool:
     return any(
-        acl.permission_type is permission and acl.speaks_of(session.principal, session.host, operation)
+        acl.permission_type is permission and acl.matches(session.principal, session.host, operation)
         for acl in acls
     )
 

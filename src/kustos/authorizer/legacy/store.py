@@ -20,7 +20,7 @@ class AclStore(Protocol):
         """Return the stored ACLs; raise `LegacySettingsError` if they cannot be read."""
 
     def update(self, change: Callable[[Statements], Statements]) -> Statements:
-        """Apply a change to the ACLs stored now, whoever wrote them, and return the result.
+        """Apply a change to the ACLs stored now, by any writer, and return the result.
 
         Raises `LegacySettingsError` if they cannot be read, `OSError` if they cannot be written; then nothing
         has changed.

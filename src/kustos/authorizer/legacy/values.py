@@ -131,7 +131,7 @@ class Acl:
             for host, operation in product(self.hosts, self.operations)
         )
 
-    def speaks_of(self, principal: KafkaPrincipal, host: str, operation: AclOperation) -> bool:
+    def matches(self, principal: KafkaPrincipal, host: str, operation: AclOperation) -> bool:
         """Return whether it matches this principal, host and exact operation; hosts compare as texts."""
         return (
             (self.principal == principal or str(self.principal) == EVERY_PRINCIPAL)

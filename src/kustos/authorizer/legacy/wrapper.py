@@ -63,7 +63,7 @@ class AuthorizerWrapper(Authorizer):
         self.base = base
 
     def configure(self, configs: Mapping[str, str]) -> None:
-        """Configure the legacy authorizer; raise what it raises."""
+        """Configure the legacy authorizer; its errors pass through."""
         self.base.configure(configs)
 
     def start(self, server_info: AuthorizerServerInfo) -> Mapping[Endpoint, Awaitable[None]]:
@@ -79,8 +79,8 @@ class AuthorizerWrapper(Authorizer):
 
     def _authorize(self, session: Session, action: Action) -> AuthorizationResult:
         if action.operation not in OPERATION_NAMES or action.resource_type not in RESOURCE_TYPE_NAMES:
-            asked = f"`{action.operation}` on `{action.resource_type}`"
-            raise InvalidActionError(f"{asked} cannot be asked about, name both")
+            question = f"`{action.operation}` on `{action.resource_type}`"
+            raise InvalidActionError(f"cannot decide {question}, name both")
         resource = Resource(action.resource_type, action.resource_name)
         # only True allows: any other value that plugin code returns is a denial
         if self.base.authorize(session, action.operation, resource) is True:
@@ -92,7 +92,7 @@ class AuthorizerWrapper(Authorizer):
     ) -> AuthorizationResult:
         """Return the result of Kafka's wrapper: a Deny of the operation on `*` first, then default-allow."""
         if operation not in OPERATION_NAMES or resource_type not in RESOURCE_TYPE_NAMES:
-            raise InvalidActionError(f"`{operation}` on `{resource_type}` cannot be asked about, name both")
+            raise InvalidActionError(f"cannot decide `{operation}` on `{resource_type}`, name both")
         denials = AclBindingFilter(
             ResourcePatternFilter(resource_type, WILDCARD, PatternType.LITERAL),
             AccessControlEntryFilter(None, None, operation, AclPermissionType.DENY),

@@ -59,10 +59,10 @@ def authorize_by_resource_type(
 ) -> AuthorizationResult:
     """Return whether the operation is allowed on at least one resource of the type.
 
-    Raises `InvalidActionError` for the operation or type ANY or UNKNOWN, and whatever the authorizer raises.
+    Raises `InvalidActionError` for the operation or type ANY or UNKNOWN, and the errors of the authorizer.
     """
     if operation in _NONE_IN_PARTICULAR or resource_type in _NONE_IN_PARTICULAR:
-        raise InvalidActionError(f"`{operation}` on `{resource_type}` cannot be asked about, name both")
+        raise InvalidActionError(f"cannot decide `{operation}` on `{resource_type}`, name both")
     probe = Action(
         resource_type, PROBED_NAME, operation, reference_count=0, log_if_allowed=True, log_if_denied=False
     )
@@ -72,7 +72,7 @@ def authorize_by_resource_type(
     allowed: set[tuple[PatternType, str]] = set()
     every = AclBindingFilter(ResourcePatternFilter(resource_type))
     for binding in authorizer.acls(every):
-        if _speaks_of(binding, context, operation):
+        if _matches(binding, context, operation):
             pattern = (binding.pattern.pattern_type, binding.pattern.name)
             if binding.entry.permission_type is AclPermissionType.DENY:
                 denied.add(pattern)
@@ -85,7 +85,7 @@ def authorize_by_resource_type(
     return AuthorizationResult.DENIED
 
 
-def _speaks_of(binding: AclBinding, context: AuthorizableRequestContext, operation: AclOperation) -> bool:
+def _matches(binding: AclBinding, context: AuthorizableRequestContext, operation: AclOperation) -> bool:
     entry = binding.entry
     return (
         host_matches(entry.host, context.host)

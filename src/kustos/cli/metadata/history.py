@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from kustos.acl import AclBinding, AclBindingFilter
     from kustos.cli.output import Columns
-    from kustos.metadata.inspection import AdminEvent, AskedBy, Requesters, Timeline
+    from kustos.metadata.inspection import AdminEvent, RequestedBy, Requesters, Timeline
 
 EXAMPLES = """
 kustos metadata history /var/lib/kustos/metadata --topic payments
@@ -103,7 +103,7 @@ def _events(
     requesters: "Requesters | None",
 ) -> Iterator[dict[str, Any]]:
     from kustos.metadata.image import AclAdded, AclRemoved
-    from kustos.metadata.inspection import AskedBy
+    from kustos.metadata.inspection import RequestedBy
 
     def is_asked(binding: "AclBinding") -> bool:
         named = not principals or binding.entry.principal in principals
@@ -112,12 +112,12 @@ def _events(
     oldest = timeline.oldest()
     for acl_id, binding in oldest.image.acls.items():
         if is_asked(binding):
-            yield _event("PRESENT", oldest.image.offset, oldest.time_ms, acl_id, binding, AskedBy())
+            yield _event("PRESENT", oldest.image.offset, oldest.time_ms, acl_id, binding, RequestedBy())
     for each in timeline.changes():
         change = each.change
         if not isinstance(change, AclAdded | AclRemoved):
             continue
-        asked_by = requesters.of(each) if requesters is not None else AskedBy()
+        asked_by = requesters.of(each) if requesters is not None else RequestedBy()
         if is_asked(change.binding):
             name = "CREATED" if isinstance(change, AclAdded) else "DELETED"
             yield _event(name, each.offset, each.time_ms, change.id, change.binding, asked_by)
@@ -129,7 +129,7 @@ def _event(
     time_ms: int,
     acl_id: "UUID",
     binding: "AclBinding",
-    asked_by: "AskedBy",
+    asked_by: "RequestedBy",
 ) -> dict[str, Any]:
     from kustos.acl.forms import texts_of
     from kustos.metadata import uuid_text

@@ -32,7 +32,7 @@ def import_metadata(source: Source, directory: Directory) -> None:
     from kustos.cli.metadata.export import summary
     from kustos.cli.output import print_lines
     from kustos.cli.progress import progress
-    from kustos.metadata.portable import PortableError, read_export, take_in
+    from kustos.metadata.portable import PortableError, apply_export, read_export
     from kustos.runtime import FileSystemStorage, SystemClock
 
     called = called_name(source)
@@ -40,7 +40,7 @@ def import_metadata(source: Source, directory: Directory) -> None:
         try:
             text = read_text(source).removesuffix("\n")
             found = read_export(text.split("\n") if text else (), called)
-            image = take_in(directory, found, FileSystemStorage(), SystemClock())
+            image = apply_export(directory, found, FileSystemStorage(), SystemClock())
         except PortableError as error:
             raise usage_error(str(error)) from error
     print_lines(f"`{directory}` now holds {summary(image)}")

@@ -8,7 +8,7 @@ from kustos.cli.migrate.rendering import print_plan
 from kustos.cli.migrate.source import MigrationSource
 from kustos.cli.migrate.targets import Target, TargetOptions
 from kustos.cli.output import OutputFormat
-from kustos.runtime import SystemClock, collector_at_rest
+from kustos.runtime import SystemClock, garbage_collection_paused
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +31,7 @@ class Migration:
         do it is not opened for writing. A refused item stops everything unless skipping is permitted: it
         could be a Deny.
         """
-        with collector_at_rest():
+        with garbage_collection_paused():
             return self._run(source, output)
 
     def _run(self, source: MigrationSource, output: OutputFormat) -> int:

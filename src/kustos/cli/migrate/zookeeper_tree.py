@@ -28,7 +28,7 @@ from kustos.cli.migrate.scram_text import ScramTextError, credential_of, user_of
 from kustos.cli.migrate.source import LeftOut, MigrationRefusal, MigrationSource
 from kustos.metadata import ScramCredential, ScramMechanism
 from kustos.metadata.image import ScramKey
-from kustos.runtime import collector_at_rest
+from kustos.runtime import garbage_collection_paused
 
 LITERAL_ROOT: Final = "/kafka-acl"
 EXTENDED_ROOT: Final = "/kafka-acl-extended"
@@ -72,7 +72,7 @@ def read_tree(name: str, tree: Tree, *, with_kip_11: bool = False) -> MigrationS
     read them, or with `with_kip_11`. In the other roots, type names of previews such as `CONSUMER_GROUP`
     require `with_kip_11`.
     """
-    with collector_at_rest():
+    with garbage_collection_paused():
         return _read_tree(name, tree, with_kip_11=with_kip_11)
 
 

@@ -180,10 +180,10 @@ class AdminClient:
 
         def build(codec: MessageCodec) -> Message:
             resource = codec.struct("DescribeConfigsResource")
-            asked = resource(
+            broker_resource = resource(
                 resource_type=ConfigResourceType.BROKER, resource_name=broker, configuration_keys=list(names)
             )
-            return codec.new(resources=[asked])
+            return codec.new(resources=[broker_resource])
 
         answer = await self._ask(ApiKey.DESCRIBE_CONFIGS, build)
         found: dict[str, str | None] = {}
@@ -316,7 +316,7 @@ class AdminClient:
     async def _change(
         self, api_key: int, build: Callable[[MessageCodec], Message], items: Callable[[Message], list[Any]]
     ) -> Message:
-        """Send a change; if every item says NOT_CONTROLLER nothing was done, so send it to the controller."""
+        """Send a change; if every item fails with NOT_CONTROLLER send it to the controller."""
         answer = await self._ask(api_key, build)
         found = items(answer)
         if not found or any(item.error_code != NOT_CONTROLLER for item in found):

@@ -1,4 +1,4 @@
-"""A real KRaft quorum: followed, read on demand, and asked to make changes."""
+"""A real KRaft quorum: follows it, reads it on demand, and forwards changes to it."""
 
 from kustos.client.quorum.follower import QuorumConnection, QuorumFollower
 from kustos.client.quorum.forwarding import (

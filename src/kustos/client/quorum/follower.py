@@ -121,7 +121,7 @@ class QuorumFollower:
             except (ClientError, ForeignAnswerError) as error:
                 self._connection.drop()
                 self._store.machine.lost()
-                self._tell(str(error))
+                self._warn_once(str(error))
             except CommittedLostError as error:
                 if self._store.has_caught_up:
                     raise
@@ -131,7 +131,7 @@ class QuorumFollower:
             machine = self._store.machine
             if machine.setbacks > FREE_SETBACKS:
                 if machine.last_error:
-                    self._tell(f"a controller answered {error_name(machine.last_error)}")
+                    self._warn_once(f"a controller answered {error_name(machine.last_error)}")
                 await asyncio.sleep(retry_wait_ms(machine.setbacks - FREE_SETBACKS, self._entropy) / 1000)
 
     async def _turn(self) -> None:
@@ -142,7 +142,7 @@ class QuorumFollower:
         version = connection.choose_version(ApiKey.FETCH, FETCH_VERSIONS[1], FETCH_VERSIONS[0])
         is_copying = machine.asks_for_snapshot
         question = machine.question(version)
-        asked_ms = self._now_ms()
+        requested_ms = self._now_ms()
         answer = await connection.send(
             question.api_key,
             FETCH_SNAPSHOT_VERSION if is_copying else version,
@@ -157,9 +157,9 @@ class QuorumFollower:
                 if self._reason is not None:
                     LOG.info("following the quorum again", leader=str(address), epoch=machine.epoch)
                     self._reason = None
-                self._caught_up(asked_ms)
+                self._caught_up(requested_ms)
         if not is_copying and all(isinstance(each, CaughtUp) for each in effects):
-            await asyncio.sleep(max(0, asked_ms + IDLE_TURN_MS - self._now_ms()) / 1000)
+            await asyncio.sleep(max(0, requested_ms + IDLE_TURN_MS - self._now_ms()) / 1000)
 
     def _reach(self, applied_end: int) -> None:
         self.applied_end = applied_end
@@ -179,7 +179,7 @@ class QuorumFollower:
         finally:
             self._waiting.discard(waiting)
 
-    def _tell(self, reason: str) -> None:
+    def _warn_once(self, reason: str) -> None:
         """Log a reason once, however often it recurs."""
         if reason != self._reason:
             LOG.warning("the quorum is not followed for now", reason=reason)

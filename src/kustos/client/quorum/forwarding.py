@@ -162,7 +162,7 @@ class ControllerForwarder:
         except TimeoutError:
             if course.unready is not None:
                 return course.unready
-            LOG.warning("a change was not made", api=api_name(forwarded.api_key), reason=course.reason)
+            LOG.warning("a change failed", api=api_name(forwarded.api_key), reason=course.reason)
             raise QuorumUnavailableError(
                 f"the metadata quorum did not carry this out within {self._timeout_ms} ms, it may or may not "
                 f"be done later: {course.reason}"
@@ -220,10 +220,10 @@ class ControllerForwarder:
         connection, address = await self._leader()
         version = connection.choose_version(ApiKey.FETCH, FETCH_VERSIONS[1], FETCH_VERSIONS[0])
         question = self._store.machine.watermark_question(version)
-        told = read_fetch(await connection.send(ApiKey.FETCH, version, question))
-        if told.error or told.high_watermark < 0:
-            raise ClientError(f"`{address}` does not tell a high watermark")
-        await self._follower.applied(told.high_watermark)
+        fetched = read_fetch(await connection.send(ApiKey.FETCH, version, question))
+        if fetched.error or fetched.high_watermark < 0:
+            raise ClientError(f"`{address}` answers without a high watermark")
+        await self._follower.applied(fetched.high_watermark)
         if not self._is_in_force():
             # the authorizer is still loading a large set of ACLs
             raise ClientError("what was changed is not in force here yet")

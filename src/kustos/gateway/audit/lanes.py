@@ -14,7 +14,7 @@ from typing import Final, Protocol
 import structlog
 
 from kustos.gateway.audit.entries import Entry
-from kustos.runtime import short_turns
+from kustos.runtime import short_switch_interval
 
 BATCH_MAX_EVENTS: Final = 1000
 """Events handed to a sink at once, some 0.6 MB of JSON: bounds what a repeated write costs."""
@@ -142,7 +142,11 @@ class Lane:
     async def _is_written(self, entries: list[Entry]) -> bool:
         try:
             # a sink formats events on another thread, for which the loop would wait at each system call
-            with short_turns() if sum(entry.size for entry in entries) > MANY_EVENTS else nullcontext():
+            with (
+                short_switch_interval()
+                if sum(entry.size for entry in entries) > MANY_EVENTS
+                else nullcontext()
+            ):
                 await self.sink.write(entries)
         except AuditSinkError as error:
             self._failed(str(error))

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final, TypeVar
 
-from kustos.runtime import collector_at_rest, short_turns
+from kustos.runtime import garbage_collection_paused, short_switch_interval
 
 LARGE_ITEMS_MIN: Final = 512
 """Items of a request (ACLs to create, list or put in force) from which it runs on the other thread; fewer
@@ -38,7 +38,7 @@ class LargeWork:
         if items < LARGE_ITEMS_MIN:
             return work(interruption)
         async with self._turn:
-            with short_turns(), collector_at_rest():
+            with short_switch_interval(), garbage_collection_paused():
                 under_way = asyncio.ensure_future(asyncio.to_thread(work, interruption))
                 try:
                     return await asyncio.shield(under_way)

@@ -12,7 +12,7 @@ from kustos.authorizer import AuthorizerError, StandardAuthorizerPlugin, dismant
 from kustos.gateway.store.large_work import LARGE_ITEMS_MIN
 from kustos.metadata import MetadataError
 from kustos.metadata.image import AclAdded, AclRemoved, MetadataDelta, MetadataImage
-from kustos.runtime import collector_at_rest, short_turns, spare_what_stays
+from kustos.runtime import freeze_objects, garbage_collection_paused, short_switch_interval
 
 LOG: Final = structlog.get_logger("kustos.gateway")
 
@@ -56,11 +56,11 @@ def _wait(event: threading.Event, loop: asyncio.AbstractEventLoop) -> None:
 @contextmanager
 def _undisturbed() -> Iterator[None]:
     """Keep the garbage collector off growing data, and afterwards off the data that stays."""
-    with collector_at_rest(), short_turns():
+    with garbage_collection_paused(), short_switch_interval():
         try:
             yield
         finally:
-            spare_what_stays()
+            freeze_objects()
 
 
 class AuthorizerPublisher:
@@ -136,7 +136,7 @@ class AuthorizerPublisher:
         finally:
             load.interrupted = True
             load.ended.set()
-        with short_turns():
+        with short_switch_interval():
             await asyncio.to_thread(dismantle, fresh)
 
     def publish_delta(self, delta: MetadataDelta) -> None:
@@ -150,7 +150,7 @@ class AuthorizerPublisher:
 
     def _apply_in_turn(self, delta: MetadataDelta, taken: threading.Event) -> None:
         if self._load is None:
-            with collector_at_rest():
+            with garbage_collection_paused():
                 self._apply(delta)
         else:
             self._load.waiting.append(delta)

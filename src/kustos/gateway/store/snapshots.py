@@ -8,7 +8,7 @@ import structlog
 
 from kustos.gateway.store.writer import MetadataWriter, WriterClosedError
 from kustos.metadata.store import SnapshotJob
-from kustos.runtime import short_turns, words_of
+from kustos.runtime import short_switch_interval, words_of
 
 LOG: Final = structlog.get_logger("kustos.gateway")
 
@@ -52,7 +52,7 @@ class SnapshotTaker:
             return False
         failure: BaseException | None = None
         try:
-            with short_turns():
+            with short_switch_interval():
                 await loop.run_in_executor(self._thread, job.write)
         except Exception as error:  # noqa: BLE001 - on any error the log goes on and the store is notified
             failure = error

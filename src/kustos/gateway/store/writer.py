@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar
 
 from kustos.gateway.store.large_work import LARGE_ITEMS_MIN
 from kustos.metadata.store import MetadataStore, StoreRequest
-from kustos.runtime import collector_at_rest, short_turns, spare_what_stays
+from kustos.runtime import freeze_objects, garbage_collection_paused, short_switch_interval
 
 Result = TypeVar("Result")
 
@@ -72,13 +72,13 @@ class MetadataWriter:
             batch = [self._queue.popleft() for _ in range(min(len(self._queue), BATCH_REQUESTS_MAX))]
             try:
                 # thousands of ACLs take long: the event loop must not wait for them
-                with short_turns(), collector_at_rest():
+                with short_switch_interval(), garbage_collection_paused():
                     before = self.store.last_offset
                     results = await loop.run_in_executor(
                         self._thread, self.store.append_many, [request for request, _ in batch]
                     )
                     if self.store.last_offset - before >= LARGE_ITEMS_MIN:
-                        spare_what_stays()
+                        freeze_objects()
             except Exception as error:  # noqa: BLE001 - any error must reach the waiting callers
                 # none of them is acknowledged; each caller learns why, and closes its client
                 for _, answer in batch:

@@ -56,7 +56,7 @@ from kustos.gateway.workers.messages import (
 from kustos.gateway.workers.store import PreparedBatch, WorkerStore
 from kustos.metadata import MetadataError
 from kustos.metadata.store import MetadataStore, StoreRequest
-from kustos.runtime import collector_at_rest, spare_what_stays
+from kustos.runtime import freeze_objects, garbage_collection_paused
 
 LOG: Final = structlog.get_logger("kustos.gateway")
 
@@ -140,7 +140,7 @@ class Service:
         telling = self._loop.create_task(self._tell_progress())
         try:
             store = self._followed()
-            with collector_at_rest():
+            with garbage_collection_paused():
                 batch = await self._large.run(
                     lambda _: store.prepared(delta.offset, delta.epoch, delta.values), LARGE_ITEMS_MIN
                 )
@@ -148,7 +148,7 @@ class Service:
                     self._put_in_force(store, batch)
                     # wait until the authorizer has it, too
                     await asyncio.sleep(0)
-                    spare_what_stays()
+                    freeze_objects()
         except Exception as error:  # noqa: BLE001 - logged in there
             self._lose_step(error)
         finally:

@@ -19,7 +19,7 @@ from kustos.metadata.image import (
 )
 from kustos.metadata.log import MetaProperties
 from kustos.metadata.records import MetadataRecord, decode_record
-from kustos.runtime import collector_at_rest
+from kustos.runtime import garbage_collection_paused
 from kustos.wire import read_batch, read_raw_batch
 
 
@@ -64,7 +64,7 @@ class WorkerStore:
         if not self._is_loading:
             self._is_loading = True
             # until the image is complete
-            self._at_rest.enter_context(collector_at_rest())
+            self._at_rest.enter_context(garbage_collection_paused())
         acls = self._bulk.read(read_raw_batch(batch))
         if acls is None:
             values = [each.value or b"" for each in read_batch(batch)[0].records]

@@ -34,37 +34,37 @@ def each_match(
     Equal filters count as one. None may have an unknown code.
     """
     tables: dict[tuple[str, ...], dict[Any, _Group]] = {}
-    for asked in dict.fromkeys(filters):
-        if asked.matches_at_most_one:
-            acl_id = image.acl_ids.get(binding := _named_by(asked))
+    for acl_filter in dict.fromkeys(filters):
+        if acl_filter.matches_at_most_one:
+            acl_id = image.acl_ids.get(binding := _named_by(acl_filter))
             if acl_id is not None:
-                yield asked, (acl_id, binding)
+                yield acl_filter, (acl_id, binding)
             continue
-        texts = _texts(asked)
+        texts = _texts(acl_filter)
         key = tuple(texts.values()) if len(texts) > 1 else next(iter(texts.values()), _NO_TEXTS)
-        tables.setdefault(tuple(texts), {}).setdefault(key, _Group()).take(asked)
+        tables.setdefault(tuple(texts), {}).setdefault(key, _Group()).take(acl_filter)
     look_ups = [(_key_of(paths), table) for paths, table in tables.items()]
     for acl in image.acls.items() if look_ups else ():
         binding = acl[1]
         for key_of, table in look_ups:
             group = table.get(key_of(binding))
             if group is not None:
-                for asked in group.matching(binding):
-                    yield asked, acl
+                for acl_filter in group.matching(binding):
+                    yield acl_filter, acl
 
 
-def _named_by(asked: AclBindingFilter) -> AclBinding:
+def _named_by(acl_filter: AclBindingFilter) -> AclBinding:
     """Return the one ACL that a filter can match."""
-    pattern, entry = asked.pattern_filter, asked.entry_filter
+    pattern, entry = acl_filter.pattern_filter, acl_filter.entry_filter
     return AclBinding(
         ResourcePattern(pattern.resource_type, pattern.name or "", pattern.pattern_type),
         AccessControlEntry(entry.principal or "", entry.host or "", entry.operation, entry.permission_type),
     )
 
 
-def _texts(asked: AclBindingFilter) -> dict[str, str]:
+def _texts(acl_filter: AclBindingFilter) -> dict[str, str]:
     """Return the texts that an ACL must have to match, by attribute path."""
-    pattern, entry = asked.pattern_filter, asked.entry_filter
+    pattern, entry = acl_filter.pattern_filter, acl_filter.entry_filter
     name = None if pattern.pattern_type is PatternType.MATCH else pattern.name
     texts = {"entry.principal": entry.principal, "pattern.name": name, "entry.host": entry.host}
     return {path: text for path, text in texts.items() if text is not None}
@@ -83,13 +83,13 @@ class _Group:
         self._names: list[str] | None = None
         self._known: dict[tuple[object, ...], list[AclBindingFilter]] = {}
 
-    def take(self, asked: AclBindingFilter) -> None:
+    def take(self, acl_filter: AclBindingFilter) -> None:
         """Add a filter."""
-        name = asked.pattern_filter.name
-        if name is not None and asked.pattern_filter.pattern_type is PatternType.MATCH:
-            self._by_governed.setdefault(name, []).append(asked)
+        name = acl_filter.pattern_filter.name
+        if name is not None and acl_filter.pattern_filter.pattern_type is PatternType.MATCH:
+            self._by_governed.setdefault(name, []).append(acl_filter)
         else:
-            self._plain.append(asked)
+            self._plain.append(acl_filter)
 
     def matching(self, binding: AclBinding) -> list[AclBindingFilter]:
         """Return the filters that match an ACL with the texts of the group."""

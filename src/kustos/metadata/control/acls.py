@@ -166,15 +166,15 @@ def delete_acls(image: MetadataImage, filters: Sequence[AclBindingFilter]) -> Co
     An ACL that two filters match is in both results. With more than 10,000 removals nothing is removed
     and every filter fails (INVALID_REQUEST).
     """
-    errors = {asked: filter_error(asked) for asked in filters}
+    errors = {acl_filter: filter_error(acl_filter) for acl_filter in filters}
     removed: dict[UUID, None] = {}
     results = []
     try:
-        matches = _matches(image, Counter(asked for asked in filters if errors[asked] is None))
-        for asked in filters:
-            found = matches.get(asked, [])
+        matches = _matches(image, Counter(acl_filter for acl_filter in filters if errors[acl_filter] is None))
+        for acl_filter in filters:
+            found = matches.get(acl_filter, [])
             _count(found, removed)
-            results.append(AclsDeleted(tuple(binding for _, binding in found), errors[asked]))
+            results.append(AclsDeleted(tuple(binding for _, binding in found), errors[acl_filter]))
     except _TooManyError as error:
         refused = AclsDeleted(error=_invalid(str(error)))
         return ControlResult((), (refused,) * len(filters))
@@ -184,15 +184,15 @@ def delete_acls(image: MetadataImage, filters: Sequence[AclBindingFilter]) -> Co
 def _matches(image: MetadataImage, filters: Counter[AclBindingFilter]) -> dict[AclBindingFilter, list[Acl]]:
     """Return the matches of filters, each with its number of occurrences.
 
-    Raise `_TooManyError` as soon as there are too many, whatever the order of counting.
+    Raise `_TooManyError` as soon as there are too many, in any order of counting.
     """
     matches: dict[AclBindingFilter, list[Acl]] = {}
     union: set[UUID] = set()
     named = 0
-    for asked, acl in each_match(image, filters):
-        matches.setdefault(asked, []).append(acl)
+    for acl_filter, acl in each_match(image, filters):
+        matches.setdefault(acl_filter, []).append(acl)
         union.add(acl[0])
-        named += filters[asked]
+        named += filters[acl_filter]
         if len(union) > MAX_RECORDS_PER_USER_OPERATION:
             raise _TooManyError("remove", MAX_RECORDS_PER_USER_OPERATION)
         if named > NAMED_ACLS_MAX:
@@ -208,22 +208,22 @@ def _count(found: Sequence[Acl], removed: dict[UUID, None]) -> None:
         removed[acl_id] = None
 
 
-def filter_error(asked: AclBindingFilter) -> ApiError | None:
+def filter_error(acl_filter: AclBindingFilter) -> ApiError | None:
     """Return why this filter is invalid, None if it is valid."""
-    if asked.pattern_filter.is_unknown:
+    if acl_filter.pattern_filter.is_unknown:
         return _invalid("Unknown patternFilter.")
-    if asked.entry_filter.is_unknown:
+    if acl_filter.entry_filter.is_unknown:
         return _invalid("Unknown entryFilter.")
     return None
 
 
 def describe_acls(
-    image: MetadataImage, asked: AclBindingFilter = EVERY_BINDING
+    image: MetadataImage, acl_filter: AclBindingFilter = EVERY_BINDING
 ) -> dict[ResourcePattern, list[AccessControlEntry]]:
     """Return the matching entries by pattern, without empty patterns."""
     found: dict[ResourcePattern, list[AccessControlEntry]] = {}
     for binding in image.acls.values():
-        if asked.matches(binding):
+        if acl_filter.matches(binding):
             found.setdefault(binding.pattern, []).append(binding.entry)
     return found
 

@@ -106,7 +106,7 @@ class ConfigAlterResult:
     error: ApiError | None = None
 
 
-def alter_configs(asked: ConfigAlteration) -> ControlResult[ConfigAlterResult]:
+def alter_configs(alteration: ConfigAlteration) -> ControlResult[ConfigAlterResult]:
     """Return the records of the valid changes and one result per resource, in order.
 
     A resource changes as a whole or not at all; the others proceed. The image is not needed: as in Kafka, a
@@ -115,22 +115,22 @@ def alter_configs(asked: ConfigAlteration) -> ControlResult[ConfigAlterResult]:
     """
     records: list[MetadataRecord] = []
     results = []
-    for resource in asked.resources:
-        made: list[ConfigRecord] = []
-        error = _resource_error(resource, asked.rules, made)
+    for resource in alteration.resources:
+        resource_records: list[ConfigRecord] = []
+        error = _resource_error(resource, alteration.rules, resource_records)
         if error is None:
-            records += made
+            records += resource_records
         results.append(ConfigAlterResult(resource.resource_type, resource.resource_name, error))
     if len(records) > MAX_RECORDS_PER_USER_OPERATION:
         refused = ApiError(ErrorCode.policy_violation, EXCESSIVE_BATCH)
         return ControlResult(
             (), tuple(ConfigAlterResult(each.resource_type, each.resource_name, refused) for each in results)
         )
-    return ControlResult(() if asked.validate_only else tuple(records), tuple(results))
+    return ControlResult(() if alteration.validate_only else tuple(records), tuple(results))
 
 
 def _resource_error(
-    resource: ResourceChanges, rules: ConfigRules, made: list[ConfigRecord]
+    resource: ResourceChanges, rules: ConfigRules, records: list[ConfigRecord]
 ) -> ApiError | None:
     last = {change.name: change for change in resource.changes}
     for change in last.values():
@@ -148,7 +148,9 @@ def _resource_error(
     error = error or _values_error(values, rules)
     if error is None:
         name = CLUSTER_WIDE if resource.resource_name == CLUSTER_WIDE else str(int(resource.resource_name))
-        made += (ConfigRecord(ConfigResourceType.BROKER, name, key, value) for key, value in values.items())
+        records += (
+            ConfigRecord(ConfigResourceType.BROKER, name, key, value) for key, value in values.items()
+        )
     return error
 
 
@@ -172,7 +174,7 @@ def resource_error(resource_type: int, name: str, rules: ConfigRules) -> ApiErro
     if kind is ConfigResourceType.TOPIC:
         if not name:
             return _invalid("Default topic resources are not allowed.")
-        # this node has no topics, whatever upstream has
+        # this node has no topics, even if upstream has some
         return ApiError(ErrorCode.unknown_topic_or_partition, f"The topic '{name}' does not exist.")
     if kind is not ConfigResourceType.BROKER:
         return _invalid(f"Unknown resource type {kind.name}")
@@ -203,11 +205,11 @@ MAX_INT_CHARACTERS: Final = 64
 
 
 def _values_error(values: Mapping[str, str | None], rules: ConfigRules) -> ApiError | None:
-    given = {name: value for name, value in values.items() if value is not None}
-    fixed = sorted(name for name in given if name in rules.fixed)
+    new_values = {name: value for name, value in values.items() if value is not None}
+    fixed = sorted(name for name in new_values if name in rules.fixed)
     if fixed:
         return _invalid(f"Cannot update these configs dynamically: [{', '.join(fixed)}]")
-    for name, value in given.items():
+    for name, value in new_values.items():
         check = rules.dynamic.get(name)
         if check is None:
             return ApiError(ErrorCode.invalid_config, f"Unknown config name: {name}")

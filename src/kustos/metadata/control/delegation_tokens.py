@@ -116,23 +116,23 @@ class TokenDescription:
 
 
 def create_token(
-    image: MetadataImage, asked: TokenCreation, rules: TokenRules, now_ms: int, entropy: Entropy
+    image: MetadataImage, creation: TokenCreation, rules: TokenRules, now_ms: int, entropy: Entropy
 ) -> ControlResult[TokenCreateResult]:
     """Return the record of a new token, and the token with its HMAC."""
 
     def refused(error: ApiError) -> ControlResult[TokenCreateResult]:
-        return ControlResult((), (TokenCreateResult(asked.owner, asked.requester, error=error),))
+        return ControlResult((), (TokenCreateResult(creation.owner, creation.requester, error=error),))
 
-    secret = _usable(image, asked.requester, rules)
+    secret = _usable(image, creation.requester, rules)
     if isinstance(secret, ApiError):
         return refused(secret)
-    if any(renewer.principal_type != KafkaPrincipal.USER_TYPE for renewer in asked.renewers):
+    if any(renewer.principal_type != KafkaPrincipal.USER_TYPE for renewer in creation.renewers):
         return refused(ApiError(ErrorCode.invalid_principal_type))
-    max_timestamp_ms = _later(now_ms, _shorter(rules.max_lifetime_ms, asked.max_lifetime_ms))
+    max_timestamp_ms = _later(now_ms, _shorter(rules.max_lifetime_ms, creation.max_lifetime_ms))
     token = DelegationTokenRecord(
-        owner=str(asked.owner),
-        requester=str(asked.requester),
-        renewers=tuple(map(str, asked.renewers)),
+        owner=str(creation.owner),
+        requester=str(creation.requester),
+        renewers=tuple(map(str, creation.renewers)),
         issue_timestamp_ms=now_ms,
         max_timestamp_ms=max_timestamp_ms,
         expiration_timestamp_ms=min(max_timestamp_ms, _later(now_ms, rules.expiry_time_ms)),
@@ -140,41 +140,41 @@ def create_token(
     )
     if not _fits(token):
         return refused(ApiError(ErrorCode.unknown_server_error))
-    made = TokenCreateResult(asked.owner, asked.requester, token, secret.hmac(token.token_id))
-    return ControlResult((token,), (made,))
+    result = TokenCreateResult(creation.owner, creation.requester, token, secret.hmac(token.token_id))
+    return ControlResult((token,), (result,))
 
 
 def renew_token(
-    image: MetadataImage, asked: TokenRenewal, rules: TokenRules, find: TokenFinder, now_ms: int
+    image: MetadataImage, renewal: TokenRenewal, rules: TokenRules, find: TokenFinder, now_ms: int
 ) -> ControlResult[TokenChangeResult]:
     """Return the record of a renewed token; renewal may also shorten its life."""
-    token = _named(image, asked, rules, find)
+    token = _named(image, renewal, rules, find)
     if isinstance(token, ApiError):
         return _unchanged(token)
     if is_expired(token, now_ms):
         return _unchanged(ApiError(ErrorCode.delegation_token_expired))
-    if not _may_change(token, asked.caller):
+    if not _may_change(token, renewal.caller):
         return _unchanged(ApiError(ErrorCode.delegation_token_owner_mismatch))
-    return _ending(token, _later(now_ms, _shorter(rules.expiry_time_ms, asked.period_ms)))
+    return _ending(token, _later(now_ms, _shorter(rules.expiry_time_ms, renewal.period_ms)))
 
 
 def expire_token(
-    image: MetadataImage, asked: TokenExpiry, rules: TokenRules, find: TokenFinder, now_ms: int
+    image: MetadataImage, expiry: TokenExpiry, rules: TokenRules, find: TokenFinder, now_ms: int
 ) -> ControlResult[TokenChangeResult]:
     """Return the record of an expiring token; deletion at once also works on an expired one."""
-    token = _named(image, asked, rules, find)
+    token = _named(image, expiry, rules, find)
     if isinstance(token, ApiError):
         return _unchanged(token)
-    if not _may_change(token, asked.caller):
+    if not _may_change(token, expiry.caller):
         return _unchanged(ApiError(ErrorCode.delegation_token_owner_mismatch))
-    if asked.period_ms < 0:
+    if expiry.period_ms < 0:
         return ControlResult(
             (RemoveDelegationTokenRecord(token.token_id),),
             (TokenChangeResult(now_ms, token_id=token.token_id),),
         )
     if is_expired(token, now_ms):
         return _unchanged(ApiError(ErrorCode.delegation_token_expired))
-    return _ending(token, _later(now_ms, asked.period_ms))
+    return _ending(token, _later(now_ms, expiry.period_ms))
 
 
 def sweep_tokens(image: MetadataImage, now_ms: int) -> ControlResult[bool]:
@@ -226,13 +226,13 @@ def _usable(image: MetadataImage, caller: KafkaPrincipal, rules: TokenRules) -> 
 
 
 def _named(
-    image: MetadataImage, asked: TokenRenewal | TokenExpiry, rules: TokenRules, find: TokenFinder
+    image: MetadataImage, change: TokenRenewal | TokenExpiry, rules: TokenRules, find: TokenFinder
 ) -> DelegationTokenRecord | ApiError:
     """Return the token to change, or why it cannot be changed."""
-    secret = _usable(image, asked.caller, rules)
+    secret = _usable(image, change.caller, rules)
     if isinstance(secret, ApiError):
         return secret
-    return find(image, asked.hmac) or ApiError(ErrorCode.delegation_token_not_found)
+    return find(image, change.hmac) or ApiError(ErrorCode.delegation_token_not_found)
 
 
 def _may_change(token: DelegationTokenRecord, caller: KafkaPrincipal) -> bool:
@@ -250,8 +250,8 @@ def _ending(token: DelegationTokenRecord, expiration_ms: int) -> ControlResult[T
     return ControlResult((changed,), (TokenChangeResult(expiration_ms, token_id=token.token_id),))
 
 
-def _shorter(limit_ms: int, asked_ms: int) -> int:
-    return min(limit_ms, asked_ms) if asked_ms > 0 else limit_ms
+def _shorter(limit_ms: int, requested_ms: int) -> int:
+    return min(limit_ms, requested_ms) if requested_ms > 0 else limit_ms
 
 
 def _later(now_ms: int, period_ms: int) -> int:

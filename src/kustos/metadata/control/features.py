@@ -69,16 +69,16 @@ class FeaturesResult:
     error: ApiError | None = None
 
 
-def update_features(image: MetadataImage, asked: FeatureUpdates) -> ControlResult[FeaturesResult]:
+def update_features(image: MetadataImage, request: FeatureUpdates) -> ControlResult[FeaturesResult]:
     """Return the records of the updates and the one result; with an error there are no records."""
-    last = {update.feature: update for update in asked.updates}
+    last = {update.feature: update for update in request.updates}
     records: list[MetadataRecord] = []
     for update in last.values():
-        error = _update_error(image, update, asked.node_id)
+        error = _update_error(image, update, request.node_id)
         if error is not None:
             return ControlResult((), (FeaturesResult(error),))
         records.append(FeatureLevelRecord(update.feature, update.level))
-    return ControlResult(() if asked.validate_only else tuple(records), (FeaturesResult(),))
+    return ControlResult(() if request.validate_only else tuple(records), (FeaturesResult(),))
 
 
 def _update_error(image: MetadataImage, update: FeatureUpdate, node_id: int) -> ApiError | None:

@@ -78,27 +78,27 @@ def alter_scram(
 ) -> ControlResult[ScramAlterResult]:
     """Return the records of the valid alterations and one result per user.
 
-    Results are in Kafka's order: deletions, then upsertions, then errors. A user named twice, whatever the
-    mechanisms, fails; the others proceed.
+    Results are in Kafka's order: deletions, then upsertions, then errors. A user named twice, with the
+    same or another mechanism, fails; the others proceed.
     """
     accepted: dict[str, Alteration] = {}
     errors: dict[str, ApiError] = {}
     alterations: tuple[Alteration, ...] = (*deletions, *upsertions)
-    for asked in alterations:
-        if asked.user in errors:
+    for alteration in alterations:
+        if alteration.user in errors:
             continue
         error: ApiError | None
-        if accepted.pop(asked.user, None) is not None:
+        if accepted.pop(alteration.user, None) is not None:
             error = ApiError(ErrorCode.duplicate_resource, _TWICE)
         else:
-            error = _alteration_error(image, asked)
+            error = _alteration_error(image, alteration)
         if error is None:
-            accepted[asked.user] = asked
+            accepted[alteration.user] = alteration
         else:
-            errors[asked.user] = error
+            errors[alteration.user] = error
     if len(accepted) > MAX_RECORDS_PER_USER_OPERATION:
         refused = ApiError(ErrorCode.policy_violation, EXCESSIVE_BATCH)
-        users = dict.fromkeys(asked.user for asked in alterations)
+        users = dict.fromkeys(alteration.user for alteration in alterations)
         return ControlResult((), tuple(ScramAlterResult(user, refused) for user in users))
     results = [
         *(ScramAlterResult(user) for user in accepted),
@@ -107,32 +107,32 @@ def alter_scram(
     return ControlResult(tuple(map(_record, accepted.values())), tuple(results))
 
 
-def _alteration_error(image: MetadataImage, asked: Alteration) -> ApiError | None:
+def _alteration_error(image: MetadataImage, alteration: Alteration) -> ApiError | None:
     if image.metadata_version < SCRAM_LEVEL:
         return ApiError(ErrorCode.unsupported_version, "The current metadata.version does not support SCRAM")
-    if not asked.user:
+    if not alteration.user:
         return _unacceptable("Username must not be empty")
-    if ScramMechanism.from_code(asked.mechanism) is None:
+    if ScramMechanism.from_code(alteration.mechanism) is None:
         return ApiError(ErrorCode.unsupported_sasl_mechanism, "Unknown SCRAM mechanism")
-    if isinstance(asked, ScramUpsertion):
-        return _upsertion_error(asked)
-    if (asked.user, asked.mechanism) not in image.scram_credentials:
+    if isinstance(alteration, ScramUpsertion):
+        return _upsertion_error(alteration)
+    if (alteration.user, alteration.mechanism) not in image.scram_credentials:
         return ApiError(
             ErrorCode.resource_not_found, "Attempt to delete a user credential that does not exist"
         )
     return None
 
 
-def _upsertion_error(asked: ScramUpsertion) -> ApiError | None:
-    if asked.iterations < MIN_ITERATIONS:
+def _upsertion_error(upsertion: ScramUpsertion) -> ApiError | None:
+    if upsertion.iterations < MIN_ITERATIONS:
         return _unacceptable("Too few iterations")
-    if asked.iterations > MAX_ITERATIONS:
+    if upsertion.iterations > MAX_ITERATIONS:
         return _unacceptable("Too many iterations")
-    if not asked.salted_password:
+    if not upsertion.salted_password:
         # Java refuses an empty HMAC key, which Kafka reports as unknown and without a text
         return ApiError(ErrorCode.unknown_server_error)
     try:
-        string_field(asked.user)
+        string_field(upsertion.user)
     except RecordError as unfit:
         return _unacceptable(str(unfit))
     return None
@@ -142,13 +142,16 @@ def _unacceptable(message: str) -> ApiError:
     return ApiError(ErrorCode.unacceptable_credential, message)
 
 
-def _record(asked: Alteration) -> MetadataRecord:
-    if isinstance(asked, ScramDeletion):
-        return RemoveUserScramCredentialRecord(asked.user, asked.mechanism)
+def _record(alteration: Alteration) -> MetadataRecord:
+    if isinstance(alteration, ScramDeletion):
+        return RemoveUserScramCredentialRecord(alteration.user, alteration.mechanism)
     credential = credential_from_salted_password(
-        ScramMechanism(asked.mechanism), asked.salted_password, asked.salt, asked.iterations
+        ScramMechanism(alteration.mechanism),
+        alteration.salted_password,
+        alteration.salt,
+        alteration.iterations,
     )
-    return scram_record(asked.user, asked.mechanism, credential)
+    return scram_record(alteration.user, alteration.mechanism, credential)
 
 
 def describe_scram(image: MetadataImage, users: Sequence[str] = ()) -> tuple[ScramDescribeResult, ...]:

@@ -116,12 +116,12 @@ class TokenCredentials:
     def credential(self, token_id: str, mechanism: ScramMechanism) -> ScramCredential:
         """Return the credential of a token; the caller must know that the token exists."""
         key = (token_id, mechanism)
-        made = self._kept.pop(key, None)
-        if made is None:
+        credential = self._kept.pop(key, None)
+        if credential is None:
             salt = self._secret.salt(token_id, mechanism)
-            made = scram_credential(mechanism, self._secret.password(token_id), salt, MIN_ITERATIONS)
+            credential = scram_credential(mechanism, self._secret.password(token_id), salt, MIN_ITERATIONS)
             if len(self._kept) >= CREDENTIALS_KEPT_MAX:
                 # a dict keeps its order: the first is the least recently used
                 del self._kept[next(iter(self._kept))]
-        self._kept[key] = made
-        return made
+        self._kept[key] = credential
+        return credential

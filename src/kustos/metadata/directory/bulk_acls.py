@@ -95,14 +95,14 @@ class BulkAcls:
         return acls if position == end else None
 
     def _pattern(self, data: bytes) -> ResourcePattern:
-        made = ResourcePattern.__new__(ResourcePattern)
-        _put(made, "resource_type", _RESOURCE_TYPES[data[0]])
-        _put(made, "name", data[2:-1].decode())
-        _put(made, "pattern_type", _PATTERN_TYPES[data[-1]])
+        pattern = ResourcePattern.__new__(ResourcePattern)
+        _put(pattern, "resource_type", _RESOURCE_TYPES[data[0]])
+        _put(pattern, "name", data[2:-1].decode())
+        _put(pattern, "pattern_type", _PATTERN_TYPES[data[-1]])
         if len(self._patterns) >= REMEMBERED_PARTS_MAX:
             self._patterns.clear()
-        self._patterns[data] = made
-        return made
+        self._patterns[data] = pattern
+        return pattern
 
     def _entry(self, data: bytes) -> AccessControlEntry:
         principal_end = data[0]
@@ -112,15 +112,15 @@ class BulkAcls:
             raise KeyError(principal_end)
         if data[-1]:
             raise KeyError(host_end)
-        made = AccessControlEntry.__new__(AccessControlEntry)
-        _put(made, "principal", data[1:principal_end].decode())
-        _put(made, "host", data[principal_end + 1 : host_end].decode())
-        _put(made, "operation", _OPERATIONS[data[-3]])
-        _put(made, "permission_type", _PERMISSIONS[data[-2]])
+        entry = AccessControlEntry.__new__(AccessControlEntry)
+        _put(entry, "principal", data[1:principal_end].decode())
+        _put(entry, "host", data[principal_end + 1 : host_end].decode())
+        _put(entry, "operation", _OPERATIONS[data[-3]])
+        _put(entry, "permission_type", _PERMISSIONS[data[-2]])
         if len(self._entries) >= REMEMBERED_PARTS_MAX:
             self._entries.clear()
-        self._entries[data] = made
-        return made
+        self._entries[data] = entry
+        return entry
 
 
 def _two_bytes(first: int, second: int) -> int:

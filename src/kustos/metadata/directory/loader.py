@@ -14,7 +14,7 @@ from kustos.metadata.image import ImageBuilder, MetadataImage
 from kustos.metadata.log import LogReader, SnapshotId
 from kustos.metadata.log.snapshot import decoded
 from kustos.metadata.records import MetadataRecord, OpaqueRecord, decode_record
-from kustos.runtime import FileSystemStorage, Storage, collector_at_rest, reason_of
+from kustos.runtime import FileSystemStorage, Storage, garbage_collection_paused, reason_of
 from kustos.wire import RawBatch, RecordBatch
 
 FREEZE_ACLS_MIN: Final = 100_000
@@ -60,7 +60,7 @@ def load(directory: Path, storage: Storage) -> tuple[LogReader, ImageBuilder]:
     A damaged snapshot is skipped, with a warning, if an older one and the whole log after it give the same
     state; else `LogDamagedError` is raised.
     """
-    with collector_at_rest():
+    with garbage_collection_paused():
         loaded = _load(directory, storage)
         if len(loaded[1].view().acls) >= FREEZE_ACLS_MIN:
             gc.freeze()
@@ -68,10 +68,10 @@ def load(directory: Path, storage: Storage) -> tuple[LogReader, ImageBuilder]:
 
 
 def _load(directory: Path, storage: Storage) -> tuple[LogReader, ImageBuilder]:
-    passing_over: frozenset[SnapshotId] = frozenset()
+    skipped: frozenset[SnapshotId] = frozenset()
     first_damage: LogDamagedError | None = None
     while True:
-        reader = LogReader(directory, storage, passing_over=passing_over)
+        reader = LogReader(directory, storage, skipped=skipped)
         if first_damage is not None and reader.snapshot_id is None:
             raise first_damage
         builder = ImageBuilder()
@@ -81,7 +81,7 @@ def _load(directory: Path, storage: Storage) -> tuple[LogReader, ImageBuilder]:
             first_damage = first_damage or error
             if reader.snapshot_id is None:
                 raise
-            passing_over |= {reader.snapshot_id}
+            skipped |= {reader.snapshot_id}
             continue
         try:
             reader.opaque_records += replay_batches(builder, reader.batches(), directory)
@@ -89,9 +89,7 @@ def _load(directory: Path, storage: Storage) -> tuple[LogReader, ImageBuilder]:
             raise first_damage or error from error
         break
     if first_damage is not None:
-        _log.error(
-            "an older snapshot and the log after it stand in for a damaged one", reason=str(first_damage)
-        )
+        _log.error("an older snapshot and the log after it replace a damaged one", reason=str(first_damage))
     if METADATA_VERSION_FEATURE not in builder.view().features:
         # nothing but epoch beginnings was ever written, perhaps by a start that crashed
         reader.opaque_records += replay_batches(builder, reader.legacy_bootstrap(), directory)

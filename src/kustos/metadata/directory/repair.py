@@ -16,9 +16,9 @@ from kustos.metadata.directory.loader import load, replay_batches, replay_snapsh
 from kustos.metadata.errors import LogDamagedError, MetadataError
 from kustos.metadata.image import ImageBuilder
 from kustos.metadata.log import LOCK_FILE, METADATA_PARTITION, SegmentReader, SnapshotId, layout
-from kustos.metadata.log.passing import LogPosition, pass_over
 from kustos.metadata.log.reader import begun_epochs, recovery_point_of
 from kustos.metadata.log.segment import UNKNOWN_EPOCH
+from kustos.metadata.log.skipping import LogPosition, skip_batches
 from kustos.metadata.log.snapshot import raw_snapshot_batches
 from kustos.metadata.log.unfinished import SECTOR_SIZE_BYTES
 from kustos.runtime import PRIVATE_FILE_MODE, Storage
@@ -176,7 +176,7 @@ class _Survey:
             path = self._partition / layout.segment_name(base)
             place = LogPosition(0, base, 0 if base == 0 else epoch)
             if base < start:
-                place = pass_over(self._storage, path, place, start, lambda _: None)
+                place = skip_batches(self._storage, path, place, start, lambda _: None)
             edge = place.position - place.position % SECTOR_SIZE_BYTES
             size_bytes = self._storage.size_bytes(path)
             reader = SegmentReader(

@@ -72,7 +72,7 @@ class MetadataImage:
             yield ConfigRecord(resource_type, resource_name, name, value)
 
     def same_state(self, other: "MetadataImage") -> bool:
-        """Return whether both have the same state, whatever their offsets."""
+        """Return whether both have the same state, offsets aside."""
         return (
             self.features == other.features
             and self.acls == other.acls

@@ -93,10 +93,10 @@ class ImageBuilder:
             raise ReplayError("ACLs are added at once amid a metadata transaction")
         twice = self._map("acls").add_all(acls)
         if twice is not None:
-            raise ReplayError(f"the ACL id `{twice}` is made twice")
+            raise ReplayError(f"two ACLs have the id `{twice}`")
         again = self._map("acl_ids").add_all((binding, acl_id) for acl_id, binding in acls)
         if again is not None:
-            raise ReplayError(f"an ACL is made twice: {again.audit_text()}")
+            raise ReplayError(f"two ACLs are equal: {again.audit_text()}")
 
     def view(self) -> MetadataImage:
         """Return a live view of the state so far, without a copy."""
@@ -143,7 +143,7 @@ class ImageBuilder:
     def _add_acl(self, record: AccessControlEntryRecord) -> Change:
         binding = binding_of(record)
         if self._look("acls", record.id) is not None:
-            raise ReplayError(f"the ACL id `{record.id}` is made twice")
+            raise ReplayError(f"two ACLs have the id `{record.id}`")
         if self._look("acl_ids", binding) is not None:
             raise ReplayError(f"the ACL `{record.id}` is equal to `{self._look('acl_ids', binding)}`")
         self._map("acls")[record.id] = binding

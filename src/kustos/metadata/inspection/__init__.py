@@ -5,8 +5,8 @@ from kustos.metadata.inspection.files import MetadataFile, files_of, metadata_di
 from kustos.metadata.inspection.moments import moment_text
 from kustos.metadata.inspection.requesters import (
     AdminEvent,
-    AskedBy,
     AuditTrailError,
+    RequestedBy,
     Requesters,
     admin_events,
 )
@@ -19,7 +19,6 @@ from kustos.metadata.inspection.verification import Verification, verify
 
 __all__ = [
     "AdminEvent",
-    "AskedBy",
     "AuditTrailError",
     "DirectorySource",
     "DumpedBatch",
@@ -32,6 +31,7 @@ __all__ = [
     "Moment",
     "Passage",
     "PastSource",
+    "RequestedBy",
     "Requesters",
     "ShellError",
     "StateAt",

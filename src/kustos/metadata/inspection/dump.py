@@ -18,7 +18,7 @@ from kustos.metadata.records import controls_of
 from kustos.runtime import Storage
 from kustos.wire import CorruptBatchError, Record, RecordBatch, read_batch
 
-_NOTHING: Final = ShownRecord("(malformed)", None, None, "a control record that says nothing sane")
+_NOTHING: Final = ShownRecord("(malformed)", None, None, "an invalid control record")
 
 
 @dataclass(frozen=True, slots=True)

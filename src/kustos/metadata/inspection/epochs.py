@@ -11,7 +11,7 @@ Epoch = tuple[int, int]
 """An epoch and its first offset."""
 
 
-def contradiction(told: Sequence[Epoch], seen: Sequence[Epoch], end_offset: int) -> str | None:
+def contradiction(listed: Sequence[Epoch], seen: Sequence[Epoch], end_offset: int) -> str | None:
     """Return what in a checkpoint contradicts a log that ends before `end_offset`, None if nothing does.
 
     `seen` are the epochs of the log in order, each with the offset of its first batch there. Epochs before
@@ -19,7 +19,7 @@ def contradiction(told: Sequence[Epoch], seen: Sequence[Epoch], end_offset: int)
     than it began: where the log began when the file was written.
     """
     before: Epoch = (-1, -1)
-    for number, (epoch, offset) in enumerate(told):
+    for number, (epoch, offset) in enumerate(listed):
         if epoch <= before[0] or offset <= before[1]:
             return f"epoch {epoch} from offset {offset} cannot follow epoch {before[0]} from {before[1]}"
         before = (epoch, offset)

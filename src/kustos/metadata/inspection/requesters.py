@@ -45,7 +45,7 @@ class AdminEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class AskedBy:
+class RequestedBy:
     """The requester of a change (one, if `is_exact`), or all possible ones, the latest first."""
 
     events: tuple[AdminEvent, ...] = ()
@@ -100,29 +100,29 @@ class Requesters:
         self._times: Final = [event.time_ms for event in self._events]
         self._used: Final[set[int]] = set()
         self._batch = -1
-        self._found = AskedBy()
+        self._found = RequestedBy()
 
-    def of(self, logged: LoggedChange) -> AskedBy:
-        """Return the request that made a change, or all possible ones."""
+    def of(self, logged: LoggedChange) -> RequestedBy:
+        """Return the request behind a change, or all possible ones."""
         if logged.batch_base_offset != self._batch:
             self._batch = logged.batch_base_offset
-            self._found = self._asked_by(logged)
+            self._found = self._requested_by(logged)
         return self._found
 
-    def _asked_by(self, logged: LoggedChange) -> AskedBy:
+    def _requested_by(self, logged: LoggedChange) -> RequestedBy:
         near = self._candidates(logged)
         events = [self._events[number] for number in near]
         exact = [event for event in events if event.change_offset == logged.batch_base_offset]
         if len(exact) == 1:
-            return AskedBy(tuple(exact), is_exact=True)
+            return RequestedBy(tuple(exact), is_exact=True)
         if exact:
             # files of several nodes with their own logs
-            return AskedBy(tuple(exact))
+            return RequestedBy(tuple(exact))
         # a request with a known change elsewhere did not make this one
         near = [number for number in near if self._events[number].change_offset is None]
         if len(near) == 1:
             self._used.update(near)
-        return AskedBy(tuple(self._events[number] for number in near))
+        return RequestedBy(tuple(self._events[number] for number in near))
 
     def _candidates(self, logged: LoggedChange) -> list[int]:
         creates = isinstance(logged.change, AclAdded)

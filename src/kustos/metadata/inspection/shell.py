@@ -142,7 +142,7 @@ class MetadataShell:
             raise ShellError("`cd` takes one path")
         found = self._find(words[0] if words else "/")
         if isinstance(found.node, Leaf):
-            raise ShellError(f"`{found.path}` is no folder; `cat` shows what it holds")
+            raise ShellError(f"`{found.path}` is no folder; `cat` shows its contents")
         self._here = found.names
         return iter(())
 
@@ -206,7 +206,7 @@ COMMANDS: Final[dict[str, ShellCommand]] = {
     "ls": ShellCommand("[PATH...]", "list what is in a folder", MetadataShell._list),
     "cd": ShellCommand("[PATH]", "go to a folder, else to /", MetadataShell._change),
     "pwd": ShellCommand("", "show where you are", MetadataShell._where),
-    "cat": ShellCommand("PATH...", "show what a node holds, as JSON", MetadataShell._show),
+    "cat": ShellCommand("PATH...", "show the contents of a node, as JSON", MetadataShell._show),
     "tree": ShellCommand("[PATH...]", "show all below, with contents", MetadataShell._tree),
     "find": ShellCommand(
         "[PATH...] [-name GLOB]", "list the paths of all below", MetadataShell._search_names

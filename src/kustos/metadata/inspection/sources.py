@@ -19,7 +19,7 @@ class ImageSource(Protocol):
         """The display name."""
 
     def image(self) -> MetadataImage:
-        """Return the newest known image; raise `MetadataError`, or what a connection raises."""
+        """Return the newest known image; raise `MetadataError`, or the error of the connection."""
 
 
 class DirectorySource:

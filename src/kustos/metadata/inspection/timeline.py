@@ -170,14 +170,14 @@ class Timeline:
         offset, epoch, time_ms = beginning.offset - 1, 0, beginning.time_ms
         if beginning.snapshot is not None and beginning.snapshot.snapshot_id is not None:
             epoch = beginning.snapshot.snapshot_id.epoch
-        goes_on = False
+        continues = False
         for batch in self._batches(beginning.offset):
             if not moment.includes(batch):
-                goes_on = True
+                continues = True
                 break
             replay_batches(builder, (batch,), self.path)
             offset, epoch, time_ms = batch.last_offset, batch.partition_leader_epoch, batch.max_timestamp_ms
-        if moment.offset is not None and moment.offset > offset and not goes_on:
+        if moment.offset is not None and moment.offset > offset and not continues:
             state = StateAt(builder.build(offset, epoch), time_ms)
             raise OutOfReachError(
                 f"`{self.path}` ends at {state.text}; there is no offset {moment.offset} yet"
@@ -216,7 +216,7 @@ class Timeline:
             if beginning.offset >= start:
                 return beginning
         raise LogDamagedError(
-            f"`{self.path}` lacks offsets before {start}, and no snapshot stands for them; restore the "
+            f"`{self.path}` lacks offsets before {start}, and no snapshot covers them; restore the "
             "directory from a copy"
         )
 

@@ -38,7 +38,7 @@ class Leaf:
 
 
 class Folder:
-    """A node with named children, which are made when first needed."""
+    """A node with named children, created when first needed."""
 
     def __init__(self, fill: Callable[[], Mapping[str, "Node"]]) -> None:
         self._fill = fill

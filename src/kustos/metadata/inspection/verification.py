@@ -336,11 +336,11 @@ class _Checker:
         if not self._storage.exists(path) or not self._epochs:
             return
         try:
-            told = layout.decode_epochs(self._storage.read(path), path)
+            listed = layout.decode_epochs(self._storage.read(path), path)
         except MetadataError as error:
             self._report(path, None, str(error))
             return
-        wrong = contradiction(told, self._epochs, self._next_offset)
+        wrong = contradiction(listed, self._epochs, self._next_offset)
         if wrong is not None:
             self._report(
                 path,

@@ -8,8 +8,8 @@ from typing import Final
 from kustos.metadata.errors import LogDamagedError, RecordError
 from kustos.metadata.log import layout
 from kustos.metadata.log.layout import SnapshotId
-from kustos.metadata.log.passing import LogPosition, pass_over
 from kustos.metadata.log.segment import UNKNOWN_EPOCH, SegmentReader, TornTail, begins_epoch
+from kustos.metadata.log.skipping import LogPosition, skip_batches
 from kustos.metadata.log.snapshot import decoded, raw_snapshot_batches, snapshot_batches
 from kustos.metadata.log.unfinished import SECTOR_SIZE_BYTES
 from kustos.metadata.records import ControlRecord, KRaftVersion, Voters, controls_of
@@ -33,15 +33,15 @@ class ActiveSegment:
 class LogReader:
     """Reads once, in order: first `snapshot()` to its end, then `batches()` to its end.
 
-    Afterwards `next_offset`, `epoch`, `epochs`, `active`, `quorum_controls` and `torn` tell a writer where to
-    continue. Nothing is changed. Raises `LogDamagedError` for anything but a torn tail.
+    Afterwards `next_offset`, `epoch`, `epochs`, `active`, `quorum_controls` and `torn` are where a writer
+    continues. Nothing is changed. Raises `LogDamagedError` for anything but a torn tail.
 
-    `passing_over` are unreadable snapshots to skip: the next older one is used instead, which gives the same
+    `skipped` are unreadable snapshots to skip: the next older one is used instead, which gives the same
     state if the log after it is whole.
     """
 
     def __init__(
-        self, directory: Path, storage: Storage, *, passing_over: frozenset[SnapshotId] = frozenset()
+        self, directory: Path, storage: Storage, *, skipped: frozenset[SnapshotId] = frozenset()
     ) -> None:
         self._storage = storage
         self._partition = directory / layout.METADATA_PARTITION
@@ -53,8 +53,8 @@ class LogReader:
             sorted(base for name in names if (base := layout.segment_base_offset(name)) is not None)
         )
         found = sorted(id_ for name in names if (id_ := SnapshotId.of(name)) is not None)
-        self.passed_over = passing_over
-        self.snapshots = tuple(id_ for id_ in found if id_ not in passing_over)
+        self.skipped_snapshots = skipped
+        self.snapshots = tuple(id_ for id_ in found if id_ not in skipped)
         self.snapshot_id = self.snapshots[-1] if self.snapshots else None
         self._reached_offset = found[-1].end_offset if found else 0
         self.next_offset = 0 if self.snapshot_id is None else self.snapshot_id.end_offset
@@ -220,7 +220,7 @@ class LogReader:
     def _pass_over(self, path: Path, place: LogPosition, start: int) -> LogPosition:
         if place.next_offset >= start:
             return place
-        passed = pass_over(self._storage, path, place, start, lambda batch: self._note(batch, path))
+        passed = skip_batches(self._storage, path, place, start, lambda batch: self._note(batch, path))
         self.last_timestamp_ms = max(self.last_timestamp_ms, passed.last_timestamp_ms)
         return passed
 
@@ -249,7 +249,7 @@ class LogReader:
             controls = controls_of(batch)
         except RecordError as error:
             raise LogDamagedError(
-                f"`{path}` has a control batch at offset {batch.base_offset} that says nothing sane: {error}"
+                f"`{path}` has a control batch at offset {batch.base_offset} that is invalid: {error}"
                 "; restore the directory from a copy"
             ) from error
         for control in controls:

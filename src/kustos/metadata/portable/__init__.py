@@ -1,5 +1,6 @@
 """Metadata as lines of JSON, for transfer between clusters: export, parsing, import."""
 
+from kustos.metadata.portable.importing import apply_export
 from kustos.metadata.portable.lines import (
     Export,
     LocatedRecord,
@@ -8,14 +9,13 @@ from kustos.metadata.portable.lines import (
     left_out,
     read_export,
 )
-from kustos.metadata.portable.taking_in import take_in
 
 __all__ = [
     "Export",
     "LocatedRecord",
     "PortableError",
+    "apply_export",
     "export_lines",
     "left_out",
     "read_export",
-    "take_in",
 ]

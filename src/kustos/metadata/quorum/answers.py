@@ -220,7 +220,7 @@ def _is_cut_off(data: bytes, position: int) -> bool:
 
 def _only(items: list[Message], what: str) -> Message:
     if len(items) != 1:
-        raise ForeignAnswerError(f"the answer has {len(items)} {what}s where one was asked for")
+        raise ForeignAnswerError(f"the answer has {len(items)} {what}s where one is expected")
     return items[0]
 
 
@@ -229,10 +229,10 @@ def _require_partition(index: int) -> None:
         raise ForeignAnswerError(f"the answer is about partition {index}")
 
 
-def _snapshot_id(told: Message) -> SnapshotId:
-    if told.end_offset < 0 or told.epoch < 0:
-        raise ForeignAnswerError(f"no snapshot has the id {told.end_offset}-{told.epoch}")
-    return SnapshotId(told.end_offset, told.epoch)
+def _snapshot_id(answered_id: Message) -> SnapshotId:
+    if answered_id.end_offset < 0 or answered_id.epoch < 0:
+        raise ForeignAnswerError(f"no snapshot has the id {answered_id.end_offset}-{answered_id.epoch}")
+    return SnapshotId(answered_id.end_offset, answered_id.epoch)
 
 
 def _failed(error: int, partition: Message | None, answer: Message) -> ControllerAnswer:

@@ -163,7 +163,7 @@ class LocalCopy:
             return
         self._size_bytes = position
 
-    def settle(self, end_offset: int) -> None:
+    def commit(self, end_offset: int) -> None:
         """Note that nothing below this offset will be cut."""
         while self._uncommitted and self._uncommitted[0][0] < end_offset:
             self._uncommitted.popleft()

@@ -239,7 +239,7 @@ class FollowerMachine:
 
     def _cut_back(self, answer: ControllerAnswer) -> tuple[Effect, ...]:
         """Cut the log to where it agrees with the leader's (`KafkaRaftLog.truncateToEndOffset`)."""
-        assert answer.diverging is not None, "an answer that diverges says where"
+        assert answer.diverging is not None, "a diverging answer names an offset"
         known = bisect_right(self._epochs, answer.diverging.epoch)
         own_end = self._epoch_starts[known] if known < len(self._epochs) else self.end_offset
         # our log has nothing from that epoch or an older one: the logs share nothing
@@ -282,7 +282,7 @@ class FollowerMachine:
         if answer.snapshot_id != self._copying or answer.position != len(self._copied):
             raise ForeignAnswerError(
                 f"a chunk of {answer.snapshot_id} at {answer.position} came where {self._copying} at "
-                f"{len(self._copied)} was asked for"
+                f"{len(self._copied)} was requested"
             )
         if self._copied and answer.size_bytes != self._copy_size_bytes:
             raise ForeignAnswerError("a snapshot changed its size while it was fetched")

@@ -140,7 +140,7 @@ class FollowedStore:
 
     def _apply(self, committed: Committed) -> None:
         delta = self._committed.apply(committed)
-        self._copy.settle(committed.end_offset)
+        self._copy.commit(committed.end_offset)
         if self.has_caught_up:
             for publisher in self._publishers:
                 publisher.publish_delta(delta)

@@ -89,7 +89,7 @@ class SnapshotFetched:
 
 @dataclass(frozen=True, slots=True)
 class CaughtUp:
-    """Everything up to the high watermark of this answer has been handed over."""
+    """The machine has returned everything up to the high watermark of this answer."""
 
     high_watermark: int
 

@@ -107,7 +107,7 @@ class SnapshotKeeper:
         self._policy = policy
         self._controls = reader.quorum_controls
         self._opaque_records = reader.opaque_records
-        self._is_intact = not reader.passed_over
+        self._is_intact = not reader.skipped_snapshots
         self._kept: list[KeptSnapshot] = []
         self._survey(reader.snapshots)
         self._unsnapshotted_bytes = reader.unsnapshotted_bytes

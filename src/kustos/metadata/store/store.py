@@ -151,7 +151,7 @@ class MetadataStore:
             log = LogWriter(directory, storage, clock, reader, policy)
             try:
                 log.begin_epoch(properties.node_id)
-                image = _settle(reader, builder, log)
+                image = _complete_recovery(reader, builder, log)
                 keeper = SnapshotKeeper(directory, storage, clock, policy, reader)
             except BaseException:
                 log.close()
@@ -348,7 +348,7 @@ def _require_ours(
         )
 
 
-def _settle(reader: LogReader, builder: ImageBuilder, log: LogWriter) -> MetadataImage:
+def _complete_recovery(reader: LogReader, builder: ImageBuilder, log: LogWriter) -> MetadataImage:
     """Finish the open work of an earlier writer, and return the initial image."""
     if builder.in_transaction:
         # the writer that began it is gone and cannot end it (KIP-868)

@@ -20,7 +20,7 @@ from kustos.acl import (
 )
 from kustos.authorizer import StandardAuthorizer, parse_super_users
 from kustos.pipeline.errors import AclSetError
-from kustos.runtime import collector_at_rest
+from kustos.runtime import garbage_collection_paused
 
 CONTENT_VERSION: Final = 1
 COMPRESSION_LEVEL: Final = 1
@@ -102,7 +102,7 @@ class AclsInForce:
 def authorizer_of_content(name: str, content: bytes, digest: str) -> StandardAuthorizer:
     """Return the authorizer of the set with this `content`; raise `AclSetError` unless it has this digest."""
     said = _said(name, content, digest)
-    with collector_at_rest():
+    with garbage_collection_paused():
         return StandardAuthorizer.of(
             _decode(said),
             super_users=frozenset(said["super_users"]),

@@ -94,7 +94,7 @@ def held_acls(spark: SparkSession, acls: AclsInForce, existing: Existing) -> Dat
 def _of_the_set(
     bindings: tuple[AclBinding, ...], rules: Rules, existing: Existing
 ) -> dict[int, list[tuple[object, ...]]]:
-    speaks = necessity(bindings, rules).speaks
+    speaks = necessity(bindings, rules).effective
     rows: dict[int, list[tuple[object, ...]]] = {}
     for found in lint(bindings, rules, existing.listing()):
         known = _BY_CODE.get(found.code)

@@ -112,7 +112,7 @@ def _grants(spark: SparkSession, acls: AclsInForce, history: DataFrame | None, a
     """Return the ACLs with their numbers, since when they are there, and on what basis an ALLOW grants."""
     rules = rules_of(acls)
     bindings = numbered(acls.bindings)
-    speaks = necessity(bindings, rules).speaks
+    speaks = necessity(bindings, rules).effective
     rows = []
     for number, (binding, is_heard) in enumerate(zip(bindings, speaks, strict=True)):
         basis = RuleKind.MATCHING_ACL.value if is_heard else NOBODY

@@ -22,12 +22,14 @@ def describe_controllers(exchange: Exchange, row: Row) -> Handler:
     """Serve requests for controllers by clients that may ALTER the cluster."""
     if not exchange.allows_cluster(AclOperation.ALTER):
         raise RefuseRequestError(CLUSTER_AUTHORIZATION_FAILED)
-    asked = exchange.request.get("endpoint_type", BROKERS)
-    if asked not in {BROKERS, CONTROLLERS}:
+    endpoint_type = exchange.request.get("endpoint_type", BROKERS)
+    if endpoint_type not in {BROKERS, CONTROLLERS}:
         return Reply(
-            _refused(exchange, ErrorCode.unsupported_endpoint_type, f"Unsupported endpoint type {asked}")
+            _refused(
+                exchange, ErrorCode.unsupported_endpoint_type, f"Unsupported endpoint type {endpoint_type}"
+            )
         )
-    if asked != CONTROLLERS:
+    if endpoint_type != CONTROLLERS:
         text = (
             "The request was sent to an endpoint of type CONTROLLER, but we wanted an endpoint of type BROKER"
         )

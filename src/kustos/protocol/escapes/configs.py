@@ -47,10 +47,10 @@ def alter_configs(exchange: Exchange, _row: Row) -> Handler:
 
     An unknown operation fails the whole request as a server fault, as in Kafka.
     """
-    asked, answers = yield from _told_apart(exchange)
+    valid, answers = yield from _valid_resources(exchange)
     kept = []
-    codes = yield from _denied_codes(exchange, asked)
-    for resource, code in zip(asked, codes, strict=True):
+    codes = yield from _denied_codes(exchange, valid)
+    for resource, code in zip(valid, codes, strict=True):
         yield from begin_item(exchange)
         if code is None:
             kept.append(resource)
@@ -63,9 +63,9 @@ def alter_configs(exchange: Exchange, _row: Row) -> Handler:
     return Reply(served.replace(responses=[*answers, *served.responses]))
 
 
-def _told_apart(exchange: Exchange) -> Asking[tuple[list[Message], list[Message]]]:
+def _valid_resources(exchange: Exchange) -> Asking[tuple[list[Message], list[Message]]]:
     """Return the valid resources, and the answers to the invalid ones."""
-    asked: dict[tuple[int, str], Message] = {}
+    valid: dict[tuple[int, str], Message] = {}
     loggers, answers = [], []
     twice: set[tuple[int, str]] = set()
     for resource in exchange.request.resources:
@@ -75,13 +75,13 @@ def _told_apart(exchange: Exchange) -> Asking[tuple[list[Message], list[Message]
             loggers.append(resource)
         elif ConfigResourceType.from_code(kind) is ConfigResourceType.UNKNOWN:
             answers.append(_answer(exchange, resource, UNSUPPORTED_VERSION, f"Unknown resource type {kind}."))
-        elif key in asked:
+        elif key in valid:
             twice.add(key)
-            del asked[key]
+            del valid[key]
             answers.append(_answer(exchange, resource, INVALID_REQUEST, "Duplicate resource."))
         elif key not in twice:
-            asked[key] = resource
-    return [*loggers, *asked.values()], answers
+            valid[key] = resource
+    return [*loggers, *valid.values()], answers
 
 
 def _question(resource: Message) -> tuple[Check, str]:
@@ -96,13 +96,13 @@ def _governs(resource: Message) -> bool:
     return check is ALTER_CLUSTER_CONFIGS and any(change.name in GOVERNING for change in resource.configs)
 
 
-def _denied_codes(exchange: Exchange, asked: list[Message]) -> Asking[list[int | None]]:
+def _denied_codes(exchange: Exchange, resources: list[Message]) -> Asking[list[int | None]]:
     """Return the code that refuses each resource, None if it may be altered."""
-    questions = yield from each(exchange, asked, _question)
+    questions = yield from each(exchange, resources, _question)
     counts = Counter(questions)
     verdicts = yield from allowed_each(exchange, [(*question, count) for question, count in counts.items()])
     allowed = dict(zip(counts, verdicts, strict=True))
-    governs = yield from each(exchange, asked, _governs)
+    governs = yield from each(exchange, resources, _governs)
     governing = sum(one and allowed[question] for one, question in zip(governs, questions, strict=True))
     may_govern = bool(governing) and exchange.allows(ALTER_CLUSTER, CLUSTER_NAME, governing)
     return [
@@ -147,12 +147,12 @@ def describe_configs(exchange: Exchange, row: Row) -> Handler:
 def describe_configs_upstream(exchange: Exchange, row: Row) -> Handler:
     """Let upstream describe its settings, but answer those of the authorizer from this node.
 
-    A request for those alone does not go upstream, so a client can send it without knowing a broker.
+    A request for those alone does not go upstream, so a client that knows no broker can send it.
     """
     [step] = [step for step in row.steps if isinstance(step, Strip)]
     whole = exchange.request
     kept, denied = yield from strip(exchange, step, whole)
-    own = [resource for resource in kept.resources if _asked_keys(resource)]
+    own = [resource for resource in kept.resources if _requested_keys(resource)]
     if not own and not denied:
         return Relay()
     if len(own) > DESCRIBED_RESOURCES_MAX:
@@ -175,7 +175,7 @@ def _described_here(exchange: Exchange, own: list[Message]) -> Asking[dict[tuple
     """Return this node's description of its authorizer, for each resource."""
     whole = exchange.request
     exchange.request = whole.replace(
-        resources=[each.replace(configuration_keys=sorted(_asked_keys(each))) for each in own]
+        resources=[each.replace(configuration_keys=sorted(_requested_keys(each))) for each in own]
     )
     served: Message = yield Serve(exchange.request)
     exchange.request = whole
@@ -195,7 +195,7 @@ def _key(resource: Message) -> tuple[int, str]:
     return resource.resource_type, resource.resource_name
 
 
-def _asked_keys(resource: Message) -> frozenset[str]:
+def _requested_keys(resource: Message) -> frozenset[str]:
     """Return the requested settings of the authorizer: all if no key is named, as in Kafka."""
     if resource.resource_type != ConfigResourceType.BROKER:
         return frozenset()
@@ -205,4 +205,4 @@ def _asked_keys(resource: Message) -> frozenset[str]:
 
 def _is_answered_here(resource: Message) -> bool:
     keys = resource.configuration_keys
-    return bool(keys) and bool(_asked_keys(resource)) and AUTHORIZER_SETTINGS.issuperset(keys)
+    return bool(keys) and bool(_requested_keys(resource)) and AUTHORIZER_SETTINGS.issuperset(keys)

@@ -87,10 +87,10 @@ def fetch(exchange: Exchange, _row: Row) -> Handler:
 def open_plan(exchange: Exchange) -> FetchPlan | int:
     """Return the plan of a Fetch, or the error code of an invalid session."""
     request = exchange.request
-    asked = partitions_of(request.topics)
+    requested = partitions_of(request.topics)
     session_id, epoch = request.get("session_id", 0), request.get("session_epoch", FINAL_EPOCH)
     if epoch in {INITIAL_EPOCH, FINAL_EPOCH}:
-        return FetchPlan(None, asked, asked)
+        return FetchPlan(None, requested, requested)
     session = exchange.fetch_sessions.find(session_id)
     if session is None:
         return FETCH_SESSION_ID_NOT_FOUND
@@ -98,18 +98,18 @@ def open_plan(exchange: Exchange) -> FetchPlan | int:
         return INVALID_FETCH_SESSION_EPOCH
     if session.uses_topic_ids != (exchange.version >= TOPIC_IDS_SINCE_VERSION):
         return FETCH_SESSION_TOPIC_ID_ERROR
-    made = exchange.codec.root.ELEMENTS["topics"].ELEMENTS["partitions"]
-    wanted = in_version(session.partitions, made) | asked
+    partition_type = exchange.codec.root.ELEMENTS["topics"].ELEMENTS["partitions"]
+    wanted = in_version(session.partitions, partition_type) | requested
     for partition in forgotten_of(request):
         wanted.pop(partition, None)
-    return FetchPlan(session, wanted, asked)
+    return FetchPlan(session, wanted, requested)
 
 
 def refuse_partitions(exchange: Exchange, plan: FetchPlan) -> Asking[None]:
     """Decide on all wanted partitions, by topic, with Kafka's reference counts."""
     request = exchange.request
     if replica_id(request) >= 0:
-        # a follower's fetch needs CLUSTER_ACTION, whatever the topics (KafkaApis.handleFetchRequest)
+        # a follower's fetch needs CLUSTER_ACTION, for any topics (KafkaApis.handleFetchRequest)
         if not exchange.allows_cluster(AclOperation.CLUSTER_ACTION):
             plan.refused = dict.fromkeys(plan.wanted, TOPIC_AUTHORIZATION_FAILED)
         return
@@ -175,20 +175,20 @@ def forwarded(exchange: Exchange, plan: FetchPlan) -> Asking[Message | None]:
         indexes: dict[Topic, list[object]] = {}
         for topic, index in forgotten:
             indexes.setdefault(topic, []).append(index)
-        made = root.ELEMENTS["forgotten_topics_data"]
-        values["forgotten_topics_data"] = yield from topic_items(exchange, made, indexes)
+        topic_type = root.ELEMENTS["forgotten_topics_data"]
+        values["forgotten_topics_data"] = yield from topic_items(exchange, topic_type, indexes)
     return request.replace(**values)
 
 
 def topic_items(
-    exchange: Exchange, made: type[Message], by_topic: dict[Topic, list[object]]
+    exchange: Exchange, topic_type: type[Message], by_topic: dict[Topic, list[object]]
 ) -> Asking[list[Message]]:
     """Return the items of a list by topic, such as the topics of a request or of a response."""
-    name = "topic" if "topic" in made.FIELDS else "topic_id"
+    name = "topic" if "topic" in topic_type.FIELDS else "topic_id"
     return each(
         exchange,
         list(by_topic.items()),
-        lambda item: made(**{name: item[0], "partitions": item[1]}),
+        lambda item: topic_type(**{name: item[0], "partitions": item[1]}),
     )
 
 
@@ -238,7 +238,7 @@ def answer_with(exchange: Exchange, plan: FetchPlan, response: Message | None) -
     codec = exchange.response_codec
     base = codec.new() if response is None else response
     element = codec.root.ELEMENTS["responses"]
-    made = element.ELEMENTS["partitions"]
+    partition_type = element.ELEMENTS["partitions"]
     found = {
         (topic_of(topic), partition.partition_index): partition
         for topic in base.responses
@@ -247,7 +247,7 @@ def answer_with(exchange: Exchange, plan: FetchPlan, response: Message | None) -
 
     def answered(partition: Partition) -> Message | None:
         code = plan.refused.get(partition)
-        return found.get(partition) if code is None else refused_partition(made, partition[1], code)
+        return found.get(partition) if code is None else refused_partition(partition_type, partition[1], code)
 
     each_answered = yield from each(exchange, list(plan.wanted), answered)
     items = {
@@ -258,9 +258,9 @@ def answer_with(exchange: Exchange, plan: FetchPlan, response: Message | None) -
     return base.replace(responses=(yield from topic_items(exchange, element, grouped(items))))
 
 
-def refused_partition(made: type[Message], index: int, code: int) -> Message:
+def refused_partition(partition_type: type[Message], index: int, code: int) -> Message:
     """Return the answer for one partition (`FetchResponse.partitionResponse`)."""
-    return made.fit(partition_index=index, error_code=code, high_watermark=-1, records=b"")
+    return partition_type.fit(partition_index=index, error_code=code, high_watermark=-1, records=b"")
 
 
 def failure(exchange: Exchange, code: int) -> Message:

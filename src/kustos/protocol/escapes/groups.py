@@ -41,19 +41,21 @@ def offset_fetch(exchange: Exchange, _row: Row) -> Handler:
     """
     batched = exchange.version >= BATCHED_SINCE_VERSION
     groups = exchange.request.groups if batched else [exchange.request]
-    yield from resolve_asked(exchange, groups)
+    yield from resolve_requested(exchange, groups)
     allowed = yield from allowed_names(exchange, DESCRIBE_GROUP, (group.group_id for group in groups))
     if not batched and not allowed:
         raise RefuseRequestError(GROUP_AUTHORIZATION_FAILED)
     root = exchange.response_codec.root
-    made = (root.ELEMENTS["groups"] if batched else root).ELEMENTS["topics"]
+    topic_type = (root.ELEMENTS["groups"] if batched else root).ELEMENTS["topics"]
     sent: list[Message] = []
     denied: dict[int, dict[int, Message]] = {}
     for index, group in enumerate(groups):
         yield from begin_item(exchange)
         if group.group_id not in allowed:
             continue
-        refused = denied[index] = (yield from denied_topics(exchange, group, made)) if group.topics else {}
+        refused = denied[index] = (
+            (yield from denied_topics(exchange, group, topic_type)) if group.topics else {}
+        )
         left = [topic for i, topic in enumerate(group.topics or ()) if i not in refused]
         sent.append(group.replace(topics=left) if refused else group)
     if batched and not sent:
@@ -77,7 +79,7 @@ def offset_fetch(exchange: Exchange, _row: Row) -> Handler:
     return Reply(response.replace(groups=result) if batched else result[0])
 
 
-def resolve_asked(exchange: Exchange, groups: list[Message]) -> Asking[None]:
+def resolve_requested(exchange: Exchange, groups: list[Message]) -> Asking[None]:
     """Resolve the topic ids of the request (version 10)."""
     ids = {topic.get("topic_id", ZERO_UUID) for group in groups for topic in group.topics or ()}
     ids.discard(ZERO_UUID)
@@ -94,7 +96,9 @@ def resolve_answered(exchange: Exchange, response: Message, batched: bool) -> As
         exchange.topic_names |= yield ResolveTopicIds(frozenset(unknown))
 
 
-def denied_topics(exchange: Exchange, group: Message, made: type[Message]) -> Asking[dict[int, Message]]:
+def denied_topics(
+    exchange: Exchange, group: Message, topic_type: type[Message]
+) -> Asking[dict[int, Message]]:
     """Return the answers to the refused topics of the request, by their index."""
     topics = group.topics
     names = yield from each(exchange, topics, lambda topic: item_name(exchange, topic, "name"))
@@ -103,16 +107,16 @@ def denied_topics(exchange: Exchange, group: Message, made: type[Message]) -> As
     hidden = [index for index, name in enumerate(names) if name is not None and name not in allowed]
     denied: dict[int, Message] = {}
     for indexes, code in ((unknown, UNKNOWN_TOPIC_ID), (hidden, TOPIC_AUTHORIZATION_FAILED)):
-        asked = [topics[index] for index in indexes]
-        refusing = yield from answers(exchange, OFFSETS_OF_TOPIC, made, asked, code)
+        refused_topics = [topics[index] for index in indexes]
+        refusing = yield from answers(exchange, OFFSETS_OF_TOPIC, topic_type, refused_topics, code)
         denied |= zip(indexes, refusing, strict=True)
     return denied
 
 
 def refused_group(exchange: Exchange, group: Message) -> Message:
     """Return the answer for a group that may not be described."""
-    made = exchange.response_codec.root.ELEMENTS["groups"]
-    return made(group_id=group.group_id, error_code=GROUP_AUTHORIZATION_FAILED)
+    group_type = exchange.response_codec.root.ELEMENTS["groups"]
+    return group_type(group_id=group.group_id, error_code=GROUP_AUTHORIZATION_FAILED)
 
 
 def completed(
@@ -128,8 +132,8 @@ def completed(
         )
         kept = [topic for topic, name in zip(answered.topics, names, strict=True) if name in shown]
         return answered.replace(topics=kept)
-    asked = OFFSETS_OF_TOPIC.of(group)
-    topics = yield from placed_items(exchange, OFFSETS_OF_TOPIC, asked, denied, answered.topics)
+    requested = OFFSETS_OF_TOPIC.of(group)
+    topics = yield from placed_items(exchange, OFFSETS_OF_TOPIC, requested, denied, answered.topics)
     return answered.replace(topics=topics)
 
 
@@ -148,11 +152,13 @@ def consumer_group_describe(exchange: Exchange, row: Row) -> Handler:
     assigned = yield from each(exchange, response.groups, lambda group: set(assigned_topics(group)))
     visible = yield from allowed_names(exchange, DESCRIBE_TOPIC, dict.fromkeys(chain(*assigned)))
     yield from finish(exchange, row, answer, None)
-    made = exchange.response_codec.root.ELEMENTS["groups"]
+    group_type = exchange.response_codec.root.ELEMENTS["groups"]
     response.groups = [
         group
         if visible.issuperset(topics)
-        else made(group_id=group.group_id, error_code=TOPIC_AUTHORIZATION_FAILED, error_message=HIDDEN_TOPICS)
+        else group_type(
+            group_id=group.group_id, error_code=TOPIC_AUTHORIZATION_FAILED, error_message=HIDDEN_TOPICS
+        )
         for group, topics in zip(response.groups, assigned, strict=True)
     ]
     return Reply((yield from merged(exchange, GROUP_ITEMS, denied, response)))

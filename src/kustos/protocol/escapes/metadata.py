@@ -58,7 +58,7 @@ def metadata(exchange: Exchange, _row: Row) -> Handler:
         yield from hide(exchange, LISTED_TOPICS, response)
         yield from annotate(exchange, TOPIC_OPERATIONS, response)
         return (yield from finished(exchange, response))
-    ids = asked_ids(exchange)
+    ids = requested_ids(exchange)
     check_names(exchange, has_ids=bool(ids))
     if ids:
         return (yield from by_id(exchange, ids))
@@ -76,7 +76,7 @@ def check_names(exchange: Exchange, *, has_ids: bool) -> None:
         raise RefuseRequestError(UNKNOWN_SERVER_ERROR)
 
 
-def asked_ids(exchange: Exchange) -> list[bytes]:
+def requested_ids(exchange: Exchange) -> list[bytes]:
     """Return the topic ids of the request."""
     if "topic_id" not in exchange.codec.root.ELEMENTS["topics"].FIELDS:
         return []
@@ -126,8 +126,8 @@ def by_name(exchange: Exchange) -> Handler:
         creatable = yield from creatable_names(exchange, missing)
         refused = set(missing) - creatable
         if creatable:
-            asked = [name for name in missing if name in creatable]
-            topics = yield from each(exchange, asked, lambda name: item.fit(name=name))
+            to_create = [name for name in missing if name in creatable]
+            topics = yield from each(exchange, to_create, lambda name: item.fit(name=name))
             created = yield from ask_upstream(exchange, topics, creating=True)
             found |= {topic.name: topic for topic in created.topics if topic.name in creatable}
     response.topics = [found[name] for name in sent if name in found and name not in refused]
@@ -159,17 +159,19 @@ def ask_upstream(exchange: Exchange, topics: list[Message] | None, *, creating: 
     answer: UpstreamAnswer = yield Ask(message, version)
     if version == exchange.version:
         return answer.message
-    made = response_codec(ApiKey.METADATA, exchange.version)
+    own_codec = response_codec(ApiKey.METADATA, exchange.version)
     answered = answer.message.topics
-    response = converted(answer.message.replace(topics=[]), made.root)
-    response.topics = yield from converted_items(exchange, answered, made)
+    response = converted(answer.message.replace(topics=[]), own_codec.root)
+    response.topics = yield from converted_items(exchange, answered, own_codec)
     return response
 
 
 def converted_items(exchange: Exchange, topics: list[Message], codec: MessageCodec) -> Asking[list[Message]]:
     """Return the topics in another version."""
-    made = codec.root.ELEMENTS["topics"]
-    return each(exchange, topics, lambda topic: topic if type(topic) is made else converted(topic, made))
+    topic_type = codec.root.ELEMENTS["topics"]
+    return each(
+        exchange, topics, lambda topic: topic if type(topic) is topic_type else converted(topic, topic_type)
+    )
 
 
 def finished(exchange: Exchange, response: Message) -> Asking[Reply]:

@@ -57,18 +57,18 @@ def create_token(exchange: Exchange, _row: Row) -> Handler:
     """Serve the owner, or a client that may CREATE_TOKENS for the owner."""
     context = exchange.context
     try:
-        asked = creation_of(exchange.request, context.principal)
+        creation = creation_of(exchange.request, context.principal)
     except NoPrincipalError:
         raise RefuseRequestError(UNKNOWN_SERVER_ERROR) from None
     code = None
     if not may_ask(exchange):
         code = DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
-    elif asked.owner != asked.requester and not exchange.allows(CREATE_FOR, str(asked.owner)):
+    elif creation.owner != creation.requester and not exchange.allows(CREATE_FOR, str(creation.owner)):
         code = DELEGATION_TOKEN_AUTHORIZATION_FAILED
-    elif any(renewer.principal_type != KafkaPrincipal.USER_TYPE for renewer in asked.renewers):
+    elif any(renewer.principal_type != KafkaPrincipal.USER_TYPE for renewer in creation.renewers):
         code = INVALID_PRINCIPAL_TYPE
     if code is not None:
-        return Reply(refused_creation(exchange.response_codec.root, asked, code))
+        return Reply(refused_creation(exchange.response_codec.root, creation, code))
     return Reply((yield Serve(exchange.request)))
 
 
@@ -87,23 +87,23 @@ def describe_tokens(exchange: Exchange, _row: Row) -> Handler:
         found: Message = yield Serve(exchange.request)
     else:
         found = undescribed_tokens(DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
-    sees = _sight(exchange, context.principal)
-    seen = yield from each(exchange, found.tokens, sees, CHECKS_PER_TOKEN)
+    may_see = _visibility(exchange, context.principal)
+    seen = yield from each(exchange, found.tokens, may_see, CHECKS_PER_TOKEN)
     shown = [token for token, is_seen in zip(found.tokens, seen, strict=True) if is_seen]
-    made = exchange.response_codec.root
+    message_type = exchange.response_codec.root
     return Reply(
-        made(
+        message_type(
             error_code=found.error_code,
-            tokens=(yield from each(exchange, shown, partial(shown_token, made))),
+            tokens=(yield from each(exchange, shown, partial(shown_token, message_type))),
         )
     )
 
 
-def _sight(exchange: Exchange, principal: KafkaPrincipal) -> Callable[[Message], bool]:
+def _visibility(exchange: Exchange, principal: KafkaPrincipal) -> Callable[[Message], bool]:
     # a request for all tokens does not request any particular one
     listing = exchange.request.owners is None
 
-    def sees(token: Message) -> bool:
+    def may_see(token: Message) -> bool:
         owner = f"{token.principal_type}:{token.principal_name}"
         return (
             principal in parties_of(token)
@@ -111,4 +111,4 @@ def _sight(exchange: Exchange, principal: KafkaPrincipal) -> Callable[[Message],
             or exchange.allows(DESCRIBE_OF, owner, listing=listing)
         )
 
-    return sees
+    return may_see

@@ -50,11 +50,11 @@ def create_topics(exchange: Exchange, _row: Row) -> Handler:
         elif name == CLUSTER_METADATA_TOPIC:
             text = f"Creation of internal topic {name} is prohibited."
             answers[name] = (INVALID_REQUEST, text)
-    asked = [name for name in counts if name not in answers]
+    valid = [name for name in counts if name not in answers]
     everything = exchange.allows_cluster(AclOperation.CREATE, log_if_denied=False)
-    allowed = frozenset(asked) if everything else (yield from allowed_names(exchange, CREATE_TOPIC, asked))
-    shown = yield from allowed_names(exchange, DESCRIBE_CONFIGS, asked, listing=True)
-    for name in asked:
+    allowed = frozenset(valid) if everything else (yield from allowed_names(exchange, CREATE_TOPIC, valid))
+    shown = yield from allowed_names(exchange, DESCRIBE_CONFIGS, valid, listing=True)
+    for name in valid:
         if name not in allowed:
             answers.setdefault(name, (TOPIC_AUTHORIZATION_FAILED, "Authorization failed."))
     sent = [topic for topic in topics if topic.name not in answers]
@@ -97,10 +97,10 @@ def hide_configs(exchange: Exchange, response: Message, shown: frozenset[str]) -
 
 def delete_topics(exchange: Exchange, _row: Row) -> Handler:
     """Delete the allowed topics; reveal that a topic is missing only to clients that may describe it."""
-    named, ided, answers = yield from sorted_out(exchange)
-    known = exchange.topic_names = (yield ResolveTopicIds(frozenset(ided))) if ided else {}
+    named, with_ids, answers = yield from valid_topics(exchange)
+    known = exchange.topic_names = (yield ResolveTopicIds(frozenset(with_ids))) if with_ids else {}
     existing = (yield ListTopics(frozenset(named))) if named else frozenset()
-    names = [*named, *(known[topic_id] for topic_id in ided if topic_id in known)]
+    names = [*named, *(known[topic_id] for topic_id in with_ids if topic_id in known)]
     if exchange.allows_cluster(AclOperation.DELETE, log_if_denied=False):
         describable = deletable = frozenset(names)
     else:
@@ -108,15 +108,15 @@ def delete_topics(exchange: Exchange, _row: Row) -> Handler:
         deletable = yield from allowed_names(exchange, DELETE_TOPIC, dict.fromkeys(names))
     entry = exchange.response_codec.root.ELEMENTS["responses"]
     sent: set[str | bytes] = set()
-    for asked in named:
+    for topic_name in named:
         yield from begin_item(exchange)
-        if asked in describable and asked not in existing:
-            answers.append(undeleted(entry, UNKNOWN_TOPIC_OR_PARTITION, asked))
-        elif asked in describable and asked in deletable:
-            sent.add(asked)
+        if topic_name in describable and topic_name not in existing:
+            answers.append(undeleted(entry, UNKNOWN_TOPIC_OR_PARTITION, topic_name))
+        elif topic_name in describable and topic_name in deletable:
+            sent.add(topic_name)
         else:
-            answers.append(undeleted(entry, TOPIC_AUTHORIZATION_FAILED, asked))
-    for topic_id in ided:
+            answers.append(undeleted(entry, TOPIC_AUTHORIZATION_FAILED, topic_name))
+    for topic_id in with_ids:
         yield from begin_item(exchange)
         name: str | None = known.get(topic_id)
         if name is None:
@@ -134,12 +134,12 @@ def delete_topics(exchange: Exchange, _row: Row) -> Handler:
     return Reply(response if answers else answer.body)
 
 
-def undeleted(made: type[Message], code: int, name: str | None, topic_id: bytes = ZERO_UUID) -> Message:
+def undeleted(topic_type: type[Message], code: int, name: str | None, topic_id: bytes = ZERO_UUID) -> Message:
     """Return the answer for a topic that is not deleted; from version 5 on with the reason."""
-    return made.fit(name=name, topic_id=topic_id, error_code=code, error_message=MESSAGES[code])
+    return topic_type.fit(name=name, topic_id=topic_id, error_code=code, error_message=MESSAGES[code])
 
 
-def sorted_out(exchange: Exchange) -> Asking[tuple[list[str], list[bytes], list[Message]]]:
+def valid_topics(exchange: Exchange) -> Asking[tuple[list[str], list[bytes], list[Message]]]:
     """Return the names and ids requested exactly once, and the answers to the invalid items."""
     entry = exchange.response_codec.root.ELEMENTS["responses"]
     answers: list[Message] = []

@@ -14,7 +14,7 @@ from kustos.metadata.directory.format import format_directory
 from kustos.metadata.directory.loader import load, read_image
 from kustos.metadata.directory.repair import carry_out, plan_repair
 from kustos.metadata.errors import LogDamagedError
-from kustos.metadata.log import LogPolicy, LogReader, SegmentReader, SnapshotId, passing
+from kustos.metadata.log import LogPolicy, LogReader, SegmentReader, SnapshotId, skipping
 from kustos.metadata.store.store import MetadataStore
 from kustos.runtime import FileSystemStorage
 from testkit.clocks import ManualClock
@@ -52,17 +52,17 @@ def newest(directory: Path) -> SnapshotId:
 
 def read_whole(directory: Path) -> tuple[LogReader, int]:
     """The log read from the bootstrap snapshot on, and how many ACLs there are."""
-    reader = LogReader(directory, FileSystemStorage(), passing_over=frozenset({newest(directory)}))
+    reader = LogReader(directory, FileSystemStorage(), skipped=frozenset({newest(directory)}))
     for _ in reader.raw_snapshot():
         continue
     return reader, sum(len(batch.records) for batch in reader.batches() if not batch.is_control)
 
 
 @pytest.mark.parametrize("window_size_bytes", [61, 200, 1000, 1024 * 1024])
-def test_passing_over_ends_where_reading_does(
+def test_skipping_ends_where_reading_does(
     window_size_bytes: int, directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(passing, "WINDOW_SIZE_BYTES", window_size_bytes)
+    monkeypatch.setattr(skipping, "WINDOW_SIZE_BYTES", window_size_bytes)
     reader, builder = load(directory, FileSystemStorage())
     whole, acls = read_whole(directory)
     assert len(builder.view().acls) == acls + 1
@@ -94,7 +94,7 @@ class Counting(FileSystemStorage):
 def test_no_more_is_held_than_a_window_and_what_follows_the_snapshot(
     directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(passing, "WINDOW_SIZE_BYTES", 512)
+    monkeypatch.setattr(skipping, "WINDOW_SIZE_BYTES", 512)
     Counting.largest = 0
     load(directory, Counting())
     assert segment(directory, 0).stat().st_size > 20_000

@@ -30,7 +30,7 @@ from kustos.metadata.scram import ScramCredential
 from kustos.runtime import PRIVATE_FILE_MODE, Clock, Storage
 
 
-def take_in(directory: Path, export: Export, storage: Storage, clock: Clock) -> MetadataImage:
+def apply_export(directory: Path, export: Export, storage: Storage, clock: Clock) -> MetadataImage:
     """Import an export into a freshly formatted directory; return the state that a node will start with.
 
     Features are set to the levels of the export; other contents of the formatted directory stay, and must not
@@ -65,7 +65,7 @@ def _require_fresh(directory: Path, storage: Storage) -> None:
         if begun or (id_ is not None and id_ != BOOTSTRAP_SNAPSHOT):
             raise DirectoryError(
                 f"`{directory}` is in use already: its log has begun (`{name}`); import into a directory "
-                "that `kustos storage format` has just made, before its first start"
+                "that `kustos storage format` has just created, before its first start"
             )
 
 

@@ -35,7 +35,7 @@ class LogPosition:
     last_timestamp_ms: int = 0
 
 
-def pass_over(
+def skip_batches(
     storage: Storage,
     path: Path,
     place: LogPosition,
