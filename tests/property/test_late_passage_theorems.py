@@ -149,7 +149,7 @@ class Late(World):
 
     async def acknowledge(self, number: int) -> None:
         try:
-            await self.in_flight.settle()
+            await self.in_flight.drain()
         except RequestsInFlightError:
             self.refused += 1
             return
@@ -281,7 +281,7 @@ def _forgets(self: UpstreamLink) -> None:
 
 
 PLANTED: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
-    "changes are acknowledged at once": lambda patch: patch.setattr(InFlight, "settle", _at_once),
+    "changes are acknowledged at once": lambda patch: patch.setattr(InFlight, "drain", _at_once),
     "a closed link does not drain": lambda patch: patch.setattr(UpstreamLink, "close", _forgets),
     "what is pipelined is not looked at again": lambda patch: patch.setattr(
         UpstreamLink, "_may_begin", lambda link: True

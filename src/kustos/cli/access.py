@@ -75,7 +75,7 @@ def print_access(
     output: OutputFormat,
 ) -> None:
     """Print who may do an operation on the names of a pattern."""
-    what, is_one = _asked(pattern)
+    what, is_one = _resource_words(pattern)
     nobody = f"nobody may {operation.name} {'' if is_one else 'any '}{what}"
     print_rows(
         WHO,
@@ -122,7 +122,7 @@ def _print_for_people(access: AllowedAccess, operation: AclOperation, what: str,
         print_lines("", _MORE)
 
 
-def _asked(pattern: ResourcePattern) -> tuple[str, bool]:
+def _resource_words(pattern: ResourcePattern) -> tuple[str, bool]:
     """Return the requested names in words, and whether it is exactly one."""
     kind = pattern.resource_type.name.lower().replace("_", " ")
     if pattern.resource_type is ResourceType.CLUSTER:

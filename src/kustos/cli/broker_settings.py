@@ -44,7 +44,7 @@ class LearntSetting:
 class BrokerSettings:
     """The known ones of the two settings, by name; `unknown` says why the others are not known."""
 
-    told: Mapping[str, LearntSetting] = field(default_factory=dict)
+    known: Mapping[str, LearntSetting] = field(default_factory=dict)
     unknown: str = ""
 
     @classmethod
@@ -54,12 +54,12 @@ class BrokerSettings:
 
     def over(self, other: "BrokerSettings") -> "BrokerSettings":
         """Return these settings, completed from another source."""
-        return BrokerSettings({**other.told, **self.told}, self.unknown or other.unknown)
+        return BrokerSettings({**other.known, **self.known}, self.unknown or other.unknown)
 
     @property
     def missing(self) -> list[str]:
         """The settings that no source gave."""
-        return [name for name in NAMES if name not in self.told]
+        return [name for name in NAMES if name not in self.known]
 
     def rules(self) -> "Rules":
         """Return the rules, Kafka's defaults for missing settings. Raises a usage error for a bad value."""
@@ -72,8 +72,8 @@ class BrokerSettings:
         )
 
     def _text(self, name: str) -> str:
-        told = self.told.get(name)
-        return "" if told is None else told.text
+        setting = self.known.get(name)
+        return "" if setting is None else setting.text
 
     def note(self) -> str | None:
         """Return the line that names the unknown settings, None if all are known."""
@@ -94,8 +94,8 @@ class BrokerSettings:
         return {
             name: {
                 "value": value,
-                "known": name in self.told,
-                "from": self.told[name].by if name in self.told else self.unknown,
+                "known": name in self.known,
+                "from": self.known[name].by if name in self.known else self.unknown,
             }
             for name, value in values.items()
         }
@@ -110,7 +110,7 @@ class SettingOptions:
     config: Path | None = None
 
     @property
-    def tell_all(self) -> bool:
+    def has_both(self) -> bool:
         """Whether the options give both settings, so that no other source is needed."""
         return self.super_users is not None and self.allow_everyone is not None
 
@@ -188,7 +188,7 @@ async def of_cluster(admin: "AdminClient", servers: str) -> BrokerSettings:
     return BrokerSettings.of(texts, f"the cluster at {servers}", f"the cluster at {servers} does not tell")
 
 
-def tell_unknown(output: OutputFormat, *settings: BrokerSettings) -> None:
+def report_unknown(output: OutputFormat, *settings: BrokerSettings) -> None:
     """Report unknown settings on standard error, one line each; a document has them as a field."""
     if not output.is_document:
         for note in dict.fromkeys([note for each in settings if (note := each.note()) is not None]):

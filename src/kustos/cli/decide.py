@@ -105,6 +105,6 @@ def decide(
         settings=SettingOptions(super_users, allow_everyone_if_no_acl_found, config),
     )
     authorizer = load_authorizer(source)
-    with open_requests(requests, input_format) as asked, open_answers(answers, output) as writer:
-        all_allowed = RequestDecider(authorizer, workers or cores()).run(asked, writer)
+    with open_requests(requests, input_format) as request_source, open_answers(answers, output) as writer:
+        all_allowed = RequestDecider(authorizer, workers or cores()).run(request_source, writer)
     return ExitCode.NO if exit_code and not all_allowed else ExitCode.OK

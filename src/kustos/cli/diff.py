@@ -86,7 +86,7 @@ def diff(
     from kustos.analysis import diff as difference_between
     from kustos.analysis import headline_of
     from kustos.cli.acl_sources import STANDARD_INPUT, read_location
-    from kustos.cli.broker_settings import SettingOptions, shared, tell_unknown
+    from kustos.cli.broker_settings import SettingOptions, report_unknown, shared
     from kustos.cli.differences import print_difference
     from kustos.cli.failures import ExitCode, usage_error
     from kustos.cli.progress import progress
@@ -110,7 +110,7 @@ def diff(
             before, after, settings[0].rules(), settings[1].rules(), regions_max=regions_max
         )
         headline = headline_of(found, before, after, settings[1].rules())
-    tell_unknown(output, *settings)
+    report_unknown(output, *settings)
     print_difference(found, headline, before, after, settings, output, is_full=full)
     return ExitCode.NO if exit_code and not found.is_empty else ExitCode.OK
 

@@ -137,18 +137,18 @@ def _answer(scope: "ExplainScope", source: "AclSource", output: OutputFormat) ->
     """Print the explanation; return whether the whole scope is allowed."""
     from kustos.analysis import AnalysisError, explain_scope
     from kustos.cli.acls.commands import where_of
-    from kustos.cli.broker_settings import tell_unknown
+    from kustos.cli.broker_settings import report_unknown
     from kustos.cli.explanation import print_explanation, proposal_of
     from kustos.cli.failures import usage_error
-    from kustos.cli.one_resource import tell_likely_prefix
+    from kustos.cli.one_resource import note_likely_prefix
 
     loaded = source.load(_filter_of(scope))
     try:
         explanation = explain_scope(loaded.bindings, scope, loaded.settings.rules())
     except AnalysisError as error:
         raise usage_error(str(error)) from error
-    tell_unknown(output, loaded.settings)
-    tell_likely_prefix(scope.pattern, output)
+    report_unknown(output, loaded.settings)
+    note_likely_prefix(scope.pattern, output)
     where = where_of(source.bootstrap_server, source.command_config)
     print_explanation(explanation, proposal_of(explanation, where), loaded.settings, output)
     return explanation.is_allowed

@@ -157,10 +157,12 @@ def kafka_error_text(error: Exception) -> str:
         return _refused_text(error)
     if error.message.startswith(_NO_RANGES):
         return f"the cluster answered `{error.name}` (`{error.message}`); {_RANGES_REMEDY}"
-    said = f" (`{error.message}`)" if error.message else ""
+    detail = f" (`{error.message}`)" if error.message else ""
     if error.code == SECURITY_DISABLED:
-        return f"the cluster has no authorizer: it answered `{error.name}`{said}, set `authorizer.class.name`"
-    return f"the cluster answered `{error.name}`{said}"
+        return (
+            f"the cluster has no authorizer: it answered `{error.name}`{detail}, set `authorizer.class.name`"
+        )
+    return f"the cluster answered `{error.name}`{detail}"
 
 
 def _refused_text(error: "KafkaError") -> str:
@@ -169,13 +171,13 @@ def _refused_text(error: "KafkaError") -> str:
     if requester is None:
         return f"not authorized: the cluster answered `{error.name}`; ask as a principal that may"
     lacking = f"{requester.who}, who lacks `{requester.operation.name}` on the cluster"
-    told = f"not authorized: the cluster answered `{error.name}`; you are {lacking}"
+    refusal = f"not authorized: the cluster answered `{error.name}`; you are {lacking}"
     if requester.principal is None:
-        return f"{told}; log in as one who has it"
+        return f"{refusal}; log in as one who has it"
     words = ["kustos", "acls", "add", "--bootstrap-server", requester.bootstrap_servers]
     words += ["--command-config", "admin.properties"] if requester.logs_in else []
     words += ["--cluster", "--operation", requester.operation.name, "--allow-principal", requester.principal]
-    return f"{told}; log in as one who has it, or let one run `{shlex.join(words)}`"
+    return f"{refusal}; log in as one who has it, or let one run `{shlex.join(words)}`"
 
 
 def failure_of_items(doing: str, outcomes: "Sequence[KafkaError | None]") -> CommandError | None:

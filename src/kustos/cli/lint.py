@@ -72,7 +72,7 @@ def lint(
     from kustos.analysis.lint import LINT_CODES, Severity
     from kustos.analysis.lint import lint as lint_acls
     from kustos.cli.acl_sources import read_location
-    from kustos.cli.broker_settings import SettingOptions, tell_unknown
+    from kustos.cli.broker_settings import SettingOptions, report_unknown
     from kustos.cli.failures import ExitCode, usage_error
     from kustos.cli.findings import existing_names, print_findings, write_sarif
     from kustos.cli.progress import progress
@@ -94,7 +94,7 @@ def lint(
     bindings = [each.binding for each in loaded.located]
     with progress(f"looking at {len(bindings)} ACLs"):
         found = [each for each in lint_acls(bindings, rules, existing) if each.code not in (ignore or ())]
-    tell_unknown(output, loaded.settings)
+    report_unknown(output, loaded.settings)
     if sarif is not None:
         write_sarif(sarif, found, loaded)
     if sarif != "-":

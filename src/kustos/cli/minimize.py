@@ -43,7 +43,7 @@ def minimize(
     from kustos.analysis import minimize as minimized
     from kustos.cli.acl_sources import read_location
     from kustos.cli.acl_targets import AclTarget
-    from kustos.cli.broker_settings import SettingOptions, tell_unknown
+    from kustos.cli.broker_settings import SettingOptions, report_unknown
     from kustos.cli.failures import usage_error
     from kustos.cli.minimized import print_minimized
     from kustos.cli.progress import progress
@@ -61,7 +61,7 @@ def minimize(
     bindings, rules = loaded.bindings, loaded.settings.rules()
     with progress(f"looking for fewer than {len(bindings)} ACLs"):
         found = minimized(bindings, rules)
-    tell_unknown(output, loaded.settings)
+    report_unknown(output, loaded.settings)
     if destination is not None:
         destination.write(found.bindings)
         if destination.path is None:

@@ -53,7 +53,7 @@ def what_can(
     from kustos.analysis import what_can as access_of
     from kustos.cli.access import print_regions
     from kustos.cli.acl_sources import AclSource
-    from kustos.cli.broker_settings import SettingOptions, tell_unknown
+    from kustos.cli.broker_settings import SettingOptions, report_unknown
     from kustos.cli.progress import progress
 
     source = AclSource(
@@ -68,8 +68,8 @@ def what_can(
     )
     loaded = source.load()
     bindings, rules = loaded.bindings, loaded.settings.rules()
-    asked = principal.strip()
+    name = principal.strip()
     with progress(f"looking at {len(bindings)} ACLs"):
-        regions = access_of(bindings, asked, rules, regions_max=regions_max)
-    tell_unknown(output, loaded.settings)
-    print_regions(asked, regions, loaded.settings, output)
+        regions = access_of(bindings, name, rules, regions_max=regions_max)
+    report_unknown(output, loaded.settings)
+    print_regions(name, regions, loaded.settings, output)

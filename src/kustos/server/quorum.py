@@ -136,10 +136,10 @@ class QuorumSide:
         offset = self._acl_offset()
         return offset is None or offset >= self.store.last_offset
 
-    def _caught_up(self, asked_ms: int) -> None:
+    def _caught_up(self, requested_ms: int) -> None:
         # many ACLs are prepared off the event loop: until they are in force, the old ones decide
         if self._is_in_force():
-            self.gate.fresh(asked_ms)
+            self.gate.fresh(requested_ms)
             if not self._begun.done():
                 self._begun.set_result(None)
 

@@ -122,7 +122,7 @@ async def test_a_fenced_worker_that_says_so_is_harmless_before_it_has_ended() ->
     await asyncio.sleep(0)
     assert wire.said == [Fence("late")]
     assert not waiting.done()
-    one.made_harmless()
+    one.became_harmless()
     await waiting
     assert not process.exited.done()
     assert one.in_force(12) is None

@@ -70,7 +70,7 @@ def remove(
     from kustos.cli.acls.rendering import filter_text, print_removed
     from kustos.cli.confirm import confirm
     from kustos.cli.failures import failure_of_items
-    from kustos.cli.session import ask_cluster
+    from kustos.cli.session import query_cluster
 
     filters = filters_to_remove(
         ResourceArguments(
@@ -95,7 +95,7 @@ def remove(
     )
     if not force:
         confirm("remove", [filter_text(item) for item in filters])
-    outcomes = ask_cluster(
+    outcomes = query_cluster(
         bootstrap_server, command_config, lambda admin: admin.delete_acls(filters), "removing ACLs"
     )
     removed = sorted_bindings(binding for outcome in outcomes for binding in outcome.deleted)

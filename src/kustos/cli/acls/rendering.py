@@ -73,7 +73,7 @@ def added_text(created: int, there: int | None) -> str:
     return f"created {counted(created, 'ACL')}, {there} {were} there"
 
 
-def tell_oddities(bindings: Iterable[AclBinding]) -> None:
+def warn_oddities(bindings: Iterable[AclBinding]) -> None:
     """Report on standard error which ACLs never do what their author meant, according to lint."""
     from kustos.analysis.lint import Severity, entry_findings
 

@@ -30,11 +30,11 @@ def describe(
     """
     from kustos.cli.features.options import servers_of
     from kustos.cli.features.rendering import print_levels
-    from kustos.cli.session import ask_cluster
+    from kustos.cli.session import query_cluster
 
     servers = servers_of(bootstrap_server, bootstrap_controller, [config, directory])
     if servers:
-        found = ask_cluster(
+        found = query_cluster(
             servers, command_config, lambda admin: admin.describe_features(), "asking for features"
         )
     else:

@@ -96,7 +96,7 @@ class _Reading:
         for part in dump_file(file, self._storage):
             if isinstance(part, TornBytes):
                 self.is_torn = True
-                _tell_torn(file, part)
+                _warn_torn(file, part)
             else:
                 yield part
 
@@ -195,7 +195,7 @@ def _fields(record: "DumpedRecord") -> str:
     return " ".join(f"{name}={field_text(shown.kind, name, value)}" for name, value in shown.value.items())
 
 
-def _tell_torn(file: "MetadataFile", torn: "TornBytes") -> None:
+def _warn_torn(file: "MetadataFile", torn: "TornBytes") -> None:
     from kustos.cli.output import counted, print_notice
 
     print_notice(

@@ -99,14 +99,14 @@ def _source(
     acls_only: bool,
 ) -> "MigrationSource":
     from kustos.cli.failures import usage_error
-    from kustos.cli.migrate.kafka_source import ask, source_of, source_of_snapshot
-    from kustos.cli.session import ask_cluster
+    from kustos.cli.migrate.kafka_source import read_facts, source_of, source_of_snapshot
+    from kustos.cli.session import query_cluster
 
     if servers is None:
         if image is None:
             raise usage_error("say where from: the cluster as `host:port`, its `--snapshot`, or both")
         return source_of_snapshot(str(snapshot), image, acls_only=acls_only)
-    told = ask_cluster(
-        servers, config, lambda admin: ask(admin, acls_only=acls_only), "reading ACLs and users"
+    facts = query_cluster(
+        servers, config, lambda admin: read_facts(admin, acls_only=acls_only), "reading ACLs and users"
     )
-    return source_of(f"the cluster at {servers}", told, image if not acls_only else None)
+    return source_of(f"the cluster at {servers}", facts, image if not acls_only else None)

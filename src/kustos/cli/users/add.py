@@ -50,13 +50,13 @@ def add(
     from kustos.cli.failures import failure_of_items
     from kustos.cli.output import print_document, print_lines
     from kustos.cli.passwords import read_password, require_user_name
-    from kustos.cli.session import ask_cluster
+    from kustos.cli.session import query_cluster
     from kustos.client.admin import PasswordUpsertion
 
     require_user_name(name)
     password = read_password(f"password of `{name}`", password_file, password_env)
     upsertion = PasswordUpsertion(name, mechanism.mechanism, password.encode(), iterations)
-    outcomes = ask_cluster(
+    outcomes = query_cluster(
         bootstrap_server,
         command_config,
         lambda admin: admin.alter_user_scram_credentials([upsertion]),

@@ -33,12 +33,12 @@ def remove(
     from kustos.cli.confirm import confirm
     from kustos.cli.failures import failure_of_items
     from kustos.cli.output import print_document, print_lines
-    from kustos.cli.session import ask_cluster
+    from kustos.cli.session import query_cluster
     from kustos.client.admin import CredentialDeletion
 
     if not force:
         confirm("remove", [f"the {mechanism.value} credential of user {name}"])
-    outcomes = ask_cluster(
+    outcomes = query_cluster(
         bootstrap_server,
         command_config,
         lambda admin: admin.alter_user_scram_credentials(

@@ -84,7 +84,7 @@ class AuthorizerPublisher:
         self.offset = -1
 
     @property
-    def is_settled(self) -> bool:
+    def is_idle(self) -> bool:
         """Whether no ACLs are being loaded and no old ones are left."""
         return self._load is None and not self._tasks
 

@@ -13,7 +13,8 @@ and then:
 Nobody knows what brokers have of a process that died: each broker must complete a login first. The same holds
 when a process starts, as it may follow one that was killed.
 
-A change that is not settled in time is not acknowledged: its client gets REQUEST_TIMED_OUT and may retry.
+A change whose forbidden requests are not answered in time is not acknowledged: its client gets
+REQUEST_TIMED_OUT and may retry.
 """
 
 import asyncio
@@ -70,7 +71,7 @@ class InFlight:
         sees_all_changes: bool,
     ) -> None:
         self.sees_all_changes: Final = sees_all_changes
-        """Whether every change that revokes rights waits in `settle`."""
+        """Whether every change that revokes rights waits in `drain`."""
         self._login: Final = login
         self._brokers: Final = brokers
         self._settings: Final = settings
@@ -89,7 +90,7 @@ class InFlight:
         """Forget a link with nothing in flight."""
         self._links.discard(link)
 
-    async def settle(self) -> None:
+    async def drain(self) -> None:
         """Return when no broker has a request that would be denied now; raise `RequestsInFlightError`."""
         deadline_s = self._loop.time() + self._settings.timeout_ms / 1000
         if not self._has_begun:
@@ -184,4 +185,4 @@ class InFlight:
 
 
 async def nothing_in_flight() -> None:
-    """Stand in for `InFlight.settle` while no gateway is open: return at once."""
+    """Stand in for `InFlight.drain` while no gateway is open: return at once."""

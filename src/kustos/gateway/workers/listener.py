@@ -19,7 +19,7 @@ import structlog
 from kustos.gateway.workers.channel import SOCKET_NAME, Channel, peer_of, socket_path
 from kustos.gateway.workers.encoding import WorkerStartError
 from kustos.gateway.workers.handle import WorkerHandle
-from kustos.gateway.workers.messages import OF_A_WORKER, OF_THE_WRITER
+from kustos.gateway.workers.messages import FROM_WORKER, FROM_WRITER
 
 LOG: Final = structlog.get_logger("kustos.gateway")
 
@@ -136,8 +136,8 @@ class _Incoming(Channel):
 
     def __init__(self, listener: WorkerListener) -> None:
         super().__init__(
-            OF_THE_WRITER,
-            OF_A_WORKER,
+            FROM_WRITER,
+            FROM_WORKER,
             lambda message: listener.received(self._worker, message),
             lambda reason: listener.lost(self._worker, reason),
         )

@@ -95,14 +95,15 @@ class KustosSettings:
 def load_settings(
     path: Path,
     environment: Mapping[str, str] | None = None,
-    given: Mapping[str, str] | None = None,
+    properties: Mapping[str, str] | None = None,
 ) -> KustosSettings:
     """Return the settings of a properties file; raise one `SettingsError` with all errors.
 
-    `environment`: resolves `${env:NAME}`, by default this process's own. `given`: the file's content, if it
-    was read already.
+    `environment`: resolves `${env:NAME}`, by default this process's own. `properties`: the content of the
+    file, if the caller has read it already.
     """
-    properties = read_properties(path) if given is None else given
+    if properties is None:
+        properties = read_properties(path)
     try:
         return settings_from(properties, os.environ if environment is None else environment)
     except SettingsError as error:

@@ -85,17 +85,17 @@ class GivenSettings:
 
         Raise `SettingsError` if a reference in one cannot be resolved.
         """
-        told = {
+        configs = {
             key: text
             for key, text in self.texts.items()
             if (known := known_key(key)) is not None and not known.setting.secret
         }
         for key, raw in self.strangers.items():
             try:
-                told[key] = self.references.resolve(raw).strip()
+                configs[key] = self.references.resolve(raw).strip()
             except SettingsError as error:
                 raise SettingsError(f"`{key}`: {error}") from None
-        return told
+        return configs
 
     def has(self, setting: Setting[Any]) -> bool:
         """Return whether the setting is set for the whole node."""
