@@ -299,7 +299,7 @@ PLANTED: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
     "the end of a session is not looked ahead to": lambda patch: patch.setattr(
         link_module, "SESSION_REST_MS", 0
     ),
-    "no login is waited for": lambda patch: patch.setattr(InFlight, "_bury", _buried_alive),
+    "no login is waited for": lambda patch: patch.setattr(InFlight, "_forget_dead", _buried_alive),
 }
 
 

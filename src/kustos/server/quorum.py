@@ -102,14 +102,14 @@ class QuorumSide:
         """
         self._acl_offset = acl_offset
         self._task = asyncio.get_running_loop().create_task(self._follow())
-        promised = {name: asyncio.ensure_future(each) for name, each in (ready or {}).items()}
-        waits: dict[str, Awaitable[None]] = dict(promised)
+        authorizer_ready = {name: asyncio.ensure_future(each) for name, each in (ready or {}).items()}
+        waits: dict[str, Awaitable[None]] = dict(authorizer_ready)
         for name in self._listeners:
             if name not in self._early:
-                both = asyncio.ensure_future(_both(self._begun, promised.get(name)))
+                both = asyncio.ensure_future(_both(self._begun, authorizer_ready.get(name)))
                 both.add_done_callback(_retrieved)
                 waits[name] = both
-        for each in promised.values():
+        for each in authorizer_ready.values():
             each.add_done_callback(_retrieved)
         return waits
 

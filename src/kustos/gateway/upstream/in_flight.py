@@ -97,7 +97,7 @@ class InFlight:
             self._has_begun = True
             self.doubt()
         if self._doubted:
-            await self._dispel()
+            await self._check_doubted()
         if not self._links or not (late := await self._scanned()):
             return
         late = await self._unanswered(late, self._settings.grace_ms / 1000)
@@ -108,7 +108,8 @@ class InFlight:
                 brokers.setdefault(link.broker, []).append(link)
         rest_s = max(0.0, deadline_s - self._loop.time())
         logins = [
-            asyncio.ensure_future(self._bury(broker, links, rest_s)) for broker, links in brokers.items()
+            asyncio.ensure_future(self._forget_dead(broker, links, rest_s))
+            for broker, links in brokers.items()
         ]
         late = await self._unanswered(late, rest_s)
         await asyncio.gather(*logins)
@@ -120,7 +121,7 @@ class InFlight:
         """Record that brokers may still have requests of a process that is gone."""
         self._doubted.update(dict.fromkeys(self._brokers(), self._loop.time() + CUT_REMEMBERED_S))
 
-    async def _dispel(self) -> None:
+    async def _check_doubted(self) -> None:
         """Log in to the doubted brokers; raise `RequestsInFlightError` if one stays in doubt."""
         timeout_s = self._settings.timeout_ms / 1000
         doubted = dict(self._doubted)
@@ -177,7 +178,7 @@ class InFlight:
             await asyncio.wait(waited.values(), timeout=timeout_s)
         return {link: future for link, future in waited.items() if not future.done()}
 
-    async def _bury(self, broker: Address, links: Sequence[UpstreamLink], timeout_s: float) -> None:
+    async def _forget_dead(self, broker: Address, links: Sequence[UpstreamLink], timeout_s: float) -> None:
         """Forget links that were cut, once their broker has carried out a login that began afterwards."""
         if await self._is_alive(broker, timeout_s):
             for link in links:

@@ -64,7 +64,7 @@ LOG: Final = structlog.get_logger("kustos.gateway")
 FENCE_GRACE_S: Final = 0.25
 """How long a fenced worker may take to confirm that it denies; a healthy one needs a millisecond."""
 
-LAST_WORDS_S: Final = 5.0
+EXIT_GRACE_S: Final = 5.0
 """How long a fenced worker that decides nothing may take to write its audit events before it is killed."""
 
 READ_UP_S: Final = 0.02
@@ -232,7 +232,7 @@ class WorkerHandle:
             await asyncio.wait((self.harmless,), timeout=FENCE_GRACE_S)
         if self.harmless.done() or self.phase not in WAITED_FOR:
             # no decision is at stake, and a worker that cannot start is about to report why
-            await asyncio.wait((self.process.exited,), timeout=LAST_WORDS_S)
+            await asyncio.wait((self.process.exited,), timeout=EXIT_GRACE_S)
         # this reaches it even if it is stopped or hangs
         self.process.kill()
 
