@@ -149,4 +149,4 @@ def test_brokers_of_kafka_do_not_tell_who_their_super_users_are(cli: Cli) -> Non
         "super.users": False,
         "allow.everyone.if.no.acl.found": False,
     }
-    assert "does not tell" in outcome.document["settings"]["super.users"]["from"]
+    assert "does not show" in outcome.document["settings"]["super.users"]["from"]

@@ -35,7 +35,7 @@ class AclTarget:
         if path is not None and path.suffix in METADATA_SUFFIXES:
             return cls(path, AclFormName.METADATA)
         if inferred is None:
-            raise usage_error("the name of the target says no form, give `--to`")
+            raise usage_error("the target's name has no extension of a known form, give `--to`")
         return cls(path, AclFormName(inferred.value))
 
     def write(self, bindings: Sequence[AclBinding]) -> None:

@@ -42,7 +42,7 @@ class LearntSetting:
 
 @dataclass(frozen=True, slots=True)
 class BrokerSettings:
-    """The known ones of the two settings, by name; `unknown` says why the others are not known."""
+    """The known settings, by name; `unknown` is the reason why the others are not known."""
 
     known: Mapping[str, LearntSetting] = field(default_factory=dict)
     unknown: str = ""
@@ -82,7 +82,7 @@ class BrokerSettings:
             return None
         assumed = {SUPER_USERS: "nobody", ALLOW_EVERYONE: "false"}
         values = " and ".join(f"{name}={assumed[name]}" for name in missing)
-        return f"not known, taken as {values}: {self.unknown}; give `--config` or the options"
+        return f"unknown, assumed to be {values}: {self.unknown}; give `--config` or the options"
 
     def to_json(self) -> dict[str, Any]:
         """Return each setting with its value, whether it is `known`, and its source or why it has none."""
@@ -175,17 +175,15 @@ async def of_cluster(admin: "AdminClient", servers: str) -> BrokerSettings:
         found = await admin.describe_broker_configs(ANY_BROKER, (*NAMES, AUTHORIZER))
     except KafkaError as error:
         if error.is_authorization_failure:
-            return BrokerSettings(
-                unknown="you may not see them, that takes `DESCRIBE_CONFIGS` on the cluster"
-            )
-        return BrokerSettings(unknown=f"the cluster at {servers} does not tell them")
+            return BrokerSettings(unknown="you need `DESCRIBE_CONFIGS` on the cluster to see them")
+        return BrokerSettings(unknown=f"the cluster at {servers} does not show them")
     except ClientError as error:
-        return BrokerSettings(unknown=f"the cluster at {servers} did not tell them ({error})")
+        return BrokerSettings(unknown=f"the cluster at {servers} did not show them ({error})")
     other = _other_authorizer(found.get(AUTHORIZER))
     if other is not None:
         return BrokerSettings(unknown=f"the cluster at {servers} has {other}")
     texts = {name: text for name, text in found.items() if text is not None}
-    return BrokerSettings.of(texts, f"the cluster at {servers}", f"the cluster at {servers} does not tell")
+    return BrokerSettings.of(texts, f"the cluster at {servers}", f"the cluster at {servers} does not show it")
 
 
 def report_unknown(output: OutputFormat, *settings: BrokerSettings) -> None:

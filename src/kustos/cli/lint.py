@@ -27,11 +27,13 @@ class FailOn(StrEnum):
 
 
 FailOnOption = Annotated[
-    FailOn, typer.Option("--fail-on", help="Exit with 5 if a finding is this bad or worse.")
+    FailOn, typer.Option("--fail-on", help="Exit with 5 if a finding has this severity or a higher one.")
 ]
 Sarif = Annotated[
     str | None,
-    typer.Option("--sarif", metavar="FILE", help="Write the findings as SARIF 2.1.0 too; `-` instead."),
+    typer.Option(
+        "--sarif", metavar="FILE", help="Also write the findings as SARIF 2.1.0; `-` prints only that."
+    ),
 ]
 Ignore = Annotated[
     list[str] | None,
@@ -40,11 +42,13 @@ Ignore = Annotated[
 ExistingTopics = Annotated[
     str | None,
     typer.Option(
-        "--existing-topics", metavar="FILE", help="Names of topics, one a line: tell of ACLs for others."
+        "--existing-topics",
+        metavar="FILE",
+        help="A file of topic names, one per line: report ACLs for others.",
     ),
 ]
 ExistingGroups = Annotated[
-    str | None, typer.Option("--existing-groups", metavar="FILE", help="Names of groups, likewise.")
+    str | None, typer.Option("--existing-groups", metavar="FILE", help="The same for groups.")
 ]
 
 
@@ -63,11 +67,11 @@ def lint(
     ignore_torn_tail: IgnoreTornTail = False,
     output: Output = OutputFormat.TABLE,
 ) -> int:
-    """Find ACLs that are of no use, too wide, or mistaken.
+    """Find ACLs that are useless, too broad, or wrong.
 
     Each finding has a stable code, a severity, an explanation and a fix; the reference page of lint lists
     them all. Redundancy is exact: without a redundant ACL no decision changes. Exits with 5 if a finding
-    is as bad as `--fail-on` says, by default an error.
+    has the severity of `--fail-on` or a higher one.
     """
     from kustos.analysis.lint import LINT_CODES, Severity
     from kustos.analysis.lint import lint as lint_acls

@@ -36,9 +36,9 @@ def minimize(
 ) -> None:
     """Find a smaller set of ACLs with the same meaning.
 
-    The result decides every question on named resources as the given set does, which is proven before it
-    is shown. Without a target it only tells what could go and what would stand in its place. Super users
-    and the default are part of the meaning, as they are in force where the ACLs come from.
+    The result decides every request for a named resource as the original set does; this is proven before
+    it is shown. Without a target the command only shows which ACLs could be removed, and which would
+    replace them. Super users and the default of the source are part of the meaning.
     """
     from kustos.analysis import minimize as minimized
     from kustos.cli.acl_sources import read_location

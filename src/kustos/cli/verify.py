@@ -51,8 +51,8 @@ def verify(
     """Check ACLs against a policy: never this, always that.
 
     A statement such as `never: anyone but User:pay-* WRITE topics under payments.` is decided for every
-    principal, host and name there could be. A broken one comes with counter-examples and the ACL that is
-    responsible. Exits with 5 if any statement is broken; `-o name` prints which, as `--statement` takes them.
+    possible principal, host and name. For a broken statement the command shows counter-examples and the
+    responsible ACL. Exits with 5 if any statement is broken; `-o name` prints their ids for `--statement`.
     """
     from kustos.analysis import parse_policy
     from kustos.analysis import verify as verdicts_on

@@ -40,7 +40,8 @@ kustos who-can --metadata-dir /var/lib/kafka/metadata \\
 
 
 Operation = Annotated[
-    str, typer.Option("--operation", metavar="NAME", help="What: Read, Write, ...", show_default=False)
+    str,
+    typer.Option("--operation", metavar="NAME", help="The operation: Read, Write, ...", show_default=False),
 ]
 
 
@@ -68,9 +69,9 @@ def who_can(
 ) -> None:
     """List everyone who may do something, and from where.
 
-    Exact: with a prefix it separates who may do it on every possible name under it from who may on some
-    names, and shows which. `everyone except` covers all principals that no ACL names, and those with the
-    same rights.
+    Exact: for a prefix it separates the principals that may do it on every possible name from those that
+    may on some names, and shows these. `everyone except` covers all principals that neither ACLs nor
+    super.users name, and those with the same rights.
     """
     from kustos.acl import PatternType, ResourcePattern
     from kustos.analysis import who_can as access_to

@@ -47,7 +47,7 @@ AUDIT_FIELDS: Final[tuple[AuditField, ...]] = (
         "time_ms",
         "timestamp_ms",
         False,
-        "when it was decided, milliseconds since the epoch",
+        "time of the decision, milliseconds since the epoch",
         "time_ms",
         "request",
     ),
@@ -56,7 +56,7 @@ AUDIT_FIELDS: Final[tuple[AuditField, ...]] = (
         "listener_name",
         "string",
         False,
-        "listener that the client came in by",
+        "name of the listener that the client used",
         "context.listener_name",
         "request",
     ),
@@ -83,7 +83,7 @@ AUDIT_FIELDS: Final[tuple[AuditField, ...]] = (
         "token_authenticated",
         "boolean",
         False,
-        "whether it logged in with a delegation token",
+        "whether the principal logged in with a delegation token",
         "context.principal.token_authenticated",
         "request",
     ),
@@ -96,7 +96,7 @@ AUDIT_FIELDS: Final[tuple[AuditField, ...]] = (
         "request",
     ),
     AuditField(
-        "api_key", "int", False, "number of the API asked for", "int(context.request_type)", "request"
+        "api_key", "int", False, "number of the requested API", "int(context.request_type)", "request"
     ),
     AuditField(
         "api_name",
@@ -114,7 +114,7 @@ AUDIT_FIELDS: Final[tuple[AuditField, ...]] = (
         "correlation_id",
         "int",
         False,
-        "the client's number for the request",
+        "number that the client gave the request",
         "context.correlation_id",
         "request",
     ),
@@ -122,7 +122,7 @@ AUDIT_FIELDS: Final[tuple[AuditField, ...]] = (
         "forwarded_by",
         "string",
         True,
-        "principal that handed the request in for the other, by an Envelope",
+        "principal that forwarded the request in an Envelope; null for a request of the client itself",
         "context.forwarded_by and str(context.forwarded_by)",
         "request",
     ),
@@ -138,7 +138,7 @@ AUDIT_FIELDS: Final[tuple[AuditField, ...]] = (
         "resource_name",
         "string",
         True,
-        "name asked about; null asks for any of the type",
+        "name of the resource; null if the check is for any resource of the type",
         "None if item.name is None else audited_name(action.resource_name)",
     ),
     AuditField("operation", "string", False, "READ, WRITE, ...", "action.operation.name", is_plain=True),
@@ -213,29 +213,29 @@ AUDIT_FIELDS: Final[tuple[AuditField, ...]] = (
         "reference_count",
         "int",
         False,
-        "items of the request that hung on the decision",
+        "number of items in the request that the decision applies to",
         "action.reference_count",
     ),
     AuditField(
         "log_if_allowed",
         "boolean",
         False,
-        "Kafka's flag: an ALLOWED is worth a DEBUG line",
+        "Kafka's flag: Kafka logs an ALLOWED at DEBUG",
         "action.log_if_allowed",
     ),
     AuditField(
         "log_if_denied",
         "boolean",
         False,
-        "Kafka's flag: a DENIED is worth an INFO line. If it is false, `access` is ACCESS and there is a "
-        "`resource_name`, a DENIED is a probe: it refuses nothing, as another question decides",
+        "Kafka's flag: Kafka logs a DENIED at INFO. If it is false, `access` is ACCESS and there is a "
+        "`resource_name`, a DENIED is a probe: it refuses nothing, because a later check decides",
         "action.log_if_denied",
     ),
     AuditField(
         "access",
         "string",
         False,
-        "ACCESS for a use, LISTING for a filter over many names",
+        "ACCESS for a use of the resource, LISTING for a check that filters a list of names",
         "(Access.LISTING if item.listing else Access.ACCESS).value",
         is_plain=True,
     ),
@@ -243,7 +243,7 @@ AUDIT_FIELDS: Final[tuple[AuditField, ...]] = (
         "acl_offset",
         "long",
         False,
-        "metadata log offset whose ACLs decided, -1 if none",
+        "metadata log offset of the ACLs that decided, -1 if the decision used none",
         "acl_offset",
         "request",
     ),
@@ -251,8 +251,8 @@ AUDIT_FIELDS: Final[tuple[AuditField, ...]] = (
         "change_offset",
         "long",
         True,
-        "metadata log offset of the first record that an allowed CreateAcls or DeleteAcls wrote, null "
-        "where it wrote none or it is not known",
+        "metadata log offset of the first record that an allowed CreateAcls or DeleteAcls wrote; null if it "
+        "wrote none, or if the offset is unknown",
         "change_offset",
         "request",
         came_later=True,
@@ -261,8 +261,8 @@ AUDIT_FIELDS: Final[tuple[AuditField, ...]] = (
         "distinct_names",
         "int",
         True,
-        "names that the event stands for where too much was denied to write each (1000: or more), of "
-        "which `resource_name` is one; null in an event of its own",
+        "number of distinct names that a summary event stands for (1000: 1000 or more), `resource_name` is "
+        "one of them; null in the event of a single decision",
         "item.distinct_names",
         came_later=True,
     ),
@@ -282,7 +282,7 @@ SECURITY_FIELDS: Final[tuple[AuditField, ...]] = (
         "time_ms",
         "timestamp_ms",
         False,
-        "when it happened, milliseconds since the epoch; of several attempts the last of them",
+        "time of the event, milliseconds since the epoch; for several attempts the time of the last one",
         "event.time_ms",
     ),
     AuditField("node_id", "int", False, "the kustos node where it happened", "node_id"),
@@ -290,7 +290,7 @@ SECURITY_FIELDS: Final[tuple[AuditField, ...]] = (
         "listener_name",
         "string",
         False,
-        "listener that the client came in by; empty for none",
+        "name of the listener that the client used; empty if no client took part",
         "event.listener_name",
     ),
     AuditField(
@@ -300,70 +300,78 @@ SECURITY_FIELDS: Final[tuple[AuditField, ...]] = (
         "principal_type",
         "string",
         True,
-        "type of who logged in or made the change; null if nobody proved it",
+        "type of the principal that logged in or made the change; null if nobody was authenticated",
         "event.principal and event.principal.principal_type",
     ),
     AuditField(
-        "principal_name", "string", True, "name of who did", "event.principal and event.principal.name"
+        "principal_name", "string", True, "name of that principal", "event.principal and event.principal.name"
     ),
     AuditField(
         "token_authenticated",
         "boolean",
         False,
-        "whether it logged in with a delegation token",
+        "whether the principal logged in with a delegation token",
         "event.principal is not None and event.principal.token_authenticated",
     ),
     AuditField(
         "host",
         "string",
         True,
-        "client address as Java's getHostAddress() writes it; null where no client came, and for failures"
-        " from more addresses than are told apart",
+        "client address as Java's getHostAddress() writes it; null if no client took part, or if the event "
+        "counts failures from many addresses",
         "event.host",
     ),
     AuditField(
         "mechanism",
         "string",
         True,
-        "SASL mechanism of the login, or of the user's credential",
+        "SASL mechanism of the login, or of the changed credential",
         "event.mechanism",
     ),
     AuditField(
         "result",
         "string",
         False,
-        "SUCCESS, FAILURE, or UNKNOWN for a change that was under way",
+        "SUCCESS, FAILURE, or UNKNOWN if the outcome of a change was not known yet",
         "event.result.value",
     ),
-    AuditField("failure", "string", True, "why it failed, in words", "event.failure"),
+    AuditField("failure", "string", True, "reason of the failure, as text", "event.failure"),
     AuditField(
         "claimed_name",
         "string",
         True,
-        "name or token id that a login gave, proven or not; null for none, and for more names of an "
-        "address than are told apart",
+        "user name or token id that the login claimed, proven or not; null if there was none, or if the "
+        "event counts failures with many names",
         "event.claimed_name",
     ),
     AuditField(
-        "attempt_count", "long", False, "equal attempts that the event stands for", "event.attempt_count"
+        "attempt_count",
+        "long",
+        False,
+        "number of equal attempts that the event stands for",
+        "event.attempt_count",
     ),
-    AuditField("first_time_ms", "timestamp_ms", False, "when the first of them was", "event.first_time_ms"),
+    AuditField("first_time_ms", "timestamp_ms", False, "time of the first attempt", "event.first_time_ms"),
     AuditField(
         "change",
         "string",
         True,
-        "UPSERT, DELETE, CREATE, RENEW, EXPIRE, ALTER; RELOAD of the file",
+        "UPSERT, DELETE, CREATE, RENEW, EXPIRE, ALTER, or RELOAD of the properties file",
         "event.change",
     ),
     AuditField(
         "subject",
         "string",
         True,
-        "the user, the token's id, or the resource that settings are of",
+        "changed user, token id, or resource of the changed settings",
         "event.subject",
     ),
     AuditField(
-        "detail", "string", True, "the keys of settings, never values; the owner of a token", "event.detail"
+        "detail",
+        "string",
+        True,
+        "keys of the changed settings, never their values; owner of the token",
+        "event.detail",
     ),
 )
 """Texts are truncated after 255 characters."""

@@ -63,8 +63,8 @@ def add(
 ) -> None:
     """Add ACLs.
 
-    Each named principal gets each operation from each host on each named resource.
-    An ACL that exists already is left as it is. The same arguments as kafka-acls make the same ACLs.
+    Each named principal gets each operation from each host on each named resource. An ACL that exists
+    already stays as it is. The same arguments create the same ACLs as with kafka-acls.
     """
     from kustos.acl import PatternType
     from kustos.cli.acls.mapping import EntryArguments, ResourceArguments, bindings_to_add

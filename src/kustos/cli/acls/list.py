@@ -57,9 +57,9 @@ def list_acls(
 ) -> None:
     """List ACLs, all or those of some resources or principals.
 
-    As in kafka-acls, a name asks for the literal ACLs of that name; ask with
-    `--resource-pattern-type match` for all that govern it, wildcards and prefixes too. They are those of
-    a running cluster, or of a metadata directory, there also as they were earlier.
+    As in kafka-acls, a name selects the literal ACLs of that name; `--resource-pattern-type match` selects
+    all ACLs that apply to it, wildcards and prefixes too. Reads a running cluster or a metadata directory,
+    with `--at` its state at an earlier moment.
     """
     from kustos.acl import KafkaPrincipal, PatternType
     from kustos.cli.acl_sources import AclSource

@@ -29,7 +29,7 @@ from kustos.cli.options import (
 )
 from kustos.cli.output import OutputFormat
 
-Force = Annotated[bool, typer.Option("--force", help="Do not ask before removing.")]
+Force = Annotated[bool, typer.Option("--force", help="Remove without confirmation.")]
 
 EXAMPLES = """
 kustos acls remove --bootstrap-server broker:9092 --topic orders \\
@@ -61,9 +61,9 @@ def remove(
 ) -> None:
     """Remove ACLs.
 
-    Removes exactly those named, or every ACL of a resource if no principal is named. Asks first
-    unless `--force` is given. Unlike kafka-acls it refuses a host or an operation without a
-    principal, where that tool removes every ACL of the resource.
+    Removes exactly the named ACLs, or every ACL of a resource if no principal is named, after a
+    confirmation unless `--force` is given. Unlike kafka-acls it refuses a host or an operation without
+    a principal: that tool then removes every ACL of the resource.
     """
     from kustos.acl import PatternType
     from kustos.cli.acls.mapping import EntryArguments, ResourceArguments, filters_to_remove, sorted_bindings

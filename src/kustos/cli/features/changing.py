@@ -20,7 +20,7 @@ ReleaseVersion = Annotated[
     str | None,
     typer.Option("--release-version", metavar="VERSION", help="Short for the feature: 4.3, 4.4-IV2."),
 ]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say whether it could be done.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only check whether the change is possible.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

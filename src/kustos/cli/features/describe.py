@@ -25,8 +25,8 @@ def describe(
 ) -> None:
     """Show the levels of features.
 
-    Those of a Kafka cluster, of a node by its admin listener, or of a directory, which may be in use. The
-    listeners of a node for clients tell of the cluster behind it.
+    Of a Kafka cluster, of a node by its admin listener, or of a directory, which may be in use. The client
+    listeners of a node show the levels of the upstream cluster.
     """
     from kustos.cli.features.options import servers_of
     from kustos.cli.features.rendering import print_levels
@@ -35,7 +35,7 @@ def describe(
     servers = servers_of(bootstrap_server, bootstrap_controller, [config, directory])
     if servers:
         found = query_cluster(
-            servers, command_config, lambda admin: admin.describe_features(), "asking for features"
+            servers, command_config, lambda admin: admin.describe_features(), "reading features"
         )
     else:
         found = _of_directory(config, directory)

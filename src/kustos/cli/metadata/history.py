@@ -41,12 +41,14 @@ Principal = Annotated[
 ]
 MatchOption = Annotated[
     PatternTypeName,
-    typer.Option("--resource-pattern-type", help="How names are meant, as in `kustos acls list`."),
+    typer.Option("--resource-pattern-type", help="How names match, as in `kustos acls list`."),
 ]
 Audit = Annotated[
     list[Path] | None,
     typer.Option(
-        "--audit", metavar="PATH", help="JSON lines of kustos' audit, or their directory: who asked for it."
+        "--audit",
+        metavar="PATH",
+        help="Audit files of kustos (JSON lines), or their directory: they name the requesters.",
     ),
 ]
 
@@ -225,8 +227,8 @@ def _reach(offset: int, since: str, *, is_first: bool) -> str:
     if is_first:
         return f"the log is whole since its beginning at {since}"
     return (
-        f"the log reaches back to offset {offset - 1}, {since}; when that which was there then was created "
-        "is in no file any more"
+        f"the log reaches back to offset {offset - 1}, {since}; no file says when the ACLs that existed then "
+        "were created"
     )
 
 
@@ -254,7 +256,7 @@ def _requested_by(event: _Event) -> str:
     if event["change"] == "PRESENT":
         return ""
     if not requesters:
-        return "asked by nobody whom the audit files name"
+        return "the audit files name no requester"
     names = list(dict.fromkeys(f"{each['principal']} from {each['host']}" for each in requesters))
     match = requesters[0]["match"].lower()
     return ("asked by " if len(names) == 1 else "asked by one of ") + ", ".join(names) + f" ({match})"

@@ -19,12 +19,12 @@ from kustos.metadata.records import DelegationTokenRecord
 if TYPE_CHECKING:
     from kustos.client.admin import AdminClient
 
-NO_KEYS: Final = "the cluster tells nobody its keys; `--snapshot` reads them from a file of its own"
+NO_KEYS: Final = "no API returns the keys; `--snapshot` reads them from a file of the cluster"
 NOT_IN_SNAPSHOT: Final = "set after the snapshot was written, take a newer one"
 SNAPSHOT: Final = "the snapshot"
-UNCONFIRMED: Final = "delegation tokens that the cluster does not tell of"
+UNCONFIRMED: Final = "delegation tokens that the cluster does not return"
 TOKENS_OFF: Final = "DELEGATION_TOKEN_AUTH_DISABLED"
-GONE: Final = "users whom the cluster has no more"
+GONE: Final = "users that the cluster no longer has"
 
 
 @dataclass(frozen=True, slots=True)

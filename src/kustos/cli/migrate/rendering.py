@@ -116,10 +116,10 @@ def _conclusion(plan: MigrationPlan, *, applied: bool) -> list[str]:
     if applied and not plan.is_empty:
         return ["done"]
     if plan.is_empty:
-        return ["nothing to make: all that can be taken over is there"]
+        return ["nothing to make: the target has everything that can be migrated"]
     if plan.refused:
-        return ["nothing was changed; `--apply --skip-refused` makes all but what is refused"]
-    return ["nothing was changed; `--apply` makes it so"]
+        return ["nothing was changed; `--apply --skip-refused` makes all except the refused items"]
+    return ["nothing was changed; `--apply` applies the plan"]
 
 
 def _mechanism(code: int) -> str:

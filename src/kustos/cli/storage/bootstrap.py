@@ -91,8 +91,8 @@ def _scram_fields(text: str) -> dict[str, str]:
         name, quoted, bare = match.groups()
         if name in {"password", "saltedpassword", "salt"}:
             raise usage_error(
-                f"`{name}=` is not taken as an argument, which every process of the machine could read; "
-                "use `password-file=`, `password-env=`, or leave it out to be asked"
+                f"`{name}=` is refused in an argument, which every process of the machine could read; "
+                "use `password-file=`, `password-env=`, or leave it out for a prompt"
             )
         if name not in _SCRAM_FIELDS:
             raise usage_error(

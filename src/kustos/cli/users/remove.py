@@ -14,7 +14,7 @@ kustos users remove alice --bootstrap-server broker:9092 \\
     --mechanism SCRAM-SHA-512 --force
 """
 
-Force = Annotated[bool, typer.Option("--force", help="Do not ask before removing.")]
+Force = Annotated[bool, typer.Option("--force", help="Remove without confirmation.")]
 
 
 def remove(
@@ -27,8 +27,8 @@ def remove(
 ) -> None:
     """Remove a user's credential of one SCRAM mechanism.
 
-    Asks first unless `--force` is given.
-    ACLs of the user stay, and so do connections that are already logged in.
+    Asks for confirmation unless `--force` is given. ACLs of the user stay, and so do connections that are
+    already logged in.
     """
     from kustos.cli.confirm import confirm
     from kustos.cli.failures import failure_of_items

@@ -37,7 +37,7 @@ LOG: Final = structlog.get_logger("kustos.gateway")
 
 @dataclass(frozen=True, slots=True)
 class AdminNode:
-    """The node as its admin listener speaks of it."""
+    """The identity of the node, for the answers of its admin listener."""
 
     cluster_id: str
     voter: node_messages.LocalVoter

@@ -1,4 +1,4 @@
-"""Metadata changes that cannot be made: one error for every kind of change.
+"""Failed metadata changes: one error for every kind of change.
 
 After a failed write (a full disk) the content of the disk is unknown, so the log takes nothing more until the
 node is restarted. A Kafka controller would halt, and brokers would not answer clients before their time-outs;
@@ -35,7 +35,7 @@ async def changed(writer: MetadataWriter, request: StoreRequest) -> tuple[Any, .
 
 
 def refused(opened: Opened, error: KafkaApiError) -> Message:
-    """Return the answer to a change of SCRAM users or tokens that was not made."""
+    """Return the answer to a failed change of SCRAM users or tokens."""
     exchange = opened.exchange
     response_type, request = exchange.response_codec.root, exchange.request
     match exchange.header.api_key:

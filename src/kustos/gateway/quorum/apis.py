@@ -47,7 +47,7 @@ R = TypeVar("R", AclCreateResult, AclDeleteResult)
 
 
 def unavailable(error: QuorumUnavailableError | ForwardingRefusedError) -> KafkaApiError:
-    """Return the error that clients get for a change that was not made."""
+    """Return the error that clients get for a failed change."""
     code = (
         ErrorCode.request_timed_out
         if isinstance(error, QuorumUnavailableError)

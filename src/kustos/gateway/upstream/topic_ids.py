@@ -52,7 +52,7 @@ class _Waiting:
 
 
 class TopicIds:
-    """The names of topic ids, for one event loop. `ask` queries upstream."""
+    """The names of topic ids, for one event loop. `query` queries upstream."""
 
     def __init__(self, query: QueryNames) -> None:
         self._query: Final = query

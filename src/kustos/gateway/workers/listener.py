@@ -117,7 +117,7 @@ class WorkerListener:
             worker = self._welcome(process_id, channel)
             if worker is not None:
                 return worker
-        LOG.error("a stranger connected to the workers' socket", pid=process_id, uid=user_id)
+        LOG.error("an unknown process connected to the workers' socket", pid=process_id, uid=user_id)
         return None
 
     def received(self, worker: WorkerHandle | None, message: object) -> None:
@@ -145,7 +145,7 @@ class _Incoming(Channel):
         self._worker: WorkerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Identify the worker, and turn strangers away."""
+        """Identify the worker, and reject any other process."""
         super().connection_made(transport)
         self._worker = self._listener.admit(self, transport)
         if self._worker is None:

@@ -169,7 +169,7 @@ class Applied:
 
 @dataclass(frozen=True, slots=True)
 class Drained:
-    """The answer to `Settle`; False if it was not sure in time."""
+    """The answer to `Drain`; False if brokers may still work on such requests at the deadline."""
 
     id: int
     is_drained: bool

@@ -123,8 +123,10 @@ class Service:
         return None
 
     def _fail(self, error: Exception) -> None:
-        """Deny everything: the boundary where a message of the writer cannot be carried out."""
-        LOG.critical("a worker lost step with the writer", reason=str(error), exc_info=error)
+        """Deny everything: the boundary for a message of the writer that cannot be carried out."""
+        LOG.critical(
+            "a worker could not carry out a message of the writer", reason=str(error), exc_info=error
+        )
         self._end(str(error))
 
     def _follow(self, delta: Delta) -> Awaitable[None] | None:

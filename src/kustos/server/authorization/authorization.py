@@ -163,7 +163,7 @@ def authorization_of(
         try:
             authorization = CustomAuthorization(settings.make_authorizer())
         except Exception as error:
-            raise start_error(settings.authorizer_name, "cannot be made", error) from error
+            raise start_error(settings.authorizer_name, "cannot be created", error) from error
     name = type(authorization.authorizer).__name__
     try:
         answer: object = authorization.authorizer.configure(settings.authorizer_configs)
