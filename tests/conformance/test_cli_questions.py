@@ -94,7 +94,7 @@ def test_requests_are_decided_alike_by_a_cluster_and_by_its_list(
     results = [answer["result"] for answer in of_cluster.document["answers"]]
     assert len(results) == len(asked)
     assert {*results} == {"ALLOWED", "DENIED"}
-    assert "taken as super.users=nobody" in of_cluster.stderr, "Kafka's brokers do not show it"
+    assert "assumed to be super.users=nobody" in of_cluster.stderr, "Kafka's brokers do not show it"
 
 
 def test_a_cluster_and_its_list_give_the_same_answers(cli: Cli, kustos: Kustos, listing: str) -> None:
