@@ -108,7 +108,7 @@ async def serve(properties: Path, result: Path) -> None:
             begin = loop.time()
             if phase == "replace":
                 authorization.publisher.publish_snapshot(node.store.image)
-            while not (authorization.is_ready and authorization.publisher.is_settled):  # noqa: ASYNC110
+            while not (authorization.is_ready and authorization.publisher.is_idle):  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
             phases[phase] = timer.take() | {"seconds": rounded(loop.time() - begin)}
         await asyncio.sleep(2)

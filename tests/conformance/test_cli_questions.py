@@ -93,7 +93,7 @@ def test_requests_are_decided_alike_by_a_cluster_and_by_its_list(
     results = [answer["result"] for answer in of_cluster.document["answers"]]
     assert len(results) == len(asked)
     assert {*results} == {"ALLOWED", "DENIED"}
-    assert "taken as super.users=nobody" in of_cluster.stderr, "Kafka's brokers do not show it"
+    assert "assumed to be super.users=nobody" in of_cluster.stderr, "Kafka's brokers do not show it"
 
 
 def test_a_cluster_and_its_list_give_the_same_answers(cli: Cli, kustos: Kustos, listing: str) -> None:
@@ -148,4 +148,4 @@ def test_brokers_of_kafka_do_not_tell_who_their_super_users_are(cli: Cli) -> Non
         "super.users": False,
         "allow.everyone.if.no.acl.found": False,
     }
-    assert "does not tell" in outcome.document["settings"]["super.users"]["from"]
+    assert "does not show" in outcome.document["settings"]["super.users"]["from"]

@@ -158,7 +158,7 @@ def test_who_may_not_is_told_so(cli: Cli) -> None:
         ), command
         message = json.loads(outcome.stderr)["error"]["message"]
         needed = "ALTER" if command[1] in {"add", "remove"} else "DESCRIBE"
-        assert f"you are `User:alice`, who lacks `{needed}` on the cluster" in message
+        assert f"you are `User:alice`, without `{needed}` on the cluster" in message
         remedy = re.search(r"`(kustos [^`]+)`", message)
         assert remedy is not None
         remedies.append(remedy[1])

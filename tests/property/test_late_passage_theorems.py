@@ -149,7 +149,7 @@ class Late(World):
 
     async def acknowledge(self, number: int) -> None:
         try:
-            await self.in_flight.settle()
+            await self.in_flight.drain()
         except RequestsInFlightError:
             self.refused += 1
             return
@@ -281,7 +281,7 @@ def _forgets(self: UpstreamLink) -> None:
 
 
 PLANTED: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
-    "changes are acknowledged at once": lambda patch: patch.setattr(InFlight, "settle", _at_once),
+    "changes are acknowledged at once": lambda patch: patch.setattr(InFlight, "drain", _at_once),
     "a closed link does not drain": lambda patch: patch.setattr(UpstreamLink, "close", _forgets),
     "what is pipelined is not looked at again": lambda patch: patch.setattr(
         UpstreamLink, "_may_begin", lambda link: True
@@ -299,7 +299,7 @@ PLANTED: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
     "the end of a session is not looked ahead to": lambda patch: patch.setattr(
         link_module, "SESSION_REST_MS", 0
     ),
-    "no login is waited for": lambda patch: patch.setattr(InFlight, "_bury", _buried_alive),
+    "no login is waited for": lambda patch: patch.setattr(InFlight, "_forget_dead", _buried_alive),
 }
 
 

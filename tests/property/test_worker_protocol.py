@@ -17,7 +17,7 @@ from kustos.gateway.workers import pool as cluster
 from kustos.gateway.workers.changes import record_values
 from kustos.gateway.workers.channel import Channel
 from kustos.gateway.workers.encoding import ChannelError
-from kustos.gateway.workers.messages import OF_A_WORKER, OF_THE_WRITER, decode, encode
+from kustos.gateway.workers.messages import FROM_WORKER, FROM_WRITER, decode, encode
 from kustos.gateway.workers.store import WorkerStore
 from kustos.metadata.control import (
     AclCreated,
@@ -96,7 +96,7 @@ OF_WRITER: Final[dict[type[Any], st.SearchStrategy[Any]]] = {
     messages.Fence: st.builds(messages.Fence, TEXT),
     messages.Stop: st.just(messages.Stop()),
     messages.Levels: st.builds(messages.Levels, TABLES),
-    messages.Settle: st.builds(messages.Settle, INT64),
+    messages.Drain: st.builds(messages.Drain, INT64),
 }
 OF_WORKER: Final[dict[type[Any], st.SearchStrategy[Any]]] = {
     messages.Applied: st.builds(messages.Applied, INT64),
@@ -106,12 +106,12 @@ OF_WORKER: Final[dict[type[Any], st.SearchStrategy[Any]]] = {
     messages.Left: st.builds(messages.Left, INT64),
     messages.Seen: st.builds(messages.Seen, INT64, st.dictionaries(TEXT, st.booleans(), max_size=3), DATA),
     messages.Fenced: st.just(messages.Fenced()),
-    messages.Settled: st.builds(messages.Settled, INT64, st.booleans()),
+    messages.Drained: st.builds(messages.Drained, INT64, st.booleans()),
     messages.Progress: st.builds(messages.Progress, INT64),
 }
 SIDES: Final = st.one_of(
-    st.tuples(st.just(OF_THE_WRITER), st.lists(st.one_of(*OF_WRITER.values()), max_size=5)),
-    st.tuples(st.just(OF_A_WORKER), st.lists(st.one_of(*OF_WORKER.values()), max_size=5)),
+    st.tuples(st.just(FROM_WRITER), st.lists(st.one_of(*OF_WRITER.values()), max_size=5)),
+    st.tuples(st.just(FROM_WORKER), st.lists(st.one_of(*OF_WORKER.values()), max_size=5)),
 )
 
 
@@ -157,7 +157,7 @@ def test_a_message_that_ends_too_early_or_too_late_is_none(
 @given(
     code=st.integers(0, 255),
     body=st.binary(max_size=60),
-    side=st.sampled_from([OF_THE_WRITER, OF_A_WORKER]),
+    side=st.sampled_from([FROM_WRITER, FROM_WORKER]),
 )
 def test_any_bytes_are_a_message_or_end_the_channel(code: int, body: bytes, side: Any) -> None:
     frame = bytes([code]) + body
@@ -167,18 +167,18 @@ def test_any_bytes_are_a_message_or_end_the_channel(code: int, body: bytes, side
         assert decode(side, encode(side, said[0])[4:]) == said[0]
 
 
-@pytest.mark.parametrize("side", [OF_THE_WRITER, OF_A_WORKER])
+@pytest.mark.parametrize("side", [FROM_WRITER, FROM_WORKER])
 def test_nobody_takes_what_only_the_other_side_may_say(side: Any) -> None:
-    other = OF_A_WORKER if side is OF_THE_WRITER else OF_THE_WRITER
-    frame = encode(other, messages.Fenced() if other is OF_A_WORKER else messages.Stop())
-    mine = messages.Stop() if side is OF_THE_WRITER else messages.Fenced()
+    other = FROM_WORKER if side is FROM_WRITER else FROM_WRITER
+    frame = encode(other, messages.Fenced() if other is FROM_WORKER else messages.Stop())
+    mine = messages.Stop() if side is FROM_WRITER else messages.Fenced()
     said, lost = received(side, [frame, encode(side, mine)])
     assert said == []
     assert len(lost) == 1
 
 
 def test_a_frame_beyond_the_limit_ends_the_channel_before_its_bytes_come() -> None:
-    said, lost = received(OF_A_WORKER, [struct.pack(">i", messages.FRAME_MAX_BYTES + 1)])
+    said, lost = received(FROM_WORKER, [struct.pack(">i", messages.FRAME_MAX_BYTES + 1)])
     assert said == []
     assert len(lost) == 1
 
@@ -240,8 +240,8 @@ def test_deltas_keep_their_order_and_everything_else_arrives_however_large_or_sl
         done.append(message)
 
     async def receive() -> None:
-        channel = Channel(OF_A_WORKER, OF_THE_WRITER, on_message, lost.append)
-        stream = b"".join(encode(OF_THE_WRITER, message) for message in said)
+        channel = Channel(FROM_WORKER, FROM_WRITER, on_message, lost.append)
+        stream = b"".join(encode(FROM_WRITER, message) for message in said)
         for piece in cut(stream, data.draw(st.lists(st.integers(1, 40), max_size=10))):
             channel.data_received(piece)
             await asyncio.sleep(0)
@@ -269,9 +269,9 @@ def test_what_cannot_be_carried_out_ends_the_channel_and_nothing_behind_it_is() 
         return fail() if len(done) == 1 else None
 
     async def receive() -> None:
-        channel = Channel(OF_A_WORKER, OF_THE_WRITER, on_message, lost.append)
+        channel = Channel(FROM_WORKER, FROM_WRITER, on_message, lost.append)
         for offset in (1, 2):
-            channel.data_received(encode(OF_THE_WRITER, messages.Delta(offset, 1, ())))
+            channel.data_received(encode(FROM_WRITER, messages.Delta(offset, 1, ())))
         await settled(channel)
 
     asyncio.run(receive())

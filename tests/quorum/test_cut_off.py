@@ -53,7 +53,7 @@ def test_when_it_is_too_old_everything_is_denied(told: dict[str, Any]) -> None:
     assert told["staleness at closing"] >= STALENESS_MS
     assert {
         "the quorum is not followed for now",
-        "the quorum is away, decisions rest on old metadata",
+        "the quorum is unreachable, decisions use old metadata",
         "the metadata is too old, everything but super users is denied until the quorum is back",
     } <= set(told["log"])
 

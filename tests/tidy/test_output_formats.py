@@ -100,7 +100,7 @@ def test_what_has_no_rows_says_so_before_anything_is_done(
     assert run([*command.path.split(), "-o", output]) == 2
     said = capsys.readouterr()
     assert said.out == ""
-    assert f"has no rows for `{output}`, take `table`, `json` or `yaml`" in said.err
+    assert f"has no rows for `{output}`, use `table`, `json` or `yaml`" in said.err
 
 
 @pytest.mark.parametrize(

@@ -119,7 +119,7 @@ def test_lists_show_sets_or_the_files_own_form(tmp_path: Path, capsys: pytest.Ca
     ("arguments", "told"),
     [
         (("--allowprincipals", "a"), "`--topic`"),
-        (("--topic", "orders"), "say whom"),
+        (("--topic", "orders"), "name the principals"),
         (("--topic", " ", "--allowprincipals", "a"), "empty"),
         (("--topic", "o", "--allowprincipals", "a,,b"), "empty place"),
         (("--topic", "o", "--allowprincipals", "a", "--denyhosts", "h"), "without principals"),

@@ -143,7 +143,7 @@ def test_what_can_lists_a_principals_rights(here: Path, kustos: Said) -> None:
     assert out.count(" of every name") == 5
     assert kustos("what-can", "User:x", "--acls", "good.csv")[1] == "User:x may do nothing\n"
     _, out, _ = kustos("what-can", "User:*", "--acls", "shop.yaml")
-    assert out.startswith("everyone whom nothing names may:\n")
+    assert out.startswith("everyone that neither ACLs nor super.users name may:\n")
     exit_code, document = kustos.document("what-can", "User:pay-api", "--acls", "good.csv")
     assert exit_code == ExitCode.OK
     assert [grant["operations"] for grant in document["grants"]] == [["WRITE", "DESCRIBE"]]

@@ -40,7 +40,7 @@ def who_cell(principals: PrincipalSet, shown_max: int = sys.maxsize) -> Cell:
 
 
 def principal_names(principals: PrincipalSet) -> tuple[str, ...]:
-    """Return principals as arguments: `User:*` stands for everyone whom nothing names."""
+    """Return principals as arguments: `User:*` stands for all that neither ACLs nor `super.users` name."""
     return (EVERY_PRINCIPAL,) if principals.is_everyone_but else principals.names
 
 
@@ -63,7 +63,7 @@ WHO: Final[Columns[Grant]] = Columns(
         Column("names", lambda grant: names_cell(grant.region), title="on"),
     ),
     lambda grant: principal_names(grant.region.principals),
-    "the principals, as `what-can` takes them; `User:*` stands for all whom nothing names",
+    "the principals, as `what-can` takes them; `User:*` stands for all not named in ACLs or super.users",
 )
 
 
@@ -75,7 +75,7 @@ def print_access(
     output: OutputFormat,
 ) -> None:
     """Print who may do an operation on the names of a pattern."""
-    what, is_one = _asked(pattern)
+    what, is_one = _resource_words(pattern)
     nobody = f"nobody may {operation.name} {'' if is_one else 'any '}{what}"
     print_rows(
         WHO,
@@ -122,7 +122,7 @@ def _print_for_people(access: AllowedAccess, operation: AclOperation, what: str,
         print_lines("", _MORE)
 
 
-def _asked(pattern: ResourcePattern) -> tuple[str, bool]:
+def _resource_words(pattern: ResourcePattern) -> tuple[str, bool]:
     """Return the requested names in words, and whether it is exactly one."""
     kind = pattern.resource_type.name.lower().replace("_", " ")
     if pattern.resource_type is ResourceType.CLUSTER:
@@ -155,7 +155,7 @@ def print_regions(
     principal: str, regions: Sequence[Region], settings: BrokerSettings, output: OutputFormat
 ) -> None:
     """Print what a principal may do."""
-    who = "everyone whom nothing names" if principal == EVERY_PRINCIPAL else principal
+    who = "everyone that neither ACLs nor super.users name" if principal == EVERY_PRINCIPAL else principal
     rows = [region for region in regions if _meant(region)]
     lead = (f"{who} may:" if rows else f"{who} may do nothing",)
     print_rows(

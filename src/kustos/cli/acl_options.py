@@ -29,18 +29,18 @@ AclsFile = Annotated[
 ]
 Form = Annotated[
     AclFormName | None,
-    typer.Option("--form", help="How the file is written. [told from its name, else from its text]"),
+    typer.Option("--form", help="The form of the file. [from its name, else from its text]"),
 ]
 MetadataDirectory = Annotated[
     Path | None,
-    typer.Option("--metadata-dir", metavar="DIR", help="Read ACLs here: the directory of a metadata log."),
+    typer.Option("--metadata-dir", metavar="DIR", help="Read ACLs from this directory of a metadata log."),
 ]
 At = Annotated[
     str | None,
     typer.Option(
         "--at",
         metavar="OFFSET|TIME",
-        help="As it was then, with --metadata-dir: an offset, or a time as 2026-11-03T09:30 (UTC).",
+        help="With --metadata-dir, its state at an offset, or at a time as 2026-11-03T09:30 (UTC).",
         show_default=False,
     ),
 ]
@@ -50,8 +50,8 @@ NodeConfig = Annotated[
         "--config",
         "-c",
         metavar="FILE",
-        help="A node's properties: super.users and allow.everyone.if.no.acl.found are read, where neither "
-        "the node nor its log tells.",
+        help="A node's properties file, for super.users and allow.everyone.if.no.acl.found if neither the "
+        "node nor its log has them.",
         show_default=False,
     ),
 ]
@@ -60,7 +60,7 @@ SuperUsers = Annotated[
     typer.Option(
         "--super-users",
         metavar="LIST",
-        help="Judge by this super.users, with semicolons, whatever the brokers have.",
+        help="Decide with these super.users, separated by semicolons, whatever the brokers have.",
         show_default=False,
     ),
 ]
@@ -68,15 +68,15 @@ AllowEveryone = Annotated[
     bool | None,
     typer.Option(
         "--allow-everyone-if-no-acl-found/--no-allow-everyone-if-no-acl-found",
-        help="Judge by this allow.everyone.if.no.acl.found, whatever the brokers have.",
+        help="Decide with this allow.everyone.if.no.acl.found, whatever the brokers have.",
         show_default=False,
     ),
 ]
 To = Annotated[
     AclFormName | None,
-    typer.Option("--to", help="The form to write. [told from the target's name]"),
+    typer.Option("--to", help="The form to write. [from the target's name]"),
 ]
-Force = Annotated[bool, typer.Option("--force", help="Replace a target that exists.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace an existing target.")]
 Source = Annotated[
     str,
     typer.Argument(

@@ -65,14 +65,14 @@ class AclSource:
     settings: SettingOptions | None = None
     """Broker settings from the options; None if the command does not need them."""
 
-    def load(self, asked: AclBindingFilter = EVERY_BINDING) -> LoadedAcls:
-        """Return the ACLs; from a cluster only those that match `asked`. Raises the errors of reading."""
-        loaded = self._load(asked)
+    def load(self, binding_filter: AclBindingFilter = EVERY_BINDING) -> LoadedAcls:
+        """Return the ACLs; from a cluster only those that match the filter. Raises the errors of reading."""
+        loaded = self._load(binding_filter)
         return loaded if self.settings is None else loaded.judged_by(self.settings)
 
-    def _load(self, asked: AclBindingFilter) -> LoadedAcls:
-        given = [each for each in (self.acls, self.metadata_dir, self.bootstrap_server) if each is not None]
-        if len(given) != 1:
+    def _load(self, binding_filter: AclBindingFilter) -> LoadedAcls:
+        sources = [each for each in (self.acls, self.metadata_dir, self.bootstrap_server) if each is not None]
+        if len(sources) != 1:
             raise usage_error(
                 "say where the ACLs are: `--acls`, `--metadata-dir` or `--bootstrap-server`, one of them"
             )
@@ -82,7 +82,7 @@ class AclSource:
             return read_acl_file(self.acls, self.form, ignore_torn_tail=self.ignore_torn_tail)
         if self.metadata_dir is not None:
             return _read_metadata(self.metadata_dir, self.at, ignore_torn_tail=self.ignore_torn_tail)
-        return _read_cluster(self.bootstrap_server or "", self.command_config, asked, self.settings)
+        return _read_cluster(self.bootstrap_server or "", self.command_config, binding_filter, self.settings)
 
 
 def read_location(
@@ -201,17 +201,20 @@ def moment_of(at: str) -> "Moment":
 
 
 def _read_cluster(
-    servers: str, command_config: Path | None, asked: AclBindingFilter, options: SettingOptions | None
+    servers: str,
+    command_config: Path | None,
+    binding_filter: AclBindingFilter,
+    options: SettingOptions | None,
 ) -> LoadedAcls:
-    from kustos.cli.session import ask_cluster
+    from kustos.cli.session import query_cluster
 
     async def read(admin: "AdminClient") -> LoadedAcls:
-        bindings = await admin.describe_acls(asked)
-        wants_settings = options is not None and not options.tell_all
+        bindings = await admin.describe_acls(binding_filter)
+        wants_settings = options is not None and not options.has_both
         settings = await of_cluster(admin, servers) if wants_settings else NO_SETTINGS
         return _of_bindings(f"the cluster at {servers}", bindings, settings)
 
-    return ask_cluster(servers, command_config, read, "reading ACLs")
+    return query_cluster(servers, command_config, read, "reading ACLs")
 
 
 def _of_bindings(name: str, bindings: Sequence[AclBinding], settings: BrokerSettings) -> LoadedAcls:

@@ -29,14 +29,14 @@ class AclTarget:
         path = None if target == STANDARD_INPUT else Path(target)
         if path is not None and path.exists() and not force:
             raise usage_error(f"`{target}` exists already, choose another target or give `--force`")
-        told = None if path is None else form_of_name(target)
+        inferred = None if path is None else form_of_name(target)
         if form is not None:
             return cls(path, form)
         if path is not None and path.suffix in METADATA_SUFFIXES:
             return cls(path, AclFormName.METADATA)
-        if told is None:
-            raise usage_error("the name of the target says no form, give `--to`")
-        return cls(path, AclFormName(told.value))
+        if inferred is None:
+            raise usage_error("the target's name has no extension of a known form, give `--to`")
+        return cls(path, AclFormName(inferred.value))
 
     def write(self, bindings: Sequence[AclBinding]) -> None:
         """Write the ACLs, all or nothing; raise `AclFormatError` for one that the form cannot express."""

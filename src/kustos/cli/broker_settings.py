@@ -42,9 +42,9 @@ class LearntSetting:
 
 @dataclass(frozen=True, slots=True)
 class BrokerSettings:
-    """The known ones of the two settings, by name; `unknown` says why the others are not known."""
+    """The known settings, by name; `unknown` is the reason why the others are not known."""
 
-    told: Mapping[str, LearntSetting] = field(default_factory=dict)
+    known: Mapping[str, LearntSetting] = field(default_factory=dict)
     unknown: str = ""
 
     @classmethod
@@ -54,12 +54,12 @@ class BrokerSettings:
 
     def over(self, other: "BrokerSettings") -> "BrokerSettings":
         """Return these settings, completed from another source."""
-        return BrokerSettings({**other.told, **self.told}, self.unknown or other.unknown)
+        return BrokerSettings({**other.known, **self.known}, self.unknown or other.unknown)
 
     @property
     def missing(self) -> list[str]:
         """The settings that no source gave."""
-        return [name for name in NAMES if name not in self.told]
+        return [name for name in NAMES if name not in self.known]
 
     def rules(self) -> "Rules":
         """Return the rules, Kafka's defaults for missing settings. Raises a usage error for a bad value."""
@@ -72,8 +72,8 @@ class BrokerSettings:
         )
 
     def _text(self, name: str) -> str:
-        told = self.told.get(name)
-        return "" if told is None else told.text
+        setting = self.known.get(name)
+        return "" if setting is None else setting.text
 
     def note(self) -> str | None:
         """Return the line that names the unknown settings, None if all are known."""
@@ -82,7 +82,7 @@ class BrokerSettings:
             return None
         assumed = {SUPER_USERS: "nobody", ALLOW_EVERYONE: "false"}
         values = " and ".join(f"{name}={assumed[name]}" for name in missing)
-        return f"not known, taken as {values}: {self.unknown}; give `--config` or the options"
+        return f"unknown, assumed to be {values}: {self.unknown}; give `--config` or the options"
 
     def to_json(self) -> dict[str, Any]:
         """Return each setting with its value, whether it is `known`, and its source or why it has none."""
@@ -94,8 +94,8 @@ class BrokerSettings:
         return {
             name: {
                 "value": value,
-                "known": name in self.told,
-                "from": self.told[name].by if name in self.told else self.unknown,
+                "known": name in self.known,
+                "from": self.known[name].by if name in self.known else self.unknown,
             }
             for name, value in values.items()
         }
@@ -110,7 +110,7 @@ class SettingOptions:
     config: Path | None = None
 
     @property
-    def tell_all(self) -> bool:
+    def has_both(self) -> bool:
         """Whether the options give both settings, so that no other source is needed."""
         return self.super_users is not None and self.allow_everyone is not None
 
@@ -175,20 +175,18 @@ async def of_cluster(admin: "AdminClient", servers: str) -> BrokerSettings:
         found = await admin.describe_broker_configs(ANY_BROKER, (*NAMES, AUTHORIZER))
     except KafkaError as error:
         if error.is_authorization_failure:
-            return BrokerSettings(
-                unknown="you may not see them, that takes `DESCRIBE_CONFIGS` on the cluster"
-            )
-        return BrokerSettings(unknown=f"the cluster at {servers} does not tell them")
+            return BrokerSettings(unknown="you need `DESCRIBE_CONFIGS` on the cluster to see them")
+        return BrokerSettings(unknown=f"the cluster at {servers} does not show them")
     except ClientError as error:
-        return BrokerSettings(unknown=f"the cluster at {servers} did not tell them ({error})")
+        return BrokerSettings(unknown=f"the cluster at {servers} did not show them ({error})")
     other = _other_authorizer(found.get(AUTHORIZER))
     if other is not None:
         return BrokerSettings(unknown=f"the cluster at {servers} has {other}")
     texts = {name: text for name, text in found.items() if text is not None}
-    return BrokerSettings.of(texts, f"the cluster at {servers}", f"the cluster at {servers} does not tell")
+    return BrokerSettings.of(texts, f"the cluster at {servers}", f"the cluster at {servers} does not show it")
 
 
-def tell_unknown(output: OutputFormat, *settings: BrokerSettings) -> None:
+def report_unknown(output: OutputFormat, *settings: BrokerSettings) -> None:
     """Report unknown settings on standard error, one line each; a document has them as a field."""
     if not output.is_document:
         for note in dict.fromkeys([note for each in settings if (note := each.note()) is not None]):

@@ -18,7 +18,7 @@ def confirm(verb: str, what: Sequence[str], option: str = "--force") -> None:
     Without a terminal it raises a usage error: a script gives the option.
     """
     if not sys.stdin.isatty():
-        raise usage_error(f"there is no terminal to ask at before it would {verb}, give `{option}`")
+        raise usage_error(f"there is no terminal for a confirmation, give `{option}` to {verb} without one")
     sys.stderr.write(f"about to {verb}:\n")
     for line in what[:SHOWN_MAX]:
         sys.stderr.write(f"  {printable(line)}\n")

@@ -31,22 +31,20 @@ Requests = Annotated[
     typer.Option(
         "--requests",
         metavar="FILE",
-        help="What to decide: JSON lines, CSV or Parquet, `-` for standard input.",
+        help="The requests: JSON lines, CSV or Parquet, `-` for standard input.",
         show_default=False,
     ),
 ]
 Answers = Annotated[
-    str, typer.Option("--answers", metavar="FILE", help="Where answers go, `-` for standard output.")
+    str, typer.Option("--answers", metavar="FILE", help="The file for the answers, `-` for standard output.")
 ]
 InputFormat = Annotated[
     RecordFormat | None,
-    typer.Option("--input-format", help="How requests are written. [told from the name, else json-lines]"),
+    typer.Option("--input-format", help="The format of the requests. [from the name, else json-lines]"),
 ]
 AnswerOutput = Annotated[
     AnswerFormat | None,
-    typer.Option(
-        "--output", "-o", help="In which format answers are written. [told from the name, else json-lines]"
-    ),
+    typer.Option("--output", "-o", help="The format of the answers. [from the name, else json-lines]"),
 ]
 Workers = Annotated[
     int | None,
@@ -78,7 +76,7 @@ def decide(
     """Decide many requests at once, each as a broker would.
 
     A request has `principal`, `host`, `operation`, `resource_type` (Kafka's names) and `resource_name`;
-    null there (an empty cell in CSV) asks about any resource of the type. Each gets one answer, in order:
+    null there (an empty cell in CSV) means any resource of the type. Each gets one answer, in order:
     `result` (ALLOWED, DENIED, ERROR) and the deciding `rule`. An invalid request gets an ERROR, which allows
     nothing, and the rest goes on. If any ACL cannot be understood, nothing is decided. The ACLs and settings
     of a running cluster are read once, before the first request.
@@ -105,6 +103,6 @@ def decide(
         settings=SettingOptions(super_users, allow_everyone_if_no_acl_found, config),
     )
     authorizer = load_authorizer(source)
-    with open_requests(requests, input_format) as asked, open_answers(answers, output) as writer:
-        all_allowed = RequestDecider(authorizer, workers or cores()).run(asked, writer)
+    with open_requests(requests, input_format) as request_source, open_answers(answers, output) as writer:
+        all_allowed = RequestDecider(authorizer, workers or cores()).run(request_source, writer)
     return ExitCode.NO if exit_code and not all_allowed else ExitCode.OK

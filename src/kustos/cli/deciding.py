@@ -18,7 +18,7 @@ from kustos.cli.answers import (
     ParquetAnswers,
     TextAnswers,
 )
-from kustos.cli.broker_settings import tell_unknown
+from kustos.cli.broker_settings import report_unknown
 from kustos.cli.deciding_workers import decide_in_workers
 from kustos.cli.failures import usage_error
 from kustos.cli.output import OutputFormat
@@ -67,7 +67,7 @@ def load_authorizer(acls: AclSource) -> StandardAuthorizer:
         super_users=rules.super_users,
         allow_everyone_if_no_acl_found=rules.allow_everyone_if_no_acl_found,
     )
-    tell_unknown(OutputFormat.TABLE, loaded.settings)
+    report_unknown(OutputFormat.TABLE, loaded.settings)
     # the loaded ACLs live to the end: the collector need not traverse them again
     gc.freeze()
     gc.set_threshold(COLLECTED_AFTER)
@@ -75,9 +75,9 @@ def load_authorizer(acls: AclSource) -> StandardAuthorizer:
 
 
 @contextmanager
-def open_requests(name: str, given: RecordFormat | None) -> Iterator[RequestSource]:
+def open_requests(name: str, chosen: RecordFormat | None) -> Iterator[RequestSource]:
     """Open the requests; raise a usage error for a file that cannot be read or has another format."""
-    record_format = format_of(name, given)
+    record_format = format_of(name, chosen)
     if record_format is RecordFormat.PARQUET:
         with _parquet_file(name) as file:
             yield RequestSource(parquet_batches(file), file.metadata.num_rows, None)
@@ -131,9 +131,9 @@ def _parquet() -> Any:
 
 
 @contextmanager
-def open_answers(name: str, given: AnswerFormat | None) -> Iterator[AnswerWriter]:
+def open_answers(name: str, chosen: AnswerFormat | None) -> Iterator[AnswerWriter]:
     """Open the target of answers; a successful end writes what is still buffered."""
-    answer_format = answer_format_of(name, given)
+    answer_format = answer_format_of(name, chosen)
     if answer_format is AnswerFormat.PARQUET:
         _parquet()
         if name == STANDARD_INPUT and sys.stdout.isatty():
@@ -172,25 +172,25 @@ class RequestDecider:
 
     def run(self, source: RequestSource, writer: AnswerWriter) -> bool:
         """Answer every request; return whether all are allowed."""
-        with _progress(source) as tell:
-            batches = source.batches if source.lines is None else self._of_lines(source.lines, writer, tell)
+        with _progress(source) as report:
+            batches = source.batches if source.lines is None else self._of_lines(source.lines, writer, report)
             for items in batches:
                 writer.write(self.decide(items))
-                tell(self._count)
+                report(self._count)
         return self._all_allowed
 
     def _of_lines(
-        self, lines: Lines, writer: AnswerWriter, tell: Callable[[int], None]
+        self, lines: Lines, writer: AnswerWriter, report: Callable[[int], None]
     ) -> Iterator[list[Item]]:
         """Yield the first requests; if there are many, leave the others to workers."""
         batches = lines.batches()
         for batch in batches:
             yield json_items(batch)
             if lines.read_bytes >= ALONE_BYTES and self._workers > 1 and isinstance(writer, TextAnswers):
-                self._leave_to_workers(batches, lines, writer, tell)
+                self._leave_to_workers(batches, lines, writer, report)
 
     def _leave_to_workers(
-        self, batches: Iterator[list[str]], lines: Lines, writer: TextAnswers, tell: Callable[[int], None]
+        self, batches: Iterator[list[str]], lines: Lines, writer: TextAnswers, report: Callable[[int], None]
     ) -> None:
         def decide(batch: list[str], first: int) -> tuple[str, bool]:
             # this runs in a worker process, with its own counts
@@ -203,12 +203,12 @@ class RequestDecider:
             writer.write_text(text)
             self._all_allowed &= all_allowed
             self._count += count
-            tell(self._count)
+            report(self._count)
 
     def decide(self, items: list[Item]) -> list[Decision | str]:
         """Return the decision on each item; a string says why there is none."""
-        ask = self._questioner.ask
-        answers = [item if isinstance(item, str) else ask(*item) for item in items]
+        decide_one = self._questioner.ask
+        answers = [item if isinstance(item, str) else decide_one(*item) for item in items]
         decisions = [answer for answer in answers if isinstance(answer, Decision)]
         self._all_allowed = (
             self._all_allowed
@@ -246,8 +246,8 @@ def _progress(source: RequestSource) -> Iterator[Callable[[int], None]]:
     with Progress(*columns, console=Console(stderr=True), transient=True) as display:
         task = display.add_task("deciding", total=source.total)
 
-        def tell(count: int) -> None:
+        def report(count: int) -> None:
             done = count if source.done is None else source.done()
             display.update(task, completed=done, description=f"{count:,} decided")
 
-        yield tell
+        yield report

@@ -43,7 +43,7 @@ def _begin() -> None:
 
 def _work(lines: list[str], first: int) -> tuple[str, bool]:
     if _decide is None:
-        raise RuntimeError("a worker was not told what to decide")
+        raise RuntimeError("a worker process has no task")
     return _decide(lines, first)
 
 

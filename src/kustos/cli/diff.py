@@ -28,7 +28,7 @@ New = Annotated[
     str | None,
     typer.Argument(
         metavar="[NEW]",
-        help="The set that takes its place, likewise. With --at it may be left out: the same directory.",
+        help="The new set, in the same forms. Optional with --at: the same directory.",
         show_default=False,
     ),
 ]
@@ -37,7 +37,7 @@ Ats = Annotated[
     typer.Option(
         "--at",
         metavar="OFFSET|TIME",
-        help="OLD as it was then: a directory's log offset or a UTC time. Given again: NEW likewise.",
+        help="The state of OLD at a log offset or a UTC time. The second one is for NEW.",
     ),
 ]
 REGIONS_DEFAULT: Final = 10_000
@@ -53,7 +53,7 @@ RegionsMax = Annotated[
         metavar="N",
         min=1,
         max=REGIONS_LIMIT,
-        help="How many regions to look for; beyond it the counts are the least that there can be.",
+        help="How many regions to find; if there are more, the counts are minimums.",
     ),
 ]
 Full = Annotated[bool, typer.Option("--full", help="Show all regions on a terminal, as in a pipe.")]
@@ -77,16 +77,16 @@ def diff(
 ) -> int:
     """Show which decisions change between two sets of ACLs.
 
-    Compares what the sets mean, not how they are written: shows who gains or loses which operations, from
-    where, on which names, exactly and for every name there could be. No change is shown if and only if
-    both sets decide every question alike. First comes what it amounts to, gains before losses, each with an
-    ACL that was added or removed; then the most important regions, and how many are left out. With --at it
-    shows what changed since then in a metadata directory, or between two moments.
+    Compares the meaning of the sets, not their text: shows who gains or loses which operations, from
+    where, on which names, exactly and for every possible name. It shows no change if and only if both
+    sets decide every request alike. First comes a summary, gains before losses, each with an added or
+    removed ACL; then the most important regions, and the number of those left out. With --at it
+    compares a metadata directory with its state at an earlier moment, or two moments.
     """
     from kustos.analysis import diff as difference_between
     from kustos.analysis import headline_of
     from kustos.cli.acl_sources import STANDARD_INPUT, read_location
-    from kustos.cli.broker_settings import SettingOptions, shared, tell_unknown
+    from kustos.cli.broker_settings import SettingOptions, report_unknown, shared
     from kustos.cli.differences import print_difference
     from kustos.cli.failures import ExitCode, usage_error
     from kustos.cli.progress import progress
@@ -110,7 +110,7 @@ def diff(
             before, after, settings[0].rules(), settings[1].rules(), regions_max=regions_max
         )
         headline = headline_of(found, before, after, settings[1].rules())
-    tell_unknown(output, *settings)
+    report_unknown(output, *settings)
     print_difference(found, headline, before, after, settings, output, is_full=full)
     return ExitCode.NO if exit_code and not found.is_empty else ExitCode.OK
 
@@ -119,6 +119,6 @@ def _moments(at: list[str]) -> tuple[str | None, str | None]:
     from kustos.cli.failures import usage_error
 
     if len(at) > 2:
-        raise usage_error("`--at` is for OLD, a second one for NEW; there is no third")
+        raise usage_error("`--at` is for OLD, a second one for NEW; leave out the others")
     old, new, *_ = *at, None, None
     return old, new

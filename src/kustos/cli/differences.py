@@ -63,7 +63,7 @@ CHANGES: Final[Columns[Change]] = Columns(
         Column("names", lambda change: names_cell(change.region), title="on"),
     ),
     lambda change: principal_names(change.region.principals),
-    "the principals for whom something changes; `User:*` stands for all whom nothing names",
+    "the principals with changes; `User:*` stands for all not named in ACLs or super.users",
 )
 """Every region in full; on a terminal `table` shows less."""
 
@@ -227,7 +227,7 @@ def rest_text(rest: Rest, *, is_cut: bool = False) -> str:
     """Return a sentence that counts the changes beside the consequences of a direction."""
     gain = "gain" if rest.changes[0].direction is Direction.GAINED else "lose"
     count = rest.principals
-    who, number = "everyone whom no ACL names", 1
+    who, number = "everyone that no ACL names", 1
     if count is not None:
         least = "at least " if is_cut else ""
         who, number = f"{least}{count:,} {'principal' if count == 1 else 'principals'}", count

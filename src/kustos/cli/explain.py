@@ -52,14 +52,18 @@ kustos explain --metadata-dir /var/lib/kustos/metadata --at 2026-11-03 \\
 """
 
 Principal = Annotated[
-    str, typer.Option("--principal", metavar="TYPE:NAME", help="Who asks.", show_default=False)
+    str,
+    typer.Option(
+        "--principal", metavar="TYPE:NAME", help="The principal of the request.", show_default=False
+    ),
 ]
 Host = Annotated[
     str | None,
-    typer.Option("--host", metavar="ADDRESS", help="From which address. [all there are]", show_default=False),
+    typer.Option("--host", metavar="ADDRESS", help="The address of the client. [all]", show_default=False),
 ]
 Operation = Annotated[
-    str, typer.Option("--operation", metavar="NAME", help="What: Read, Write, ...", show_default=False)
+    str,
+    typer.Option("--operation", metavar="NAME", help="The operation: Read, Write, ...", show_default=False),
 ]
 ExitCodeFlag = Annotated[bool, exit_code_if("the action is denied, if only in part")]
 
@@ -88,15 +92,15 @@ def explain(
     ignore_torn_tail: IgnoreTornTail = False,
     output: DocumentOutput = OutputFormat.TABLE,
 ) -> int:
-    """Tell whether an action is allowed, from where, and why.
+    """Show whether an action is allowed, from where, and why.
 
-    Without `--host` the answer is for all hosts there could be, such as "from 10.0.0.0/8, denied
-    elsewhere"; with a prefix, or `*`, for all names. It is exact.
+    Without `--host` the answer covers all possible hosts, such as "from 10.0.0.0/8, denied elsewhere";
+    with a prefix, or `*`, all names. It is exact.
 
-    Shows the deciding rules, every matching ACL, those overruled, and for a denial the smallest change
-    that would allow it, with its commands. The ACLs are those of a file, of a running cluster, or of a
-    metadata directory; they are judged here, by the rules of Kafka's StandardAuthorizer, with the super
-    users and the default that are in force where they come from.
+    Shows the deciding rules, every matching ACL, the overruled ones, and for a denial the smallest change
+    that would allow it, with its commands. Reads the ACLs of a file, of a running cluster, or of a metadata
+    directory, and decides here, by the rules of Kafka's StandardAuthorizer, with the super users and the
+    default of that source.
     """
     from kustos.acl import KafkaPrincipal, PatternType, ResourcePattern
     from kustos.analysis import ExplainScope
@@ -137,18 +141,18 @@ def _answer(scope: "ExplainScope", source: "AclSource", output: OutputFormat) ->
     """Print the explanation; return whether the whole scope is allowed."""
     from kustos.analysis import AnalysisError, explain_scope
     from kustos.cli.acls.commands import where_of
-    from kustos.cli.broker_settings import tell_unknown
+    from kustos.cli.broker_settings import report_unknown
     from kustos.cli.explanation import print_explanation, proposal_of
     from kustos.cli.failures import usage_error
-    from kustos.cli.one_resource import tell_likely_prefix
+    from kustos.cli.one_resource import note_likely_prefix
 
     loaded = source.load(_filter_of(scope))
     try:
         explanation = explain_scope(loaded.bindings, scope, loaded.settings.rules())
     except AnalysisError as error:
         raise usage_error(str(error)) from error
-    tell_unknown(output, loaded.settings)
-    tell_likely_prefix(scope.pattern, output)
+    report_unknown(output, loaded.settings)
+    note_likely_prefix(scope.pattern, output)
     where = where_of(source.bootstrap_server, source.command_config)
     print_explanation(explanation, proposal_of(explanation, where), loaded.settings, output)
     return explanation.is_allowed

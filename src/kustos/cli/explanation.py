@@ -44,8 +44,8 @@ def proposal_of(explanation: ScopeExplanation, where: Command) -> Proposal:
             return Proposal(refusal=refusal)
     commands = [remove_command(binding, where) for binding in change.remove]
     commands += [] if change.add is None else [add_command(change.add, where)]
-    said = [command for command in commands if command is not None]
-    return Proposal(change, tuple(said) if len(said) == len(commands) else ())
+    expressible = [command for command in commands if command is not None]
+    return Proposal(change, tuple(expressible) if len(expressible) == len(commands) else ())
 
 
 def print_explanation(

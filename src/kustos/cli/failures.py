@@ -51,7 +51,7 @@ _RANGES_REMEDY: Final = (
     "or raise it while it runs by `--bootstrap-controller`, its admin listener, in place of `--config`"
 )
 
-_CLOSED_HINT: Final = "; if its listener asks for a login or TLS, say so in `--command-config`"
+_CLOSED_HINT: Final = "; if its listener requires a login or TLS, set that in `--command-config`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ def failure_of(error: Exception) -> Failure | None:
 def _core_failure(error: Exception) -> Failure | None:
     import sys
 
-    # whoever raised it has imported it: no need to load the package to recognise it
+    # the code that raised it has imported the module: no need to load it here
     for module, root, code, exit_code in (
         ("kustos.extras", "ExtraMissingError", "EXTRA_MISSING", ExitCode.USAGE),
         ("kustos.metadata.errors", "TornTailError", "TORN_TAIL", ExitCode.FAILED),
@@ -136,7 +136,7 @@ def _core_failure(error: Exception) -> Failure | None:
 
 
 def _denied_to_spark(error: Exception) -> Failure | None:
-    """Return the error text for a file that Spark's processes may not use; only their messages tell."""
+    """Return the error text for a file that Spark's processes may not use; only their messages name it."""
     if not type(error).__module__.startswith(("pyspark.", "py4j.")):
         return None
     found = _DENIED.search(str(error))
@@ -157,25 +157,27 @@ def kafka_error_text(error: Exception) -> str:
         return _refused_text(error)
     if error.message.startswith(_NO_RANGES):
         return f"the cluster answered `{error.name}` (`{error.message}`); {_RANGES_REMEDY}"
-    said = f" (`{error.message}`)" if error.message else ""
+    detail = f" (`{error.message}`)" if error.message else ""
     if error.code == SECURITY_DISABLED:
-        return f"the cluster has no authorizer: it answered `{error.name}`{said}, set `authorizer.class.name`"
-    return f"the cluster answered `{error.name}`{said}"
+        return (
+            f"the cluster has no authorizer: it answered `{error.name}`{detail}, set `authorizer.class.name`"
+        )
+    return f"the cluster answered `{error.name}`{detail}"
 
 
 def _refused_text(error: "KafkaError") -> str:
-    """Return who was refused what, and the command with which an administrator grants it."""
+    """Return the refusal, with the command by which an administrator grants the right."""
     requester = error.requester
     if requester is None:
-        return f"not authorized: the cluster answered `{error.name}`; ask as a principal that may"
-    lacking = f"{requester.who}, who lacks `{requester.operation.name}` on the cluster"
-    told = f"not authorized: the cluster answered `{error.name}`; you are {lacking}"
+        return f"not authorized: the cluster answered `{error.name}`; log in as a principal that may do this"
+    lacking = f"{requester.who}, without `{requester.operation.name}` on the cluster"
+    refusal = f"not authorized: the cluster answered `{error.name}`; you are {lacking}"
     if requester.principal is None:
-        return f"{told}; log in as one who has it"
+        return f"{refusal}; log in as a principal that has it"
     words = ["kustos", "acls", "add", "--bootstrap-server", requester.bootstrap_servers]
     words += ["--command-config", "admin.properties"] if requester.logs_in else []
     words += ["--cluster", "--operation", requester.operation.name, "--allow-principal", requester.principal]
-    return f"{told}; log in as one who has it, or let one run `{shlex.join(words)}`"
+    return f"{refusal}; log in as a principal that has it, or have it run `{shlex.join(words)}`"
 
 
 def failure_of_items(doing: str, outcomes: "Sequence[KafkaError | None]") -> CommandError | None:

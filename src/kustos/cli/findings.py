@@ -81,8 +81,8 @@ def _summary(found: Sequence[Finding], loaded: LoadedAcls) -> str:
     if not found:
         return f"nothing found in {acls}"
     counts = Counter(finding.severity for finding in found)
-    told = [counted(counts[severity], severity.value) for severity in Severity if counts[severity]]
-    return f"{', '.join(told)} in {acls}"
+    totals = [counted(counts[severity], severity.value) for severity in Severity if counts[severity]]
+    return f"{', '.join(totals)} in {acls}"
 
 
 def _place(number: int, loaded: LoadedAcls) -> str:

@@ -27,11 +27,13 @@ class FailOn(StrEnum):
 
 
 FailOnOption = Annotated[
-    FailOn, typer.Option("--fail-on", help="Exit with 5 if a finding is this bad or worse.")
+    FailOn, typer.Option("--fail-on", help="Exit with 5 if a finding has this severity or a higher one.")
 ]
 Sarif = Annotated[
     str | None,
-    typer.Option("--sarif", metavar="FILE", help="Write the findings as SARIF 2.1.0 too; `-` instead."),
+    typer.Option(
+        "--sarif", metavar="FILE", help="Also write the findings as SARIF 2.1.0; `-` prints only that."
+    ),
 ]
 Ignore = Annotated[
     list[str] | None,
@@ -40,11 +42,13 @@ Ignore = Annotated[
 ExistingTopics = Annotated[
     str | None,
     typer.Option(
-        "--existing-topics", metavar="FILE", help="Names of topics, one a line: tell of ACLs for others."
+        "--existing-topics",
+        metavar="FILE",
+        help="A file of topic names, one per line: report ACLs for others.",
     ),
 ]
 ExistingGroups = Annotated[
-    str | None, typer.Option("--existing-groups", metavar="FILE", help="Names of groups, likewise.")
+    str | None, typer.Option("--existing-groups", metavar="FILE", help="The same for groups.")
 ]
 
 
@@ -63,16 +67,16 @@ def lint(
     ignore_torn_tail: IgnoreTornTail = False,
     output: Output = OutputFormat.TABLE,
 ) -> int:
-    """Find ACLs that are of no use, too wide, or mistaken.
+    """Find ACLs that are useless, too broad, or wrong.
 
     Each finding has a stable code, a severity, an explanation and a fix; the reference page of lint lists
     them all. Redundancy is exact: without a redundant ACL no decision changes. Exits with 5 if a finding
-    is as bad as `--fail-on` says, by default an error.
+    has the severity of `--fail-on` or a higher one.
     """
     from kustos.analysis.lint import LINT_CODES, Severity
     from kustos.analysis.lint import lint as lint_acls
     from kustos.cli.acl_sources import read_location
-    from kustos.cli.broker_settings import SettingOptions, tell_unknown
+    from kustos.cli.broker_settings import SettingOptions, report_unknown
     from kustos.cli.failures import ExitCode, usage_error
     from kustos.cli.findings import existing_names, print_findings, write_sarif
     from kustos.cli.progress import progress
@@ -94,7 +98,7 @@ def lint(
     bindings = [each.binding for each in loaded.located]
     with progress(f"looking at {len(bindings)} ACLs"):
         found = [each for each in lint_acls(bindings, rules, existing) if each.code not in (ignore or ())]
-    tell_unknown(output, loaded.settings)
+    report_unknown(output, loaded.settings)
     if sarif is not None:
         write_sarif(sarif, found, loaded)
     if sarif != "-":

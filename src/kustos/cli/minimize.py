@@ -36,14 +36,14 @@ def minimize(
 ) -> None:
     """Find a smaller set of ACLs with the same meaning.
 
-    The result decides every question on named resources as the given set does, which is proven before it
-    is shown. Without a target it only tells what could go and what would stand in its place. Super users
-    and the default are part of the meaning, as they are in force where the ACLs come from.
+    The result decides every request for a named resource as the original set does; this is proven before
+    it is shown. Without a target the command only shows which ACLs could be removed, and which would
+    replace them. Super users and the default of the source are part of the meaning.
     """
     from kustos.analysis import minimize as minimized
     from kustos.cli.acl_sources import read_location
     from kustos.cli.acl_targets import AclTarget
-    from kustos.cli.broker_settings import SettingOptions, tell_unknown
+    from kustos.cli.broker_settings import SettingOptions, report_unknown
     from kustos.cli.failures import usage_error
     from kustos.cli.minimized import print_minimized
     from kustos.cli.progress import progress
@@ -61,7 +61,7 @@ def minimize(
     bindings, rules = loaded.bindings, loaded.settings.rules()
     with progress(f"looking for fewer than {len(bindings)} ACLs"):
         found = minimized(bindings, rules)
-    tell_unknown(output, loaded.settings)
+    report_unknown(output, loaded.settings)
     if destination is not None:
         destination.write(found.bindings)
         if destination.path is None:

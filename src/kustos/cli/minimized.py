@@ -21,7 +21,7 @@ EDITS: Final[Columns[_Edit]] = Columns(
 
 def print_minimized(found: Minimized, loaded: LoadedAcls, target: str | None, output: OutputFormat) -> None:
     """Print the removed and added ACLs for a person, or as one document for a program."""
-    given = len(loaded.bindings)
+    count = len(loaded.bindings)
     rows = [
         *(("remove", binding) for binding in found.removed),
         *(("add", binding) for binding in found.added),
@@ -32,7 +32,7 @@ def print_minimized(found: Minimized, loaded: LoadedAcls, target: str | None, ou
         rows,
         output,
         document=lambda: {
-            "given": given,
+            "given": count,
             "left": len(found.bindings),
             "removed": [texts_of(binding) for binding in found.removed],
             "added": [texts_of(binding) for binding in found.added],
@@ -40,8 +40,8 @@ def print_minimized(found: Minimized, loaded: LoadedAcls, target: str | None, ou
             "settings": loaded.settings.to_json(),
         },
         tail=(
-            f"{counted(given, 'ACL')}, {len(found.bindings)} would mean the same{written}"
+            f"{counted(count, 'ACL')}, {len(found.bindings)} would mean the same{written}"
             if rows
-            else f"found no smaller set than the {counted(given, 'ACL')} given{written}",
+            else f"found no smaller set than the {counted(count, 'ACL')} given{written}",
         ),
     )

@@ -78,7 +78,7 @@ def likely_prefix(pattern: "ResourcePattern") -> str | None:
     return pattern.name[:-1] if is_one and pattern.name.endswith(WILDCARD) else None
 
 
-def tell_likely_prefix(pattern: "ResourcePattern", output: OutputFormat) -> None:
+def note_likely_prefix(pattern: "ResourcePattern", output: OutputFormat) -> None:
     """Report on standard error that a name ending in `*` was taken as one name."""
     prefix = likely_prefix(pattern)
     if prefix is not None and not output.is_document:

@@ -23,7 +23,7 @@ def opened_store(directory: Path, if_locked: str) -> Iterator["MetadataStore"]:
     from kustos.metadata.store import MetadataStore
     from kustos.runtime import StorageLockedError
 
-    with _told_of_trouble_only():
+    with _warnings_only():
         try:
             with progress(f"opening {directory}"):
                 store = MetadataStore.open(directory)
@@ -36,7 +36,7 @@ def opened_store(directory: Path, if_locked: str) -> Iterator["MetadataStore"]:
 
 
 @contextmanager
-def _told_of_trouble_only() -> Iterator[None]:
+def _warnings_only() -> Iterator[None]:
     """Keep a node's log off standard output, which holds the answer; warnings go to standard error."""
     import structlog
 

@@ -12,7 +12,7 @@ BootstrapServer = Annotated[
     typer.Option(
         "--bootstrap-server",
         metavar="HOST:PORT[,...]",
-        help="Nodes to ask, of Kafka or kustos, tried in turn.",
+        help="Nodes of Kafka or kustos to connect to, tried in turn.",
         show_default=False,
     ),
 ]
@@ -22,7 +22,7 @@ OptionalBootstrapServer = Annotated[
     typer.Option(
         "--bootstrap-server",
         metavar="HOST:PORT[,...]",
-        help="Nodes to ask, of Kafka or kustos, tried in turn.",
+        help="Nodes of Kafka or kustos to connect to, tried in turn.",
         show_default=False,
     ),
 ]
@@ -39,7 +39,7 @@ CommandConfig = Annotated[
 
 Output = Annotated[
     OutputFormat,
-    typer.Option("--output", "-o", help="In which format to print; `wide` has more columns."),
+    typer.Option("--output", "-o", help="The output format; `wide` has more columns."),
 ]
 """`--output` of every command that prints rows."""
 
@@ -49,7 +49,7 @@ def _no_rows(output: OutputFormat) -> OutputFormat:
     if output.needs_rows:
         raise typer.BadParameter(
             f"this command prints one document and has no rows for `{output.value}`, "
-            "take `table`, `json` or `yaml`"
+            "use `table`, `json` or `yaml`"
         )
     return output
 
@@ -60,7 +60,7 @@ DocumentOutput = Annotated[
         "--output",
         "-o",
         metavar="table|json|yaml",
-        help="In which format to print; it has no rows for others.",
+        help="The output format; the answer has no rows for others.",
         callback=_no_rows,
     ),
 ]
@@ -85,7 +85,7 @@ IgnoreTornTail = Annotated[
     bool,
     typer.Option(
         "--ignore-torn-tail",
-        help="Pass over an unfinished write at the end of a metadata log; a copy cut short has one too.",
+        help="Ignore an unfinished write at the end of a metadata log; an incomplete copy has one too.",
     ),
 ]
 

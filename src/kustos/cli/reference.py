@@ -175,8 +175,8 @@ def _row(parameter: inspect.Parameter, hint: Any) -> str:
     # no explicit name: numbers are `N`, arguments have their names from the code
     metavar = info.metavar or ("N" if declared else parameter.name.upper())
     names = ", ".join(f"`{name}`" for name in declared) or f"`{metavar}`"
-    said = [] if arms[0] is bool or not declared else metavar.split("|")
-    takes = ", ".join(f"`{value}`" for value in said)
+    values = [] if arms[0] is bool or not declared else metavar.split("|")
+    takes = ", ".join(f"`{value}`" for value in values)
     if isinstance(arms[0], type) and issubclass(arms[0], Enum) and not info.metavar:
         takes = ", ".join(f"`{member.value}`" for member in arms[0])
     notes = []

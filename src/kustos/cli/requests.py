@@ -50,9 +50,9 @@ _EXTENSIONS: Final = {
 }
 
 
-def format_of(name: str, given: RecordFormat | None) -> RecordFormat:
+def format_of(name: str, chosen: RecordFormat | None) -> RecordFormat:
     """Return the format given, else that of a file's extension, else JSON lines."""
-    return given or _EXTENSIONS.get(Path(name).suffix.lower(), RecordFormat.JSON_LINES)
+    return chosen or _EXTENSIONS.get(Path(name).suffix.lower(), RecordFormat.JSON_LINES)
 
 
 class AnswerFormat(StrEnum):
@@ -76,9 +76,9 @@ _ANSWER_EXTENSIONS: Final = {
 }
 
 
-def answer_format_of(name: str, given: AnswerFormat | None) -> AnswerFormat:
+def answer_format_of(name: str, chosen: AnswerFormat | None) -> AnswerFormat:
     """Return the format given, else that of a file's extension, else JSON lines."""
-    return given or _ANSWER_EXTENSIONS.get(Path(name).suffix.lower(), AnswerFormat.JSON_LINES)
+    return chosen or _ANSWER_EXTENSIONS.get(Path(name).suffix.lower(), AnswerFormat.JSON_LINES)
 
 
 _OVERLONG: Final = "\udc00"

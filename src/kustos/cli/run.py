@@ -50,9 +50,9 @@ def _wanted_output(arguments: Sequence[str]) -> OutputFormat:
     """Find `--output` by hand, since errors in unparsable arguments have its format too."""
     for argument, following in pairwise([*arguments, ""]):
         joined = re.fullmatch(r"(?:--output=|-o)(\w+)", argument)
-        given = following if argument in {"--output", "-o"} else joined[1] if joined else ""
-        if given.lower() in list(OutputFormat):
-            return OutputFormat(given.lower())
+        value = following if argument in {"--output", "-o"} else joined[1] if joined else ""
+        if value.lower() in list(OutputFormat):
+            return OutputFormat(value.lower())
     return OutputFormat.TABLE
 
 

@@ -14,7 +14,7 @@ kustos serve kustos.properties
 """
 
 
-def serve(properties: PropertiesFile) -> int:
+def serve(path: PropertiesFile) -> int:
     """Run a node.
 
     It runs until stopped, as configured by its properties file. The file has Kafka's keys
@@ -23,9 +23,9 @@ def serve(properties: PropertiesFile) -> int:
     """
     from kustos.cli.failures import usage_error
 
-    if not properties.is_file():
-        raise usage_error(f"there is no properties file `{properties}`")
+    if not path.is_file():
+        raise usage_error(f"there is no properties file `{path}`")
     from kustos.server import serve as run_server
 
-    exit_code: int = run_server(properties)
+    exit_code: int = run_server(path)
     return exit_code

@@ -12,18 +12,18 @@ from kustos.client.admin import AdminClient
 T = TypeVar("T")
 
 
-def ask_cluster(
+def query_cluster(
     bootstrap_server: str,
     command_config: Path | None,
-    question: Callable[[AdminClient], Awaitable[T]],
+    query: Callable[[AdminClient], Awaitable[T]],
     doing: str,
 ) -> T:
-    """Return the result of `question` on an admin client for this cluster; errors propagate."""
+    """Return the result of `query` on an admin client for this cluster; errors propagate."""
     settings = ClientSettings.from_file(bootstrap_server, command_config)
 
-    async def ask() -> T:
+    async def run() -> T:
         async with AdminClient(settings) as admin:
-            return await question(admin)
+            return await query(admin)
 
     with progress(f"{doing} at {bootstrap_server}"):
-        return asyncio.run(ask())
+        return asyncio.run(run())

@@ -51,13 +51,13 @@ def verify(
     """Check ACLs against a policy: never this, always that.
 
     A statement such as `never: anyone but User:pay-* WRITE topics under payments.` is decided for every
-    principal, host and name there could be. A broken one comes with counter-examples and the ACL that is
-    responsible. Exits with 5 if any statement is broken; `-o name` prints which, as `--statement` takes them.
+    possible principal, host and name. For a broken statement the command shows counter-examples and the
+    responsible ACL. Exits with 5 if any statement is broken; `-o name` prints their ids for `--statement`.
     """
     from kustos.analysis import parse_policy
     from kustos.analysis import verify as verdicts_on
     from kustos.cli.acl_sources import STANDARD_INPUT, AclSource, called_name, read_text
-    from kustos.cli.broker_settings import SettingOptions, tell_unknown
+    from kustos.cli.broker_settings import SettingOptions, report_unknown
     from kustos.cli.failures import ExitCode, usage_error
     from kustos.cli.progress import progress
     from kustos.cli.verdicts import print_verdicts
@@ -78,7 +78,7 @@ def verify(
     bindings, rules = loaded.bindings, loaded.settings.rules()
     with progress(f"checking {len(bindings)} ACLs"):
         verdicts = verdicts_on(bindings, statements, rules, counter_examples_max=counter_examples_max)
-    tell_unknown(output, loaded.settings)
+    report_unknown(output, loaded.settings)
     print_verdicts(verdicts, loaded.settings, output)
     return ExitCode.OK if all(verdict.holds for verdict in verdicts) else ExitCode.NO
 
@@ -92,7 +92,9 @@ def _chosen(policy: "Policy", ids: list[str] | None) -> "Policy":
     if not ids:
         return policy
     known = [each.statement_id for each in policy.statements]
-    for asked in ids:
-        if asked not in known:
-            raise usage_error(f"`--statement {asked}` is no id of the policy, the first is `{known[0]}`")
+    for statement_id in ids:
+        if statement_id not in known:
+            raise usage_error(
+                f"`--statement {statement_id}` is no id of the policy, the first is `{known[0]}`"
+            )
     return replace(policy, statements=tuple(each for each in policy.statements if each.statement_id in ids))

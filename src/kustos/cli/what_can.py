@@ -26,7 +26,9 @@ kustos what-can User:alice --metadata-dir /var/lib/kafka/metadata --at 1234
 
 Principal = Annotated[
     str,
-    typer.Argument(metavar="PRINCIPAL", help="As User:alice; `User:*` asks about all whom nothing names."),
+    typer.Argument(
+        metavar="PRINCIPAL", help="As User:alice; `User:*` is all that neither ACLs nor super.users name."
+    ),
 ]
 
 
@@ -45,15 +47,15 @@ def what_can(
     ignore_torn_tail: IgnoreTornTail = False,
     output: Output = OutputFormat.TABLE,
 ) -> None:
-    """List all that a principal may do, on what, from where.
+    """List what a principal may do, on what, from where.
 
-    Exact, over all names there could be, with what ACLs for everyone grant and what is denied taken
-    away. Operations that mean nothing on a type of resource are left out of the table.
+    Exact for all possible names. Includes the rights that ACLs grant to everyone, without those that are
+    denied. The table leaves out operations that mean nothing on a type of resource.
     """
     from kustos.analysis import what_can as access_of
     from kustos.cli.access import print_regions
     from kustos.cli.acl_sources import AclSource
-    from kustos.cli.broker_settings import SettingOptions, tell_unknown
+    from kustos.cli.broker_settings import SettingOptions, report_unknown
     from kustos.cli.progress import progress
 
     source = AclSource(
@@ -68,8 +70,8 @@ def what_can(
     )
     loaded = source.load()
     bindings, rules = loaded.bindings, loaded.settings.rules()
-    asked = principal.strip()
+    name = principal.strip()
     with progress(f"looking at {len(bindings)} ACLs"):
-        regions = access_of(bindings, asked, rules, regions_max=regions_max)
-    tell_unknown(output, loaded.settings)
-    print_regions(asked, regions, loaded.settings, output)
+        regions = access_of(bindings, name, rules, regions_max=regions_max)
+    report_unknown(output, loaded.settings)
+    print_regions(name, regions, loaded.settings, output)

@@ -40,7 +40,8 @@ kustos who-can --metadata-dir /var/lib/kafka/metadata \\
 
 
 Operation = Annotated[
-    str, typer.Option("--operation", metavar="NAME", help="What: Read, Write, ...", show_default=False)
+    str,
+    typer.Option("--operation", metavar="NAME", help="The operation: Read, Write, ...", show_default=False),
 ]
 
 
@@ -68,17 +69,17 @@ def who_can(
 ) -> None:
     """List everyone who may do something, and from where.
 
-    Exact: with a prefix it separates who may do it on every possible name under it from who may on some
-    names, and shows which. `everyone except` covers all principals that no ACL names, and those with the
-    same rights.
+    Exact: for a prefix it separates the principals that may do it on every possible name from those that
+    may on some names, and shows these. `everyone except` covers all principals that neither ACLs nor
+    super.users name, and those with the same rights.
     """
     from kustos.acl import PatternType, ResourcePattern
     from kustos.analysis import who_can as access_to
     from kustos.cli.access import print_access
     from kustos.cli.acl_sources import AclSource
     from kustos.cli.acls.mapping import parse_operation
-    from kustos.cli.broker_settings import SettingOptions, tell_unknown
-    from kustos.cli.one_resource import tell_likely_prefix
+    from kustos.cli.broker_settings import SettingOptions, report_unknown
+    from kustos.cli.one_resource import note_likely_prefix
     from kustos.cli.progress import progress
 
     resource_type, name = the_resource(
@@ -90,7 +91,7 @@ def who_can(
         user_principal=user_principal,
     )
     pattern = ResourcePattern(resource_type, name, PatternType.from_text(resource_pattern_type.value))
-    asked = parse_operation(operation)
+    wanted = parse_operation(operation)
     source = AclSource(
         acls=acls,
         form=form,
@@ -104,7 +105,7 @@ def who_can(
     loaded = source.load()
     bindings, rules = loaded.bindings, loaded.settings.rules()
     with progress(f"looking at {len(bindings)} ACLs"):
-        access = access_to(bindings, asked, pattern, rules, regions_max=regions_max)
-    tell_unknown(output, loaded.settings)
-    tell_likely_prefix(pattern, output)
-    print_access(access, asked, pattern, loaded.settings, output)
+        access = access_to(bindings, wanted, pattern, rules, regions_max=regions_max)
+    report_unknown(output, loaded.settings)
+    note_likely_prefix(pattern, output)
+    print_access(access, wanted, pattern, loaded.settings, output)

@@ -85,10 +85,10 @@ class AdminSide:
         """Return the settings that come from the log."""
         return {} if self._configs is None else self._configs.values
 
-    def reloaded(self, given: Mapping[str, str], entries: Iterable[ConfigEntry]) -> None:
+    def reloaded(self, file_values: Mapping[str, str], entries: Iterable[ConfigEntry]) -> None:
         """Take over the file's settings that are in force without a restart."""
         if self._configs is not None:
-            self._configs.restate(given)
+            self._configs.restate(file_values)
             self.book.restate(entry for entry in entries if entry.name in CHECKS)
 
     def api_versions_body(self, version: int) -> bytes:

@@ -37,7 +37,7 @@ class DynamicConfigs:
     def __init__(
         self,
         authorizer: Authorizer,
-        given: Mapping[str, str],
+        file_values: Mapping[str, str],
         node_id: int,
         loop: asyncio.AbstractEventLoop,
     ) -> None:
@@ -45,8 +45,8 @@ class DynamicConfigs:
         self._node_id: Final = node_id
         self._loop: Final = loop
         self._layers: dict[str, dict[str, str]] = {"": {}, str(node_id): {}}
-        self._given = given
-        self._in_force = given
+        self._file_values = file_values
+        self._in_force = file_values
         self.values: Mapping[str, str] = {}
         """The log's settings that are in force; for the event loop only."""
 
@@ -82,10 +82,10 @@ class DynamicConfigs:
             values = self._layers[""] | self._layers[str(self._node_id)]
             self._loop.call_soon_threadsafe(self._apply, values)
 
-    def restate(self, given: Mapping[str, str]) -> None:
+    def restate(self, file_values: Mapping[str, str]) -> None:
         """Take over the file's present settings, which are in force already unless the log overrides them."""
-        self._given = given
-        self._in_force = {**given, **self.values}
+        self._file_values = file_values
+        self._in_force = {**file_values, **self.values}
 
     def _concerns(self, change: ConfigSet | ConfigRemoved) -> bool:
         return (
@@ -101,7 +101,7 @@ class DynamicConfigs:
             return False
 
     def _apply(self, values: Mapping[str, str]) -> None:
-        wanted = {**self._given, **values}
+        wanted = {**self._file_values, **values}
         try:
             self._in_force, _ = reconfigure(self._authorizer, self._in_force, wanted)
         except ReconfigurationError as error:

@@ -176,8 +176,8 @@ class HttpEndpoint:
     async def _show_readiness(self, _: Request) -> Response:
         parts = dict(await self.readiness())
         is_ready = all(parts.values())
-        told = {"ready": is_ready, "parts": parts, **self._details()}
-        return JSONResponse(told, status_code=200 if is_ready else 503)
+        status = {"ready": is_ready, "parts": parts, **self._details()}
+        return JSONResponse(status, status_code=200 if is_ready else 503)
 
 
 async def _show_health(_: Request) -> Response:

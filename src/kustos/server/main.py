@@ -32,20 +32,20 @@ EXIT_USAGE: Final = 2
 EXIT_UNREACHABLE: Final = 3
 
 
-def serve(properties: Path) -> int:
+def serve(path: Path) -> int:
     """Run a node until SIGINT or SIGTERM; return the exit code of the process. SIGHUP reloads settings.
 
     0 stopped by a signal, 1 failed (metadata directory, port, audit), 2 settings, 3 upstream not reachable.
     """
     configure_logs()
     try:
-        given = read_properties(properties)
-        settings = load_settings(properties, given=given)
+        properties = read_properties(path)
+        settings = load_settings(path, properties=properties)
     except ClientError as error:
         LOG.error("the settings are not usable", reason=str(error))
         return EXIT_USAGE
     take_descriptors()
-    return ended_by(lambda: on_event_loop(_run_until_told(settings, given, properties)))
+    return ended_by(lambda: on_event_loop(_run_until_stopped(settings, properties, path)))
 
 
 def take_descriptors() -> None:
@@ -81,35 +81,33 @@ def on_event_loop(work: Coroutine[Any, Any, int]) -> int:
         return runner.run(work)
 
 
-async def _run_until_told(settings: KustosSettings, given: Mapping[str, str], properties: Path) -> int:
+async def _run_until_stopped(settings: KustosSettings, properties: Mapping[str, str], path: Path) -> int:
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     for each in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(each, stopped.set)
     # a signal before there is anything to reload must not end the process
     loop.add_signal_handler(signal.SIGHUP, lambda: None)
-    opened = await open_node(settings, given)
-    loop.add_signal_handler(signal.SIGHUP, reload_of(opened, settings, properties))
+    opened = await open_node(settings, properties)
+    loop.add_signal_handler(signal.SIGHUP, reload_of(opened, settings, path))
     await run_node(opened, stopped)
     return EXIT_OK
 
 
-def reload_of(
-    opened: Node | WorkerPoolNode, settings: KustosSettings, properties: Path
-) -> Callable[[], None]:
+def reload_of(opened: Node | WorkerPoolNode, settings: KustosSettings, path: Path) -> Callable[[], None]:
     """Return the function that reloads the properties file for all processes of the node."""
     node = opened.node if isinstance(opened, WorkerPoolNode) else opened
-    given: Mapping[str, str] = {}
+    properties: Mapping[str, str] = {}
 
     def read() -> KustosSettings:
-        nonlocal given
-        given = read_properties(properties)
-        return load_settings(properties, given=given)
+        nonlocal properties
+        properties = read_properties(path)
+        return load_settings(path, properties=properties)
 
     reloader = Reloader(settings, read, node.authorization.authorizer, node.admin, node.settings_reloaded)
 
     def reload() -> None:
         if reloader.reload() and isinstance(opened, WorkerPoolNode):
-            opened.pool.tell(Reload(given))
+            opened.pool.broadcast(Reload(properties))
 
     return reload

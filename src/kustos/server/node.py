@@ -377,15 +377,15 @@ class Runnable(Protocol):
 async def run_node(node: Runnable, stopped: asyncio.Event) -> None:
     """Run an open node until the event is set, also while it starts; raise what keeps it from starting."""
     try:
-        starting, told = asyncio.ensure_future(node.start()), asyncio.ensure_future(stopped.wait())
+        starting, stopping = asyncio.ensure_future(node.start()), asyncio.ensure_future(stopped.wait())
         try:
-            await asyncio.wait((starting, told), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((starting, stopping), return_when=asyncio.FIRST_COMPLETED)
             if starting.done():
                 starting.result()
-                await told
+                await stopping
         finally:
-            for task in (starting, told):
+            for task in (starting, stopping):
                 task.cancel()
-            await asyncio.gather(starting, told, return_exceptions=True)
+            await asyncio.gather(starting, stopping, return_exceptions=True)
     finally:
         await node.stop()

@@ -102,14 +102,14 @@ class QuorumSide:
         """
         self._acl_offset = acl_offset
         self._task = asyncio.get_running_loop().create_task(self._follow())
-        promised = {name: asyncio.ensure_future(each) for name, each in (ready or {}).items()}
-        waits: dict[str, Awaitable[None]] = dict(promised)
+        authorizer_ready = {name: asyncio.ensure_future(each) for name, each in (ready or {}).items()}
+        waits: dict[str, Awaitable[None]] = dict(authorizer_ready)
         for name in self._listeners:
             if name not in self._early:
-                both = asyncio.ensure_future(_both(self._begun, promised.get(name)))
+                both = asyncio.ensure_future(_both(self._begun, authorizer_ready.get(name)))
                 both.add_done_callback(_retrieved)
                 waits[name] = both
-        for each in promised.values():
+        for each in authorizer_ready.values():
             each.add_done_callback(_retrieved)
         return waits
 
@@ -136,10 +136,10 @@ class QuorumSide:
         offset = self._acl_offset()
         return offset is None or offset >= self.store.last_offset
 
-    def _caught_up(self, asked_ms: int) -> None:
+    def _caught_up(self, requested_ms: int) -> None:
         # many ACLs are prepared off the event loop: until they are in force, the old ones decide
         if self._is_in_force():
-            self.gate.fresh(asked_ms)
+            self.gate.fresh(requested_ms)
             if not self._begun.done():
                 self._begun.set_result(None)
 

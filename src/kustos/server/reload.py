@@ -78,5 +78,5 @@ class Reloader:
         over = {} if self._admin is None else self._admin.dynamic_values()
         old, new = self._configs, settings.authorizer_configs
         configs, waiting = reconfigure(authorizer, {**old, **over}, {**new, **over})
-        given = {key: value for key, value in configs.items() if key not in over}
-        return given | {key: new[key] for key in over if key in new}, waiting
+        file_values = {key: value for key, value in configs.items() if key not in over}
+        return file_values | {key: new[key] for key in over if key in new}, waiting

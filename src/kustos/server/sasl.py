@@ -84,14 +84,14 @@ def mechanism_factories(
     def lookup(user: str, scram_hash: ScramHash) -> ScramCredential | None:
         return image().scram_credentials.get((user, scram_hash.code))
 
-    made: dict[str, MechanismFactory] = {}
+    factories: dict[str, MechanismFactory] = {}
     for mechanism in enabled:
         if mechanism == PLAIN:
             users = PlainUsers.from_jaas_options(plain_options, entropy)
-            made[mechanism] = PlainServer.factory(users)
+            factories[mechanism] = PlainServer.factory(users)
         else:
-            made[mechanism] = ScramServer.factory(SCRAM[mechanism], lookup, decoys, entropy, tokens)
-    return made
+            factories[mechanism] = ScramServer.factory(SCRAM[mechanism], lookup, decoys, entropy, tokens)
+    return factories
 
 
 _MECHANISMS: Final = {each: ScramMechanism(each.code) for each in ScramHash}

@@ -62,7 +62,7 @@ def added(number: int, name: str) -> MetadataDelta:
 
 
 async def settled(publisher: AuthorizerPublisher) -> None:
-    await asyncio.to_thread(wait_until, lambda: publisher.is_settled, what="the ACLs")
+    await asyncio.to_thread(wait_until, lambda: publisher.is_idle, what="the ACLs")
 
 
 def may_read(authorizer: StandardAuthorizer, name: str) -> bool:
@@ -73,7 +73,7 @@ async def test_nobody_but_super_users_is_answered_until_the_first_acls_are_there
     authorizer, publisher = published()
     publisher.publish_snapshot(image("old"))
     await asyncio.to_thread(gate.entered.wait, 30)
-    assert not publisher.is_settled
+    assert not publisher.is_idle
     with pytest.raises(AuthorizerNotReadyError):
         may_read(authorizer, "old")
     assert authorizer.session(KafkaPrincipal("User", "root"), "10.0.0.1").decide(READ, TOPIC, "x").allowed

@@ -88,7 +88,7 @@ async def test_what_is_pipelined_is_looked_at_again_before_the_broker_has_it(why
     assert world.closed == ["a request in flight is no longer allowed"]
     assert world.pipe.aborted
     assert len(world.all_forwarded) == 1
-    await world.in_flight.settle()
+    await world.in_flight.drain()
 
 
 async def test_a_denied_produce_waits_for_the_answers_before_it_and_lets_others_pass() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kustos.gateway.upstream import topic_ids
 from kustos.gateway.upstream.cluster import UpstreamUnavailableError
-from kustos.gateway.upstream.topic_ids import IDS_PER_QUESTION, IDS_PER_TURN, TopicIds
+from kustos.gateway.upstream.topic_ids import IDS_PER_QUERY, IDS_PER_TURN, TopicIds
 
 FAILURE_S = 60
 """How long a test that fails may hang."""
@@ -60,7 +60,7 @@ def test_everybody_learns_what_there_is_of_what_they_asked(
         upstream.questions.clear()
         found = await asyncio.gather(*(ids.resolve(each) for each in wanted))
         assert found == [{each: TOPICS[each] for each in some if each in TOPICS} for some in wanted]
-        assert all(len(question) <= IDS_PER_QUESTION for question in upstream.questions)
+        assert all(len(question) <= IDS_PER_QUERY for question in upstream.questions)
         asked = [each for question in upstream.questions for each in question]
         assert len(asked) == len(set(asked)), "an id was asked for twice"
 
@@ -84,7 +84,7 @@ def test_who_asks_for_few_waits_for_no_flood(floods: int, few: int) -> None:
         await upstream.is_asked.wait()
         mine = asyncio.ensure_future(ids.resolve([topic_id(n) for n in range(few)]))
         await asyncio.sleep(0)
-        for _ in range(2 + floods * IDS_PER_TURN // IDS_PER_QUESTION):
+        for _ in range(2 + floods * IDS_PER_TURN // IDS_PER_QUERY):
             upstream.may_answer.release()
         async with asyncio.timeout(FAILURE_S):
             assert await mine == {}
@@ -156,7 +156,7 @@ async def test_what_is_remembered_has_limits(monkeypatch: pytest.MonkeyPatch) ->
     """They cost questions, never answers."""
     monkeypatch.setattr(topic_ids, "TOPIC_IDS_MAX", 7)
     monkeypatch.setattr(topic_ids, "UNKNOWN_TOPIC_IDS_MAX", 5)
-    monkeypatch.setattr(topic_ids, "IDS_PER_QUESTION", 3)
+    monkeypatch.setattr(topic_ids, "IDS_PER_QUERY", 3)
     ids: Any = TopicIds(Upstream(TOPICS).ask)
     every = [topic_id(number) for number in range(60)]
     for _ in range(2):

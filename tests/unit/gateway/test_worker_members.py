@@ -105,7 +105,7 @@ async def test_what_comes_while_the_image_is_sent_follows_it_and_what_is_in_it_d
 async def test_a_worker_that_does_not_take_its_image_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(member, "PENDING_MAX", 2)
     monkeypatch.setattr(member, "FENCE_GRACE_S", 0)
-    monkeypatch.setattr(member, "LAST_WORDS_S", 0)
+    monkeypatch.setattr(member, "EXIT_GRACE_S", 0)
     one, process, wire = made()
     one.joined(cast("Channel", wire), 10)
     for offset in range(11, 15):
@@ -122,7 +122,7 @@ async def test_a_fenced_worker_that_says_so_is_harmless_before_it_has_ended() ->
     await asyncio.sleep(0)
     assert wire.said == [Fence("late")]
     assert not waiting.done()
-    one.made_harmless()
+    one.became_harmless()
     await waiting
     assert not process.exited.done()
     assert one.in_force(12) is None

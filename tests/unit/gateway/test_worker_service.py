@@ -11,8 +11,8 @@ from kustos.acl import AclOperation, ResourceType
 from kustos.gateway.workers import service as service_module
 from kustos.gateway.workers.encoding import ChannelError
 from kustos.gateway.workers.messages import (
-    OF_A_WORKER,
-    OF_THE_WRITER,
+    FROM_WORKER,
+    FROM_WRITER,
     Applied,
     Delta,
     Fence,
@@ -45,7 +45,7 @@ class Writer(asyncio.Transport):
         self.news = asyncio.Event()
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        self.said += [decode(OF_A_WORKER, frame) for frame in self._reader.feed(bytes(data))]
+        self.said += [decode(FROM_WORKER, frame) for frame in self._reader.feed(bytes(data))]
         self.news.set()
 
     def get_write_buffer_size(self) -> int:
@@ -90,13 +90,13 @@ class Worker:
         self.service.applied = lambda: self.store.last_offset
         self.service.on_deny = self._deny
         self.service._channel.connection_made(self.writer)
-        self.service.begin_telling()
+        self.service.begin_reporting()
 
     def _deny(self) -> None:
         self.denied += 1
 
     def told(self, *messages: object) -> None:
-        self.service._channel.data_received(b"".join(encode(OF_THE_WRITER, each) for each in messages))
+        self.service._channel.data_received(b"".join(encode(FROM_WRITER, each) for each in messages))
 
     async def preparing(self) -> None:
         assert await asyncio.to_thread(self.store.begun.wait, WAIT_S)

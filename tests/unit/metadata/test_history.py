@@ -170,7 +170,7 @@ def test_who_asked_is_found_in_the_audit_trail(
     nobody = tmp_path / "other.jsonl"
     nobody.write_text(event("CreateAcls", "ann", T0_MS - 60_000, 0) + "\n")
     assert run(["metadata", "history", str(directory), "--audit", str(nobody)]) == ExitCode.OK
-    assert "asked by nobody whom the audit files name" in capsys.readouterr().out
+    assert "the audit files name no requester" in capsys.readouterr().out
 
 
 def asked_of(document: Any) -> dict[int, list[tuple[str, str]]]:

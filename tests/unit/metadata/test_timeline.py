@@ -225,7 +225,7 @@ def test_questions_are_answered_as_of_a_moment(directory: Path, capsys: pytest.C
     assert run([*explain, "--at", "6"]) == ExitCode.OK
     as_of, note = capsys.readouterr().err.splitlines()
     assert as_of == "as of offset 6, appended 2023-11-14T22:13:22.000Z"
-    assert note.startswith("note: not known, taken as super.users=nobody")
+    assert note.startswith("note: unknown, assumed to be super.users=nobody")
     assert run([*explain, "--at", "8"]) == ExitCode.NO
     assert run(explain) == ExitCode.NO
     capsys.readouterr()

@@ -190,7 +190,7 @@ KEY: ScramKey = ("alice", SHA_256)
         ({KEY: 4096}, {KEY: ONE}, {KEY: ONE}, None),
         ({KEY: 8192}, {KEY: ONE}, {}, "after the snapshot"),
         ({KEY: 4096}, {}, {}, "after the snapshot"),
-        ({KEY: 4096}, None, {}, "tells nobody its keys"),
+        ({KEY: 4096}, None, {}, "no API returns the keys"),
         ({}, {KEY: ONE}, {}, None),
     ],
 )

@@ -63,14 +63,14 @@ def add(
 ) -> None:
     """Add ACLs.
 
-    Each named principal gets each operation from each host on each named resource.
-    An ACL that exists already is left as it is. The same arguments as kafka-acls make the same ACLs.
+    Each named principal gets each operation from each host on each named resource. An ACL that exists
+    already stays as it is. The same arguments create the same ACLs as with kafka-acls.
     """
     from kustos.acl import PatternType
     from kustos.cli.acls.mapping import EntryArguments, ResourceArguments, bindings_to_add
-    from kustos.cli.acls.rendering import print_added, tell_oddities
+    from kustos.cli.acls.rendering import print_added, warn_oddities
     from kustos.cli.failures import failure_of_items
-    from kustos.cli.session import ask_cluster
+    from kustos.cli.session import query_cluster
 
     bindings = bindings_to_add(
         ResourceArguments(
@@ -93,12 +93,12 @@ def add(
             idempotent=idempotent,
         ),
     )
-    tell_oddities(bindings)
+    warn_oddities(bindings)
 
     async def create(admin: "AdminClient") -> "tuple[set[AclBinding] | None, list[KafkaError | None]]":
         return await _those_there(admin, bindings), await admin.create_acls(bindings)
 
-    there, outcomes = ask_cluster(bootstrap_server, command_config, create, "adding ACLs")
+    there, outcomes = query_cluster(bootstrap_server, command_config, create, "adding ACLs")
     in_force = [binding for binding, error in zip(bindings, outcomes, strict=True) if error is None]
     print_added(in_force, there, output)
     failure = failure_of_items("adding ACLs", outcomes)
@@ -113,9 +113,9 @@ async def _those_there(admin: "AdminClient", bindings: "Iterable[AclBinding]") -
 
     found: set[AclBinding] = set()
     for pattern in dict.fromkeys(binding.pattern for binding in bindings):
-        asked = ResourcePatternFilter(pattern.resource_type, pattern.name, pattern.pattern_type)
+        pattern_filter = ResourcePatternFilter(pattern.resource_type, pattern.name, pattern.pattern_type)
         try:
-            found.update(await admin.describe_acls(AclBindingFilter(asked)))
+            found.update(await admin.describe_acls(AclBindingFilter(pattern_filter)))
         except KafkaError as error:
             if not error.is_authorization_failure:
                 raise

@@ -41,10 +41,12 @@ def refusal_of(binding: AclBinding) -> str | None:
     """Return why `acls add` would not create this ACL, None if it would."""
     resources, entries = _arguments(binding)
     try:
-        made = bindings_to_add(resources, entries)
+        created = bindings_to_add(resources, entries)
     except CommandError as error:
         return error.failure.message
-    return None if made == [binding] else "a name with blanks around it cannot be given to `kustos acls add`"
+    return (
+        None if created == [binding] else "a name with blanks around it cannot be given to `kustos acls add`"
+    )
 
 
 def add_command(binding: AclBinding, where: Command) -> Command | None:

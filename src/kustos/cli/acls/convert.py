@@ -34,9 +34,9 @@ def convert(
 ) -> None:
     """Write a set of ACLs in another form.
 
-    Reads a source whole, or refuses it, before anything is written; each ACL is written once. The forms:
-    `kafka-acls` is what `kafka-acls --list` prints (names with line breaks cannot be told apart in it and
-    are refused), `metadata` a snapshot of Kafka's metadata log, the others say what they are.
+    Reads the whole source before it writes anything, and writes each ACL once. The form `kafka-acls` is the
+    output of `kafka-acls --list`, which is ambiguous for names with line breaks: such names are refused.
+    `metadata` is a snapshot of Kafka's metadata log.
     """
     from kustos.cli.acl_sources import read_location
     from kustos.cli.acl_targets import AclTarget

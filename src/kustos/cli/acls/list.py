@@ -57,9 +57,9 @@ def list_acls(
 ) -> None:
     """List ACLs, all or those of some resources or principals.
 
-    As in kafka-acls, a name asks for the literal ACLs of that name; ask with
-    `--resource-pattern-type match` for all that govern it, wildcards and prefixes too. They are those of
-    a running cluster, or of a metadata directory, there also as they were earlier.
+    As in kafka-acls, a name selects the literal ACLs of that name; `--resource-pattern-type match` selects
+    all ACLs that apply to it, wildcards and prefixes too. Reads a running cluster or a metadata directory,
+    with `--at` its state at an earlier moment.
     """
     from kustos.acl import KafkaPrincipal, PatternType
     from kustos.cli.acl_sources import AclSource
@@ -86,7 +86,9 @@ def list_acls(
             bootstrap_server=bootstrap_server,
             ignore_torn_tail=ignore_torn_tail,
         )
-        found = [b for b in source.load().bindings if any(asked.matches(b) for asked in filters)]
+        found = [
+            b for b in source.load().bindings if any(binding_filter.matches(b) for binding_filter in filters)
+        ]
     bindings = sorted_bindings(b for b in found if not principals or b.entry.principal in principals)
     print_bindings(bindings, output)
 
@@ -95,7 +97,7 @@ def _of_cluster(
     bootstrap_server: str | None, command_config: Path | None, filters: "list[AclBindingFilter]"
 ) -> "list[AclBinding]":
     from kustos.cli.failures import usage_error
-    from kustos.cli.session import ask_cluster
+    from kustos.cli.session import query_cluster
     from kustos.client.admin import AdminClient
 
     if bootstrap_server is None:
@@ -104,6 +106,8 @@ def _of_cluster(
         )
 
     async def describe(admin: AdminClient) -> "list[AclBinding]":
-        return [binding for asked in filters for binding in await admin.describe_acls(asked)]
+        return [
+            binding for binding_filter in filters for binding in await admin.describe_acls(binding_filter)
+        ]
 
-    return ask_cluster(bootstrap_server, command_config, describe, "listing ACLs")
+    return query_cluster(bootstrap_server, command_config, describe, "listing ACLs")

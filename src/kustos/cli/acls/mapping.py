@@ -103,12 +103,12 @@ def bindings_to_add(resources: ResourceArguments, entries: EntryArguments) -> li
             f"`--resource-pattern-type {resources.pattern_type.name.lower()}` is for list and remove, "
             "add takes `literal` or `prefixed`"
         )
-    made = _entries_by_resource(resources, entries)
-    if not any(made.values()):
+    by_resource = _entries_by_resource(resources, entries)
+    if not any(by_resource.values()):
         raise usage_error("say for whom: give `--allow-principal` or `--deny-principal`")
     return sorted_bindings(
         AclBinding(ResourcePattern(key.resource_type, key.name or "", key.pattern_type), entry)
-        for key, values in made.items()
+        for key, values in by_resource.items()
         for entry in values
     )
 
@@ -120,9 +120,9 @@ def filters_to_remove(resources: ResourceArguments, entries: EntryArguments) -> 
             "`--operation` without a principal would remove every ACL of the resource, "
             "give `--allow-principal` or `--deny-principal`, or leave `--operation` out"
         )
-    made = _entries_by_resource(resources, entries)
+    by_resource = _entries_by_resource(resources, entries)
     filters: list[AclBindingFilter] = []
-    for key, values in made.items():
+    for key, values in by_resource.items():
         if not values:
             filters.append(AclBindingFilter(key, AccessControlEntryFilter()))
         filters += [
@@ -167,32 +167,32 @@ def _entries_by_resource(resources: ResourceArguments, entries: EntryArguments) 
             "`--delegation-token` or `--user-principal`"
         )
     if entries.producer or entries.consumer:
-        made = _bundles(filters, entries)
+        by_resource = _bundles(filters, entries)
     else:
         operations = [parse_operation(text) for text in entries.operations] or [AclOperation.ALL]
-        made = {key: entries.entries(operations) for key in filters}
-    for key, values in made.items():
+        by_resource = {key: entries.entries(operations) for key in filters}
+    for key, values in by_resource.items():
         _check_operations(key, values)
-    return made
+    return by_resource
 
 
 def _bundles(filters: Sequence[ResourcePatternFilter], entries: EntryArguments) -> Entries:
-    made: Entries = {}
+    by_resource: Entries = {}
 
     def put(resource_type: ResourceType, operations: Sequence[AclOperation]) -> None:
         for key in filters:
             if key.resource_type is resource_type:
-                made.setdefault(key, set()).update(entries.entries(operations))
+                by_resource.setdefault(key, set()).update(entries.entries(operations))
 
     if entries.producer:
         put(ResourceType.TOPIC, _TOPIC_PRODUCER)
         put(ResourceType.TRANSACTIONAL_ID, _TRANSACTION_PRODUCER)
         if entries.idempotent:
-            made[_CLUSTER] = entries.entries((AclOperation.IDEMPOTENT_WRITE,))
+            by_resource[_CLUSTER] = entries.entries((AclOperation.IDEMPOTENT_WRITE,))
     if entries.consumer:
         put(ResourceType.TOPIC, _TOPIC_CONSUMER)
         put(ResourceType.GROUP, _GROUP_CONSUMER)
-    return made
+    return by_resource
 
 
 def _check(resources: ResourceArguments, entries: EntryArguments) -> None:

@@ -19,7 +19,7 @@ PatternTypeOption = Annotated[
     PatternTypeName,
     typer.Option(
         "--resource-pattern-type",
-        help="How names are meant: as they are, as prefixes, whatever governs them, or any of the name.",
+        help="How names match: literal names, prefixes, all patterns that apply to the name, or any pattern.",
     ),
 ]
 AllowPrincipal = Annotated[

@@ -29,7 +29,7 @@ from kustos.cli.options import (
 )
 from kustos.cli.output import OutputFormat
 
-Force = Annotated[bool, typer.Option("--force", help="Do not ask before removing.")]
+Force = Annotated[bool, typer.Option("--force", help="Remove without confirmation.")]
 
 EXAMPLES = """
 kustos acls remove --bootstrap-server broker:9092 --topic orders \\
@@ -61,16 +61,16 @@ def remove(
 ) -> None:
     """Remove ACLs.
 
-    Removes exactly those named, or every ACL of a resource if no principal is named. Asks first
-    unless `--force` is given. Unlike kafka-acls it refuses a host or an operation without a
-    principal, where that tool removes every ACL of the resource.
+    Removes exactly the named ACLs, or every ACL of a resource if no principal is named, after a
+    confirmation unless `--force` is given. Unlike kafka-acls it refuses a host or an operation without
+    a principal: that tool then removes every ACL of the resource.
     """
     from kustos.acl import PatternType
     from kustos.cli.acls.mapping import EntryArguments, ResourceArguments, filters_to_remove, sorted_bindings
     from kustos.cli.acls.rendering import filter_text, print_removed
     from kustos.cli.confirm import confirm
     from kustos.cli.failures import failure_of_items
-    from kustos.cli.session import ask_cluster
+    from kustos.cli.session import query_cluster
 
     filters = filters_to_remove(
         ResourceArguments(
@@ -95,7 +95,7 @@ def remove(
     )
     if not force:
         confirm("remove", [filter_text(item) for item in filters])
-    outcomes = ask_cluster(
+    outcomes = query_cluster(
         bootstrap_server, command_config, lambda admin: admin.delete_acls(filters), "removing ACLs"
     )
     removed = sorted_bindings(binding for outcome in outcomes for binding in outcome.deleted)

@@ -64,7 +64,7 @@ ACLS: Final = Columns(
 def added_text(created: int, there: int | None) -> str:
     """Return what `add` did: `created 2 ACLs, 1 was there`; `there` is None if unknown."""
     if there is None:
-        return f"{counted(created, 'ACL')} now in force, of which some may have been there"
+        return f"{counted(created, 'ACL')} now in force, some of them may have existed before"
     if not there:
         return f"created {counted(created, 'ACL')}"
     were = "was" if there == 1 else "were"
@@ -73,7 +73,7 @@ def added_text(created: int, there: int | None) -> str:
     return f"created {counted(created, 'ACL')}, {there} {were} there"
 
 
-def tell_oddities(bindings: Iterable[AclBinding]) -> None:
+def warn_oddities(bindings: Iterable[AclBinding]) -> None:
     """Report on standard error which ACLs never do what their author meant, according to lint."""
     from kustos.analysis.lint import Severity, entry_findings
 

@@ -20,7 +20,7 @@ ReleaseVersion = Annotated[
     str | None,
     typer.Option("--release-version", metavar="VERSION", help="Short for the feature: 4.3, 4.4-IV2."),
 ]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say whether it could be done.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only check whether the change is possible.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +51,7 @@ def change_level(
     from kustos.cli.failures import CommandError, ExitCode, usage_error
     from kustos.cli.features.options import servers_of
     from kustos.cli.output import print_document, print_lines
-    from kustos.cli.session import ask_cluster
+    from kustos.cli.session import query_cluster
     from kustos.cli.storage.bootstrap import metadata_level
     from kustos.metadata import METADATA_VERSION_FEATURE, metadata_version_name
 
@@ -62,7 +62,7 @@ def change_level(
     level = metadata_level(feature or (), release_version)
     if servers:
         levels = {METADATA_VERSION_FEATURE: level}
-        refused = ask_cluster(
+        refused = query_cluster(
             servers,
             target.command_config,
             lambda admin: admin.update_features(levels, upgrade_type, validate_only=dry_run),
@@ -95,11 +95,11 @@ def _of_directory(
     directory = find_target(target.config, target.directory).directory
     found = describe_directory(directory)
     update = FeatureUpdate(METADATA_VERSION_FEATURE, level, upgrade_type)
-    asked = FeatureUpdates(found.properties.node_id, (update,), validate_only=dry_run)
+    updates = FeatureUpdates(found.properties.node_id, (update,), validate_only=dry_run)
     if dry_run:
-        (result,) = update_features(found.image, asked).results
+        (result,) = update_features(found.image, updates).results
     else:
         if_locked = "change the level of the running node by `--bootstrap-controller`"
         with opened_store(directory, if_locked) as store:
-            [(result,)] = store.append_many([asked])
+            [(result,)] = store.append_many([updates])
     return None if result.error is None else result.error.message

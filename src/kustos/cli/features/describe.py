@@ -25,17 +25,17 @@ def describe(
 ) -> None:
     """Show the levels of features.
 
-    Those of a Kafka cluster, of a node by its admin listener, or of a directory, which may be in use. The
-    listeners of a node for clients tell of the cluster behind it.
+    Of a Kafka cluster, of a node by its admin listener, or of a directory, which may be in use. The client
+    listeners of a node show the levels of the upstream cluster.
     """
     from kustos.cli.features.options import servers_of
     from kustos.cli.features.rendering import print_levels
-    from kustos.cli.session import ask_cluster
+    from kustos.cli.session import query_cluster
 
     servers = servers_of(bootstrap_server, bootstrap_controller, [config, directory])
     if servers:
-        found = ask_cluster(
-            servers, command_config, lambda admin: admin.describe_features(), "asking for features"
+        found = query_cluster(
+            servers, command_config, lambda admin: admin.describe_features(), "reading features"
         )
     else:
         found = _of_directory(config, directory)

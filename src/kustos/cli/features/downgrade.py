@@ -18,7 +18,7 @@ kustos features downgrade --bootstrap-controller node:9091 \\
 """
 
 Unsafe = Annotated[
-    bool, typer.Option("--unsafe", help="Ask for it though records may be lost, which Kafka refuses.")
+    bool, typer.Option("--unsafe", help="Request it even if records may be lost; Kafka refuses that.")
 ]
 
 
@@ -34,11 +34,10 @@ def downgrade(
     command_config: CommandConfig = None,
     output: DocumentOutput = OutputFormat.TABLE,
 ) -> None:
-    """Lower metadata.version, as far as no record can be lost.
+    """Lower metadata.version, if no record can be lost.
 
-    A level that added records, or fields of records, cannot be undone: a lower level cannot read what was
-    written since. Kafka refuses this downgrade even with --unsafe, and so does a node of kustos, in the
-    same words.
+    A level that added records, or fields of records, has no way back: a lower level cannot read them.
+    Kafka refuses this downgrade even with --unsafe, and a node of kustos refuses it with the same text.
     """
     from kustos.cli.features.changing import FeatureTarget, change_level
     from kustos.metadata.control import UpgradeType

@@ -22,8 +22,8 @@ def servers_of(
     bootstrap_server: str | None, bootstrap_controller: str | None, files: list[Path | None]
 ) -> str:
     """Return the server addresses, empty for files; raise a usage error unless one target was named."""
-    given = [each for each in (bootstrap_server, bootstrap_controller, *files) if each is not None]
-    if len(given) != 1:
+    targets = [each for each in (bootstrap_server, bootstrap_controller, *files) if each is not None]
+    if len(targets) != 1:
         raise usage_error(
             "say whose features: `--bootstrap-server` of a Kafka cluster, `--bootstrap-controller` of a "
             "running node, or `--config` or `--directory` of a stopped one"

@@ -26,9 +26,9 @@ def upgrade(
 ) -> None:
     """Raise metadata.version.
 
-    Of a Kafka cluster, of a running node by its admin listener, or of the directory of a stopped one. From
-    most levels there is no way back, see `features downgrade`. From 4.4-IV1 on ACLs take ranges of
-    addresses; Kafka's tools of 4.3 do not read such a directory.
+    Of a Kafka cluster, of a running node by its admin listener, or of the directory of a stopped one. Most
+    levels have no way back, see `features downgrade`. From 4.4-IV1 on ACLs may have ranges of addresses;
+    Kafka's tools of 4.3 do not read such a directory.
     """
     from kustos.cli.features.changing import FeatureTarget, change_level
     from kustos.metadata.control import UpgradeType

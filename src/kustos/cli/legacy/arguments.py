@@ -72,7 +72,7 @@ class LegacyArguments:
 
     def _check(self) -> None:
         if not self.resources():
-            raise usage_error("say of what: give `--topic`, `--group` or `--cluster`")
+            raise usage_error("name the resources: give `--topic`, `--group` or `--cluster`")
         for hosts, principals, side in (
             (self.allow_hosts, self.allow_principals, "hosts"),
             (self.deny_hosts, self.deny_principals, "hosts to deny"),

@@ -18,12 +18,15 @@ from kustos.cli.output import OutputFormat
 AllowPrincipals = Annotated[
     list[str] | None,
     typer.Option(
-        "--allowprincipals", "--grantprincipal", metavar="P,Q", help="Who may: user:alice, or *:* for all."
+        "--allowprincipals",
+        "--grantprincipal",
+        metavar="P,Q",
+        help="The allowed principals: user:alice, or *:* for all.",
     ),
 ]
 AllowHosts = Annotated[
     list[str] | None,
-    typer.Option("--allowhosts", "--granthost", metavar="H,I", help="From where they may. [all]"),
+    typer.Option("--allowhosts", "--granthost", metavar="H,I", help="The hosts of these principals. [all]"),
 ]
 
 EXAMPLES = """
@@ -51,7 +54,7 @@ def grant(
     """Add ACLs to a file of legacy ACLs.
 
     Each principal gets each operation from each host on each resource. A bare name is a user. A Deny
-    counts before every Allow. A file that is not there is made; a running node reads it at its start.
+    overrules every Allow. Creates the file if it does not exist. A node reads the file when it starts.
     """
     from kustos.authorizer.legacy import FileAclStore, Statements, statements
     from kustos.cli.failures import usage_error
@@ -72,7 +75,7 @@ def grant(
     )
     acls = statements(arguments.acls())
     if not arguments.names_anybody:
-        raise usage_error("say whom: give `--allowprincipals` or `--denyprincipals`")
+        raise usage_error("name the principals: give `--allowprincipals` or `--denyprincipals`")
 
     def granted(kept: Statements) -> Statements:
         return kept | {resource: kept.get(resource, frozenset()) | of for resource, of in acls.items()}

@@ -1,6 +1,6 @@
 """`kustos legacy list`."""
 
-from kustos.cli.legacy.options import AclFile
+from kustos.cli.legacy.options import AclFile, existing
 from kustos.cli.options import Cluster, Group, Output, Topic
 from kustos.cli.output import OutputFormat
 
@@ -24,7 +24,6 @@ def list_acls(
     """
     from kustos.authorizer.legacy import FileAclStore
     from kustos.cli.legacy.arguments import LegacyArguments, of_resources
-    from kustos.cli.legacy.files import existing
     from kustos.cli.legacy.rendering import print_acls
 
     named = LegacyArguments(topics=topic or (), groups=group or (), cluster=cluster).resources()

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from kustos.cli.failures import usage_error
+
 AclFile = Annotated[
     Path,
     typer.Argument(
@@ -25,9 +27,16 @@ Consumer = Annotated[
 ]
 DenyPrincipals = Annotated[
     list[str] | None,
-    typer.Option("--denyprincipals", metavar="P,Q", help="Whose Deny it is about."),
+    typer.Option("--denyprincipals", metavar="P,Q", help="The principals of the Deny."),
 ]
 DenyHosts = Annotated[
     list[str] | None,
-    typer.Option("--denyhosts", metavar="H,I", help="From where. [all]"),
+    typer.Option("--denyhosts", metavar="H,I", help="The hosts of the Deny. [all]"),
 ]
+
+
+def existing(file: Path) -> Path:
+    """Return the path; raise a usage error if it does not exist: a wrong name is no empty set of ACLs."""
+    if not file.exists():
+        raise usage_error(f"there is no file `{file}`; `kustos legacy grant` creates one")
+    return file

@@ -11,6 +11,7 @@ from kustos.cli.legacy.options import (
     DenyPrincipals,
     Operations,
     Producer,
+    existing,
 )
 from kustos.cli.options import Cluster, Group, Output, Topic
 from kustos.cli.output import OutputFormat
@@ -18,14 +19,17 @@ from kustos.cli.output import OutputFormat
 RevokePrincipals = Annotated[
     list[str] | None,
     typer.Option(
-        "--allowprincipals", "--revokeprincipal", metavar="P,Q", help="Whose Allow it is about: user:alice."
+        "--allowprincipals",
+        "--revokeprincipal",
+        metavar="P,Q",
+        help="The principals of the Allow: user:alice.",
     ),
 ]
 RevokeHosts = Annotated[
     list[str] | None,
-    typer.Option("--allowhosts", "--revokehost", metavar="H,I", help="From where. [all]"),
+    typer.Option("--allowhosts", "--revokehost", metavar="H,I", help="The hosts of the Allow. [all]"),
 ]
-Force = Annotated[bool, typer.Option("--force", help="Do not ask before removing all of a resource.")]
+Force = Annotated[bool, typer.Option("--force", help="Remove all ACLs of a resource without confirmation.")]
 
 EXAMPLES = """
 kustos legacy revoke acls.json --topic orders \\
@@ -51,14 +55,13 @@ def revoke(
 ) -> None:
     """Remove ACLs from a file of legacy ACLs.
 
-    Removes exactly the statements named, or all of a resource if no principal is named, for which
-    it asks. An ACL for all hosts or operations is not split: revoke it whole, grant what remains.
+    Removes exactly the named statements, or all of a resource if no principal is named, after a
+    confirmation. An ACL for all hosts or operations is not split: revoke it whole, then grant the rest.
     """
     from kustos.authorizer.legacy import FileAclStore, Statements, statements
     from kustos.cli.confirm import confirm
     from kustos.cli.failures import usage_error
     from kustos.cli.legacy.arguments import LegacyArguments
-    from kustos.cli.legacy.files import existing
     from kustos.cli.legacy.rendering import print_acls
 
     arguments = LegacyArguments(

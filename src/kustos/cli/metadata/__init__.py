@@ -5,7 +5,7 @@ import typer
 from kustos.cli.commands import register
 from kustos.cli.metadata import dump, export, history, import_, repair, shell, verify
 
-app = typer.Typer(help="Look into metadata logs, and back in time.", no_args_is_help=True)
+app = typer.Typer(help="Inspect metadata logs, at earlier moments too.", no_args_is_help=True)
 register(app, "dump", dump.dump, dump.EXAMPLES)
 register(app, "verify", verify.verify, verify.EXAMPLES)
 register(app, "repair", repair.repair, repair.EXAMPLES)

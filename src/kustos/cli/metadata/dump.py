@@ -31,7 +31,7 @@ RecordsOutput = Annotated[
     typer.Option(
         "--output",
         "-o",
-        help="In which format to print; `wide` has more columns, `json-lines` one object a line.",
+        help="The output format; `wide` has more columns, `json-lines` one object per line.",
     ),
 ]
 """`--output` of a command that prints records as it reads them."""
@@ -47,9 +47,9 @@ def dump(
     SCRAM credentials, and the values of broker settings. Unknown records are shown by their number and
     size.
 
-    Use `kustos metadata verify` to find damage: here reading stops at unreadable bytes with exit code 1, and
-    leaves the document of `json` without its end. An unfinished write at the end of a log is reported and
-    exits with 1 too, unless --ignore-torn-tail is given: an incomplete copy lacks the rest.
+    Use `kustos metadata verify` to find damage: this command stops at unreadable bytes with exit code 1, and
+    then the document of `json` has no end. It reports an unfinished write at the end of a log, and exits
+    with 1 unless --ignore-torn-tail is given: an incomplete copy ends in the same way.
     """
     from kustos.cli.failures import ExitCode
     from kustos.cli.output import is_terminal, stream_rows
@@ -96,7 +96,7 @@ class _Reading:
         for part in dump_file(file, self._storage):
             if isinstance(part, TornBytes):
                 self.is_torn = True
-                _tell_torn(file, part)
+                _warn_torn(file, part)
             else:
                 yield part
 
@@ -195,12 +195,12 @@ def _fields(record: "DumpedRecord") -> str:
     return " ".join(f"{name}={field_text(shown.kind, name, value)}" for name, value in shown.value.items())
 
 
-def _tell_torn(file: "MetadataFile", torn: "TornBytes") -> None:
+def _warn_torn(file: "MetadataFile", torn: "TornBytes") -> None:
     from kustos.cli.output import counted, print_notice
 
     print_notice(
         "note",
         f"{file.path}: the last {counted(torn.size_bytes, 'byte')}, from {torn.position} on, are an "
-        "unfinished write: a crash left them, and the next start cuts them, or the copy is not whole, and "
-        "what follows is missing",
+        "unfinished write: either a crash left them, and the next start removes them, or the file is an "
+        "incomplete copy, and records are missing",
     )

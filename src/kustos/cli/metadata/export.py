@@ -27,16 +27,16 @@ WithCredentials = Annotated[
     bool,
     typer.Option(
         "--with-credentials",
-        help="Write SCRAM keys and settings of brokers too; only you can read the file.",
+        help="Also write SCRAM keys and settings of brokers; only you can read the file.",
     ),
 ]
-Force = Annotated[bool, typer.Option("--force", help="Replace a file that exists.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace an existing file.")]
 At = Annotated[
     str | None,
     typer.Option(
         "--at",
         metavar="OFFSET|TIME",
-        help="As it was then, of a directory: an offset, or a time as 2026-11-03T09:30 (UTC).",
+        help="The state of a directory at an offset, or at a time as 2026-11-03T09:30 (UTC).",
     ),
 ]
 
@@ -51,10 +51,9 @@ def export(
 ) -> None:
     """Write all metadata that concerns security to a file.
 
-    One JSON object a line: features, ACLs with their ids, delegation tokens (without HMAC), settings.
-    What lets somebody log in is left out, but with --with-credentials: then SCRAM credentials with their
-    keys and settings of brokers are written too, and the file can be read by its owner alone.
-    `kustos metadata import` takes the file in.
+    One JSON object per line: features, ACLs with their ids, delegation tokens (without HMAC), settings.
+    Credentials are left out. With --with-credentials the file also has SCRAM credentials with their keys
+    and settings of brokers, and only its owner can read it. `kustos metadata import` reads the file.
     """
     import sys
 

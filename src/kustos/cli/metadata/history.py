@@ -41,12 +41,14 @@ Principal = Annotated[
 ]
 MatchOption = Annotated[
     PatternTypeName,
-    typer.Option("--resource-pattern-type", help="How names are meant, as in `kustos acls list`."),
+    typer.Option("--resource-pattern-type", help="How names match, as in `kustos acls list`."),
 ]
 Audit = Annotated[
     list[Path] | None,
     typer.Option(
-        "--audit", metavar="PATH", help="JSON lines of kustos' audit, or their directory: who asked for it."
+        "--audit",
+        metavar="PATH",
+        help="Audit files of kustos (JSON lines), or their directory: they name the requesters.",
     ),
 ]
 
@@ -105,22 +107,22 @@ def _events(
     from kustos.metadata.image import AclAdded, AclRemoved
     from kustos.metadata.inspection import RequestedBy
 
-    def is_asked(binding: "AclBinding") -> bool:
+    def is_selected(binding: "AclBinding") -> bool:
         named = not principals or binding.entry.principal in principals
-        return named and any(asked.matches(binding) for asked in filters)
+        return named and any(binding_filter.matches(binding) for binding_filter in filters)
 
     oldest = timeline.oldest()
     for acl_id, binding in oldest.image.acls.items():
-        if is_asked(binding):
+        if is_selected(binding):
             yield _event("PRESENT", oldest.image.offset, oldest.time_ms, acl_id, binding, RequestedBy())
     for each in timeline.changes():
         change = each.change
         if not isinstance(change, AclAdded | AclRemoved):
             continue
-        asked_by = requesters.of(each) if requesters is not None else RequestedBy()
-        if is_asked(change.binding):
+        requested_by = requesters.of(each) if requesters is not None else RequestedBy()
+        if is_selected(change.binding):
             name = "CREATED" if isinstance(change, AclAdded) else "DELETED"
-            yield _event(name, each.offset, each.time_ms, change.id, change.binding, asked_by)
+            yield _event(name, each.offset, each.time_ms, change.id, change.binding, requested_by)
 
 
 def _event(
@@ -129,7 +131,7 @@ def _event(
     time_ms: int,
     acl_id: "UUID",
     binding: "AclBinding",
-    asked_by: "RequestedBy",
+    requested_by: "RequestedBy",
 ) -> dict[str, Any]:
     from kustos.acl.forms import texts_of
     from kustos.metadata import uuid_text
@@ -149,9 +151,9 @@ def _event(
                 "timestamp": moment_text(event.time_ms),
                 "acl_offset": event.acl_offset,
                 "change_offset": event.change_offset,
-                "match": "EXACT" if asked_by.is_exact else "ABOUT",
+                "match": "EXACT" if requested_by.is_exact else "ABOUT",
             }
-            for event in asked_by.events
+            for event in requested_by.events
         ],
     }
 
@@ -168,7 +170,9 @@ def event_columns(*, with_audit: bool) -> "Columns[_Event]":
     def text(key: str, shown: ColumnFormats = ColumnFormats.EVERYWHERE) -> Column[_Event]:
         return Column(key, itemgetter(key), shown, title="permission" if key == "permission_type" else "")
 
-    asked_by: Column[_Event] = Column("requesters", lambda event: Words(_asked_by(event)), title="asked by")
+    requesters: Column[_Event] = Column(
+        "requesters", lambda event: Words(_requested_by(event)), title="asked by"
+    )
     return Columns(
         (
             Column("timestamp", itemgetter("timestamp"), title="time"),
@@ -178,7 +182,7 @@ def event_columns(*, with_audit: bool) -> "Columns[_Event]":
             Column("resource", _resource, ColumnFormats.NARROW),
             *(text(key, ColumnFormats.WIDE) for key in _RESOURCE_FIELDS),
             *(text(key) for key in ("principal", "host", "permission_type", "operation")),
-            *([asked_by] if with_audit else []),
+            *([requesters] if with_audit else []),
         ),
         lambda event: (str(event["offset"]),),
         "the offsets at which something changed, as `--at` takes them",
@@ -223,8 +227,8 @@ def _reach(offset: int, since: str, *, is_first: bool) -> str:
     if is_first:
         return f"the log is whole since its beginning at {since}"
     return (
-        f"the log reaches back to offset {offset - 1}, {since}; when that which was there then was created "
-        "is in no file any more"
+        f"the log reaches back to offset {offset - 1}, {since}; no file says when the ACLs that existed then "
+        "were created"
     )
 
 
@@ -244,15 +248,15 @@ def _print_for_people(reach: str, events: list[_Event], *, with_audit: bool) -> 
             indent="    ",
         )
         if with_audit and event["change"] != "PRESENT":
-            print_paragraph(_asked_by(event), first="    ", indent="      ")
+            print_paragraph(_requested_by(event), first="    ", indent="      ")
 
 
-def _asked_by(event: _Event) -> str:
+def _requested_by(event: _Event) -> str:
     requesters = event["requesters"]
     if event["change"] == "PRESENT":
         return ""
     if not requesters:
-        return "asked by nobody whom the audit files name"
+        return "the audit files name no requester"
     names = list(dict.fromkeys(f"{each['principal']} from {each['host']}" for each in requesters))
     match = requesters[0]["match"].lower()
     return ("asked by " if len(names) == 1 else "asked by one of ") + ", ".join(names) + f" ({match})"

@@ -12,20 +12,18 @@ kustos metadata import - /var/lib/kustos/metadata < cluster.jsonl
 
 Source = Annotated[
     str,
-    typer.Argument(metavar="FILE", help="What `kustos metadata export` wrote, `-` for standard input."),
+    typer.Argument(metavar="FILE", help="A file of `kustos metadata export`, `-` for standard input."),
 ]
-Directory = Annotated[
-    Path, typer.Argument(metavar="DIR", help="A directory that `kustos storage format` has just made.")
-]
+Directory = Annotated[Path, typer.Argument(metavar="DIR", help="A new directory of `kustos storage format`.")]
 
 
 def import_metadata(source: Source, directory: Directory) -> None:
-    """Take a file of metadata into a new directory.
+    """Import a file of metadata into a new directory.
 
-    The directory is one that `kustos storage format` has made and no node has started on. What it was
-    formatted with stays; features get the levels of the file. Every line is checked before anything is
-    written: the first that is malformed, or that Kafka would refuse, is named, and the directory stays as
-    it was.
+    `kustos storage format` created the directory, and no node has used it yet. Its users and ACLs stay;
+    features get the levels of the file. The command checks every line before it writes anything: if a line
+    is malformed, or Kafka would refuse it, the error names the first one, and the directory stays as it
+    was.
     """
     from kustos.cli.acl_sources import called_name, read_text
     from kustos.cli.failures import usage_error

@@ -20,8 +20,8 @@ kustos metadata repair /var/lib/kustos/metadata --yes -o json
 Directory = Annotated[
     Path, typer.Argument(metavar="DIR", help="The directory of a metadata log that no node has open.")
 ]
-Yes = Annotated[bool, typer.Option("--yes", help="Do not ask before it cuts.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be cut, and change nothing.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Repair without confirmation.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be removed, and change nothing.")]
 
 
 def repair(
@@ -30,12 +30,12 @@ def repair(
     dry_run: DryRun = False,
     output: DocumentOutput = OutputFormat.TABLE,
 ) -> int:
-    """Cut what is damaged from a metadata log.
+    """Remove the damaged part of a metadata log.
 
-    Keeps the newest readable snapshot and the log after it up to the damage. Everything written later is
-    lost, though it was acknowledged: ACLs created since then are gone, and ACLs deleted since then are back.
-    Files beside the log keep what is cut. If you have a copy of the directory, restore that instead. With
-    --dry-run the exit code is 5 if something is to be cut.
+    Keeps the newest readable snapshot and the log after it up to the damage. All later changes are lost,
+    although they were acknowledged: ACLs created since then are gone, and ACLs deleted since then are back.
+    Files beside the log keep the removed bytes. If you have a copy of the directory, restore that instead.
+    With --dry-run the exit code is 5 if there is something to remove.
     """
     from kustos.cli.confirm import confirm
     from kustos.cli.failures import ExitCode

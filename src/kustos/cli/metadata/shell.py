@@ -33,7 +33,7 @@ At = Annotated[
     typer.Option(
         "--at",
         metavar="OFFSET|TIME",
-        help="The directory as it was then: an offset, or a time as 2026-11-03T09:30 (UTC).",
+        help="The state of the directory at an offset, or at a time as 2026-11-03T09:30 (UTC).",
     ),
 ]
 Controllers = Annotated[

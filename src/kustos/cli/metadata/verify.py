@@ -29,9 +29,9 @@ def verify(
     """Check that metadata logs and snapshots are whole.
 
     Checks checksums, offsets and epochs of all batches, that every record can be read, and that each
-    snapshot says what the log up to its end says. Exits with 1 if something is damaged or a log ends in an
-    unfinished write, and tells the file, the offset and what to do. Nothing is changed or locked; a file
-    by itself can be checked only for what it holds.
+    snapshot equals the log up to its end. If something is damaged, or a log ends in an unfinished write,
+    it reports the file, the offset and the remedy, and exits with 1. Nothing is changed or locked. For a
+    single file it checks the content only.
     """
     from kustos.cli.failures import ExitCode
     from kustos.cli.output import print_document

@@ -5,6 +5,6 @@ import typer
 from kustos.cli.commands import register
 from kustos.cli.migrate import kafka, zookeeper
 
-app = typer.Typer(help="Take over ACLs and users: from Kafka, from ZooKeeper.", no_args_is_help=True)
+app = typer.Typer(help="Migrate ACLs and users from Kafka or ZooKeeper.", no_args_is_help=True)
 register(app, "zookeeper", zookeeper.zookeeper, zookeeper.EXAMPLES)
 register(app, "kafka", kafka.kafka, kafka.EXAMPLES)

@@ -27,7 +27,7 @@ SourceServers = Annotated[
     str | None,
     typer.Argument(
         metavar="[HOST:PORT]",
-        help="The cluster to take over from; may be left out with --snapshot.",
+        help="The cluster to migrate from; optional with --snapshot.",
         show_default=False,
     ),
 ]
@@ -44,7 +44,7 @@ Snapshot = Annotated[
     typer.Option(
         "--snapshot",
         metavar="FILE",
-        help="Its own metadata: a .checkpoint or the directory. Only there are the keys of users.",
+        help="The cluster's metadata: a .checkpoint or the directory. Only it has the keys of users.",
     ),
 ]
 
@@ -63,13 +63,13 @@ def kafka(
     acls_only: AclsOnly = False,
     output: DocumentOutput = OutputFormat.TABLE,
 ) -> int:
-    """Take over the ACLs, users and tokens of a Kafka.
+    """Migrate the ACLs, users and tokens of a Kafka.
 
     Shows a plan; --apply carries it out. Nothing is changed at the source, nothing is removed from
     the target, and a second run finds nothing to do.
 
-    Exit code 5 says that something was found that is not taken over: refused by name, or a user who
-    needs a new password, since no API tells the keys.
+    Exit code 5 means that something is not migrated: an item that the plan refuses, or a user that needs
+    a new password, because no API returns the keys.
     """
     from kustos.cli.migrate.migration import Migration
     from kustos.cli.migrate.targets import TargetOptions
@@ -99,14 +99,14 @@ def _source(
     acls_only: bool,
 ) -> "MigrationSource":
     from kustos.cli.failures import usage_error
-    from kustos.cli.migrate.kafka_source import ask, source_of, source_of_snapshot
-    from kustos.cli.session import ask_cluster
+    from kustos.cli.migrate.kafka_source import read_facts, source_of, source_of_snapshot
+    from kustos.cli.session import query_cluster
 
     if servers is None:
         if image is None:
             raise usage_error("say where from: the cluster as `host:port`, its `--snapshot`, or both")
         return source_of_snapshot(str(snapshot), image, acls_only=acls_only)
-    told = ask_cluster(
-        servers, config, lambda admin: ask(admin, acls_only=acls_only), "reading ACLs and users"
+    facts = query_cluster(
+        servers, config, lambda admin: read_facts(admin, acls_only=acls_only), "reading ACLs and users"
     )
-    return source_of(f"the cluster at {servers}", told, image if not acls_only else None)
+    return source_of(f"the cluster at {servers}", facts, image if not acls_only else None)

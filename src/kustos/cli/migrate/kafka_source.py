@@ -19,12 +19,12 @@ from kustos.metadata.records import DelegationTokenRecord
 if TYPE_CHECKING:
     from kustos.client.admin import AdminClient
 
-NO_KEYS: Final = "the cluster tells nobody its keys; `--snapshot` reads them from a file of its own"
+NO_KEYS: Final = "no API returns the keys; `--snapshot` reads them from a file of the cluster"
 NOT_IN_SNAPSHOT: Final = "set after the snapshot was written, take a newer one"
 SNAPSHOT: Final = "the snapshot"
-UNCONFIRMED: Final = "delegation tokens that the cluster does not tell of"
+UNCONFIRMED: Final = "delegation tokens that the cluster does not return"
 TOKENS_OFF: Final = "DELEGATION_TOKEN_AUTH_DISABLED"
-GONE: Final = "users whom the cluster has no more"
+GONE: Final = "users that the cluster no longer has"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class ClusterFacts:
     tokens_refusal: str | None = None
 
 
-async def ask(admin: "AdminClient", *, acls_only: bool) -> ClusterFacts:
+async def read_facts(admin: "AdminClient", *, acls_only: bool) -> ClusterFacts:
     """Return the cluster's answers; raise its refusal, except for tokens, which many clusters disable."""
     from kustos.client import KafkaError, UnsupportedVersionError
 
@@ -87,28 +87,28 @@ def read_snapshot(path: Path, *, ignore_torn_tail: bool) -> MetadataImage:
     return image
 
 
-def source_of(name: str, told: ClusterFacts, snapshot: MetadataImage | None) -> MigrationSource:
+def source_of(name: str, facts: ClusterFacts, snapshot: MetadataImage | None) -> MigrationSource:
     """Return what to migrate from a running cluster, with keys from its snapshot if there is one."""
     kept = snapshot.scram_credentials if snapshot is not None else {}
     credentials: dict[ScramKey, ScramCredential] = {}
     closed: list[NewPassword] = []
-    for key, iterations in told.iterations.items():
+    for key, iterations in facts.iterations.items():
         found = kept.get(key)
         if found is not None and found.iterations == iterations:
             credentials[key] = found
         else:
             closed.append(NewPassword(*key, iterations, NOT_IN_SNAPSHOT if snapshot is not None else NO_KEYS))
-    hidden = snapshot.delegation_tokens.keys() - told.tokens.keys() if snapshot is not None else ()
-    gone = {user for user, _ in kept} - {user for user, _ in told.iterations}
+    hidden = snapshot.delegation_tokens.keys() - facts.tokens.keys() if snapshot is not None else ()
+    gone = {user for user, _ in kept} - {user for user, _ in facts.iterations}
     left = [LeftOut(SNAPSHOT, UNCONFIRMED, len(hidden)), LeftOut(SNAPSHOT, GONE, len(gone))]
-    if told.tokens_refusal not in {None, TOKENS_OFF}:
-        left.append(LeftOut("the cluster", f"delegation tokens, answer {told.tokens_refusal}", 1))
+    if facts.tokens_refusal not in {None, TOKENS_OFF}:
+        left.append(LeftOut("the cluster", f"delegation tokens, answer {facts.tokens_refusal}", 1))
     return MigrationSource(
         name=name,
-        acls=dict.fromkeys(told.acls, name),
+        acls=dict.fromkeys(facts.acls, name),
         credentials=credentials,
         closed=tuple(sorted(closed, key=lambda each: (each.user, each.mechanism))),
-        tokens=told.tokens,
+        tokens=facts.tokens,
         left=tuple(each for each in left if each.count),
     )
 

@@ -52,8 +52,8 @@ class Migration:
             raise CommandError(
                 ExitCode.NO,
                 "REFUSED",
-                f"the plan refuses {len(plan.refused)} of what was found, so nothing was changed; mend that "
-                "at the source, or leave it out with `--skip-refused`",
+                f"the plan refuses {len(plan.refused)} items, so nothing was changed; correct them at the "
+                "source, or leave them out with `--skip-refused`",
             )
         return ExitCode.OK if plan.is_complete else ExitCode.NO
 

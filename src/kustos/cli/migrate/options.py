@@ -10,22 +10,20 @@ TargetDirectory = Annotated[
     typer.Option(
         "--metadata-dir",
         metavar="DIR",
-        help="Into this directory, which `kustos storage format` made and no node has open.",
+        help="The target directory: created by `kustos storage format`, and not open in a node.",
         show_default=False,
     ),
 ]
-Apply = Annotated[
-    bool, typer.Option("--apply", help="Carry the plan out. Without it nothing is changed anywhere.")
-]
+Apply = Annotated[bool, typer.Option("--apply", help="Apply the plan. Without it nothing is changed.")]
 SkipRefused = Annotated[
     bool,
-    typer.Option("--skip-refused", help="With --apply: leave out what the plan refuses, and do the rest."),
+    typer.Option("--skip-refused", help="With --apply: leave out the refused items, and apply the rest."),
 ]
 ReplaceUsers = Annotated[
     bool,
     typer.Option("--replace-users", help="Overwrite users whose password differs in the directory."),
 ]
-AclsOnly = Annotated[bool, typer.Option("--acls-only", help="Leave users out, do not even read them.")]
+AclsOnly = Annotated[bool, typer.Option("--acls-only", help="Migrate no users, and do not read them.")]
 ZookeeperConfig = Annotated[
     Path | None,
     typer.Option(

@@ -32,8 +32,8 @@ def print_plan(plan: MigrationPlan, output: OutputFormat, *, applied: bool) -> N
         print_document(document_of(plan, applied=applied), output)
         return
     print_lines(f"from  {plan.source}", f"to    {plan.target}", "")
-    made = "made" if applied else "to make"
-    print_table(("what", "found", "already there", made, "not taken"), _counts(plan))
+    made_title = "made" if applied else "to make"
+    print_table(("what", "found", "already there", made_title, "not taken"), _counts(plan))
     if plan.acls_only_there:
         print_lines(
             "", f"{counted(plan.acls_only_there, 'ACL')} of the target are not in the source, and stay"
@@ -76,7 +76,7 @@ def _print_to_make(plan: MigrationPlan) -> None:
     if plan.acls:
         print_lines("", "ACLs to make")
         print_bindings(plan.acls[:SHOWN_MAX])
-        _print_rest(len(plan.acls))
+        _print_remaining(len(plan.acls))
 
 
 def _print_refused(refused: Sequence[MigrationRefusal]) -> None:
@@ -85,7 +85,7 @@ def _print_refused(refused: Sequence[MigrationRefusal]) -> None:
     for each in refused[:SHOWN_MAX]:
         print_paragraph(f"{each.where}: {each.what}", indent="    ", first="  ")
         print_paragraph(each.reason, indent="      ")
-    _print_rest(len(refused))
+    _print_remaining(len(refused))
 
 
 def _print_new_passwords(users: Sequence[NewPassword]) -> None:
@@ -95,7 +95,7 @@ def _print_new_passwords(users: Sequence[NewPassword]) -> None:
         of_reason = [each for each in users if each.reason == reason]
         rows = ((each.user, _mechanism(each.mechanism), each.iterations) for each in of_reason)
         print_table(("user", "mechanism", "iterations"), islice(rows, SHOWN_MAX))
-        _print_rest(len(of_reason))
+        _print_remaining(len(of_reason))
 
 
 def _print_some(
@@ -104,10 +104,10 @@ def _print_some(
     if items:
         print_lines("", title)
         print_table(columns, map(row, items[:SHOWN_MAX]))
-        _print_rest(len(items))
+        _print_remaining(len(items))
 
 
-def _print_rest(count: int) -> None:
+def _print_remaining(count: int) -> None:
     if count > SHOWN_MAX:
         print_lines(f"and {count - SHOWN_MAX:,} more, which `-o json` lists")
 
@@ -116,10 +116,10 @@ def _conclusion(plan: MigrationPlan, *, applied: bool) -> list[str]:
     if applied and not plan.is_empty:
         return ["done"]
     if plan.is_empty:
-        return ["nothing to make: all that can be taken over is there"]
+        return ["nothing to make: the target has everything that can be migrated"]
     if plan.refused:
-        return ["nothing was changed; `--apply --skip-refused` makes all but what is refused"]
-    return ["nothing was changed; `--apply` makes it so"]
+        return ["nothing was changed; `--apply --skip-refused` makes all except the refused items"]
+    return ["nothing was changed; `--apply` applies the plan"]
 
 
 def _mechanism(code: int) -> str:

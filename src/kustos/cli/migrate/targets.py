@@ -131,9 +131,9 @@ class ClusterTarget:
         a cluster whose metadata.version supports them.
         """
         from kustos.cli.migrate.kafka_source import scram_iterations
-        from kustos.cli.session import ask_cluster
+        from kustos.cli.session import query_cluster
 
-        async def ask(admin: "AdminClient") -> TargetState:
+        async def read_state(admin: "AdminClient") -> TargetState:
             features = await admin.describe_finalized_features()
             return TargetState(
                 name=f"the cluster at {self.bootstrap_server}",
@@ -142,11 +142,11 @@ class ClusterTarget:
                 iterations=await scram_iterations(admin) if self.with_users else {},
             )
 
-        return ask_cluster(self.bootstrap_server, self.command_config, ask, "reading ACLs and users")
+        return query_cluster(self.bootstrap_server, self.command_config, read_state, "reading ACLs and users")
 
     def carry_out(self, plan: MigrationPlan) -> CarriedOut:
         """Create the ACLs in the cluster; users cannot be created this way."""
-        from kustos.cli.session import ask_cluster
+        from kustos.cli.session import query_cluster
 
         acls = plan.acls
         if not acls:
@@ -158,8 +158,8 @@ class ClusterTarget:
             # without the denials an ACL could open what must stay closed
             return outcomes if any(outcomes) else outcomes + await admin.create_acls(acls[len(denials) :])
 
-        outcomes = ask_cluster(self.bootstrap_server, self.command_config, create, "adding ACLs")
-        made = [binding for binding, error in zip(acls, outcomes, strict=False) if error is None]
+        outcomes = query_cluster(self.bootstrap_server, self.command_config, create, "adding ACLs")
+        created = [binding for binding, error in zip(acls, outcomes, strict=False) if error is None]
         reasons = {
             binding: kafka_error_text(error)
             for binding, error in zip(acls, outcomes, strict=False)
@@ -169,7 +169,7 @@ class ClusterTarget:
         refused = [
             MigrationRefusal(self.bootstrap_server, acl_text(each), why) for each, why in reasons.items()
         ]
-        done = replace(plan, acls=tuple(made), refused=(*plan.refused, *refused))
+        done = replace(plan, acls=tuple(created), refused=(*plan.refused, *refused))
         return CarriedOut(done, failure_of_items("adding ACLs", outcomes))
 
 

@@ -36,7 +36,7 @@ def zookeeper(
     kip_11: KipEleven = False,
     output: DocumentOutput = OutputFormat.TABLE,
 ) -> int:
-    """Take over the ACLs and SCRAM users of a ZooKeeper.
+    """Migrate the ACLs and SCRAM users of a ZooKeeper.
 
     Shows a plan; --apply carries it out. Nothing is ever written to ZooKeeper, nothing is removed
     from the target, and a second run finds nothing to do.

@@ -53,24 +53,26 @@ class ZookeeperSettings:
             raise usage_error(f"`/{path}` is no chroot, write it as `/kafka`")
         from kustos.client import read_properties
 
-        return cls(hosts, f"/{path}" if path else "", **_given(read_properties(file) if file else {}))
+        return cls(
+            hosts, f"/{path}" if path else "", **_optional_fields(read_properties(file) if file else {})
+        )
 
 
-def _given(properties: Mapping[str, str]) -> dict[str, Any]:
-    given: dict[str, Any] = {}
+def _optional_fields(properties: Mapping[str, str]) -> dict[str, Any]:
+    fields: dict[str, Any] = {}
     for name in ("session_timeout_ms", "connection_timeout_ms"):
         key = "zookeeper." + name.replace("_", ".")
         if text := properties.get(key, "").strip():
             if not (text.isascii() and text.isdigit()) or not 0 < int(text) < 2**31:
                 raise usage_error(f"`{key}` is `{text}`, use a whole number of milliseconds above 0")
-            given[name] = int(text)
+            fields[name] = int(text)
     if digest := properties.get("kustos.zookeeper.digest"):
         if ":" not in digest:
             raise usage_error("`kustos.zookeeper.digest` is not written as `user:password`")
-        given["digest"] = digest
+        fields["digest"] = digest
     if jaas := properties.get("kustos.zookeeper.sasl.jaas.config"):
-        given["sasl_username"], given["sasl_password"] = _sasl(jaas)
-    return given | _tls(properties)
+        fields["sasl_username"], fields["sasl_password"] = _sasl(jaas)
+    return fields | _tls(properties)
 
 
 def _sasl(text: str) -> tuple[str, str]:
@@ -95,7 +97,7 @@ def _tls(properties: Mapping[str, str]) -> dict[str, Any]:
         raise usage_error(f"`zookeeper.ssl.client.enable` is `{enabled}`, use `true` or `false`")
     if enabled == "false":
         return {}
-    given: dict[str, Any] = {"is_tls": True}
+    fields: dict[str, Any] = {"is_tls": True}
     for name in ("truststore", "keystore"):
         location = properties.get(f"zookeeper.ssl.{name}.location", "").strip()
         if not location:
@@ -103,12 +105,12 @@ def _tls(properties: Mapping[str, str]) -> dict[str, Any]:
         kind = properties.get(f"zookeeper.ssl.{name}.type", "").strip()
         if kind != "PEM":
             raise usage_error(f"`zookeeper.ssl.{name}.type` is `{kind}`, only `PEM` is read here")
-        given[name] = Path(location)
-    if "truststore" not in given:
+        fields[name] = Path(location)
+    if "truststore" not in fields:
         raise usage_error(
             "`zookeeper.ssl.truststore.location` is missing, a server must be known by its certificate"
         )
     algorithm = properties.get("zookeeper.ssl.endpoint.identification.algorithm", "HTTPS").strip()
-    given["checks_host_name"] = bool(algorithm)
-    given["keystore_password"] = properties.get("zookeeper.ssl.keystore.password") or None
-    return given
+    fields["checks_host_name"] = bool(algorithm)
+    fields["keystore_password"] = properties.get("zookeeper.ssl.keystore.password") or None
+    return fields

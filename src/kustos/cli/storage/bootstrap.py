@@ -27,17 +27,17 @@ _SCRAM_FIELDS: Final = frozenset({"name", "iterations", "password-file", "passwo
 
 def metadata_level(features: Sequence[str], release_version: str | None) -> int:
     """Return the requested level of metadata.version, by default the default level."""
-    asked = [] if release_version is None else [release_version]
+    levels = [] if release_version is None else [release_version]
     for text in features:
         name, equals, level = text.partition("=")
         if name.strip() != METADATA_VERSION_FEATURE or not equals:
             raise usage_error(f"`--feature {text}` is not known, only `{METADATA_VERSION_FEATURE}=LEVEL` is")
-        asked.append(level.strip())
-    if not asked:
+        levels.append(level.strip())
+    if not levels:
         return DEFAULT_LEVEL
-    if len(asked) > 1:
+    if len(levels) > 1:
         raise usage_error("give metadata.version once, by `--feature` or by `--release-version`")
-    text = asked[0]
+    text = levels[0]
     found = int(text) if text.isascii() and text.isdigit() else metadata_version_level(text)
     if found not in METADATA_VERSION_NAMES:
         names = list(METADATA_VERSION_NAMES.values())
@@ -91,8 +91,8 @@ def _scram_fields(text: str) -> dict[str, str]:
         name, quoted, bare = match.groups()
         if name in {"password", "saltedpassword", "salt"}:
             raise usage_error(
-                f"`{name}=` is not taken as an argument, which every process of the machine could read; "
-                "use `password-file=`, `password-env=`, or leave it out to be asked"
+                f"`{name}=` is refused in an argument, which every process of the machine could read; "
+                "use `password-file=`, `password-env=`, or leave it out for a prompt"
             )
         if name not in _SCRAM_FIELDS:
             raise usage_error(

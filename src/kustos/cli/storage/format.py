@@ -29,8 +29,8 @@ AddScram = Annotated[
         "-S",
         metavar="USER",
         help="A SCRAM user in Kafka's syntax, `SCRAM-SHA-256=[name=alice,iterations=8192]`. The password "
-        "is asked for, or comes by `password-file=` or `password-env=`; `password=` is refused, since "
-        "every process of the machine could read it. May be repeated.",
+        "comes from a prompt, `password-file=` or `password-env=`; `password=` is refused, because every "
+        "process of the machine could read it. May be repeated.",
     ),
 ]
 AclsFile = Annotated[
@@ -38,7 +38,7 @@ AclsFile = Annotated[
     typer.Option(
         "--acls",
         metavar="FILE",
-        help="ACLs to begin with, in any form: kafka-acls' list, JSON, JSON lines, YAML, CSV, metadata; "
+        help="The first ACLs, in any form: kafka-acls' list, JSON, JSON lines, YAML, CSV, metadata; "
         "`-` for standard input.",
     ),
 ]
@@ -70,9 +70,9 @@ def format_storage(
     ignore_formatted: IgnoreFormatted = False,
     output: DocumentOutput = OutputFormat.TABLE,
 ) -> None:
-    """Make a metadata directory with its first users and ACLs.
+    """Create a metadata directory with its first users and ACLs.
 
-    Nothing that exists is overwritten. Kafka's own tools read the directory.
+    Overwrites nothing. Kafka's own tools read the directory.
     """
     from kustos.cli.acl_sources import read_acl_file
     from kustos.cli.output import print_document, print_lines

@@ -21,9 +21,9 @@ def info(
     ignore_torn_tail: IgnoreTornTail = False,
     output: DocumentOutput = OutputFormat.TABLE,
 ) -> None:
-    """Show what a metadata directory is and holds.
+    """Show the ids and the content of a metadata directory.
 
-    It may be kustos' own or a real Kafka's. Nothing is changed or locked: of a running node it is
+    It may be of kustos or of Kafka. Nothing is changed or locked: for a running node it shows
     the state at some moment.
     """
     from kustos.cli.output import print_document, print_table

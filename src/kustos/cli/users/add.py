@@ -18,7 +18,8 @@ ALICE=... kustos users add alice --bootstrap-server broker:9092 \\
 """
 
 Iterations = Annotated[
-    int, typer.Option("--iterations", min=4096, max=16384, help="Rounds of hashing; Kafka takes this range.")
+    int,
+    typer.Option("--iterations", min=4096, max=16384, help="Rounds of hashing; Kafka accepts this range."),
 ]
 PasswordFile = Annotated[
     Path | None,
@@ -42,21 +43,21 @@ def add(
     command_config: CommandConfig = None,
     output: DocumentOutput = OutputFormat.TABLE,
 ) -> None:
-    """Add a SCRAM user, or give one that exists a new password.
+    """Add a SCRAM user, or set a new password for an existing one.
 
-    The password is asked for, or read from a file or an environment variable; never taken as an
-    argument, which every process of the machine could see. Only its salted hash is sent.
+    The password comes from a prompt, a file or an environment variable, never from an argument, which
+    every process of the machine could see. Only its salted hash is sent.
     """
     from kustos.cli.failures import failure_of_items
     from kustos.cli.output import print_document, print_lines
     from kustos.cli.passwords import read_password, require_user_name
-    from kustos.cli.session import ask_cluster
+    from kustos.cli.session import query_cluster
     from kustos.client.admin import PasswordUpsertion
 
     require_user_name(name)
     password = read_password(f"password of `{name}`", password_file, password_env)
     upsertion = PasswordUpsertion(name, mechanism.mechanism, password.encode(), iterations)
-    outcomes = ask_cluster(
+    outcomes = query_cluster(
         bootstrap_server,
         command_config,
         lambda admin: admin.alter_user_scram_credentials([upsertion]),

@@ -25,13 +25,13 @@ def describe(
     Fails if one of them does not exist.
     """
     from kustos.cli.failures import CommandError, ExitCode, failure_of_items, usage_error
-    from kustos.cli.session import ask_cluster
+    from kustos.cli.session import query_cluster
     from kustos.cli.users.rendering import print_users
     from kustos.client import RESOURCE_NOT_FOUND
 
     if len(set(names)) < len(names):
         raise usage_error("each user can be named once")
-    users = ask_cluster(
+    users = query_cluster(
         bootstrap_server,
         command_config,
         lambda admin: admin.describe_user_scram_credentials(names),

@@ -15,10 +15,10 @@ def list_users(
     output: Output = OutputFormat.TABLE,
 ) -> None:
     """List all SCRAM users with their mechanisms."""
-    from kustos.cli.session import ask_cluster
+    from kustos.cli.session import query_cluster
     from kustos.cli.users.rendering import print_users
 
-    users = ask_cluster(
+    users = query_cluster(
         bootstrap_server,
         command_config,
         lambda admin: admin.describe_user_scram_credentials(),

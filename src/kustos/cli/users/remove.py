@@ -14,7 +14,7 @@ kustos users remove alice --bootstrap-server broker:9092 \\
     --mechanism SCRAM-SHA-512 --force
 """
 
-Force = Annotated[bool, typer.Option("--force", help="Do not ask before removing.")]
+Force = Annotated[bool, typer.Option("--force", help="Remove without confirmation.")]
 
 
 def remove(
@@ -27,18 +27,18 @@ def remove(
 ) -> None:
     """Remove a user's credential of one SCRAM mechanism.
 
-    Asks first unless `--force` is given.
-    ACLs of the user stay, and so do connections that are already logged in.
+    Asks for confirmation unless `--force` is given. ACLs of the user stay, and so do connections that are
+    already logged in.
     """
     from kustos.cli.confirm import confirm
     from kustos.cli.failures import failure_of_items
     from kustos.cli.output import print_document, print_lines
-    from kustos.cli.session import ask_cluster
+    from kustos.cli.session import query_cluster
     from kustos.client.admin import CredentialDeletion
 
     if not force:
         confirm("remove", [f"the {mechanism.value} credential of user {name}"])
-    outcomes = ask_cluster(
+    outcomes = query_cluster(
         bootstrap_server,
         command_config,
         lambda admin: admin.alter_user_scram_credentials(

@@ -37,7 +37,7 @@ LOG: Final = structlog.get_logger("kustos.gateway")
 
 @dataclass(frozen=True, slots=True)
 class AdminNode:
-    """The node as its admin listener speaks of it."""
+    """The identity of the node, for the answers of its admin listener."""
 
     cluster_id: str
     voter: node_messages.LocalVoter
@@ -58,19 +58,19 @@ class AdminApis:
     def serve(self, opened: Opened) -> Message | Coroutine[Any, Any, Message | bytes]:
         """Return the answer, or a coroutine that returns it."""
         exchange = opened.exchange
-        made, request = exchange.response_codec.root, exchange.request
+        response_type, request = exchange.response_codec.root, exchange.request
         api_key = opened.row.api_key
         if api_key == ApiKey.API_VERSIONS:
             return self.api_versions(exchange.version)
         if api_key == ApiKey.DESCRIBE_CLUSTER:
-            return self._cluster(made, exchange.context.listener_name)
+            return self._cluster(response_type, exchange.context.listener_name)
         own: dict[int, Callable[[type[Message], Message], Message | Coroutine[Any, Any, Message]]] = {
             ApiKey.DESCRIBE_QUORUM: self._quorum,
             ApiKey.UPDATE_FEATURES: self._update_features,
             ApiKey.DESCRIBE_CONFIGS: self._configs,
             ApiKey.INCREMENTAL_ALTER_CONFIGS: self._alter_configs,
         }
-        return own[api_key](made, request) if api_key in own else self.common.serve(opened)
+        return own[api_key](response_type, request) if api_key in own else self.common.serve(opened)
 
     def api_versions(self, version: int) -> Message:
         """Return the answer to ApiVersions, with the features of this node's own log."""
@@ -80,25 +80,27 @@ class AdminApis:
         )
         return api_versions_response(version, ADMIN_OFFERED, features)
 
-    def _cluster(self, made: type[Message], listener: str) -> Message:
+    def _cluster(self, response_type: type[Message], listener: str) -> Message:
         if self.writer.store.image.metadata_version < CONTROLLER_REGISTRATION_LEVEL:
             text = "Direct-to-controller communication is not supported with the current MetadataVersion."
-            return made(error_code=ErrorCode.unsupported_version.value, error_message=text)
-        return node_messages.described_controllers(made, self.node.cluster_id, self.node.voter, listener)
+            return response_type(error_code=ErrorCode.unsupported_version.value, error_message=text)
+        return node_messages.described_controllers(
+            response_type, self.node.cluster_id, self.node.voter, listener
+        )
 
-    def _quorum(self, made: type[Message], request: Message) -> Message:
+    def _quorum(self, response_type: type[Message], request: Message) -> Message:
         if not node_messages.asks_for_metadata(request):
             code = UNKNOWN_TOPIC_OR_PARTITION
-            return node_messages.undescribed_quorum(made, request, code, MESSAGES[code])
+            return node_messages.undescribed_quorum(response_type, request, code, MESSAGES[code])
         image = self.writer.store.image
         state = node_messages.QuorumState(image.epoch, image.offset + 1, self.clock.wall_ms())
-        return node_messages.described_quorum(made, self.node.voter, state)
+        return node_messages.described_quorum(response_type, self.node.voter, state)
 
-    def _configs(self, made: type[Message], request: Message) -> Message:
+    def _configs(self, response_type: type[Message], request: Message) -> Message:
         found = [self.configs.describe(resource) for resource in request.resources]
-        return node_messages.described_configs(made, request, found)
+        return node_messages.described_configs(response_type, request, found)
 
-    async def _update_features(self, made: type[Message], request: Message) -> Message:
+    async def _update_features(self, response_type: type[Message], request: Message) -> Message:
         updates = FeatureUpdates(
             self.node.voter.node_id,
             node_messages.updates_of(request),
@@ -107,13 +109,13 @@ class AdminApis:
         try:
             (result,) = await changed(self.writer, updates)
         except KafkaApiError as error:
-            return node_messages.updated_features(made, request, ApiError(error.code, error.message))
+            return node_messages.updated_features(response_type, request, ApiError(error.code, error.message))
         if result.error is None and not updates.validate_only and updates.updates:
             levels = {update.feature: update.level for update in updates.updates}
             LOG.info("features were updated", levels=levels)
-        return node_messages.updated_features(made, request, result.error)
+        return node_messages.updated_features(response_type, request, result.error)
 
-    async def _alter_configs(self, made: type[Message], request: Message) -> Message:
+    async def _alter_configs(self, response_type: type[Message], request: Message) -> Message:
         validate_only = request.validate_only
         answers: list[tuple[int, str, ApiError | None]] = []
         changes = []
@@ -127,7 +129,7 @@ class AdminApis:
         if changes:
             alteration = ConfigAlteration(tuple(changes), self.rules, validate_only)
             answers += await self._altered(alteration)
-        return node_messages.altered_configs(made, answers)
+        return node_messages.altered_configs(response_type, answers)
 
     async def _altered(self, alteration: ConfigAlteration) -> list[tuple[int, str, ApiError | None]]:
         """Return the result for each resource; all share one write."""

@@ -50,7 +50,7 @@ class ConfigEntry:
     name: str
     config_type: ConfigType = ConfigType.UNKNOWN
     default: str | None = None
-    given: str | None = field(default=None, repr=False)
+    value: str | None = field(default=None, repr=False)
     documentation: str | None = None
     is_sensitive: bool = True
 
@@ -142,7 +142,7 @@ class ConfigBook:
         ]
         if of_node:
             ranks += [
-                (entry.given, ConfigSource.STATIC_BROKER_CONFIG),
+                (entry.value, ConfigSource.STATIC_BROKER_CONFIG),
                 (entry.default, ConfigSource.DEFAULT_CONFIG),
             ]
         synonyms = tuple(

@@ -77,17 +77,17 @@ class AclApis:
         """Return the answer to CreateAcls; `written_at` gets the change's offset in any case."""
         authorizer = self._authorizer
         with OffsetReport(written_at) as report:
-            asked = await self._changes.run(lambda _: admin.creations_of(request), len(request.creations))
-            if asked is None:
+            items = await self._changes.run(lambda _: admin.creations_of(request), len(request.creations))
+            if items is None:
                 return admin.failed_creations(codec.root, request, NO_SENSE)
             if authorizer is None:
                 refused = _no_authorizer("No Authorizer is configured.")
                 return admin.failed_creations(codec.root, request, refused)
-            bindings = [item for item in asked if isinstance(item, AclBinding)]
+            bindings = [item for item in items if isinstance(item, AclBinding)]
             change = partial(report.begin, lambda: authorizer.create_acls(context, bindings))
             results = await self._results("create_acls", change, len(bindings), AclCreateResult)
         return await self._changes.run(
-            lambda _: codec.encode(admin.created_acls(codec.root, asked, results)), len(results)
+            lambda _: codec.encode(admin.created_acls(codec.root, items, results)), len(results)
         )
 
     async def delete(
@@ -98,12 +98,12 @@ class AclApis:
         written_at: WrittenAt | None = None,
     ) -> Message | bytes:
         """Return the answer to DeleteAcls; `written_at` as for `create`."""
-        authorizer, asked = self._authorizer, request.filters
+        authorizer, items = self._authorizer, request.filters
         with OffsetReport(written_at) as report:
             if authorizer is None:
                 refused = AclDeleteResult(exception=_no_authorizer("No Authorizer is configured."))
-                return admin.deleted_acls(codec.root, [refused] * len(asked))
-            filters = await self._changes.run(lambda _: [admin.filter_of(item) for item in asked], len(asked))
+                return admin.deleted_acls(codec.root, [refused] * len(items))
+            filters = await self._changes.run(lambda _: [admin.filter_of(item) for item in items], len(items))
             change = partial(report.begin, lambda: authorizer.delete_acls(context, filters))
             results = await self._results("delete_acls", change, len(filters), AclDeleteResult)
         deleted = sum(len(each.acl_binding_delete_results) for each in results)

@@ -150,14 +150,14 @@ class AuditedApis:
         if opened.row.api_key not in _CHANGES or opened.exchange.request.get("validate_only"):
             return self._apis.serve(opened)
         requested, events = self._begun(opened)
-        settle = self._security.hold(events)
+        report_outcome = self._security.hold(events)
         try:
             answer = self._apis.serve(opened)
         except Exception:
-            settle(self._ended(opened, requested, events, None))
+            report_outcome(self._ended(opened, requested, events, None))
             raise
         if isinstance(answer, Message):
-            settle(self._ended(opened, requested, events, answer))
+            report_outcome(self._ended(opened, requested, events, answer))
             return answer
         # a task of its own: the change goes on if its client goes away
         change = asyncio.ensure_future(answer)
@@ -167,7 +167,9 @@ class AuditedApis:
             self._under_way.discard(change)
             failed = change.cancelled() or change.exception() is not None
             answer = None if failed else change.result()
-            settle(self._ended(opened, requested, events, answer if isinstance(answer, Message) else None))
+            report_outcome(
+                self._ended(opened, requested, events, answer if isinstance(answer, Message) else None)
+            )
 
         change.add_done_callback(done)
         return _answer_of(change)

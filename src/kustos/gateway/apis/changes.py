@@ -1,4 +1,4 @@
-"""Metadata changes that cannot be made: one error for every kind of change.
+"""Failed metadata changes: one error for every kind of change.
 
 After a failed write (a full disk) the content of the disk is unknown, so the log takes nothing more until the
 node is restarted. A Kafka controller would halt, and brokers would not answer clients before their time-outs;
@@ -35,16 +35,16 @@ async def changed(writer: MetadataWriter, request: StoreRequest) -> tuple[Any, .
 
 
 def refused(opened: Opened, error: KafkaApiError) -> Message:
-    """Return the answer to a change of SCRAM users or tokens that was not made."""
+    """Return the answer to a failed change of SCRAM users or tokens."""
     exchange = opened.exchange
-    made, request = exchange.response_codec.root, exchange.request
+    response_type, request = exchange.response_codec.root, exchange.request
     match exchange.header.api_key:
         case ApiKey.ALTER_USER_SCRAM_CREDENTIALS:
-            result = made.ELEMENTS["results"]
+            result = response_type.ELEMENTS["results"]
             users = dict.fromkeys(item.name for item in (*request.deletions, *request.upsertions))
-            return made(results=[result(user=user, **admin.error_fields(error)) for user in users])
+            return response_type(results=[result(user=user, **admin.error_fields(error)) for user in users])
         case ApiKey.CREATE_DELEGATION_TOKEN:
-            asked = token_messages.creation_of(request, exchange.context.principal)
-            return token_messages.refused_creation(made, asked, error.code.value)
+            creation = token_messages.creation_of(request, exchange.context.principal)
+            return token_messages.refused_creation(response_type, creation, error.code.value)
         case _:
-            return made(error_code=error.code.value, expiry_timestamp=token_messages.NO_TIME)
+            return response_type(error_code=error.code.value, expiry_timestamp=token_messages.NO_TIME)

@@ -32,7 +32,7 @@ class WriterMutator:
     ) -> list[AclCreateResult]:
         """Return one result for each ACL, once the valid ones are durable and in force."""
         results = await changed(self.writer, CreateAcls(tuple(bindings)))
-        return [AclCreateResult(_told(result.error), result.change_offset) for result in results]
+        return [AclCreateResult(_kafka_error(result.error), result.change_offset) for result in results]
 
     async def delete_acls(
         self, _context: AuthorizableRequestContext, filters: Sequence[AclBindingFilter]
@@ -42,12 +42,12 @@ class WriterMutator:
         return [
             AclDeleteResult.of(result.deleted, result.change_offset)
             if result.error is None
-            else AclDeleteResult(exception=_told(result.error))
+            else AclDeleteResult(exception=_kafka_error(result.error))
             for result in results
         ]
 
 
-def _told(error: ApiError | None) -> KafkaApiError | None:
+def _kafka_error(error: ApiError | None) -> KafkaApiError | None:
     return None if error is None else KafkaApiError(error.code, error.message)
 
 

@@ -49,24 +49,24 @@ class TokenApis:
 
     async def _changed(self, opened: Opened) -> Message:
         try:
-            return await self._made(opened)
+            return await self._answer(opened)
         except KafkaApiError as error:
             return refused(opened, error)
 
-    async def _made(self, opened: Opened) -> Message:
-        made, request = opened.exchange.response_codec.root, opened.exchange.request
+    async def _answer(self, opened: Opened) -> Message:
+        response_type, request = opened.exchange.response_codec.root, opened.exchange.request
         caller = opened.exchange.context.principal
         match opened.row.api_key:
             case ApiKey.CREATE_DELEGATION_TOKEN:
                 creation = token_messages.creation_of(request, caller)
-                return token_messages.created_token(made, await self._result(creation))
+                return token_messages.created_token(response_type, await self._result(creation))
             case ApiKey.RENEW_DELEGATION_TOKEN:
                 change: StoreRequest = TokenRenewal(caller, request.hmac, request.renew_period)
             case _:
                 change = TokenExpiry(caller, request.hmac, request.expiry_time_period)
         result = await self._result(change)
         opened.exchange.changed = result.token_id or None
-        return token_messages.changed_token(made, result)
+        return token_messages.changed_token(response_type, result)
 
     async def _result(self, change: StoreRequest) -> Any:
         """Return the single result of a change once it is durable; raise `KafkaApiError`."""

@@ -125,11 +125,11 @@ class KafkaLinesSink:
         for decided in entry.decided:
             level = audit_level(decided.action, decided.decision)
             if level in self._shown:
-                line = audit_line(entry.context, _asked(decided), decided.decision, api_name=name)
+                line = audit_line(entry.context, _logged_action(decided), decided.decision, api_name=name)
                 yield f"[{stamp}] {level.value} {visible(line)} ({LOGGER})\n"
 
 
-def _asked(decided: Decided) -> Action:
+def _logged_action(decided: Decided) -> Action:
     """Return the action as Kafka shows it: a check of any resource has the name that it probes with."""
     return replace(decided.action, resource_name=PROBED_NAME) if decided.name is None else decided.action
 

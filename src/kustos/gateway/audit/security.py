@@ -23,7 +23,7 @@ CHANGES_MAX: Final = 10_000
 FULL_RETRY_S: Final = 1.0
 """How soon to retry a window that ended while the log was full; until then it goes on."""
 
-Settle = Callable[[Sequence[SecurityEvent]], None]
+OutcomeReport = Callable[[Sequence[SecurityEvent]], None]
 """Reports the outcome of a change: the events to write for it."""
 
 
@@ -96,7 +96,7 @@ class SecurityLog:
         for event in (*self._failures.end_window(), *self.logins.end_window()):
             self._put(event)
 
-    def hold(self, events: Sequence[SecurityEvent]) -> Settle:
+    def hold(self, events: Sequence[SecurityEvent]) -> OutcomeReport:
         """Keep the events of a change that begins; return the callback for its outcome."""
         self._number += 1
         number = self._number
@@ -106,7 +106,7 @@ class SecurityLog:
             timer = self._loop.call_later(CHANGE_MAX_S, self._give_up, number)
             self._held[number] = _Held(tuple(events), timer, self._keep(events))
 
-        def settle(outcomes: Sequence[SecurityEvent]) -> None:
+        def report_outcome(outcomes: Sequence[SecurityEvent]) -> None:
             held = self._held.pop(number, None)
             if held is not None:
                 held.timer.cancel()
@@ -116,7 +116,7 @@ class SecurityLog:
             if held is not None:
                 held.on_done()
 
-        return settle
+        return report_outcome
 
     def _give_up(self, number: int) -> None:
         held = self._held.pop(number)

@@ -165,7 +165,7 @@ class KafkaTopicSink:
                 waiting = batches[partition.index]
                 if partition.error_code != NONE:
                     error = KafkaError(partition.error_code, partition.error_message)
-                    if not (error.name in TOO_LARGE and _made_smaller(waiting)):
+                    if not (error.name in TOO_LARGE and _split_first(waiting)):
                         failed = failed or error
                     continue
                 self._acknowledged(waiting.popleft())
@@ -252,7 +252,7 @@ def _firsts(batches: Batches) -> dict[int, EventBatch]:
     return {partition: waiting[0] for partition, waiting in batches.items()}
 
 
-def _made_smaller(waiting: deque[EventBatch]) -> bool:
+def _split_first(waiting: deque[EventBatch]) -> bool:
     """Replace the first batch by smaller ones; return whether that was possible."""
     smaller = waiting[0].smaller()
     if smaller:

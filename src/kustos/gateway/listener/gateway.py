@@ -34,7 +34,7 @@ logs, workers, and our own connections to upstream, with room to spare."""
 DESCRIPTORS_PER_CONNECTION: Final = 2
 """One for the client, one for the link to its broker."""
 
-REFUSALS_TOLD_EVERY_S: Final = 10.0
+REFUSALS_LOGGED_EVERY_S: Final = 10.0
 """How often the log reports connections turned away: strangers open them as fast as they like."""
 
 IDLE_CHECKS: Final = 4
@@ -230,7 +230,7 @@ class Gateway:
         self._tasks: set[asyncio.Task[None]] = set()
         self._connections_max: Final = connections_within(descriptor_limit())
         self._refusals = 0
-        self._refusals_told_s = -math.inf
+        self._refusals_logged_s = -math.inf
         self.is_open = False
         self._stopped = False
 
@@ -356,9 +356,9 @@ class Gateway:
         self.parts.metrics.turned_away()
         self._refusals += 1
         now_s = asyncio.get_running_loop().time()
-        if now_s - self._refusals_told_s >= REFUSALS_TOLD_EVERY_S:
+        if now_s - self._refusals_logged_s >= REFUSALS_LOGGED_EVERY_S:
             LOG.warning("connections are turned away", reason=reason, host=host, connections=self._refusals)
-            self._refusals, self._refusals_told_s = 0, now_s
+            self._refusals, self._refusals_logged_s = 0, now_s
 
     def dismiss(self, port: Port, connection: ClientConnection, host: str) -> None:
         """Count a connection out."""

@@ -81,7 +81,7 @@ class GatewayMetrics:
         self._decisions: Final = Counter(
             "kustos_authorization_decisions",
             "Decisions by API and result; counted once for each item of a request. PROBE is a denial that "
-            "refuses nothing, as another question decides.",
+            "refuses nothing, because a later check decides.",
             ("api", "result"),
             registry=registry,
         )
@@ -94,7 +94,7 @@ class GatewayMetrics:
         )
         self._upstream: Final = Histogram(
             "kustos_request_upstream_seconds",
-            "Time that upstream took of it.",
+            "The part of that time that upstream took.",
             ("api",),
             buckets=BUCKETS_S,
             registry=registry,
@@ -125,7 +125,7 @@ class GatewayMetrics:
         )
         self._turned_away: Final = Counter(
             "kustos_connections_turned_away",
-            "Connections closed as soon as they were there, for there were too many.",
+            "Connections closed on arrival because there were too many.",
             registry=registry,
         )
         self._rates: AuthorizerMetrics | None = None

@@ -42,7 +42,7 @@ class Watched(Collector):
         count = self._acl_count()
         yield GaugeMetricFamily(
             "kafka_server_authorizer_acl_count",
-            "ACLs in force, -1 where nobody counts them (KIP-801).",
+            "ACLs in force, -1 if the authorizer does not count them (KIP-801).",
             count,
         )
         yield GaugeMetricFamily("kafka_server_authorizer_metrics_acls_total_count", "ACLs in force.", count)
@@ -57,17 +57,21 @@ class Watched(Collector):
         )
         yield CounterMetricFamily(
             "kustos_audit_summarized_decisions",
-            "Decisions without an event of their own, since their principal was denied too much.",
+            "Decisions counted in summary events, because their principal exceeded its budget of denials.",
             audit.budget.summarized,
         )
         yield CounterMetricFamily(
             "kustos_audit_summarized_logins",
-            "Logins without an event of their own, since their principal logged in too often.",
+            "Logins counted in summary events, because their principal exceeded its budget of logins.",
             audit.security.logins.counted,
         )
         labels = ("sink",)
-        depth = GaugeMetricFamily("kustos_audit_queue_events", "Events that wait.", labels=labels)
-        failing = GaugeMetricFamily("kustos_audit_sink_failing", "Whether it does not write.", labels=labels)
+        depth = GaugeMetricFamily(
+            "kustos_audit_queue_events", "Events that wait to be written.", labels=labels
+        )
+        failing = GaugeMetricFamily(
+            "kustos_audit_sink_failing", "Whether the sink fails to write.", labels=labels
+        )
         written = CounterMetricFamily("kustos_audit_written_events", "Events written.", labels=labels)
         dropped = CounterMetricFamily("kustos_audit_dropped_events", "Events lost.", labels=labels)
         failures = CounterMetricFamily("kustos_audit_sink_failures", "Failed writes.", labels=labels)
@@ -100,7 +104,7 @@ class WatchedAnswers(Collector):
         )
         yield GaugeMetricFamily(
             "kustos_answers_max_bytes",
-            "How many may be held for all clients; 1 MiB for each connection comes besides.",
+            "The limit for all clients together; each connection may have 1 MiB more.",
             self._answers.max_bytes,
         )
 
@@ -115,7 +119,7 @@ class WatchedLog(Collector):
         """Yield the figure of this moment."""
         yield GaugeMetricFamily(
             "kustos_metadata_takes_changes",
-            "Whether changes can be written; 0 after a write failed, until the node is started again.",
+            "Whether changes can be written; 0 after a failed write, until the node restarts.",
             int(self._takes_changes()),
         )
 
@@ -222,7 +226,7 @@ class WatchedQuorum(Collector):
         now = self._figures()
         yield GaugeMetricFamily(
             "kustos_metadata_staleness_seconds",
-            "How old the metadata of the quorum may be at most, -1 before it was first current.",
+            "The highest age that the metadata of the quorum may have, -1 before it was first current.",
             -1 if now.staleness_ms is None else now.staleness_ms / 1000,
         )
         yield GaugeMetricFamily(

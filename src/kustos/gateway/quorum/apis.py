@@ -47,7 +47,7 @@ R = TypeVar("R", AclCreateResult, AclDeleteResult)
 
 
 def unavailable(error: QuorumUnavailableError | ForwardingRefusedError) -> KafkaApiError:
-    """Return the error that clients get for a change that was not made."""
+    """Return the error that clients get for a failed change."""
     code = (
         ErrorCode.request_timed_out
         if isinstance(error, QuorumUnavailableError)
@@ -90,8 +90,8 @@ class QuorumMutator:
             raise unavailable(error) from error
 
 
-def _each(items: Sequence[Message], asked: Sequence[object], read: Callable[[Message], R]) -> list[R]:
-    if len(items) != len(asked):
+def _each(items: Sequence[Message], requested: Sequence[object], read: Callable[[Message], R]) -> list[R]:
+    if len(items) != len(requested):
         raise KafkaApiError(ErrorCode.unknown_server_error)
     return [read(item) for item in items]
 
@@ -144,8 +144,8 @@ class QuorumApis:
     async def _forwarded(self, opened: Opened) -> Message:
         exchange = opened.exchange
         header = exchange.header
-        asked = Forwarded(header.api_key, header.api_version, exchange.request, exchange.context)
+        forwarded = Forwarded(header.api_key, header.api_version, exchange.request, exchange.context)
         try:
-            return await self.forwarder.forward(asked)
+            return await self.forwarder.forward(forwarded)
         except (QuorumUnavailableError, ForwardingRefusedError) as error:
             return refused(opened, unavailable(error))

@@ -91,7 +91,7 @@ class StalenessGate:
         if is_old and not self._has_warned:
             self._has_warned = True
             LOG.warning(
-                "the quorum is away, decisions rest on old metadata",
+                "the quorum is unreachable, decisions use old metadata",
                 staleness_ms=self.staleness_ms,
                 denied_at_ms=self._max_ms,
             )

@@ -25,9 +25,9 @@ from kustos.gateway.session.parts import (
     SessionServices,
     Slot,
     Upstream,
+    answer_after_drain,
     owed,
     read_answer,
-    settled,
 )
 from kustos.gateway.upstream.addresses import NoPortForBrokerError
 from kustos.gateway.upstream.cluster import UpstreamUnavailableError
@@ -246,7 +246,10 @@ class ClientSession:
                 if isinstance(answer, Message):
                     return (answer,)
                 self._hold(
-                    slot, settled(opened, answer, self._services.in_flight) if opened.row.revokes else answer
+                    slot,
+                    answer_after_drain(opened, answer, self._services.in_flight)
+                    if opened.row.revokes
+                    else answer,
                 )
         return None
 

@@ -47,13 +47,13 @@ class Slot:
         self.gave_way = False
 
 
-async def settled(
+async def answer_after_drain(
     opened: Opened, change: Coroutine[Any, Any, Message | bytes], in_flight: InFlight
 ) -> Message | bytes:
     """Return the answer to a change once no broker works on what it forbids, or a refusal."""
     answer = await change
     try:
-        await in_flight.settle()
+        await in_flight.drain()
     except RequestsInFlightError as error:
         refusal, exchange = opened.row.refusal, opened.exchange
         return refusal.refuse(exchange.response_codec, exchange.request, error.code.value)

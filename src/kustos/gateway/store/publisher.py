@@ -84,7 +84,7 @@ class AuthorizerPublisher:
         self.offset = -1
 
     @property
-    def is_settled(self) -> bool:
+    def is_idle(self) -> bool:
         """Whether no ACLs are being loaded and no old ones are left."""
         return self._load is None and not self._tasks
 
@@ -178,7 +178,7 @@ class AuthorizerPublisher:
         self._authorizer.version += 1
         known = isinstance(error, AuthorizerError)
         LOG.critical(
-            "the authorizer lost step with the metadata log and denies everything, restart this node",
+            "the authorizer differs from the metadata log and denies everything, restart this node",
             reason=str(error),
             offset=offset,
             exc_info=None if known else error,

@@ -92,7 +92,7 @@ class UpstreamCluster:
         self._connection: KafkaConnection | None = None
         self._retired: KafkaConnection | None = None
         self._lock = asyncio.Lock()
-        self._topic_ids: Final = TopicIds(self._ask_names)
+        self._topic_ids: Final = TopicIds(self._query_names)
 
     async def connection(self) -> KafkaConnection:
         """Return the open connection, reopened if necessary; raise `UpstreamUnavailableError`."""
@@ -119,7 +119,7 @@ class UpstreamCluster:
         """Whether the gateway's own connection to upstream is open."""
         return self._connection is not None and self._connection.is_open
 
-    async def ask(self, api_key: ApiKey, *, cap: int | None = None, **fields: object) -> Message:
+    async def query(self, api_key: ApiKey, *, cap: int | None = None, **fields: object) -> Message:
         """Return upstream's answer to one of the gateway's own requests; raise `UpstreamUnavailableError`."""
         connection = await self.connection()
         try:
@@ -131,16 +131,16 @@ class UpstreamCluster:
 
     async def refresh(self) -> None:
         """Learn the brokers, their versions and whether they create topics automatically."""
-        answer = await self.ask(ApiKey.METADATA, topics=[], allow_auto_topic_creation=False)
+        answer = await self.query(ApiKey.METADATA, topics=[], allow_auto_topic_creation=False)
         brokers = {b.node_id: Broker(b.node_id, b.host, b.port) for b in answer.brokers}
         self.cluster_id = answer.get("cluster_id")
-        self.features = await self.ask(
+        self.features = await self.query(
             ApiKey.API_VERSIONS, client_software_name="kustos", client_software_version="1"
         )
         gate = asyncio.Semaphore(LOOKS_AT_ONCE)
         seen = await asyncio.gather(*(self._look_at(broker, gate) for broker in brokers.values()))
         self._versions_of = {key: value for key, value in self._versions_of.items() if key in brokers}
-        self._settle_versions()
+        self._update_versions()
         # one broker that creates topics, or that does not say, is enough
         self.auto_creates_topics = any(seen) or not seen
         if brokers != self.brokers:
@@ -152,9 +152,9 @@ class UpstreamCluster:
         """Record the versions a broker speaks, as just seen on a connection to it."""
         if self._versions_of.get(node_id) != versions:
             self._versions_of[node_id] = dict(versions)
-            self._settle_versions()
+            self._update_versions()
 
-    def _settle_versions(self) -> None:
+    def _update_versions(self) -> None:
         known = [*self._versions_of.values()]
         if not known and self.features is not None:
             known = [{item.api_key: (item.min_version, item.max_version) for item in self.features.api_keys}]
@@ -187,10 +187,10 @@ class UpstreamCluster:
         """Return the names of the ids that upstream knows; raise `UpstreamUnavailableError`."""
         return await self._topic_ids.resolve(topic_ids)
 
-    async def _ask_names(self, topic_ids: Collection[bytes]) -> dict[bytes, str]:
+    async def _query_names(self, topic_ids: Collection[bytes]) -> dict[bytes, str]:
         item = request_codec(ApiKey.METADATA, 12).struct("MetadataRequestTopic")
         topics = [item(topic_id=topic_id, name=None) for topic_id in topic_ids]
-        answer = await self.ask(ApiKey.METADATA, topics=topics, allow_auto_topic_creation=False)
+        answer = await self.query(ApiKey.METADATA, topics=topics, allow_auto_topic_creation=False)
         return _named(answer)
 
     async def list_topics(self, names: frozenset[str] | None) -> set[str]:
@@ -199,7 +199,7 @@ class UpstreamCluster:
         if names is not None:
             item = request_codec(ApiKey.METADATA, 12).struct("MetadataRequestTopic")
             topics = [item(name=name) for name in sorted(names)]
-        answer = await self.ask(ApiKey.METADATA, topics=topics, allow_auto_topic_creation=False)
+        answer = await self.query(ApiKey.METADATA, topics=topics, allow_auto_topic_creation=False)
         self._topic_ids.learn(_named(answer), ())
         there = (topic.name for topic in answer.topics if topic.error_code not in NOT_THERE)
         return {name for name in there if name is not None}

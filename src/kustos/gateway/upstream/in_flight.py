@@ -13,7 +13,8 @@ and then:
 Nobody knows what brokers have of a process that died: each broker must complete a login first. The same holds
 when a process starts, as it may follow one that was killed.
 
-A change that is not settled in time is not acknowledged: its client gets REQUEST_TIMED_OUT and may retry.
+A change whose forbidden requests are not answered in time is not acknowledged: its client gets
+REQUEST_TIMED_OUT and may retry.
 """
 
 import asyncio
@@ -70,7 +71,7 @@ class InFlight:
         sees_all_changes: bool,
     ) -> None:
         self.sees_all_changes: Final = sees_all_changes
-        """Whether every change that revokes rights waits in `settle`."""
+        """Whether every change that revokes rights waits in `drain`."""
         self._login: Final = login
         self._brokers: Final = brokers
         self._settings: Final = settings
@@ -89,14 +90,14 @@ class InFlight:
         """Forget a link with nothing in flight."""
         self._links.discard(link)
 
-    async def settle(self) -> None:
+    async def drain(self) -> None:
         """Return when no broker has a request that would be denied now; raise `RequestsInFlightError`."""
         deadline_s = self._loop.time() + self._settings.timeout_ms / 1000
         if not self._has_begun:
             self._has_begun = True
             self.doubt()
         if self._doubted:
-            await self._dispel()
+            await self._check_doubted()
         if not self._links or not (late := await self._scanned()):
             return
         late = await self._unanswered(late, self._settings.grace_ms / 1000)
@@ -107,7 +108,8 @@ class InFlight:
                 brokers.setdefault(link.broker, []).append(link)
         rest_s = max(0.0, deadline_s - self._loop.time())
         logins = [
-            asyncio.ensure_future(self._bury(broker, links, rest_s)) for broker, links in brokers.items()
+            asyncio.ensure_future(self._forget_dead(broker, links, rest_s))
+            for broker, links in brokers.items()
         ]
         late = await self._unanswered(late, rest_s)
         await asyncio.gather(*logins)
@@ -119,7 +121,7 @@ class InFlight:
         """Record that brokers may still have requests of a process that is gone."""
         self._doubted.update(dict.fromkeys(self._brokers(), self._loop.time() + CUT_REMEMBERED_S))
 
-    async def _dispel(self) -> None:
+    async def _check_doubted(self) -> None:
         """Log in to the doubted brokers; raise `RequestsInFlightError` if one stays in doubt."""
         timeout_s = self._settings.timeout_ms / 1000
         doubted = dict(self._doubted)
@@ -176,7 +178,7 @@ class InFlight:
             await asyncio.wait(waited.values(), timeout=timeout_s)
         return {link: future for link, future in waited.items() if not future.done()}
 
-    async def _bury(self, broker: Address, links: Sequence[UpstreamLink], timeout_s: float) -> None:
+    async def _forget_dead(self, broker: Address, links: Sequence[UpstreamLink], timeout_s: float) -> None:
         """Forget links that were cut, once their broker has carried out a login that began afterwards."""
         if await self._is_alive(broker, timeout_s):
             for link in links:
@@ -184,4 +186,4 @@ class InFlight:
 
 
 async def nothing_in_flight() -> None:
-    """Stand in for `InFlight.settle` while no gateway is open: return at once."""
+    """Stand in for `InFlight.drain` while no gateway is open: return at once."""

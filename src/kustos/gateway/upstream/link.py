@@ -240,7 +240,7 @@ class UpstreamLink(asyncio.Protocol):
         if awaited.waits_for_replicas:
             took_s = asyncio.get_running_loop().time() - awaited.sent_s
             self._replicas_keep_up = took_s < REPLICATED_SOON_S
-        _settle(awaited)
+        _mark_answered(awaited)
         if not self._awaited:
             self._in_flight.discard(self)
         # an earlier answer may have closed the link
@@ -303,7 +303,7 @@ class UpstreamLink(asyncio.Protocol):
     def forget(self) -> None:
         """Record that the broker works on nothing more of this link."""
         while self._awaited:
-            _settle(self._awaited.popleft())
+            _mark_answered(self._awaited.popleft())
         self._in_flight.discard(self)
         if self.is_cut and self._state_timer is not None:
             self._state_timer.cancel()
@@ -388,7 +388,7 @@ class UpstreamLink(asyncio.Protocol):
             self._state_timer = loop.call_later(LAST_REQUESTS_S, self._transport.abort)
 
 
-def _settle(awaited: Awaited) -> None:
+def _mark_answered(awaited: Awaited) -> None:
     if awaited.answered is not None and not awaited.answered.done():
         awaited.answered.set_result(None)
 

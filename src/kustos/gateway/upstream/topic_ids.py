@@ -30,14 +30,14 @@ UNKNOWN_TOPIC_ID_TTL_S: Final = 0.1
 UNKNOWN_TOPIC_IDS_MAX: Final = 20_000
 """Ids remembered as unknown, as many as one request may hold: a client can invent them."""
 
-IDS_PER_QUESTION: Final = 25
+IDS_PER_QUERY: Final = 25
 """Ids in one request: a broker answers in a millisecond if it knows none; if it knows all, it reads their
 partitions in some 20 ms."""
 
 IDS_PER_TURN: Final = 5
 """How many of these one caller has before the next caller's turn."""
 
-AskNames = Callable[[Collection[bytes]], Awaitable[Mapping[bytes, str]]]
+QueryNames = Callable[[Collection[bytes]], Awaitable[Mapping[bytes, str]]]
 """Topic ids → the names of those that upstream knows; raises `UpstreamUnavailableError`."""
 
 
@@ -47,22 +47,22 @@ class _Waiting:
 
     left: deque[bytes]
     done: asyncio.Future[dict[bytes, str]]
-    asked: list[bytes] = field(default_factory=list)
+    requested: list[bytes] = field(default_factory=list)
     found: dict[bytes, str] = field(default_factory=dict)
 
 
 class TopicIds:
-    """The names of topic ids, for one event loop. `ask` queries upstream."""
+    """The names of topic ids, for one event loop. `query` queries upstream."""
 
-    def __init__(self, ask: AskNames) -> None:
-        self._ask: Final = ask
+    def __init__(self, query: QueryNames) -> None:
+        self._query: Final = query
         self._names: dict[bytes, tuple[str, float]] = {}
         """With the time from which a name is refreshed."""
         self._unknown: dict[bytes, float] = {}
         """With the time until which they count as unknown."""
         self._queue: deque[_Waiting] = deque()
         self._doubted: dict[bytes, None] = {}
-        self._asking: asyncio.Task[None] | None = None
+        self._querying: asyncio.Task[None] | None = None
 
     def known(self, topic_ids: Iterable[bytes]) -> dict[bytes, str] | None:
         """Return the names of these ids, None if upstream must be queried."""
@@ -82,16 +82,16 @@ class TopicIds:
         """Return the names of the ids that upstream knows; raise `UpstreamUnavailableError`."""
         waiting = _Waiting(deque(topic_ids), asyncio.get_running_loop().create_future())
         self._queue.append(waiting)
-        self._ask_on()
+        self._start_querying()
         return await waiting.done
 
-    def learn(self, named: Mapping[bytes, str], asked: Iterable[bytes]) -> None:
+    def learn(self, named: Mapping[bytes, str], requested: Iterable[bytes]) -> None:
         """Keep these names, and record that the other requested ids have none."""
         now = asyncio.get_running_loop().time()
         if len(self._names) + len(named) > TOPIC_IDS_MAX:
             self._names.clear()
         self._names |= {topic_id: (name, now + NAME_TTL_S) for topic_id, name in named.items()}
-        missing = [topic_id for topic_id in asked if topic_id not in named]
+        missing = [topic_id for topic_id in requested if topic_id not in named]
         if len(self._unknown) + len(missing) > UNKNOWN_TOPIC_IDS_MAX:
             self._unknown.clear()
         for topic_id in missing:
@@ -103,38 +103,38 @@ class TopicIds:
         # not again at the next use, even if upstream does not answer
         self._names[topic_id] = (name, now + NAME_TTL_S)
         self._doubted[topic_id] = None
-        self._ask_on()
+        self._start_querying()
 
-    def _ask_on(self) -> None:
-        if self._asking is None:
-            self._asking = asyncio.get_running_loop().create_task(self._ask_in_turns())
+    def _start_querying(self) -> None:
+        if self._querying is None:
+            self._querying = asyncio.get_running_loop().create_task(self._query_in_turns())
 
-    async def _ask_in_turns(self) -> None:
+    async def _query_in_turns(self) -> None:
         """Query upstream until nobody waits any more; a failure fails every caller."""
         try:
             while self._queue or self._doubted:
                 part = self._next_part()
-                question = dict.fromkeys(topic_id for waiting in part for topic_id in waiting.asked)
-                while self._doubted and len(question) < IDS_PER_QUESTION:
-                    question[self._doubted.popitem()[0]] = None
+                topic_ids = dict.fromkeys(topic_id for waiting in part for topic_id in waiting.requested)
+                while self._doubted and len(topic_ids) < IDS_PER_QUERY:
+                    topic_ids[self._doubted.popitem()[0]] = None
                 named: Mapping[bytes, str] = {}
-                if question:
+                if topic_ids:
                     try:
-                        named = await self._ask(question)
+                        named = await self._query(topic_ids)
                     except Exception as error:  # noqa: BLE001 - the waiting callers handle it
                         self._fail([*part, *self._queue], error)
                         continue
-                    self.learn(named, question)
+                    self.learn(named, topic_ids)
                 for waiting in part:
                     _take(waiting, named)
         finally:
-            self._asking = None
+            self._querying = None
 
     def _next_part(self) -> list[_Waiting]:
         """Return the callers with ids in the next request; those with more go to the end of the queue."""
         now = asyncio.get_running_loop().time()
         part: dict[_Waiting, None] = {}
-        room = IDS_PER_QUESTION
+        room = IDS_PER_QUERY
         while self._queue and room > 0:
             waiting = self._queue.popleft()
             if waiting.done.done():
@@ -146,7 +146,7 @@ class TopicIds:
                 if kept is not None:
                     waiting.found[topic_id] = kept[0]
                 elif now >= self._unknown.get(topic_id, 0.0):
-                    waiting.asked.append(topic_id)
+                    waiting.requested.append(topic_id)
                     turn -= 1
                     room -= 1
             part[waiting] = None
@@ -164,7 +164,7 @@ class TopicIds:
 
 def _take(waiting: _Waiting, named: Mapping[bytes, str]) -> None:
     """Record what was found for a caller; one without ids left goes on."""
-    waiting.found |= {topic_id: named[topic_id] for topic_id in waiting.asked if topic_id in named}
-    waiting.asked.clear()
+    waiting.found |= {topic_id: named[topic_id] for topic_id in waiting.requested if topic_id in named}
+    waiting.requested.clear()
     if not waiting.left and not waiting.done.done():
         waiting.done.set_result(waiting.found)

@@ -5,14 +5,12 @@ from kustos.gateway.workers.figures import NodeFigures, WatchedWorkerPool
 from kustos.gateway.workers.handle import WorkerPhase
 from kustos.gateway.workers.listener import hold_lock, outlive_earlier
 from kustos.gateway.workers.messages import Levels, Reload, Welcome
-from kustos.gateway.workers.pool import CrewSettings, WorkerPool
+from kustos.gateway.workers.pool import WorkerPool, WorkerPoolSettings
 from kustos.gateway.workers.service import Service, WorkerWriter
-from kustos.gateway.workers.serving import CrewWriter, WorkerGateway
+from kustos.gateway.workers.serving import WorkerGateway, WorkerPoolWriter
 from kustos.gateway.workers.store import WorkerStore
 
 __all__ = [
-    "CrewSettings",
-    "CrewWriter",
     "Levels",
     "NodeFigures",
     "Reload",
@@ -22,6 +20,8 @@ __all__ = [
     "WorkerGateway",
     "WorkerPhase",
     "WorkerPool",
+    "WorkerPoolSettings",
+    "WorkerPoolWriter",
     "WorkerStartError",
     "WorkerStore",
     "WorkerWriter",

@@ -121,8 +121,8 @@ _TOKEN: Final = record(
 _ERROR: Final = optional(record(ApiError, code=code_of(ErrorCode, INT16), message=optional(TEXT)))
 
 
-def _row(made: type[Any], **fields: Form[Any]) -> tuple[type[Any], Form[Any]]:
-    return made, record(made, **fields)
+def _row(value_type: type[Any], **fields: Form[Any]) -> tuple[type[Any], Form[Any]]:
+    return value_type, record(value_type, **fields)
 
 
 _REQUESTS: Final = {
@@ -154,7 +154,7 @@ _REQUESTS: Final = {
 }
 
 REQUEST: Final = one_of(_REQUESTS)
-ASKED_OF_THE_WRITER: Final = tuple(made for made, _ in _REQUESTS.values())
+REQUESTABLE_CHANGES: Final = tuple(value_type for value_type, _ in _REQUESTS.values())
 """The changes that a worker can request."""
 
 

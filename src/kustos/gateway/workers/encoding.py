@@ -152,7 +152,7 @@ def code_of(kind: type[Kind], number: Form[int] = INT8) -> Form[Kind]:
     return Form(lambda out, value: number.write(out, int(value)), lambda cursor: kind(number.read(cursor)))
 
 
-def record(made: type[T], **forms: Form[Any]) -> Form[T]:
+def record(value_type: type[T], **forms: Form[Any]) -> Form[T]:
     """Return the form of a value with these fields, in order."""
 
     def write(out: bytearray, value: T) -> None:
@@ -160,14 +160,14 @@ def record(made: type[T], **forms: Form[Any]) -> Form[T]:
             form.write(out, getattr(value, name))
 
     def read(cursor: Cursor) -> T:
-        return made(**{name: form.read(cursor) for name, form in forms.items()})
+        return value_type(**{name: form.read(cursor) for name, form in forms.items()})
 
     return Form(write, read)
 
 
 def one_of(kinds: Mapping[int, tuple[type[Any], Form[Any]]]) -> Form[Any]:
     """Return the form of a value of one of these types, identified by the number before it."""
-    codes = {made: code for code, (made, _) in kinds.items()}
+    codes = {value_type: code for code, (value_type, _) in kinds.items()}
 
     def write(out: bytearray, value: Any) -> None:
         code = codes.get(type(value))

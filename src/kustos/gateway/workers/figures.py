@@ -131,8 +131,10 @@ class WatchedWorkerPool(Collector):
         serving, ended, fenced = self._states()
         yield GaugeMetricFamily("kustos_workers_serving", "Worker processes that serve.", serving)
         yield CounterMetricFamily(
-            "kustos_workers_ended", "Worker processes that ended and were started again.", ended
+            "kustos_workers_ended", "Worker processes that ended and were restarted.", ended
         )
         yield CounterMetricFamily(
-            "kustos_workers_fenced", "Worker processes that were cut off their clients.", fenced
+            "kustos_workers_fenced",
+            "Worker processes that were fenced: they lost their clients and ended.",
+            fenced,
         )

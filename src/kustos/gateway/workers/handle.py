@@ -22,7 +22,7 @@ from typing import Any, Final
 import structlog
 
 from kustos.gateway.workers.channel import Channel
-from kustos.gateway.workers.messages import Fence, Look, Seen, Settle, Settled
+from kustos.gateway.workers.messages import Drain, Drained, Fence, Look, Seen
 
 
 class WorkerProcess:
@@ -64,7 +64,7 @@ LOG: Final = structlog.get_logger("kustos.gateway")
 FENCE_GRACE_S: Final = 0.25
 """How long a fenced worker may take to confirm that it denies; a healthy one needs a millisecond."""
 
-LAST_WORDS_S: Final = 5.0
+EXIT_GRACE_S: Final = 5.0
 """How long a fenced worker that decides nothing may take to write its audit events before it is killed."""
 
 READ_UP_S: Final = 0.02
@@ -108,7 +108,7 @@ class WorkerHandle:
         self._pending: deque[bytes] | None = None
         self._owed: deque[tuple[int, asyncio.Future[None]]] = deque()
         self._looks: dict[int, asyncio.Future[Seen | None]] = {}
-        self._settlings: dict[int, asyncio.Future[bool]] = {}
+        self._drains: dict[int, asyncio.Future[bool]] = {}
         self._numbers: Final = count()
         self._fencing: asyncio.Task[None] | None = None
 
@@ -200,7 +200,7 @@ class WorkerHandle:
         """Take its state."""
         _done(self._looks.get(seen.id), seen)
 
-    async def settle(self) -> bool:
+    async def drain(self) -> bool:
         """Return whether brokers are done with the requests that it forwarded and would deny now.
 
         Its own time limit applies; if it ends meanwhile, all its connections end with it.
@@ -209,16 +209,16 @@ class WorkerHandle:
             return True
         number = next(self._numbers)
         answer: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        self._settlings[number] = answer
+        self._drains[number] = answer
         try:
-            self.channel.send(Settle(number))
+            self.channel.send(Drain(number))
             return await answer
         finally:
-            del self._settlings[number]
+            del self._drains[number]
 
-    def settled(self, settled: Settled) -> None:
-        """Take the result of a `settle`."""
-        _done(self._settlings.get(settled.id), settled.is_settled)
+    def drained(self, drained: Drained) -> None:
+        """Take the result of a `drain`."""
+        _done(self._drains.get(drained.id), drained.is_drained)
 
     def fence(self, reason: str) -> None:
         """Make it harmless for certain; `harmless` is done then. Twice is harmless, too."""
@@ -232,11 +232,11 @@ class WorkerHandle:
             await asyncio.wait((self.harmless,), timeout=FENCE_GRACE_S)
         if self.harmless.done() or self.phase not in WAITED_FOR:
             # no decision is at stake, and a worker that cannot start is about to report why
-            await asyncio.wait((self.process.exited,), timeout=LAST_WORDS_S)
+            await asyncio.wait((self.process.exited,), timeout=EXIT_GRACE_S)
         # this reaches it even if it is stopped or hangs
         self.process.kill()
 
-    def made_harmless(self) -> None:
+    def became_harmless(self) -> None:
         """Record that it decides nothing any more."""
         if self.phase is not WorkerPhase.GONE:
             self.phase = WorkerPhase.HARMLESS
@@ -245,12 +245,12 @@ class WorkerHandle:
             _done(self._owed.popleft()[1])
         for answer in self._looks.values():
             _done(answer, None)
-        for settling in self._settlings.values():
-            _done(settling, True)
+        for drain in self._drains.values():
+            _done(drain, True)
 
     def gone(self) -> None:
         """Record that its process has ended."""
-        self.made_harmless()
+        self.became_harmless()
         self.phase = WorkerPhase.GONE
         if self.channel is not None:
             self.channel.close("its process has ended")

@@ -19,7 +19,7 @@ import structlog
 from kustos.gateway.workers.channel import SOCKET_NAME, Channel, peer_of, socket_path
 from kustos.gateway.workers.encoding import WorkerStartError
 from kustos.gateway.workers.handle import WorkerHandle
-from kustos.gateway.workers.messages import OF_A_WORKER, OF_THE_WRITER
+from kustos.gateway.workers.messages import FROM_WORKER, FROM_WRITER
 
 LOG: Final = structlog.get_logger("kustos.gateway")
 
@@ -117,7 +117,7 @@ class WorkerListener:
             worker = self._welcome(process_id, channel)
             if worker is not None:
                 return worker
-        LOG.error("a stranger connected to the workers' socket", pid=process_id, uid=user_id)
+        LOG.error("an unknown process connected to the workers' socket", pid=process_id, uid=user_id)
         return None
 
     def received(self, worker: WorkerHandle | None, message: object) -> None:
@@ -136,8 +136,8 @@ class _Incoming(Channel):
 
     def __init__(self, listener: WorkerListener) -> None:
         super().__init__(
-            OF_THE_WRITER,
-            OF_A_WORKER,
+            FROM_WRITER,
+            FROM_WORKER,
             lambda message: listener.received(self._worker, message),
             lambda reason: listener.lost(self._worker, reason),
         )
@@ -145,7 +145,7 @@ class _Incoming(Channel):
         self._worker: WorkerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Identify the worker, and turn strangers away."""
+        """Identify the worker, and reject any other process."""
         super().connection_made(transport)
         self._worker = self._listener.admit(self, transport)
         if self._worker is None:

@@ -128,7 +128,7 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True)
-class Settle:
+class Drain:
     """Report when brokers are done with all requests of this worker that would be denied now."""
 
     id: int
@@ -168,11 +168,11 @@ class Applied:
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
-    """The answer to `Settle`; False if it was not sure in time."""
+class Drained:
+    """The answer to `Drain`; False if brokers may still work on such requests at the deadline."""
 
     id: int
-    is_settled: bool
+    is_drained: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,11 +228,11 @@ _PROPERTIES: Final = forms.table_of(TEXT)
 _VALUES: Final = forms.tuple_of(BYTES)
 
 
-def _row(made: type[Any], **fields: Form[Any]) -> tuple[type[Any], Form[Any]]:
-    return made, forms.record(made, **fields)
+def _row(message_type: type[Any], **fields: Form[Any]) -> tuple[type[Any], Form[Any]]:
+    return message_type, forms.record(message_type, **fields)
 
 
-_OF_THE_WRITER: Final = {
+_FROM_WRITER: Final = {
     1: _row(
         Welcome,
         index=INT32,
@@ -253,9 +253,9 @@ _OF_THE_WRITER: Final = {
     11: _row(Fence, reason=TEXT),
     12: _row(Stop),
     13: _row(Levels, levels=_PROPERTIES),
-    14: _row(Settle, id=INT64),
+    14: _row(Drain, id=INT64),
 }
-_OF_A_WORKER: Final = {
+_FROM_WORKER: Final = {
     33: _row(Applied, offset=INT64),
     34: _row(Serving),
     35: _row(ChangeRequest, id=INT64, request=REQUEST),
@@ -263,18 +263,22 @@ _OF_A_WORKER: Final = {
     37: _row(Left, id=INT64),
     38: _row(Seen, id=INT64, parts=forms.table_of(FLAG), metrics=BYTES),
     39: _row(Fenced),
-    40: _row(Settled, id=INT64, is_settled=FLAG),
+    40: _row(Drained, id=INT64, is_drained=FLAG),
     41: _row(Progress, steps=INT64),
 }
 
-OF_THE_WRITER: Final = forms.one_of(_OF_THE_WRITER)
-OF_A_WORKER: Final = forms.one_of(_OF_A_WORKER)
-_TABLES: Final = _OF_THE_WRITER | _OF_A_WORKER
+FROM_WRITER: Final = forms.one_of(_FROM_WRITER)
+FROM_WORKER: Final = forms.one_of(_FROM_WORKER)
+_TABLES: Final = _FROM_WRITER | _FROM_WORKER
 _LARGE: Final = frozenset(
-    code for code, (made, _) in _TABLES.items() if made in {Delta, ChangeResults, ChangeRequest}
+    code
+    for code, (message_type, _) in _TABLES.items()
+    if message_type in {Delta, ChangeResults, ChangeRequest}
 )
-_IN_ORDER: Final = frozenset(code for code, (made, _) in _TABLES.items() if made is Delta)
-MESSAGES: Final = {made for table in (_OF_THE_WRITER, _OF_A_WORKER) for made, _ in table.values()}
+_IN_ORDER: Final = frozenset(code for code, (kind, _) in _TABLES.items() if kind is Delta)
+MESSAGES: Final = {
+    message_type for table in (_FROM_WRITER, _FROM_WORKER) for message_type, _ in table.values()
+}
 
 
 def encode(form: Form[Any], message: object) -> bytes:

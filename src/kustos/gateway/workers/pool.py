@@ -30,12 +30,13 @@ from kustos.gateway.workers.handle import (
 )
 from kustos.gateway.workers.listener import WorkerListener
 from kustos.gateway.workers.messages import (
-    OF_THE_WRITER,
+    FROM_WRITER,
     Applied,
     Arrived,
     ChangeRequest,
     ChangeResults,
     Delta,
+    Drained,
     Failed,
     FailureKind,
     Fenced,
@@ -48,7 +49,6 @@ from kustos.gateway.workers.messages import (
     Reload,
     Seen,
     Serving,
-    Settled,
     Stop,
     TurnAway,
     Welcome,
@@ -86,7 +86,7 @@ STOP_TIMEOUT_S: Final = 15.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CrewSettings:
+class WorkerPoolSettings:
     """The settings of the pool. `command` makes the command line of a worker."""
 
     size: int
@@ -101,7 +101,7 @@ class CrewSettings:
 class WorkerPool:
     """All workers of a node; a `MetadataPublisher`. Made inside the event loop."""
 
-    def __init__(self, settings: CrewSettings, store: MetadataStore) -> None:
+    def __init__(self, settings: WorkerPoolSettings, store: MetadataStore) -> None:
         self.settings: Final = settings
         self.workers: Final[dict[int, WorkerHandle]] = {}
         self.on_gone: Callable[[WorkerHandle], object] = lambda _: None
@@ -139,7 +139,7 @@ class WorkerPool:
         self._submit = submit
         await self._listener.open()
         for index in range(1, self.settings.size + 1):
-            self._hire(index)
+            self._start_worker(index)
         serving = [worker.serving for worker in self.workers.values()]
         all_serve = asyncio.ensure_future(asyncio.wait(serving))
         try:
@@ -152,7 +152,7 @@ class WorkerPool:
         self._spawn(self._watch())
         LOG.info("the workers serve", count=len(self.workers))
 
-    def _hire(self, index: int) -> None:
+    def _start_worker(self, index: int) -> None:
         if self._stopping:
             return
         try:
@@ -161,7 +161,7 @@ class WorkerPool:
             if not self._has_started:
                 raise
             LOG.error("a worker cannot be started", worker=index, reason=words_of(error))
-            self._loop.call_later(LAST_RESTART_S, self._hire, index)
+            self._loop.call_later(LAST_RESTART_S, self._start_worker, index)
             return
         self.workers[index] = worker
         worker.process.exited.add_done_callback(lambda exited: self._ended(worker, exited.result()))
@@ -186,7 +186,7 @@ class WorkerPool:
             FIRST_RESTART_S if lived_s >= STEADY_S else self._delays_s.get(worker.index, FIRST_RESTART_S)
         )
         self._delays_s[worker.index] = min(2 * delay_s, LAST_RESTART_S)
-        self._loop.call_later(delay_s, self._hire, worker.index)
+        self._loop.call_later(delay_s, self._start_worker, worker.index)
 
     def _welcome(self, process_id: int, channel: Channel) -> WorkerHandle | None:
         """Return the worker of this channel, None if there is none."""
@@ -196,11 +196,11 @@ class WorkerPool:
                 worker.joined(channel, image.offset)
                 for frame in self._standing.values():
                     worker.send_in_turn(frame)
-                self._spawn(self._bring(worker, channel, image))
+                self._spawn(self._send_image(worker, channel, image))
                 return worker
         return None
 
-    async def _bring(self, worker: WorkerHandle, channel: Channel, image: MetadataImage) -> None:
+    async def _send_image(self, worker: WorkerHandle, channel: Channel, image: MetadataImage) -> None:
         """Send a new worker its settings and the image, then the deltas that came meanwhile."""
         meta = self._store.properties
         settings = self.settings.properties
@@ -236,11 +236,11 @@ class WorkerPool:
                 self._connections.left(worker, number)
             case Seen():
                 worker.seen(message)
-            case Settled():
-                worker.settled(message)
+            case Drained():
+                worker.drained(message)
             case Fenced():
                 self.on_died()
-                worker.made_harmless()
+                worker.became_harmless()
                 # a worker that fenced itself must end, too
                 worker.fence("it decides nothing any more")
 
@@ -281,7 +281,7 @@ class WorkerPool:
     def publish_delta(self, delta: MetadataDelta) -> None:
         """Send every worker a batch of the log; called on the writer's thread."""
         message = Delta(delta.last_offset, delta.epoch, record_values(delta.changes))
-        frame = encode(OF_THE_WRITER, message)
+        frame = encode(FROM_WRITER, message)
         self._loop.call_soon_threadsafe(self._send_delta, delta.last_offset, frame)
 
     def _send_delta(self, offset: int, frame: bytes) -> None:
@@ -303,7 +303,7 @@ class WorkerPool:
             timeout_s = self.settings.apply_timeout_ms / 1000
             reason = f"it makes no progress towards offset {offset}"
             await all_in_force(owed, self.workers.values, timeout_s, reason)
-        if not all(await asyncio.gather(*(worker.settle() for worker in self.workers.values()))):
+        if not all(await asyncio.gather(*(worker.drain() for worker in self.workers.values()))):
             raise RequestsInFlightError
 
     async def looks(self, *, wants_metrics: bool) -> list[tuple[WorkerHandle, Seen | None]]:
@@ -318,19 +318,19 @@ class WorkerPool:
     async def _watch(self) -> None:
         while True:
             await asyncio.sleep(LOOK_EVERY_S)
-            asked = {worker for worker in self.workers.values() if worker.phase in WAITED_FOR}
-            asked_s = self._loop.time()
+            queried = {worker for worker in self.workers.values() if worker.phase in WAITED_FOR}
+            queried_s = self._loop.time()
             for worker, seen in await self.looks(wants_metrics=False):
-                silent = seen is None and worker.progressed_s < asked_s
-                if silent and worker in asked and worker.phase in WAITED_FOR and self._is_spare(worker):
+                silent = seen is None and worker.progressed_s < queried_s
+                if silent and worker in queried and worker.phase in WAITED_FOR and self._is_spare(worker):
                     worker.fence("it does not answer")
 
     def _is_spare(self, worker: WorkerHandle) -> bool:
         return is_spare(worker, self.workers.values())
 
-    def tell(self, message: Reload | Levels) -> None:
+    def broadcast(self, message: Reload | Levels) -> None:
         """Send this to every worker, including later ones."""
-        frame = self._standing[type(message)] = encode(OF_THE_WRITER, message)
+        frame = self._standing[type(message)] = encode(FROM_WRITER, message)
         for worker in self.workers.values():
             worker.send_in_turn(frame)
 

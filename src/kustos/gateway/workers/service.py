@@ -21,18 +21,20 @@ from kustos.gateway.store.writer import (
     WriterClosedError,
 )
 from kustos.gateway.upstream.in_flight import RequestsInFlightError, nothing_in_flight
-from kustos.gateway.workers.changes import ASKED_OF_THE_WRITER, items_of
+from kustos.gateway.workers.changes import REQUESTABLE_CHANGES, items_of
 from kustos.gateway.workers.channel import Channel, peer_of, socket_path
 from kustos.gateway.workers.encoding import ChannelError, WorkerStartError
 from kustos.gateway.workers.messages import (
+    FROM_WORKER,
+    FROM_WRITER,
     LARGE_FRAME_BYTES,
-    OF_A_WORKER,
-    OF_THE_WRITER,
     Applied,
     Arrived,
     ChangeRequest,
     ChangeResults,
     Delta,
+    Drain,
+    Drained,
     Failed,
     FailureKind,
     Fence,
@@ -47,8 +49,6 @@ from kustos.gateway.workers.messages import (
     Reload,
     Seen,
     Serving,
-    Settle,
-    Settled,
     Stop,
     TurnAway,
     Welcome,
@@ -80,7 +80,7 @@ class Service:
         self._loop: Final = loop
         self._writer_pid: Final = writer_pid
         self._make_store: Final = make_store
-        self._channel: Final = Channel(OF_A_WORKER, OF_THE_WRITER, self._received, self._lost)
+        self._channel: Final = Channel(FROM_WORKER, FROM_WRITER, self._received, self._lost)
         self._large: Final = LargeWork()
         self.welcome: Final[asyncio.Future[Welcome]] = loop.create_future()
         self.loaded: Final[asyncio.Future[None]] = loop.create_future()
@@ -97,13 +97,13 @@ class Service:
         self.applied: Callable[[], int] = lambda: -1
         """Returns the offset up to which decisions follow the log."""
         self.seen: Callable[[bool], tuple[Mapping[str, bool], bytes]] = lambda _: ({}, b"")
-        self.settle: Callable[[], Awaitable[None]] = nothing_in_flight
+        self.drain: Callable[[], Awaitable[None]] = nothing_in_flight
         """Returns when no broker has a request that would be denied now; raises `RequestsInFlightError`."""
-        self._told = -1
-        self._settling: Final[set[asyncio.Task[None]]] = set()
+        self._reported = -1
+        self._draining: Final[set[asyncio.Task[None]]] = set()
         self._is_loaded = False
         self._numbers: Final = count()
-        self._asked: Final[dict[int, asyncio.Future[tuple[Any, ...]]]] = {}
+        self._requested: Final[dict[int, asyncio.Future[tuple[Any, ...]]]] = {}
 
     async def connect(self, directory: Path) -> None:
         """Connect to the writer; raise `WorkerStartError` or OSError."""
@@ -119,12 +119,14 @@ class Service:
                 return None if self.ended_badly else self._follow(message)
             self._perform(message)
         except Exception as error:  # noqa: BLE001 - logged in there
-            self._lose_step(error)
+            self._fail(error)
         return None
 
-    def _lose_step(self, error: Exception) -> None:
-        """Deny everything: the boundary where a message of the writer cannot be carried out."""
-        LOG.critical("a worker lost step with the writer", reason=str(error), exc_info=error)
+    def _fail(self, error: Exception) -> None:
+        """Deny everything: the boundary for a message of the writer that cannot be carried out."""
+        LOG.critical(
+            "a worker could not carry out a message of the writer", reason=str(error), exc_info=error
+        )
         self._end(str(error))
 
     def _follow(self, delta: Delta) -> Awaitable[None] | None:
@@ -137,7 +139,7 @@ class Service:
         return None
 
     async def _follow_large(self, delta: Delta) -> None:
-        telling = self._loop.create_task(self._tell_progress())
+        reporting = self._loop.create_task(self._report_progress())
         try:
             store = self._followed()
             with garbage_collection_paused():
@@ -150,11 +152,11 @@ class Service:
                     await asyncio.sleep(0)
                     freeze_objects()
         except Exception as error:  # noqa: BLE001 - logged in there
-            self._lose_step(error)
+            self._fail(error)
         finally:
-            telling.cancel()
+            reporting.cancel()
 
-    async def _tell_progress(self) -> None:
+    async def _report_progress(self) -> None:
         """Report the progress on a large batch to the writer again and again."""
         while True:
             await asyncio.sleep(PROGRESS_EVERY_S)
@@ -163,7 +165,7 @@ class Service:
     def _put_in_force(self, store: WorkerStore, batch: PreparedBatch) -> None:
         store.put_in_force(batch)
         # the publishers scheduled their work on the loop: this runs after it
-        self._loop.call_soon(self.tell_applied)
+        self._loop.call_soon(self.report_applied)
 
     def _perform(self, message: object) -> None:
         match message:
@@ -173,10 +175,10 @@ class Service:
                 self._answered(number, (), _FAILURES[kind](text))
             case Look(number, wants_metrics):
                 self._channel.send(Seen(number, *self.seen(wants_metrics)))
-            case Settle(number):
-                task = self._loop.create_task(self._settle(number))
-                self._settling.add(task)
-                task.add_done_callback(self._settling.discard)
+            case Drain(number):
+                task = self._loop.create_task(self._drain(number))
+                self._draining.add(task)
+                task.add_done_callback(self._draining.discard)
             case TurnAway(number, reason):
                 self.on_turn_away(number, reason)
             case Fence(reason):
@@ -210,27 +212,27 @@ class Service:
             raise ChannelError("records came before `Welcome`")
         return self.store
 
-    def begin_telling(self) -> None:
+    def begin_reporting(self) -> None:
         """Report from now on how far decisions follow the log."""
         self._is_loaded = True
-        self.tell_applied()
+        self.report_applied()
 
-    def tell_applied(self) -> None:
+    def report_applied(self) -> None:
         """Report how far decisions follow the log, if that has changed."""
-        if self._is_loaded and not self.ended.is_set() and (offset := self.applied()) > self._told:
-            self._told = offset
+        if self._is_loaded and not self.ended.is_set() and (offset := self.applied()) > self._reported:
+            self._reported = offset
             self._channel.send(Applied(offset))
 
-    async def _settle(self, number: int) -> None:
+    async def _drain(self, number: int) -> None:
         """Report when brokers are done with what would be denied now."""
-        is_settled = True
+        is_drained = True
         try:
-            await self.settle()
+            await self.drain()
         except RequestsInFlightError:
-            is_settled = False
-        self._channel.send(Settled(number, is_settled))
+            is_drained = False
+        self._channel.send(Drained(number, is_drained))
 
-    def tell_serving(self) -> None:
+    def report_serving(self) -> None:
         """Report that the listeners are open."""
         self._channel.send(Serving())
 
@@ -244,25 +246,25 @@ class Service:
 
     async def submit(self, request: StoreRequest) -> tuple[Any, ...]:
         """Return the results of a change that is in force in every worker; raise what the writer raises."""
-        if not isinstance(request, ASKED_OF_THE_WRITER):
+        if not isinstance(request, REQUESTABLE_CHANGES):
             raise MetadataError("only the writer process makes such a change")
         if self.ended.is_set() or not self._channel.is_open:
             raise WriterClosedError("the metadata writer has ended")
-        if len(self._asked) >= QUEUED_REQUESTS_MAX:
+        if len(self._requested) >= QUEUED_REQUESTS_MAX:
             raise WriterBusyError("too many changes of the metadata wait")
         number = next(self._numbers)
         answer: asyncio.Future[tuple[Any, ...]] = self._loop.create_future()
-        self._asked[number] = answer
+        self._requested[number] = answer
         try:
             await self._channel.send_large(ChangeRequest(number, request), items_of(request))
             return await answer
         except ChannelError as error:
             raise MetadataError(str(error)) from error
         finally:
-            del self._asked[number]
+            del self._requested[number]
 
     def _answered(self, number: int, results: tuple[Any, ...], failure: Exception | None) -> None:
-        answer = self._asked.get(number)
+        answer = self._requested.get(number)
         if answer is None or answer.done():
             return  # its caller is gone
         if failure is None:
@@ -286,7 +288,7 @@ class Service:
                 waiting.set_exception(WorkerStartError(reason))
                 # nobody else may retrieve it
                 waiting.exception()
-        for answer in self._asked.values():
+        for answer in self._requested.values():
             if not answer.done():
                 answer.set_exception(WriterClosedError("the metadata writer has ended"))
 

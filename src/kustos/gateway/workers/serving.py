@@ -55,13 +55,13 @@ class WorkerGateway(Gateway):
             connection.close(reason, logged=False)
 
 
-class CrewWriter(MetadataWriter):
+class WorkerPoolWriter(MetadataWriter):
     """The writer of the log in the writer process: changes that it answers are in force in every worker."""
 
     def __init__(self, store: MetadataStore, make_pool: Callable[[MetadataStore], WorkerPool]) -> None:
         super().__init__(store)
         self.pool: Final = make_pool(store)
-        self.settle: Callable[[], Awaitable[None]] = nothing_in_flight
+        self.drain: Callable[[], Awaitable[None]] = nothing_in_flight
         """Returns when no broker has a request of a worker that died; raises `RequestsInFlightError`."""
         store.add_publisher(self.pool)
 
@@ -70,5 +70,5 @@ class CrewWriter(MetadataWriter):
         results = await super().submit(request)
         # even if nothing was changed: the present state may still be on its way to a worker
         await self.pool.in_force(self.store.last_offset)
-        await self.settle()
+        await self.drain()
         return results

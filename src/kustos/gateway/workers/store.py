@@ -43,7 +43,7 @@ class WorkerStore:
         self._loading = ImageBuilder()
         self._bulk = BulkAcls()
         self._is_loading = False
-        self._at_rest: Final = ExitStack()
+        self._collector_pause: Final = ExitStack()
         self._publishers: Final[list[MetadataPublisher]] = []
 
     @property
@@ -64,7 +64,7 @@ class WorkerStore:
         if not self._is_loading:
             self._is_loading = True
             # until the image is complete
-            self._at_rest.enter_context(garbage_collection_paused())
+            self._collector_pause.enter_context(garbage_collection_paused())
         acls = self._bulk.read(read_raw_batch(batch))
         if acls is None:
             values = [each.value or b"" for each in read_batch(batch)[0].records]
@@ -78,7 +78,7 @@ class WorkerStore:
         self._loading = ImageBuilder()
         # its cache is not needed again
         self._bulk = BulkAcls()
-        self._at_rest.close()
+        self._collector_pause.close()
 
     def prepared(self, offset: int, epoch: int, values: Iterable[bytes]) -> PreparedBatch:
         """Return a batch of the log, prepared; raise `MetadataError` if it cannot be applied.
@@ -102,4 +102,4 @@ class WorkerStore:
 
     def close(self) -> None:
         """Let the garbage collector go on, if the image was never completed."""
-        self._at_rest.close()
+        self._collector_pause.close()

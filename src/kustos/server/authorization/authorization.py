@@ -156,20 +156,20 @@ def authorization_of(
     """
     if not settings.authorization_enabled:
         return NoAuthorization()
-    made: StandardAuthorization | CustomAuthorization
+    authorization: StandardAuthorization | CustomAuthorization
     if settings.make_authorizer is None:
-        made = StandardAuthorization(store, writer, mutator, gate)
+        authorization = StandardAuthorization(store, writer, mutator, gate)
     else:
         try:
-            made = CustomAuthorization(settings.make_authorizer())
+            authorization = CustomAuthorization(settings.make_authorizer())
         except Exception as error:
-            raise start_error(settings.authorizer_name, "cannot be made", error) from error
-    name = type(made.authorizer).__name__
+            raise start_error(settings.authorizer_name, "cannot be created", error) from error
+    name = type(authorization.authorizer).__name__
     try:
-        answer: object = made.authorizer.configure(settings.authorizer_configs)
+        answer: object = authorization.authorizer.configure(settings.authorizer_configs)
     except Exception as error:
         raise start_error(name, "does not take its settings", error) from error
     if answer is not None:
         discard(answer)
         raise AuthorizerStartError(f"`{name}.configure` returned something, it must not (is it `async`?)")
-    return made
+    return authorization

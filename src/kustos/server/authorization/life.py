@@ -41,40 +41,42 @@ def start(authorizer: Authorizer, info: AuthorizerServerInfo) -> dict[str, async
     """
     name = type(authorizer).__name__
     try:
-        promised = _promises(authorizer.start(info))
+        awaitables = _awaitables(authorizer.start(info))
     except Exception as error:
         raise start_error(name, "does not start", error) from error
-    # many listeners may share one promise, and a coroutine can be awaited only once
-    single = {id(each): each for each in promised.values()}
-    begun = {key: asyncio.ensure_future(_kept(name, each)) for key, each in single.items()}
+    # many listeners may share one awaitable, and a coroutine can be awaited only once
+    single = {id(each): each for each in awaitables.values()}
+    begun = {key: asyncio.ensure_future(_checked(name, each)) for key, each in single.items()}
     return {
-        endpoint.listener_name: begun[id(promised[endpoint])]
-        if endpoint in promised
+        endpoint.listener_name: begun[id(awaitables[endpoint])]
+        if endpoint in awaitables
         else asyncio.ensure_future(_all(begun.values()))
         for endpoint in info.endpoints
     }
 
 
-def _promises(answer: object) -> dict[object, Awaitable[None]]:
+def _awaitables(answer: object) -> dict[object, Awaitable[None]]:
     if not isinstance(answer, Mapping):
         discard(answer)
         raise TypeError(f"`start` returned `{type(answer).__name__}`, not a mapping of endpoints")
-    for promise in answer.values():
-        if not isinstance(promise, Awaitable):
-            raise TypeError(f"`start` promised `{type(promise).__name__}`, which cannot be awaited")
+    for awaitable in answer.values():
+        if not isinstance(awaitable, Awaitable):
+            raise TypeError(
+                f"`start` returned `{type(awaitable).__name__}` for a listener, which cannot be awaited"
+            )
     return dict(answer)
 
 
-async def _kept(name: str, promise: Awaitable[None]) -> None:
+async def _checked(name: str, awaitable: Awaitable[None]) -> None:
     try:
-        await promise
+        await awaitable
     except Exception as error:
         raise start_error(name, "does not start", error) from error
 
 
-async def _all(promises: Iterable[Awaitable[None]]) -> None:
-    for promise in tuple(promises):
-        await promise
+async def _all(awaitables: Iterable[Awaitable[None]]) -> None:
+    for awaitable in tuple(awaitables):
+        await awaitable
 
 
 def start_error(name: str, what: str, error: Exception) -> AuthorizerStartError:

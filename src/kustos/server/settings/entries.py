@@ -27,7 +27,7 @@ def config_entries(properties: Mapping[str, str], given: GivenSettings) -> tuple
         known = known_key(key)
         if known is None:
             # it may be a secret of another program
-            entries[key] = ConfigEntry(key, given=raw)
+            entries[key] = ConfigEntry(key, value=raw)
             continue
         setting = known.setting
         is_sensitive = setting.secret or REFERENCE in raw
@@ -43,10 +43,10 @@ def _of_table() -> Iterator[ConfigEntry]:
 
 
 def _entry(
-    name: str, setting: Setting[Any], default: str | None, given: str | None, *, is_sensitive: bool
+    name: str, setting: Setting[Any], default: str | None, value: str | None, *, is_sensitive: bool
 ) -> ConfigEntry:
     kind = ConfigType.PASSWORD if setting.secret else TYPES.get(setting.kind.name, ConfigType.STRING)
-    return ConfigEntry(name, kind, default, given, setting.doc, is_sensitive)
+    return ConfigEntry(name, kind, default, value, setting.doc, is_sensitive)
 
 
 def _text(default: object) -> str | None:

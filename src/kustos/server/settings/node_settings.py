@@ -95,14 +95,15 @@ class KustosSettings:
 def load_settings(
     path: Path,
     environment: Mapping[str, str] | None = None,
-    given: Mapping[str, str] | None = None,
+    properties: Mapping[str, str] | None = None,
 ) -> KustosSettings:
     """Return the settings of a properties file; raise one `SettingsError` with all errors.
 
-    `environment`: resolves `${env:NAME}`, by default this process's own. `given`: the file's content, if it
-    was read already.
+    `environment`: resolves `${env:NAME}`, by default this process's own. `properties`: the content of the
+    file, if the caller has read it already.
     """
-    properties = read_properties(path) if given is None else given
+    if properties is None:
+        properties = read_properties(path)
     try:
         return settings_from(properties, os.environ if environment is None else environment)
     except SettingsError as error:
@@ -182,8 +183,8 @@ def _authorization_enabled(given: GivenSettings) -> bool:
     is_off = given.require(table.AUTHORIZATION_MODE) == "off"
     if not class_name and not is_off:
         raise SettingsError(
-            f"`{table.AUTHORIZER_CLASS.name}` is empty, which would let everybody do everything; leave it "
-            f"out, or set `{table.AUTHORIZATION_MODE.name}=off` as well if that is meant"
+            f"`{table.AUTHORIZER_CLASS.name}` is empty, which would allow everybody everything; leave it "
+            f"out, or set `{table.AUTHORIZATION_MODE.name}=off` as well to confirm that"
         )
     if is_off and class_name and given.has(table.AUTHORIZER_CLASS):
         raise SettingsError(
@@ -201,7 +202,7 @@ def _make_authorizer(given: GivenSettings) -> Callable[[], Authorizer] | None:
 
 def _authorizer_configs(given: GivenSettings, *, is_foreign: bool) -> Mapping[str, str]:
     if is_foreign:
-        return given.handed_on()
+        return given.authorizer_configs()
     own = (table.SUPER_USERS.name, table.ALLOW_EVERYONE.name)
     return {key: given.texts[key] for key in own if key in given.texts}
 
@@ -287,7 +288,7 @@ def _audit(given: GivenSettings) -> AuditSettings:
                 f"`{needed}` is not set, `{sink}` in `{audit_table.AUDIT_SINKS.name}` needs it"
             )
     if not sinks:
-        given.warnings.append(f"`{audit_table.AUDIT_SINKS.name}` names none: no decision is written down")
+        given.warnings.append(f"`{audit_table.AUDIT_SINKS.name}` names no sink: no decision is recorded")
     return AuditSettings(
         sinks=sinks,
         json_directory=given.get(audit_table.AUDIT_JSON_DIR),

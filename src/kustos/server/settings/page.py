@@ -12,27 +12,28 @@ HEAD: Final = """\
 
 <!-- made from the table in `kustos.server.settings.table.node`; do not edit -->
 
-`kustos serve FILE` reads a Java properties file (UTF-8). Keys that Kafka has mean what they mean in Kafka;
-`kustos.*` is what Kafka lacks. An unknown `kustos.*` key keeps the node from starting; any other unknown key
-is ignored with a warning, so a file may serve a broker, too.
+`kustos serve FILE` reads a Java properties file (UTF-8). Kafka's keys have Kafka's meaning; `kustos.*` are
+settings that Kafka lacks. With an unknown `kustos.*` key the node does not start; it ignores any other
+unknown key with a warning, so a broker can use the same file.
 
-## Values that stand elsewhere
+## Values kept elsewhere
 
 A value, or a part of one, may be a reference, in the form of Kafka's configuration providers. No
-`config.providers` is needed. What a reference stands for is shown nowhere.
+`config.providers` is needed. Kustos never shows the value of a reference.
 
-| Written | Stands for |
+| Reference | Value |
 |---|---|
 | `${env:NAME}` | the environment variable `NAME` |
-| `${file:/path}` | what the file holds, without the line feed at its end |
+| `${file:/path}` | the content of the file, without the line feed at its end |
 | `${file:/path:key}` | the value of `key` in the properties file |
 
 ## Settings of one listener or mechanism
 
-Where *for one* says so, a setting may be given for one listener as `listener.name.<listener>.<key>`, for one
-SASL mechanism as `<mechanism>.<key>`, for both as `listener.name.<listener>.<mechanism>.<key>`. Listener and
-mechanism stand in small letters, as in `listener.name.clients.scram-sha-256.connections.max.reauth.ms`. The
-more particular key wins; between the two that name one of them, the mechanism's does.
+The column *for one* lists the settings that can be set for one listener as `listener.name.<listener>.<key>`,
+for one SASL mechanism as `<mechanism>.<key>`, or for both as `listener.name.<listener>.<mechanism>.<key>`.
+Write listener and mechanism in lower case, as in
+`listener.name.clients.scram-sha-256.connections.max.reauth.ms`. The more specific key wins; the key of a
+mechanism wins over that of a listener.
 """
 
 
@@ -56,7 +57,7 @@ def _row(setting: Setting[Any]) -> str:
         for name, is_so in (("listener", setting.per_listener), ("mechanism", setting.per_mechanism))
         if is_so
     ]
-    secret = " Secret: shown nowhere." if setting.secret else ""
+    secret = " Secret: never shown." if setting.secret else ""
     cells = (
         f"`{setting.name}`",
         setting.kind.takes,

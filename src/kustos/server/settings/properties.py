@@ -38,17 +38,17 @@ class KnownKey:
 class GivenSettings:
     """The values that are set, by key; defaults come from the table. Callers may add `warnings`.
 
-    `strangers` are the keys that the table does not know, with their raw values.
+    `unknown` are the keys that the table does not know, with their raw values.
     """
 
-    __slots__ = ("references", "strangers", "texts", "values", "warnings")
+    __slots__ = ("references", "texts", "unknown", "values", "warnings")
 
     def __init__(self, references: References) -> None:
         self.references: Final = references
         self.texts: Final[dict[str, str]] = {}
         self.values: Final[dict[str, Any]] = {}
         self.warnings: Final[list[str]] = []
-        self.strangers: Final[dict[str, str]] = {}
+        self.unknown: Final[dict[str, str]] = {}
 
     def __repr__(self) -> str:
         return f"GivenSettings({', '.join(sorted(self.values))})"  # the values may be secrets
@@ -61,7 +61,7 @@ class GivenSettings:
         for key, raw in properties.items():
             known = known_key(key)
             if known is None:
-                given.strangers[key] = raw
+                given.unknown[key] = raw
                 continue
             try:
                 given.texts[key] = given.references.resolve(raw).strip()
@@ -69,7 +69,7 @@ class GivenSettings:
             except SettingsError as error:
                 problems.append(str(error))
         is_foreign = (given.get(AUTHORIZER_CLASS) or "") not in {"", *STANDARD_AUTHORIZER_NAMES}
-        for key in given.strangers:
+        for key in given.unknown:
             _take_unknown(key, problems, given.warnings, HANDED_ON if is_foreign else IGNORED)
         problems.extend(
             f"`{setting.name}` is not set, use {setting.kind.takes}"
@@ -80,22 +80,22 @@ class GivenSettings:
             raise SettingsError("; ".join(problems))
         return given
 
-    def handed_on(self) -> dict[str, str]:
+    def authorizer_configs(self) -> dict[str, str]:
         """Return the configuration for a custom authorizer: every key except the secrets of kustos.
 
         Raise `SettingsError` if a reference in one cannot be resolved.
         """
-        told = {
+        configs = {
             key: text
             for key, text in self.texts.items()
             if (known := known_key(key)) is not None and not known.setting.secret
         }
-        for key, raw in self.strangers.items():
+        for key, raw in self.unknown.items():
             try:
-                told[key] = self.references.resolve(raw).strip()
+                configs[key] = self.references.resolve(raw).strip()
             except SettingsError as error:
                 raise SettingsError(f"`{key}`: {error}") from None
-        return told
+        return configs
 
     def has(self, setting: Setting[Any]) -> bool:
         """Return whether the setting is set for the whole node."""
@@ -156,7 +156,7 @@ def _take_unknown(key: str, problems: list[str], warnings: list[str], fate: str)
     """Refuse an unknown `kustos` key, warn of any other: a broker may use the file, too."""
     if key == BROKER_PORT_START.name:
         problems.append(
-            f"`{key}` stands without a listener, write `{LISTENER_PREFIX}<listener>.{key}` or "
+            f"`{key}` has no listener, write `{LISTENER_PREFIX}<listener>.{key}` or "
             f"`{GATEWAY_BROKER_PORT_START.name}`"
         )
         return

@@ -11,13 +11,13 @@ from typing import Final
 import structlog
 
 from kustos.gateway.workers import (
-    CrewSettings,
-    CrewWriter,
     Levels,
     NodeFigures,
     WatchedWorkerPool,
     WorkerPhase,
     WorkerPool,
+    WorkerPoolSettings,
+    WorkerPoolWriter,
     WorkerStartError,
     outlive_earlier,
 )
@@ -44,14 +44,14 @@ def workers_directory(settings: KustosSettings) -> Path:
 class WorkerPoolNode:
     """The writer process of a node with workers. Created inside the event loop by `open`."""
 
-    def __init__(self, node: Node, writer: CrewWriter) -> None:
+    def __init__(self, node: Node, writer: WorkerPoolWriter) -> None:
         self.node: Final = node
         self.pool: Final = writer.pool
         self._writer: Final = writer
         node.metrics.registry.register(WatchedWorkerPool(self.pool.states))
-        writer.settle = node.in_flight.settle
+        writer.drain = node.in_flight.drain
         self.pool.on_died = node.in_flight.doubt
-        LOG_LEVELS.on_change = lambda levels: self.pool.tell(Levels(levels))
+        LOG_LEVELS.on_change = lambda levels: self.pool.broadcast(Levels(levels))
 
     @classmethod
     async def open(cls, settings: KustosSettings, properties: Mapping[str, str]) -> "WorkerPoolNode":
@@ -61,7 +61,7 @@ class WorkerPoolNode:
         """
         directory = workers_directory(settings)
         await outlive_earlier(directory)
-        crew_settings = CrewSettings(
+        pool_settings = WorkerPoolSettings(
             size=settings.workers.count,
             directory=directory,
             apply_timeout_ms=settings.workers.apply_timeout_ms,
@@ -70,10 +70,10 @@ class WorkerPoolNode:
             properties=properties,
             command=lambda index: [sys.executable, "-m", WORKER_MODULE, str(directory), str(index)],
         )
-        writer = CrewWriter(embedded_store(settings), lambda store: WorkerPool(crew_settings, store))
+        writer = WorkerPoolWriter(embedded_store(settings), lambda store: WorkerPool(pool_settings, store))
         part = NodePart(
             serves=lambda listener: listener.is_controller,
-            make_http=lambda listener, metrics, readiness, details: CrewEndpoint(
+            make_http=lambda listener, metrics, readiness, details: WorkerPoolEndpoint(
                 listener, metrics, readiness, details, pool=writer.pool
             ),
         )
@@ -101,7 +101,7 @@ def _require_free_ports(settings: KustosSettings) -> None:
             socket.create_server((host, port), family=family).close()
 
 
-class CrewEndpoint(HttpEndpoint):
+class WorkerPoolEndpoint(HttpEndpoint):
     """The metrics and readiness of all processes of a node."""
 
     def __init__(self, *parts: object, pool: WorkerPool) -> None:

@@ -56,7 +56,7 @@ class WorkerNode:
             node.admin,
         )
         service.applied = self._applied
-        service.settle = node.in_flight.settle
+        service.drain = node.in_flight.drain
         service.seen = self._seen
         service.on_deny = self._deny
         service.on_reload = self._reload
@@ -73,7 +73,7 @@ class WorkerNode:
             name=worker_name(index),
             serves=lambda listener: not listener.is_controller,
             make_gateway=partial(WorkerGateway, service),
-            waits=partial(_until_told, service, [listener.name for listener in settings.listeners]),
+            waits=partial(_waits_for_writer, service, [listener.name for listener in settings.listeners]),
         )
         return cls(await Node.open(settings, WorkerWriter(service, store), part), service, index)
 
@@ -83,7 +83,7 @@ class WorkerNode:
             # the reload came before there was anything to reload
             self._reload(self._service.reloaded)
         await self.node.start()
-        self._service.tell_serving()
+        self._service.report_serving()
 
     async def stop(self) -> None:
         """End the connections, and write the audit events."""
@@ -109,16 +109,16 @@ class WorkerNode:
         self._reloader.reload()
 
 
-def _until_told(service: Service, listeners: list[str], ready: Waits) -> Waits:
+def _waits_for_writer(service: Service, listeners: list[str], ready: Waits) -> Waits:
     """Make every listener wait until the authorizer has its ACLs and changes wait for this worker."""
 
-    async def told() -> None:
+    async def writer_opens() -> None:
         for each in (ready or {}).values():
             await each
-        service.begin_telling()
+        service.begin_reporting()
         await service.serve
 
-    begun = asyncio.ensure_future(told())
+    begun = asyncio.ensure_future(writer_opens())
 
     async def shared() -> None:
         await asyncio.shield(begun)

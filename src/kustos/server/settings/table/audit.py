@@ -20,21 +20,21 @@ AUDIT_JSON_MAX_BYTES: Final = Setting(
     whole_number(1024, INT64_MAX, "bytes"),
     104_857_600,
     "Audit",
-    "A file of this size is closed and the next one begun.",
+    "The size at which kustos closes a file and begins the next one.",
 )
 AUDIT_JSON_MAX_FILES: Final = Setting(
     "kustos.audit.json.max.files",
     whole_number(1, 1_000_000),
     1000,
     "Audit",
-    "How many closed files are kept; the oldest are deleted.",
+    "How many closed files kustos keeps; it deletes the oldest.",
 )
 AUDIT_JSON_ROLL_MS: Final = Setting(
     "kustos.audit.json.roll.ms",
     whole_number(100, INT64_MAX, "milliseconds"),
     3_600_000,
     "Audit",
-    "A file this old is closed, however small: what is in it can then be read by the pipeline.",
+    "The age at which kustos closes a file, however small it is. The pipeline reads closed files only.",
 )
 AUDIT_KAFKA_TOPIC: Final = Setting(
     "kustos.audit.kafka.topic", TEXT, None, "Audit", "The topic upstream; needed for `kafka`. It must exist."
@@ -47,7 +47,7 @@ AUDIT_LOG4J_LEVEL: Final = Setting(
     one_of("INFO", "DEBUG", "TRACE"),
     "INFO",
     "Audit",
-    "`INFO` shows what was denied, `DEBUG` also what was allowed, `TRACE` everything. For this file only.",
+    "`INFO` shows denials, `DEBUG` also approvals, `TRACE` everything. Applies to this file only.",
 )
 AUDIT_QUEUE_MAX_EVENTS: Final = Setting(
     "kustos.audit.queue.max.events",
@@ -61,17 +61,17 @@ AUDIT_ON_FULL: Final = Setting(
     one_of("block", "drop"),
     "block",
     "Audit",
-    "When the queue is full or a sink fails: `block` serves no further request until it is written, `drop` "
-    "goes on and counts what is lost.",
+    "When the queue is full or a sink fails: `block` serves no further request until the sink writes again, "
+    "`drop` goes on and counts the lost events.",
 )
 AUDIT_DENIED_MAX_BYTES_PER_HOUR: Final = Setting(
     "kustos.audit.denied.max.bytes.per.hour",
     whole_number(0, INT64_MAX, "bytes"),
     104_857_600,
     "Audit",
-    "How much one principal may have written, in each process, of what was denied and of names left out of "
-    "lists. Beyond it equal decisions become one event a minute. As much again of its logins; beyond that "
-    "equal ones become one event in five minutes.",
+    "The limit for each principal, in each process, on events of denials and of names left out of lists. "
+    "Beyond it equal decisions become one event a minute. Logins of the principal have a second limit of the "
+    "same size; beyond it equal logins become one event in five minutes.",
 )
 
 AUDIT_SETTINGS: Final[tuple[Setting[Any], ...]] = tuple(

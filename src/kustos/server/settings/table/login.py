@@ -1,4 +1,4 @@
-"""The settings of logins by delegation token, and of logins under names that nobody has."""
+"""The settings of logins with delegation tokens, and of logins with unknown user names."""
 
 from typing import Any, Final
 
@@ -9,9 +9,9 @@ DECOY_SECRET: Final[Setting[str]] = Setting(
     TEXT,
     None,
     "SASL",
-    "What the salts and iterations that unknown SCRAM users are shown follow from, 32 characters at least. "
-    "Nodes that serve the same users must have the same one, else who asks two of them learns who exists. "
-    "Without it each metadata directory has its own.",
+    "The secret from which kustos derives salt and iterations for unknown SCRAM users, 32 characters at "
+    "least. Nodes that serve the same users must have the same secret: else a client that tries a name on "
+    "two nodes learns whether the user exists. Without it each metadata directory has its own.",
     secret=True,
 )
 
@@ -20,7 +20,7 @@ DELEGATION_TOKEN_SECRET_KEY: Final[Setting[str]] = Setting(
     ANY_TEXT,
     None,
     "Delegation tokens",
-    "What the HMACs of delegation tokens are made with. Without it, or with an empty one, there are none.",
+    "The key for the HMACs of delegation tokens. Without it, or if it is empty, tokens are disabled.",
     secret=True,
 )
 DELEGATION_TOKEN_MAX_LIFETIME_MS: Final = Setting(
@@ -28,7 +28,7 @@ DELEGATION_TOKEN_MAX_LIFETIME_MS: Final = Setting(
     whole_number(1, INT64_MAX, "milliseconds"),
     604_800_000,
     "Delegation tokens",
-    "How long a token can last at most, however often it is renewed.",
+    "The longest lifetime of a token, however often it is renewed.",
 )
 DELEGATION_TOKEN_EXPIRY_TIME_MS: Final = Setting(
     "delegation.token.expiry.time.ms",
@@ -42,7 +42,7 @@ DELEGATION_TOKEN_EXPIRY_CHECK_INTERVAL_MS: Final = Setting(
     whole_number(1, INT64_MAX, "milliseconds"),
     3_600_000,
     "Delegation tokens",
-    "How often expired tokens are looked for and removed. Here they are refused before that already.",
+    "How often kustos removes expired tokens. It refuses them as soon as they expire.",
 )
 
 LOGIN_SETTINGS: Final[tuple[Setting[Any], ...]] = (

@@ -44,8 +44,7 @@ LOG_DIRS: Final = Setting(
     list_of(),
     None,
     "Node",
-    "Directories; the first one holds the metadata log unless `metadata.log.dir` is set. One of the two "
-    "must be.",
+    "Directories; the first one holds the metadata log unless `metadata.log.dir` is set. Set one of the two.",
 )
 METADATA_LOG_DIR: Final = Setting(
     "metadata.log.dir", PATH, None, "Node", "The directory of the metadata log (ACLs and SCRAM users)."
@@ -56,9 +55,9 @@ LISTENERS: Final = Setting(
     TEXT,
     None,
     "Listeners",
-    "What to listen on: `NAME://host:port`, with commas between them. The host must be written: "
-    "`127.0.0.1` for this machine only, `0.0.0.0` to be reached from everywhere (in Kafka an empty host "
-    "means everywhere; here it is refused).",
+    "The addresses to listen on: `NAME://host:port`, separated by commas. The host is mandatory: "
+    "`127.0.0.1` for this machine only, `0.0.0.0` for all interfaces (in Kafka an empty host means all "
+    "interfaces; kustos refuses it).",
     required=True,
 )
 ADVERTISED_LISTENERS: Final = Setting(
@@ -66,8 +65,8 @@ ADVERTISED_LISTENERS: Final = Setting(
     TEXT,
     None,
     "Listeners",
-    "What clients are told to connect to, by the names of `listeners`. A listener that is not named here "
-    "is advertised as it is bound, which `0.0.0.0` cannot be.",
+    "The addresses that clients connect to, by the names of `listeners`. A listener without an entry here "
+    "advertises its own address, which must not be `0.0.0.0`.",
 )
 SECURITY_PROTOCOL_MAP: Final = Setting(
     "listener.security.protocol.map",
@@ -82,9 +81,8 @@ EARLY_START_LISTENERS: Final[Setting[tuple[str, ...]]] = Setting(
     list_of(),
     None,
     "Listeners",
-    "Listeners that do not wait until the authorizer has its ACLs: there it must decide from the start. "
-    "Every other listener is bound when the authorizer says that it can decide for it. Without it, those of "
-    "`controller.listener.names`.",
+    "Listeners that open before the authorizer has its ACLs. Every other listener opens once the authorizer "
+    "can decide its requests. The default is `controller.listener.names`.",
 )
 CONTROLLER_LISTENER_NAMES: Final[Setting[tuple[str, ...]]] = Setting(
     "controller.listener.names",
@@ -92,15 +90,15 @@ CONTROLLER_LISTENER_NAMES: Final[Setting[tuple[str, ...]]] = Setting(
     (),
     "Listeners",
     "The admin listeners: those of `listeners` that answer about this node itself, as Kafka's controllers do "
-    "(features, quorum, its own settings, and requests in an Envelope), and lead nowhere upstream.",
+    "(features, quorum, its own settings, and requests in an Envelope), and forward nothing upstream.",
 )
 BROKER_PORT_START: Final = Setting(
     "kustos.broker.port.start",
     _PORT,
     None,
     "Listeners",
-    "Only after `listener.name.<listener>.`: the upstream broker with node id N is reached at this port plus "
-    "N, on the host of the listener. Without it, `kustos.gateway.broker.port.start`.",
+    "Only with the prefix `listener.name.<listener>.`: clients reach the upstream broker with node id N at "
+    "this port plus N, on the host of the listener. The default is `kustos.gateway.broker.port.start`.",
     per_listener=True,
 )
 GATEWAY_BROKER_PORT_START: Final = Setting(
@@ -108,8 +106,8 @@ GATEWAY_BROKER_PORT_START: Final = Setting(
     _PORT,
     None,
     "Listeners",
-    "The first broker port of a listener that has none of its own. Without it, the port after the "
-    "listener's.",
+    "The first broker port of a listener without `kustos.broker.port.start`. The default is the port after "
+    "the listener's own.",
 )
 BROKER_PORT_COUNT: Final = Setting(
     "kustos.gateway.broker.port.count",
@@ -134,9 +132,9 @@ JAAS_CONFIG: Final = Setting(
     TEXT,
     None,
     "SASL",
-    "The login module of a mechanism; for `PLAIN` it holds the users. It must be given for one mechanism, "
-    "as `listener.name.<listener>.<mechanism>.sasl.jaas.config` or `<mechanism>.sasl.jaas.config`; "
-    "without a mechanism it is ignored, as in Kafka. The SCRAM mechanisms need none here.",
+    "The login module of a mechanism; for `PLAIN` it holds the users. Set it for one mechanism, as "
+    "`listener.name.<listener>.<mechanism>.sasl.jaas.config` or `<mechanism>.sasl.jaas.config`; without a "
+    "mechanism kustos ignores it, as Kafka does. The SCRAM mechanisms need none here.",
     secret=True,
     per_listener=True,
     per_mechanism=True,
@@ -146,7 +144,7 @@ MAX_REAUTH_MS: Final = Setting(
     whole_number(0, INT64_MAX, "milliseconds"),
     0,
     "SASL",
-    "How long a session may last until the client must authenticate again (KIP-368); 0 sets no limit.",
+    "How long a session lasts before the client must authenticate again (KIP-368); 0: no limit.",
     per_listener=True,
     per_mechanism=True,
 )
@@ -155,7 +153,7 @@ FAILED_AUTHENTICATION_DELAY_MS: Final = Setting(
     whole_number(0, INT32_MAX, "milliseconds"),
     100,
     "SASL",
-    "How long the answer to a failed login is held back. Must be below `connections.max.idle.ms`.",
+    "The delay before the answer to a failed login. Must be below `connections.max.idle.ms`.",
 )
 MAX_RECEIVE_SIZE: Final = Setting(
     "sasl.server.max.receive.size",
@@ -178,22 +176,26 @@ MAX_IDLE_MS: Final = Setting(
     whole_number(1, INT64_MAX, "milliseconds"),
     600_000,
     "Limits",
-    "A connection that nothing came from for so long is closed.",
+    "How long a connection may send nothing before kustos closes it.",
 )
 MAX_CONNECTIONS: Final = Setting(
-    "max.connections", _COUNT, INT32_MAX, "Limits", "How many connections the node holds."
+    "max.connections", _COUNT, INT32_MAX, "Limits", "The largest number of connections of the node."
 )
 MAX_CONNECTIONS_PER_IP: Final = Setting(
-    "max.connections.per.ip", _COUNT, INT32_MAX, "Limits", "How many connections one address may hold."
+    "max.connections.per.ip",
+    _COUNT,
+    INT32_MAX,
+    "Limits",
+    "The largest number of connections from one address.",
 )
 ANSWERS_MAX_BYTES: Final = Setting(
     "kustos.gateway.answers.max.bytes",
     whole_number(0, INT64_MAX, "bytes"),
     answer_budget.ANSWERS_MAX_BYTES,
     "Limits",
-    "How much of answers the node holds for clients that have not taken them; each worker has an equal "
-    "part. A Fetch gets a fourth of what is free at most, and 1 MiB at the least: its `max_bytes` is "
-    "lowered to that.",
+    "How many bytes of answers the node buffers for clients that have not read them; each worker has an "
+    "equal part. A Fetch gets at most a fourth of what is free, and at least 1 MiB: kustos lowers its "
+    "`max_bytes` to that.",
 )
 
 AUTHORIZER_CLASS: Final = Setting(
@@ -201,11 +203,11 @@ AUTHORIZER_CLASS: Final = Setting(
     ANY_TEXT,
     STANDARD_AUTHORIZER,
     "Authorization",
-    "Who decides: Kafka's own name of its authorizer (or of the one before it, "
-    "`kafka.security.authorizer.AclAuthorizer`, which means the same here; or of its first, "
-    "`kafka.security.auth.SimpleAclAuthorizer`), a Python class as `package.module.Class`, or the name "
-    "of an entry point in the group `kustos.authorizers`. A class of your own is handed every key of this "
-    "file but the secrets of kustos. In Kafka an empty value switches authorization off; here that also "
+    "The authorizer: the name of Kafka's own class (or of its predecessor "
+    "`kafka.security.authorizer.AclAuthorizer`, which means the same here; or of the first one, "
+    "`kafka.security.auth.SimpleAclAuthorizer`), a Python class as `package.module.Class`, or the name of "
+    "an entry point in the group `kustos.authorizers`. A class of your own gets every key of this file "
+    "except the secrets of kustos. In Kafka an empty value switches authorization off; here that also "
     "needs `kustos.authorization.mode=off`, else the node does not start.",
 )
 AUTHORIZATION_MODE: Final = Setting(
@@ -213,14 +215,14 @@ AUTHORIZATION_MODE: Final = Setting(
     one_of("standard", "off"),
     "standard",
     "Authorization",
-    "`off` lets every client do everything.",
+    "`off` allows every client everything.",
 )
 SUPER_USERS: Final = Setting(
     "super.users",
     ANY_TEXT,
     "",
     "Authorization",
-    "Principals that may do everything: `User:name`, with semicolons between them.",
+    "Principals that may do everything: `User:name`, separated by semicolons.",
 )
 ALLOW_EVERYONE: Final = Setting(
     "allow.everyone.if.no.acl.found",
@@ -234,14 +236,14 @@ LEGACY_ACL_FILE: Final = Setting(
     TEXT,
     None,
     "Authorization",
-    "Where `kafka.security.auth.SimpleAclAuthorizer` keeps its ACLs; it needs one.",
+    "The file with the ACLs of `kafka.security.auth.SimpleAclAuthorizer`, which needs one.",
 )
 LEGACY_RULES: Final = Setting(
     "kustos.legacy.rules",
     one_of("released", "kip-11"),
     "released",
     "Authorization",
-    "Whose decisions `SimpleAclAuthorizer` takes: those of Kafka 2.8, or of the draft.",
+    "The rules of `SimpleAclAuthorizer`: `released` as in Kafka 2.8, `kip-11` as in the draft.",
 )
 
 BOOTSTRAP_SERVERS: Final = Setting(
@@ -249,7 +251,7 @@ BOOTSTRAP_SERVERS: Final = Setting(
     TEXT,
     None,
     "Upstream",
-    "Brokers of the cluster that is guarded: `host:port`, with commas between them.",
+    "Brokers of the upstream cluster: `host:port`, separated by commas.",
     required=True,
 )
 UPSTREAM_PROTOCOL: Final = Setting(
@@ -257,14 +259,14 @@ UPSTREAM_PROTOCOL: Final = Setting(
     one_of("PLAINTEXT", "SASL_PLAINTEXT"),
     "PLAINTEXT",
     "Upstream",
-    "How to speak to it.",
+    "The security protocol of its brokers.",
 )
 UPSTREAM_MECHANISM: Final = Setting(
     UPSTREAM_PREFIX + "sasl.mechanism",
     one_of("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"),
     None,
     "Upstream",
-    "How to log in there; needed for `SASL_PLAINTEXT`.",
+    "The SASL mechanism for logging in to it; needed for `SASL_PLAINTEXT`.",
 )
 UPSTREAM_JAAS: Final = Setting(
     UPSTREAM_PREFIX + "sasl.jaas.config",
@@ -279,14 +281,14 @@ UPSTREAM_TIMEOUT_MS: Final = Setting(
     whole_number(1, INT32_MAX, "milliseconds"),
     30_000,
     "Upstream",
-    "How long an answer to a question of the gateway's own may take.",
+    "The time limit for requests of the gateway itself.",
 )
 UPSTREAM_METADATA_MAX_AGE_MS: Final = Setting(
     UPSTREAM_PREFIX + "metadata.max.age.ms",
     whole_number(1, INT32_MAX, "milliseconds"),
     300_000,
     "Upstream",
-    "How often it is asked which brokers there are.",
+    "How often the gateway refreshes the list of brokers.",
 )
 
 HTTP_LISTENER: Final[Setting[NodeAddress]] = Setting(
@@ -294,8 +296,8 @@ HTTP_LISTENER: Final[Setting[NodeAddress]] = Setting(
     BIND_ADDRESS,
     None,
     "HTTP",
-    "Where `/metrics`, `/health` and `/ready` are served: `host:port`. Nowhere without it. It asks nobody "
-    "who they are, so it belongs on an address that only operators reach.",
+    "The address of `/metrics`, `/health` and `/ready`: `host:port`. Without it kustos does not serve them. "
+    "It has no authentication: use an address that only operators reach.",
 )
 
 SETTINGS: Final[tuple[Setting[Any], ...]] = (

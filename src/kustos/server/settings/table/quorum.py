@@ -13,45 +13,45 @@ METADATA_STORE: Final = Setting(
     one_of(EMBEDDED, KRAFT),
     EMBEDDED,
     "Quorum",
-    "Where ACLs, SCRAM users and delegation tokens are: `embedded`, in a log of this node's own; `kraft`, "
-    "in the metadata of a Kafka cluster, whose controllers this node follows and hands all changes to.",
+    "Where ACLs, SCRAM users and delegation tokens are stored: `embedded`, in a log of this node; `kraft`, "
+    "in the metadata of a Kafka cluster: this node follows its controllers and sends all changes to them.",
 )
 CONTROLLERS: Final[Setting[str]] = Setting(
     "controller.quorum.bootstrap.servers",
     TEXT,
     None,
     "Quorum",
-    "Controllers of the cluster: `host:port`, with commas between them; needed for `kraft`.",
+    "Controllers of the cluster: `host:port`, separated by commas; needed for `kraft`.",
 )
 CONTROLLER_TIMEOUT_MS: Final = Setting(
     "controller.quorum.request.timeout.ms",
     whole_number(1000, INT32_MAX, "milliseconds"),
     2_000,
     "Quorum",
-    "How long a controller may take to connect or to answer before another one is asked. It holds answers "
-    "back for half a second where there is nothing new.",
+    "How long a controller may take to connect or to answer before kustos tries the next one. A controller "
+    "without new records delays its answer by half a second.",
 )
 MAX_STALENESS_MS: Final = Setting(
     "kustos.metadata.max.staleness.ms",
     whole_number(2_000, INT64_MAX // 1_000_000, "milliseconds"),
     300_000,
     "Quorum",
-    "How long a node that has lost the quorum goes on deciding by what it knows; then it denies everything "
-    "to everybody but super users, and knows no SCRAM users and tokens any more.",
+    "How long a node that has lost the quorum decides by its last metadata. After that it denies everything "
+    "to everybody except super users, and logins with SCRAM or tokens fail.",
 )
 PROTOCOL: Final = Setting(
     QUORUM_PREFIX + "security.protocol",
     one_of("PLAINTEXT", "SASL_PLAINTEXT"),
     "PLAINTEXT",
     "Quorum",
-    "How to speak to the controllers. The principal needs CLUSTER_ACTION on the cluster there.",
+    "The security protocol of the controllers. The principal needs CLUSTER_ACTION on the cluster there.",
 )
 MECHANISM: Final = Setting(
     QUORUM_PREFIX + "sasl.mechanism",
     one_of("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"),
     None,
     "Quorum",
-    "How to log in there; needed for `SASL_PLAINTEXT`.",
+    "The SASL mechanism for logging in to them; needed for `SASL_PLAINTEXT`.",
 )
 JAAS: Final = Setting(
     QUORUM_PREFIX + "sasl.jaas.config",
@@ -66,8 +66,8 @@ CHANGE_TIMEOUT_MS: Final = Setting(
     whole_number(1000, INT32_MAX, "milliseconds"),
     30_000,
     "Quorum",
-    "How long a change may take, from the request to being in force on this node, while controllers come "
-    "and go; then it is answered `REQUEST_TIMED_OUT`.",
+    "How long a change may take until it is in force on this node, even if the active controller changes "
+    "meanwhile. After that the answer is `REQUEST_TIMED_OUT`.",
 )
 
 QUORUM_SETTINGS: Final[tuple[Setting[Any], ...]] = (
