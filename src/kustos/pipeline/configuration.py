@@ -50,7 +50,7 @@ INPUTS_MAX: Final = 1_000
 """Each input is a scan of its own in one plan."""
 
 
-def _known_time_zone(name: str) -> str:
+def _checked_time_zone(name: str) -> str:
     try:
         ZoneInfo(name)
     except (ValueError, OSError, LookupError):
@@ -109,7 +109,7 @@ class InputSettings(_Section):
     """A folder of audit files, or a topic."""
 
     files: LocalPath | None = None
-    time_zone: Annotated[str, AfterValidator(_known_time_zone)] = "UTC"
+    time_zone: Annotated[str, AfterValidator(_checked_time_zone)] = "UTC"
     on_damaged_file: Literal["stop", "quarantine"] = "stop"
     topic: Annotated[str, Field(min_length=1, max_length=249)] | None = None
     command_config: LocalPath | None = None
@@ -170,7 +170,7 @@ class RecommendSettings(_Section):
     coverage: Number | None = None
     within_today: bool = False
 
-    def said(self) -> dict[str, Any]:
+    def stated(self) -> dict[str, Any]:
         """Return what the file says, also where it says nothing (`null`), without `within_today`."""
         return self.model_dump(exclude_unset=True, exclude={"within_today"})
 
@@ -264,13 +264,13 @@ def _repeated_keys(node: yaml.Node | None) -> Iterator[yaml.Node]:
 def _sentence(path: Path, root: yaml.Node | None, error: Mapping[str, Any]) -> str:
     place = tuple(error["loc"])
     name = ".".join(str(part) for part in place)
-    said = {
+    problem = {
         "missing": "is missing",
         "extra_forbidden": "is no key of the configuration",
         "model_type": "takes keys with values, like `path: tables`",
     }.get(error["type"], str(error["msg"]).removeprefix("Value error, ").removeprefix("Input "))
     where = f"{path}, line {_line_of(root, place)}"
-    return f"{where}: `{name}` {said}" if name else f"{where}: {said}"
+    return f"{where}: `{name}` {problem}" if name else f"{where}: {problem}"
 
 
 def _line_of(node: yaml.Node | None, place: tuple[str | int, ...]) -> int:

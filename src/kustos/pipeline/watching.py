@@ -45,13 +45,13 @@ def watched(spark: "SparkSession", watcher: Watcher) -> Iterator[None]:
 
 
 def _handler(watcher: Watcher) -> Any:
-    def tell(stages: Any = None, **_: Any) -> None:
+    def report(stages: Any = None, **_: Any) -> None:
         if stages:
             watcher(
                 sum(stage.num_completed_tasks for stage in stages), sum(stage.num_tasks for stage in stages)
             )
 
-    return tell
+    return report
 
 
 def _look(tracker: Any, watcher: Watcher, ended: Event) -> None:

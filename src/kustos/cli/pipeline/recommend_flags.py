@@ -150,8 +150,8 @@ def choices(
     from kustos.cli.failures import usage_error
     from kustos.pipeline.privilege import HostChoice, Legitimate, PrivilegeOptionError, PrivilegeOptions
 
-    said = {name: value for name, value in settings.said().items() if value is not None or name in NEVER}
-    chosen = {**said, **{name: value for name, value in flags.items() if value is not None}}
+    stated = {name: value for name, value in settings.stated().items() if value is not None or name in NEVER}
+    chosen = {**stated, **{name: value for name, value in flags.items() if value is not None}}
     chosen.pop("within_today", None)
     for name in NEVER:
         if chosen.get(name) == 0:

@@ -18,7 +18,7 @@ SEGMENTS_MAX = 4
 """Deeper prefixes tell no more, and each is a row."""
 
 
-def as_it_is(frame: DataFrame) -> DataFrame:
+def unchanged(frame: DataFrame) -> DataFrame:
     """Return the frame: it is made again by each who reads it."""
     return frame
 
@@ -29,7 +29,7 @@ class ActivityScope:
 
     window: JudgedWindow
     parameters: AnomalyParameters
-    keep: Callable[[DataFrame], DataFrame] = as_it_is
+    keep: Callable[[DataFrame], DataFrame] = unchanged
 
     def is_history(self, day: str = "day") -> Column:
         """Return whether a day lies before the window."""

@@ -194,7 +194,7 @@ def denial_bursts(days: DataFrame, known: DataFrame, scope: ActivityScope) -> Da
         "names",
     )
     evidence = {name: sql.col(name) for name in facts}
-    told = (
+    summary = (
         "%d denials above the usual in %d hours, of %d operations on %d resources (%s), %.0f %% of them on "
         "what is its own"
     )
@@ -206,8 +206,8 @@ def denial_bursts(days: DataFrame, known: DataFrame, scope: ActivityScope) -> Da
         quoted(sql.col("names")),
         sql.col("own_share") * 100,
     )
-    tried = sql.format_string(f"{told}: somebody tries what it can do", *numbers)
-    broken = sql.format_string(f"{told}: it looks like an ACL that is missing or was taken away", *numbers)
+    tried = sql.format_string(f"{summary}: somebody tries what it can do", *numbers)
+    broken = sql.format_string(f"{summary}: it looks like an ACL that is missing or was taken away", *numbers)
     return candidate(
         found.filter(sql.col("suspicion") > 0), "BRUTE_FORCE", threshold, tried, evidence
     ).unionByName(

@@ -10,10 +10,10 @@ from kustos.pipeline.anomalies.access_pairs import enumeration, first_seen, unfa
 from kustos.pipeline.anomalies.activity import (
     ActivityScope,
     activity,
-    as_it_is,
     known_pairs,
     principals,
     rollup_of_events,
+    unchanged,
 )
 from kustos.pipeline.anomalies.denials import denial_bursts
 from kustos.pipeline.anomalies.dormancy import dormant_waking
@@ -57,7 +57,7 @@ def find_anomalies(
     security_events: DataFrame | None = None,
     parameters: AnomalyParameters | None = None,
     suppressions: Sequence[Suppression] = (),
-    keep: Callable[[DataFrame], DataFrame] = as_it_is,
+    keep: Callable[[DataFrame], DataFrame] = unchanged,
 ) -> DataFrame:
     """Return the anomalies of the window's days as rows of `findings`, learnt from the days before it.
 

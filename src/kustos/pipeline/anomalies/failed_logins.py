@@ -72,14 +72,14 @@ def guessed(days: DataFrame, scope: ActivityScope) -> DataFrame:
     )
     text = "%d logins as `%s` failed from %s"
     source = sql.coalesce(plain(sql.col("host")), sql.lit("many addresses"))
-    shown = ("failed", plain(sql.col("claimed_name")), source)
+    values = ("failed", plain(sql.col("claimed_name")), source)
     evidence = {name: sql.col(name) for name in ("host", "failed", "succeeded", "failed_before")}
     identity = ("principal", "host", "day")
     return candidate(
         columns.filter(~is_in),
         "PASSWORD_GUESSING",
         1.0,
-        sql.format_string(f"{text}: somebody guesses, or a service has an old password", *shown),
+        sql.format_string(f"{text}: somebody guesses, or a service has an old password", *values),
         evidence,
         identity=identity,
     ).unionByName(
@@ -87,7 +87,7 @@ def guessed(days: DataFrame, scope: ActivityScope) -> DataFrame:
             columns.filter(is_in),
             "LOGIN_AFTER_FAILURES",
             1.0,
-            sql.format_string(f"{text}, and then one succeeded: a password that was guessed?", *shown),
+            sql.format_string(f"{text}, and then one succeeded: a password that was guessed?", *values),
             evidence,
             identity=identity,
         )

@@ -74,21 +74,21 @@ def candidate(
         "evidence": sql.to_json(sql.struct(sql.round("surprise", 3).alias("surprise"), *facts)),
         "is_safe_to_remove": sql.lit(None),
     }
-    made = found.withColumns(columns)
-    return made.select(*(sql.col(f.name).cast(f.dataType).alias(f.name) for f in FINDINGS_SCHEMA.fields))
+    completed = found.withColumns(columns)
+    return completed.select(*(sql.col(f.name).cast(f.dataType).alias(f.name) for f in FINDINGS_SCHEMA.fields))
 
 
 def without(findings: DataFrame, suppressions: Sequence[Suppression]) -> DataFrame:
     """Return the findings that no suppression covers."""
-    for known in suppressions:
+    for suppression in suppressions:
         covered = sql.lit(True)
-        if known.kind is not None:
-            covered &= sql.col("kind") == sql.lit(known.kind)
-        if known.principal is not None:
-            covered &= sql.col("principal").eqNullSafe(sql.lit(known.principal))
-        if known.since is not None:
-            covered &= sql.col("first_time") >= sql.lit(known.since)
-        if known.until is not None:
-            covered &= sql.col("last_time") < sql.lit(known.until)
+        if suppression.kind is not None:
+            covered &= sql.col("kind") == sql.lit(suppression.kind)
+        if suppression.principal is not None:
+            covered &= sql.col("principal").eqNullSafe(sql.lit(suppression.principal))
+        if suppression.since is not None:
+            covered &= sql.col("first_time") >= sql.lit(suppression.since)
+        if suppression.until is not None:
+            covered &= sql.col("last_time") < sql.lit(suppression.until)
         findings = findings.filter(~covered)
     return findings

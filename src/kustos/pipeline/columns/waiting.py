@@ -28,7 +28,7 @@ _MULTIPLIER: Final = np.uint64(0x9E3779B97F4A7C15)
 Hashes = npt.NDArray[np.uint64]
 
 
-class Waiting:
+class SpilledGroups:
     """Tables of groups on disk, each a file of as many batches as there are buckets."""
 
     def __init__(self, folder: Path, keys: Sequence[str]) -> None:
@@ -86,9 +86,9 @@ class Waiting:
 
 
 @contextmanager
-def waiting(keys: Sequence[str]) -> Iterator[Waiting]:
+def spilled_groups(keys: Sequence[str]) -> Iterator[SpilledGroups]:
     """Lend a place for groups beside Spark's own spills, which go with the application; else in `TMPDIR`."""
     of_spark = os.environ.get("SPARK_LOCAL_DIRS", "").partition(",")[0]
     folder = of_spark if of_spark and Path(of_spark).is_dir() else None
-    with tempfile.TemporaryDirectory(prefix="kustos-groups-", dir=folder) as made:
-        yield Waiting(Path(made), keys)
+    with tempfile.TemporaryDirectory(prefix="kustos-groups-", dir=folder) as directory:
+        yield SpilledGroups(Path(directory), keys)

@@ -69,7 +69,7 @@ class AclsInForce:
         """
         text = super_users if isinstance(super_users, str) else ";".join(super_users)
         try:
-            known = parse_super_users(text)
+            parsed = parse_super_users(text)
         except AclValueError as error:
             raise AclSetError(f"{name}: {error}") from error
         distinct = tuple(dict.fromkeys(bindings))
@@ -79,7 +79,7 @@ class AclsInForce:
                     f"{name}: principal `{binding.entry.principal}` of an ACL has no type, "
                     "write it as `User:name`"
                 )
-        return cls(name, distinct, known, allow_everyone_if_no_acl_found)
+        return cls(name, distinct, parsed, allow_everyone_if_no_acl_found)
 
     def authorizer(self) -> StandardAuthorizer:
         """Return the authorizer that decides by this set, compiled anew."""
@@ -101,22 +101,26 @@ class AclsInForce:
 
 def authorizer_of_content(name: str, content: bytes, digest: str) -> StandardAuthorizer:
     """Return the authorizer of the set with this `content`; raise `AclSetError` unless it has this digest."""
-    said = _said(name, content, digest)
+    document = _verified_document(name, content, digest)
     with collector_at_rest():
         return StandardAuthorizer.of(
-            _decode(said),
-            super_users=frozenset(said["super_users"]),
-            allow_everyone_if_no_acl_found=said["allow_everyone_if_no_acl_found"],
+            _decode(document),
+            super_users=frozenset(document["super_users"]),
+            allow_everyone_if_no_acl_found=document["allow_everyone_if_no_acl_found"],
         )
 
 
 def parts_of_content(name: str, content: bytes, digest: str) -> tuple[list[AclBinding], frozenset[str], bool]:
     """Return ACLs, super users and default of the set with this `content`; raises likewise."""
-    said = _said(name, content, digest)
-    return list(_decode(said)), frozenset(said["super_users"]), said["allow_everyone_if_no_acl_found"]
+    document = _verified_document(name, content, digest)
+    return (
+        list(_decode(document)),
+        frozenset(document["super_users"]),
+        document["allow_everyone_if_no_acl_found"],
+    )
 
 
-def _said(name: str, content: bytes, digest: str) -> dict[str, Any]:
+def _verified_document(name: str, content: bytes, digest: str) -> dict[str, Any]:
     reader = zlib.decompressobj()
     try:
         plain = reader.decompress(content, CONTENT_BYTES_MAX)
@@ -124,8 +128,8 @@ def _said(name: str, content: bytes, digest: str) -> dict[str, Any]:
         raise AclSetError(f"the ACLs of `{name}` were damaged on their way: {error}") from error
     if not reader.eof or hashlib.sha256(plain).hexdigest() != digest:
         raise AclSetError(f"the ACLs of `{name}` were damaged on their way")
-    said: dict[str, Any] = json.loads(plain)
-    return said
+    document: dict[str, Any] = json.loads(plain)
+    return document
 
 
 def _encode(
@@ -149,7 +153,7 @@ def _encode(
         for (pattern, entry), binding in pairs.items()
     }
     numbers = sorted(numbered)
-    said = {
+    document = {
         "version": CONTENT_VERSION,
         "super_users": sorted(super_users),
         "allow_everyone_if_no_acl_found": allow_everyone,
@@ -157,18 +161,19 @@ def _encode(
         "entries": list(entries),
         "steps": [number - before for before, number in zip([0, *numbers], numbers, strict=False)],
     }
-    plain = json.dumps(said, separators=(",", ":")).encode("ascii")
+    plain = json.dumps(document, separators=(",", ":")).encode("ascii")
     return tuple([numbered[number] for number in numbers]), plain
 
 
-def _decode(said: dict[str, Any]) -> Iterator[AclBinding]:
+def _decode(document: dict[str, Any]) -> Iterator[AclBinding]:
     patterns = [
-        ResourcePattern(ResourceType(kind), name, PatternType(how)) for kind, name, how in said["patterns"]
+        ResourcePattern(ResourceType(kind), name, PatternType(how))
+        for kind, name, how in document["patterns"]
     ]
     entries = [
         AccessControlEntry(principal, host, AclOperation(operation), AclPermissionType(permission))
-        for principal, host, operation, permission in said["entries"]
+        for principal, host, operation, permission in document["entries"]
     ]
-    for number in accumulate(said["steps"]):
+    for number in accumulate(document["steps"]):
         pattern, entry = divmod(number, len(entries))
         yield AclBinding(patterns[pattern], entries[entry])

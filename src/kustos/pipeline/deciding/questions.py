@@ -49,7 +49,7 @@ def verdict(shipped: ShippedAcls, *, with_rule: bool = True) -> Column:
             return texts[0]
         return pa.StructArray.from_arrays(texts, names=VERDICT_SCHEMA.fieldNames())
 
-    return asked_once(judge, VERDICT_SCHEMA if with_rule else StringType(), *QUESTION_COLUMNS)
+    return evaluated_once(judge, VERDICT_SCHEMA if with_rule else StringType(), *QUESTION_COLUMNS)
 
 
 def answered(
@@ -67,15 +67,15 @@ def answered(
     return [column.combine_chunks() for column in found]
 
 
-def asked_once(function: Callable[..., pa.Array], kind: DataType, *columns: str) -> Column:
+def evaluated_once(function: Callable[..., pa.Array], kind: DataType, *columns: str) -> Column:
     """Return what a function from Arrow arrays to one says of these columns, evaluated in one place.
 
     Else Spark puts a filter on the answer below it, and below what made the questions distinct, and asks
     them twice.
     """
     make: Any = arrow_udf
-    asked: Column = make(function, kind).asNondeterministic()(*columns)
-    return asked
+    column: Column = make(function, kind).asNondeterministic()(*columns)
+    return column
 
 
 def decide_each(
@@ -113,10 +113,10 @@ def decide(
     As `decide_each`, whose rows these are, in no set order.
     """
     check_questions(questions)
-    asked = decide_each(distinct_questions(questions), shipped, with_rule=with_rule)
+    answers = decide_each(distinct_questions(questions), shipped, with_rule=with_rule)
     names = {decision_column: "decision"} | ({rule_column: "rule"} if with_rule else {})
     keys = [sql.col(name).alias(_KEY.format(name)) for name in QUESTION_COLUMNS]
-    decided = asked.select(*keys, *[sql.col(own).alias(name) for name, own in names.items()])
+    decided = answers.select(*keys, *[sql.col(own).alias(name) for name, own in names.items()])
     condition = sql.lit(True)
     for name in QUESTION_COLUMNS:
         # by name: to Connect a column of `questions` would be one of both sides

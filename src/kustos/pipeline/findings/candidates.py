@@ -54,19 +54,19 @@ HELD_SCHEMA: Final = StructType(
 is found of the set alone."""
 
 
-class _Known(NamedTuple):
+class _LintFinding(NamedTuple):
     kind: FindingKind
     cause: Cause
     severity: FindingSeverity | None
 
 
 _BY_CODE: Final = {
-    "KUS002": _Known(FindingKind.SHADOWED_ACL, Cause.DENIED, FindingSeverity.MEDIUM),
-    "KUS003": _Known(FindingKind.SHADOWED_ACL, Cause.DENIED, FindingSeverity.MEDIUM),
-    "KUS004": _Known(FindingKind.REDUNDANT_ACL, Cause.SAID_BY_OTHERS, FindingSeverity.LOW),
-    "KUS005": _Known(FindingKind.REDUNDANT_ACL, Cause.DENIES_NOTHING, FindingSeverity.LOW),
-    "KUS006": _Known(FindingKind.REDUNDANT_ACL, Cause.OF_A_SUPER_USER, FindingSeverity.LOW),
-    "KUS208": _Known(FindingKind.ORPHANED_ACL, Cause.NO_SUCH_RESOURCE, None),
+    "KUS002": _LintFinding(FindingKind.SHADOWED_ACL, Cause.DENIED, FindingSeverity.MEDIUM),
+    "KUS003": _LintFinding(FindingKind.SHADOWED_ACL, Cause.DENIED, FindingSeverity.MEDIUM),
+    "KUS004": _LintFinding(FindingKind.REDUNDANT_ACL, Cause.SAID_BY_OTHERS, FindingSeverity.LOW),
+    "KUS005": _LintFinding(FindingKind.REDUNDANT_ACL, Cause.DENIES_NOTHING, FindingSeverity.LOW),
+    "KUS006": _LintFinding(FindingKind.REDUNDANT_ACL, Cause.OF_A_SUPER_USER, FindingSeverity.LOW),
+    "KUS208": _LintFinding(FindingKind.ORPHANED_ACL, Cause.NO_SUCH_RESOURCE, None),
 }
 """What lint finds that is a finding here; a severity of None is that of the ACL's breadth."""
 
@@ -97,14 +97,14 @@ def _of_the_set(
     speaks = necessity(bindings, rules).speaks
     rows: dict[int, list[tuple[object, ...]]] = {}
     for found in lint(bindings, rules, existing.listing()):
-        known = _BY_CODE.get(found.code)
+        finding = _BY_CODE.get(found.code)
         # of an ALLOW that is denied to the letter DESCRIBE may be left: then it is not shadowed
-        if known is None or (found.code == "KUS002" and speaks[found.number]):
+        if finding is None or (found.code == "KUS002" and speaks[found.number]):
             continue
-        severity = known.severity or severity_of(bindings[found.number])
+        severity = finding.severity or severity_of(bindings[found.number])
         related = [acl_text(bindings[number]) for number in found.related]
-        told = (known.kind.value, known.cause.value, severity.value, 1.0, found.message, found.code)
-        rows.setdefault(found.number, []).append((*told, found.fix, related))
+        fields = (finding.kind.value, finding.cause.value, severity.value, 1.0, found.message, found.code)
+        rows.setdefault(found.number, []).append((*fields, found.fix, related))
     return rows
 
 
@@ -137,8 +137,8 @@ def deleted_users(scram_history: DataFrame, as_of: datetime) -> DataFrame:
     """Return the principals whose last SCRAM credential ended by `as_of`, and when (`deleted_at`)."""
     at = sql.lit(as_of)
     ended = sql.when(sql.col("valid_to_time") <= at, sql.col("valid_to_time"))
-    known = scram_history.filter(sql.col("valid_from_time") <= at)
-    users = known.groupBy(sql.concat(sql.lit("User:"), "user").alias("principal")).agg(
+    begun = scram_history.filter(sql.col("valid_from_time") <= at)
+    users = begun.groupBy(sql.concat(sql.lit("User:"), "user").alias("principal")).agg(
         sql.max(ended).alias("deleted_at"), sql.bool_and(ended.isNotNull()).alias("_is_gone")
     )
     return users.filter("_is_gone").drop("_is_gone")

@@ -104,11 +104,11 @@ def _choose(table: pa.Table) -> pa.Table:
 
 def chosen_together(candidates: Sequence[int], resting: Iterable[Sequence[int]]) -> set[int]:
     """Return those candidates, the first ones first, without which each resting set keeps a member."""
-    asked = set(candidates)
+    removable = set(candidates)
     left: list[int] = []
     member_of: dict[int, list[int]] = {}
     for some in resting:
-        if asked.issuperset(some):
+        if removable.issuperset(some):
             for number in some:
                 member_of.setdefault(number, []).append(len(left))
             left.append(len(some))

@@ -68,14 +68,14 @@ def acl_findings(
     that can all go at once (`removable_together`). Raises `ReviewError` for a time without a zone.
     """
     recorded = until(rollup, as_of)
-    known = supports(rollup, ship(spark, acls), as_of) if supported is None else supported
+    questions = supports(rollup, ship(spark, acls), as_of) if supported is None else supported
     held = held_acls(spark, acls, existing)
     seen = _seen(held, recorded, history, scram_history, as_of)
-    weighed = seen.join(carried(known), "number", "left")
+    weighed = seen.join(carried(questions), "number", "left")
     found = _found(weighed, moment(as_of), as_of - timedelta(days=unused_days), unused_days)
     rows = found.withColumn("is_safe_to_remove", sql.coalesce("needed_event_count", sql.lit(0)) == 0)
     candidates = rows.filter("is_safe_to_remove").select("number", "rank").distinct()
-    judged = rows.join(safe_together(known, candidates), "number", "left").withColumn(
+    judged = rows.join(safe_together(questions, candidates), "number", "left").withColumn(
         "is_safe_together", sql.coalesce("is_safe_together", sql.lit(False))
     )
     return judged.select(*[column.alias(name) for name, column in _columns(moment(as_of)).items()])
@@ -123,7 +123,7 @@ def _found(frame: DataFrame, at: Column, threshold: datetime, unused_days: int) 
         return sql.col(name).isNull() | (sql.col(name) <= time)
 
     days = sql.lit(f"{unused_days} days")
-    who = sql.concat(sql.lit("`"), "principal", sql.lit("`"))
+    quoted_principal = sql.concat(sql.lit("`"), "principal", sql.lit("`"))
     unused = _finding(
         FindingKind.UNUSED_ACL,
         Cause.NEVER_DECIDED,
@@ -134,22 +134,22 @@ def _found(frame: DataFrame, at: Column, threshold: datetime, unused_days: int) 
         FindingKind.ORPHANED_ACL,
         Cause.PRINCIPAL_NOT_SEEN,
         sureness,
-        sql.concat(who, sql.lit(" asked for nothing in "), days),
+        sql.concat(quoted_principal, sql.lit(" asked for nothing in "), days),
     )
     no_user = _finding(
         FindingKind.ORPHANED_ACL,
         Cause.NO_SUCH_USER,
         sql.lit(1.0),
-        sql.concat(who, sql.lit(" is no user that there is")),
+        sql.concat(quoted_principal, sql.lit(" is no user that there is")),
     )
     deleted = _finding(
         FindingKind.ORPHANED_ACL,
         Cause.USER_DELETED,
         sql.lit(1.0),
-        sql.concat(who, sql.lit(" was deleted on "), sql.to_date("deleted_at").cast("string")),
+        sql.concat(quoted_principal, sql.lit(" was deleted on "), sql.to_date("deleted_at").cast("string")),
     )
     is_unseen = is_named & not_since("last_seen", limit)
-    told = sql.array_compact(
+    detected = sql.array_compact(
         sql.array(
             sql.when(is_recorded & is_old & not_since("last_decided", limit), unused),
             sql.when(is_recorded & is_old & is_unseen, unseen),
@@ -160,16 +160,16 @@ def _found(frame: DataFrame, at: Column, threshold: datetime, unused_days: int) 
         )
     )
     return frame.withColumns(
-        {"found": sql.explode(sql.concat("of_the_set", told)), "window_days": sql.lit(unused_days)}
+        {"found": sql.explode(sql.concat("of_the_set", detected)), "window_days": sql.lit(unused_days)}
     )
 
 
 def _finding(kind: FindingKind, cause: Cause, score: Column, reason: Column) -> Column:
-    said = {"kind": sql.lit(kind.value), "cause": sql.lit(cause.value), "severity": sql.col("severity")}
-    said |= {"score": score, "reason": reason}
+    values = {"kind": sql.lit(kind.value), "cause": sql.lit(cause.value), "severity": sql.col("severity")}
+    values |= {"score": score, "reason": reason}
     return sql.struct(
         *[
-            said.get(field.name, sql.lit(None)).cast(field.dataType).alias(field.name)
+            values.get(field.name, sql.lit(None)).cast(field.dataType).alias(field.name)
             for field in FOUND_SCHEMA.fields
         ]
     )

@@ -65,12 +65,12 @@ def gravest_findings(findings: DataFrame, limit: int, *, with_rules: bool = Fals
 
 
 def _identity() -> Column:
-    told = sql.to_json(
+    key = sql.to_json(
         sql.struct(
             *QUESTION_COLUMNS, "access", "recorded_decision", "decision", "judged_by", "verdict", "rule"
         )
     )
-    return sql.sha2(told, 256)
+    return sql.sha2(key, 256)
 
 
 def _reason(differs: Column, is_exact: Column) -> Column:

@@ -19,8 +19,8 @@ from kustos.pipeline.deciding import principal_text
 from kustos.pipeline.errors import MetadataHistoryError
 from kustos.pipeline.history.walk import (
     ADDED,
-    ASKED,
     FIRST_ORDER,
+    QUERY,
     REMOVED,
     WALK_COLUMNS,
     Settings,
@@ -100,12 +100,12 @@ def judged_by_history(
         .sortWithinPartitions("lane", "bucket", "order", "is_asked", "offset", "step")
         .drop("is_asked", "offset")
     )
-    told = [field for field in walked.schema.fields if field.name not in WALK_COLUMNS]
+    kept = [field for field in walked.schema.fields if field.name not in WALK_COLUMNS]
 
     def walk(batches: Iterator[Any]) -> Iterator[Any]:
         yield from Walk(settings).judged(batches)
 
-    return _summed(walked.mapInArrow(walk, StructType([*told, *ANSWER_SCHEMA.fields])))
+    return _summed(walked.mapInArrow(walk, StructType([*kept, *ANSWER_SCHEMA.fields])))
 
 
 def _super_users(text: str | None) -> frozenset[str]:
@@ -197,7 +197,7 @@ def _questions(placed: DataFrame, tolerance_ms: int, buckets: int) -> DataFrame:
         sql.when(has_offset, sql.col("acl_offset")).otherwise(last).alias("until"),
         sql.lit(1).alias("is_asked"),
         sql.lit(0).cast("long").alias("offset"),
-        sql.lit(ASKED).alias("step"),
+        sql.lit(QUERY).alias("step"),
     )
 
 

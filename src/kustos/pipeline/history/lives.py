@@ -74,11 +74,11 @@ def acl_rows(passage: Passage) -> Iterator[Row]:
         yield uuid_text(acl_id), *texts_of(binding).values(), *_validity(since.get(acl_id.int, first), NOW)
 
 
-Told = tuple[Any, Row | None] | None
+KeyedState = tuple[Any, Row | None] | None
 """What a change says of a thing: its key and its columns, None where it is gone; None for another thing."""
 
 
-def _scram(change: Change) -> Told:
+def _scram(change: Change) -> KeyedState:
     if isinstance(change, ScramCredentialSet):
         return (change.user, change.mechanism), (change.credential.iterations,)
     if isinstance(change, ScramCredentialRemoved):
@@ -88,8 +88,8 @@ def _scram(change: Change) -> Told:
 
 def _scram_row(key: Any, value: Row) -> Row:
     user, mechanism = key
-    known = {each.value: each.mechanism_name for each in ScramMechanism}
-    return user, known.get(mechanism, f"UNKNOWN({mechanism})"), *value
+    names = {each.value: each.mechanism_name for each in ScramMechanism}
+    return user, names.get(mechanism, f"UNKNOWN({mechanism})"), *value
 
 
 def _scram_state(image: MetadataImage) -> Iterator[tuple[Any, Row]]:
@@ -102,7 +102,7 @@ def _token_columns(token: DelegationTokenRecord) -> Row:
     return token.owner, token.requester, list(token.renewers), *map(microseconds, times)
 
 
-def _token(change: Change) -> Told:
+def _token(change: Change) -> KeyedState:
     if isinstance(change, DelegationTokenSet):
         return change.token.token_id, _token_columns(change.token)
     if isinstance(change, DelegationTokenRemoved):
@@ -122,17 +122,17 @@ def _token_state(image: MetadataImage) -> Iterator[tuple[Any, Row]]:
 def _rows(
     passage: Passage,
     state: Callable[[MetadataImage], Iterator[tuple[Any, Row]]],
-    told_of: Callable[[Change], Told],
+    keyed_state_of: Callable[[Change], KeyedState],
     row: Callable[[Any, Row], Row],
 ) -> Iterator[Row]:
     """Yield the lives of things that are set again and again: each setting is a life of its own."""
     first = _first(passage)
     lives = {key: (value, first) for key, value in state(passage.view())}
     for logged in passage.changes():
-        told = told_of(logged.change)
-        if told is None:
+        keyed = keyed_state_of(logged.change)
+        if keyed is None:
             continue
-        key, value = told
+        key, value = keyed
         former = lives.pop(key, None)
         if former is not None:
             yield *row(key, former[0]), *_validity(former[1], _end(passage, logged))

@@ -65,22 +65,22 @@ class HistoryOptions:
     @classmethod
     def of(cls, options: dict[str, str]) -> "HistoryOptions":
         """Return the options that a reader was given; raise `MetadataHistoryError` for one that is wrong."""
-        given = {key.lower(): value for key, value in options.items()}
-        unknown = sorted(set(given) - _OPTIONS)
+        values = {key.lower(): value for key, value in options.items()}
+        unknown = sorted(set(values) - _OPTIONS)
         if unknown:
             raise MetadataHistoryError(
                 f"option `{unknown[0]}` is not known to `{FORMAT}`, give `path`, `table`, `endOffset` "
                 "or `ignoreTornTail`"
             )
-        path, table = given.get("path", ""), given.get("table", "acls")
+        path, table = values.get("path", ""), values.get("table", "acls")
         if not path:
             raise MetadataHistoryError(f"`{FORMAT}` lacks the option `path`, give the metadata directory")
         if table not in TABLES:
             raise MetadataHistoryError(f"table `{table}` is not known, give one of {', '.join(TABLES)}")
-        end = given.get("endoffset")
+        end = values.get("endoffset")
         if end is not None and not (end.isascii() and end.isdigit()):
             raise MetadataHistoryError(f"option `endOffset` is `{end}`, give an offset such as `1234`")
-        ignored = given.get("ignoretorntail", "false").lower()
+        ignored = values.get("ignoretorntail", "false").lower()
         if ignored not in {"true", "false"}:
             raise MetadataHistoryError(f"option `ignoreTornTail` is `{ignored}`, give `true` or `false`")
         return cls(path.removeprefix("file://"), table, None if end is None else int(end), ignored == "true")
@@ -162,17 +162,17 @@ def history_failure(error: BaseException) -> MetadataHistoryError | None:
 
 
 @contextmanager
-def telling_of_history() -> Iterator[None]:
+def history_errors() -> Iterator[None]:
     """Raise `MetadataHistoryError` in the place of what Spark raises when a query over a history fails."""
     from pyspark.errors import PySparkException
 
     try:
         yield
     except PySparkException as error:
-        told = history_failure(error)
-        if told is None:
+        failure = history_failure(error)
+        if failure is None:
             raise
-        raise told from error
+        raise failure from error
 
 
 def register(spark: "SparkSession") -> None:

@@ -26,7 +26,7 @@ from kustos.pipeline.schemas import ACL_SCHEMA, QUESTION_COLUMNS
 
 REMOVED: Final = 0
 ADDED: Final = 1
-ASKED: Final = 2
+QUERY: Final = 2
 """What a row is, in the order in which rows of one offset are taken."""
 
 FIRST_ORDER: Final = -(1 << 63)
@@ -116,7 +116,7 @@ class _State:
         return self._questioner.write(decision)
 
 
-_Told = tuple[str | None, str | None, str, bool | None]
+_Answer = tuple[str | None, str | None, str, bool | None]
 """Decision, rule, verdict, and whether the rule is the recorded one."""
 
 
@@ -125,12 +125,12 @@ class _Answers:
 
     def __init__(self, batch: Any) -> None:
         self._batch: Final = batch
-        self._own: Final[list[tuple[int, _Told]]] = []
-        self._earlier: Final[list[tuple[Any, _Told]]] = []
+        self._own: Final[list[tuple[int, _Answer]]] = []
+        self._earlier: Final[list[tuple[Any, _Answer]]] = []
 
-    def add(self, row: Any, told: _Told) -> None:
+    def add(self, row: Any, answer: _Answer) -> None:
         """Note the answer to a row, given by its number or as a batch of one row."""
-        (self._own if isinstance(row, int) else self._earlier).append((row, told))
+        (self._own if isinstance(row, int) else self._earlier).append((row, answer))
 
     def copy(self, number: int) -> Any:
         """Return a row by itself: a slice would keep the whole batch."""
@@ -139,15 +139,15 @@ class _Answers:
     def tables(self) -> Iterator[Any]:
         """Yield the rows with their answers."""
         if self._own:
-            numbers, told = zip(*self._own, strict=True)
-            yield _answered(pa.Table.from_batches([self._batch]).take(pa.array(numbers)), told)
+            numbers, answers = zip(*self._own, strict=True)
+            yield _answered(pa.Table.from_batches([self._batch]).take(pa.array(numbers)), answers)
         if self._earlier:
-            rows, told = zip(*self._earlier, strict=True)
-            yield _answered(pa.Table.from_batches(rows), told)
+            rows, answers = zip(*self._earlier, strict=True)
+            yield _answered(pa.Table.from_batches(rows), answers)
 
 
-def _answered(table: Any, told: tuple[_Told, ...]) -> Any:
-    for answer, values in zip(ANSWER_FIELDS, zip(*told, strict=True), strict=True):
+def _answered(table: Any, answers: tuple[_Answer, ...]) -> Any:
+    for answer, values in zip(ANSWER_FIELDS, zip(*answers, strict=True), strict=True):
         table = table.append_column(answer, pa.array(values, answer.type))
     return table
 
@@ -187,7 +187,7 @@ class Walk:
                 self._state = _State(self._settings)
             if self._changed_at is not None and order != self._changed_at:
                 self._ask_again(answers)
-            if step != ASKED:
+            if step != QUERY:
                 if self._open and order != self._changed_at:
                     self._expire(order, answers)
                 self._state.change(order, step, ids[number], acls[number])
@@ -197,18 +197,18 @@ class Walk:
                 answers.add(number, (None, None, presets[number], None))
                 continue
             decision = self._state.ask(question)
-            asked = _Open(untils[number], question, recorded[number], rules[number], number, decision)
-            self._settle(asked, is_over=untils[number] <= order, answers=answers)
+            pending = _Open(untils[number], question, recorded[number], rules[number], number, decision)
+            self._resolve(pending, is_over=untils[number] <= order, answers=answers)
 
-    def _settle(self, asked: _Open, *, is_over: bool, answers: _Answers) -> None:
-        if self._agrees(asked, asked.first):
-            self._tell(asked, asked.first, "AGREES", answers)
+    def _resolve(self, pending: _Open, *, is_over: bool, answers: _Answers) -> None:
+        if self._agrees(pending, pending.first):
+            self._answer(pending, pending.first, "AGREES", answers)
         elif is_over:
-            self._tell(asked, asked.first, "DIFFERS", answers)
+            self._answer(pending, pending.first, "DIFFERS", answers)
         elif len(self._open) >= OPEN_QUESTIONS_MAX:
-            self._tell(asked, asked.first, "UNCERTAIN", answers)
+            self._answer(pending, pending.first, "UNCERTAIN", answers)
         else:
-            self._open.append(replace(asked, row=answers.copy(asked.row)))
+            self._open.append(replace(pending, row=answers.copy(pending.row)))
 
     def _ask_again(self, answers: _Answers) -> None:
         self._changed_at = None
@@ -216,7 +216,7 @@ class Walk:
         for each in self._open:
             decision = self._state.ask(each.question)
             if self._agrees(each, decision):
-                self._tell(each, decision, "AGREES", answers)
+                self._answer(each, decision, "AGREES", answers)
             else:
                 still.append(each)
         self._open = still
@@ -226,7 +226,7 @@ class Walk:
         still = []
         for each in self._open:
             if each.until < order:
-                self._tell(each, each.first, "DIFFERS", answers)
+                self._answer(each, each.first, "DIFFERS", answers)
             else:
                 still.append(each)
         self._open = still
@@ -235,16 +235,16 @@ class Walk:
         if self._changed_at is not None:
             self._ask_again(answers)
         for each in self._open:
-            self._tell(each, each.first, "DIFFERS", answers)
+            self._answer(each, each.first, "DIFFERS", answers)
         self._open = []
 
-    def _agrees(self, asked: _Open, decision: Decision | Fault) -> bool:
+    def _agrees(self, pending: _Open, decision: Decision | Fault) -> bool:
         allows = isinstance(decision, Decision) and decision.allowed
-        return allows is (asked.recorded == ALLOWED)
+        return allows is (pending.recorded == ALLOWED)
 
-    def _tell(self, asked: _Open, decision: Decision | Fault, verdict: str, answers: _Answers) -> None:
-        told = (*self._state.write(decision), verdict, is_same_rule(asked.rule, decision))
-        answers.add(asked.row, told)
+    def _answer(self, pending: _Open, decision: Decision | Fault, verdict: str, answers: _Answers) -> None:
+        answer = (*self._state.write(decision), verdict, is_same_rule(pending.rule, decision))
+        answers.add(pending.row, answer)
 
 
 def _batches_of(answers: _Answers) -> Iterator[Any]:

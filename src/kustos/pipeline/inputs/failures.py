@@ -62,8 +62,8 @@ def kafka_failure(error: BaseException, settings: TopicSettings) -> KafkaInputEr
     text = _whole_text(error)
     for pattern, sentence in KNOWN:
         if re.search(pattern, text):
-            told = sentence.format(topic=settings.topic, brokers=settings.bootstrap_servers)
-            return KafkaInputError(told)
+            message = sentence.format(topic=settings.topic, brokers=settings.bootstrap_servers)
+            return KafkaInputError(message)
     if "kafka" in text.lower():
         first = next((line.strip() for line in text.splitlines() if line.strip()), type(error).__name__)
         return KafkaInputError(

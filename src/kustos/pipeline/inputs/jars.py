@@ -64,8 +64,8 @@ def bring_jars(folder: Path, progress: Callable[[str], None] = lambda _text: Non
     jars = tuple(folder / _file_name(coordinate) for coordinate in KAFKA_COORDINATES)
     missing = [jar.name for jar in jars if not jar.is_file()]
     if done.returncode or missing:
-        said = (done.stdout + done.stderr).strip()[-500:]
-        raise JarsError(f"maven did not bring {', '.join(missing) or 'all jars'}: {said}")
+        output = (done.stdout + done.stderr).strip()[-500:]
+        raise JarsError(f"maven did not bring {', '.join(missing) or 'all jars'}: {output}")
     return jars
 
 

@@ -50,7 +50,7 @@ class TopicSettings:
     """
 
     topic: str
-    properties: Mapping[str, str] = field(repr=False)
+    client_properties: Mapping[str, str] = field(repr=False)
     starting: str = "earliest"
     maximum_records: int = 500_000
 
@@ -59,7 +59,7 @@ class TopicSettings:
             raise KafkaInputError(
                 f"`{self.topic}` is no name of a topic, use letters, digits, `.`, `_` and `-`"
             )
-        if not self.properties.get(BOOTSTRAP, "").strip():
+        if not self.client_properties.get(BOOTSTRAP, "").strip():
             raise KafkaInputError(f"the client properties lack `{BOOTSTRAP}`, name the brokers there")
         if self.starting not in {"earliest", "latest"}:
             raise KafkaInputError(f"a topic is read from `earliest` or `latest`, not from `{self.starting}`")
@@ -70,20 +70,24 @@ class TopicSettings:
     def from_file(cls, topic: str, command_config: Path) -> Self:
         """Return the settings of a properties file as Kafka's tools read it; raise `KafkaInputError`."""
         try:
-            return cls(topic=topic, properties=read_properties(command_config))
+            return cls(topic=topic, client_properties=read_properties(command_config))
         except SettingsError as error:
             raise KafkaInputError(str(error)) from error
 
     @property
     def bootstrap_servers(self) -> str:
         """The brokers asked first: no secret."""
-        return self.properties[BOOTSTRAP]
+        return self.client_properties[BOOTSTRAP]
 
     def options(self) -> dict[str, str]:
         """Return the options of Spark's Kafka source that a batch and a stream have in common."""
-        given = {key: value for key, value in {**BOUNDED, **self.properties}.items() if key not in SPARKS_OWN}
+        client_options = {
+            key: value
+            for key, value in {**BOUNDED, **self.client_properties}.items()
+            if key not in SPARKS_OWN
+        }
         return {
-            **{f"kafka.{key}": value for key, value in given.items()},
+            **{f"kafka.{key}": value for key, value in client_options.items()},
             "subscribe": self.topic,
             "startingOffsets": self.starting,
             "failOnDataLoss": "true",  # what was deleted unread is never passed over in silence
@@ -93,7 +97,7 @@ class TopicSettings:
 
     def blotted(self, text: str) -> str:
         """Return a text without what may not be shown of these settings."""
-        values = {value for key, value in self.properties.items() if SECRET_KEYS.search(key)}
+        values = {value for key, value in self.client_properties.items() if SECRET_KEYS.search(key)}
         quoted = {found[1] or found[2] for value in values for found in _JAAS_OPTION.finditer(value)}
         for secret in sorted(values | quoted, key=len, reverse=True):
             if len(secret) >= SHORTEST_SECRET:

@@ -82,7 +82,7 @@ def kafka_errors(settings: TopicSettings) -> Iterator[None]:
     except PipelineError:
         raise
     except (Py4JError, PySparkException) as error:
-        told = kafka_failure(error, settings)
-        if told is None:
+        failure = kafka_failure(error, settings)
+        if failure is None:
             raise
-        raise told from None  # the JVM's text may quote the properties
+        raise failure from None  # the JVM's text may quote the properties

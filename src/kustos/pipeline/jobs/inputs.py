@@ -31,13 +31,13 @@ class FoundFile:
     """A file to read. `name` is its path below its folder; `fault` why it is quarantined unread, if it is."""
 
     name: str
-    input: "InputFile"
+    identity: "InputFile"
     fault: str | None = None
 
     @property
     def fault_log(self) -> str:
         """What tells this state of a damaged file from others."""
-        return f"{self.input.log}:{self.input.size_bytes}:{self.input.modified_ns}"
+        return f"{self.identity.log}:{self.identity.size_bytes}:{self.identity.modified_ns}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class FoundFiles:
     @property
     def new_bytes(self) -> int:
         """The size of what is to be read, packed as it is."""
-        return sum(file.input.size_bytes for file in self.new)
+        return sum(file.identity.size_bytes for file in self.new)
 
 
 def find_new_files(audit: Path | Sequence[Path], tables: "Tables") -> FoundFiles:
@@ -116,7 +116,7 @@ def with_damage(files: Iterable[FoundFile], named: str) -> tuple[FoundFile, ...]
 
 
 def _fault(file: FoundFile, named: str) -> str | None:
-    path = Path(file.input.path)
+    path = Path(file.identity.path)
     if path.suffix in _OPENERS:
         try:
             with _opened(path) as content:
@@ -126,7 +126,7 @@ def _fault(file: FoundFile, named: str) -> str | None:
             return "file_damaged: it ends too early"
         except _DAMAGE:
             return "file_damaged: it cannot be unpacked"
-    return "file_damaged: it cannot be read to its end" if file.input.path == named else None
+    return "file_damaged: it cannot be read to its end" if file.identity.path == named else None
 
 
 def _opened(path: Path) -> IO[bytes]:

@@ -51,10 +51,10 @@ def read_located_lines(spark: "SparkSession", files: "Sequence[FoundFile]") -> "
     if not whole:
         return faulty
     places = spark.createDataFrame(
-        [(file.input.path, file.name, file.input.log) for file in whole],
+        [(file.identity.path, file.name, file.identity.log) for file in whole],
         "path string, file string, log string",
     )
-    raw = _raw(spark, [file.input.path for file in whole])
+    raw = _raw(spark, [file.identity.path for file in whole])
     placed = raw.join(sql.broadcast(places), "path", "left").select(
         sql.coalesce("file", "path").alias("file"),
         sql.col("value").alias("line"),

@@ -89,7 +89,7 @@ def _ingested(
             tables,
             run_id,
             options=options,
-            inputs=[file.input for file in files],
+            inputs=[file.identity for file in files],
             files=count,
             damaged_files=sum(file.fault is not None for file in files),
             progress=progress,

@@ -121,7 +121,7 @@ class PrincipalCeiling:
         self._ceiling: Final = ceiling
         self._is_free: Final = principal in ceiling.super_users
         self._patterns: Final[dict[ResourceType, _Patterns]] = defaultdict(_Patterns)
-        self._known: Final[dict[tuple[ResourceType, str, bool, str], int]] = {}
+        self._cached: Final[dict[tuple[ResourceType, str, bool, str], int]] = {}
         for owner in {principal, EVERY_PRINCIPAL}:
             for binding in ceiling.of(owner):
                 self._patterns[binding.pattern.resource_type].add(binding)
@@ -134,14 +134,14 @@ class PrincipalCeiling:
         if self._is_free:
             return 0
         key = (resource_type, name, is_prefix, host)
-        found = self._known.get(key)
+        found = self._cached.get(key)
         if found is None:
             if self._ceiling.is_open(resource_type, name, is_prefix):
                 found = 0
             else:
                 patterns = self._patterns.get(resource_type)
                 found = EVERY_ALLOW if patterns is None else patterns.beyond(name, is_prefix, host)
-            self._known[key] = found
+            self._cached[key] = found
         return found
 
 

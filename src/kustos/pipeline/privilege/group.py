@@ -143,9 +143,14 @@ def _unserved(principal: str, unserved: UnservedUse) -> Row:
 
 
 def _question(
-    outcome: str, principal: str, asked: Use | Denial, accesses: int, events: int, reason: str
+    outcome: str, principal: str, question: Use | Denial, accesses: int, events: int, reason: str
 ) -> Row:
-    kind, name, host, operation = asked.resource_type.name, asked.name, asked.host, asked.operation.name
+    kind, name, host, operation = (
+        question.resource_type.name,
+        question.name,
+        question.host,
+        question.operation.name,
+    )
     counts = (accesses, events, 0, 0, 0)
     return (outcome, kind, name, None, principal, host, operation, None, *counts, [], reason)
 

@@ -45,15 +45,15 @@ def grouped_rows(
     `accesses` are those of `distinct_accesses`, `names` the known ones. Denied questions for any resource of
     a type stand in every part of a principal, for all of it has to keep them denied.
     """
-    given = accesses.filter("is_need or is_denied or is_excluded").withColumn(
+    relevant = accesses.filter("is_need or is_denied or is_excluded").withColumn(
         "kind", sql.when(sql.col("is_need"), sql.lit(USE)).otherwise(sql.lit(DENIAL))
     )
-    sizes = given.groupBy("principal").agg(
+    sizes = relevant.groupBy("principal").agg(
         sql.least(
             sql.ceil(sql.count(sql.lit(1)) / sql.lit(group_accesses)).cast("int"), sql.lit(PARTS_MAX)
         ).alias("parts")
     )
-    parted = given.join(sql.broadcast(sizes.filter("parts > 1")), "principal", "left").withColumn(
+    parted = relevant.join(sql.broadcast(sizes.filter("parts > 1")), "principal", "left").withColumn(
         "parts", sql.coalesce(sql.col("parts"), sql.lit(1))
     )
     first = sql.get(_beginnings(options), sql.lit(1))

@@ -143,7 +143,7 @@ class TypePlan:
                 refused[refusal.name] |= refusal.bit
         concerned = {name for needs in self.needs.values() for name in needs}
         if self.probed:
-            concerned.add(spare_name(self.resource_type))
+            concerned.add(probe_name(self.resource_type))
         for name in concerned:
             mask = beyond(name, False) & ~refused[name]
             if mask:
@@ -151,7 +151,7 @@ class TypePlan:
         return denied, closed, beyond
 
 
-def spare_name(resource_type: ResourceType) -> str:
+def probe_name(resource_type: ResourceType) -> str:
     """Return the name that Kafka itself asks about where it looks for any resource of a type."""
     return CLUSTER_NAME if resource_type is ResourceType.CLUSTER else PROBED_NAME
 

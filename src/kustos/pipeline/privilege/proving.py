@@ -135,7 +135,7 @@ def recommendation(
         table = recommend_for(accesses, known, options, within=within).persist()
         try:
             acls = tuple(recommended_acls(table))
-            told = _told(table)
+            outcomes = _outcome_counts(table)
         finally:
             table.unpersist()
         candidate = AclsInForce.of("recommended", [acl.binding for acl in acls])
@@ -147,7 +147,7 @@ def recommendation(
     finally:
         accesses.unpersist()
         known.unpersist()
-    numbers: dict[str, Any] = counts | told | _shape(acls)
+    numbers: dict[str, Any] = counts | outcomes | _shape(acls)
     numbers |= {
         "principals": len(principals),
         "granted_names": granted_on_known_names(candidate.bindings, by_type, principals),
@@ -160,7 +160,7 @@ def recommendation(
     return Recommendation(acls, PrivilegeNumbers(**numbers), difference, candidate)
 
 
-def _told(table: "DataFrame") -> dict[str, int]:
+def _outcome_counts(table: "DataFrame") -> dict[str, int]:
     """Return how many accesses are unserved, and how many questions overruled (each part tells its own)."""
     from pyspark.sql import functions as sql
 

@@ -166,11 +166,11 @@ class _Reasoning:
     def acls(self) -> list[RecommendedAcl]:
         """Return the ACLs of the plan, each with its evidence."""
         used = self._used_below()
-        made = [
+        allows = [
             self._allow(acl, evidence, used)
             for acl, evidence in zip(self._plan.placements, self._evidence, strict=True)
         ]
-        return made + [self._deny(refusal) for refusal in sorted(self._plan.refusals)]
+        return allows + [self._deny(refusal) for refusal in sorted(self._plan.refusals)]
 
     def _used_below(self) -> Counter[tuple[str, int]]:
         """Return on how many names each operation was used below each prefix that is granted."""

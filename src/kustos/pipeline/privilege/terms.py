@@ -16,7 +16,7 @@ from kustos.pipeline.privilege.names import PREFIXABLE, cutter
 from kustos.pipeline.privilege.options import PrivilegeOptions
 from kustos.pipeline.privilege.search import NEEDS_MAX, cheapest_cover
 from kustos.pipeline.privilege.serving import HostedPlacement, Index, pruned
-from kustos.pipeline.privilege.tree import Beyond, Field, cheapest_acls, possible_acls
+from kustos.pipeline.privilege.tree import Beyond, Demand, cheapest_acls, possible_acls
 from kustos.pipeline.privilege.values import CLOSURES, KnownNames, bits_of, closure, reduced
 
 ByHost = dict[str, dict[str, int]]
@@ -124,13 +124,13 @@ def _candidates(recorded: Recorded, term: str, needs: ByHost, denied: Denied) ->
         HostedPlacement(placement, host)
         for host, names in needs.items()
         for placement in possible_acls(
-            _field(recorded, {host: names}, names, recorded.denied_at(host), wholly=True)
+            _demand(recorded, {host: names}, names, recorded.denied_at(host), wholly=True)
         )
     ]
     merged = _merged(needs.values())
     return found + [
         HostedPlacement(placement, term)
-        for placement in possible_acls(_field(recorded, needs, merged, denied, wholly=True))
+        for placement in possible_acls(_demand(recorded, needs, merged, denied, wholly=True))
     ]
 
 
@@ -166,20 +166,20 @@ def _plan(
             continue
         left = {name: mask & ~closure(own.get(name, 0)) for name, mask in names.items()}
         rest.append({name: mask for name, mask in left.items() if mask})
-        given = _field(recorded, {host: names}, own, recorded.denied_at(host))
-        found += [HostedPlacement(placement, host) for placement in cheapest_acls(given)]
-    given = _field(recorded, needs, _merged(rest), denied)
-    return found + [HostedPlacement(placement, term) for placement in cheapest_acls(given)]
+        demand = _demand(recorded, {host: names}, own, recorded.denied_at(host))
+        found += [HostedPlacement(placement, host) for placement in cheapest_acls(demand)]
+    demand = _demand(recorded, needs, _merged(rest), denied)
+    return found + [HostedPlacement(placement, term) for placement in cheapest_acls(demand)]
 
 
-def _field(
+def _demand(
     recorded: Recorded, used: ByHost, needs: Mapping[str, int], denied: Denied, *, wholly: bool = False
-) -> Field:
+) -> Demand:
     """Return what a tree is made of; prefixes are earned by all that these hosts used.
 
     Needs are without implied ones unless they are wanted `wholly`.
     """
-    return Field(
+    return Demand(
         recorded.resource_type,
         dict(needs) if wholly else {name: reduced(mask) for name, mask in needs.items()},
         {name: closure(mask) for name, mask in _merged(used.values()).items()},

@@ -149,10 +149,10 @@ class _Reader:
 
     def _side(self, node: yaml.Node) -> DutySide:
         text = self._text(node)
-        said = self._sentence(node, f"everyone {text}")
-        if said.principals != EVERYONE or said.hosts != ANYWHERE:
+        sentence = self._sentence(node, f"everyone {text}")
+        if sentence.principals != EVERYONE or sentence.hosts != ANYWHERE:
             raise self._wrong(node, text, "a side of a duty names neither principals nor hosts")
-        return DutySide(said.operations, said.resource_type, said.sites, text)
+        return DutySide(sentence.operations, sentence.resource_type, sentence.sites, text)
 
     def _sentence(self, node: yaml.Node, text: str) -> Any:
         try:

@@ -171,11 +171,11 @@ class Escalation:
         """Return what a principal can reach by the fewest steps; raise `ReviewError` for too many others."""
         identities: list[Identity] = []
         conditional: list[Step] = []
-        waiting = [Identity(principal, (), self.regions(principal))]
+        queue = [Identity(principal, (), self.regions(principal))]
         seen = {principal}
         everything: tuple[Step, ...] | None = None
-        while waiting:
-            identity = waiting.pop(0)
+        while queue:
+            identity = queue.pop(0)
             identities.append(identity)
             for step in self._steps(identity):
                 path = (*identity.path, step)
@@ -185,7 +185,7 @@ class Escalation:
                     everything = everything or path
                 elif step.to not in seen:
                     seen.add(step.to)
-                    waiting.append(Identity(step.to, path, self.regions(step.to)))
+                    queue.append(Identity(step.to, path, self.regions(step.to)))
             if len(seen) > IDENTITIES_MAX:
                 raise ReviewError(
                     f"`{principal}` can become more than {IDENTITIES_MAX} others, take tokens away first"
@@ -193,39 +193,39 @@ class Escalation:
         return BlastRadius(principal, tuple(identities), everything, tuple(conditional))
 
     def _steps(self, identity: Identity) -> Iterator[Step]:
-        who = identity.principal
-        if who in self._rules.super_users:
-            yield Step(who, Means.SUPER_USER, None, "anywhere")
+        principal = identity.principal
+        if principal in self._rules.super_users:
+            yield Step(principal, Means.SUPER_USER, None, "anywhere")
             return
         for region in identity.regions:
             hosts = region.hosts.text()
             if region.resource_type is ResourceType.CLUSTER:
                 for operation, means in _CLUSTER:
                     if operation in region.operations:
-                        yield Step(who, means, None, hosts)
+                        yield Step(principal, means, None, hosts)
                 if AclOperation.ALTER_CONFIGS in region.operations:
-                    yield Step(who, Means.ALTER_CONFIGS, None, hosts)
+                    yield Step(principal, Means.ALTER_CONFIGS, None, hosts)
         if identity.path:
             return
         for region in identity.regions:
-            yield from self._tokens_of(who, region)
+            yield from self._tokens_of(principal, region)
 
-    def _tokens_of(self, who: str, region: Region) -> Iterator[Step]:
+    def _tokens_of(self, principal: str, region: Region) -> Iterator[Step]:
         hosts = region.hosts.text()
         if region.resource_type is ResourceType.USER:
             for owner in self._owners:
-                if owner in region.names and owner != who:
+                if owner in region.names and owner != principal:
                     if AclOperation.CREATE_TOKENS in region.operations:
-                        yield Step(who, Means.CREATE_TOKENS, login_of(owner), hosts)
+                        yield Step(principal, Means.CREATE_TOKENS, login_of(owner), hosts)
                     elif AclOperation.DESCRIBE_TOKENS in region.operations:
-                        yield Step(who, Means.DESCRIBE_TOKENS, login_of(owner), hosts)
+                        yield Step(principal, Means.DESCRIBE_TOKENS, login_of(owner), hosts)
         if (
             region.resource_type is ResourceType.DELEGATION_TOKEN
             and AclOperation.DESCRIBE in region.operations
         ):
             for token in self._tokens:
-                if token.token_id in region.names and token.owner != who:
-                    yield Step(who, Means.DESCRIBE_TOKEN, login_of(token.owner), hosts)
+                if token.token_id in region.names and token.owner != principal:
+                    yield Step(principal, Means.DESCRIBE_TOKEN, login_of(token.owner), hosts)
 
 
 def login_of(owner: str) -> str:
@@ -233,6 +233,6 @@ def login_of(owner: str) -> str:
     return f"User:{owner.partition(':')[2]}"
 
 
-def blast_radius(acls: AclsInForce, principal: str, **known: Any) -> BlastRadius:
+def blast_radius(acls: AclsInForce, principal: str, **options: Any) -> BlastRadius:
     """Return what one principal can reach; `known` are the options of `Escalation`."""
-    return Escalation(acls, **known).of(principal)
+    return Escalation(acls, **options).of(principal)

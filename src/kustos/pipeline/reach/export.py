@@ -112,8 +112,8 @@ def _is_xml(code: int) -> bool:
 
 def _dot(text: str) -> str:
     """Return a quoted DOT string: backslashes and quotes escaped, control characters written out."""
-    shown = "".join([one if one.isprintable() else f"\\x{ord(one):02x}" for one in text])
-    return '"' + shown.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    escaped = "".join([one if one.isprintable() else f"\\x{ord(one):02x}" for one in text])
+    return '"' + escaped.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def collected(rows: Iterable[Any]) -> list[dict[str, Any]]:

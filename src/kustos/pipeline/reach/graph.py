@@ -72,14 +72,14 @@ def edges(rollup: DataFrame) -> DataFrame:
     edge = sql.lit(None).cast(StructType(EDGE_SCHEMA.fields[:5]))
     for (resource_type, operation), (source_kind, source, kind, target_kind, target) in kinds.items():
         is_its = (sql.col("resource_type") == resource_type) & (sql.col("operation") == operation)
-        made = sql.struct(
+        fields = sql.struct(
             sql.lit(source_kind).alias("source_kind"),
             sql.col(source).alias("source"),
             sql.lit(kind).alias("kind"),
             sql.lit(target_kind).alias("target_kind"),
             sql.col(target).alias("target"),
         )
-        edge = sql.when(is_its, made).otherwise(edge)
+        edge = sql.when(is_its, fields).otherwise(edge)
     return (
         rollup.filter(
             (sql.col("decision") == "ALLOWED")

@@ -64,8 +64,8 @@ def accesses_of_events(events: DataFrame, *, with_rule: bool = True, with_exampl
     example = "event_id" if with_example else None
     # put together once for each use, not for each event
     keys = ("principal_type", "principal_name", *_USE[1:])
-    asked = events.withColumn("access", way_of_access())
-    return with_principal(_grouped(asked, aggregates, example, keys, with_rule=with_rule)).drop(*keys[:2])
+    rows = events.withColumn("access", way_of_access())
+    return with_principal(_grouped(rows, aggregates, example, keys, with_rule=with_rule)).drop(*keys[:2])
 
 
 def _grouped(

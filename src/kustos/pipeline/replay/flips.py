@@ -49,9 +49,11 @@ def flips(
     changes. Nor does it where no rule was recorded, or where neither side allows and one is an ERROR.
     """
     if baseline is None:
-        asked = _recorded(accesses)
+        recorded = _recorded(accesses)
         decided = (
-            decide_each(asked, candidate, **_TO) if rule_changes else compared_with_recorded(asked, candidate)
+            decide_each(recorded, candidate, **_TO)
+            if rule_changes
+            else compared_with_recorded(recorded, candidate)
         )
     elif rule_changes:
         decided = decide_each(decide_each(_uses(accesses), baseline, **_FROM), candidate, **_TO)

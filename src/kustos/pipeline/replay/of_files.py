@@ -69,12 +69,12 @@ def flips_of_files(
     parts = parts_of(files)
     if not parts:
         return spark.createDataFrame([], FLIPS_SCHEMA)
-    asked = Asked(table, candidate, baseline, with_example)
+    search = FlipSearch(table, candidate, baseline, with_example)
 
     def flips_of(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                yield from asked.flips(parts[number])
+                yield from search.flips(parts[number])
 
     found = spark.range(0, len(parts), 1, len(parts)).mapInArrow(flips_of, FLIPS_SCHEMA)
     sums = [getattr(sql, how)(name).alias(name) for name, how in _SUMS.items()]
@@ -82,7 +82,7 @@ def flips_of_files(
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class FlipSearch:
     """What a worker needs to find flips in a part of a file."""
 
     table: str
@@ -116,12 +116,16 @@ class Asked:
         columns: dict[str, pa.Array] = {name: column.take(first).decoded() for name, column in keys.items()}
         lost = pa.array(before[rows[first]])
         columns["kind"] = pc.if_else(lost, LOST, GAINED)
-        asked = [columns[name] for name in QUESTION_COLUMNS]
-        columns["to_decision"], columns["to_rule"] = answered(self.candidate, asked, with_rule=True)
+        question_columns = [columns[name] for name in QUESTION_COLUMNS]
+        columns["to_decision"], columns["to_rule"] = answered(
+            self.candidate, question_columns, with_rule=True
+        )
         if self.baseline is None:
             columns["from_rule"] = pa.nulls(len(first), pa.string())
         else:
-            columns["from_decision"], columns["from_rule"] = answered(self.baseline, asked, with_rule=True)
+            columns["from_decision"], columns["from_rule"] = answered(
+                self.baseline, question_columns, with_rule=True
+            )
         columns |= sums
         return pa.record_batch([columns[field.name].cast(field.type) for field in _ARROW], schema=_ARROW)
 

@@ -28,13 +28,13 @@ _LEAST_URGENT: Final = 4
 
 def flips_by_principal(flips: DataFrame) -> DataFrame:
     """Return the table `replay_by_principal`."""
-    resources = sql.count_distinct(_known(_RESOURCE)).alias("resource_count")
+    resources = sql.count_distinct(_never_null(_RESOURCE)).alias("resource_count")
     return flips.groupBy("principal").agg(resources, *_sums()).select(*FLIPS_BY_PRINCIPAL_SCHEMA.fieldNames())
 
 
 def flips_by_resource(flips: DataFrame) -> DataFrame:
     """Return the table `replay_by_resource`."""
-    principals = sql.count_distinct(_known(("principal",))).alias("principal_count")
+    principals = sql.count_distinct(_never_null(("principal",))).alias("principal_count")
     return flips.groupBy(*_RESOURCE).agg(principals, *_sums()).select(*FLIPS_BY_RESOURCE_SCHEMA.fieldNames())
 
 
@@ -44,8 +44,8 @@ def flips_by_kind(flips: DataFrame) -> DataFrame:
         flips.groupBy("kind", "access")
         .agg(
             sql.count(sql.lit(1)).alias("flip_count"),
-            sql.count_distinct(_known(("principal",))).alias("principal_count"),
-            sql.count_distinct(_known(_RESOURCE)).alias("resource_count"),
+            sql.count_distinct(_never_null(("principal",))).alias("principal_count"),
+            sql.count_distinct(_never_null(_RESOURCE)).alias("resource_count"),
             *[
                 sql.sum(name).alias(name)
                 for name in ("event_count", "reference_count", "recorded_allowed_count")
@@ -78,7 +78,7 @@ def urgency() -> Column:
     return order
 
 
-def _known(names: Sequence[str]) -> Column:
+def _never_null(names: Sequence[str]) -> Column:
     """Return a struct, which is never null and so is counted also where its fields are."""
     return sql.struct(*names)
 

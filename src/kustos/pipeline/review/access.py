@@ -69,13 +69,13 @@ def access_review(
     `ReviewError` for a time without a zone.
     """
     recorded = until(rollup, as_of)
-    asked = review_questions(rollup, ship(spark, acls), as_of) if questions is None else questions
+    matched = review_questions(rollup, ship(spark, acls), as_of) if questions is None else questions
     grants = _grants(spark, acls, history, as_of)
-    used = _used_rows(asked, grants)
+    used = _used_rows(matched, grants)
     rows = (
         used.drop("numbers")
         .unionByName(_unused_rows(used, grants))
-        .unionByName(_super_user_rows(spark, asked, acls))
+        .unionByName(_super_user_rows(spark, matched, acls))
     )
     began = recorded.agg(sql.min("first_time").alias("_began"))
     dated = rows.crossJoin(sql.broadcast(began)).withColumn("as_of", moment(as_of))
@@ -130,13 +130,13 @@ def _grants(spark: SparkSession, acls: AclsInForce, history: DataFrame | None, a
     return held.join(since, "acl", "left").select(*held.columns, "since")
 
 
-def _used_rows(asked: DataFrame, grants: DataFrame) -> DataFrame:
+def _used_rows(matched: DataFrame, grants: DataFrame) -> DataFrame:
     """Return the rows of what was used, with the `numbers` of the ACLs that allow it."""
     is_used = sql.col("use_count") > 0
     rank = sql.array_position(sql.lit(list(_BASES)), sql.col("basis"))
     by_acl = is_used & (sql.col("basis") == RuleKind.MATCHING_ACL.value)
     resources = (
-        asked.groupBy(*_RESOURCE)
+        matched.groupBy(*_RESOURCE)
         .agg(
             _hosts_used().alias("hosts"),
             sql.max_by("basis", sql.when(is_used, rank)).alias("basis"),
@@ -190,12 +190,12 @@ def _unused_rows(used: DataFrame, grants: DataFrame) -> DataFrame:
     )
 
 
-def _super_user_rows(spark: SparkSession, asked: DataFrame, acls: AclsInForce) -> DataFrame:
+def _super_user_rows(spark: SparkSession, matched: DataFrame, acls: AclsInForce) -> DataFrame:
     """Return a row for each super user: whoever reviews access must see them, used or not."""
     names = spark.createDataFrame([(name,) for name in sorted(acls.super_users)], _SUPER_USER_SCHEMA)
     zero = sql.lit(0).cast("long")
     totals = (
-        asked.join(sql.broadcast(names), "principal", "left_semi")
+        matched.join(sql.broadcast(names), "principal", "left_semi")
         .groupBy("principal")
         .agg(
             _hosts_used().alias("hosts"),

@@ -97,14 +97,14 @@ def matching(shipped: ShippedAcls) -> Column:
 
     make: Any = arrow_udf
     # else Spark may ask twice: once for a filter above, once for the row
-    asked: Column = make(match, MATCHING_SCHEMA).asNondeterministic()(*QUESTION_COLUMNS)
-    return asked
+    matches: Column = make(match, MATCHING_SCHEMA).asNondeterministic()(*QUESTION_COLUMNS)
+    return matches
 
 
 def with_matching(questions: DataFrame, shipped: ShippedAcls) -> DataFrame:
     """Return distinct questions with the columns of MATCHING_SCHEMA."""
-    asked = questions.withColumn("_matching", matching(shipped))
-    return asked.select(
+    matched = questions.withColumn("_matching", matching(shipped))
+    return matched.select(
         *questions.columns,
         *[sql.col("_matching").getField(name).alias(name) for name in MATCHING_SCHEMA.fieldNames()],
     )

@@ -90,8 +90,8 @@ def _sorted_out(document: Document) -> tuple[list[dict[str, Any]], Granting, Gra
     granting: Granting = {}
     granting_others: Granting = {}
     for row in document["review"]["rows"]:
-        said = decisions.get(row["row_id"])
-        is_revoked = said is not None and said["verdict"] == ReviewDecision.REVOKE
+        decision = decisions.get(row["row_id"])
+        is_revoked = decision is not None and decision["verdict"] == ReviewDecision.REVOKE
         if is_revoked:
             revoked.append(row)
         held = granting if is_revoked else granting_others

@@ -53,8 +53,8 @@ def _text(value: Any) -> str:
 
 def instant_text(time: datetime) -> str:
     """Return a time in UTC (ISO 8601, `Z`); one without a zone is Spark's, which is UTC."""
-    told = time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
-    return told.isoformat().replace("+00:00", "Z")
+    zoned = time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
+    return zoned.isoformat().replace("+00:00", "Z")
 
 
 def grant_text(texts: Mapping[str, Any]) -> str:

@@ -95,7 +95,7 @@ class Matching:
     resting: tuple[tuple[int, ...], ...] = ()
 
 
-UNASKABLE: Final = Matching(NOBODY)
+NO_QUESTION: Final = Matching(NOBODY)
 """For what is no question (an operation that nobody knows, `User:*` as a client): nothing allows it."""
 
 
@@ -115,9 +115,9 @@ class Matcher:
     def matching(self, question: Question) -> Matching:
         """Return the ACLs that match a question and what its decision rests on."""
         if question.operation not in ALLOWS or question.resource_type in _NO_TYPES:
-            return UNASKABLE
+            return NO_QUESTION
         if question.principal == EVERY_PRINCIPAL or ":" not in question.principal:
-            return UNASKABLE
+            return NO_QUESTION
         if question.principal in self.rules.super_users:
             return Matching(RuleKind.SUPER_USER.value)
         if question.name is None:
@@ -246,7 +246,7 @@ class _ByType:
         try:
             decision = self._decide(question)
         except InvalidActionError:
-            return UNASKABLE
+            return NO_QUESTION
         if decision.rule.kind is RuleKind.DEFAULT_ALLOW:
             return Matching(RuleKind.DEFAULT_ALLOW.value)
         return self._allowed(question, decision) if decision.allowed else self._denied(question)
@@ -283,18 +283,18 @@ class _ByType:
         if len(denies) > DENIES_TRIED_MAX:
             needed = sorted(tried)
         else:
-            needed = [number for number in sorted(tried) if self._turns_without(question, number)]
+            needed = [number for number in sorted(tried) if self._flips_without(question, number)]
         # what several DENYs together keep away is not looked at: all of them stay, where there is an ALLOW
         resting: list[tuple[int, ...]] = [(number,) for number in (denies if allows or is_open else needed)]
         if naming:
             resting.append(naming[:RESTING_MAX])
         return Matching(NOBODY, (), tuple(denies), tuple(needed), tuple(resting))
 
-    def _turns_without(self, question: Question, number: int) -> bool:
+    def _flips_without(self, question: Question, number: int) -> bool:
         self._authorizer.remove_acl(UUID(int=number))
-        is_turned = self._decide(question).allowed
+        is_allowed = self._decide(question).allowed
         self._authorizer.add_acl(UUID(int=number), self._matcher.bindings[number])
-        return is_turned
+        return is_allowed
 
     def _having(self, question: Question, bit: int) -> list[int]:
         """Return the ACLs for the principal on the type that have this bit: such as allow or such as deny."""

@@ -94,22 +94,22 @@ def review_document(
     *,
     as_of: datetime,
     dormant_days: int,
-    made_at: datetime,
+    created_at: datetime,
 ) -> Document:
     """Return the document of `access_review` rows (mappings, as `row.asDict(recursive=True)`), undecided.
 
     Rows stand in the order of their ids, whatever the order given. Raises `ReviewError` for one given twice.
     """
-    made: dict[str, Document] = {}
+    rows_by_id: dict[str, Document] = {}
     for row in rows:
         plain = {name: _plain(row[name]) for name in COLUMNS}
         row_id = row_id_of(plain)
-        if row_id in made:
+        if row_id in rows_by_id:
             raise ReviewError(f"row `{row_id}` stands twice in the review, give each row once")
-        made[row_id] = {"row_id": row_id, **plain}
+        rows_by_id[row_id] = {"row_id": row_id, **plain}
     review = {
         "as_of": instant_text(as_of),
-        "made_at": instant_text(made_at),
+        "made_at": instant_text(created_at),
         "dormant_days": dormant_days,
         "acls": {
             "name": acls.name,
@@ -117,7 +117,7 @@ def review_document(
             "super_users": sorted(acls.super_users),
             "allow_everyone_if_no_acl_found": acls.allow_everyone_if_no_acl_found,
         },
-        "rows": [made[row_id] for row_id in sorted(made)],
+        "rows": [rows_by_id[row_id] for row_id in sorted(rows_by_id)],
     }
     document = {"format": FORMAT, "version": VERSION, "review": review, "review_digest": digest_of(review)}
     return {**document, "decisions": {}, "sign_off": None}
@@ -173,13 +173,13 @@ def with_decisions(
     if document["sign_off"] is not None:
         raise ReviewError("the review is signed off, make a new one to decide otherwise")
     known = {row["row_id"] for row in document["review"]["rows"]}
-    said = {"verdict": decision.value, "by": by, "at": _zoned(at), "reason": reason}
+    entry = {"verdict": decision.value, "by": by, "at": _zoned(at), "reason": reason}
     decided = dict(document["decisions"])
     for row_id in row_ids:
         if row_id not in known:
             raise ReviewError(f"the review has no row `{row_id}`")
-        _check_decision(row_id, said)
-        decided[row_id] = dict(said)
+        _check_decision(row_id, entry)
+        decided[row_id] = dict(entry)
     return {**document, "decisions": decided}
 
 
@@ -210,18 +210,18 @@ def _check_text(what: str, text: Any) -> None:
         raise ReviewError(f"`{what}` of a decision is no text of at most {TEXT_CHARACTERS_MAX} characters")
 
 
-def _check_decision(row_id: str, said: Any) -> None:
-    if not isinstance(said, dict) or set(said) != {"verdict", "by", "at", "reason"}:
+def _check_decision(row_id: str, decision: Any) -> None:
+    if not isinstance(decision, dict) or set(decision) != {"verdict", "by", "at", "reason"}:
         raise ReviewError(f"the decision on row `{row_id}` has not just verdict, by, at and reason")
     for name in ("by", "at", "reason"):
-        _check_text(name, said[name])
-    if said["verdict"] not in list(ReviewDecision):
-        raise ReviewError(f"`{said['verdict']}` on row `{row_id}` is no verdict, use keep, revoke or ask")
-    if not said["by"].strip():
+        _check_text(name, decision[name])
+    if decision["verdict"] not in list(ReviewDecision):
+        raise ReviewError(f"`{decision['verdict']}` on row `{row_id}` is no verdict, use keep, revoke or ask")
+    if not decision["by"].strip():
         raise ReviewError(f"the decision on row `{row_id}` does not say who made it")
-    if said["verdict"] != ReviewDecision.KEEP and not said["reason"].strip():
+    if decision["verdict"] != ReviewDecision.KEEP and not decision["reason"].strip():
         raise ReviewError(f"the decision on row `{row_id}` does not say why")
-    _check_instant(said["at"])
+    _check_instant(decision["at"])
 
 
 def _check_instant(text: str) -> None:
@@ -247,11 +247,11 @@ def verify_review(document: Document) -> ReviewState:
     if document["review_digest"] != digest_of(review):
         raise ReviewError("the review is not the one that its digest says, so it was altered")
     known = set(row_ids)
-    for row_id, said in decisions.items():
+    for row_id, decision in decisions.items():
         if row_id not in known:
             raise ReviewError(f"a decision is about row `{row_id}`, which the review does not have")
-        _check_decision(row_id, said)
-    verdicts = [said["verdict"] for said in decisions.values()]
+        _check_decision(row_id, decision)
+    verdicts = [decision["verdict"] for decision in decisions.values()]
     state = ReviewState(
         rows=len(row_ids),
         keep=verdicts.count("keep"),
@@ -315,10 +315,10 @@ def read_review(text: str) -> Document:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) != len(pairs):
+    parsed = dict(pairs)
+    if len(parsed) != len(pairs):
         raise ReviewError("a name stands twice in one object, so it can be read in two ways")
-    return made
+    return parsed
 
 
 def _no_constant(text: str) -> None:

@@ -9,7 +9,7 @@ from pyspark.sql import functions as sql
 from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.types import StructType
 
-_MADE: Final = "made"
+_RESULT: Final = "result"
 
 
 def by_batch(
@@ -25,5 +25,5 @@ def by_batch(
         return function(pa.RecordBatch.from_struct_array(batch)).to_struct_array()
 
     udf: Any = arrow_udf
-    made = udf(make, schema).asNondeterministic()(sql.struct("*"))  # else a filter on it has it made twice
-    return rows.select(made.alias(_MADE)).select(f"{_MADE}.*")
+    result = udf(make, schema).asNondeterministic()(sql.struct("*"))  # else a filter on it has it made twice
+    return rows.select(result.alias(_RESULT)).select(f"{_RESULT}.*")

@@ -27,8 +27,8 @@ CONFLICT: Final = "event_id_conflict"
 
 MILLISECONDS_OF_A_DAY: Final = 86_400_000
 
-_KNOWN_BY: Final = ("line_key", "is_counted", "log", "position")
-_KEPT: Final = tuple(name for name in IDENTIFIED_SCHEMA.fieldNames() if name not in _KNOWN_BY)
+_KEY_COLUMNS: Final = ("line_key", "is_counted", "log", "position")
+_KEPT: Final = tuple(name for name in IDENTIFIED_SCHEMA.fieldNames() if name not in _KEY_COLUMNS)
 
 
 def day_of(time_ms: Column) -> Column:
@@ -41,13 +41,13 @@ def content() -> Column:
     return sql.struct(*ANY_EVENT_SCHEMA.fieldNames())
 
 
-def settle_duplicates(parsed: DataFrame) -> DataFrame:
+def deduplicate(parsed: DataFrame) -> DataFrame:
     """Return `parse_lines` output with `outcome`, `day`, `line_id`, and an event id for every event.
 
     An event id that comes again on its day with another content is quarantined: one of the two is a forgery
     or a fault, and dropping it would hide that.
     """
-    return parsed.transform(identify).transform(settle)
+    return parsed.transform(identify).transform(resolve_copies)
 
 
 def identify(parsed: DataFrame) -> DataFrame:
@@ -70,13 +70,13 @@ def of_keys(identified: DataFrame, keys: DataFrame, *, others: bool = False) -> 
     return marked.join(keys, "key_hash", "left_anti" if others else "left_semi").drop("key_hash")
 
 
-def settled_alone(identified: DataFrame) -> DataFrame:
+def resolve_alone(identified: DataFrame) -> DataFrame:
     """Return lines of which none is another's copy, as `settle` does without looking for one."""
     outcome = sql.when(sql.col("reason").isNull(), sql.lit(EVENT)).otherwise(sql.lit(QUARANTINED))
     return identified.withColumn("outcome", outcome).transform(_named, sql.col("reason"), sql.lit("1"))
 
 
-def settle(identified: DataFrame) -> DataFrame:
+def resolve_copies(identified: DataFrame) -> DataFrame:
     """Return the lines with their outcomes, each compared with all that are known by the same."""
     in_one_file = Window.partitionBy("key", "source_file").orderBy("line")
     occurrence = sql.when(sql.col("is_counted"), sql.row_number().over(in_one_file)).otherwise(sql.lit(1))

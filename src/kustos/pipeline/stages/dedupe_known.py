@@ -13,8 +13,8 @@ TOO_LATE: Final = "too_late"
 def known_events(classified: DataFrame, stored: DataFrame) -> DataFrame:
     """Return `day`, `event_id`, `brings_id` of the events in `classified` that `stored` has by that name."""
     events = classified.filter(sql.col("outcome") == EVENT)
-    told = events.select("day", "event_id", "brings_id")
-    return told.join(stored.select("day", "event_id"), ["day", "event_id"], "left_semi")
+    keys = events.select("day", "event_id", "brings_id")
+    return keys.join(stored.select("day", "event_id"), ["day", "event_id"], "left_semi")
 
 
 def conflicting_events(classified: DataFrame, stored: DataFrame, known: DataFrame) -> DataFrame:

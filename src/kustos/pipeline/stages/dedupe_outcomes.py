@@ -82,7 +82,7 @@ def verdicts(suspects: Iterable[Suspect], texts: Texts, stored: Stored) -> Itera
     in_order = sorted(suspects, key=lambda one: (one.key, one.source_file, one.file, one.row))
     for _, same in groupby(in_order, key=attrgetter("key")):
         for copies in _copies(list(same)):
-            for suspect, occurrence, outcome, reason in _settled(copies, texts):
+            for suspect, occurrence, outcome, reason in _resolved(copies, texts):
                 yield _beside(suspect, occurrence, outcome, reason, texts, stored)
 
 
@@ -100,7 +100,7 @@ def _copies(same: Sequence[Suspect]) -> Iterator[list[Copy]]:
     yield from found.values()
 
 
-def _settled(copies: Sequence[Copy], texts: Texts) -> Iterator[tuple[Suspect, int, str, str | None]]:
+def _resolved(copies: Sequence[Copy], texts: Texts) -> Iterator[tuple[Suspect, int, str, str | None]]:
     """Yield each of the copies with its outcome in this run: the first is the line, the others repeat it."""
     contents: list[Any] = []
     if len(copies) > 1 and any(suspect.brings_id for suspect, _ in copies):
@@ -123,7 +123,7 @@ def _beside(
     """Return the verdict on a line that has this outcome in its run, beside what is stored."""
     line_id = None
     if outcome == EVENT:
-        outcome, reason = _known(suspect, occurrence, texts, stored)
+        outcome, reason = _compared_with_stored(suspect, occurrence, texts, stored)
     if outcome == QUARANTINED:
         line_id = texts.line_id(suspect) if suspect.brings_id else numbered(suspect.line_key, occurrence)
         if line_id in stored.line_ids:
@@ -131,7 +131,9 @@ def _beside(
     return DedupeOutcome(suspect.file, suspect.row, outcome, occurrence, reason, line_id)
 
 
-def _known(suspect: Suspect, occurrence: int, texts: Texts, stored: Stored) -> tuple[str, str | None]:
+def _compared_with_stored(
+    suspect: Suspect, occurrence: int, texts: Texts, stored: Stored
+) -> tuple[str, str | None]:
     """Return the outcome of an event, and why it is none."""
     event_id = numbered(suspect.line_key, occurrence) if suspect.event_id is None else suspect.event_id
     same = () if suspect.day is None else stored.events.get((suspect.day, event_id), ())

@@ -13,15 +13,15 @@ LINE_ID_BEGIN: Final = "line-"
 DIGEST_CHARACTERS: Final = 32
 """Of a SHA-256 in hexadecimal: 128 bits, of which no two lines agree by chance."""
 
-_MADE: Final = re.compile(f"{EVENT_ID_BEGIN}[0-9a-f]{{{DIGEST_CHARACTERS}}}(-[0-9]+)?", re.ASCII)
+_GENERATED: Final = re.compile(f"{EVENT_ID_BEGIN}[0-9a-f]{{{DIGEST_CHARACTERS}}}(-[0-9]+)?", re.ASCII)
 
 
-def is_made(event_id: str) -> bool:
+def is_generated(event_id: str) -> bool:
     """Return whether an id is as those made here.
 
     Whoever brought such a one could have another's line taken for a copy, which nobody would see.
     """
-    return _MADE.fullmatch(event_id) is not None
+    return _GENERATED.fullmatch(event_id) is not None
 
 
 def line_digest(log: str, position: int | None, line: bytes) -> str:

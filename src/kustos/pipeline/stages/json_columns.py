@@ -27,7 +27,7 @@ from kustos.pipeline.stages.kafka_grammar import MAXIMUM_TIME_MS
 from kustos.pipeline.stages.text_pieces import Numbers, flags_of, in_order
 
 _EVENT: Final = pa.struct(list(to_arrow_schema(relaxed(EVENT_SCHEMA))))
-TOLD_TYPE: Final = pa.struct(
+PARSED_TYPE: Final = pa.struct(
     [*to_arrow_schema(ANY_EVENT_SCHEMA), ("source_format", pa.string()), ("reason", pa.string())]
 )
 """What each line becomes: the fields of its event and `source_format`, or the `reason` why it is none."""
@@ -60,7 +60,7 @@ def read_lines(texts: pa.Array) -> pa.StructArray:
 
 def _read_decisions(texts: pa.Array) -> pa.StructArray:
     pieces = list(_pieces(texts))
-    return pa.concat_arrays(pieces) if pieces else pa.array([], TOLD_TYPE)
+    return pa.concat_arrays(pieces) if pieces else pa.array([], PARSED_TYPE)
 
 
 def _pieces(texts: pa.Array) -> Iterator[pa.StructArray]:
@@ -76,7 +76,7 @@ def _pieces(texts: pa.Array) -> Iterator[pa.StructArray]:
 
 
 def _one_by_one(texts: pa.Array) -> pa.StructArray:
-    return pa.array([read_line(text) for text in texts.to_pylist()], TOLD_TYPE)
+    return pa.array([read_line(text) for text in texts.to_pylist()], PARSED_TYPE)
 
 
 def _values(texts: pa.Array) -> pa.StructArray | None:
@@ -102,13 +102,13 @@ def _checked(texts: pa.Array, events: pa.StructArray) -> pa.StructArray:
     count = len(events)
     found = dict(zip((field.name for field in events.type), events.flatten(), strict=True))
     found["source_format"] = pa.repeat(JSON, count)
-    fields = [found.get(field.name, pa.nulls(count, field.type)) for field in TOLD_TYPE]
-    told = pa.StructArray.from_arrays(fields, fields=list(TOLD_TYPE))
+    fields = [found.get(field.name, pa.nulls(count, field.type)) for field in PARSED_TYPE]
+    parsed = pa.StructArray.from_arrays(fields, fields=list(PARSED_TYPE))
     is_valid = _are_valid(events)
     if is_valid.all():
-        return told
+        return parsed
     rows, others = np.flatnonzero(is_valid), np.flatnonzero(~is_valid)
-    return in_order(rows, told.take(pa.array(rows)), others, _one_by_one(texts.take(pa.array(others))))
+    return in_order(rows, parsed.take(pa.array(rows)), others, _one_by_one(texts.take(pa.array(others))))
 
 
 def _are_valid(events: pa.StructArray) -> Numbers:

@@ -35,9 +35,9 @@ from kustos.pipeline.stages.text_pieces import (
     Pieces,
     Text,
     codes_of,
+    consists_of,
     equal_to,
     in_order,
-    made_of,
     words_of,
 )
 
@@ -48,7 +48,7 @@ _OTHER_TYPES: Final[dict[str, pa.DataType]] = {
     "log_if_allowed": pa.bool_(),
     "log_if_denied": pa.bool_(),
 }
-TOLD_TYPE: Final = pa.struct(
+PARSED_TYPE: Final = pa.struct(
     [*((name, _OTHER_TYPES.get(name, pa.string())) for name in ParsedLine._fields), ("reason", pa.string())]
 )
 """What each line becomes: what it tells, or the `reason` for which it is no event; all null for a null."""
@@ -128,10 +128,10 @@ def read_lines(texts: pa.Array, time_zone: str = "UTC") -> pa.Array:
     is_other = np.ones(len(texts), dtype=bool)
     is_other[rows] = False
     others = np.flatnonzero(is_other)
-    told = _one_by_one(texts.take(pa.array(others)), zone)
+    parsed = _one_by_one(texts.take(pa.array(others)), zone)
     if not len(rows):
-        return told
-    return in_order(rows, common, others, told)
+        return parsed
+    return in_order(rows, common, others, parsed)
 
 
 def without_carriage_returns(texts: pa.Array) -> pa.Array:
@@ -144,17 +144,17 @@ def _one_by_one(texts: pa.Array, zone: ZoneInfo | None) -> pa.StructArray:
     unread = (None,) * len(ParsedLine._fields)
     rows: list[tuple[object, ...] | None] = []
     for text in texts.to_pylist():
-        told = None if text is None else read_line(text, zone)
-        if told is None:
+        parsed = None if text is None else read_line(text, zone)
+        if parsed is None:
             rows.append((*unread, None))
         else:
-            rows.append((*unread, told) if isinstance(told, str) else (*told, None))
-    return pa.array(rows, TOLD_TYPE)
+            rows.append((*unread, parsed) if isinstance(parsed, str) else (*parsed, None))
+    return pa.array(rows, PARSED_TYPE)
 
 
 def _common(texts: pa.Array, zone: ZoneInfo | None) -> tuple[Numbers, pa.StructArray]:
     """Return the numbers of the lines of a common form, and what these tell."""
-    nothing = np.empty(0, dtype=np.int64), pa.array([], TOLD_TYPE)
+    nothing = np.empty(0, dtype=np.int64), pa.array([], PARSED_TYPE)
     if not len(texts) or texts.buffers()[2] is None:
         return nothing
     text = Text.of(texts)
@@ -188,15 +188,15 @@ def _common(texts: pa.Array, zone: ZoneInfo | None) -> tuple[Numbers, pa.StructA
     if not len(rows):
         return nothing
     pieces = Pieces.cut(text, bounds)
-    is_told, columns = _message(pieces, has_rule)
+    is_common, columns = _message(pieces, has_rule)
     are_times, columns["time_ms"] = _times(text, text.starts[rows], zone)
     are_rules, columns["rule"] = _rules(
         text, bounds, pieces, has_rule, commas.of(rows, len(_ACL_WORDS)), has_acl[rows]
     )
-    is_told &= are_times & are_rules
-    arrays = [columns[field.name] for field in TOLD_TYPE]
-    told = pa.StructArray.from_arrays(arrays, fields=list(TOLD_TYPE))
-    return (rows, told) if is_told.all() else (rows[is_told], told.filter(pa.array(is_told)))
+    is_common &= are_times & are_rules
+    arrays = [columns[field.name] for field in PARSED_TYPE]
+    parsed = pa.StructArray.from_arrays(arrays, fields=list(PARSED_TYPE))
+    return (rows, parsed) if is_common.all() else (rows[is_common], parsed.filter(pa.array(is_common)))
 
 
 _LEVEL, _PRINCIPAL, _NAME, _RESULT, _OPERATION, _FROM, _ADDRESS, _ON, _KIND, _RESOURCE = range(10)
@@ -246,21 +246,21 @@ def _message(pieces: Pieces, has_rule: Numbers) -> tuple[Numbers, dict[str, pa.A
     operations = codes_of(pieces.take(_OPERATION), tuple(_OPERATIONS))
     kinds = codes_of(pieces.take(_KIND), tuple(_RESOURCES))
     host, api, counts = (pieces.take(number) for number in (_ADDRESS, _REQUEST, _COUNT))
-    is_told = (levels >= 0) & (results >= 0) & (operations >= 0) & (kinds >= 0)
-    is_told &= (results < len(("Allowed", "Denied"))) == has_rule  # `operation` names its rule
-    is_told &= equal_to(pieces.take(_PRINCIPAL), "Principal = User:")
-    is_told &= equal_to(pieces.take(_FROM), " from host = ")
-    is_told &= equal_to(pieces.take(_ON), " on resource = ")
-    is_told &= equal_to(pieces.take(_FOR), " for request = ")
-    is_told &= equal_to(pieces.take(_WITH), " with resourceRefCount = ")
-    is_told &= equal_to(pieces.take(_BASED_ON), _RULE) == has_rule
-    is_told &= codes_of(pieces.take(_END), (LOGGER, "")) >= 0
-    is_told &= made_of(host, _HOST) & made_of(api, _API)
-    is_number = made_of(counts, _DIGIT) & (pc.binary_length(counts).to_numpy() <= len("999999999"))
+    is_common = (levels >= 0) & (results >= 0) & (operations >= 0) & (kinds >= 0)
+    is_common &= (results < len(("Allowed", "Denied"))) == has_rule  # `operation` names its rule
+    is_common &= equal_to(pieces.take(_PRINCIPAL), "Principal = User:")
+    is_common &= equal_to(pieces.take(_FROM), " from host = ")
+    is_common &= equal_to(pieces.take(_ON), " on resource = ")
+    is_common &= equal_to(pieces.take(_FOR), " for request = ")
+    is_common &= equal_to(pieces.take(_WITH), " with resourceRefCount = ")
+    is_common &= equal_to(pieces.take(_BASED_ON), _RULE) == has_rule
+    is_common &= codes_of(pieces.take(_END), (LOGGER, "")) >= 0
+    is_common &= consists_of(host, _HOST) & consists_of(api, _API)
+    is_number = consists_of(counts, _DIGIT) & (pc.binary_length(counts).to_numpy() <= len("999999999"))
     counts = pc.if_else(pa.array(is_number), counts, "0").cast(pa.int32())
-    is_told &= is_number & (counts.to_numpy() > 0)  # what asks for 0 may be a probe
+    is_common &= is_number & (counts.to_numpy() > 0)  # what asks for 0 may be a probe
     is_denied = (results & 1).astype(bool)
-    return is_told, {
+    return is_common, {
         "principal_type": pa.repeat("User", pieces.count),
         "principal_name": pieces.take(_NAME),
         "host": host,
@@ -284,36 +284,38 @@ def _rules(
     plain_rows = np.flatnonzero(~has_acl)
     kinds = np.full(pieces.count, len(PLAIN_RULES), dtype=np.int32)
     kinds[plain_rows] = codes_of(pieces.take(_RULE_TEXT, plain_rows), PLAIN_RULES)
-    is_told = (kinds >= 0) == has_rule
+    is_common = (kinds >= 0) == has_rule
     starts, ends = bounds[_RULE_TEXT], bounds[_END]
     places = [starts, starts + len(_ACL_STARTS[0])]
     for word, comma in zip(_ACL_WORDS, commas - 1, strict=True):
         places += [comma, comma + len(word)]
     cuts = np.stack([*places, ends - len(_ACL_ENDS[0]), ends])
     is_cut = has_acl & (cuts[1:] >= cuts[:-1]).all(axis=0)
-    is_told &= is_cut == has_acl
+    is_common &= is_cut == has_acl
     rows = np.flatnonzero(is_cut)
     if len(rows):
         acl = Pieces.cut(text, cuts[:, rows])
-        is_told[rows] &= _are_acls(acl)
+        is_common[rows] &= _are_acls(acl)
         numbers = np.cumsum(is_cut) - 1
         fields = [acl.take(2 * number + 1, numbers, ~is_cut) for number in range(len(ParsedRule._fields) - 1)]
     else:
         fields = [pa.nulls(pieces.count, pa.string()) for _ in ParsedRule._fields[1:]]
     kind = words_of((*PLAIN_RULES, "MatchingAcl"), kinds, kinds < 0)
-    return is_told, pa.StructArray.from_arrays([kind, *fields], names=ParsedRule._fields)
+    return is_common, pa.StructArray.from_arrays([kind, *fields], names=ParsedRule._fields)
 
 
 def _are_acls(acl: Pieces) -> Numbers:
     """Return which ACLs have the words and fields that they must have."""
-    is_told = (codes_of(acl.take(0), _ACL_STARTS) >= 0) & (codes_of(acl.take(acl.width - 2), _ACL_ENDS) >= 0)
+    is_common = (codes_of(acl.take(0), _ACL_STARTS) >= 0) & (
+        codes_of(acl.take(acl.width - 2), _ACL_ENDS) >= 0
+    )
     for number, word in enumerate(_ACL_WORDS, 1):
-        is_told &= equal_to(acl.take(2 * number), word)
+        is_common &= equal_to(acl.take(2 * number), word)
     for number, name in enumerate(ParsedRule._fields[1:]):
         field = acl.take(2 * number + 1)
         is_free = name in ("resource_name", "principal", "host")
-        is_told &= pc.binary_length(field).to_numpy() > 0 if is_free else made_of(field, _ENUM)
-    return is_told
+        is_common &= pc.binary_length(field).to_numpy() > 0 if is_free else consists_of(field, _ENUM)
+    return is_common
 
 
 def _times(text: Text, starts: Numbers, zone: ZoneInfo | None) -> tuple[Numbers, pa.Array]:

@@ -34,7 +34,7 @@ def identified(parsed: pa.RecordBatch) -> pa.RecordBatch:
     if event_ids.null_count:
         others = pc.invert(brings_id)
         unnamed = parsed.filter(others)
-        made = (
+        generated = (
             EVENT_ID_BEGIN + line_digest(*each)
             for each in zip(
                 unnamed["log"].to_pylist(),
@@ -43,7 +43,7 @@ def identified(parsed: pa.RecordBatch) -> pa.RecordBatch:
                 strict=True,
             )
         )
-        keys = pc.replace_with_mask(keys, others, pa.array(made, pa.string()))
+        keys = pc.replace_with_mask(keys, others, pa.array(generated, pa.string()))
     columns = [
         parsed["time"].cast(pa.date32()),
         brings_id,

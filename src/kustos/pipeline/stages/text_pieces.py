@@ -75,7 +75,7 @@ def flags_of(column: pa.Array) -> Numbers:
     return found
 
 
-def made_of(column: pa.Array, table: Numbers) -> Numbers:
+def consists_of(column: pa.Array, table: Numbers) -> Numbers:
     """Return whether each value has characters of the table only, and at least one."""
     text = Text.of(column)
     found: Numbers = text.ends > text.starts

@@ -30,7 +30,7 @@ def stream_name(
     place = checkpoint / IDENTITY
     try:
         if place.exists():
-            return _known(place, settings, tables)
+            return _stored_name(place, settings, tables)
         if checkpoint.exists() and any(checkpoint.iterdir()):
             raise StreamError(
                 f"`{checkpoint}` holds something else than a stream of kustos, take a new folder"
@@ -44,10 +44,10 @@ def stream_name(
     return name
 
 
-def _known(place: Path, settings: TopicSettings, tables: Tables) -> str:
+def _stored_name(place: Path, settings: TopicSettings, tables: Tables) -> str:
     try:
-        said = json.loads(place.read_text(encoding="utf-8"))
-        name, topic = said["name"], said["topic"]
+        identity = json.loads(place.read_text(encoding="utf-8"))
+        name, topic = identity["name"], identity["topic"]
     except (ValueError, TypeError, KeyError) as error:
         raise StreamError(
             f"`{place}` is damaged, take a new checkpoint: the tables keep all they have"

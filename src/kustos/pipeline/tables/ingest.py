@@ -19,7 +19,12 @@ from kustos.pipeline.tables.ledger import RUN, InputFile
 from kustos.pipeline.tables.reading import count_of, rows_on_disk, spark_path
 from kustos.pipeline.tables.retention import Retention, closed_before, kept_from, taken_on
 from kustos.pipeline.tables.rollups import days_to_rebuild, is_of, rolled_up
-from kustos.pipeline.tables.short_runs import SHORT_KEY_BYTES_MAX, SHORT_LINES_MAX, StoredFiles, settle_short
+from kustos.pipeline.tables.short_runs import (
+    SHORT_KEY_BYTES_MAX,
+    SHORT_LINES_MAX,
+    StoredFiles,
+    deduplicate_short,
+)
 from kustos.pipeline.tables.short_writing import FEW_BYTES, FEW_LINES, Places, write_short
 from kustos.pipeline.tables.sorting import SortedLines, sort_out
 from kustos.pipeline.tables.staging import StagedLines, stage_lines
@@ -216,7 +221,7 @@ class _Run:
         events = [file for table in tables for file in self._tables.files(self._spark, table, *(days or ()))]
         lines = self._tables.files(self._spark, QUARANTINE)
         stored = StoredFiles.of(events, lines, staged.around(self._options.look_around_ms))
-        return None if stored is None else settle_short(staged, stored, self._oldest_time_ms())
+        return None if stored is None else deduplicate_short(staged, stored, self._oldest_time_ms())
 
     def _write_short(self, staged: StagedLines, verdicts: Sequence[DedupeOutcome]) -> tuple[int, int | None]:
         """Stage events and quarantined lines; return the number of duplicates and the newest event's time."""
@@ -242,12 +247,12 @@ class _Run:
         found = sort_out(self._spark, staged, self._change.stage(_SORTED))
         judged, may_quarantine = self._judged(staged, found)
         self._progress(STEPS[2])
-        told = self._write_events(judged, staged)
+        outcome_counts = self._write_events(judged, staged)
         self._progress(STEPS[3])
         if may_quarantine:
             rows = judged.transform(classify.quarantine).coalesce(1)
             rows.write.parquet(str(self._change.stage(QUARANTINE)))
-        return told.get(DUPLICATE, 0), self._newest_staged_ms()
+        return outcome_counts.get(DUPLICATE, 0), self._newest_staged_ms()
 
     def _write_events(self, judged: DataFrame, staged: StagedLines) -> dict[str, int]:
         """Stage decisions and security events; return how many lines have each outcome."""

@@ -150,7 +150,7 @@ class State:
         values = json.loads(text)
         _check_version(values.pop("version"))
         values["inputs"] = {one["path"]: InputFile(**one) for one in values["inputs"]}
-        values["batches"] = {name: (number, said) for name, (number, said) in values["batches"].items()}
+        values["batches"] = {name: (number, summary) for name, (number, summary) in values["batches"].items()}
         values["stale_days"] = frozenset(values["stale_days"])
         return cls(**values)
 

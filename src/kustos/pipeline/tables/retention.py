@@ -73,8 +73,8 @@ def kept_from(days: int, clock: Clock) -> str:
 
 def closed_before(state: State, retention: Retention | None, clock: Clock) -> str | None:
     """Return the day (ISO) before which no event is taken in; a closed day is never opened again."""
-    asked = () if retention is None else (kept_from(retention.days, clock),)
-    return max([day for day in (state.closed_before, *asked) if day is not None], default=None)
+    first_kept = () if retention is None else (kept_from(retention.days, clock),)
+    return max([day for day in (state.closed_before, *first_kept) if day is not None], default=None)
 
 
 def drop_expired(
@@ -90,7 +90,7 @@ def drop_expired(
         raise TablesError("tables kept as Delta are cut by Delta's own DELETE and VACUUM, not by a retention")
     with tables.transaction(spark) as change:
         found = _Expired(tables, change.state, retention, clock)
-        dropped, files = found.told(), found.files()
+        dropped, files = found.counted(), found.files()
         closed = closed_before(change.state, retention, clock)
         if files:
             change.commit(f"drop-before-{closed}", UPKEEP, removes=files, closed_before=closed)
@@ -100,7 +100,7 @@ def drop_expired(
 
 def would_drop(tables: Tables, retention: Retention, *, clock: Clock | None = None) -> Dropped:
     """Return what `drop_expired` would drop now."""
-    return _Expired(tables, tables.state(), retention, clock or SystemClock()).told()
+    return _Expired(tables, tables.state(), retention, clock or SystemClock()).counted()
 
 
 class _Expired:
@@ -136,7 +136,7 @@ class _Expired:
         }
         return tuple(f"{table}/{file}" for table, files in by_table.items() for file in files)
 
-    def told(self) -> Dropped:
+    def counted(self) -> Dropped:
         """Return the numbers, from the footers of the files."""
         return Dropped(
             event_days=self.event_days,
@@ -159,9 +159,9 @@ def _remove_empty(tables: Tables, dropped: Dropped) -> None:
 
 def day_taken(path: Path) -> str:
     """Return the day (ISO, UTC) on which a file's lines were taken in; of older files that of writing."""
-    told = _TAKEN.match(path.name)
-    if told is not None:
-        return told[1]
+    match = _TAKEN.match(path.name)
+    if match is not None:
+        return match[1]
     return datetime.fromtimestamp(path.stat().st_mtime, UTC).date().isoformat()
 
 

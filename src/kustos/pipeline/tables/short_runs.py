@@ -69,7 +69,7 @@ class StoredFiles:
         return cls(tuple(files), tuple(quarantine), *around)
 
 
-def settle_short(
+def deduplicate_short(
     staged: StagedLines, stored: StoredFiles, oldest_time_ms: int | None
 ) -> list[DedupeOutcome] | None:
     """Return the verdicts on all lines that may be no new event; every other line is one.
@@ -86,7 +86,7 @@ def settle_short(
     if not found:
         return []
     beside = Stored(
-        events=events_by_id(stored.events, _asked(found), stored.first_time_ms, stored.last_time_ms),
+        events=events_by_id(stored.events, _possible_ids(found), stored.first_time_ms, stored.last_time_ms),
         line_ids=_LineIds(stored.quarantine),
         oldest_time_ms=oldest_time_ms,
     )
@@ -105,27 +105,29 @@ def _marked(keys: pa.Table, stored: StoredFiles, oldest_time_ms: int | None) -> 
     key = pc.coalesce(keys["event_id"], keys["line_key"])
     counts = pc.value_counts(key)
     values, numbers = counts.field("values"), counts.field("counts")
-    asked = [pc.is_in(key, value_set=values.filter(pc.greater(numbers, 1)))] if len(values) < len(key) else []
+    conditions = (
+        [pc.is_in(key, value_set=values.filter(pc.greater(numbers, 1)))] if len(values) < len(key) else []
+    )
     if keys["reason"].null_count < len(key):
-        asked.append(keys["reason"].is_valid())
+        conditions.append(keys["reason"].is_valid())
     if stored.events:
         # of equal lines of a log the first is known before any other is
         named = pc.coalesce(keys["event_id"], pc.binary_join_element_wise(keys["line_key"], "1", "-"))
         ids = event_ids(stored.events, stored.first_time_ms, stored.last_time_ms)
         if len(ids) > len(named):  # a table of the fewer is made, and the many are looked up
             ids = ids.filter(pc.is_in(ids, value_set=named))
-        asked.append(pc.is_in(named, value_set=ids))
+        conditions.append(pc.is_in(named, value_set=ids))
     if oldest_time_ms is not None:
-        asked.append(pc.less(keys["time_ms"], oldest_time_ms).fill_null(False))
+        conditions.append(pc.less(keys["time_ms"], oldest_time_ms).fill_null(False))
     rows = keys.select(list(Suspect._fields))
-    return rows.filter(reduce(pc.or_, asked)) if asked else rows.schema.empty_table()
+    return rows.filter(reduce(pc.or_, conditions)) if conditions else rows.schema.empty_table()
 
 
-def _asked(suspects: Sequence[Suspect]) -> set[str]:
+def _possible_ids(suspects: Sequence[Suspect]) -> set[str]:
     """Return all ids that these lines may have as events."""
     repeated = Counter(each.line_key for each in suspects if each.event_id is None)
-    made = {numbered(key, number) for key, count in repeated.items() for number in range(1, count + 1)}
-    return made | {each.event_id for each in suspects if each.event_id is not None}
+    generated = {numbered(key, number) for key, count in repeated.items() for number in range(1, count + 1)}
+    return generated | {each.event_id for each in suspects if each.event_id is not None}
 
 
 class _LineIds:

@@ -56,9 +56,9 @@ def write_short(
     of_file: dict[int, list[DedupeOutcome]] = {}
     for each in verdicts:
         of_file.setdefault(each.file, []).append(each)
-    told = [(file, of_file.get(number, [])) for number, file in enumerate(files)]
+    file_verdicts = [(file, of_file.get(number, [])) for number, file in enumerate(files)]
     if are_few:
-        _write(told, places)
+        _write(file_verdicts, places)
         return
 
     aside = Places(
@@ -70,9 +70,13 @@ def write_short(
     def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch["id"].to_pylist():
-                yield pa.RecordBatch.from_arrays([pa.array([_write([told[number]], aside)])], names=["name"])
+                yield pa.RecordBatch.from_arrays(
+                    [pa.array([_write([file_verdicts[number]], aside)])], names=["name"]
+                )
 
-    found = spark.range(0, len(told), 1, len(told)).mapInArrow(write, "name string").collect()
+    found = (
+        spark.range(0, len(file_verdicts), 1, len(file_verdicts)).mapInArrow(write, "name string").collect()
+    )
     names = {row["name"] for row in found}
     _take(aside.events, places.events, names)
     _take(aside.security, places.security, names)
@@ -92,17 +96,17 @@ def _take(aside: Path, place: Path, names: set[str]) -> None:
     shutil.rmtree(aside, ignore_errors=True)
 
 
-def _write(told: Sequence[tuple[Path, Sequence[DedupeOutcome]]], places: Places) -> str:
+def _write(file_verdicts: Sequence[tuple[Path, Sequence[DedupeOutcome]]], places: Places) -> str:
     """Write what became of the lines of these files; return the name that the written files have."""
     name = f"part-{SystemEntropy().uuid().hex}.parquet"
-    events = pa.concat_tables([_events(file, verdicts) for file, verdicts in told])
+    events = pa.concat_tables([_events(file, verdicts) for file, verdicts in file_verdicts])
     is_decision = events["event_type"].is_null()
     if pc.all(is_decision).as_py():
         _write_by_day(events, _EVENTS, places.events, name)
     else:
         _write_by_day(events.filter(is_decision), _EVENTS, places.events, name)
         _write_by_day(events.filter(pc.invert(is_decision)), _SECURITY, places.security, name)
-    lines = pa.concat_tables([_quarantined(file, verdicts) for file, verdicts in told])
+    lines = pa.concat_tables([_quarantined(file, verdicts) for file, verdicts in file_verdicts])
     if lines.num_rows:
         places.quarantine.mkdir(parents=True, exist_ok=True)
         parquet.write_table(lines, places.quarantine / name)
@@ -127,9 +131,9 @@ def _events(file: Path, verdicts: Sequence[DedupeOutcome]) -> pa.Table:
         for each in verdicts:
             occurrences[each.row] = each.occurrence
         numbers = pa.array(occurrences).cast(pa.string())
-        made = pc.binary_join_element_wise(table["line_key"], numbers, "-")
+        generated = pc.binary_join_element_wise(table["line_key"], numbers, "-")
         place = table.schema.get_field_index("event_id")
-        table = table.set_column(place, "event_id", pc.coalesce(table["event_id"], made))
+        table = table.set_column(place, "event_id", pc.coalesce(table["event_id"], generated))
     others = [each.row for each in verdicts if each.outcome != EVENT]
     if others:
         is_event = np.ones(table.num_rows, dtype=bool)

@@ -6,7 +6,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from kustos.pipeline.stages.dedupe import of_keys, repeated_keys, settle, settled_alone
+from kustos.pipeline.stages.dedupe import of_keys, repeated_keys, resolve_alone, resolve_copies
 from kustos.pipeline.stages.line_keys import IDENTIFIED_SCHEMA
 from kustos.pipeline.tables.reading import rows_on_disk, spark_path
 from kustos.pipeline.tables.staging import StagedLines
@@ -29,11 +29,11 @@ def sort_out(spark: SparkSession, staged: StagedLines, folder: Path) -> SortedLi
     found = repeated_keys(identified)
     keys, repeated = _written(spark, found, folder / "repeated", found.schema)
     if not repeated:
-        return SortedLines(identified.transform(settled_alone), may_quarantine=staged.quarantined > 0)
-    copies = of_keys(identified, keys).transform(settle)
-    settled, _ = _written(spark, copies, folder / "settled", copies.schema)
-    alone = of_keys(identified, keys, others=True).transform(settled_alone)
-    return SortedLines(alone.unionByName(settled), may_quarantine=True)
+        return SortedLines(identified.transform(resolve_alone), may_quarantine=staged.quarantined > 0)
+    copies = of_keys(identified, keys).transform(resolve_copies)
+    resolved, _ = _written(spark, copies, folder / "settled", copies.schema)
+    alone = of_keys(identified, keys, others=True).transform(resolve_alone)
+    return SortedLines(alone.unionByName(resolved), may_quarantine=True)
 
 
 def _written(spark: SparkSession, rows: DataFrame, folder: Path, schema: StructType) -> tuple[DataFrame, int]:

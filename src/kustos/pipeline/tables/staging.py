@@ -113,15 +113,15 @@ def _staged(batches: Iterable[pa.RecordBatch], folder: str, time_zone: str) -> I
         if writer is None:
             path = f"{folder}/{file}"
             writer = parquet.ParquetWriter(path, IDENTIFIED, use_dictionary=names, write_statistics=False)
-        told = identified(read_lines(batch, time_zone))
-        writer.write_batch(told)
+        rows = identified(read_lines(batch, time_zone))
+        writer.write_batch(rows)
         found["lines"] += batch.num_rows
-        found["rows"] += told.num_rows
-        found["security"] += told.num_rows - told["event_type"].null_count
-        found["quarantined"] += told.num_rows - told["reason"].null_count
-        found["total_bytes"] += told.nbytes
-        found["key_bytes"] += told.select(_KEYS).nbytes
-        span = pc.min_max(told["time_ms"]).as_py()
+        found["rows"] += rows.num_rows
+        found["security"] += rows.num_rows - rows["event_type"].null_count
+        found["quarantined"] += rows.num_rows - rows["reason"].null_count
+        found["total_bytes"] += rows.nbytes
+        found["key_bytes"] += rows.select(_KEYS).nbytes
+        span = pc.min_max(rows["time_ms"]).as_py()
         spans += [each for each in span.values() if each is not None]
     if writer is not None:
         writer.close()

@@ -88,7 +88,7 @@ class Tables:
         if self.form == DELTA:
             if delta.is_delta(place):
                 rows = delta.read_delta(spark, place)
-                return rows if schema is None else rows.select(*_known(rows, schema))
+                return rows if schema is None else rows.select(*_selected(rows, schema))
             files: tuple[str, ...] = ()
         else:
             files = data_files(place)
@@ -182,7 +182,7 @@ def _apply(spark: SparkSession, folder: Path, staging: Path, write: Mapping[str,
     delta.apply_delta_write(spark, folder, staging, write, sequence)
 
 
-def _known(rows: DataFrame, schema: StructType) -> list[Any]:
+def _selected(rows: DataFrame, schema: StructType) -> list[Any]:
     from pyspark.sql import functions as sql
 
     return [

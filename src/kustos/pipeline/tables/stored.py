@@ -76,20 +76,20 @@ def _of_time(table: pa.Table, first_ms: int, last_ms: int) -> pa.Table:
 def events_by_id(files: Sequence[Path], wanted: Collection[str], first_ms: int, last_ms: int) -> Found:
     """Return what the events of these ids and of this time say, by day and id; see `contents`."""
     ids = pa.array(wanted, pa.string())
-    told: Found = {}
+    events: Found = {}
     for file in files:
         for found, content in _events_of(file, ids, first_ms, last_ms):
-            told.setdefault(found, []).append(content)
-    return told
+            events.setdefault(found, []).append(content)
+    return events
 
 
 def _events_of(file: Path, ids: pa.Array, first_ms: int, last_ms: int) -> Iterator[tuple[Any, Any]]:
     day = date.fromisoformat(file.parent.name.removeprefix("day="))
     held = parquet.read_table(file, columns=["event_id"], partitioning=None)["event_id"]
-    is_asked = pc.is_in(held.cast(pa.string()), value_set=ids)
-    if not pc.any(is_asked).as_py():
+    is_wanted = pc.is_in(held.cast(pa.string()), value_set=ids)
+    if not pc.any(is_wanted).as_py():
         return
-    table = _of_time(read_contents(file).filter(is_asked), first_ms, last_ms)
+    table = _of_time(read_contents(file).filter(is_wanted), first_ms, last_ms)
     yield from zip(
         ((day, event_id) for event_id in table["event_id"].to_pylist()), contents(table), strict=True
     )
