@@ -57,10 +57,10 @@ def judge(
 ) -> int:
     """Judge recorded decisions by the ACLs then in force.
 
-    The ACLs of each moment are those of the metadata log. Finds what was allowed although no ACL allowed it
-    then, and what was refused without a reason. Possible causes: clock skew, a node behind its log, another
-    authorizer, or a tampered record. All goes to the tables `judged` and `history_findings`, which the
-    report shows too.
+    The ACLs of each moment come from the metadata log. Finds events that were allowed although no ACL allowed
+    them then, and events that were refused without a reason. Possible causes: clock skew, a node behind its
+    log, another authorizer, or a tampered record. All rows go to the tables `judged` and `history_findings`,
+    which the report shows too.
     """
     from kustos.cli.failures import ExitCode
     from kustos.cli.output import print_document, print_lines
@@ -108,7 +108,7 @@ def _metadata(configuration: "PipelineConfiguration", override: Path | None) -> 
 
     chosen = configuration.metadata if override is None else override.absolute()
     if chosen is None:
-        raise usage_error("the configuration says no `metadata:`, add it or give `--metadata`")
+        raise usage_error("the configuration has no `metadata:`, add it or give `--metadata`")
     if configuration.spark.remote is None:
         from kustos.metadata.inspection import files_of
         from kustos.runtime import FileSystemStorage
@@ -118,7 +118,7 @@ def _metadata(configuration: "PipelineConfiguration", override: Path | None) -> 
 
 
 def _settings(configuration: "PipelineConfiguration") -> dict[str, Any]:
-    """Return the broker settings; without configured super users the recorded ones are trusted."""
+    """Return the broker settings; without configured super users, trust the recorded ones."""
     acls = configuration.acls
     if acls is None:
         return {}

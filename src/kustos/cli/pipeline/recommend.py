@@ -70,9 +70,9 @@ def recommend(
 ) -> int:
     """Find the smallest set of ACLs for what was used.
 
-    It allows every recorded need and nothing that was denied; prefixes are taken where they are worth it.
-    A replay proves it before it is shown; the exit code is 1 if it does not hold. Flags go before the
-    section `recommend` of the configuration, which has them all and some more.
+    The ACLs allow every recorded need and nothing that was denied, with prefixes where they cost less. A
+    replay proves the set before it is shown; the exit code is 1 if the proof fails. Flags override the
+    section `recommend` of the configuration, which has all of them and a few more.
     """
     parameters = locals()
     import json

@@ -50,7 +50,7 @@ class ReviewVerdict(StrEnum):
 
 
 Document = Annotated[Path, typer.Argument(metavar="FILE", help="The document of `review --sign-off`.")]
-By = Annotated[str, typer.Option("--by", metavar="NAME", help="Who says so.")]
+By = Annotated[str, typer.Option("--by", metavar="NAME", help="Name of the reviewer.")]
 
 app = typer.Typer(help="Decide, close, sign and check a review.", no_args_is_help=True)
 
@@ -66,9 +66,9 @@ def check(
     exit_code: Annotated[bool, exit_code_if("it is not signed off")] = False,
     output: DocumentOutput = OutputFormat.TABLE,
 ) -> int:
-    """Say whether a review is whole, and how far it is.
+    """Check that a review was not altered, and show its progress.
 
-    A row, a decision or a sign-off that was altered by anything but `signoff` is found by its digest.
+    Digests find a row, a decision or a sign-off that anything but `signoff` altered.
     """
     from kustos.pipeline.review import verify_review, verify_signed_review
 
@@ -97,7 +97,7 @@ def decide(
     undecided: Annotated[bool, typer.Option("--undecided", help="Only rows not decided yet.")] = False,
     output: DocumentOutput = OutputFormat.TABLE,
 ) -> None:
-    """Write a reviewer's word on rows into the document."""
+    """Write a reviewer's decision on rows into the document."""
     from kustos.cli.failures import usage_error
     from kustos.pipeline.review import ReviewDecision, verify_review, with_decisions
 
@@ -163,11 +163,11 @@ def changes(
     exit_code: Annotated[bool, exit_code_if("the replay finds one")] = False,
     config: Config = DEFAULT_CONFIG,
 ) -> int:
-    """Print the ACLs that the revoked rows ask to remove.
+    """Print the ACLs to remove for the revoked rows.
 
     An ACL that also grants a row to keep is not removed but reported on standard error. With --replay,
     today's ACLs (which must be the reviewed ones) without the removed ones decide all recorded use again:
-    if any other use would be lost, no removal is printed.
+    if any other use would be lost, the command prints no removal.
     """
     import sys
 
@@ -176,7 +176,7 @@ def changes(
     from kustos.pipeline.review import changes_of
 
     if exit_code and not replay:
-        raise usage_error("`--exit-code` tells what a replay finds, add `--replay`")
+        raise usage_error("`--exit-code` reports what a replay finds, add `--replay`")
     contents = _read(document)
     proposed = _replayed(contents, config) if replay else changes_of(contents)
     for one in proposed.contested:
@@ -227,7 +227,7 @@ def _report_lost(proposed: "ReviewChanges") -> None:
     if len(lost) > LOST_SHOWN_MAX:
         sys.stderr.write(f"and {len(lost) - LOST_SHOWN_MAX:,} more\n")
     if lost:
-        sys.stderr.write("nothing is to be removed while uses that nobody revoked would be lost\n")
+        sys.stderr.write("remove nothing: uses that nobody revoked would be lost\n")
     else:
         removed = counted(len(proposed.remove), "ACL")
         sys.stderr.write(f"replay: without {removed} no recorded use is lost but those revoked\n")

@@ -1,4 +1,4 @@
-"""The setting of every pipeline command: its configuration, Spark, progress."""
+"""What every pipeline command needs first: its configuration, Spark, progress."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

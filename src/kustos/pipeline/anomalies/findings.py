@@ -1,4 +1,4 @@
-"""From what a detector holds to be surprising to the table `findings`."""
+"""A detector's surprising rows as rows of the table `findings`."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -13,19 +13,19 @@ from kustos.pipeline.schemas import FINDINGS_SCHEMA
 NAMES_MAX: Final = 20
 """Names that a finding shows; the rest is in the events."""
 QUOTED_MAX: Final = 3
-"""Names that its sentence shows."""
+"""Names that its `reason` shows."""
 NAME_LENGTH_MAX: Final = 249
-"""The longest topic's; who sends longer ones wants to fill the page."""
+"""The longest topic name; longer ones could fill the page."""
 
 HIGH_SCORE: Final = 0.75
 MEDIUM_SCORE: Final = 0.6
 
 ALWAYS_HIGH: Final = ("BRUTE_FORCE", "TOPIC_ENUMERATION", "PASSWORD_SPRAYING", "LOGIN_AFTER_FAILURES")
-"""Somebody means it: never less than HIGH."""
+"""Kinds that suggest intent: never less than HIGH."""
 
 
 def plain(text: Column) -> Column:
-    """Return a name as it may stand in a sentence: without control characters and backticks, cut."""
+    """Return a name for a sentence: without control characters and backticks, cut to a limit."""
     return sql.left(
         sql.regexp_replace(text, r"[\p{Cntrl}`\u2028\u2029\u202a-\u202e]", "?"), sql.lit(NAME_LENGTH_MAX)
     )
@@ -54,7 +54,7 @@ def candidate(
     """Return findings of a kind, in the schema of `findings`.
 
     `found` has principal, resource_type, resource_name, day, first_time, last_time, event_count and surprise
-    (in nats); a finding's id is made of its kind and what `identity` names.
+    (in nats); a finding's id is a digest of its kind and the `identity` columns.
     """
     points = score(sql.col("surprise"), threshold)
     severity = (

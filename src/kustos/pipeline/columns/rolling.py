@@ -1,4 +1,4 @@
-"""The roll-up of events by column: groups of a chunk, then groups of those groups, no event as a row."""
+"""The roll-up of events by column: groups of each chunk, then of these groups; no event becomes a row."""
 
 import itertools
 from collections.abc import Iterable, Iterator
@@ -22,7 +22,7 @@ CHUNK_ROWS_MAX: Final = 1 << 17
 """Events at a time: all their columns of codes and numbers, and groups of them, take some 150 MB."""
 
 KEPT_GROUPS_MAX: Final = 1 << 17
-"""Groups that are kept in memory until as many are new, some 200 MB to put together; more wait on disk."""
+"""Groups kept in memory until as many are new, some 200 MB to combine; more are spilled to disk."""
 
 OUT_ROWS: Final = 1 << 16
 
@@ -47,7 +47,7 @@ def rolled_up_parts(parts: Iterable[FilePart]) -> Iterator[pa.RecordBatch]:
     """Yield the roll-up of the events in parts of files, in batches; each row of ROLLUP_GRAIN once.
 
     Memory is bounded by the two limits above up to some two million rows; of more, a sixteenth must fit.
-    Raises `OSError` or `pyarrow.ArrowInvalid` for a file that cannot be read, `OSError` if rows cannot wait.
+    Raises `OSError` or `pyarrow.ArrowInvalid` for a file that cannot be read, `OSError` if spilling fails.
     """
     with spilled_groups(_BUCKET_KEYS) as spilled:
         kept: list[pa.Table] = []

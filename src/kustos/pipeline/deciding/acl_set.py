@@ -1,4 +1,4 @@
-"""A set of ACLs as a value, with the settings that decide beside it: named, hashed, and small on the way."""
+"""A set of ACLs as a value, with the settings that decide beside it: named, hashed, and compressed."""
 
 import hashlib
 import json
@@ -27,17 +27,17 @@ COMPRESSION_LEVEL: Final = 1
 """Repeated names shrink well at any level; the quickest one takes a tenth of a second for 100,000 ACLs."""
 
 CONTENT_BYTES_MAX: Final = 1 << 30
-"""Uncompressed: some ten million ACLs, more than one executor's index of them would fit."""
+"""Uncompressed: some ten million ACLs; an executor's memory holds no larger index."""
 
 
 @dataclass(frozen=True, slots=True)
 class AclsInForce:
     """ACLs, each once, with `super.users` and `allow.everyone.if.no.acl.found`.
 
-    `name` is what people call it and no part of the content. `content` is the content as bytes that any
-    process makes the same, `digest` the SHA-256 of it: the same however the ACLs were ordered, repeated or
-    written. `bindings` are in an order of their own, since the ACL that is named as the rule of a question
-    about any resource of a type is one of several. Make it with `AclsInForce.of`.
+    `name` is for people and no part of the content. `content` is the content as bytes, equal in every
+    process, and `digest` their SHA-256: the same for every order, repetition and form of the ACLs.
+    `bindings` are in a fixed order, since several ACLs may be the rule for a question about any resource of a
+    type, and the authorizer names one of them. Create it with `AclsInForce.of`.
     """
 
     name: str
@@ -64,8 +64,8 @@ class AclsInForce:
     ) -> Self:
         """Return the set of these ACLs; `super_users` as in Kafka's setting, or one by one.
 
-        Raises `AclSetError` for what no authorizer could hold: a principal without a type, `User:*` as a
-        super user.
+        Raises `AclSetError` for what no authorizer takes: a principal without a type, `User:*` as a super
+        user.
         """
         text = super_users if isinstance(super_users, str) else ";".join(super_users)
         try:
@@ -111,7 +111,7 @@ def authorizer_of_content(name: str, content: bytes, digest: str) -> StandardAut
 
 
 def parts_of_content(name: str, content: bytes, digest: str) -> tuple[list[AclBinding], frozenset[str], bool]:
-    """Return ACLs, super users and default of the set with this `content`; raises likewise."""
+    """Return ACLs, super users and default of the set with this `content`; raise the same error."""
     document = _verified_document(name, content, digest)
     return (
         list(_decode(document)),
@@ -137,7 +137,8 @@ def _encode(
 ) -> tuple[tuple[AclBinding, ...], bytes]:
     """Return the ACLs in order, and all as bytes.
 
-    Distinct patterns and entries are written once, each ACL as one number, as a step from the one before.
+    Distinct patterns and entries are written once, each ACL as one number, stored as the difference from the
+    one before.
     """
     pairs = {
         (

@@ -1,4 +1,4 @@
-"""What is found of ACLs by their set alone, and what was recorded of them: before it is told who can go."""
+"""Findings from the set of ACLs alone, and the record of each ACL: before the choice of ACLs to remove."""
 
 from datetime import datetime
 from typing import Final, NamedTuple
@@ -50,8 +50,8 @@ HELD_SCHEMA: Final = StructType(
         StructField("of_the_set", ArrayType(FOUND_SCHEMA)),
     ]
 )
-"""The ACLs with their numbers, in words, their place in the order in which they are tried to go, and what
-is found of the set alone."""
+"""The ACLs with their numbers and texts, their rank in the order of removal, and the findings from the set
+alone."""
 
 
 class _LintFinding(NamedTuple):
@@ -68,11 +68,11 @@ _BY_CODE: Final = {
     "KUS006": _LintFinding(FindingKind.REDUNDANT_ACL, Cause.OF_A_SUPER_USER, FindingSeverity.LOW),
     "KUS208": _LintFinding(FindingKind.ORPHANED_ACL, Cause.NO_SUCH_RESOURCE, None),
 }
-"""What lint finds that is a finding here; a severity of None is that of the ACL's breadth."""
+"""The lint findings that are findings here; a severity of None follows from the ACL's breadth."""
 
 
 def held_acls(spark: SparkSession, acls: AclsInForce, existing: Existing) -> DataFrame:
-    """Return the ACLs as HELD_SCHEMA; what their set, its settings and what exists say is exact."""
+    """Return the ACLs as HELD_SCHEMA, with exact findings from the set, its settings and `existing`."""
     bindings = numbered(acls.bindings)
     ranks = {binding: rank for rank, binding in enumerate(sorted(bindings, key=breadth))}
     found = _of_the_set(bindings, rules_of(acls), existing)
@@ -98,7 +98,7 @@ def _of_the_set(
     rows: dict[int, list[tuple[object, ...]]] = {}
     for found in lint(bindings, rules, existing.listing()):
         finding = _BY_CODE.get(found.code)
-        # of an ALLOW that is denied to the letter DESCRIBE may be left: then it is not shadowed
+        # an ALLOW whose own operation is denied may still allow DESCRIBE: then it is not shadowed
         if finding is None or (found.code == "KUS002" and speaks[found.number]):
             continue
         severity = finding.severity or severity_of(bindings[found.number])
@@ -109,9 +109,9 @@ def _of_the_set(
 
 
 def decided(recorded: DataFrame, held: DataFrame) -> DataFrame:
-    """Return for each ACL (`number`) that ever was the deciding rule when and how often, listings apart.
+    """Return for each ACL (`number`) that ever was the deciding rule when and how often, without listings.
 
-    A DENY that only ever answered probes decided them all the same.
+    A DENY that only answered probes counts as deciding, too.
     """
     rule = sql.col("rule")
     by_acl = recorded.filter(rule.getField("kind") == "MatchingAcl")
@@ -129,7 +129,7 @@ def decided(recorded: DataFrame, held: DataFrame) -> DataFrame:
 
 
 def last_seen(recorded: DataFrame) -> DataFrame:
-    """Return when each principal asked anything last, allowed or not."""
+    """Return the time of each principal's last event, allowed or not."""
     return recorded.groupBy("principal").agg(sql.max("last_time").alias("last_seen"))
 
 

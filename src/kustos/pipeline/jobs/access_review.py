@@ -1,4 +1,4 @@
-"""The review over the tables: `access_review` and `findings`, filled from one look at the roll-up."""
+"""The review over the tables: fills `access_review` and `findings` from one read of the roll-up."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,10 +22,10 @@ REVIEW_STEPS: Final = ("reviewing access", "looking for ACLs that nobody needs",
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewQuestion:
-    """What is asked: whose ACLs, as of when, and what is known besides.
+    """The inputs of a review: ACLs, moment, and what else is known.
 
-    `metadata` is a metadata log that knows since when ACLs are there; `existing` None: nothing is known of
-    what exists. Broken `duties` and `policy` become findings.
+    `metadata` is a metadata log, from which each ACL gets its time of creation; `existing` None: the existing
+    names are unknown. Broken `duties` and `policy` become findings.
     """
 
     acls: "AclsInForce"

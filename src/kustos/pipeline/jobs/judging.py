@@ -1,4 +1,4 @@
-"""The judgement over the tables: was each recorded decision the one that the ACLs then in force say?"""
+"""The judgement over the tables: compares each recorded decision with that of the ACLs then in force."""
 
 from dataclasses import dataclass
 from datetime import date
@@ -19,11 +19,11 @@ _VERDICTS: Final = ("AGREES", "DIFFERS", "UNCERTAIN", "OUT_OF_REACH", "NOT_JUDGE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeQuestion:
-    """By which history, and what.
+    """The inputs of a judgement: history, settings and days.
 
     `metadata` is a metadata log, read up to `end_offset`, not including it (None: to its end). The other
-    settings are those of that time, see `judged_by_history`. Days (UTC) are both included. `by_rollup`
-    judges `audit_rollup` in the place of `audit_events`: quicker, and less sure, as it has no offsets.
+    settings are those of that time, see `judged_by_history`. Both days (UTC) are included. `by_rollup`
+    judges `audit_rollup` instead of `audit_events`: quicker, but less exact, as it has no offsets.
     """
 
     metadata: Path
@@ -38,7 +38,7 @@ class JudgeQuestion:
 def run_judgement(
     spark: "SparkSession", tables: "Tables", question: JudgeQuestion, progress: Progress = silent
 ) -> dict[str, Any]:
-    """Replace the tables `judged` and `history_findings`; return their sums, and where the history goes.
+    """Replace the tables `judged` and `history_findings`; return their sums, and the extent of the history.
 
     `history`: the row of METADATA_REACH_SCHEMA. `verdicts`: for each, its `events` and `accesses` (rows of
     `judged`). `findings`: for each kind its `count` and `events`. Raises what `Tables` raises and
@@ -61,7 +61,7 @@ def run_judgement(
             rows = tables.read(spark, "audit_rollup" if question.by_rollup else "audit_events")
             judged = judged_by_history(
                 within_days(rows, question.from_day, question.to_day),
-                # a log that grows meanwhile is read to where it went before
+                # of a log that grows meanwhile, read only the part that `reach` describes
                 read_history(spark, question.metadata, end_offset=extent["to_offset"] + 1),
                 reach=reach,
                 super_users=question.super_users,

@@ -1,7 +1,7 @@
-"""Questions for any resource of a type (`authorizeByResourceType`, KIP-679), which name nothing.
+"""Questions for any resource of a type (`authorizeByResourceType`, KIP-679), which have no name.
 
-Kafka answers them from ACLs for the very operation or ALL; what is implied does not count. Most are allowed
-by what the principal needs anyway. For the rest one literal ACL is added on a name that it uses already.
+Kafka decides them by ACLs for the same operation or ALL, without implied operations. The principal's other
+needs allow most of them. For the rest this adds one literal ACL on a name that the principal already uses.
 """
 
 from collections import Counter
@@ -14,13 +14,13 @@ from kustos.pipeline.privilege.tree import Placement
 from kustos.pipeline.privilege.values import CLOSURES, Use, bits_of, closure
 
 _NAMES_TRIED_MAX: Final = 1_000
-"""Names looked at for one that nothing speaks against; the one that Kafka itself asks about follows."""
+"""Names tried for an ACL without conflict; Kafka's own name for such questions follows."""
 
 
 def answer_probes(plan: TypePlan, uses: Iterable[Use]) -> None:
-    """Add to a solved plan what its allowed questions for any resource still need.
+    """Add to a solved plan the ACLs that its allowed questions for any resource still need.
 
-    Nothing is added for one if every name that could serve was denied.
+    Nothing is added for a question if every possible name was denied.
     """
     if not plan.probed:
         return
@@ -40,7 +40,7 @@ def answer_probes(plan: TypePlan, uses: Iterable[Use]) -> None:
 
 
 def _servers(plan: TypePlan, questions: list[tuple[str, int]]) -> Iterator[list[int]]:
-    """Yield, for each need and question, which ACLs serve it: an ACL that was added may make another vain."""
+    """Yield, for each need and question, the ACLs that serve it: a new ACL may make another superfluous."""
     index = Index(plan.placements, plan.options)
     for host, names in plan.needs.items():
         for name, mask in names.items():

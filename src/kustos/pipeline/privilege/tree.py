@@ -1,11 +1,10 @@
 """Names as a tree of prefixes, and in it the cheapest ACLs: exactly, for one host term.
 
-Prefixes of names either contain each other or have nothing in common, so what is cheapest below a prefix
-depends on one thing above it only: which operations are allowed there already. With those as the state the
-tree is solved from the leaves up: `cheapest(node, covered)` tries every set of operations to put on the
-node. Operations are looked at together because READ, WRITE, DELETE and ALTER imply DESCRIBE, ALTER_CONFIGS
-implies DESCRIBE_CONFIGS, and ALL implies everything. States are few: only operations that are needed below a
-node count, and a principal needs few.
+Prefixes of names either contain each other or share no name, so the cheapest choice below a prefix depends
+only on the operations already allowed above it. With those as the state the tree is solved from the leaves
+up: `cheapest(node, covered)` tries every set of operations to put on the node. Operations are solved together
+because READ, WRITE, DELETE and ALTER imply DESCRIBE, ALTER_CONFIGS implies DESCRIBE_CONFIGS, and ALL implies
+everything. States are few: only operations needed below a node count, and a principal needs few.
 """
 
 from collections import Counter
@@ -22,11 +21,11 @@ from kustos.pipeline.privilege.values import ALL_BIT, CLOSURES, KnownNames, bits
 _EPSILON: Final = 1e-9
 _USED_SHIFT: Final = EVERY_ALLOW.bit_length()
 _NO_ALL: Final = 1 << 2 * _USED_SHIFT
-"""The key of a leaf: what is needed, what is used (shifted), and whether ALL is out of the question."""
+"""The key of a leaf: the operations needed, those used (shifted), and whether ALL is forbidden."""
 
 
 class Placement(NamedTuple):
-    """An ACL to be: a name, or all that begin so; one operation's bit; what it costs."""
+    """A planned ACL: a name or a prefix, one operation's bit, and the cost."""
 
     name: str
     is_prefix: bool
@@ -35,11 +34,11 @@ class Placement(NamedTuple):
 
 
 Beyond = Callable[[str, bool], int]
-"""Of a name, or of all that begin so: the operations that must not be granted on all of them."""
+"""For a name or a prefix: the operations that must not be granted on all of its names."""
 
 
 def nothing_beyond(_name: str, _is_prefix: bool) -> int:
-    """Return that anything may be granted."""
+    """Return 0: everything may be granted."""
     return 0
 
 
@@ -62,12 +61,12 @@ class PrefixNode:
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What is needed and denied on one type, from the hosts of one term.
+    """The needs and denials on one type, from the hosts of one term.
 
     `needs` are operations by name, without implied ones; each can be granted literally. `used` is all that is
-    used on these and other names, with what it implies. `closed` are operations that must not be granted on
-    anything, since a question for any resource was denied. `beyond` is asked of prefixes and the wildcard; of
-    the names themselves `denied` says it all.
+    used on these and other names, with implied ones. `closed` are operations that must not be granted on
+    any name, since a question for any resource was denied. `beyond` is for prefixes and the wildcard; for
+    single names `denied` is complete.
     """
 
     resource_type: ResourceType
@@ -80,7 +79,7 @@ class Demand:
     options: PrivilegeOptions
 
     def supported(self) -> int:
-        """Return the operations that mean something on the type."""
+        """Return the operations that the type supports."""
         return sum(ALLOWS[operation] for operation in SUPPORTED_OPERATIONS.get(self.resource_type, ()))
 
 
@@ -116,8 +115,8 @@ def possible_acls(demand: Demand) -> list[Placement]:
 
 
 def _trees(demand: Demand) -> "list[PrefixNode]":
-    """Return a tree of the names that the wildcard stands for, and one of those it does not."""
-    # LITERAL `*` does not stand for longer names that begin with an asterisk (Kafka 4.4.0)
+    """Return a tree of the names that the wildcard matches, and one of those it does not."""
+    # LITERAL `*` does not match longer names that begin with an asterisk (Kafka 4.4.0)
     starred = [name for name in demand.used if name[:1] == WILDCARD and name != WILDCARD]
     if not starred:
         return [_tree(demand, demand.used, is_wildcard=True)]
@@ -169,7 +168,7 @@ def cutter_of_nothing(_name: str) -> list[str]:
 
 
 def _finish(demand: Demand, node: PrefixNode, *, may_be_granted: bool = True) -> Counter[int]:
-    """Sum up what is below a node and find what may be put on it; return the counts of the keys below."""
+    """Sum up the keys below a node and find the operations it may get; return the counts of the keys."""
     total = Counter(node.leaves)
     for child in node.children:
         total.update(_finish(demand, child))
@@ -264,14 +263,14 @@ class _Solver:
         if not key & _NO_ALL and options.all_operations_min is not None:
             used = key >> _USED_SHIFT & EVERY_ALLOW
             wasted = (self._demand.supported() & ~used).bit_count()
-            # even an infinite weight lets pass what wastes nothing
+            # even an infinite weight allows ALL if no operation is unused
             cost = 1 + (options.over_grant_weight * wasted if wasted else 0)
             if used.bit_count() >= options.all_operations_min and cost < needed.bit_count():
                 return [(ALL_BIT, cost)]
         return [(bit, 1.0) for bit in bits_of(needed)]
 
     def collect(self, node: PrefixNode, found: list[Placement], covered: int = 0) -> None:
-        """Add what is to be put on a node and below it."""
+        """Add the ACLs on a node and below it."""
         _, choice = self.cheapest(node, covered)
         found.extend([Placement(node.name, node.is_prefix, bit, node.costs[bit]) for bit in bits_of(choice)])
         covered |= closure(choice)

@@ -1,7 +1,7 @@
-"""Declared rules as findings: who breaks a duty or a statement of a policy, by the ACLs and by use.
+"""Declared rules as findings: principals that break a duty or a policy statement, by grant and by use.
 
-By grant is exact and about everything that could be asked; by use is what was recorded. Kinds: `BROKEN_DUTY`
-and `BROKEN_POLICY`; `by` in the evidence is `grant` or `use`.
+By grant is exact and covers every possible request; by use covers the recorded ones. Kinds: `BROKEN_DUTY` and
+`BROKEN_POLICY`; `by` in the evidence is `grant` or `use`.
 """
 
 import hashlib
@@ -30,7 +30,7 @@ BROKEN_DUTY: Final = "BROKEN_DUTY"
 BROKEN_POLICY: Final = "BROKEN_POLICY"
 
 EXAMPLES_MAX: Final = 1_000
-"""Principals told for one statement of a policy."""
+"""Principals reported for one statement of a policy."""
 
 _CLAIM_SCHEMA: Final = ArrayType(
     StructType([StructField("rule", IntegerType()), StructField("side", IntegerType())])
@@ -56,9 +56,9 @@ def rule_findings(
     duties: Sequence[Duty] = (),
     policy: Policy | None = None,
 ) -> DataFrame:
-    """Return who breaks which rule at `as_of`, by grant and by use, as FINDINGS_SCHEMA.
+    """Return the principals that break each rule at `as_of`, by grant and by use, as FINDINGS_SCHEMA.
 
-    Raises `ReviewError` and what `analysis` raises for a set that it cannot tell about.
+    Raises `ReviewError` and what `analysis` raises for a set that it cannot analyse.
     """
     statements = () if policy is None else policy.statements
     rows = [*_by_duties(acls, duties, as_of), *_by_statements(acls, statements, as_of)]
@@ -134,7 +134,7 @@ def _by_statements(
 
 
 class _Claims:
-    """Which sides of which rules one recorded question is; in a worker."""
+    """Finds the rules, and their sides, that a recorded question belongs to; in a worker."""
 
     def __init__(
         self, duties: Sequence[Duty], statements: Sequence[Statement], super_users: frozenset[str]

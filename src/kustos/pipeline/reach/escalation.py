@@ -1,18 +1,18 @@
-"""What a principal can become: the rights that give other rights, as a table, and their closure. No Spark.
+"""Privilege escalation: the rights that give other rights, as a table, and their closure. No Spark.
 
-Theory. What the ACLs allow a principal is exact (`analysis.what_can`). Some of it makes more of it:
+Theory. `analysis.what_can` gives exactly what the ACLs allow a principal. Some rights give more rights:
 
 - ALTER on the cluster writes ACLs (CreateAcls, DeleteAcls) and passwords of SCRAM users, super users too:
-  with it everything is reached.
-- CLUSTER_ACTION on the cluster acts as a broker: it fetches any partition as a follower, and hands in
-  requests for anybody in an Envelope (KIP-590) where it can reach a controller: everything.
-- CREATE_TOKENS on a user makes a delegation token of that user (KIP-373), DESCRIBE_TOKENS on a user and
-  DESCRIBE on a delegation token show the token's HMAC, which is its password: whoever logs in with it is
-  `User:` and the owner's name, whatever the owner's type.
-- ALTER_CONFIGS on the cluster changes listeners and logins of brokers (`sasl.jaas.config` among them): where
-  Kafka's own PLAIN is used, users can be made. It depends on the set-up, so it is told and not followed.
+  it reaches everything.
+- CLUSTER_ACTION on the cluster acts as a broker: it fetches any partition as a follower, and sends requests
+  for any principal in an Envelope (KIP-590) if it can connect to a controller: everything.
+- CREATE_TOKENS on a user creates a delegation token of that user (KIP-373), DESCRIBE_TOKENS on a user and
+  DESCRIBE on a delegation token show the token's HMAC, which is its password: a login with it is `User:` and
+  the owner's name, whatever the owner's type.
+- ALTER_CONFIGS on the cluster changes listeners and logins of brokers (`sasl.jaas.config` among them): with
+  Kafka's own PLAIN it can create users. It depends on the set-up, so it is reported but not followed.
 
-A login by token cannot ask for tokens: what is reached by one is followed for the other rights alone.
+A login by token cannot request tokens: from such a login only the other rights are followed.
 """
 
 from collections.abc import Iterable, Iterator
@@ -27,12 +27,12 @@ from kustos.pipeline.errors import ReviewError
 from kustos.pipeline.review.asking import rules_of
 
 IDENTITIES_MAX: Final = 10_000
-"""Identities that one principal is followed into: with as many it reaches more than anybody reads."""
+"""Identities followed from one principal: a longer list is unreadable."""
 
 
 @unique
 class Means(StrEnum):
-    """By what more is reached."""
+    """The right by which a step reaches more."""
 
     SUPER_USER = "SUPER_USER"
     ALTER_CLUSTER = "ALTER_CLUSTER"
@@ -52,7 +52,7 @@ WORDS: Final = {
     Means.DESCRIBE_TOKEN: "may DESCRIBE the delegation token: can log in as its owner",
     Means.ALTER_CONFIGS: "may ALTER_CONFIGS of the cluster: can change listeners and logins of brokers",
 }
-"""Each in words, to stand after the name of who has it."""
+"""Each as a predicate, to follow the principal's name."""
 
 _EVERYTHING: Final = (Means.SUPER_USER, Means.ALTER_CLUSTER, Means.CLUSTER_ACTION)
 _CLUSTER: Final = (
@@ -89,7 +89,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Who a principal can be: by which steps, what it may do then, and what else that could lead to."""
+    """An identity that a principal can take: the steps to it, and what the ACLs allow it."""
 
     principal: str
     path: tuple[Step, ...]
@@ -127,9 +127,9 @@ class BlastRadius:
 
 
 class Escalation:
-    """A set of ACLs with what else is known, asked about one principal after the other.
+    """A set of ACLs with known principals and tokens, for many principals.
 
-    `known` are principals that exist beside those whom ACLs name, `tokens` the delegation tokens there are.
+    `known` are principals that exist beside those that ACLs name, `tokens` the existing delegation tokens.
     `has_tokens` False: delegation tokens are switched off.
     """
 
@@ -153,22 +153,22 @@ class Escalation:
 
     @property
     def principals(self) -> list[str]:
-        """The principals whom ACLs name, super users among them."""
+        """The principals that ACLs name, and the super users."""
         return sorted((self._by_principal.keys() | self._acls.super_users) - {EVERY_PRINCIPAL})
 
     def regions(self, principal: str) -> tuple[Region, ...]:
-        """Return exactly what the ACLs allow a principal; raise `AnalysisError` for more than can be told."""
+        """Return exactly what the ACLs allow a principal; raise `AnalysisError` for too many regions."""
         found = self._regions.get(principal)
         if found is None:
             rules = self._rules
             own = (*self._by_principal.get(principal, ()), *self._by_principal.get(EVERY_PRINCIPAL, ()))
-            # with default-allow everybody's ACLs have a say: they take the default away
+            # with allow-by-default all ACLs matter: they disable the default for their resources
             bindings = self._acls.bindings if rules.allow_everyone_if_no_acl_found else own
             found = self._regions[principal] = what_can(bindings, principal, rules)
         return found
 
     def of(self, principal: str) -> BlastRadius:
-        """Return what a principal can reach by the fewest steps; raise `ReviewError` for too many others."""
+        """Return what a principal can reach by the fewest steps; raise `ReviewError` for too many."""
         identities: list[Identity] = []
         conditional: list[Step] = []
         queue = [Identity(principal, (), self.regions(principal))]
@@ -229,7 +229,7 @@ class Escalation:
 
 
 def login_of(owner: str) -> str:
-    """Return who logs in with a token of an owner: `User:` and the name, the owner's type is lost."""
+    """Return the principal of a login with an owner's token: `User:` and the name, whatever the type."""
     return f"User:{owner.partition(':')[2]}"
 
 

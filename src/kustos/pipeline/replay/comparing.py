@@ -1,4 +1,4 @@
-"""Two outcomes of each question in one pass, and the rules only where they differ: most rows do not."""
+"""Two decisions of each question in one pass, and the rules only where they differ: most rows do not."""
 
 from typing import Final
 
@@ -40,7 +40,7 @@ def compared_with_recorded(questions: DataFrame, candidate: ShippedAcls) -> Data
 
 
 def compared(questions: DataFrame, baseline: ShippedAcls, candidate: ShippedAcls) -> DataFrame:
-    """Return rows with what both sets decide, and by which rules where one allows and the other does not."""
+    """Return rows with both sets' decisions, and the rules where one allows and the other does not."""
 
     def judge(
         principal: pa.Array, host: pa.Array, operation: pa.Array, resource_type: pa.Array, name: pa.Array

@@ -1,6 +1,6 @@
-"""Replay over table files: columns as codes, decided where they are read; only what flips becomes rows.
+"""Replay over table files: columns as codes, decided in the worker that reads them; only flips become rows.
 
-The same rows as `flips` finds without rule changes, for less: nothing is shuffled but the flips.
+The same rows as `flips` without rule changes, at less cost: only the flips are shuffled.
 """
 
 from collections.abc import Iterator, Sequence
@@ -60,11 +60,11 @@ def flips_of_files(
     *,
     with_example: bool = True,
 ) -> "DataFrame":
-    """Return the table `replay_flips` of what files of a table show as lost and gained.
+    """Return the table `replay_flips` of lost and gained access in a table's files.
 
-    What `flips(..., rule_changes=False)` returns for the same rows of `table`, EVENTS or ROLLUP; `from_rule`
-    is told only of a `baseline`. Workers must see the files under these paths. Raises `OSError` for a file
-    that is gone.
+    The same as `flips(..., rule_changes=False)` for the rows of `table`, EVENTS or ROLLUP; only with a
+    `baseline` there is a `from_rule`. Workers must see the files under these paths. Raises `OSError` for a
+    file that is gone.
     """
     parts = parts_of(files)
     if not parts:
@@ -83,7 +83,7 @@ def flips_of_files(
 
 @dataclass(frozen=True, slots=True)
 class FlipSearch:
-    """What a worker needs to find flips in a part of a file."""
+    """The search for flips in parts of files, as a worker runs it."""
 
     table: str
     candidate: ShippedAcls

@@ -59,7 +59,7 @@ def flips_by_kind(flips: DataFrame) -> DataFrame:
 
 
 def top_flips(flips: DataFrame, limit: int) -> DataFrame:
-    """Return the `limit` flips that weigh most: uses before listings, lost before gained, then by events."""
+    """Return the `limit` most urgent flips: uses before listings, lost before gained, then by events."""
     return (
         flips.withColumn("_urgency", urgency())
         .orderBy(
@@ -71,7 +71,7 @@ def top_flips(flips: DataFrame, limit: int) -> DataFrame:
 
 
 def urgency() -> Column:
-    """Return a number for the kind and the way of access of a flip: 0 breaks somebody's use."""
+    """Return a number for the kind and the way of access of a flip: 0 breaks a use."""
     order = sql.lit(_LEAST_URGENT)
     for (kind, access), number in reversed(_URGENCY.items()):
         order = sql.when((sql.col("kind") == kind) & (sql.col("access") == access), number).otherwise(order)
@@ -79,7 +79,7 @@ def urgency() -> Column:
 
 
 def _never_null(names: Sequence[str]) -> Column:
-    """Return a struct, which is never null and so is counted also where its fields are."""
+    """Return a struct, which is never null: so rows with null fields count too."""
     return sql.struct(*names)
 
 

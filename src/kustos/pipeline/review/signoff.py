@@ -1,4 +1,4 @@
-"""The review as a JSON document that people sign off: what was found, what they decide, and digests of both.
+"""The review as a JSON document that people sign off: its rows, their decisions, and digests of both.
 
     {"format": "kustos-access-review", "version": 1,
      "review": {"as_of": ..., "dormant_days": ..., "acls": {"digest", ...}, "rows": [{"row_id", ...}]},
@@ -6,10 +6,10 @@
      "decisions": {"<row_id>": {"verdict": "keep", "by": ..., "at": ..., "reason": ...}},
      "sign_off": {"by": ..., "at": ..., "digest": "sha256:..."}}
 
-`review_digest` covers `review` and never changes while people decide: nobody can have been shown other rows.
+`review_digest` covers `review` and never changes while people decide: it proves that all saw the same rows.
 The digest of `sign_off` covers everything but itself. Both are SHA-256 over canonical JSON: sorted keys, no
-blanks, ASCII, no fractions. A digest proves that nothing was altered by accident or by who cannot compute
-one; against everybody else the document is signed (`signing`).
+blanks, ASCII, no fractions. A digest detects accidental changes; only a signature (`signing`) protects
+against an attacker, who can compute a new digest.
 """
 
 import hashlib
@@ -42,7 +42,7 @@ _IDENTITY: Final = ("principal", "operation", "resource_type", "resource_name", 
 
 @unique
 class ReviewDecision(StrEnum):
-    """What a reviewer says of a row."""
+    """A reviewer's decision on a row."""
 
     KEEP = "keep"
     REVOKE = "revoke"
@@ -51,7 +51,7 @@ class ReviewDecision(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ReviewState:
-    """A document that is whole: rows and decisions by kind; `is_signed_off` says that somebody closed it."""
+    """The state of an unaltered document: rows and decisions by kind; `is_signed_off` if it was closed."""
 
     rows: int
     keep: int
@@ -67,7 +67,7 @@ class ReviewState:
 
 
 def canonical_json(value: Any) -> bytes:
-    """Return the one form of a JSON value; raise `ReviewError` for a fraction, which has several."""
+    """Return the canonical form of a JSON value; raise `ReviewError` for a fraction, which has several."""
     _refuse_fractions(value)
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode("ascii")
 
@@ -98,7 +98,7 @@ def review_document(
 ) -> Document:
     """Return the document of `access_review` rows (mappings, as `row.asDict(recursive=True)`), undecided.
 
-    Rows stand in the order of their ids, whatever the order given. Raises `ReviewError` for one given twice.
+    Rows are sorted by their ids. Raises `ReviewError` for a repeated row.
     """
     rows_by_id: dict[str, Document] = {}
     for row in rows:
@@ -124,7 +124,7 @@ def review_document(
 
 
 def row_id_of(row: Mapping[str, Any]) -> str:
-    """Return what names a row in every review: who, what, on what; and of a grant nobody used its ACLs."""
+    """Return a row's id, equal in every review: a digest of access and, if unused, its ACLs."""
     identity = [
         row[name] for name in ("principal", "operation", "resource_type", "resource_name", "pattern_type")
     ]
@@ -152,7 +152,7 @@ def with_decision(
     at: datetime,
     reason: str = "",
 ) -> Document:
-    """Return the document with a reviewer's word on one row; as `with_decisions`."""
+    """Return the document with a reviewer's decision on one row; as `with_decisions`."""
     return with_decisions(document, [row_id], decision, by=by, at=at, reason=reason)
 
 
@@ -165,10 +165,10 @@ def with_decisions(
     at: datetime,
     reason: str = "",
 ) -> Document:
-    """Return the document with a reviewer's word on some rows, in the place of earlier ones.
+    """Return the document with a reviewer's decision on some rows, which replaces earlier ones.
 
-    Raises `ReviewError` for an unknown row, a document that is signed off, or a word without who said it
-    and, for `revoke` and `ask`, why.
+    Raises `ReviewError` for an unknown row, a document that is signed off, or a decision without a name and,
+    for `revoke` and `ask`, a reason.
     """
     if document["sign_off"] is not None:
         raise ReviewError("the review is signed off, make a new one to decide otherwise")
@@ -184,7 +184,7 @@ def with_decisions(
 
 
 def sign_off(document: Document, *, by: str, at: datetime) -> Document:
-    """Return the document closed by somebody; raise `ReviewError` unless each row is kept or revoked."""
+    """Return the document signed off; raise `ReviewError` unless each row is kept or revoked."""
     state = verify_review(document)
     if state.is_signed_off:
         raise ReviewError("the review is signed off already")
@@ -201,7 +201,7 @@ def sign_off(document: Document, *, by: str, at: datetime) -> Document:
 
 def _zoned(at: datetime) -> str:
     if at.tzinfo is None:
-        raise ReviewError(f"`{at.isoformat()}` does not say its time zone, give one such as `+00:00`")
+        raise ReviewError(f"`{at.isoformat()}` has no time zone, give one such as `+00:00`")
     return instant_text(at)
 
 
@@ -218,7 +218,7 @@ def _check_decision(row_id: str, decision: Any) -> None:
     if decision["verdict"] not in list(ReviewDecision):
         raise ReviewError(f"`{decision['verdict']}` on row `{row_id}` is no verdict, use keep, revoke or ask")
     if not decision["by"].strip():
-        raise ReviewError(f"the decision on row `{row_id}` does not say who made it")
+        raise ReviewError(f"the decision on row `{row_id}` does not say who decided")
     if decision["verdict"] != ReviewDecision.KEEP and not decision["reason"].strip():
         raise ReviewError(f"the decision on row `{row_id}` does not say why")
     _check_instant(decision["at"])
@@ -234,10 +234,10 @@ def _check_instant(text: str) -> None:
 
 
 def verify_review(document: Document) -> ReviewState:
-    """Return the state of a document that is what it says: raise `ReviewError` for anything else.
+    """Return the state of a valid document; raise `ReviewError` for any other.
 
-    Checked: format and version, each row and its id, the digest of the review, each decision and that its row
-    is there, and of a sign-off its digest and that nothing was left open.
+    Checks format and version, each row and its id, the digest of the review, each decision and its row, and
+    for a sign-off its digest and that no row is open.
     """
     _check_shape(document)
     review, decisions = document["review"], document["decisions"]

@@ -1,4 +1,4 @@
-"""Each line of input becomes an event, a duplicate or a quarantined line; none vanishes."""
+"""Each line of input becomes an event, a duplicate or a quarantined line; none is lost."""
 
 from typing import Final
 
@@ -10,7 +10,7 @@ from kustos.pipeline.stages.dedupe import DUPLICATE, EVENT, QUARANTINED, dedupli
 from kustos.pipeline.stages.parsing import MAXIMUM_LINE_CHARACTERS, parse_lines
 
 MAXIMUM_QUARANTINED_CHARACTERS: Final = 4_096
-"""How much of a quarantined line is kept: enough to see what it was, too little to fill a disk."""
+"""How much of a quarantined line is kept: enough to identify it, too little to fill a disk."""
 
 __all__ = [
     "DUPLICATE",

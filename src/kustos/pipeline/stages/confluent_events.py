@@ -1,7 +1,7 @@
 """Audit events of Confluent Platform and Confluent Cloud: CloudEvents, one JSON object a line.
 
 Of their types only `io.confluent.kafka.server/authorization` is a decision; the others (logins, requests to
-the cloud's own services) are quarantined as `no_authorization_event` with their type, and so counted.
+the cloud's own services) are quarantined as `no_authorization_event` with their type.
 
 | here | there |
 |---|---|
@@ -35,12 +35,12 @@ from kustos.pipeline.stages.kafka_grammar import enum_name, spellings
 AUTHORIZATION: Final = "io.confluent.kafka.server/authorization"
 
 _PLAIN_TYPE: Final = re.compile(r"[A-Za-z0-9./_\-]{1,100}")
-"""A type that has other characters is not repeated in a reason: it is somebody's text."""
+"""A type with other characters is not quoted in a reason: it is untrusted text."""
 
 _TIME: Final = re.compile(
     r"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)?", re.ASCII | re.IGNORECASE
 )
-"""RFC 3339; a time that says no zone is taken for one in UTC."""
+"""RFC 3339; a time without a zone is taken as UTC."""
 
 _RESOURCE_ID: Final = re.compile(r'"resourceId"\s*:\s*"([A-Za-z0-9_\-]+)"')
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,10}", re.ASCII)
@@ -49,9 +49,9 @@ _RESOURCE_TYPES: Final = spellings(ResourceType)
 
 
 def read_event(cloud_event: JsonObject) -> dict[str, Any] | str:
-    """Return the fields that a CloudEvent tells, or why it is no decision of an authorizer.
+    """Return the fields of a CloudEvent, or the reason why it is no decision of an authorizer.
 
-    Raises `MalformedError` for a value of a wrong kind.
+    Raises `MalformedError` for a value of a wrong type.
     """
     kind = text(cloud_event.get("type"))
     data = struct(cloud_event.get("data")) or {}
@@ -102,7 +102,7 @@ _REQUIRED: Final = (
 
 
 def _request(data: JsonObject) -> dict[str, Any]:
-    """Return who asked with which request."""
+    """Return client and request."""
     request, metadata = (struct(data.get(name)) or {} for name in ("request", "requestMetadata"))
     addresses = [_first_address(each.get("clientAddress")) for each in (data, metadata)]
     client_ids = [text(request.get(name)) for name in ("client_id", "clientId")]
@@ -119,7 +119,7 @@ def _request(data: JsonObject) -> dict[str, Any]:
 
 
 def _resource(info: JsonObject) -> dict[str, Any]:
-    """Return what was asked for, and the rule that decided where the event says it."""
+    """Return resource and operation, and the deciding rule if the event has it."""
     acl = struct(info.get("aclAuthorization"))
     by_role = info.get("rbacAuthorization")
     operation, resource_type = text(info.get("operation")), text(info.get("resourceType"))
@@ -155,7 +155,7 @@ _RULE: Final = {
 
 
 def _time_ms(written_time: str) -> int | None:
-    """Return milliseconds since the epoch, what is less cut off; None for what is no time."""
+    """Return milliseconds since the epoch, finer fractions cut off; None for an invalid time."""
     found = _TIME.fullmatch(written_time)
     if found is None:
         return None

@@ -1,8 +1,8 @@
-"""A line of JSON: whose event it is, and what it says or why it is none.
+"""A line of JSON: its event, or the reason why it is none.
 
-One event of kustos (a decision or a security event), or one CloudEvent of Confluent (`confluent_events`),
-fills the line. What a reader could take in two ways is malformed: a name that comes twice in an object, half
-a character, a number that is none.
+The line is one event of kustos (a decision or a security event), or one CloudEvent of Confluent
+(`confluent_events`). Ambiguous JSON is malformed: a repeated name in an object, half a surrogate pair, an
+invalid number.
 """
 
 from collections.abc import Callable, Mapping
@@ -44,9 +44,9 @@ _READERS: Final[dict[type[DataType], Callable[[Any], Any]]] = {
 
 
 def read_line(line: str) -> dict[str, Any]:
-    """Return the fields that a line of JSON tells and `source_format`, or the `reason` why it is no event.
+    """Return the fields of a line of JSON and `source_format`, or the `reason` why it is no event.
 
-    `rule` is a dict within; what the line does not say is missing or None.
+    `rule` is a nested dict; fields that the line lacks are missing or None.
     """
     try:
         values = read_object(line)
@@ -66,7 +66,7 @@ def read_line(line: str) -> dict[str, Any]:
 
 
 def _read_event(values: JsonObject) -> dict[str, Any] | str:
-    """Return the event of kustos, or why it is none; raise `MalformedError` for a value of a wrong kind."""
+    """Return the event of kustos, or why it is none; raise `MalformedError` for a value of a wrong type."""
     if integer(values.get("schema_version"), INT_RANGE) == SECURITY_SCHEMA_VERSION:
         return _read_security_event(values)
     event = _typed(values, EVENT_SCHEMA)
@@ -81,7 +81,7 @@ def _read_event(values: JsonObject) -> dict[str, Any] | str:
 
 
 def _read_security_event(values: JsonObject) -> dict[str, Any] | str:
-    """Return a login or a change, or why it is none; one of a type of tomorrow is one."""
+    """Return a login or a change, or why it is none; unknown event types are valid."""
     event = _typed(values, SECURITY_SCHEMA)
     missing = [name for name in REQUIRED_SECURITY_FIELDS if event[name] is None]
     if missing:

@@ -1,12 +1,11 @@
-"""Kafka's audit lines read in columns: what `kafka_grammar.read_line` tells of each, several times sooner.
+"""Kafka's audit lines parsed in columns: the results of `kafka_grammar.read_line`, several times faster.
 
-Theory of operation. The words of a common line stand around six ` = `, and where its rule is an ACL around
-six commas with a space. So the spaces of a whole batch are looked for at once; a line that has exactly as
-many of these marks as its form needs is cut there, its fixed pieces are compared with the words that belong
-there, and the others are its fields. Each phrase that connects fields holds one of the marks, so a line that
-passes holds each phrase once and can be read in one way. Every other line (an older form, a name with a mark
-in it, a kind of resource that is new, a damaged line) is left to `read_line`. A line told here is told as it
-is told there: a property test holds the two to each other.
+Theory of operation. A common line has six ` = `, and if its rule is an ACL six commas with a space. So the
+spaces of a whole batch are searched at once; a line with exactly as many of these marks as its form needs is
+cut there, its fixed pieces are compared with the expected words, and the others are its fields. Each phrase
+that connects fields has one of the marks, so a line that passes has each phrase once and can be read in one
+way. `read_line` parses every other line (an older form, a name with a mark in it, a new resource type, a
+damaged line). A property test compares the results of both.
 """
 
 import re
@@ -51,7 +50,7 @@ _OTHER_TYPES: Final[dict[str, pa.DataType]] = {
 PARSED_TYPE: Final = pa.struct(
     [*((name, _OTHER_TYPES.get(name, pa.string())) for name in ParsedLine._fields), ("reason", pa.string())]
 )
-"""What each line becomes: what it tells, or the `reason` for which it is no event; all null for a null."""
+"""The result for each line: its fields, or the `reason` why it is no event; all null for a null."""
 
 _SPACE, _COMMA, _EQUALS, _BRACKET, _BASED, _ALLOWED, _TOPIC, _TRANSACTIONAL = b" ,=(bATr"
 _RESULTS: Final = tuple(
@@ -91,11 +90,11 @@ _BETWEEN_DIGITS: Final = {
     }.items()
 }
 _SHORTEST: Final = 100
-"""Of the phrases alone: whatever is shorter is no common line."""
+"""The length of the phrases alone: a shorter line is not of the common form."""
 
 
 def _bytes_of(characters: str) -> Numbers:
-    """Return of each byte whether it is one of a class of characters like `A-Z_`."""
+    """Return for each byte whether it is in a class of characters like `A-Z_`."""
     return np.array([re.match(f"[{characters}]", chr(byte), re.ASCII) is not None for byte in range(256)])
 
 
@@ -116,9 +115,9 @@ _PREFIX_LENGTHS: Final = _prefix_lengths()
 
 
 def read_lines(texts: pa.Array, time_zone: str = "UTC") -> pa.Array:
-    """Return what each of the lines tells, of TOLD_TYPE; `texts` is of strings, valid UTF-8.
+    """Return the parsed lines, as PARSED_TYPE; `texts` is of strings, valid UTF-8.
 
-    `time_zone` (an IANA name) is that of the brokers whose lines say none.
+    `time_zone` (an IANA name) is that of the brokers whose lines have none.
     """
     zone = None if time_zone == "UTC" else ZoneInfo(time_zone)
     texts = without_carriage_returns(texts.cast(pa.string()))
@@ -135,7 +134,7 @@ def read_lines(texts: pa.Array, time_zone: str = "UTC") -> pa.Array:
 
 
 def without_carriage_returns(texts: pa.Array) -> pa.Array:
-    """Return lines less the ends that Windows writes; Spark's reader of files leaves none, topics may."""
+    """Return lines without carriage returns at the end; Spark's file reader leaves none, topics may."""
     has_some = pc.any(pc.ends_with(texts, "\r")).as_py()
     return pc.utf8_rtrim(texts, "\r") if has_some else texts
 
@@ -153,7 +152,7 @@ def _one_by_one(texts: pa.Array, zone: ZoneInfo | None) -> pa.StructArray:
 
 
 def _common(texts: pa.Array, zone: ZoneInfo | None) -> tuple[Numbers, pa.StructArray]:
-    """Return the numbers of the lines of a common form, and what these tell."""
+    """Return the row numbers of the lines of the common form, and their parsed fields."""
     nothing = np.empty(0, dtype=np.int64), pa.array([], PARSED_TYPE)
     if not len(texts) or texts.buffers()[2] is None:
         return nothing
@@ -240,7 +239,7 @@ def _message_bounds(
 
 
 def _message(pieces: Pieces, has_rule: Numbers) -> tuple[Numbers, dict[str, pa.Array]]:
-    """Return which lines are as they must be but for time and rule, and all other columns."""
+    """Return which lines are valid apart from time and rule, and all other columns."""
     levels = codes_of(pieces.take(_LEVEL), _LEVELS)
     results = codes_of(pieces.take(_RESULT), _RESULTS)
     operations = codes_of(pieces.take(_OPERATION), tuple(_OPERATIONS))
@@ -258,7 +257,7 @@ def _message(pieces: Pieces, has_rule: Numbers) -> tuple[Numbers, dict[str, pa.A
     is_common &= consists_of(host, _HOST) & consists_of(api, _API)
     is_number = consists_of(counts, _DIGIT) & (pc.binary_length(counts).to_numpy() <= len("999999999"))
     counts = pc.if_else(pa.array(is_number), counts, "0").cast(pa.int32())
-    is_common &= is_number & (counts.to_numpy() > 0)  # what asks for 0 may be a probe
+    is_common &= is_number & (counts.to_numpy() > 0)  # a reference count of 0 may be a probe
     is_denied = (results & 1).astype(bool)
     return is_common, {
         "principal_type": pa.repeat("User", pieces.count),
@@ -280,7 +279,7 @@ def _message(pieces: Pieces, has_rule: Numbers) -> tuple[Numbers, dict[str, pa.A
 def _rules(
     text: Text, bounds: Numbers, pieces: Pieces, has_rule: Numbers, commas: Numbers, has_acl: Numbers
 ) -> tuple[Numbers, pa.StructArray]:
-    """Return which lines name their rule as they must, and the rules; `commas` are those of each line."""
+    """Return which lines have a valid rule, and the rules; `commas` are those of each line."""
     plain_rows = np.flatnonzero(~has_acl)
     kinds = np.full(pieces.count, len(PLAIN_RULES), dtype=np.int32)
     kinds[plain_rows] = codes_of(pieces.take(_RULE_TEXT, plain_rows), PLAIN_RULES)
@@ -305,7 +304,7 @@ def _rules(
 
 
 def _are_acls(acl: Pieces) -> Numbers:
-    """Return which ACLs have the words and fields that they must have."""
+    """Return which ACLs have valid words and fields."""
     is_common = (codes_of(acl.take(0), _ACL_STARTS) >= 0) & (
         codes_of(acl.take(acl.width - 2), _ACL_ENDS) >= 0
     )
@@ -321,7 +320,7 @@ def _are_acls(acl: Pieces) -> Numbers:
 def _times(text: Text, starts: Numbers, zone: ZoneInfo | None) -> tuple[Numbers, pa.Array]:
     """Return which lines begin with a time without a zone, and it in milliseconds since the epoch."""
     head = text.at(starts + np.arange(_HEAD)[:, None])
-    digits = head[_DIGITS] - ord("0")  # what is less becomes more than 9: the numbers are of one byte
+    digits = head[_DIGITS] - ord("0")  # smaller bytes wrap around to more than 9
     is_time = (digits <= 9).all(axis=0)
     for place, characters in _BETWEEN_DIGITS.items():
         is_time &= np.isin(head[place], characters)

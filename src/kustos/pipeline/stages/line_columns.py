@@ -1,4 +1,4 @@
-"""Lines of input read in columns: what each says, or why it says nothing; three formats, line by line."""
+"""Lines of input parsed in columns: events, or the reasons why they are none; three formats may be mixed."""
 
 from typing import Final
 
@@ -16,7 +16,7 @@ MAXIMUM_LINE_CHARACTERS: Final = 262_144
 """Longer lines are quarantined unparsed: the largest event has a few names of at most 64 KiB each."""
 
 KAFKA: Final = "kafka"
-"""`source_format` of Kafka's text; those of JSON say `json_grammar`."""
+"""`source_format` of Kafka's text; `json_grammar` has those of JSON."""
 
 PARSED_SCHEMA: Final = StructType(
     [
@@ -26,15 +26,15 @@ PARSED_SCHEMA: Final = StructType(
         StructField("position", LongType()),
     ]
 )
-"""What `read_lines` returns: the fields of the event, where it is one, else `reason`; the line's place."""
+"""The result of `read_lines`: the fields of the event or the `reason`, and the line's place."""
 
 _PARSED: Final = to_arrow_schema(PARSED_SCHEMA, timezone="UTC")
 
 
 def read_lines(lines: pa.RecordBatch, time_zone: str = "UTC") -> pa.RecordBatch:
-    """Return lines (INPUT_LINES_SCHEMA, or LINES_SCHEMA) with what they say: PARSED_SCHEMA, in their order.
+    """Return lines (INPUT_LINES_SCHEMA, or LINES_SCHEMA) parsed as PARSED_SCHEMA, in their order.
 
-    `time_zone` (an IANA name) is that of brokers whose log lines say none. A null line is an empty one.
+    `time_zone` (an IANA name) is that of brokers whose log lines have none. A null line is an empty one.
     """
     text = pc.fill_null(lines["line"].cast(pa.string()), "")
     faults = _faults(text, lines)
@@ -72,12 +72,12 @@ def _faults(text: pa.Array, lines: pa.RecordBatch) -> pa.Array:
 
 
 def _parsed_lines(text: pa.Array, is_json: Numbers, is_read: Numbers, time_zone: str) -> pa.StructArray:
-    """Return what lines tell, those that cannot be read nothing."""
+    """Return the parsed lines, null for those that cannot be read."""
     if is_json.all():
         return json_columns.read_lines(text)
     others = np.flatnonzero(~is_json)
     is_text = pa.array(is_read[others])
-    # one of the two reads nothing, and tells nothing, for a null
+    # Kafka's parser returns null for a null
     kafka = _as_parsed_type(
         kafka_columns.read_lines(_masked(text.take(pa.array(others)), is_text), time_zone)
     )
@@ -92,7 +92,7 @@ def _masked(text: pa.Array, is_kept: pa.Array) -> pa.Array:
 
 
 def _as_parsed_type(kafka: pa.StructArray) -> pa.StructArray:
-    """Return what Kafka's lines tell in the form in which lines of JSON do."""
+    """Return Kafka's parsed lines with the columns of parsed lines of JSON."""
     parsed = dict(zip((field.name for field in kafka.type), kafka.flatten(), strict=True))
     is_event = parsed["time_ms"].is_valid()
     parsed["source_format"] = pc.if_else(is_event, KAFKA, pa.scalar(None, pa.string()))
@@ -102,7 +102,7 @@ def _as_parsed_type(kafka: pa.StructArray) -> pa.StructArray:
 
 
 def _log(lines: pa.RecordBatch, file: pa.Array) -> pa.Array:
-    """Return what was written once: a file's packed copy is the same log, where the input says none."""
+    """Return the log of each line; if the input has none, the file, without `.gz` of a compressed copy."""
     log = _column_or_nulls(lines, "log", pa.string())
     if not log.null_count:
         return log

@@ -1,4 +1,4 @@
-"""Who did what, a day and a rule at a time: one pass over events, and parts that add up to the whole."""
+"""The roll-up of events by day, access and rule: computed in one pass, and mergeable."""
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql

@@ -1,4 +1,4 @@
-"""Lines whose outcomes are known written as what they became: events by day, and quarantined lines."""
+"""Writes lines by their outcomes: events by day, and quarantined lines."""
 
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,10 +20,10 @@ from kustos.pipeline.stages.dedupe_outcomes import DedupeOutcome
 from kustos.runtime import SystemEntropy
 
 FEW_LINES: Final = 20_000
-"""So few the driver writes sooner than tasks are planned, and in one file a day."""
+"""So few lines the driver writes faster than Spark plans tasks, and into one file a day."""
 
 FEW_BYTES: Final = 64 * 2**20
-"""More than that of few lines tasks write: lines may be long, and a driver holds all of them at once."""
+"""With more bytes tasks write even few lines: lines may be long, and the driver holds all of them at once."""
 
 _EVENTS: Final = to_arrow_schema(AUDIT_EVENTS_SCHEMA, timezone="UTC")
 _QUARANTINE: Final = to_arrow_schema(QUARANTINE_SCHEMA)
@@ -34,7 +34,7 @@ _NOT_CODED: Final = ("event_id", "time_ms", "first_time_ms", "time")
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Where decisions and security events (a folder for each day) and quarantined lines are to be written."""
+    """The folders for decisions and security events (with a folder for each day) and quarantined lines."""
 
     events: Path
     security: Path
@@ -49,9 +49,9 @@ def write_short(
     *,
     are_few: bool,
 ) -> None:
-    """Write staged files as what their lines became: `verdicts`, and events where there is none.
+    """Write the lines of staged files by their `verdicts`; lines without one are events.
 
-    Nothing is written where nothing is to be kept.
+    Without lines to keep, nothing is written.
     """
     of_file: dict[int, list[DedupeOutcome]] = {}
     for each in verdicts:
@@ -84,9 +84,9 @@ def write_short(
 
 
 def _take(aside: Path, place: Path, names: set[str]) -> None:
-    """Put files where they belong: of a task that was done again only the one that was heard of counts.
+    """Move the files of reported tasks into place; of a repeated task only the reported attempt counts.
 
-    Another attempt may still be at work, and stays aside.
+    Another attempt may still be running, and its files are not moved.
     """
     for file in sorted(aside.rglob("*.parquet")):
         if file.name in names:
@@ -97,7 +97,7 @@ def _take(aside: Path, place: Path, names: set[str]) -> None:
 
 
 def _write(file_verdicts: Sequence[tuple[Path, Sequence[DedupeOutcome]]], places: Places) -> str:
-    """Write what became of the lines of these files; return the name that the written files have."""
+    """Write the lines of these files by their outcomes; return the name of the written files."""
     name = f"part-{SystemEntropy().uuid().hex}.parquet"
     events = pa.concat_tables([_events(file, verdicts) for file, verdicts in file_verdicts])
     is_decision = events["event_type"].is_null()
@@ -143,7 +143,7 @@ def _events(file: Path, verdicts: Sequence[DedupeOutcome]) -> pa.Table:
 
 
 def _quarantined(file: Path, verdicts: Sequence[DedupeOutcome]) -> pa.Table:
-    """Return the rows of `quarantine` that a staged file gives."""
+    """Return the rows of `quarantine` from a staged file."""
     held = [each for each in verdicts if each.outcome == QUARANTINED]
     if not held:
         return _QUARANTINE.empty_table()

@@ -1,4 +1,4 @@
-"""Lines sorted out on disk: read and parsed once, and only those with a copy brought together."""
+"""Lines classified on disk: read and parsed once, and only those with a copy shuffled."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,14 +15,14 @@ from kustos.pipeline.tables.transaction import data_files
 
 @dataclass(frozen=True, slots=True)
 class SortedLines:
-    """What `classify` says of lines, as `rows` on disk; `may_quarantine` is False if no line can be."""
+    """Classified lines, as `rows` on disk; `may_quarantine` is False if no line can be quarantined."""
 
     rows: DataFrame
     may_quarantine: bool
 
 
 def sort_out(spark: SparkSession, staged: StagedLines, folder: Path) -> SortedLines:
-    """Return what `classify` says of each line; it is written below `folder`, which must be there."""
+    """Return the result of `classify` for each line, written below `folder`, which must exist."""
     paths = [spark_path(file) for file in staged.files]
     reader = spark.read.schema(IDENTIFIED_SCHEMA)
     identified = reader.parquet(*paths) if paths else spark.createDataFrame([], IDENTIFIED_SCHEMA)
@@ -37,6 +37,6 @@ def sort_out(spark: SparkSession, staged: StagedLines, folder: Path) -> SortedLi
 
 
 def _written(spark: SparkSession, rows: DataFrame, folder: Path, schema: StructType) -> tuple[DataFrame, int]:
-    """Write rows; return them as they are read from there, and their number."""
+    """Write rows; return them as read from there, and their number."""
     rows.write.parquet(str(folder))
     return spark.read.schema(schema).parquet(spark_path(folder)), rows_on_disk(folder, data_files(folder))
