@@ -79,7 +79,7 @@ class Source:
 
 def settings_of(node: KafkaNode, topic: str) -> TopicSettings:
     properties = {"bootstrap.servers": node.bootstrap}
-    return TopicSettings(topic=topic, properties=properties, maximum_records=BATCH)
+    return TopicSettings(topic=topic, client_properties=properties, maximum_records=BATCH)
 
 
 def bare_seconds(spark: SparkSession, settings: TopicSettings, folder: Path) -> float:

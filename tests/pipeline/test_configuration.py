@@ -64,7 +64,7 @@ def test_a_whole_file_is_understood_and_its_paths_are_those_of_its_folder(tmp_pa
         (("dormant_days: 30", "dormant_days: yes"), "line 16: `review.dormant_days` takes a number"),
         (("dormant_days: 30", "dormant_days: 0"), "line 16: `review.dormant_days`"),
         (("  source: acls.yaml\n", ""), "`acls.source` is missing"),
-        (("metadata:", "review: {}\nmetadata:"), "line 16: `review` is said twice"),
+        (("metadata:", "review: {}\nmetadata:"), "line 16: `review` is set twice"),
         (("review:\n", "review: [\n"), "this is no YAML"),
         (("  master: local[2]", "  remote: http://x"), "line 20: `spark.remote`"),
         ((WHOLE, "- 1"), "line 1: takes keys with values"),

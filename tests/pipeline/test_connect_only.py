@@ -17,7 +17,7 @@ from tests.pipeline.events import event_line
 
 
 def test_a_stream_is_refused_before_anything_is_done(spark: SparkSession, tmp_path: Path) -> None:
-    settings = TopicSettings(topic="audit", properties={"bootstrap.servers": "127.0.0.1:1"})
+    settings = TopicSettings(topic="audit", client_properties={"bootstrap.servers": "127.0.0.1:1"})
     with pytest.raises(StreamError, match="not one of Spark Connect"):
         run_stream(spark, settings, Tables(tmp_path / "tables"), tmp_path / "checkpoint")
     assert list(tmp_path.iterdir()) == []

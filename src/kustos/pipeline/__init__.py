@@ -1,4 +1,4 @@
-"""Access studied in bulk with PySpark: schemas, stages (DataFrame to DataFrame) and jobs (the only IO).
+"""Analysis of access in bulk with PySpark: schemas, stages (DataFrame to DataFrame) and jobs (the only IO).
 
-Importing this package imports no Spark: the commands must be able to say what is missing.
+Importing this package imports no Spark: a command without Spark must still report what is missing.
 """

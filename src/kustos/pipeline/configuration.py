@@ -17,8 +17,8 @@
       teams:
         User:pay-*: payments
 
-Paths are relative to the file. Passwords never stand in it: a topic's `command_config` is a properties
-file of Kafka's clients.
+Paths are relative to the file. It holds no passwords: a topic's `command_config` is a properties file
+of Kafka's clients.
 """
 
 from collections.abc import Iterator, Mapping
@@ -50,7 +50,7 @@ INPUTS_MAX: Final = 1_000
 """Each input is a scan of its own in one plan."""
 
 
-def _known_time_zone(name: str) -> str:
+def _checked_time_zone(name: str) -> str:
     try:
         ZoneInfo(name)
     except (ValueError, OSError, LookupError):
@@ -81,10 +81,10 @@ class _Section(BaseModel):
 
 
 class TableSettings(_Section):
-    """Where the tables are. `watermark_days`: what comes later than that is quarantined; None takes all.
+    """Where the tables are. `watermark_days`: events that come later are quarantined; None takes all.
 
-    `retention_days`: days of events, and lines, that are kept; `rollup_retention_days` of the roll-up. None:
-    for ever.
+    `retention_days`: how many days events and lines are kept; `rollup_retention_days`: the roll-up. None: for
+    ever.
     """
 
     path: LocalPath
@@ -99,7 +99,7 @@ class TableSettings(_Section):
         if self.rollup_retention_days is not None and (
             self.retention_days is None or self.rollup_retention_days < self.retention_days
         ):
-            raise ValueError("`rollup_retention_days` is at least `retention_days`, which must be said too")
+            raise ValueError("`rollup_retention_days` is at least `retention_days`, which must be set too")
         if self.retention_days is not None and self.format == "delta":
             raise ValueError("`retention_days` is for `parquet`: Delta has its own DELETE and VACUUM")
         return self
@@ -109,7 +109,7 @@ class InputSettings(_Section):
     """A folder of audit files, or a topic."""
 
     files: LocalPath | None = None
-    time_zone: Annotated[str, AfterValidator(_known_time_zone)] = "UTC"
+    time_zone: Annotated[str, AfterValidator(_checked_time_zone)] = "UTC"
     on_damaged_file: Literal["stop", "quarantine"] = "stop"
     topic: Annotated[str, Field(min_length=1, max_length=249)] | None = None
     command_config: LocalPath | None = None
@@ -126,7 +126,7 @@ class InputSettings(_Section):
 class AclSettings(_Section):
     """Today's ACLs: a file in any form, a metadata directory, or `git:REVISION:PATH`.
 
-    The other two say what the brokers' settings are.
+    The other two are the brokers' settings.
     """
 
     source: Annotated[str, Field(min_length=1)]
@@ -135,7 +135,7 @@ class AclSettings(_Section):
 
 
 class ReviewSettings(_Section):
-    """`teams` maps principals (`User:pay-*` for all that begin so) to the team that answers for them."""
+    """`teams` maps principals (`User:pay-*` for all with this prefix) to the team that answers for them."""
 
     dormant_days: Days = 90
     teams: Mapping[str, str] = Field(default_factory=dict)
@@ -144,7 +144,7 @@ class ReviewSettings(_Section):
 class RecommendSettings(_Section):
     """The choices of `recommend`, under the names of `PrivilegeOptions` and `Legitimate`, which check them.
 
-    What is not said is as they have it. `resources_excluded` are written `TOPIC:secret` or
+    A missing key takes the default there. `resources_excluded` are written `TOPIC:secret` or
     `TOPIC:PREFIXED:secret.`.
     """
 
@@ -170,15 +170,15 @@ class RecommendSettings(_Section):
     coverage: Number | None = None
     within_today: bool = False
 
-    def said(self) -> dict[str, Any]:
-        """Return what the file says, also where it says nothing (`null`), without `within_today`."""
+    def stated(self) -> dict[str, Any]:
+        """Return the keys that the file sets, `null` ones too, without `within_today`."""
         return self.model_dump(exclude_unset=True, exclude={"within_today"})
 
 
 class SparkSettings(_Section):
     """Which Spark: `master` as for spark-submit, or `remote` for Spark Connect (`sc://host:port`).
 
-    `jars` is a folder of jars that Spark is to have: the Kafka connector, Delta Lake.
+    `jars` is a folder of jars for Spark's class path: the Kafka connector, Delta Lake.
     """
 
     master: Annotated[str, Field(min_length=1)] = "local[*]"
@@ -197,7 +197,7 @@ class SparkSettings(_Section):
 
 
 class PipelineConfiguration(_Section):
-    """All that a configuration file says."""
+    """The contents of a configuration file."""
 
     version: Annotated[Literal[1], BeforeValidator(_without_bool)]
     tables: TableSettings
@@ -221,12 +221,12 @@ def read_configuration(path: Path) -> PipelineConfiguration:
 
 
 def parse_configuration(text: str, path: Path) -> PipelineConfiguration:
-    """Return the configuration that a text says; `path` names it and gives relative paths their place."""
+    """Return the configuration in a text; messages name `path`, and relative paths start at its folder."""
     root, values = _loaded(text, path)
     repeated = next(_repeated_keys(root), None)
     if repeated is not None:
         line = repeated.start_mark.line + 1
-        raise ConfigurationError(f"{path}, line {line}: `{repeated.value}` is said twice")
+        raise ConfigurationError(f"{path}, line {line}: `{repeated.value}` is set twice")
     try:
         return PipelineConfiguration.model_validate(
             values if values is not None else {}, context={"folder": path.absolute().parent}
@@ -237,7 +237,7 @@ def parse_configuration(text: str, path: Path) -> PipelineConfiguration:
 
 
 def _loaded(text: str, path: Path) -> tuple[yaml.Node | None, Any]:
-    """Return the nodes of a text, which know their lines, and its values."""
+    """Return the nodes of a text, with their lines, and its values."""
     try:
         return yaml.compose(text, Loader=yaml.SafeLoader), yaml.safe_load(text)
     except yaml.MarkedYAMLError as error:
@@ -248,7 +248,7 @@ def _loaded(text: str, path: Path) -> tuple[yaml.Node | None, Any]:
 
 
 def _repeated_keys(node: yaml.Node | None) -> Iterator[yaml.Node]:
-    """Yield keys that a mapping has twice: YAML would let the last one win in silence."""
+    """Yield keys that a mapping has twice: YAML would silently take the last one."""
     if isinstance(node, yaml.MappingNode):
         seen: set[str] = set()
         for key, value in node.value:
@@ -264,13 +264,13 @@ def _repeated_keys(node: yaml.Node | None) -> Iterator[yaml.Node]:
 def _sentence(path: Path, root: yaml.Node | None, error: Mapping[str, Any]) -> str:
     place = tuple(error["loc"])
     name = ".".join(str(part) for part in place)
-    said = {
+    problem = {
         "missing": "is missing",
         "extra_forbidden": "is no key of the configuration",
         "model_type": "takes keys with values, like `path: tables`",
     }.get(error["type"], str(error["msg"]).removeprefix("Value error, ").removeprefix("Input "))
     where = f"{path}, line {_line_of(root, place)}"
-    return f"{where}: `{name}` {said}" if name else f"{where}: {said}"
+    return f"{where}: `{name}` {problem}" if name else f"{where}: {problem}"
 
 
 def _line_of(node: yaml.Node | None, place: tuple[str | int, ...]) -> int:

@@ -2,7 +2,7 @@
 
 
 class PipelineError(Exception):
-    """The root of what a pipeline raises; nothing of the former output has been replaced."""
+    """The root of the pipeline's errors; the former output is still in place."""
 
 
 class SparkMissingError(PipelineError):
@@ -10,23 +10,23 @@ class SparkMissingError(PipelineError):
 
 
 class ConfigurationError(PipelineError):
-    """The configuration file says something else than a configuration; the text names line, key and rule."""
+    """The configuration file is not a valid configuration; the text names line, key and rule."""
 
 
 class AclSetError(PipelineError):
-    """A set of ACLs cannot be read, holds what no authorizer could, or was damaged on its way to a worker."""
+    """A set of ACLs cannot be read, has ACLs that no authorizer takes, or was damaged in transfer."""
 
 
 class QuestionsError(PipelineError):
-    """Rows to decide on lack a column of questions, or hold it as something else than text."""
+    """Rows to decide on lack a question column, or have it with another type than text."""
 
 
 class ReviewError(PipelineError):
-    """A review, its signature, a rule of duties or a path asked for that cannot be taken as it stands."""
+    """A review, its signature, a rule of duties or a requested path is not valid."""
 
 
 class AnomalyInputError(PipelineError):
-    """Parameters, a window or a suppression of the search for anomalies that make no sense."""
+    """Parameters, a window or a suppression of the search for anomalies are not valid."""
 
 
 class AuditInputError(PipelineError):
@@ -34,7 +34,7 @@ class AuditInputError(PipelineError):
 
 
 class MetadataHistoryError(PipelineError):
-    """A metadata log cannot be read, or is asked for what it has not; the text says which and why."""
+    """A metadata log cannot be read, or lacks what was requested; the text says which and why."""
 
 
 class KafkaInputError(PipelineError):
@@ -42,15 +42,15 @@ class KafkaInputError(PipelineError):
 
 
 class StreamError(PipelineError):
-    """A stream cannot be run as asked: its checkpoint is another's, or its session is of the wrong kind."""
+    """A stream cannot be run: its checkpoint is another stream's, or its session is of the wrong kind."""
 
 
 class JarsError(PipelineError):
-    """The jars that Spark reads topics with could not be brought; the text names them and says why."""
+    """The jars that Spark needs to read topics could not be downloaded; the text names them and says why."""
 
 
 class ReportOutputError(PipelineError):
-    """The output folder cannot be written, is in use, or holds something that is not ours to replace."""
+    """The output folder cannot be written, is in use, or holds something that kustos did not write."""
 
 
 class LinesLostError(PipelineError):

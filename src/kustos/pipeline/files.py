@@ -79,7 +79,7 @@ def _check_readable(path: Path) -> None:
 
 @contextmanager
 def staging(out: Path, audit: Path) -> Iterator[Path]:
-    """Hold the output folder alone and lend an empty folder in it, removed at the end.
+    """Lock the output folder and yield an empty folder in it, removed at the end.
 
     Raises `ReportOutputError` if the folder cannot be written, another run holds it, or it lies in the
     audit folder (or the other way round), where a later run would read its own output.
@@ -107,7 +107,7 @@ def staging(out: Path, audit: Path) -> Iterator[Path]:
 
 
 def check_replaceable(out: Path, tables: tuple[str, ...]) -> None:
-    """Raise `ReportOutputError` if a table's place is held by something that Spark did not finish writing."""
+    """Raise `ReportOutputError` if there is something else than a finished table at a table's path."""
     for table in tables:
         former = out / table
         if former.exists() and not (former / _MARKER).is_file():
@@ -115,9 +115,9 @@ def check_replaceable(out: Path, tables: tuple[str, ...]) -> None:
 
 
 def publish(folder: Path, out: Path, tables: tuple[str, ...], files: tuple[str, ...]) -> None:
-    """Put finished tables and files in the place of the former ones, each by renaming.
+    """Replace the former tables and files by the finished ones, each by renaming.
 
-    One table is never seen half written. A crash between two renames leaves tables of two runs side by side,
+    A reader never sees half a table. A crash between two renames leaves tables of two runs side by side,
     which the next run replaces.
     """
     check_replaceable(out, tables)

@@ -1,4 +1,4 @@
-"""How far a job is, told step by step to whoever waits for it."""
+"""The progress of a job, reported step by step."""
 
 from collections.abc import Callable
 

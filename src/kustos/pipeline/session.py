@@ -1,4 +1,4 @@
-"""A Spark session: local and talking to nobody but itself, of a cluster, or of a Connect server."""
+"""A Spark session: local and on the loopback address only, of a cluster, or of a Connect server."""
 
 import os
 import shutil
@@ -30,7 +30,7 @@ LOCAL_SETTINGS: Final = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
 }
-"""For one machine: nobody else is to reach the driver."""
+"""For one machine: no other host may reach the driver."""
 
 SETTINGS: Final = {
     "spark.sql.shuffle.partitions": str(SHUFFLE_PARTITIONS),
@@ -68,9 +68,9 @@ def check_spark_installed(*, needs_java: bool = True) -> None:
 
 @contextmanager
 def _quiet_start() -> Iterator[None]:
-    """Keep what the JVM says on standard error out of a terminal, where a progress bar is drawn.
+    """Hide the JVM's standard error on a terminal, where it would break the progress bar.
 
-    The JVM inherits the descriptor when it starts. Where nobody looks on, nothing is hidden.
+    The JVM inherits the descriptor when it starts. Without a terminal nothing is hidden.
     """
     if not os.isatty(STANDARD_ERROR):
         yield
@@ -98,11 +98,11 @@ def open_session(
     remote: str | None = None,
     settings: Mapping[str, str] = NO_SETTINGS,
 ) -> Iterator["SparkSession"]:
-    """Lend a session and stop it at the end; raise `SparkMissingError` or `ExtraMissingError`.
+    """Yield a session and stop it at the end; raise `SparkMissingError` or `ExtraMissingError`.
 
-    `remote` (`sc://host:port`) asks a Spark Connect server. Under spark-submit the cluster is the one that it
-    was given, `master` then counts for nothing. `settings` go over ours. A session that is running already is
-    lent as it is, but for the time zone, and left running.
+    `remote` (`sc://host:port`) uses a Spark Connect server. Under spark-submit the cluster is that of
+    spark-submit, and `master` is ignored. `settings` override ours. A session that is already running is
+    used as it is, but for the time zone, and left running.
     """
     check_spark_installed(needs_java=remote is None)
     from pyspark.sql import SparkSession
@@ -138,13 +138,13 @@ def open_session(
 
 @contextmanager
 def local_session(application_name: str = "kustos") -> Iterator["SparkSession"]:
-    """Lend a local session over all cores, as `open_session` does."""
+    """Yield a local session over all cores, as `open_session` does."""
     with open_session(application_name) as spark:
         yield spark
 
 
 def _connected(remote: str, settings: Mapping[str, str]) -> "SparkSession":
-    """Return a session of a Connect server, of whose settings a client may change those of SQL only."""
+    """Return a session of a Connect server; a client may change only the server's SQL settings."""
     from pyspark.sql import SparkSession
 
     with needs_extra("connect", "Spark Connect"):

@@ -1,4 +1,4 @@
-"""CSV that spreadsheets open, with no cell that they would run: for people, not to be read back as names.
+"""CSV for spreadsheets, without a cell that they would execute: for people, not to be parsed again.
 
 A name is whatever somebody chose. A cell that begins as a formula does (`=`, `+`, `-`, `@`, a tab or a
 pipe, blanks before them or not) is written with an apostrophe before it, which makes it text (OWASP, "CSV

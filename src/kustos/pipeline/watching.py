@@ -1,4 +1,4 @@
-"""How far Spark has come, for those who wait: tasks done and tasks known of the stages at work."""
+"""Spark's progress: the tasks done and the tasks in all of the running stages."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 LOOK_SECONDS: Final = 0.25
-"""How often a classic session is asked; a question costs it a millisecond."""
+"""How often a classic session is polled; each poll costs it a millisecond."""
 
 Watcher = Callable[[int, int], None]
 """Called with tasks done and tasks in all, of the stages at work."""
@@ -19,10 +19,10 @@ Watcher = Callable[[int, int], None]
 
 @contextmanager
 def watched(spark: "SparkSession", watcher: Watcher) -> Iterator[None]:
-    """Tell `watcher` how far the session's stages are, until the block ends.
+    """Report the progress of the session's stages to `watcher`, until the block ends.
 
-    A Connect server tells by itself; a classic session is asked by a thread. What the watcher raises ends
-    the telling, not the work.
+    A Connect server reports by itself; a thread polls a classic session. An error of the watcher ends the
+    reports, not the work.
     """
     if is_connect(spark):
         handler = _handler(watcher)
@@ -45,13 +45,13 @@ def watched(spark: "SparkSession", watcher: Watcher) -> Iterator[None]:
 
 
 def _handler(watcher: Watcher) -> Any:
-    def tell(stages: Any = None, **_: Any) -> None:
+    def report(stages: Any = None, **_: Any) -> None:
         if stages:
             watcher(
                 sum(stage.num_completed_tasks for stage in stages), sum(stage.num_tasks for stage in stages)
             )
 
-    return tell
+    return report
 
 
 def _look(tracker: Any, watcher: Watcher, ended: Event) -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kustos.pipeline.columns.waiting import BUCKETS, waiting
+from kustos.pipeline.columns.waiting import BUCKETS, spilled_groups
 
 KEYS = ("principal", "resource_name")
 TEXTS = st.sampled_from([None, "", "a", "b", "ab", "User:ä", "*"])
@@ -29,7 +29,7 @@ def rows_of(table: pa.Table) -> list[Row]:
 
 @given(st.lists(ROWS, min_size=1, max_size=4))
 def test_every_row_comes_back_once_and_equal_keys_in_one_bucket(tables: list[list[Row]]) -> None:
-    with waiting(KEYS) as place:
+    with spilled_groups(KEYS) as place:
         for rows in tables:
             place.add(table_of(rows))
         found = [[row for table in bucket for row in rows_of(table)] for bucket in place.buckets()]
@@ -41,7 +41,7 @@ def test_every_row_comes_back_once_and_equal_keys_in_one_bucket(tables: list[lis
 
 def test_many_keys_are_spread_alike() -> None:
     count = 4_000
-    with waiting(KEYS) as place:
+    with spilled_groups(KEYS) as place:
         place.add(table_of([("User:one", f"topic-{number}", number) for number in range(count)]))
         sizes = [sum(table.num_rows for table in bucket) for bucket in place.buckets()]
     assert len(sizes) == BUCKETS
@@ -52,7 +52,7 @@ def test_what_waits_lies_with_sparks_own_and_goes_at_the_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SPARK_LOCAL_DIRS", f"{tmp_path},/elsewhere")
-    with waiting(KEYS) as place:
+    with spilled_groups(KEYS) as place:
         place.add(table_of([("User:one", "topic", 1)]))
         [folder] = tmp_path.iterdir()
         assert [path.name for path in folder.iterdir()] == ["0.arrow"]

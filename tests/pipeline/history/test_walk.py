@@ -17,7 +17,7 @@ from kustos.authorizer.questions import Fault, Questioner
 from kustos.metadata.ids import uuid_text
 from kustos.pipeline.errors import MetadataHistoryError
 from kustos.pipeline.history import walk as walking
-from kustos.pipeline.history.walk import ADDED, ASKED, FIRST_ORDER, REMOVED, Settings, Walk
+from kustos.pipeline.history.walk import ADDED, FIRST_ORDER, QUERY, REMOVED, Settings, Walk
 from kustos.pipeline.schemas import ACL_SCHEMA, QUESTION_COLUMNS
 from tests.pipeline.history.worlds import NAMES, PRINCIPALS, World, random_world
 
@@ -101,7 +101,7 @@ def rows_of(world: World, asked: list[Asked], since: int) -> Iterator[dict[str, 
             said = row(offset, ADDED, acl_id=uuid_text(acl_id), acl=texts(after[acl_id]))
             rows.append(((offset, 0, 1), said))
     for number, each in enumerate(asked):
-        said = row(each.first, ASKED, until=each.last, recorded_decision=each.recorded, number=number)
+        said = row(each.first, QUERY, until=each.last, recorded_decision=each.recorded, number=number)
         rows.append(((each.first, 1), {**said, **dict(zip(QUESTION_COLUMNS, each.question, strict=True))}))
     for _, said in sorted(rows, key=lambda each: each[0]):
         yield said
@@ -179,7 +179,7 @@ QUESTION = dict(zip(QUESTION_COLUMNS, ("User:p", HOST, "READ", "TOPIC", "a"), st
 )
 def test_the_recorded_rule_is_compared(rule: dict[str, str] | None, expected: bool | None) -> None:
     added = row(3, ADDED, acl_id="AAAAAAAAAAAAAAAAAAAAAQ", acl=ACL)
-    asked = row(3, ASKED, until=3, recorded_decision="ALLOWED", recorded_rule=rule, number=0, **QUESTION)
+    asked = row(3, QUERY, until=3, recorded_decision="ALLOWED", recorded_rule=rule, number=0, **QUESTION)
     answer = walked([added, asked], Settings(), 10)[0]
     assert answer["verdict"] == "AGREES"
     assert answer["is_same_rule"] is expected
@@ -188,7 +188,7 @@ def test_the_recorded_rule_is_compared(rule: dict[str, str] | None, expected: bo
 
 def test_what_is_no_question_allows_nothing() -> None:
     asked = [
-        {**row(3, ASKED, until=3, recorded_decision=recorded, number=number), **QUESTION, "operation": "FLY"}
+        {**row(3, QUERY, until=3, recorded_decision=recorded, number=number), **QUESTION, "operation": "FLY"}
         for number, recorded in enumerate(("DENIED", "ALLOWED"))
     ]
     found = walked(asked, Settings(), 10)
@@ -200,7 +200,7 @@ def test_what_is_no_question_allows_nothing() -> None:
 def test_more_open_questions_than_are_held_are_uncertain(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(walking, "OPEN_QUESTIONS_MAX", 2)
     asked = [
-        {**row(3, ASKED, until=9, recorded_decision="ALLOWED", number=number), **QUESTION}
+        {**row(3, QUERY, until=9, recorded_decision="ALLOWED", number=number), **QUESTION}
         for number in range(3)
     ]
     added = row(5, ADDED, acl_id="AAAAAAAAAAAAAAAAAAAAAQ", acl=ACL)

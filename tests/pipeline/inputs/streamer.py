@@ -21,7 +21,9 @@ def main() -> None:
     """Stream until killed; the JVM is in the same process group."""
     os.setpgrp()
     bootstrap, topic, folder = sys.argv[1:]
-    settings = TopicSettings(topic=topic, properties={"bootstrap.servers": bootstrap}, maximum_records=1000)
+    settings = TopicSettings(
+        topic=topic, client_properties={"bootstrap.servers": bootstrap}, maximum_records=1000
+    )
     with open_session("kustos stream", settings={**SETTINGS, "spark.jars": spark_jars(SPARK_KAFKA)}) as spark:
         options = StreamOptions(interval_ms=100)
         tables, checkpoint = Tables(Path(folder, "tables")), Path(folder, "checkpoint")

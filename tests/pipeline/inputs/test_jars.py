@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 
 from kustos.pipeline.errors import JarsError
-from kustos.pipeline.inputs import KAFKA_COORDINATES, bring_jars
+from kustos.pipeline.inputs import KAFKA_COORDINATES, download_jars
 from kustos.pipeline.inputs.settings import TopicSettings
 from testkit.spark_jars import SPARK_KAFKA
 
 
 def test_maven_brings_the_jars_that_were_tested(tmp_path: Path) -> None:
     said: list[str] = []
-    jars = bring_jars(tmp_path / "jars", said.append)
+    jars = download_jars(tmp_path / "jars", said.append)
     assert said
     pinned = dict(line.split()[::-1] for line in SPARK_KAFKA.digests.read_text().splitlines())
     assert {jar.name: hashlib.sha256(jar.read_bytes()).hexdigest() for jar in jars} == pinned
@@ -23,14 +23,14 @@ def test_maven_brings_the_jars_that_were_tested(tmp_path: Path) -> None:
 def test_without_maven_the_coordinates_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(JarsError, match="`mvn` is not installed") as raised:
-        bring_jars(tmp_path / "jars")
+        download_jars(tmp_path / "jars")
     assert all(coordinate in str(raised.value) for coordinate in KAFKA_COORDINATES)
 
 
 def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(JarsError, match="cannot make"):
-        bring_jars(tmp_path / "file" / "jars")
+    with pytest.raises(JarsError, match="cannot create"):
+        download_jars(tmp_path / "file" / "jars")
 
 
 def test_what_is_said_of_settings_holds_no_secret(tmp_path: Path) -> None:

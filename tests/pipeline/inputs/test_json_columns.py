@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kustos.authorizer.audit.fields import AUDIT_FIELDS
 from kustos.pipeline.stages import json_columns
-from kustos.pipeline.stages.json_columns import TOLD_TYPE, read_lines
+from kustos.pipeline.stages.json_columns import PARSED_TYPE, read_lines
 from kustos.pipeline.stages.json_grammar import read_line
 from tests.pipeline.events import event, event_line, login, login_line
 from tests.pipeline.inputs.test_confluent_events import cloud_event
@@ -124,7 +124,7 @@ def _nested(changes: dict[str, Any]) -> dict[str, Any]:
 
 
 def one_by_one(texts: list[str]) -> list[Any]:
-    return pa.array([read_line(text) for text in texts], TOLD_TYPE).to_pylist()  # type: ignore[no-any-return]
+    return pa.array([read_line(text) for text in texts], PARSED_TYPE).to_pylist()  # type: ignore[no-any-return]
 
 
 @given(st.lists(lines, max_size=12))

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kustos.pipeline.stages import kafka_columns
-from kustos.pipeline.stages.kafka_columns import TOLD_TYPE, read_lines
+from kustos.pipeline.stages.kafka_columns import PARSED_TYPE, read_lines
 from kustos.pipeline.stages.kafka_grammar import ParsedLine, read_line
 from tests.pipeline.events import kafka_line
 from tests.pipeline.inputs import lines, reference
@@ -110,7 +110,7 @@ def test_a_batch_may_lack_any_of_the_marks(text: str) -> None:
 def test_no_lines_nulls_and_parts_of_a_batch_are_read(kind: pa.DataType) -> None:
     texts = pa.array([None, "", *COMMON, None, "junk", *COMMON], kind)
     told = read_lines(texts)
-    assert told.type == TOLD_TYPE
+    assert told.type == PARSED_TYPE
     for first in range(0, len(texts), 3):
         assert read_lines(texts.slice(first, 7)).equals(told.slice(first, 7))
     assert read_lines(texts.slice(0, 0)).equals(told.slice(0, 0))

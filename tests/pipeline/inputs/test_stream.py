@@ -27,7 +27,7 @@ NOW = StreamOptions(available_now=True)
 
 def settings_of(node: KafkaNode, topic: str, maximum_records: int = 500_000) -> TopicSettings:
     properties = {"bootstrap.servers": node.bootstrap}
-    return TopicSettings(topic=topic, properties=properties, maximum_records=maximum_records)
+    return TopicSettings(topic=topic, client_properties=properties, maximum_records=maximum_records)
 
 
 def stored(spark: SparkSession, tables: Tables) -> Counter[str]:

@@ -22,7 +22,7 @@ def guarded(kafka_node: NodeFactory) -> KafkaNode:
 
 def settings_of(node: KafkaNode, topic: str = "nothing", **properties: str) -> TopicSettings:
     changed = {key.replace("__", "."): value for key, value in properties.items()}
-    return TopicSettings(topic=topic, properties={**client_properties(node), **changed})
+    return TopicSettings(topic=topic, client_properties={**client_properties(node), **changed})
 
 
 def test_every_record_is_a_line_with_its_place(spark: SparkSession, guarded: KafkaNode) -> None:
@@ -83,7 +83,7 @@ def test_who_may_not_read_is_told_so(spark: SparkSession, guarded: KafkaNode) ->
     topic = make_topic(guarded)
     properties = client_properties(guarded, user="eve")
     with pytest.raises(KafkaInputError, match=f"no permission to read topic `{topic}`"):
-        read_topic(spark, TopicSettings(topic=topic, properties=properties))
+        read_topic(spark, TopicSettings(topic=topic, client_properties=properties))
 
 
 def test_settings_that_cannot_be_are_refused_before_anything_is_asked() -> None:
@@ -93,4 +93,4 @@ def test_settings_that_cannot_be_are_refused_before_anything_is_asked() -> None:
         ("audit", {}, "lack `bootstrap.servers`"),
     ):
         with pytest.raises(KafkaInputError, match=told):
-            TopicSettings(topic=topic, properties=properties)
+            TopicSettings(topic=topic, client_properties=properties)

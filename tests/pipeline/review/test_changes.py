@@ -73,7 +73,7 @@ def test_a_command_names_one_acl_in_quotes() -> None:
     assert shlex.split(added)[2:4] == ["$(x)", "--add"]
     assert "'$(x)'" in added
     for name in (" a", "a\n--force", "a\0"):
-        with pytest.raises(ReviewError, match="cannot be told"):
+        with pytest.raises(ReviewError, match="cannot take"):
             kafka_acls_commands([acl("User:a", "READ", "TOPIC", name)], AclAction.ADD)
 
 

@@ -65,7 +65,7 @@ ROWS = [
 
 
 def document() -> Document:
-    return review_document(ROWS, ACLS, as_of=AS_OF, dormant_days=90, made_at=AT)
+    return review_document(ROWS, ACLS, as_of=AS_OF, dormant_days=90, created_at=AT)
 
 
 def row_id(made: Document, principal: str, name: str) -> str:
@@ -107,10 +107,10 @@ def test_a_review_is_read_back_as_it_was_written_and_counts_its_decisions() -> N
 
 
 def test_the_order_of_rows_does_not_matter() -> None:
-    again = review_document(reversed(ROWS), ACLS, as_of=AS_OF, dormant_days=90, made_at=AT)
+    again = review_document(reversed(ROWS), ACLS, as_of=AS_OF, dormant_days=90, created_at=AT)
     assert again == document()
     with pytest.raises(ReviewError, match="twice"):
-        review_document([*ROWS, ROWS[0]], ACLS, as_of=AS_OF, dormant_days=90, made_at=AT)
+        review_document([*ROWS, ROWS[0]], ACLS, as_of=AS_OF, dormant_days=90, created_at=AT)
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:

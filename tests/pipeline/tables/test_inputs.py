@@ -17,7 +17,7 @@ TEXT = b"\r\n\nfirst line\r\nsecond\n"
 
 def commit(tables: Tables, *files: FoundFile) -> None:
     sequence = tables.state().sequence + 1
-    inputs = tuple(file.input for file in files)
+    inputs = tuple(file.identity for file in files)
     write_entry(
         tables.folder,
         LedgerEntry(

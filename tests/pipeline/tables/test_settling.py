@@ -16,8 +16,8 @@ from kustos.pipeline.stages.dedupe import (
     identify,
     of_keys,
     repeated_keys,
-    settle,
-    settled_alone,
+    resolve_alone,
+    resolve_copies,
 )
 from kustos.pipeline.stages.dedupe_known import conflicting_events, judge, known_events
 from kustos.pipeline.stages.parsing import parse_lines
@@ -136,12 +136,12 @@ def test_lines_without_a_copy_need_not_be_brought_together(spark: SparkSession, 
     ]
     known = identified(spark, lines)
     keys = repeated_keys(known)
-    apart = of_keys(known, keys).transform(settle)
-    alone = of_keys(known, keys, others=True).transform(settled_alone)
+    apart = of_keys(known, keys).transform(resolve_copies)
+    alone = of_keys(known, keys, others=True).transform(resolve_alone)
     assert alone.columns == apart.columns
     assert 0 < alone.count() < len(lines)
     found = Counter(apart.collect()) + Counter(alone.collect())
-    assert found == Counter(known.transform(settle).collect())
+    assert found == Counter(known.transform(resolve_copies).collect())
 
 
 def identified(spark: SparkSession, lines: list[Line]) -> DataFrame:

@@ -9,7 +9,7 @@ from pyarrow import parquet
 
 from kustos.pipeline.stages.dedupe import EVENT
 from kustos.pipeline.stages.generated_ids import line_digest
-from kustos.pipeline.tables.short_runs import StoredFiles, settle_short
+from kustos.pipeline.tables.short_runs import StoredFiles, deduplicate_short
 from kustos.pipeline.tables.short_writing import Places, _write
 from kustos.pipeline.tables.staging import StagedLines, _staged
 from kustos.pipeline.tables.stored import event_ids, files_of_time, newest_time_ms
@@ -33,7 +33,7 @@ def taken(folder: Path, *runs: Sequence[str]) -> list[str]:
         staged = StagedLines((staging / row.pop("file"),), **row)
         files = StoredFiles.of(stored[0], stored[1], staged.around(HOUR_MS))
         assert files is not None
-        verdicts = settle_short(staged, files, None)
+        verdicts = deduplicate_short(staged, files, None)
         assert verdicts is not None
         _write([(staged.files[0], verdicts)], places)
         outcomes = {each.row: each.outcome for each in verdicts}

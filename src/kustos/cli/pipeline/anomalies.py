@@ -125,10 +125,10 @@ def _print(period: str, kinds: dict[str, int], rows: list[dict[str, Any]]) -> No
     for kind, count in sorted(kinds.items(), key=lambda item: (-item[1], item[0])):
         print_lines(f"{count:6,}  {kind.replace('_', ' ').lower()}")
     for row in rows:
-        who = row["principal"] or "nobody"
+        principal = row["principal"] or "nobody"
         print_lines(
             "",
-            f"{row['severity']} {row['score']:.2f}  {who}  {seen(row['first_time'])}",
+            f"{row['severity']} {row['score']:.2f}  {principal}  {seen(row['first_time'])}",
         )
         print_paragraph(row["reason"], indent="  ")
     print_lines("", "all are in the table `anomalies`")

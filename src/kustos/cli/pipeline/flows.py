@@ -56,8 +56,8 @@ def flows(
 ) -> None:
     """Say who feeds whom: producers, topics, consumers.
 
-    Paths are the ways that data could have taken, by recorded writes and reads. That data came in does not
-    prove that it went out again.
+    Paths are the ways that data could have taken, by recorded writes and reads. A read of a topic does not
+    prove that the data was written to the next one.
     """
     from kustos.cli.failures import usage_error
     from kustos.cli.output import print_rows
@@ -75,7 +75,7 @@ def flows(
     from kustos.pipeline.stages.days import within_days
 
     with working("flows", configuration.spark, delta=tables.form == "delta", steps=2) as (spark, step):
-        step("looking who feeds whom")
+        step("finding who feeds whom")
         graph = edges(within_days(tables.read(spark, "audit_rollup"), first, last)).persist()
         found = flow_paths(graph, hops_max=hops, sources=sources)
         paths = [row.asDict() for row in found.orderBy("hops", "source", "target").limit(limit).collect()]

@@ -42,7 +42,7 @@ def acl_set(
 def todays_acls(configuration: "PipelineConfiguration", folder: Path) -> "AclsInForce":
     """Return the ACLs of the configuration; raise a usage error if it has none."""
     if configuration.acls is None:
-        raise usage_error("the configuration says no ACLs, add `acls:` with `source:`")
+        raise usage_error("the configuration has no ACLs, add `acls:` with `source:`")
     return acl_set(configuration.acls.source, configuration.acls, folder)
 
 
@@ -68,12 +68,12 @@ def names_of(path: Path | None) -> frozenset[str] | None:
 
 
 def check_writable(*paths: Path | None) -> None:
-    """Raise a usage error for a file that cannot be written, before Spark starts working."""
+    """Raise a usage error for a file that cannot be written, before Spark starts."""
     for path in paths:
         if path is None:
             continue
         if not path.exists() and not path.parent.is_dir():
-            raise usage_error(f"cannot write `{path}`: there is no folder `{path.parent}`, make it")
+            raise usage_error(f"cannot write `{path}`: there is no folder `{path.parent}`, create it")
         if not os.access(path if path.exists() else path.parent, os.W_OK):
             raise usage_error(f"cannot write `{path}`: permission denied, check its permissions")
 

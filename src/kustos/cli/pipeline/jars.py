@@ -21,14 +21,14 @@ Out = Annotated[
     typer.Option(
         "--out",
         metavar="DIR",
-        help="Have Maven put them here; else only say which they are.",
+        help="Download them here with Maven; else only list them.",
         show_default=False,
     ),
 ]
 
 
 def jars(out: Out = None, output: Output = OutputFormat.TABLE) -> None:
-    """Bring the jars that Spark needs to read a topic.
+    """Download the jars that Spark needs to read a topic.
 
     Spark ships without its Kafka connector. Name the folder as `jars` under `spark` in the configuration.
     """
@@ -37,18 +37,18 @@ def jars(out: Out = None, output: Output = OutputFormat.TABLE) -> None:
     from kustos.cli.progress import progress
 
     check_installed()
-    from kustos.pipeline.inputs import KAFKA_COORDINATES, bring_jars
+    from kustos.pipeline.inputs import KAFKA_COORDINATES, download_jars
 
     if out is None:
-        brought = []
+        downloaded = []
     else:
-        with progress("asking Maven for the Kafka connector"):
-            brought = [str(path) for path in bring_jars(out)]
+        with progress("downloading the Kafka connector with Maven"):
+            downloaded = [str(path) for path in download_jars(out)]
     print_rows(
         jar_columns(),
-        brought or KAFKA_COORDINATES,
+        downloaded or KAFKA_COORDINATES,
         output,
-        document=lambda: {"coordinates": list(KAFKA_COORDINATES), "jars": brought},
+        document=lambda: {"coordinates": list(KAFKA_COORDINATES), "jars": downloaded},
     )
 
 

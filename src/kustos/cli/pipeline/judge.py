@@ -57,10 +57,10 @@ def judge(
 ) -> int:
     """Judge recorded decisions by the ACLs then in force.
 
-    The ACLs of each moment are those of the metadata log. Finds what was allowed although no ACL allowed it
-    then, and what was refused without a reason. Possible causes: clock skew, a node behind its log, another
-    authorizer, or a tampered record. All goes to the tables `judged` and `history_findings`, which the
-    report shows too.
+    The ACLs of each moment come from the metadata log. Finds events that were allowed although no ACL allowed
+    them then, and events that were refused without a reason. Possible causes: clock skew, a node behind its
+    log, another authorizer, or a tampered record. All rows go to the tables `judged` and `history_findings`,
+    which the report shows too.
     """
     from kustos.cli.failures import ExitCode
     from kustos.cli.output import print_document, print_lines
@@ -74,7 +74,7 @@ def judge(
     from kustos.pipeline.history import gravest_findings, history_reach
     from kustos.pipeline.jobs import JUDGE_STEPS, JudgeQuestion, run_judgement
 
-    asked = JudgeQuestion(
+    question = JudgeQuestion(
         metadata=_metadata(configuration, metadata),
         end_offset=end_offset,
         from_day=first,
@@ -83,32 +83,32 @@ def judge(
         **_settings(configuration),
     )
     if dry_run:
-        reach = _told(history_reach(asked.metadata, end_offset))
-        print_plan([f"would judge by {asked.metadata}", reach], output)
+        reach = _reach_text(history_reach(question.metadata, end_offset))
+        print_plan([f"would judge by {question.metadata}", reach], output)
         return ExitCode.OK
     steps = len(JUDGE_STEPS) + 1
     with working("judge", configuration.spark, delta=tables.form == "delta", steps=steps) as (spark, step):
-        judged = run_judgement(spark, tables, asked, step)
+        judged = run_judgement(spark, tables, question, step)
         step("looking for the gravest")
         found = gravest_findings(tables.read(spark, "history_findings"), limit, with_rules=rules)
         rows = [row.asDict(recursive=True) for row in found.collect()]
     differ = sum(one["events"] for one in judged["verdicts"] if one["verdict"] == "DIFFERS")
     if output.is_document:
-        document = {"metadata": str(asked.metadata), **judged, "differ": differ, "examples": _opened(rows)}
+        document = {"metadata": str(question.metadata), **judged, "differ": differ, "examples": _opened(rows)}
         print_document(plain(document), output)
     else:
-        print_lines(f"judged by {asked.metadata}", _told(judged["history"]))
+        print_lines(f"judged by {question.metadata}", _reach_text(judged["history"]))
         _print(judged, rows, rules)
     return ExitCode.NO if exit_code and differ else ExitCode.OK
 
 
-def _metadata(configuration: "PipelineConfiguration", given: Path | None) -> Path:
+def _metadata(configuration: "PipelineConfiguration", override: Path | None) -> Path:
     """Return the path of the metadata log; raise `NoMetadataError` if it does not exist."""
     from kustos.cli.failures import usage_error
 
-    chosen = configuration.metadata if given is None else given.absolute()
+    chosen = configuration.metadata if override is None else override.absolute()
     if chosen is None:
-        raise usage_error("the configuration says no `metadata:`, add it or give `--metadata`")
+        raise usage_error("the configuration has no `metadata:`, add it or give `--metadata`")
     if configuration.spark.remote is None:
         from kustos.metadata.inspection import files_of
         from kustos.runtime import FileSystemStorage
@@ -118,7 +118,7 @@ def _metadata(configuration: "PipelineConfiguration", given: Path | None) -> Pat
 
 
 def _settings(configuration: "PipelineConfiguration") -> dict[str, Any]:
-    """Return the broker settings; without configured super users the recorded ones are trusted."""
+    """Return the broker settings; without configured super users, trust the recorded ones."""
     acls = configuration.acls
     if acls is None:
         return {}
@@ -134,7 +134,7 @@ def _opened(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{**row, "evidence": json.loads(row["evidence"])} for row in rows]
 
 
-def _told(reach: dict[str, Any]) -> str:
+def _reach_text(reach: dict[str, Any]) -> str:
     # the offset before the first record of a log is -1
     first = max(0, reach["from_offset"])
     return f"its offsets {first} to {reach['to_offset']}, {_span(reach['from_time'], reach['to_time'])} UTC"
@@ -164,8 +164,8 @@ def _print(judged: dict[str, Any], rows: list[dict[str, Any]], rules: bool) -> N
     print_table(("recorded decision", "events", "accesses"), verdicts)
     for row in _opened(rows):
         evidence = row["evidence"]
-        asked = f"{row['principal']}  {evidence['operation']}  {resource(row)}"
-        print_lines("", f"{row['severity']}  {asked}  {row['event_count']:,} x")
+        access = f"{row['principal']}  {evidence['operation']}  {resource(row)}"
+        print_lines("", f"{row['severity']}  {access}  {row['event_count']:,} x")
         print_paragraph(row["reason"], indent="  ")
         print_lines(
             f"  {_span(row['first_time'], row['last_time'])} UTC, from {evidence['host']}",

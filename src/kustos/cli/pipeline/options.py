@@ -20,7 +20,7 @@ Until = Annotated[
 ]
 DryRun = Annotated[
     bool,
-    typer.Option("--dry-run", help="Check everything that can be checked without Spark, and say the plan."),
+    typer.Option("--dry-run", help="Check everything that can be checked without Spark, and print the plan."),
 ]
 Limit = Annotated[int, typer.Option("--limit", metavar="N", min=1, max=10_000, help="Rows to show.")]
 Rules = Annotated[

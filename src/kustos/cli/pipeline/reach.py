@@ -44,8 +44,8 @@ def reach(
 ) -> int:
     """Say what one compromised principal can reach.
 
-    What the ACLs allow it, exactly, and what it can gain with these rights: ALTER on the cluster gives every
-    right, delegation tokens give other identities. Needs no Spark and no tables.
+    Shows exactly what the ACLs allow it, and what it can gain with these rights: ALTER on the cluster gives
+    every right, delegation tokens give other identities. Needs no Spark and no tables.
     """
     from kustos.cli.failures import ExitCode
     from kustos.cli.output import print_document

@@ -70,9 +70,9 @@ def recommend(
 ) -> int:
     """Find the smallest set of ACLs for what was used.
 
-    It allows every recorded need and nothing that was denied; prefixes are taken where they are worth it.
-    A replay proves it before it is shown; the exit code is 1 if it does not hold. Flags go before the
-    section `recommend` of the configuration, which has them all and some more.
+    The ACLs allow every recorded need and nothing that was denied, with prefixes where they cost less. A
+    replay proves the set before it is shown; the exit code is 1 if the proof fails. Flags override the
+    section `recommend` of the configuration, which has all of them and a few more.
     """
     parameters = locals()
     import json
@@ -89,8 +89,8 @@ def recommend(
     check_writable(out, commands)
     from kustos.pipeline.privilege import recommendation
 
-    given = flags.named(parameters) | {"from_day": first, "to_day": last}
-    options, legitimate = flags.choices(configuration.recommend, given, literal=literal)
+    flag_values = flags.named(parameters) | {"from_day": first, "to_day": last}
+    options, legitimate = flags.choices(configuration.recommend, flag_values, literal=literal)
     is_within = within_today or configuration.recommend.within_today
     acls = todays_acls(configuration, config.absolute().parent) if today or is_within else None
     if dry_run:
@@ -98,8 +98,8 @@ def recommend(
         return ExitCode.OK
     with working("recommend", configuration.spark, delta=tables.form == "delta", steps=4) as (spark, step):
         rollup = tables.read(spark, "audit_rollup")
-        known = {"names": _names(spark, rollup, topics), "today": acls, "within_today": is_within}
-        found = recommendation(spark, rollup, options, legitimate, **known, progress=step)
+        context = {"names": _names(spark, rollup, topics), "today": acls, "within_today": is_within}
+        found = recommendation(spark, rollup, options, legitimate, **context, progress=step)
     files = _write(found, out, commands)
     if output.is_document:
         print_document(json.loads(found.to_json()), output)
@@ -132,17 +132,17 @@ def _plan(
         for field in fields(chosen):
             value = getattr(chosen, field.name)
             if value != getattr(default, field.name) and field.name != "over_grant_weight":
-                lines.append(f"  {field.name}: {_said(value)}")
+                lines.append(f"  {field.name}: {_value_text(value)}")
     if is_within_today:
         lines.append("  within_today: true")
     return lines
 
 
-def _said(value: Any) -> str:
+def _value_text(value: Any) -> str:
     from kustos.acl import ResourcePattern
 
     if isinstance(value, tuple):
-        return ", ".join(_said(one) for one in value)
+        return ", ".join(_value_text(one) for one in value)
     if isinstance(value, ResourcePattern):
         return f"{value.resource_type.name}:{value.pattern_type.name}:{value.name}"
     return "never" if value is None else str(getattr(value, "value", value))

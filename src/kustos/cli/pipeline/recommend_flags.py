@@ -20,14 +20,14 @@ Weight = Annotated[
         "--over-grant-weight",
         metavar="W",
         min=0,
-        help="What a known name costs that is granted in vain (0.25); an ACL costs 1. 0: the fewest ACLs.",
+        help="Cost of a known name granted but never used (0.25); an ACL costs 1. 0: the fewest ACLs.",
     ),
 ]
-Literal = Annotated[bool, typer.Option("--literal", help="Only literal names: nothing is granted in vain.")]
+Literal = Annotated[bool, typer.Option("--literal", help="Only literal names: no unused name is granted.")]
 FutureNames = Annotated[
     float | None,
     typer.Option(
-        "--future-name-count", metavar="N", min=0, help="Names that a prefix is reckoned to get later (1)."
+        "--future-name-count", metavar="N", min=0, help="Names that a prefix is expected to match later (1)."
     ),
 ]
 Separators = Annotated[
@@ -105,7 +105,7 @@ Hidden = Annotated[
     bool | None,
     typer.Option(
         "--keep-hidden/--show-hidden",
-        help="Whether names that were left out of lists stay so (they do), or prefixes may show them.",
+        help="Keep names hidden that lists left out (the default), or let prefixes show them.",
         show_default=False,
     ),
 ]
@@ -113,7 +113,7 @@ WithListing = Annotated[
     bool | None,
     typer.Option(
         "--with-listing/--without-listing",
-        help="Whether a name that only filtered a list is a need (it is not).",
+        help="Count a name that only filtered a list as a need (not by default).",
         show_default=False,
     ),
 ]
@@ -121,14 +121,14 @@ WithSuperUsers = Annotated[
     bool | None,
     typer.Option(
         "--with-super-users/--without-super-users",
-        help="Whether super users get ACLs for what they did (they do not).",
+        help="Give super users ACLs for what they did (not by default).",
         show_default=False,
     ),
 ]
 WithinToday = Annotated[
     bool,
     typer.Option(
-        "--within-today", help="Grant nothing that today's ACLs do not grant; what they do not is told."
+        "--within-today", help="Grant nothing that today's ACLs do not grant; needs beyond them are reported."
     ),
 ]
 
@@ -150,8 +150,8 @@ def choices(
     from kustos.cli.failures import usage_error
     from kustos.pipeline.privilege import HostChoice, Legitimate, PrivilegeOptionError, PrivilegeOptions
 
-    said = {name: value for name, value in settings.said().items() if value is not None or name in NEVER}
-    chosen = {**said, **{name: value for name, value in flags.items() if value is not None}}
+    stated = {name: value for name, value in settings.stated().items() if value is not None or name in NEVER}
+    chosen = {**stated, **{name: value for name, value in flags.items() if value is not None}}
     chosen.pop("within_today", None)
     for name in NEVER:
         if chosen.get(name) == 0:

@@ -54,7 +54,7 @@ def replay(
 
     Shows which principals lose or gain which resources and how many real requests that were, with an
     example of each. Every row goes to the table `replay_flips`, which the report shows too. Names that
-    only filtered a list are told apart: such a flip breaks nobody.
+    only filtered a list are counted separately: such a flip breaks nobody.
     """
     from kustos.cli.failures import ExitCode
     from kustos.cli.output import print_rows

@@ -40,7 +40,7 @@ TimeZone = Annotated[
     str, typer.Option("--time-zone", metavar="NAME", help="Time zone of the brokers that wrote Kafka's log.")
 ]
 
-_SHOWN: Final = (
+_SUMMARY_COUNTS: Final = (
     "events",
     "quarantined",
     "allowed",
@@ -82,12 +82,12 @@ def report(
 
     steps = len(REPORT_STEPS)
     with working("report", configuration.spark, delta=tables.form == "delta", steps=steps) as (spark, step):
-        made = run_tables_report(spark, tables, out, first_day=first, last_day=last, progress=step)
+        summary = run_tables_report(spark, tables, out, first_day=first, last_day=last, progress=step)
     if output.is_document:
-        print_document(made.as_dict(), output)
+        print_document(summary.as_dict(), output)
         return
-    rows = [(name.replace("_", " "), getattr(made, name)) for name in _SHOWN]
-    _print([*rows], made.report)
+    rows = [(name.replace("_", " "), getattr(summary, name)) for name in _SUMMARY_COUNTS]
+    _print([*rows], summary.report)
 
 
 def _report_on_folder(audit: Path, out: Path, time_zone: str, output: OutputFormat) -> None:

@@ -78,7 +78,7 @@ def review(
         return
     from kustos.pipeline.jobs import REVIEW_STEPS, ReviewQuestion, run_review
 
-    asked = ReviewQuestion(
+    question = ReviewQuestion(
         acls=acls,
         as_of=moment,
         dormant_days=configuration.review.dormant_days,
@@ -89,13 +89,13 @@ def review(
     )
     steps = len(REVIEW_STEPS) + 1
     with working("review", configuration.spark, delta=tables.form == "delta", steps=steps) as (spark, step):
-        counts = run_review(spark, tables, asked, step)
+        counts = run_review(spark, tables, question, step)
         step("writing files")
         rows = tables.read(spark, "access_review")
         if csv is not None:
             _write_csv(csv, rows)
         if sign_off is not None:
-            _write_document(sign_off, rows, acls, moment, asked.dormant_days)
+            _write_document(sign_off, rows, acls, moment, question.dormant_days)
     if output.is_document:
         print_document({"as_of": moment.isoformat(), "acls": acls.name, **counts}, output)
     else:
@@ -141,7 +141,7 @@ def _write_document(path: Path, rows: Any, acls: Any, moment: Any, days: int) ->
         acls,
         as_of=moment,
         dormant_days=days,
-        made_at=datetime.now(UTC),
+        created_at=datetime.now(UTC),
     )
     path.write_text(write_review(document), encoding="utf-8")
 

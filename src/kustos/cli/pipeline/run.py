@@ -55,10 +55,10 @@ def run(
 ) -> None:
     """Take what is new in all inputs into the tables, once.
 
-    Files read before are not read again, topics go on where the last run ended, and duplicate events are
-    dropped. Lines read are events + security events + quarantined + duplicates, or nothing is committed.
-    With `retention_days` in the configuration, older days are dropped and reported. If a run is killed at
-    any time, the next one goes on from the last commit.
+    A run does not read a file twice, continues each topic where the last run ended, and drops duplicate
+    events. Lines read are events + security events + quarantined + duplicates, or nothing is committed.
+    With `retention_days` in the configuration, it drops older days and reports them. If a run is killed, the
+    next one continues from the last commit.
     """
     from kustos.cli.failures import usage_error
     from kustos.cli.output import print_document
@@ -68,7 +68,7 @@ def run(
     configuration = configured(config)
     topics = [one for one in configuration.inputs if one.topic is not None]
     if not configuration.inputs:
-        raise usage_error("the configuration says no inputs, add `inputs:` with `files:` or `topic:`")
+        raise usage_error("the configuration has no inputs, add `inputs:` with `files:` or `topic:`")
     if follow and (len(topics) != 1 or len(configuration.inputs) != 1):
         raise usage_error("`--follow` needs exactly one input, a topic")
     tables = tables_of(configuration)

@@ -50,7 +50,7 @@ class ReviewVerdict(StrEnum):
 
 
 Document = Annotated[Path, typer.Argument(metavar="FILE", help="The document of `review --sign-off`.")]
-By = Annotated[str, typer.Option("--by", metavar="NAME", help="Who says so.")]
+By = Annotated[str, typer.Option("--by", metavar="NAME", help="Name of the reviewer.")]
 
 app = typer.Typer(help="Decide, close, sign and check a review.", no_args_is_help=True)
 
@@ -66,14 +66,14 @@ def check(
     exit_code: Annotated[bool, exit_code_if("it is not signed off")] = False,
     output: DocumentOutput = OutputFormat.TABLE,
 ) -> int:
-    """Say whether a review is whole, and how far it is.
+    """Check that a review was not altered, and show its progress.
 
-    A row, a decision or a sign-off that was altered by anything but `signoff` is found by its digest.
+    Digests find a row, a decision or a sign-off that anything but `signoff` altered.
     """
     from kustos.pipeline.review import verify_review, verify_signed_review
 
-    said = _read(document) if key is None else verify_signed_review(_text(document), key.read_bytes())
-    state = verify_review(said)
+    contents = _read(document) if key is None else verify_signed_review(_text(document), key.read_bytes())
+    state = verify_review(contents)
     _print_state(state, output)
     return ExitCode.NO if exit_code and not state.is_signed_off else ExitCode.OK
 
@@ -97,28 +97,28 @@ def decide(
     undecided: Annotated[bool, typer.Option("--undecided", help="Only rows not decided yet.")] = False,
     output: DocumentOutput = OutputFormat.TABLE,
 ) -> None:
-    """Write a reviewer's word on rows into the document."""
+    """Write a reviewer's decision on rows into the document."""
     from kustos.cli.failures import usage_error
     from kustos.pipeline.review import ReviewDecision, verify_review, with_decisions
 
     if not row and principal is None and team is None:
         raise usage_error("say which rows: `--row`, `--principal` or `--team`")
-    said = _read(document)
-    verify_review(said)
+    contents = _read(document)
+    verify_review(contents)
     wanted = [
         one["row_id"]
-        for one in said["review"]["rows"]
+        for one in contents["review"]["rows"]
         if (not row or any(one["row_id"].startswith(beginning) for beginning in row))
         and (principal is None or one["principal"] == principal)
         and (team is None or one["team"] == team)
-        and not (undecided and one["row_id"] in said["decisions"])
+        and not (undecided and one["row_id"] in contents["decisions"])
     ]
     if not wanted:
         raise usage_error("the review has no such row")
     at = datetime.now(UTC)
-    said = with_decisions(said, wanted, ReviewDecision(verdict.value), by=by, at=at, reason=reason)
-    _write(document, said)
-    _print_state(verify_review(said), output)
+    contents = with_decisions(contents, wanted, ReviewDecision(verdict.value), by=by, at=at, reason=reason)
+    _write(document, contents)
+    _print_state(verify_review(contents), output)
 
 
 def close(document: Document, by: By, output: DocumentOutput = OutputFormat.TABLE) -> None:
@@ -163,11 +163,11 @@ def changes(
     exit_code: Annotated[bool, exit_code_if("the replay finds one")] = False,
     config: Config = DEFAULT_CONFIG,
 ) -> int:
-    """Print the ACLs that the revoked rows ask to remove.
+    """Print the ACLs to remove for the revoked rows.
 
     An ACL that also grants a row to keep is not removed but reported on standard error. With --replay,
     today's ACLs (which must be the reviewed ones) without the removed ones decide all recorded use again:
-    if any other use would be lost, no removal is printed.
+    if any other use would be lost, the command prints no removal.
     """
     import sys
 
@@ -176,26 +176,26 @@ def changes(
     from kustos.pipeline.review import changes_of
 
     if exit_code and not replay:
-        raise usage_error("`--exit-code` tells what a replay finds, add `--replay`")
-    said = _read(document)
-    asked = _replayed(said, config) if replay else changes_of(said)
-    for one in asked.contested:
+        raise usage_error("`--exit-code` reports what a replay finds, add `--replay`")
+    contents = _read(document)
+    proposed = _replayed(contents, config) if replay else changes_of(contents)
+    for one in proposed.contested:
         sys.stderr.write(
             f"kept: {printable(one.binding.audit_text())} grants {len(one.revoke)} revoked rows "
             f"and {len(one.other)} others\n"
         )
-    if asked.beyond_acls:
+    if proposed.beyond_acls:
         sys.stderr.write(
-            f"{len(asked.beyond_acls)} revoked rows are granted by no ACL: super users, defaults\n"
+            f"{len(proposed.beyond_acls)} revoked rows are granted by no ACL: super users, defaults\n"
         )
     if replay:
-        _tell_lost(asked)
-    if asked.unexpected:
+        _report_lost(proposed)
+    if proposed.unexpected:
         return ExitCode.NO if exit_code else ExitCode.OK
     if commands:
-        print_lines(*asked.to_commands())
+        print_lines(*proposed.to_commands())
     else:
-        sys.stdout.write(asked.to_yaml())
+        sys.stdout.write(proposed.to_yaml())
     return ExitCode.OK
 
 
@@ -215,21 +215,21 @@ def _replayed(document: Any, config: Path) -> "ReviewChanges":
         return changes_of(document, acls, lost_uses(spark, rollup, acls, as_of=datetime.now(UTC)))
 
 
-def _tell_lost(asked: "ReviewChanges") -> None:
+def _report_lost(proposed: "ReviewChanges") -> None:
     import sys
 
     from kustos.cli.output import counted, printable
 
-    lost = asked.unexpected or ()
+    lost = proposed.unexpected or ()
     for principal, operation, kind, name in lost[:LOST_SHOWN_MAX]:
         resource = f"{kind} {name if name is not None else '(any)'}"
         sys.stderr.write(f"lost: {printable(f'{principal} {operation} {resource}')}\n")
     if len(lost) > LOST_SHOWN_MAX:
         sys.stderr.write(f"and {len(lost) - LOST_SHOWN_MAX:,} more\n")
     if lost:
-        sys.stderr.write("nothing is to be removed while uses that nobody revoked would be lost\n")
+        sys.stderr.write("remove nothing: uses that nobody revoked would be lost\n")
     else:
-        removed = counted(len(asked.remove), "ACL")
+        removed = counted(len(proposed.remove), "ACL")
         sys.stderr.write(f"replay: without {removed} no recorded use is lost but those revoked\n")
 
 

@@ -1,4 +1,4 @@
-"""The setting of every pipeline command: its configuration, Spark, progress."""
+"""What every pipeline command needs first: its configuration, Spark, progress."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -66,15 +66,15 @@ def working(
         TimeElapsedColumn(),
     )
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
-        told = bars.add_task("starting Spark", total=None if steps is None else steps + 1)
+        step_task = bars.add_task("starting Spark", total=None if steps is None else steps + 1)
         with open_session(
             f"kustos {doing}", master=settings.master, remote=settings.remote, settings=wanted
         ) as spark:
             tasks = bars.add_task("tasks of Spark", total=None)
 
             def step(name: str) -> None:
-                bars.update(told, description=name, advance=1)
+                bars.update(step_task, description=name, advance=1)
                 bars.reset(tasks, total=None)
 
-            with watched(spark, lambda done, known: bars.update(tasks, completed=done, total=known)):
+            with watched(spark, lambda done, total: bars.update(tasks, completed=done, total=total)):
                 yield spark, step

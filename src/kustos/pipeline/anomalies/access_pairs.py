@@ -1,4 +1,4 @@
-"""First-seen pairs of principal and resource, and the enumeration of topics: many of them at once."""
+"""First-seen pairs of principal and resource, and topic enumeration: many such pairs at once."""
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sql
@@ -11,10 +11,10 @@ PAIR = ["principal", "resource_type", "resource_name"]
 
 
 def unfamiliar(days: DataFrame, known: DataFrame, everybody: DataFrame, scope: ActivityScope) -> DataFrame:
-    """Return the pairs that are new to a principal with habits and no part of a deploy, or were only denied.
+    """Return pairs new to a principal with habits and not part of a deploy, and pairs that were only denied.
 
     A row for each pair on its first day; `used_days`: on how many days the pair was used; `affinity` in nats,
-    0 if no name speaks for it.
+    0 if the name has no familiar prefix.
     """
     young = sql.date_diff("first_day", "known_since") < scope.parameters.settled_days
     fresh = known.join(everybody, "principal").filter(
@@ -41,8 +41,8 @@ def unfamiliar(days: DataFrame, known: DataFrame, everybody: DataFrame, scope: A
 def first_seen(fresh: DataFrame, scope: ActivityScope) -> DataFrame:
     """Return findings of kind FIRST_SEEN_ACCESS from `unfamiliar`: one for a principal and day.
 
-    Surprising is an allowed access to what others have long used, by a principal that seldom meets anything
-    new, if no name speaks for it and it did not become a habit.
+    An allowed access is surprising if others have long used the resource, the principal seldom uses anything
+    new, the name has no familiar prefix, and the access did not become a habit.
     """
     parameters = scope.parameters
     allowed = fresh.filter("is_allowed")
@@ -84,10 +84,10 @@ def first_seen(fresh: DataFrame, scope: ActivityScope) -> DataFrame:
 
 
 def enumeration(fresh: DataFrame, scope: ActivityScope) -> DataFrame:
-    """Return findings of kind TOPIC_ENUMERATION: many unfamiliar topics in a day, each asked for a few times.
+    """Return findings of kind TOPIC_ENUMERATION: many unfamiliar topics in a day, each tried a few times.
 
-    Beside the principal's own history of such days. Of a principal without habits only what was denied
-    counts, as it has to get to know its own topics.
+    Compared with the principal's own history of such days. For a principal without habits only denials
+    count, since all its topics are new to it.
     """
     parameters = scope.parameters
     topics = sql.col("resource_type") == "TOPIC"
@@ -127,7 +127,7 @@ def enumeration(fresh: DataFrame, scope: ActivityScope) -> DataFrame:
         {"resource_type": sql.lit("TOPIC"), "resource_name": sql.lit(None).cast("string")}
     )
     reason = sql.format_string(
-        "asked after %d topics new to it (%s), %d of them denied, %.1f times each; usual are %.1f a day",
+        "tried %d topics new to it (%s), %d of them denied, %.1f times each; usual are %.1f a day",
         "topics",
         quoted(sql.col("names")),
         "denied_topics",

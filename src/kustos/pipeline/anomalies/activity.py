@@ -1,4 +1,4 @@
-"""What the detectors look at: days of access, in the history and in the window."""
+"""The detectors' input: days of access, in the history and in the window."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,23 +13,23 @@ from kustos.pipeline.schemas import ROLLUP_GRAIN
 from kustos.pipeline.stages.probes import ACCESS, way_of_access
 
 SEGMENTS = r"[._\-/:]+"
-"""What names of topics are put together with."""
+"""Separators between the segments of a name."""
 SEGMENTS_MAX = 4
-"""Deeper prefixes tell no more, and each is a row."""
+"""Deeper prefixes add no information, and each is a row."""
 
 
-def as_it_is(frame: DataFrame) -> DataFrame:
-    """Return the frame: it is made again by each who reads it."""
+def unchanged(frame: DataFrame) -> DataFrame:
+    """Return the frame itself: each read computes it again."""
     return frame
 
 
 @dataclass(frozen=True, slots=True)
 class ActivityScope:
-    """What is judged by which parameters; `keep` gets each frame that is read more than once."""
+    """The window, the parameters, and `keep`, which gets each frame that is read more than once."""
 
     window: JudgedWindow
     parameters: AnomalyParameters
-    keep: Callable[[DataFrame], DataFrame] = as_it_is
+    keep: Callable[[DataFrame], DataFrame] = unchanged
 
     def is_history(self, day: str = "day") -> Column:
         """Return whether a day lies before the window."""
@@ -74,8 +74,8 @@ def network(host: Column, *, is_wide: bool = False) -> Column:
 def activity(rollup: DataFrame, scope: ActivityScope) -> DataFrame:
     """Return the uses (no listings, no probes) of history and window, with networks and flags.
 
-    The question that decides after a probe is an event of the same request, so nothing goes unseen.
-    An ERROR allowed nothing: it counts as denied. Rows without a day, principal or host are no evidence.
+    The decision after a probe is an event of the same request, so no use is missed. An ERROR counts as
+    denied. Rows without a day, principal or host are left out.
     """
     first = scope.window.start - timedelta(days=scope.parameters.history_days)
     return (
@@ -107,7 +107,7 @@ def activity(rollup: DataFrame, scope: ActivityScope) -> DataFrame:
 def principals(days: DataFrame, scope: ActivityScope) -> DataFrame:
     """Return each principal's first day, and on how many days of the history it was active.
 
-    `looks` are those of them on which something new would have been news: after its first weeks.
+    `looks` counts the active days after the first weeks, on which something new would be a surprise.
     """
     first = sql.min("day").over(Window.partitionBy("principal"))
     is_news = sql.date_diff("day", "principal_first_day") >= scope.parameters.learning_days
@@ -130,7 +130,7 @@ def is_grown_up(scope: ActivityScope, day: str) -> Column:
 
 
 def prefixes(name: Column) -> Column:
-    """Return the proper prefixes of a name, cut where its segments meet: `a.b.c` has `a` and `a.b`."""
+    """Return the proper prefixes of a name, cut at its separators: `a.b.c` has `a` and `a.b`."""
     parts = sql.split(name, SEGMENTS)
     depth = sql.least(sql.size(parts) - 1, sql.lit(SEGMENTS_MAX))
     return sql.when(
@@ -144,7 +144,7 @@ def prefixes(name: Column) -> Column:
 def pairs(days: DataFrame) -> DataFrame:
     """Return each principal's resources: first day of any use, of an allowed one, of anybody's use.
 
-    Uses by the right of a super user are left out: no grant stands behind them.
+    Uses as a super user are left out: no ACL grants them.
     """
     allowed = sql.when(sql.col("is_allowed"), sql.col("day"))
     mine = (
@@ -158,11 +158,11 @@ def pairs(days: DataFrame) -> DataFrame:
 
 
 def affinity(pairs: DataFrame) -> DataFrame:
-    """Return for each principal and resource of `pairs` how much its name speaks for the principal, in nats.
+    """Return for each principal and resource of `pairs` how familiar its name's prefix is, in nats.
 
-    A name speaks for who was allowed to use others of its prefix before: the more, the fewer of all resources
-    have one of the prefixes (of this depth) that the principal uses. That all start with `prod.` says
-    nothing, nor does a prefix of somebody who is everywhere. A pair without such a prefix has no row.
+    A prefix is familiar to a principal that was allowed to use other names of it before. The fewer of all
+    resources have one of the prefixes (of this depth) that the principal uses, the higher the affinity: a
+    prefix that all names share adds nothing. A pair without such a prefix has no row.
     """
     resources = pairs.select("resource_type", "resource_name").distinct()
     total = resources.agg(sql.count(sql.lit(1)).alias("resources"))
@@ -192,7 +192,7 @@ def affinity(pairs: DataFrame) -> DataFrame:
 
 
 def known_pairs(days: DataFrame, scope: ActivityScope) -> DataFrame:
-    """Return `pairs` with their `affinity`, 0 if no name speaks for the principal."""
+    """Return `pairs` with their `affinity`, 0 if the name has no familiar prefix."""
     known = scope.keep(pairs(days))
     return known.join(affinity(known), ["principal", "resource_type", "resource_name"], "left").fillna(
         0.0, ["affinity"]

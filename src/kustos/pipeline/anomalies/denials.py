@@ -1,4 +1,4 @@
-"""Bursts of denials: somebody who tries doors, or a service that lost its key."""
+"""Bursts of denials: an attacker who tries operations, or a service that lost an ACL."""
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
@@ -11,9 +11,9 @@ ATTEMPT = ["principal", "operation", "resource_type", "resource_name"]
 QUARTILES_APART = 1.349
 """The quartiles of a normal distribution are so many standard deviations apart."""
 HABIT_SURPRISE = 10.0
-"""Counts of what is denied every day swing; one in 20,000 days is another thing."""
+"""Counts of daily denials vary; a count that chance makes once in 20,000 days is not habit."""
 FAMILIAR_AFFINITY = 0.5
-"""A name says whose it is, if fewer than 60 % of all resources have a prefix that the principal uses."""
+"""A name counts as the principal's own, if fewer than 60 % of all resources have a prefix that it uses."""
 GOVERNING = (
     "CREATE",
     "DELETE",
@@ -23,13 +23,13 @@ GOVERNING = (
     "CLUSTER_ACTION",
     "CREATE_TOKENS",
 )
-"""Operations that services hardly ever start to use: whoever tries them tries what he can."""
+"""Operations that services hardly ever start to use: trying them suggests an attacker."""
 
 
 def attempts(days: DataFrame) -> DataFrame:
     """Return the denials of each principal, operation and resource by day, with the worst hour.
 
-    Of a row of a day only the hours are known: its events count as spread evenly over them.
+    A row of a day has only a mask of hours: its events count as spread evenly over them.
     """
     hours = hours_in(sql.col("hours"))
     by_hour = (
@@ -61,7 +61,7 @@ def _spread(value: Column) -> Column:
 def excess(tried: DataFrame, scope: ActivityScope) -> DataFrame:
     """Return the attempts that are more than a habit, with `excess`: how many above what is usual.
 
-    What was denied on several days of the history is a habit: usual are its median and its quartiles.
+    Denials on several days of the history are a habit, described by their median and quartiles.
     """
     usual = (
         tried.filter(scope.is_history())
@@ -98,7 +98,7 @@ def excess(tried: DataFrame, scope: ActivityScope) -> DataFrame:
 
 
 def denied_days(days: DataFrame, known: DataFrame, scope: ActivityScope) -> DataFrame:
-    """Return each principal's days with more denials than its habits, and what they were about."""
+    """Return each principal's days with more denials than its habits, and the resources they concern."""
     pair = ["principal", "resource_type", "resource_name"]
     familiar = known.select(*pair, "allowed_since", "affinity")
     over = excess(scope.keep(attempts(days)), scope).join(familiar, pair, "left")
@@ -129,9 +129,9 @@ def denied_days(days: DataFrame, known: DataFrame, scope: ActivityScope) -> Data
 def bursts(days: DataFrame, known: DataFrame, scope: ActivityScope) -> DataFrame:
     """Return the days of the window with far more denials than a day with denials has, and a `suspicion`.
 
-    Usual are the days of all principals in the history, as logarithms (counts of failures are skewed).
-    `suspicion` above 0 speaks for somebody who tries, below for a mistake: foreign things, operations that
-    govern, many of both.
+    The baseline is the days of all principals in the history, as logarithms (counts of failures are skewed).
+    `suspicion` above 0 suggests an attack, below 0 a mistake. Foreign resources, governing operations and
+    many different ones raise it.
     """
     parameters = scope.parameters
     by_day = scope.keep(denied_days(days, known, scope).filter(sql.col("excess") >= 1))
@@ -194,9 +194,9 @@ def denial_bursts(days: DataFrame, known: DataFrame, scope: ActivityScope) -> Da
         "names",
     )
     evidence = {name: sql.col(name) for name in facts}
-    told = (
+    summary = (
         "%d denials above the usual in %d hours, of %d operations on %d resources (%s), %.0f %% of them on "
-        "what is its own"
+        "its own resources"
     )
     numbers = (
         "event_count",
@@ -206,8 +206,8 @@ def denial_bursts(days: DataFrame, known: DataFrame, scope: ActivityScope) -> Da
         quoted(sql.col("names")),
         sql.col("own_share") * 100,
     )
-    tried = sql.format_string(f"{told}: somebody tries what it can do", *numbers)
-    broken = sql.format_string(f"{told}: it looks like an ACL that is missing or was taken away", *numbers)
+    tried = sql.format_string(f"{summary}: somebody tries what it can do", *numbers)
+    broken = sql.format_string(f"{summary}: it looks like an ACL that is missing or was taken away", *numbers)
     return candidate(
         found.filter(sql.col("suspicion") > 0), "BRUTE_FORCE", threshold, tried, evidence
     ).unionByName(

@@ -10,10 +10,10 @@ from kustos.pipeline.anomalies.access_pairs import enumeration, first_seen, unfa
 from kustos.pipeline.anomalies.activity import (
     ActivityScope,
     activity,
-    as_it_is,
     known_pairs,
     principals,
     rollup_of_events,
+    unchanged,
 )
 from kustos.pipeline.anomalies.denials import denial_bursts
 from kustos.pipeline.anomalies.dormancy import dormant_waking
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
 @contextmanager
 def keeping() -> Iterator[Callable[[DataFrame], DataFrame]]:
-    """Lend a `keep` for `find_anomalies` that persists what is read more than once, and drops it at the end.
+    """Yield a `keep` for `find_anomalies` that persists frames read more than once, until the end.
 
-    With it Spark plans and computes each of these parts once, and reads the input once.
+    With it Spark plans and computes each of these frames once, and reads the input once.
     """
     kept: list[DataFrame] = []
 
@@ -49,7 +49,7 @@ def keeping() -> Iterator[Callable[[DataFrame], DataFrame]]:
 
 
 def find_anomalies(
-    spark: "SparkSession",  # noqa: ARG001  all questions are asked alike
+    spark: "SparkSession",  # noqa: ARG001  every query of the pipeline takes a session
     *,
     window: Window,
     rollup: DataFrame | None = None,
@@ -57,15 +57,15 @@ def find_anomalies(
     security_events: DataFrame | None = None,
     parameters: AnomalyParameters | None = None,
     suppressions: Sequence[Suppression] = (),
-    keep: Callable[[DataFrame], DataFrame] = as_it_is,
+    keep: Callable[[DataFrame], DataFrame] = unchanged,
 ) -> DataFrame:
     """Return the anomalies of the window's days as rows of `findings`, learnt from the days before it.
 
-    Give `audit_rollup`, or `audit_events` for bursts to be judged by their worst hour, not both; with
-    `security_events` failed logins are judged too. Nothing is run here; `spark` makes no table of its own, it
-    is taken as by the other questions. The input is read some twenty times unless `keep` (lent by `keeping`)
-    keeps what is read more than once. A principal has at most one finding of a kind and day, of failed logins
-    one for each address. Raise `AnomalyInputError` if the question makes no sense.
+    Give either `audit_rollup`, or `audit_events` to judge bursts by their worst hour; with `security_events`
+    failed logins are judged too. This runs no Spark job, and does not use `spark`, which every query of the
+    pipeline takes. Spark reads the input some twenty times unless `keep` (from `keeping`) persists what is
+    read more than once. A principal has at most one finding of a kind and day; of failed logins, one for each
+    address. Raises `AnomalyInputError` for inputs that are not valid.
     """
     if rollup is None and events is not None:
         source = rollup_of_events(events)

@@ -10,8 +10,8 @@ from kustos.pipeline.anomalies.findings import NAMES_MAX, candidate, quoted
 def dormant_waking(days: DataFrame, scope: ActivityScope) -> DataFrame:
     """Return findings of kind DORMANT_WAKING: the first day after a long silence.
 
-    By the rate of its active days before, no day at all in so long a time must be improbable (Poisson), and
-    no earlier silence may have been nearly as long: a monthly job keeps silent every month.
+    By the rate of its active days before, a silence of that length must be improbable (Poisson), and no
+    earlier silence may have been nearly as long: a monthly job is silent every month.
     """
     parameters = scope.parameters
     began = days.agg(sql.min("day").alias("began"))

@@ -15,8 +15,8 @@ SOURCE = ["claimed_name", "host"]
 def login_days(security: DataFrame, scope: ActivityScope) -> DataFrame:
     """Return the logins of each name and address by day: how many failed and succeeded, and when.
 
-    `failed_before` counts those that failed before a success of the day; of several that are counted in one
-    event the first tells. A name that nobody gave, or that stands for many, is null; so is an address.
+    `failed_before` counts those that failed before a success of the day; an event that stands for several
+    attempts counts by its first one. A missing name or address is null, and so is one that stands for many.
     """
     first = scope.window.start - timedelta(days=scope.parameters.history_days)
     keys = [*SOURCE, "day"]
@@ -40,7 +40,7 @@ def login_days(security: DataFrame, scope: ActivityScope) -> DataFrame:
 
 
 def _finding(found: DataFrame, count: str, least: int) -> DataFrame:
-    """Return the columns that `candidate` wants; the least count has a score of one half."""
+    """Add the columns that `candidate` needs; the least count has a score of one half."""
     nothing = sql.lit(None).cast("string")
     return found.withColumns(
         {
@@ -55,7 +55,7 @@ def _finding(found: DataFrame, count: str, least: int) -> DataFrame:
 def guessed(days: DataFrame, scope: ActivityScope) -> DataFrame:
     """Return findings PASSWORD_GUESSING and LOGIN_AFTER_FAILURES: one for a name, address and day.
 
-    What failed so on several days of the history is a service with an old password, and known by now.
+    Such failures on several days of the history come from a service with an old password: no finding.
     """
     least = scope.parameters.failed_logins_min
     many = days.filter((sql.col("failed") >= least) & sql.col("claimed_name").isNotNull())
@@ -72,14 +72,14 @@ def guessed(days: DataFrame, scope: ActivityScope) -> DataFrame:
     )
     text = "%d logins as `%s` failed from %s"
     source = sql.coalesce(plain(sql.col("host")), sql.lit("many addresses"))
-    shown = ("failed", plain(sql.col("claimed_name")), source)
+    values = ("failed", plain(sql.col("claimed_name")), source)
     evidence = {name: sql.col(name) for name in ("host", "failed", "succeeded", "failed_before")}
     identity = ("principal", "host", "day")
     return candidate(
         columns.filter(~is_in),
         "PASSWORD_GUESSING",
         1.0,
-        sql.format_string(f"{text}: somebody guesses, or a service has an old password", *shown),
+        sql.format_string(f"{text}: somebody guesses, or a service has an old password", *values),
         evidence,
         identity=identity,
     ).unionByName(
@@ -87,7 +87,7 @@ def guessed(days: DataFrame, scope: ActivityScope) -> DataFrame:
             columns.filter(is_in),
             "LOGIN_AFTER_FAILURES",
             1.0,
-            sql.format_string(f"{text}, and then one succeeded: a password that was guessed?", *shown),
+            sql.format_string(f"{text}, and then one succeeded: a password that was guessed?", *values),
             evidence,
             identity=identity,
         )
@@ -97,8 +97,8 @@ def guessed(days: DataFrame, scope: ActivityScope) -> DataFrame:
 def sprayed(days: DataFrame, scope: ActivityScope) -> DataFrame:
     """Return findings of the kind PASSWORD_SPRAYING: one for an address and day.
 
-    Many names failed from it, and none of them ever succeeded there that day: people behind one address
-    mistype and then get in.
+    Many names failed from the address, and none succeeded there that day: people who share an address mistype
+    and then log in.
     """
     least = scope.parameters.sprayed_names_min
     failing = days.filter(scope.is_judged() & sql.col("host").isNotNull() & (sql.col("succeeded") == 0))

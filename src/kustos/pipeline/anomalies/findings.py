@@ -1,4 +1,4 @@
-"""From what a detector holds to be surprising to the table `findings`."""
+"""A detector's surprising rows as rows of the table `findings`."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -13,19 +13,19 @@ from kustos.pipeline.schemas import FINDINGS_SCHEMA
 NAMES_MAX: Final = 20
 """Names that a finding shows; the rest is in the events."""
 QUOTED_MAX: Final = 3
-"""Names that its sentence shows."""
+"""Names that its `reason` shows."""
 NAME_LENGTH_MAX: Final = 249
-"""The longest topic's; who sends longer ones wants to fill the page."""
+"""The longest topic name; longer ones could fill the page."""
 
 HIGH_SCORE: Final = 0.75
 MEDIUM_SCORE: Final = 0.6
 
 ALWAYS_HIGH: Final = ("BRUTE_FORCE", "TOPIC_ENUMERATION", "PASSWORD_SPRAYING", "LOGIN_AFTER_FAILURES")
-"""Somebody means it: never less than HIGH."""
+"""Kinds that suggest intent: never less than HIGH."""
 
 
 def plain(text: Column) -> Column:
-    """Return a name as it may stand in a sentence: without control characters and backticks, cut."""
+    """Return a name for a sentence: without control characters and backticks, cut to a limit."""
     return sql.left(
         sql.regexp_replace(text, r"[\p{Cntrl}`\u2028\u2029\u202a-\u202e]", "?"), sql.lit(NAME_LENGTH_MAX)
     )
@@ -54,7 +54,7 @@ def candidate(
     """Return findings of a kind, in the schema of `findings`.
 
     `found` has principal, resource_type, resource_name, day, first_time, last_time, event_count and surprise
-    (in nats); a finding's id is made of its kind and what `identity` names.
+    (in nats); a finding's id is a digest of its kind and the `identity` columns.
     """
     points = score(sql.col("surprise"), threshold)
     severity = (
@@ -74,21 +74,21 @@ def candidate(
         "evidence": sql.to_json(sql.struct(sql.round("surprise", 3).alias("surprise"), *facts)),
         "is_safe_to_remove": sql.lit(None),
     }
-    made = found.withColumns(columns)
-    return made.select(*(sql.col(f.name).cast(f.dataType).alias(f.name) for f in FINDINGS_SCHEMA.fields))
+    completed = found.withColumns(columns)
+    return completed.select(*(sql.col(f.name).cast(f.dataType).alias(f.name) for f in FINDINGS_SCHEMA.fields))
 
 
 def without(findings: DataFrame, suppressions: Sequence[Suppression]) -> DataFrame:
     """Return the findings that no suppression covers."""
-    for known in suppressions:
+    for suppression in suppressions:
         covered = sql.lit(True)
-        if known.kind is not None:
-            covered &= sql.col("kind") == sql.lit(known.kind)
-        if known.principal is not None:
-            covered &= sql.col("principal").eqNullSafe(sql.lit(known.principal))
-        if known.since is not None:
-            covered &= sql.col("first_time") >= sql.lit(known.since)
-        if known.until is not None:
-            covered &= sql.col("last_time") < sql.lit(known.until)
+        if suppression.kind is not None:
+            covered &= sql.col("kind") == sql.lit(suppression.kind)
+        if suppression.principal is not None:
+            covered &= sql.col("principal").eqNullSafe(sql.lit(suppression.principal))
+        if suppression.since is not None:
+            covered &= sql.col("first_time") >= sql.lit(suppression.since)
+        if suppression.until is not None:
+            covered &= sql.col("last_time") < sql.lit(suppression.until)
         findings = findings.filter(~covered)
     return findings

@@ -24,7 +24,7 @@ def _company(arrivals: DataFrame, scope: ActivityScope) -> DataFrame:
 
 
 def arrivals(days: DataFrame, everybody: DataFrame, scope: ActivityScope) -> DataFrame:
-    """Return each principal's networks with the day they were first seen, and what speaks for them."""
+    """Return each principal's networks with their first day, and the facts that make them less surprising."""
     networks = scope.keep(
         days.groupBy("principal", "network", "wide_network").agg(
             sql.min("day").alias("first_day"), sql.count_distinct("day").alias("used_days")
@@ -62,9 +62,9 @@ def _discount(scope: ActivityScope) -> Column:
 def new_hosts(days: DataFrame, everybody: DataFrame, scope: ActivityScope) -> DataFrame:
     """Return findings of kind NEW_HOST: one for a principal and day.
 
-    A new address in a known network is a new pod. A new network surprises the less the oftener the principal
-    changes networks (ranges, if the range is new too), if its wider range is known, if others came along, and
-    not at all if it stays there.
+    A new address in a known network is a new pod. A new network is less surprising for a principal that often
+    changes networks (ranges, if the range is new too), if its wider range is known, or if other principals
+    came at the same time; and not at all if the principal stays there.
     """
     parameters = scope.parameters
     came = scope.keep(arrivals(days, everybody, scope))

@@ -1,4 +1,4 @@
-"""What the detectors take for granted, each with its reason."""
+"""The detectors' parameters, each with its reason."""
 
 from dataclasses import dataclass, fields
 from datetime import date, datetime, timedelta
@@ -7,7 +7,7 @@ from typing import Final
 from kustos.pipeline.errors import AnomalyInputError
 
 SUPPRESSIONS_MAX: Final = 1000
-"""Each is a condition of the plan; whoever has more wants a table of his own joined to the findings."""
+"""Each is a condition of the plan; for more, join a table of suppressions to the findings."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,15 +22,15 @@ class AnomalyParameters:
     learning_days: int = 14
     """A principal this young has no habits yet: two weeks show each weekday twice."""
     settled_days: int = 7
-    """A resource this young is part of a deploy: who comes to it first is no stranger."""
+    """A resource this young is part of a deploy: its first users are expected."""
     habit_days: int = 4
-    """What was done on so many days since it began is a habit by the end of the window, no incident."""
+    """An access on so many days since its first one is a habit by the end of the window, no incident."""
     first_seen_surprise: float = 2.5
-    """Somebody who meets a foreign resource on one active day in twelve is a wanderer, no surprise."""
+    """A principal that uses a new resource on one active day in twelve is no surprise."""
     affinity_weight: float = 2.0
     """A name of one's own team is stronger evidence than chance alone: names are given on purpose."""
     new_host_surprise: float = 2.0
-    """Lower than others: what speaks for the network (neighbours, company) is taken off first."""
+    """Lower than others, since neighbours and company are subtracted first."""
     company_surprise: float = 1.5
     """Taken off for each other principal that came to the same network, or stayed up, at the same time."""
     company_days: int = 3
@@ -40,7 +40,7 @@ class AnomalyParameters:
     shared_network_share: float = 0.2
     """A network that this share of all principals came from is a gateway or a node pool of everybody."""
     denials_min: int = 30
-    """Fewer denials of a day are a shrug, however rare."""
+    """Fewer denials of a day are ignored, however rare."""
     denials_deviations: float = 2.5
     """Robust deviations above the logarithm of the usual denials of a principal's day, for a short burst."""
     denials_lasting_deviations: float = 1.5
@@ -50,7 +50,7 @@ class AnomalyParameters:
     denials_deviation: float = 0.7
     """Its deviation (of the logarithm) there, and the least one ever: a factor of two is never news."""
     denials_days_min: int = 10
-    """So many days with denials, of all principals, tell what is usual."""
+    """So many days with denials, of all principals, are enough for a baseline."""
     failed_logins_min: int = 20
     """Of one name from one address in a day: people give up sooner and ask for a new password."""
     sprayed_names_min: int = 10
@@ -60,13 +60,13 @@ class AnomalyParameters:
     enumeration_surprise: float = 10.0
     """Names come in herds, so the count's own tail must be far out."""
     attempts_per_name: float = 10.0
-    """More attempts for a name than this is insisting, not looking around."""
+    """More attempts for a name are retries, not enumeration."""
     hours_surprise: float = 2.6
-    """Somebody seen on six days or fewer has no hours to speak of."""
+    """A principal seen on six days or fewer has no usual hours."""
     hours_apart: int = 2
     """Clocks change by one hour and people stay for two: closer than that is no other time."""
     regular_weekdays: int = 4
-    """Who works on so many weekdays at an hour has a weekend; fewer are a schedule of its own."""
+    """A principal active at an hour on so many weekdays has a weekend; fewer are a schedule of its own."""
     regular_share: float = 0.75
     """Works on a weekday: in this share of the weeks, holidays and failures left aside."""
     super_user_surprise: float = 2.5
@@ -109,9 +109,9 @@ class Window:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suppression:
-    """Findings that are known and no news; what is None suppresses any, and `reason` is for people.
+    """A rule that hides known findings; a field of None matches any, and `reason` is for people.
 
-    `since` and `until` are a maintenance window: a finding that lies in it as a whole. They must know their
+    `since` and `until` are a maintenance window, which hides findings that lie in it as a whole. Both need a
     time zone.
     """
 

@@ -11,8 +11,8 @@ from kustos.pipeline.anomalies.tails import rarity
 def super_user_use(days: DataFrame, scope: ActivityScope) -> DataFrame:
     """Return findings of kind SUPER_USER_USE: one for a principal and day.
 
-    Surprising is each day of a use (an operation on a type of resource) that began in the window and did not
-    become a habit; a principal's first use as a super user is one too.
+    A day is surprising if on it a use (an operation on a resource type) occurred that began in the window and
+    did not become a habit; a principal's first use as a super user counts too.
     """
     parameters = scope.parameters
     used = days.filter("is_super")
@@ -23,7 +23,7 @@ def super_user_use(days: DataFrame, scope: ActivityScope) -> DataFrame:
     before = used.groupBy("principal").agg(
         sql.count_distinct(sql.when(scope.is_history(), sql.col("day"))).alias("super_days")
     )
-    # the longer nobody saw such a use, the more surprising it is: of principals that were none, by all days
+    # a first use as a super user is rated by all recorded days: the longer without one, the more surprising
     watched = sql.date_diff("day", "began")
     looks = sql.when(sql.col("super_days") > 0, sql.col("super_days")).otherwise(watched)
     fresh = (

@@ -22,7 +22,7 @@ def widened(mask: Column, hours: int) -> Column:
 
 
 def habits(days: DataFrame, scope: ActivityScope) -> DataFrame:
-    """Return in how many weeks of the history each principal was active about an hour of a weekday."""
+    """Return in how many weeks of the history each principal was active near an hour of a weekday."""
     return (
         days.filter(scope.is_history())
         .groupBy("principal", "day")
@@ -66,9 +66,9 @@ def judged_hours(days: DataFrame, everybody: DataFrame, scope: ActivityScope) ->
 def unusual_hours(days: DataFrame, everybody: DataFrame, scope: ActivityScope) -> DataFrame:
     """Return findings of kind UNUSUAL_HOURS: one for a principal and day (of UTC).
 
-    Surprising is an hour about which the principal was hardly ever active on any day; or on this weekday,
-    if it is on most others. Not if it became a habit, or if others were up at the same time: that is an
-    incident.
+    An hour is surprising if the principal was hardly ever active near it on any day; or on this weekday,
+    if it is active then on most others. It is not if it became a habit, or if others were active at the same
+    time, as in an incident.
     """
     parameters = scope.parameters
     of_day = rarity(sql.col("near_days"), sql.col("active_days"))

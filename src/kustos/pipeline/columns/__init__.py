@@ -1,4 +1,4 @@
-"""Table files read by column where they are asked: texts stay numbers, and rows are never made of them."""
+"""Table files read by column in the workers: texts stay dictionary codes, and nothing becomes a row."""
 
 from kustos.pipeline.columns.coding import OR, Coded, coded, combined, grouped, joined
 from kustos.pipeline.columns.parts import FilePart, parts_of

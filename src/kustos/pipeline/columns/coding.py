@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 Codes = npt.NDArray[np.int64]
 
 _CODES_MAX: Final = 1 << 62
-"""As far as a code goes in 64 bits with a sign."""
+"""Combined codes stay below it, to fit into 64 bits with a sign."""
 
 _KEY, _ROW = "_key", "_row"
 OR: Final = "or"
@@ -21,7 +21,7 @@ _SOME: Final = pc.ScalarAggregateOptions(min_count=1)
 
 @dataclass(frozen=True, slots=True)
 class Coded:
-    """A column of texts (or days): `codes[i]` is the place of row i's in `texts`, which ends with a null."""
+    """A column of texts (or days): `codes[i]` is the index of row i in `texts`, which ends in a null."""
 
     codes: Codes
     texts: pa.Array
@@ -67,7 +67,7 @@ class Coded:
 
 
 def coded(column: pa.Array) -> Coded:
-    """Return a column of texts, of codes or of nulls alone as codes; values that are no texts stay theirs."""
+    """Return a column of texts, codes or nulls alone as codes; values of other types keep their type."""
     if pa.types.is_null(column.type):
         return Coded(np.zeros(len(column), np.int64), pa.nulls(1, pa.string()))
     if not pa.types.is_dictionary(column.type):
@@ -118,8 +118,8 @@ def grouped(
 ) -> tuple[npt.NDArray[np.int64], dict[str, pa.Array]]:
     """Return one row's number of each group of rows with equal keys, and the group's measures.
 
-    `measures`: by name an array and how it is summed up: by `sum`, `min`, `max` or `count`, where as in SQL
-    nulls do not count and a sum of nulls alone is null; or by `or`, bit by bit, of integers without nulls.
+    `measures`: by name an array and its aggregate: `sum`, `min`, `max` or `count`, where as in SQL nulls do
+    not count and a sum of nulls alone is null; or `or`, bit by bit, of integers without nulls.
     """
     distinct = pa.array(combined(keys)).dictionary_encode()
     numbers, count = distinct.indices.to_numpy(), len(distinct.dictionary)
@@ -149,7 +149,7 @@ def _or(column: pa.Array, numbers: npt.NDArray[np.int32], count: int) -> pa.Arra
 def _least_text(texts: pa.Array, numbers: npt.NDArray[np.int32], count: int) -> pa.Array:
     """Return the smallest text of each group by its bytes, null where there is none.
 
-    Texts are compared only where their first eight bytes do not tell: three times as fast for ids.
+    Texts are compared only where their first eight bytes are equal: three times as fast for ids.
     """
     valid = texts.is_valid().to_numpy(zero_copy_only=False)
     first = _first_bytes(texts)

@@ -1,4 +1,4 @@
-"""Files cut into parts of like size, by their bytes alone: nobody reads a footer to plan the work."""
+"""Files cut into parts of similar size by their bytes alone: planning reads no footer."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

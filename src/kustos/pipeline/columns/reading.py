@@ -1,4 +1,4 @@
-"""Parquet columns as Arrow arrays of bounded length, texts as the codes that the file itself has."""
+"""Parquet columns as Arrow arrays of bounded length, texts as the file's dictionary codes."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final

@@ -1,4 +1,4 @@
-"""The roll-up of events by column: groups of a chunk, then groups of those groups, no event as a row."""
+"""The roll-up of events by column: groups of each chunk, then of these groups; no event becomes a row."""
 
 import itertools
 from collections.abc import Iterable, Iterator
@@ -12,7 +12,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from kustos.pipeline.columns.coding import OR, Coded, coded, grouped, joined
 from kustos.pipeline.columns.parts import FilePart
 from kustos.pipeline.columns.reading import Chunk, chunks
-from kustos.pipeline.columns.waiting import waiting
+from kustos.pipeline.columns.waiting import spilled_groups
 from kustos.pipeline.schemas import AUDIT_ROLLUP_SCHEMA, ROLLUP_GRAIN
 from kustos.pipeline.stages.dedupe import MILLISECONDS_OF_A_DAY
 from kustos.pipeline.stages.probes import ways_of_access
@@ -22,7 +22,7 @@ CHUNK_ROWS_MAX: Final = 1 << 17
 """Events at a time: all their columns of codes and numbers, and groups of them, take some 150 MB."""
 
 KEPT_GROUPS_MAX: Final = 1 << 17
-"""Groups that are kept in memory until as many are new, some 200 MB to put together; more wait on disk."""
+"""Groups kept in memory until as many are new, some 200 MB to combine; more are spilled to disk."""
 
 OUT_ROWS: Final = 1 << 16
 
@@ -31,7 +31,7 @@ _RULE: Final = tuple(f"rule.{field.name}" for field in _SCHEMA.field("rule").typ
 _HAS_RULE: Final = "has_rule"
 _TEXTS: Final = ("principal_type", "principal_name", *ROLLUP_GRAIN[2:-1], *_RULE)
 _OTHERS: Final = ("rule", "time_ms", "reference_count", "event_id", "log_if_denied")
-_TOLD_APART_BY: Final = ("principal", "host", "resource_name")
+_BUCKET_KEYS: Final = ("principal", "host", "resource_name")
 _KEYS: Final = (*ROLLUP_GRAIN[:-1], _HAS_RULE, *_RULE)
 _SUMS: Final = {
     "event_count": "sum",
@@ -47,20 +47,20 @@ def rolled_up_parts(parts: Iterable[FilePart]) -> Iterator[pa.RecordBatch]:
     """Yield the roll-up of the events in parts of files, in batches; each row of ROLLUP_GRAIN once.
 
     Memory is bounded by the two limits above up to some two million rows; of more, a sixteenth must fit.
-    Raises `OSError` or `pyarrow.ArrowInvalid` for a file that cannot be read, `OSError` if rows cannot wait.
+    Raises `OSError` or `pyarrow.ArrowInvalid` for a file that cannot be read, `OSError` if spilling fails.
     """
-    with waiting(_TOLD_APART_BY) as spilled:
+    with spilled_groups(_BUCKET_KEYS) as spilled:
         kept: list[pa.Table] = []
-        settled = 0
+        combined_rows = 0
         for part in parts:
             for chunk in chunks(part, _TEXTS, _OTHERS, CHUNK_ROWS_MAX):
                 kept.append(_grouped(*_of_events(chunk)))
-                if sum(table.num_rows for table in kept) - settled > KEPT_GROUPS_MAX:
+                if sum(table.num_rows for table in kept) - combined_rows > KEPT_GROUPS_MAX:
                     kept = [_together(kept)]
-                    settled = kept[0].num_rows
-                if settled > KEPT_GROUPS_MAX:
+                    combined_rows = kept[0].num_rows
+                if combined_rows > KEPT_GROUPS_MAX:
                     spilled.add(kept.pop())
-                    settled = 0
+                    combined_rows = 0
         if kept and not spilled.is_empty:
             spilled.add(_together(kept))
             kept = []

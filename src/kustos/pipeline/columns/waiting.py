@@ -1,7 +1,7 @@
-"""Groups that wait on disk until all of them are known: a part of them at a time is then put together.
+"""Groups spilled to disk until all are known, then combined one bucket at a time.
 
-Groups with the same keys land in the same bucket. The hash that chooses it is keyed anew each time: else who
-chooses names could have them all land in one, which must fit in memory.
+Groups with the same keys are in the same bucket. The hash that chooses it has a new random key each time:
+else an attacker could choose names that all fall into one bucket, which must fit in memory.
 """
 
 import hashlib
@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 BUCKETS: Final = 16
-"""Groups that fill memory sixteen times over are put together in it."""
+"""With sixteen, groups of sixteen times the memory can be combined."""
 
 _BUCKET_BITS: Final = 4
 _HASH_BYTES: Final = 8
@@ -28,11 +28,11 @@ _MULTIPLIER: Final = np.uint64(0x9E3779B97F4A7C15)
 Hashes = npt.NDArray[np.uint64]
 
 
-class Waiting:
+class SpilledGroups:
     """Tables of groups on disk, each a file of as many batches as there are buckets."""
 
     def __init__(self, folder: Path, keys: Sequence[str]) -> None:
-        """`keys`: columns of dictionaries, by whose texts groups are told apart well enough."""
+        """`keys`: dictionary columns, whose texts spread groups over the buckets."""
         self._folder: Final = folder
         self._keys: Final = tuple(keys)
         self._secret: Final = secrets.token_bytes(hashlib.blake2b.MAX_KEY_SIZE)
@@ -40,7 +40,7 @@ class Waiting:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing waits."""
+        """Whether nothing was spilled."""
         return not self._files
 
     def add(self, table: pa.Table) -> None:
@@ -57,7 +57,7 @@ class Waiting:
         self._files.append(path)
 
     def buckets(self) -> Iterator[list[pa.Table]]:
-        """Yield what waits, bucket by bucket; equal keys are in one of them."""
+        """Yield the spilled groups, bucket by bucket; equal keys are in one bucket."""
         for number in range(BUCKETS):
             batches = []
             for path in self._files:
@@ -86,9 +86,9 @@ class Waiting:
 
 
 @contextmanager
-def waiting(keys: Sequence[str]) -> Iterator[Waiting]:
-    """Lend a place for groups beside Spark's own spills, which go with the application; else in `TMPDIR`."""
+def spilled_groups(keys: Sequence[str]) -> Iterator[SpilledGroups]:
+    """Yield a place for groups in Spark's local folder, removed with the application; else in `TMPDIR`."""
     of_spark = os.environ.get("SPARK_LOCAL_DIRS", "").partition(",")[0]
     folder = of_spark if of_spark and Path(of_spark).is_dir() else None
-    with tempfile.TemporaryDirectory(prefix="kustos-groups-", dir=folder) as made:
-        yield Waiting(Path(made), keys)
+    with tempfile.TemporaryDirectory(prefix="kustos-groups-", dir=folder) as directory:
+        yield SpilledGroups(Path(directory), keys)

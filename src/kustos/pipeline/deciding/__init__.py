@@ -1,6 +1,6 @@
-"""Decisions in bulk: sets of ACLs as values, shipped to the workers, asked by stages.
+"""Decisions in bulk: sets of ACLs as values, sent to the workers, where stages decide by them.
 
-The semantics are those of `kustos.authorizer`, compiled in each worker; there is no second implementation.
+The workers compile and run `kustos.authorizer`; there is no second implementation.
 """
 
 from kustos.pipeline.deciding.acl_set import AclsInForce

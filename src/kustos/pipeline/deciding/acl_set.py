@@ -1,4 +1,4 @@
-"""A set of ACLs as a value, with the settings that decide beside it: named, hashed, and small on the way."""
+"""A set of ACLs as a value, with the settings that decide beside it: named, hashed, and compressed."""
 
 import hashlib
 import json
@@ -27,17 +27,17 @@ COMPRESSION_LEVEL: Final = 1
 """Repeated names shrink well at any level; the quickest one takes a tenth of a second for 100,000 ACLs."""
 
 CONTENT_BYTES_MAX: Final = 1 << 30
-"""Uncompressed: some ten million ACLs, more than one executor's index of them would fit."""
+"""Uncompressed: some ten million ACLs; an executor's memory holds no larger index."""
 
 
 @dataclass(frozen=True, slots=True)
 class AclsInForce:
     """ACLs, each once, with `super.users` and `allow.everyone.if.no.acl.found`.
 
-    `name` is what people call it and no part of the content. `content` is the content as bytes that any
-    process makes the same, `digest` the SHA-256 of it: the same however the ACLs were ordered, repeated or
-    written. `bindings` are in an order of their own, since the ACL that is named as the rule of a question
-    about any resource of a type is one of several. Make it with `AclsInForce.of`.
+    `name` is for people and no part of the content. `content` is the content as bytes, equal in every
+    process, and `digest` their SHA-256: the same for every order, repetition and form of the ACLs.
+    `bindings` are in a fixed order, since several ACLs may be the rule for a question about any resource of a
+    type, and the authorizer names one of them. Create it with `AclsInForce.of`.
     """
 
     name: str
@@ -64,12 +64,12 @@ class AclsInForce:
     ) -> Self:
         """Return the set of these ACLs; `super_users` as in Kafka's setting, or one by one.
 
-        Raises `AclSetError` for what no authorizer could hold: a principal without a type, `User:*` as a
-        super user.
+        Raises `AclSetError` for what no authorizer takes: a principal without a type, `User:*` as a super
+        user.
         """
         text = super_users if isinstance(super_users, str) else ";".join(super_users)
         try:
-            known = parse_super_users(text)
+            parsed = parse_super_users(text)
         except AclValueError as error:
             raise AclSetError(f"{name}: {error}") from error
         distinct = tuple(dict.fromkeys(bindings))
@@ -79,7 +79,7 @@ class AclsInForce:
                     f"{name}: principal `{binding.entry.principal}` of an ACL has no type, "
                     "write it as `User:name`"
                 )
-        return cls(name, distinct, known, allow_everyone_if_no_acl_found)
+        return cls(name, distinct, parsed, allow_everyone_if_no_acl_found)
 
     def authorizer(self) -> StandardAuthorizer:
         """Return the authorizer that decides by this set, compiled anew."""
@@ -101,22 +101,26 @@ class AclsInForce:
 
 def authorizer_of_content(name: str, content: bytes, digest: str) -> StandardAuthorizer:
     """Return the authorizer of the set with this `content`; raise `AclSetError` unless it has this digest."""
-    said = _said(name, content, digest)
+    document = _verified_document(name, content, digest)
     with garbage_collection_paused():
         return StandardAuthorizer.of(
-            _decode(said),
-            super_users=frozenset(said["super_users"]),
-            allow_everyone_if_no_acl_found=said["allow_everyone_if_no_acl_found"],
+            _decode(document),
+            super_users=frozenset(document["super_users"]),
+            allow_everyone_if_no_acl_found=document["allow_everyone_if_no_acl_found"],
         )
 
 
 def parts_of_content(name: str, content: bytes, digest: str) -> tuple[list[AclBinding], frozenset[str], bool]:
-    """Return ACLs, super users and default of the set with this `content`; raises likewise."""
-    said = _said(name, content, digest)
-    return list(_decode(said)), frozenset(said["super_users"]), said["allow_everyone_if_no_acl_found"]
+    """Return ACLs, super users and default of the set with this `content`; raise the same error."""
+    document = _verified_document(name, content, digest)
+    return (
+        list(_decode(document)),
+        frozenset(document["super_users"]),
+        document["allow_everyone_if_no_acl_found"],
+    )
 
 
-def _said(name: str, content: bytes, digest: str) -> dict[str, Any]:
+def _verified_document(name: str, content: bytes, digest: str) -> dict[str, Any]:
     reader = zlib.decompressobj()
     try:
         plain = reader.decompress(content, CONTENT_BYTES_MAX)
@@ -124,8 +128,8 @@ def _said(name: str, content: bytes, digest: str) -> dict[str, Any]:
         raise AclSetError(f"the ACLs of `{name}` were damaged on their way: {error}") from error
     if not reader.eof or hashlib.sha256(plain).hexdigest() != digest:
         raise AclSetError(f"the ACLs of `{name}` were damaged on their way")
-    said: dict[str, Any] = json.loads(plain)
-    return said
+    document: dict[str, Any] = json.loads(plain)
+    return document
 
 
 def _encode(
@@ -133,7 +137,8 @@ def _encode(
 ) -> tuple[tuple[AclBinding, ...], bytes]:
     """Return the ACLs in order, and all as bytes.
 
-    Distinct patterns and entries are written once, each ACL as one number, as a step from the one before.
+    Distinct patterns and entries are written once, each ACL as one number, stored as the difference from the
+    one before.
     """
     pairs = {
         (
@@ -149,7 +154,7 @@ def _encode(
         for (pattern, entry), binding in pairs.items()
     }
     numbers = sorted(numbered)
-    said = {
+    document = {
         "version": CONTENT_VERSION,
         "super_users": sorted(super_users),
         "allow_everyone_if_no_acl_found": allow_everyone,
@@ -157,18 +162,19 @@ def _encode(
         "entries": list(entries),
         "steps": [number - before for before, number in zip([0, *numbers], numbers, strict=False)],
     }
-    plain = json.dumps(said, separators=(",", ":")).encode("ascii")
+    plain = json.dumps(document, separators=(",", ":")).encode("ascii")
     return tuple([numbered[number] for number in numbers]), plain
 
 
-def _decode(said: dict[str, Any]) -> Iterator[AclBinding]:
+def _decode(document: dict[str, Any]) -> Iterator[AclBinding]:
     patterns = [
-        ResourcePattern(ResourceType(kind), name, PatternType(how)) for kind, name, how in said["patterns"]
+        ResourcePattern(ResourceType(kind), name, PatternType(how))
+        for kind, name, how in document["patterns"]
     ]
     entries = [
         AccessControlEntry(principal, host, AclOperation(operation), AclPermissionType(permission))
-        for principal, host, operation, permission in said["entries"]
+        for principal, host, operation, permission in document["entries"]
     ]
-    for number in accumulate(said["steps"]):
+    for number in accumulate(document["steps"]):
         pattern, entry = divmod(number, len(entries))
         yield AclBinding(patterns[pattern], entries[entry])

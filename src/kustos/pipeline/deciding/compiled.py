@@ -1,4 +1,4 @@
-"""Sets of ACLs compiled where they are asked: once in each Python process, kept for its later tasks."""
+"""Sets of ACLs compiled where they decide: once in each Python process, cached for its later tasks."""
 
 from collections import OrderedDict
 from typing import Final, Protocol
@@ -8,16 +8,16 @@ from kustos.authorizer.bulk import BulkAuthorizer
 from kustos.pipeline.deciding.acl_set import authorizer_of_content
 
 COMPILED_SETS_MAX: Final = 4
-"""Kept in a process: two sets compared, and two of the query before. The least recently used goes first; one
-of 100,000 ACLs takes some 150 MB with the tables of bulk decisions."""
+"""Cached in a process: two sets to compare, and two of the query before. The least recently used is evicted
+first; a set of 100,000 ACLs takes some 150 MB with the tables of bulk decisions."""
 
 
 class ShippedAcls(Protocol):
-    """A set of ACLs that workers can get at; made by `ship`."""
+    """A set of ACLs that workers can load; created by `ship`."""
 
     @property
     def name(self) -> str:
-        """What people call the set."""
+        """The name of the set, for people."""
 
     @property
     def digest(self) -> str:
@@ -28,7 +28,7 @@ class ShippedAcls(Protocol):
 
 
 class _Compiled:
-    """An authorizer, and what asks it in bulk: with rules, and without."""
+    """An authorizer, and its bulk authorizers with and without rules."""
 
     __slots__ = ("authorizer", "authorizers")
 
@@ -41,9 +41,9 @@ _compiled: Final[OrderedDict[str, _Compiled]] = OrderedDict()
 
 
 def compiled(shipped: ShippedAcls, *, with_rule: bool) -> BulkAuthorizer:
-    """Return this process's authorizer of the set, compiled when first asked for.
+    """Return this process's authorizer of the set, compiled on first use.
 
-    Raises `AclSetError` if the set was damaged on its way: nothing is decided then.
+    Raises `AclSetError` if the set was damaged in transfer: then nothing is decided.
     """
     found = _compiled.get(shipped.digest)
     if found is None:

@@ -1,4 +1,4 @@
-"""Stages that decide: questions in, the same rows with a decision out, by the gateway's own index."""
+"""Stages that decide: questions in, the same rows with a decision out, by the gateway's own authorizer."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Final
@@ -15,7 +15,7 @@ from kustos.pipeline.schemas import QUESTION_COLUMNS
 
 VERDICT_SCHEMA: Final = StructType([StructField("decision", StringType()), StructField("rule", StringType())])
 
-_KEY: Final = "_asked_{}"
+_KEY: Final = "_question_{}"
 
 
 def principal_text() -> Column:
@@ -24,7 +24,7 @@ def principal_text() -> Column:
 
 
 def with_principal(events: DataFrame) -> DataFrame:
-    """Return events with the column `principal`, the one that questions need and events have in two."""
+    """Return events with the column `principal`, which joins their type and name."""
     return events.withColumn("principal", principal_text())
 
 
@@ -36,8 +36,8 @@ def distinct_questions(rows: DataFrame) -> DataFrame:
 def verdict(shipped: ShippedAcls, *, with_rule: bool = True) -> Column:
     """Return the verdict on each row by its `QUESTION_COLUMNS`: `decision` and `rule`, or the decision alone.
 
-    ALLOWED, DENIED, or ERROR for what makes no question (an operation that is none, a principal without a
-    type); the rule is the text of the audit line. Nothing that a row says fails the query.
+    ALLOWED, DENIED, or ERROR for an invalid question (an unknown operation, a principal without a type); the
+    rule is the text of the audit line. No value of a row fails the query.
     """
 
     def judge(
@@ -49,13 +49,13 @@ def verdict(shipped: ShippedAcls, *, with_rule: bool = True) -> Column:
             return texts[0]
         return pa.StructArray.from_arrays(texts, names=VERDICT_SCHEMA.fieldNames())
 
-    return asked_once(judge, VERDICT_SCHEMA if with_rule else StringType(), *QUESTION_COLUMNS)
+    return evaluated_once(judge, VERDICT_SCHEMA if with_rule else StringType(), *QUESTION_COLUMNS)
 
 
 def answered(
     shipped: ShippedAcls, columns: Sequence[pa.Array], *, with_rule: bool, as_codes: bool = False
 ) -> list[pa.Array]:
-    """Return in a worker the decision of each row of `QUESTION_COLUMNS` and, if asked for, its rule.
+    """Return in a worker the decision of each row of `QUESTION_COLUMNS` and, with `with_rule`, its rule.
 
     As texts or, `as_codes`, as Arrow's dictionaries.
     """
@@ -67,15 +67,15 @@ def answered(
     return [column.combine_chunks() for column in found]
 
 
-def asked_once(function: Callable[..., pa.Array], kind: DataType, *columns: str) -> Column:
-    """Return what a function from Arrow arrays to one says of these columns, evaluated in one place.
+def evaluated_once(function: Callable[..., pa.Array], kind: DataType, *columns: str) -> Column:
+    """Return a function (Arrow arrays to one array) of these columns, evaluated in one place.
 
-    Else Spark puts a filter on the answer below it, and below what made the questions distinct, and asks
-    them twice.
+    Else Spark pushes a filter on the result below the function, and below the step that makes the questions
+    distinct, and evaluates it twice.
     """
     make: Any = arrow_udf
-    asked: Column = make(function, kind).asNondeterministic()(*columns)
-    return asked
+    column: Column = make(function, kind).asNondeterministic()(*columns)
+    return column
 
 
 def decide_each(
@@ -86,7 +86,7 @@ def decide_each(
     decision_column: str = "decision",
     rule_column: str = "rule",
 ) -> DataFrame:
-    """Return the rows with what the ACLs decide on each: for rows that hardly repeat, or must stay in place.
+    """Return the rows with the ACLs' decision on each: for rows that hardly repeat, or must keep their place.
 
     Columns of these names are replaced. Raises `QuestionsError` unless `QUESTION_COLUMNS` are there, texts.
     """
@@ -108,18 +108,18 @@ def decide(
     decision_column: str = "decision",
     rule_column: str = "rule",
 ) -> DataFrame:
-    """Return the rows with what the ACLs decide on each; each distinct question is decided once.
+    """Return the rows with the ACLs' decision on each; each distinct question is decided once.
 
-    As `decide_each`, whose rows these are, in no set order.
+    The rows of `decide_each`, in no fixed order.
     """
     check_questions(questions)
-    asked = decide_each(distinct_questions(questions), shipped, with_rule=with_rule)
+    answers = decide_each(distinct_questions(questions), shipped, with_rule=with_rule)
     names = {decision_column: "decision"} | ({rule_column: "rule"} if with_rule else {})
     keys = [sql.col(name).alias(_KEY.format(name)) for name in QUESTION_COLUMNS]
-    decided = asked.select(*keys, *[sql.col(own).alias(name) for name, own in names.items()])
+    decided = answers.select(*keys, *[sql.col(own).alias(name) for name, own in names.items()])
     condition = sql.lit(True)
     for name in QUESTION_COLUMNS:
-        # by name: to Connect a column of `questions` would be one of both sides
+        # by name: for Connect a column of `questions` would belong to both sides
         condition = condition & sql.col(name).eqNullSafe(sql.col(_KEY.format(name)))
     return questions.drop(*names).join(decided, condition).drop(*(_KEY.format(n) for n in QUESTION_COLUMNS))
 

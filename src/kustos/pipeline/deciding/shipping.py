@@ -1,4 +1,4 @@
-"""How a set of ACLs gets from the driver to the workers: the one place that knows which Spark it is.
+"""How a set of ACLs gets from the driver to the workers, by classic Spark or by Spark Connect.
 
 Classic Spark broadcasts the bytes. Spark Connect has no broadcast: there they are a file of the session
 (`addArtifacts`), which each worker finds in its own folder.
@@ -51,15 +51,15 @@ class FileAcls:
 
 
 def file_name_of(digest: str) -> str:
-    """Return the name under which a set is sent; made of nothing that anybody else chose."""
+    """Return the file name of a set: its digest alone, no text that anybody could choose."""
     return f"kustos-acls-{digest}"
 
 
 def ship(spark: "SparkSession", acl_set: AclsInForce) -> ShippedAcls:
-    """Send a set to the workers of this session, once for however many questions.
+    """Send a set to the workers of this session, once for any number of questions.
 
-    What returns may be used in any query of the session. A broadcast is dropped when nothing uses it any
-    more; a file lives as long as its Connect session.
+    Any query of the session may use the result. A broadcast is dropped when nothing refers to it; a file
+    lives as long as its Connect session.
     """
     if not is_connect(spark):
         variable = spark.sparkContext.broadcast(acl_set.content)

@@ -14,10 +14,10 @@ from kustos.pipeline.errors import AclSetError
 from kustos.runtime import TextFileError, read_text_file, reason_of, text_of_bytes
 
 GIT_TIMEOUT_S: Final = 60
-"""For one file of a local repository; longer means that git waits for somebody."""
+"""For one file of a local repository; longer means that git waits for input."""
 
 _REVISION: Final = re.compile(r"[A-Za-z0-9_@][A-Za-z0-9_./@{}^~+-]{0,199}")
-"""What names a commit; no `-` in front, which would be an option, and no `:`, which ends a revision."""
+"""A name of a commit; no leading `-`, which would be an option, and no `:`, which ends a revision."""
 
 _GIT_ENVIRONMENT: Final = {
     "LC_ALL": "C",
@@ -71,8 +71,8 @@ def read_acl_set_at_revision(
 ) -> AclsInForce:
     """Return the ACLs of a file as a git revision of its repository has it; the file itself is not read.
 
-    The file need not be there any more, its folder must. Runs `git`, without a shell, filters, pagers or
-    the network. Raises `AclSetError`.
+    The file may be gone, its folder must exist. Runs `git` without a shell, filters, pagers or the network.
+    Raises `AclSetError`.
     """
     if not _REVISION.fullmatch(revision):
         raise AclSetError(f"`{revision}` names no git revision, write a commit, a branch or a tag")
@@ -108,7 +108,7 @@ def _git(folder: Path, *arguments: str) -> bytes:
         missing = "git is not installed" if folder.is_dir() else f"there is no folder `{folder}`"
         raise AclSetError(f"{missing}, a revision cannot be read") from error
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise AclSetError(f"git could not be asked in `{folder}`: {error}") from error
+        raise AclSetError(f"git failed in `{folder}`: {error}") from error
     if done.returncode:
         reason = done.stderr.decode(errors="replace").strip().splitlines()[:1] or ["it does not say why"]
         raise AclSetError(f"git has no `{arguments[-1]}` in `{folder}`: {reason[0]}")

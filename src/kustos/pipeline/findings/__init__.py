@@ -1,4 +1,4 @@
-"""Unused, redundant, shadowed and orphaned ACLs: each with its evidence and whether it can safely go."""
+"""Unused, redundant, shadowed and orphaned ACLs: each with its evidence and whether it is safe to remove."""
 
 from kustos.pipeline.findings.existing import NOTHING_KNOWN, Existing
 from kustos.pipeline.findings.kinds import Cause, FindingKind, FindingSeverity

@@ -1,4 +1,4 @@
-"""What is found of ACLs by their set alone, and what was recorded of them: before it is told who can go."""
+"""Findings from the set of ACLs alone, and the record of each ACL: before the choice of ACLs to remove."""
 
 from datetime import datetime
 from typing import Final, NamedTuple
@@ -50,29 +50,29 @@ HELD_SCHEMA: Final = StructType(
         StructField("of_the_set", ArrayType(FOUND_SCHEMA)),
     ]
 )
-"""The ACLs with their numbers, in words, their place in the order in which they are tried to go, and what
-is found of the set alone."""
+"""The ACLs with their numbers and texts, their rank in the order of removal, and the findings from the set
+alone."""
 
 
-class _Known(NamedTuple):
+class _LintFinding(NamedTuple):
     kind: FindingKind
     cause: Cause
     severity: FindingSeverity | None
 
 
 _BY_CODE: Final = {
-    "KUS002": _Known(FindingKind.SHADOWED_ACL, Cause.DENIED, FindingSeverity.MEDIUM),
-    "KUS003": _Known(FindingKind.SHADOWED_ACL, Cause.DENIED, FindingSeverity.MEDIUM),
-    "KUS004": _Known(FindingKind.REDUNDANT_ACL, Cause.SAID_BY_OTHERS, FindingSeverity.LOW),
-    "KUS005": _Known(FindingKind.REDUNDANT_ACL, Cause.DENIES_NOTHING, FindingSeverity.LOW),
-    "KUS006": _Known(FindingKind.REDUNDANT_ACL, Cause.OF_A_SUPER_USER, FindingSeverity.LOW),
-    "KUS208": _Known(FindingKind.ORPHANED_ACL, Cause.NO_SUCH_RESOURCE, None),
+    "KUS002": _LintFinding(FindingKind.SHADOWED_ACL, Cause.DENIED, FindingSeverity.MEDIUM),
+    "KUS003": _LintFinding(FindingKind.SHADOWED_ACL, Cause.DENIED, FindingSeverity.MEDIUM),
+    "KUS004": _LintFinding(FindingKind.REDUNDANT_ACL, Cause.SAID_BY_OTHERS, FindingSeverity.LOW),
+    "KUS005": _LintFinding(FindingKind.REDUNDANT_ACL, Cause.DENIES_NOTHING, FindingSeverity.LOW),
+    "KUS006": _LintFinding(FindingKind.REDUNDANT_ACL, Cause.OF_A_SUPER_USER, FindingSeverity.LOW),
+    "KUS208": _LintFinding(FindingKind.ORPHANED_ACL, Cause.NO_SUCH_RESOURCE, None),
 }
-"""What lint finds that is a finding here; a severity of None is that of the ACL's breadth."""
+"""The lint findings that are findings here; a severity of None follows from the ACL's breadth."""
 
 
 def held_acls(spark: SparkSession, acls: AclsInForce, existing: Existing) -> DataFrame:
-    """Return the ACLs as HELD_SCHEMA; what their set, its settings and what exists say is exact."""
+    """Return the ACLs as HELD_SCHEMA, with exact findings from the set, its settings and `existing`."""
     bindings = numbered(acls.bindings)
     ranks = {binding: rank for rank, binding in enumerate(sorted(bindings, key=breadth))}
     found = _of_the_set(bindings, rules_of(acls), existing)
@@ -97,21 +97,21 @@ def _of_the_set(
     speaks = necessity(bindings, rules).effective
     rows: dict[int, list[tuple[object, ...]]] = {}
     for found in lint(bindings, rules, existing.listing()):
-        known = _BY_CODE.get(found.code)
-        # of an ALLOW that is denied to the letter DESCRIBE may be left: then it is not shadowed
-        if known is None or (found.code == "KUS002" and speaks[found.number]):
+        finding = _BY_CODE.get(found.code)
+        # an ALLOW whose own operation is denied may still allow DESCRIBE: then it is not shadowed
+        if finding is None or (found.code == "KUS002" and speaks[found.number]):
             continue
-        severity = known.severity or severity_of(bindings[found.number])
+        severity = finding.severity or severity_of(bindings[found.number])
         related = [acl_text(bindings[number]) for number in found.related]
-        told = (known.kind.value, known.cause.value, severity.value, 1.0, found.message, found.code)
-        rows.setdefault(found.number, []).append((*told, found.fix, related))
+        fields = (finding.kind.value, finding.cause.value, severity.value, 1.0, found.message, found.code)
+        rows.setdefault(found.number, []).append((*fields, found.fix, related))
     return rows
 
 
 def decided(recorded: DataFrame, held: DataFrame) -> DataFrame:
-    """Return for each ACL (`number`) that ever was the deciding rule when and how often, listings apart.
+    """Return for each ACL (`number`) that ever was the deciding rule when and how often, without listings.
 
-    A DENY that only ever answered probes decided them all the same.
+    A DENY that only answered probes counts as deciding, too.
     """
     rule = sql.col("rule")
     by_acl = recorded.filter(rule.getField("kind") == "MatchingAcl")
@@ -129,7 +129,7 @@ def decided(recorded: DataFrame, held: DataFrame) -> DataFrame:
 
 
 def last_seen(recorded: DataFrame) -> DataFrame:
-    """Return when each principal asked anything last, allowed or not."""
+    """Return the time of each principal's last event, allowed or not."""
     return recorded.groupBy("principal").agg(sql.max("last_time").alias("last_seen"))
 
 
@@ -137,8 +137,8 @@ def deleted_users(scram_history: DataFrame, as_of: datetime) -> DataFrame:
     """Return the principals whose last SCRAM credential ended by `as_of`, and when (`deleted_at`)."""
     at = sql.lit(as_of)
     ended = sql.when(sql.col("valid_to_time") <= at, sql.col("valid_to_time"))
-    known = scram_history.filter(sql.col("valid_from_time") <= at)
-    users = known.groupBy(sql.concat(sql.lit("User:"), "user").alias("principal")).agg(
+    begun = scram_history.filter(sql.col("valid_from_time") <= at)
+    users = begun.groupBy(sql.concat(sql.lit("User:"), "user").alias("principal")).agg(
         sql.max(ended).alias("deleted_at"), sql.bool_and(ended.isNotNull()).alias("_is_gone")
     )
     return users.filter("_is_gone").drop("_is_gone")

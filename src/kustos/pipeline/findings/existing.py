@@ -1,4 +1,4 @@
-"""What exists beside the ACLs: names of resources, users and principals that are known."""
+"""Names of resources, users and principals that exist."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -9,10 +9,10 @@ from kustos.acl import ResourceType
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Existing:
-    """Names that exist; None says that they are not known, so that nothing is missed in them.
+    """Names that exist; None means unknown, and then no name counts as missing.
 
-    `scram_users` are names without a type. `principals` (`Type:name`) are others who are known to exist, by
-    whatever they log in: a certificate, a token, Kerberos.
+    `scram_users` are names without a type. `principals` (`Type:name`) are others that exist, with any login:
+    a certificate, a token, Kerberos.
     """
 
     topics: frozenset[str] | None = None
@@ -31,7 +31,7 @@ class Existing:
         scram_users: Iterable[str] | None = None,
         principals: Iterable[str] = (),
     ) -> Self:
-        """Return the same of any lists of names."""
+        """Return it from any iterables of names."""
         return cls(
             topics=None if topics is None else frozenset(topics),
             groups=None if groups is None else frozenset(groups),
@@ -50,7 +50,7 @@ class Existing:
         return {kind: names for kind, names in known.items() if names is not None}
 
     def lacks_user(self, principal: str) -> bool:
-        """Return whether users are known and a principal is none of them, nor known otherwise."""
+        """Return whether users are known and a principal is neither one of them nor known otherwise."""
         kind, _, name = principal.partition(":")
         if self.scram_users is None or kind != "User" or principal == "User:*":
             return False
@@ -58,4 +58,4 @@ class Existing:
 
 
 NOTHING_KNOWN = Existing()
-"""No list was given: nothing is orphaned but by time."""
+"""Without lists an ACL is orphaned by time alone."""

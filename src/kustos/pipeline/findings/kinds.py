@@ -16,7 +16,7 @@ from kustos.acl import (
 
 @unique
 class FindingKind(StrEnum):
-    """What is found of an ACL."""
+    """The kind of a finding about an ACL."""
 
     UNUSED_ACL = "UNUSED_ACL"
     REDUNDANT_ACL = "REDUNDANT_ACL"
@@ -26,7 +26,7 @@ class FindingKind(StrEnum):
 
 @unique
 class Cause(StrEnum):
-    """Why it is found."""
+    """The cause of a finding."""
 
     NEVER_DECIDED = "NEVER_DECIDED"
     SAID_BY_OTHERS = "SAID_BY_OTHERS"
@@ -41,7 +41,7 @@ class Cause(StrEnum):
 
 @unique
 class FindingSeverity(StrEnum):
-    """How bad it is that it stands."""
+    """How much harm the ACL can do."""
 
     HIGH = "HIGH"
     MEDIUM = "MEDIUM"
@@ -55,7 +55,7 @@ _SHOWING: Final = frozenset(
 
 
 def severity_of(binding: AclBinding) -> FindingSeverity:
-    """Return how bad it is that a grant stands which nobody needs; a DENY does no harm."""
+    """Return how much harm an unneeded grant can do; a DENY does none."""
     pattern, entry = binding.pattern, binding.entry
     if entry.permission_type is not AclPermissionType.ALLOW:
         return FindingSeverity.LOW
@@ -67,7 +67,7 @@ def severity_of(binding: AclBinding) -> FindingSeverity:
 
 
 def breadth(binding: AclBinding) -> tuple[object, ...]:
-    """Return something to sort by: grants before DENYs, broad ones first."""
+    """Return a sort key: grants before DENYs, broad ones first."""
     pattern, entry = binding.pattern, binding.entry
     is_wildcard = pattern.pattern_type is PatternType.LITERAL and pattern.name == WILDCARD
     return (

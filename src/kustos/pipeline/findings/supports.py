@@ -1,9 +1,9 @@
-"""What each ACL carries of all recorded access: which may go alone, and which together.
+"""Which recorded access depends on each ACL: which ACLs can be removed alone, and which together.
 
-Exact for one ACL, by one pass over the distinct questions: it can go alone if no question *needs* it (see
-`review.matching`). Two that stand in for each other can each go alone and not together; so of those that are
-to go the largest are taken first, and each only while every set that a decision rests on keeps a member.
-What results flips nothing, as a replay shows; a still larger choice may exist.
+Exact for one ACL, by one pass over the distinct questions: it can be removed alone if no question *needs* it
+(see `review.matching`). Of two that replace each other each can be removed alone, but not both. So candidates
+are removed largest first, and each only while every set that a decision rests on keeps a member. The result
+flips no decision, as a replay shows; a still larger choice may exist.
 """
 
 from collections.abc import Iterable, Sequence
@@ -26,7 +26,7 @@ TOGETHER_SCHEMA: Final = StructType(
 
 
 def supports(rollup: DataFrame, shipped: ShippedAcls, as_of: datetime) -> DataFrame:
-    """Return each recorded question once, uses and listings, with its events and what it rests on.
+    """Return each recorded question once, uses and listings, with its events and the ACLs that it rests on.
 
     Columns: QUESTION_COLUMNS, `event_count`, `first_time`, `last_time`, `sample_event_id` and those of
     MATCHING_SCHEMA.
@@ -45,10 +45,10 @@ def supports(rollup: DataFrame, shipped: ShippedAcls, as_of: datetime) -> DataFr
 
 
 def carried(supported: DataFrame) -> DataFrame:
-    """Return for each ACL (`number`) that matched anything what it carries.
+    """Return for each ACL (`number`) that matched anything the events that depend on it.
 
-    `matching_event_count` events it speaks of; of `needed_event_count` the decision flips without it, the
-    last at `needed_last_time`; `needed_sample_event_id` is one of them.
+    It matches `matching_event_count` events; for `needed_event_count` of them the decision flips without it,
+    the last at `needed_last_time`; `needed_sample_event_id` is one of them.
     """
 
     def parts(numbers: Column, *, is_needed: bool) -> Column:
@@ -74,10 +74,10 @@ def carried(supported: DataFrame) -> DataFrame:
 
 
 def safe_together(supported: DataFrame, candidates: DataFrame) -> DataFrame:
-    """Return which candidates can go at once, as TOGETHER_SCHEMA.
+    """Return which candidates can be removed at once, as TOGETHER_SCHEMA.
 
-    `candidates` are distinct `number`s with a `rank`: lower ones are tried first. All sets are held in one
-    worker, some 100 bytes each: as many as there are combinations of ACLs that ever decided something.
+    `candidates` are distinct `number`s with a `rank`: lower ones are tried first. One worker holds all sets,
+    some 100 bytes each: one for each combination of ACLs that ever decided something.
     """
     sets = (
         supported.select(sql.explode("resting").alias("resting"))
@@ -104,11 +104,11 @@ def _choose(table: pa.Table) -> pa.Table:
 
 def chosen_together(candidates: Sequence[int], resting: Iterable[Sequence[int]]) -> set[int]:
     """Return those candidates, the first ones first, without which each resting set keeps a member."""
-    asked = set(candidates)
+    removable = set(candidates)
     left: list[int] = []
     member_of: dict[int, list[int]] = {}
     for some in resting:
-        if asked.issuperset(some):
+        if removable.issuperset(some):
             for number in some:
                 member_of.setdefault(number, []).append(len(left))
             left.append(len(some))

@@ -1,12 +1,12 @@
-"""The table `findings` of ACLs: what is found, on what evidence, and whether the ACL can go.
+"""The table `findings` of ACLs: the finding, its evidence, and whether the ACL can be removed.
 
-- `UNUSED_ACL`: it was the deciding rule of no use for `unused_days`; names that it let through a list do not
-  count. Kafka names one of several ACLs that allow, so another may do its work: that is the evidence.
+- `UNUSED_ACL`: it was the deciding rule of no use for `unused_days`; names that it kept in a list do not
+  count. Kafka names one of several ACLs that allow, so the evidence shows whether another replaces it.
 - `REDUNDANT_ACL`, `SHADOWED_ACL`: exact, by `kustos.analysis`.
-- `ORPHANED_ACL`: no resource of the name; a principal not seen for as long; a user that is not there, or is
-  there no more, unless it was seen since (it may log in by other means than SCRAM).
+- `ORPHANED_ACL`: no resource has the name; or the principal was not seen for as long; or the user does not
+  exist or was deleted, unless it was seen since (it may log in by other means than SCRAM).
 
-The score says how sure it is: 1 for what is exact, else the part of `unused_days` of which there is a record.
+The score is the certainty: 1 for exact findings, else the recorded share of `unused_days`.
 """
 
 from datetime import datetime, timedelta
@@ -25,7 +25,7 @@ from kustos.pipeline.review.period import ACL_COLUMNS, in_force, moment, until
 from kustos.pipeline.schemas import ACL_SCHEMA, FINDINGS_SCHEMA
 
 UNUSED_DAYS: Final = 90
-"""Days without use after which an ACL is found, unless another number is given."""
+"""Days without use after which an ACL is unused, by default."""
 
 _EVIDENCE: Final = (
     "cause",
@@ -62,20 +62,20 @@ def acl_findings(
 ) -> DataFrame:
     """Return the findings about the ACLs in force at `as_of`, as FINDINGS_SCHEMA.
 
-    `history` (ACL_HISTORY_SCHEMA) keeps ACLs younger than `unused_days` from being found unused;
-    `scram_history` (SCRAM_CREDENTIAL_HISTORY_SCHEMA) tells which users were deleted. `supported` are those
-    of `supports`, for who keeps them: they are needed twice. In `evidence`, `is_safe_together` marks ACLs
-    that can all go at once (`removable_together`). Raises `ReviewError` for a time without a zone.
+    With `history` (ACL_HISTORY_SCHEMA) ACLs younger than `unused_days` are not unused; `scram_history`
+    (SCRAM_CREDENTIAL_HISTORY_SCHEMA) has the deleted users. `supported` is the result of `supports`, if the
+    caller has persisted it: it is read twice. In `evidence`, `is_safe_together` marks ACLs that can all be
+    removed at once (`removable_together`). Raises `ReviewError` for a time without a zone.
     """
     recorded = until(rollup, as_of)
-    known = supports(rollup, ship(spark, acls), as_of) if supported is None else supported
+    questions = supports(rollup, ship(spark, acls), as_of) if supported is None else supported
     held = held_acls(spark, acls, existing)
     seen = _seen(held, recorded, history, scram_history, as_of)
-    weighed = seen.join(carried(known), "number", "left")
+    weighed = seen.join(carried(questions), "number", "left")
     found = _found(weighed, moment(as_of), as_of - timedelta(days=unused_days), unused_days)
     rows = found.withColumn("is_safe_to_remove", sql.coalesce("needed_event_count", sql.lit(0)) == 0)
     candidates = rows.filter("is_safe_to_remove").select("number", "rank").distinct()
-    judged = rows.join(safe_together(known, candidates), "number", "left").withColumn(
+    judged = rows.join(safe_together(questions, candidates), "number", "left").withColumn(
         "is_safe_together", sql.coalesce("is_safe_together", sql.lit(False))
     )
     return judged.select(*[column.alias(name) for name, column in _columns(moment(as_of)).items()])
@@ -88,7 +88,7 @@ def _seen(
     scram_history: DataFrame | None,
     as_of: datetime,
 ) -> DataFrame:
-    """Return the ACLs with what was recorded of them and of those whom they name."""
+    """Return the ACLs with the record of each and of its principal."""
     never = sql.lit(None).cast("timestamp")
     frame = held.withColumn("principal", sql.col("acl").getField("principal"))
     frame = frame.join(decided(recorded, held), "number", "left").join(
@@ -123,7 +123,7 @@ def _found(frame: DataFrame, at: Column, threshold: datetime, unused_days: int) 
         return sql.col(name).isNull() | (sql.col(name) <= time)
 
     days = sql.lit(f"{unused_days} days")
-    who = sql.concat(sql.lit("`"), "principal", sql.lit("`"))
+    quoted_principal = sql.concat(sql.lit("`"), "principal", sql.lit("`"))
     unused = _finding(
         FindingKind.UNUSED_ACL,
         Cause.NEVER_DECIDED,
@@ -134,22 +134,22 @@ def _found(frame: DataFrame, at: Column, threshold: datetime, unused_days: int) 
         FindingKind.ORPHANED_ACL,
         Cause.PRINCIPAL_NOT_SEEN,
         sureness,
-        sql.concat(who, sql.lit(" asked for nothing in "), days),
+        sql.concat(quoted_principal, sql.lit(" sent no request in "), days),
     )
     no_user = _finding(
         FindingKind.ORPHANED_ACL,
         Cause.NO_SUCH_USER,
         sql.lit(1.0),
-        sql.concat(who, sql.lit(" is no user that there is")),
+        sql.concat(quoted_principal, sql.lit(" is not an existing user")),
     )
     deleted = _finding(
         FindingKind.ORPHANED_ACL,
         Cause.USER_DELETED,
         sql.lit(1.0),
-        sql.concat(who, sql.lit(" was deleted on "), sql.to_date("deleted_at").cast("string")),
+        sql.concat(quoted_principal, sql.lit(" was deleted on "), sql.to_date("deleted_at").cast("string")),
     )
     is_unseen = is_named & not_since("last_seen", limit)
-    told = sql.array_compact(
+    detected = sql.array_compact(
         sql.array(
             sql.when(is_recorded & is_old & not_since("last_decided", limit), unused),
             sql.when(is_recorded & is_old & is_unseen, unseen),
@@ -160,16 +160,16 @@ def _found(frame: DataFrame, at: Column, threshold: datetime, unused_days: int) 
         )
     )
     return frame.withColumns(
-        {"found": sql.explode(sql.concat("of_the_set", told)), "window_days": sql.lit(unused_days)}
+        {"found": sql.explode(sql.concat("of_the_set", detected)), "window_days": sql.lit(unused_days)}
     )
 
 
 def _finding(kind: FindingKind, cause: Cause, score: Column, reason: Column) -> Column:
-    said = {"kind": sql.lit(kind.value), "cause": sql.lit(cause.value), "severity": sql.col("severity")}
-    said |= {"score": score, "reason": reason}
+    values = {"kind": sql.lit(kind.value), "cause": sql.lit(cause.value), "severity": sql.col("severity")}
+    values |= {"score": score, "reason": reason}
     return sql.struct(
         *[
-            said.get(field.name, sql.lit(None)).cast(field.dataType).alias(field.name)
+            values.get(field.name, sql.lit(None)).cast(field.dataType).alias(field.name)
             for field in FOUND_SCHEMA.fields
         ]
     )
@@ -203,7 +203,7 @@ def _columns(at: Column) -> dict[str, Column]:
 
 
 def removable_together(findings: DataFrame) -> DataFrame:
-    """Return the ACLs found that can all go at once without flipping any recorded decision, as ACL_SCHEMA."""
+    """Return the ACLs that can all be removed at once without flipping a recorded decision, as ACL_SCHEMA."""
     marked = sql.get_json_object("evidence", "$.is_safe_together") == "true"
     fields = [sql.col("acl").getField(name).alias(name) for name in ACL_SCHEMA.fieldNames()]
     return findings.filter(marked).select(*fields).distinct()

@@ -4,21 +4,21 @@ from kustos.pipeline.history.as_of import acls_as_of
 from kustos.pipeline.history.findings import gravest_findings, history_findings
 from kustos.pipeline.history.judging import judged_by_history
 from kustos.pipeline.history.source import (
+    history_errors,
     history_failure,
     history_reach,
     read_history,
     register,
-    telling_of_history,
 )
 
 __all__ = [
     "acls_as_of",
     "gravest_findings",
+    "history_errors",
     "history_failure",
     "history_findings",
     "history_reach",
     "judged_by_history",
     "read_history",
     "register",
-    "telling_of_history",
 ]

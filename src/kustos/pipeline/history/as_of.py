@@ -1,4 +1,4 @@
-"""The ACLs of any past moment, from their history: what `--at` is for commands, for tables."""
+"""The ACLs of any past moment, from their history table."""
 
 from datetime import UTC, datetime
 
@@ -14,8 +14,8 @@ def acls_as_of(history: DataFrame, moment: str | int | datetime) -> DataFrame:
     """Return the ACLs in force at a moment, as ACL_SCHEMA, from ACL_HISTORY_SCHEMA.
 
     `moment`: an offset (the state after its record), or a time: ISO 8601 text, UTC unless it says
-    otherwise, or a datetime with a time zone. Raises `MetadataHistoryError` for a moment that is none; one
-    before the history begins fails the query, and nothing is answered.
+    otherwise, or a datetime with a time zone. Raises `MetadataHistoryError` for an invalid moment; a moment
+    before the history begins fails the query.
     """
     parsed = _parsed(moment)
     if parsed.offset is not None:
@@ -25,7 +25,7 @@ def acls_as_of(history: DataFrame, moment: str | int | datetime) -> DataFrame:
     begins, ends = sql.col(f"valid_from_{column}"), sql.col(f"valid_to_{column}")
     refusal = sql.raise_error(sql.lit(f"the history begins after {parsed.text}")).cast("boolean")
     in_force = (begins <= bound) & (ends.isNull() | (ends > bound))
-    # one condition: of two Spark may try the other first, and find nothing to refuse
+    # one condition: of two, Spark may evaluate the other first and filter out the row that must raise
     is_too_early = sql.col("is_in_first_snapshot") & (begins > bound)
     return history.where(sql.when(is_too_early, refusal).otherwise(in_force)).select(*ACL_SCHEMA.fieldNames())
 

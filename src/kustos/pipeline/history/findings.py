@@ -1,7 +1,7 @@
-"""Findings of a history: what was recorded is not what the ACLs in force then decide.
+"""Findings of a history: the recorded decision differs from that of the ACLs then in force.
 
-Clocks that are apart, a node behind its log, an authorizer that is not Kafka's, or a record that somebody
-changed: each is worth a look, and the row says how sure it is.
+Causes are clock skew, a node behind its log, an authorizer that is not Kafka's, or a tampered record. The
+score is the certainty.
 """
 
 from typing import Final
@@ -18,7 +18,7 @@ RULE_DIFFERS: Final = "RULE_DIFFERS"
 SURE: Final = 1.0
 """The score where the event names the offset whose ACLs decided."""
 BY_CLOCK: Final = 0.7
-"""The score where only clocks say which ACLs they were."""
+"""The score where only clocks identify the ACLs."""
 OTHER_RULE: Final = 0.3
 """The score where only the rule differs."""
 
@@ -26,8 +26,8 @@ OTHER_RULE: Final = 0.3
 def history_findings(judged: DataFrame) -> DataFrame:
     """Return what differs in JUDGED_SCHEMA as FINDINGS_SCHEMA.
 
-    An access that no ACL allowed then is HIGH, a refusal that none asked for MEDIUM. LOW: the same answer,
-    by the offset that the event names, for another reason than recorded.
+    An access that no ACL allowed then is HIGH, a refusal that no ACL explains MEDIUM. LOW: the same decision,
+    by the ACLs of the event's own offset, with another rule than recorded.
     """
     differs = sql.col("verdict") == sql.lit("DIFFERS")
     is_exact = sql.col("judged_by") == sql.lit(BY_OFFSET)
@@ -55,7 +55,7 @@ def history_findings(judged: DataFrame) -> DataFrame:
 def gravest_findings(findings: DataFrame, limit: int, *, with_rules: bool = False) -> DataFrame:
     """Return the `limit` gravest of FINDINGS_SCHEMA, the surest and most frequent first.
 
-    Those in which only the rule differs are among them if asked for.
+    `with_rules` includes those in which only the rule differs.
     """
     if not with_rules:
         findings = findings.where(sql.col("kind") != RULE_DIFFERS)
@@ -65,12 +65,12 @@ def gravest_findings(findings: DataFrame, limit: int, *, with_rules: bool = Fals
 
 
 def _identity() -> Column:
-    told = sql.to_json(
+    key = sql.to_json(
         sql.struct(
             *QUESTION_COLUMNS, "access", "recorded_decision", "decision", "judged_by", "verdict", "rule"
         )
     )
-    return sql.sha2(told, 256)
+    return sql.sha2(key, 256)
 
 
 def _reason(differs: Column, is_exact: Column) -> Column:

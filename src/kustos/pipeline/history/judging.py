@@ -1,8 +1,8 @@
 """The stage that judges events by the ACLs in force when they happened.
 
-What was asked is counted first: events of kustos by the offset whose ACLs decided (`acl_offset`), others by
-a short span of time. Then changes of ACLs and questions are laid in one order and dealt to workers by
-principal, each with the ACLs that concern its principals; a worker walks through time once
+First it counts the questions: events of kustos by the offset whose ACLs decided (`acl_offset`), others by a
+short span of time. Then it puts changes of ACLs and questions into one order and partitions them by
+principal, each partition with the ACLs that concern its principals; a worker goes through time once
 (`kustos.pipeline.history.walk`). Spark sorts and spills; a worker holds the ACLs of one bucket at one moment.
 """
 
@@ -19,8 +19,8 @@ from kustos.pipeline.deciding import principal_text
 from kustos.pipeline.errors import MetadataHistoryError
 from kustos.pipeline.history.walk import (
     ADDED,
-    ASKED,
     FIRST_ORDER,
+    QUERY,
     REMOVED,
     WALK_COLUMNS,
     Settings,
@@ -30,17 +30,17 @@ from kustos.pipeline.schemas import ACL_SCHEMA, JUDGED_SCHEMA, QUESTION_COLUMNS
 from kustos.pipeline.stages.probes import way_of_access
 
 TOLERANCE_MS: Final = 2_000
-"""How far the clock of who decided and that of the log may be apart, and a broker behind its log."""
+"""How far the clocks of the deciding node and of the log may differ, and a broker may be behind its log."""
 SPAN_MS: Final = 60_000
-"""Events that do not say which ACLs decided are counted together over so long; an answer agrees if it was
-the right one at any moment of it."""
+"""Events without an offset are counted together over this span; a decision agrees if it was right at any
+moment of it."""
 BUCKETS: Final = 16
-"""Into so many parts principals are dealt: a worker holds the ACLs of one at a time."""
+"""Partitions of principals: a worker holds the ACLs of one at a time."""
 
 BY_OFFSET: Final = "OFFSET"
 BY_TIME: Final = "TIME"
 NOT_BY_ACLS: Final = (RuleKind.CUSTOM.value, "Error")
-"""Kinds of rules that no ACL stands behind."""
+"""Kinds of rules that do not come from ACLs."""
 
 ANSWER_SCHEMA: Final = StructType(
     [
@@ -78,15 +78,15 @@ def judged_by_history(
     span_ms: int = SPAN_MS,
     buckets: int = BUCKETS,
 ) -> DataFrame:
-    """Return what was recorded beside what the ACLs in force then decide, as JUDGED_SCHEMA.
+    """Return each recorded decision beside that of the ACLs then in force, as JUDGED_SCHEMA.
 
     `rows`: AUDIT_EVENTS_SCHEMA, of nodes that follow the log of this history, or AUDIT_ROLLUP_SCHEMA, which
     has no offsets: its rows agree if the answer was right at any moment between first and last. `history`:
-    ACL_HISTORY_SCHEMA. `reach`: METADATA_REACH_SCHEMA of the same log; without it the history is taken to
-    begin where its first snapshot stands, and at nothing without one. `super_users` as in Kafka's setting;
-    None: who was recorded as one is believed (NOT_JUDGED), as no ACL tells. Every event is counted in
-    exactly one row. Raises `MetadataHistoryError` for super users that are none; a history that no one log
-    tells of fails the query.
+    ACL_HISTORY_SCHEMA. `reach`: METADATA_REACH_SCHEMA of the same log; without it the history begins at its
+    first snapshot, or without ACLs if there is no snapshot. `super_users` as in Kafka's setting; None trusts
+    recorded super users (NOT_JUDGED), since ACLs cannot confirm them. Every event is counted in exactly one
+    row. Raises `MetadataHistoryError` for invalid super users; a history that mixes several logs fails the
+    query.
     """
     settings = Settings(_super_users(super_users), allow_everyone_if_no_acl_found)
     counted = _counted(rows, span_ms)
@@ -97,15 +97,15 @@ def judged_by_history(
             _changes(history, buckets, to_all=allow_everyone_if_no_acl_found), allowMissingColumns=True
         )
         .repartition(buckets, "lane", "bucket")
-        .sortWithinPartitions("lane", "bucket", "order", "is_asked", "offset", "step")
-        .drop("is_asked", "offset")
+        .sortWithinPartitions("lane", "bucket", "order", "is_question", "offset", "step")
+        .drop("is_question", "offset")
     )
-    told = [field for field in walked.schema.fields if field.name not in WALK_COLUMNS]
+    kept = [field for field in walked.schema.fields if field.name not in WALK_COLUMNS]
 
     def walk(batches: Iterator[Any]) -> Iterator[Any]:
         yield from Walk(settings).judged(batches)
 
-    return _summed(walked.mapInArrow(walk, StructType([*told, *ANSWER_SCHEMA.fields])))
+    return _summed(walked.mapInArrow(walk, StructType([*kept, *ANSWER_SCHEMA.fields])))
 
 
 def _super_users(text: str | None) -> frozenset[str]:
@@ -116,7 +116,7 @@ def _super_users(text: str | None) -> frozenset[str]:
 
 
 def _counted(rows: DataFrame, span_ms: int) -> DataFrame:
-    """Return what was asked, each with how often and when."""
+    """Return the questions, each with its counts and times."""
     if "event_count" in rows.columns:
         return rows.select(
             *QUESTION_COLUMNS,
@@ -149,7 +149,7 @@ def _counted(rows: DataFrame, span_ms: int) -> DataFrame:
 
 
 def _bounds(history: DataFrame, reach: DataFrame | None) -> DataFrame:
-    """Return the one row that says between which offsets the state is known, nulls where nothing does."""
+    """Return one row with the offsets between which the state is known, null where there is no bound."""
     if reach is not None:
         return reach.select("from_offset", "from_time", "to_offset")
     return history.where("is_in_first_snapshot").agg(
@@ -160,7 +160,7 @@ def _bounds(history: DataFrame, reach: DataFrame | None) -> DataFrame:
 
 
 def _placed(counted: DataFrame, bounds: DataFrame, *, judges_super_users: bool) -> DataFrame:
-    """Add by what a row is judged, and the verdict on rows that cannot be."""
+    """Add `judged_by`, and the verdict on rows that cannot be judged."""
     beliefs = NOT_BY_ACLS if judges_super_users else (*NOT_BY_ACLS, RuleKind.SUPER_USER.value)
     has_offset = sql.col("acl_offset").isNotNull()
     is_outside = sql.when(
@@ -195,9 +195,9 @@ def _questions(placed: DataFrame, tolerance_ms: int, buckets: int) -> DataFrame:
         _bucket("principal", buckets).alias("bucket"),
         sql.when(has_offset, sql.col("acl_offset")).otherwise(first).alias("order"),
         sql.when(has_offset, sql.col("acl_offset")).otherwise(last).alias("until"),
-        sql.lit(1).alias("is_asked"),
+        sql.lit(1).alias("is_question"),
         sql.lit(0).cast("long").alias("offset"),
-        sql.lit(ASKED).alias("step"),
+        sql.lit(QUERY).alias("step"),
     )
 
 
@@ -229,7 +229,7 @@ def _change(step: int, column: str, is_first: Column) -> list[Column]:
         sql.struct(
             sql.lit(lane).alias("lane"),
             sql.when(is_first, sql.lit(FIRST_ORDER)).otherwise(order).alias("order"),
-            sql.lit(0).alias("is_asked"),
+            sql.lit(0).alias("is_question"),
             offset.alias("offset"),
             sql.lit(step).alias("step"),
         )
@@ -238,7 +238,7 @@ def _change(step: int, column: str, is_first: Column) -> list[Column]:
 
 
 def _summed(answered: DataFrame) -> DataFrame:
-    """Count together what was asked, recorded and answered alike."""
+    """Sum rows with equal questions, records and answers."""
     alike = [
         name
         for name in JUDGED_SCHEMA.fieldNames()

@@ -1,8 +1,8 @@
-"""How long what a metadata log tells of was in force: one row for each life, from the log's own walk.
+"""The lives of ACLs, credentials and tokens in a metadata log: one row for each, in one pass over the log.
 
-A life begins with the record that made a thing and ends with the one that took it away or replaced it; in
-a metadata transaction with the record that ended the transaction. Memory holds the state at one offset
-and, of ACLs, an offset and a time for each that was made since the oldest state: some 600 bytes an ACL.
+A life begins with the record that created the item and ends with the one that removed or replaced it; in a
+metadata transaction with the record that ended the transaction. Memory holds the state at one offset and,
+for each ACL created since the oldest state, an offset and a time: some 600 bytes an ACL.
 """
 
 from collections.abc import Callable, Iterator
@@ -28,7 +28,7 @@ from kustos.runtime import Storage
 Row = tuple[Any, ...]
 
 TIME_MAX_MS: Final = 253_402_300_799_999
-"""The end of the year 9999, the last that Spark shows; a token that never ends says more."""
+"""The end of the year 9999, the last that Spark shows; a token without an end has a later time."""
 
 
 class Since(NamedTuple):
@@ -74,11 +74,11 @@ def acl_rows(passage: Passage) -> Iterator[Row]:
         yield uuid_text(acl_id), *texts_of(binding).values(), *_validity(since.get(acl_id.int, first), NOW)
 
 
-Told = tuple[Any, Row | None] | None
-"""What a change says of a thing: its key and its columns, None where it is gone; None for another thing."""
+KeyedState = tuple[Any, Row | None] | None
+"""The key and columns of a changed item, None for columns if it was removed; None for other changes."""
 
 
-def _scram(change: Change) -> Told:
+def _scram(change: Change) -> KeyedState:
     if isinstance(change, ScramCredentialSet):
         return (change.user, change.mechanism), (change.credential.iterations,)
     if isinstance(change, ScramCredentialRemoved):
@@ -88,8 +88,8 @@ def _scram(change: Change) -> Told:
 
 def _scram_row(key: Any, value: Row) -> Row:
     user, mechanism = key
-    known = {each.value: each.mechanism_name for each in ScramMechanism}
-    return user, known.get(mechanism, f"UNKNOWN({mechanism})"), *value
+    names = {each.value: each.mechanism_name for each in ScramMechanism}
+    return user, names.get(mechanism, f"UNKNOWN({mechanism})"), *value
 
 
 def _scram_state(image: MetadataImage) -> Iterator[tuple[Any, Row]]:
@@ -102,7 +102,7 @@ def _token_columns(token: DelegationTokenRecord) -> Row:
     return token.owner, token.requester, list(token.renewers), *map(microseconds, times)
 
 
-def _token(change: Change) -> Told:
+def _token(change: Change) -> KeyedState:
     if isinstance(change, DelegationTokenSet):
         return change.token.token_id, _token_columns(change.token)
     if isinstance(change, DelegationTokenRemoved):
@@ -122,17 +122,17 @@ def _token_state(image: MetadataImage) -> Iterator[tuple[Any, Row]]:
 def _rows(
     passage: Passage,
     state: Callable[[MetadataImage], Iterator[tuple[Any, Row]]],
-    told_of: Callable[[Change], Told],
+    keyed_state_of: Callable[[Change], KeyedState],
     row: Callable[[Any, Row], Row],
 ) -> Iterator[Row]:
-    """Yield the lives of things that are set again and again: each setting is a life of its own."""
+    """Yield the lives of items that are set repeatedly: each setting is a life of its own."""
     first = _first(passage)
     lives = {key: (value, first) for key, value in state(passage.view())}
     for logged in passage.changes():
-        told = told_of(logged.change)
-        if told is None:
+        keyed = keyed_state_of(logged.change)
+        if keyed is None:
             continue
-        key, value = told
+        key, value = keyed
         former = lives.pop(key, None)
         if former is not None:
             yield *row(key, former[0]), *_validity(former[1], _end(passage, logged))
@@ -153,7 +153,7 @@ def delegation_token_rows(passage: Passage) -> Iterator[Row]:
 
 
 def reach_rows(passage: Passage) -> Iterator[Row]:
-    """Yield the one row that says from where to where the history goes, as METADATA_REACH_SCHEMA."""
+    """Yield one row with the first and last offset and time of the history, as METADATA_REACH_SCHEMA."""
     first, changes = _first(passage), 0
     for _ in passage.changes():
         changes += 1
@@ -186,7 +186,7 @@ ROWS: Final[dict[str, Callable[[Passage], Iterator[Row]]]] = {
     "delegation_tokens": delegation_token_rows,
     "reach": reach_rows,
 }
-"""Tables by the name that the option `table` has for them."""
+"""Row generators by the value of the option `table`."""
 
 
 def rows_of(
@@ -199,8 +199,8 @@ def rows_of(
 ) -> Iterator[Row]:
     """Yield the rows of a table over the metadata directory, segment or snapshot at `path`.
 
-    The walk begins at the oldest state from which no offset is missing, and ends before `end_offset`, or
-    where the log ends. Raises `MetadataError`.
+    The pass begins at the oldest state from which no offset is missing, and ends before `end_offset`, or at
+    the end of the log. Raises `MetadataError`.
     """
     timeline = Timeline(path, storage, ignore_torn_tail=ignore_torn_tail)
     return ROWS[table](timeline.passage(timeline.unbroken(), end_offset))

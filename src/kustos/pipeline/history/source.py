@@ -4,7 +4,7 @@
 kustos', itself or its partition, or one snapshot, or a segment that holds its own beginning. Options:
 
 - `table`: `acls` (the default), `scram_credentials`, `delegation_tokens`, or `reach`
-- `ignoreTornTail`: `true` to pass over an unfinished write at the end; a copy that is cut short has one too
+- `ignoreTornTail`: `true` to ignore an unfinished write at the end; a truncated copy has one too
 - `endOffset`: read up to this offset, not including it. A controller or broker of a quorum may hold records
   that are not committed yet at the end of its log: give the high watermark (`DescribeQuorum`) there
 
@@ -41,7 +41,7 @@ TABLES: Final = {
     "delegation_tokens": DELEGATION_TOKEN_HISTORY_SCHEMA,
     "reach": METADATA_REACH_SCHEMA,
 }
-"""What the option `table` may say."""
+"""The values of the option `table`, with their schemas."""
 ROWS_PER_BATCH: Final = 8192
 """Rows handed to Spark at a time, some 2 MB."""
 
@@ -55,7 +55,7 @@ _OPTIONS: Final = frozenset({"path", "table", "endoffset", "ignoretorntail"})
 
 @dataclass(frozen=True, slots=True)
 class HistoryOptions:
-    """What was asked for."""
+    """The options of a read, parsed."""
 
     path: str
     table: str = "acls"
@@ -64,23 +64,23 @@ class HistoryOptions:
 
     @classmethod
     def of(cls, options: dict[str, str]) -> "HistoryOptions":
-        """Return the options that a reader was given; raise `MetadataHistoryError` for one that is wrong."""
-        given = {key.lower(): value for key, value in options.items()}
-        unknown = sorted(set(given) - _OPTIONS)
+        """Return the parsed options of a reader; raise `MetadataHistoryError` for an invalid one."""
+        values = {key.lower(): value for key, value in options.items()}
+        unknown = sorted(set(values) - _OPTIONS)
         if unknown:
             raise MetadataHistoryError(
                 f"option `{unknown[0]}` is not known to `{FORMAT}`, give `path`, `table`, `endOffset` "
                 "or `ignoreTornTail`"
             )
-        path, table = given.get("path", ""), given.get("table", "acls")
+        path, table = values.get("path", ""), values.get("table", "acls")
         if not path:
             raise MetadataHistoryError(f"`{FORMAT}` lacks the option `path`, give the metadata directory")
         if table not in TABLES:
             raise MetadataHistoryError(f"table `{table}` is not known, give one of {', '.join(TABLES)}")
-        end = given.get("endoffset")
+        end = values.get("endoffset")
         if end is not None and not (end.isascii() and end.isdigit()):
             raise MetadataHistoryError(f"option `endOffset` is `{end}`, give an offset such as `1234`")
-        ignored = given.get("ignoretorntail", "false").lower()
+        ignored = values.get("ignoretorntail", "false").lower()
         if ignored not in {"true", "false"}:
             raise MetadataHistoryError(f"option `ignoreTornTail` is `{ignored}`, give `true` or `false`")
         return cls(path.removeprefix("file://"), table, None if end is None else int(end), ignored == "true")
@@ -91,15 +91,15 @@ class KafkaMetadataSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """Return what `format` calls it."""
+        """Return the name that `format` takes."""
         return FORMAT
 
     def schema(self) -> StructType:
-        """Return the schema of the table asked for."""
+        """Return the schema of the requested table."""
         return TABLES[HistoryOptions.of(dict(self.options)).table]
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Return who reads; raise `MetadataHistoryError` for options, or a schema, that are wrong."""
+        """Return the reader; raise `MetadataHistoryError` for invalid options or another schema."""
         options = HistoryOptions.of(dict(self.options))
         if schema != TABLES[options.table]:
             raise MetadataHistoryError(f"the table `{options.table}` has a schema of its own, give none")
@@ -156,23 +156,23 @@ def history_reach(path: str | Path, end_offset: int | None = None) -> dict[str, 
 
 
 def history_failure(error: BaseException) -> MetadataHistoryError | None:
-    """Return what a failed query over a history says for people; None for a failure of another kind."""
+    """Return the error of a failed query over a history, for people; None for a failure of another kind."""
     found = _REASON.search(str(error))
     return MetadataHistoryError((found[1] or found[2]).strip()) if found else None
 
 
 @contextmanager
-def telling_of_history() -> Iterator[None]:
-    """Raise `MetadataHistoryError` in the place of what Spark raises when a query over a history fails."""
+def history_errors() -> Iterator[None]:
+    """Raise `MetadataHistoryError` instead of Spark's error when a query over a history fails."""
     from pyspark.errors import PySparkException
 
     try:
         yield
     except PySparkException as error:
-        told = history_failure(error)
-        if told is None:
+        failure = history_failure(error)
+        if failure is None:
             raise
-        raise told from error
+        raise failure from error
 
 
 def register(spark: "SparkSession") -> None:

@@ -1,9 +1,9 @@
-"""A worker's walk through time: changes of ACLs and questions in one order, each asked of what was in force.
+"""A worker's pass through time: changes of ACLs and questions in one order, decided by the ACLs in force.
 
-Rows come sorted: bucket by bucket, in each by `order`, changes before questions of the same order. The
-authorizer is that of the gateway; ACLs are added and removed one by one, so the cost of an interval is that
-of its changes. A question that spans some time (`until`) and is not answered as recorded at once stays open,
-and is asked again after each change, until an answer agrees or its time is over.
+Rows are sorted: by bucket, then by `order`, changes before questions of the same order. The authorizer is
+that of the gateway; ACLs are added and removed one by one, so the cost of an interval is that of its changes.
+A question that spans some time (`until`) and whose decision does not agree with the record stays open, and is
+decided again after each change, until a decision agrees or its time is over.
 """
 
 from collections.abc import Iterator
@@ -26,17 +26,17 @@ from kustos.pipeline.schemas import ACL_SCHEMA, QUESTION_COLUMNS
 
 REMOVED: Final = 0
 ADDED: Final = 1
-ASKED: Final = 2
-"""What a row is, in the order in which rows of one offset are taken."""
+QUERY: Final = 2
+"""The kind of a row; rows of one offset are processed in this order."""
 
 FIRST_ORDER: Final = -(1 << 63)
-"""Of ACLs that were there when the history began."""
+"""The order of ACLs that existed when the history began."""
 
 OPEN_QUESTIONS_MAX: Final = 50_000
-"""Of one bucket, some 100 MB; what comes when so many answers are in doubt is UNCERTAIN."""
+"""Open questions of one bucket, some 100 MB; questions beyond the limit are UNCERTAIN."""
 
 WALK_COLUMNS: Final = ("lane", "bucket", "order", "step", "until", "preset", "acl_id", "acl")
-"""What a row has besides its questions and what is handed on untouched."""
+"""The columns that the walk consumes; all others but the question are passed through."""
 
 ANSWER_FIELDS: Final = (
     pa.field("decision", pa.string()),
@@ -51,7 +51,7 @@ _ACL_FIELDS: Final = tuple(ACL_SCHEMA.fieldNames())
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What decides besides ACLs."""
+    """The settings that decide besides ACLs."""
 
     super_users: frozenset[str] = frozenset()
     allow_everyone_if_no_acl_found: bool = False
@@ -59,7 +59,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class _Open:
-    """A question that was not answered as recorded, and until when that may come."""
+    """A question whose decision does not agree with the record yet, and the end of its time."""
 
     until: int
     question: Question
@@ -70,7 +70,7 @@ class _Open:
 
 
 class _State:
-    """The ACLs of one bucket, moving on."""
+    """The ACLs of one bucket at the current moment."""
 
     def __init__(self, settings: Settings) -> None:
         self._authorizer: Final = StandardAuthorizer(
@@ -82,7 +82,7 @@ class _State:
         self._first: list[tuple[UUID, AclBinding]] = []
 
     def change(self, order: int, step: int, acl_id: str, acl: dict[str, str]) -> None:
-        """Apply one change; raise `MetadataHistoryError` for one that no log can tell of."""
+        """Apply one change; raise `MetadataHistoryError` for one that no single log can contain."""
         try:
             if step == REMOVED:
                 self._load_first()
@@ -107,30 +107,30 @@ class _State:
         self._first = []
 
     def ask(self, question: Question) -> Decision | Fault:
-        """Return what is decided now."""
+        """Return the decision of the current ACLs."""
         self._load_first()
         return self._questioner.ask(*question)
 
     def write(self, decision: Decision | Fault) -> tuple[str, str]:
-        """Return a decision in words."""
+        """Return the texts of a decision and its rule."""
         return self._questioner.write(decision)
 
 
-_Told = tuple[str | None, str | None, str, bool | None]
+_Answer = tuple[str | None, str | None, str, bool | None]
 """Decision, rule, verdict, and whether the rule is the recorded one."""
 
 
 class _Answers:
-    """What has been answered while a batch was read: rows of its own by number, earlier ones as copies."""
+    """The answers found while reading a batch: to its own rows by number, to earlier rows as copies."""
 
     def __init__(self, batch: Any) -> None:
         self._batch: Final = batch
-        self._own: Final[list[tuple[int, _Told]]] = []
-        self._earlier: Final[list[tuple[Any, _Told]]] = []
+        self._own: Final[list[tuple[int, _Answer]]] = []
+        self._earlier: Final[list[tuple[Any, _Answer]]] = []
 
-    def add(self, row: Any, told: _Told) -> None:
-        """Note the answer to a row, given by its number or as a batch of one row."""
-        (self._own if isinstance(row, int) else self._earlier).append((row, told))
+    def add(self, row: Any, answer: _Answer) -> None:
+        """Add the answer to a row, which is a number or a batch of one row."""
+        (self._own if isinstance(row, int) else self._earlier).append((row, answer))
 
     def copy(self, number: int) -> Any:
         """Return a row by itself: a slice would keep the whole batch."""
@@ -139,15 +139,15 @@ class _Answers:
     def tables(self) -> Iterator[Any]:
         """Yield the rows with their answers."""
         if self._own:
-            numbers, told = zip(*self._own, strict=True)
-            yield _answered(pa.Table.from_batches([self._batch]).take(pa.array(numbers)), told)
+            numbers, answers = zip(*self._own, strict=True)
+            yield _answered(pa.Table.from_batches([self._batch]).take(pa.array(numbers)), answers)
         if self._earlier:
-            rows, told = zip(*self._earlier, strict=True)
-            yield _answered(pa.Table.from_batches(rows), told)
+            rows, answers = zip(*self._earlier, strict=True)
+            yield _answered(pa.Table.from_batches(rows), answers)
 
 
-def _answered(table: Any, told: tuple[_Told, ...]) -> Any:
-    for answer, values in zip(ANSWER_FIELDS, zip(*told, strict=True), strict=True):
+def _answered(table: Any, answers: tuple[_Answer, ...]) -> Any:
+    for answer, values in zip(ANSWER_FIELDS, zip(*answers, strict=True), strict=True):
         table = table.append_column(answer, pa.array(values, answer.type))
     return table
 
@@ -187,7 +187,7 @@ class Walk:
                 self._state = _State(self._settings)
             if self._changed_at is not None and order != self._changed_at:
                 self._ask_again(answers)
-            if step != ASKED:
+            if step != QUERY:
                 if self._open and order != self._changed_at:
                     self._expire(order, answers)
                 self._state.change(order, step, ids[number], acls[number])
@@ -197,18 +197,18 @@ class Walk:
                 answers.add(number, (None, None, presets[number], None))
                 continue
             decision = self._state.ask(question)
-            asked = _Open(untils[number], question, recorded[number], rules[number], number, decision)
-            self._settle(asked, is_over=untils[number] <= order, answers=answers)
+            pending = _Open(untils[number], question, recorded[number], rules[number], number, decision)
+            self._resolve(pending, is_over=untils[number] <= order, answers=answers)
 
-    def _settle(self, asked: _Open, *, is_over: bool, answers: _Answers) -> None:
-        if self._agrees(asked, asked.first):
-            self._tell(asked, asked.first, "AGREES", answers)
+    def _resolve(self, pending: _Open, *, is_over: bool, answers: _Answers) -> None:
+        if self._agrees(pending, pending.first):
+            self._answer(pending, pending.first, "AGREES", answers)
         elif is_over:
-            self._tell(asked, asked.first, "DIFFERS", answers)
+            self._answer(pending, pending.first, "DIFFERS", answers)
         elif len(self._open) >= OPEN_QUESTIONS_MAX:
-            self._tell(asked, asked.first, "UNCERTAIN", answers)
+            self._answer(pending, pending.first, "UNCERTAIN", answers)
         else:
-            self._open.append(replace(asked, row=answers.copy(asked.row)))
+            self._open.append(replace(pending, row=answers.copy(pending.row)))
 
     def _ask_again(self, answers: _Answers) -> None:
         self._changed_at = None
@@ -216,17 +216,17 @@ class Walk:
         for each in self._open:
             decision = self._state.ask(each.question)
             if self._agrees(each, decision):
-                self._tell(each, decision, "AGREES", answers)
+                self._answer(each, decision, "AGREES", answers)
             else:
                 still.append(each)
         self._open = still
 
     def _expire(self, order: int, answers: _Answers) -> None:
-        """Give up what ended before this; a change at its very end still counts."""
+        """Close the questions that ended before this order; a change at the very end still counts."""
         still = []
         for each in self._open:
             if each.until < order:
-                self._tell(each, each.first, "DIFFERS", answers)
+                self._answer(each, each.first, "DIFFERS", answers)
             else:
                 still.append(each)
         self._open = still
@@ -235,16 +235,16 @@ class Walk:
         if self._changed_at is not None:
             self._ask_again(answers)
         for each in self._open:
-            self._tell(each, each.first, "DIFFERS", answers)
+            self._answer(each, each.first, "DIFFERS", answers)
         self._open = []
 
-    def _agrees(self, asked: _Open, decision: Decision | Fault) -> bool:
+    def _agrees(self, pending: _Open, decision: Decision | Fault) -> bool:
         allows = isinstance(decision, Decision) and decision.allowed
-        return allows is (asked.recorded == ALLOWED)
+        return allows is (pending.recorded == ALLOWED)
 
-    def _tell(self, asked: _Open, decision: Decision | Fault, verdict: str, answers: _Answers) -> None:
-        told = (*self._state.write(decision), verdict, is_same_rule(asked.rule, decision))
-        answers.add(asked.row, told)
+    def _answer(self, pending: _Open, decision: Decision | Fault, verdict: str, answers: _Answers) -> None:
+        answer = (*self._state.write(decision), verdict, is_same_rule(pending.rule, decision))
+        answers.add(pending.row, answer)
 
 
 def _batches_of(answers: _Answers) -> Iterator[Any]:
@@ -253,7 +253,7 @@ def _batches_of(answers: _Answers) -> Iterator[Any]:
 
 
 def is_same_rule(recorded: dict[str, Any] | None, decision: Decision | Fault) -> bool | None:
-    """Return whether a recorded rule is the one that decided; None where either is not known."""
+    """Return whether the recorded rule is the deciding one; None if either is unknown."""
     if isinstance(decision, Fault) or not recorded or recorded["kind"] is None:
         return None
     rule = decision.rule

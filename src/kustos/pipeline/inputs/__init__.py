@@ -1,8 +1,8 @@
-"""Where lines of audit come from: folders of files, and topics of a Kafka cluster, whole or as they grow."""
+"""Sources of audit lines: folders of files, and topics of a Kafka cluster, as a batch or a stream."""
 
 from kustos.pipeline.errors import KafkaInputError
 from kustos.pipeline.inputs.files import read_files
-from kustos.pipeline.inputs.jars import KAFKA_COORDINATES, bring_jars
+from kustos.pipeline.inputs.jars import KAFKA_COORDINATES, download_jars
 from kustos.pipeline.inputs.settings import TopicSettings
 from kustos.pipeline.inputs.topic import check_topic, read_topic, stream_topic
 
@@ -10,8 +10,8 @@ __all__ = [
     "KAFKA_COORDINATES",
     "KafkaInputError",
     "TopicSettings",
-    "bring_jars",
     "check_topic",
+    "download_jars",
     "read_files",
     "read_topic",
     "stream_topic",

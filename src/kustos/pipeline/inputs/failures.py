@@ -1,4 +1,4 @@
-"""What a Kafka client of the JVM said, as a sentence that says what to do."""
+"""Errors of the JVM's Kafka client as messages that name the cause and the fix."""
 
 import re
 from typing import Final
@@ -38,7 +38,7 @@ KNOWN: Final = (
         r"PARTITIONS_DELETED|have been deleted|offset was changed|data may have been lost|data was lost"
         r"|OffsetOutOfRange|KAFKA_DATA_LOSS|are gone",
         "records of topic `{topic}` were deleted before they were read (retention, or the topic was deleted "
-        "or made anew); read it into a new checkpoint to go on with what is left",
+        "or recreated); read it into a new checkpoint to continue with the remaining records",
     ),
     (
         r"No resolvable bootstrap urls",
@@ -54,16 +54,16 @@ KNOWN: Final = (
         "the brokers at `{brokers}` do not answer, check the address, the listener and `security.protocol`",
     ),
 )
-"""First match counts: the cause stands before what merely followed from it."""
+"""The first match counts: causes come before their consequences."""
 
 
 def kafka_failure(error: BaseException, settings: TopicSettings) -> KafkaInputError | None:
-    """Return the typed error of what reading a topic raised; None if it was about something else."""
+    """Return the typed error for an exception of reading a topic; None for one of another kind."""
     text = _whole_text(error)
     for pattern, sentence in KNOWN:
         if re.search(pattern, text):
-            told = sentence.format(topic=settings.topic, brokers=settings.bootstrap_servers)
-            return KafkaInputError(told)
+            message = sentence.format(topic=settings.topic, brokers=settings.bootstrap_servers)
+            return KafkaInputError(message)
     if "kafka" in text.lower():
         first = next((line.strip() for line in text.splitlines() if line.strip()), type(error).__name__)
         return KafkaInputError(
@@ -73,7 +73,7 @@ def kafka_failure(error: BaseException, settings: TopicSettings) -> KafkaInputEr
 
 
 def _whole_text(error: BaseException) -> str:
-    """All that an error and its causes say, also of the JVM's; never shown as it is."""
+    """Return the texts of an error and its causes, the JVM's too; never shown unchanged."""
     texts = []
     seen: BaseException | None = error
     while seen is not None:

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 def read_files(spark: "SparkSession", folder: Path) -> "DataFrame":
     """Return every line of the files below a folder as LINES_SCHEMA: plain, rotated and gzip files.
 
-    Raises `AuditInputError` if the folder is missing, empty, or holds what cannot be opened; a file that is
-    damaged inside fails the action that reads it.
+    Raises `AuditInputError` if the folder is missing, empty, or has a file that cannot be opened; a damaged
+    file fails the action that reads it.
     """
     from kustos.pipeline.jobs import read_lines
 

@@ -22,30 +22,29 @@ KAFKA_COORDINATES: Final = (
 )
 """Maven coordinates of the connector and what it needs beyond Spark's own jars.
 
-The token provider is of 4.0.0: that of 4.2.0 is missing where most take their jars from, and its classes are
-the same.
+The token provider is 4.0.0: the common repositories lack 4.2.0, whose classes are the same.
 """
 
 MAVEN_TIMEOUT_S: Final = 600
-"""The four jars are 10 MB; whoever has not got them after this has no network."""
+"""The four jars are 10 MB; a longer download means that there is no network."""
 
 _PLUGIN: Final = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
 
 
-def bring_jars(folder: Path, progress: Callable[[str], None] = lambda _text: None) -> tuple[Path, ...]:
-    """Have Maven put the connector's jars into a folder; return them as `spark.jars` takes them.
+def download_jars(folder: Path, progress: Callable[[str], None] = lambda _text: None) -> tuple[Path, ...]:
+    """Download the connector's jars into a folder with Maven; return them as `spark.jars` takes them.
 
-    Raises `JarsError` if Maven is not installed, or does not get them.
+    Raises `JarsError` if Maven is not installed or fails.
     """
     maven = shutil.which("mvn")
     if maven is None:
-        raise JarsError("`mvn` is not installed; bring these by other means: " + ", ".join(KAFKA_COORDINATES))
+        raise JarsError("`mvn` is not installed; download these otherwise: " + ", ".join(KAFKA_COORDINATES))
     folder = folder.resolve()
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise JarsError(f"cannot make `{folder}`: {reason_of(error)}") from error
-    progress("asking Maven for the Kafka connector")
+        raise JarsError(f"cannot create `{folder}`: {reason_of(error)}") from error
+    progress("downloading the Kafka connector with Maven")
     with tempfile.TemporaryDirectory(prefix="kustos-jars-") as scratch:
         project = Path(scratch, "pom.xml")
         project.write_text(_project(), encoding="utf-8")
@@ -60,12 +59,12 @@ def bring_jars(folder: Path, progress: Callable[[str], None] = lambda _text: Non
                 check=False,
             )
         except (OSError, subprocess.TimeoutExpired) as error:
-            raise JarsError(f"maven did not bring the jars within {MAVEN_TIMEOUT_S} s") from error
+            raise JarsError(f"maven did not download the jars within {MAVEN_TIMEOUT_S} s") from error
     jars = tuple(folder / _file_name(coordinate) for coordinate in KAFKA_COORDINATES)
     missing = [jar.name for jar in jars if not jar.is_file()]
     if done.returncode or missing:
-        said = (done.stdout + done.stderr).strip()[-500:]
-        raise JarsError(f"maven did not bring {', '.join(missing) or 'all jars'}: {said}")
+        output = (done.stdout + done.stderr).strip()[-500:]
+        raise JarsError(f"maven did not download {', '.join(missing) or 'all jars'}: {output}")
     return jars
 
 
@@ -75,7 +74,7 @@ def _file_name(coordinate: str) -> str:
 
 
 def _project() -> str:
-    """Return a project of exactly these jars: what they depend on beside Spark's own is among them."""
+    """Return a Maven project with exactly these jars, which include all dependencies that Spark lacks."""
     dependencies = ""
     for coordinate in KAFKA_COORDINATES:
         group, artifact, version = (escape(part) for part in coordinate.split(":"))

@@ -1,4 +1,4 @@
-"""What a topic is read with: Kafka's own client keys, whose values are shown to nobody."""
+"""The settings to read a topic: Kafka's own client keys, whose values are never shown."""
 
 import re
 from collections.abc import Mapping
@@ -23,20 +23,20 @@ SPARKS_OWN: Final = frozenset(
         "value.deserializer",
     }
 )
-"""Spark sets these itself and refuses a source that brings them; in a file for all tools they do no harm."""
+"""Spark sets these itself and refuses a source with them; they are dropped, so one file serves all tools."""
 
 BOUNDED: Final = {
     "default.api.timeout.ms": "15000",
     "request.timeout.ms": "10000",
     "socket.connection.setup.timeout.ms": "5000",
 }
-"""So long a broker may be silent before it counts as away, unless the file says otherwise (Kafka: 60 s)."""
+"""Timeouts for a silent broker, unless the file sets others (Kafka: 60 s)."""
 
 SECRET_KEYS: Final = re.compile(r"(?i)password|jaas|secret|token|key$|keystore|truststore|credential")
-"""Keys whose values are blotted out wherever a text might quote them."""
+"""Keys whose values are redacted wherever a text might quote them."""
 
 SHORTEST_SECRET: Final = 3
-"""Every text holds shorter ones by chance."""
+"""Shorter ones occur in any text by chance."""
 
 _JAAS_OPTION: Final = re.compile(r"=\s*(?:\"((?:[^\"\\]|\\.)*)\"|([^\s;\"]+))")
 
@@ -45,12 +45,12 @@ _JAAS_OPTION: Final = re.compile(r"=\s*(?:\"((?:[^\"\\]|\\.)*)\"|([^\s;\"]+))")
 class TopicSettings:
     """A topic and how to reach it.
 
-    `properties` are Kafka's client keys, `bootstrap.servers` among them. `starting` says where a stream
-    begins: `earliest` or `latest`. `maximum_records` bounds what a micro-batch of a stream takes in.
+    `client_properties` are Kafka's client keys, `bootstrap.servers` among them. `starting` is where a stream
+    begins: `earliest` or `latest`. `maximum_records` is the limit of a stream's micro-batch.
     """
 
     topic: str
-    properties: Mapping[str, str] = field(repr=False)
+    client_properties: Mapping[str, str] = field(repr=False)
     starting: str = "earliest"
     maximum_records: int = 500_000
 
@@ -59,7 +59,7 @@ class TopicSettings:
             raise KafkaInputError(
                 f"`{self.topic}` is no name of a topic, use letters, digits, `.`, `_` and `-`"
             )
-        if not self.properties.get(BOOTSTRAP, "").strip():
+        if not self.client_properties.get(BOOTSTRAP, "").strip():
             raise KafkaInputError(f"the client properties lack `{BOOTSTRAP}`, name the brokers there")
         if self.starting not in {"earliest", "latest"}:
             raise KafkaInputError(f"a topic is read from `earliest` or `latest`, not from `{self.starting}`")
@@ -70,30 +70,34 @@ class TopicSettings:
     def from_file(cls, topic: str, command_config: Path) -> Self:
         """Return the settings of a properties file as Kafka's tools read it; raise `KafkaInputError`."""
         try:
-            return cls(topic=topic, properties=read_properties(command_config))
+            return cls(topic=topic, client_properties=read_properties(command_config))
         except SettingsError as error:
             raise KafkaInputError(str(error)) from error
 
     @property
     def bootstrap_servers(self) -> str:
-        """The brokers asked first: no secret."""
-        return self.properties[BOOTSTRAP]
+        """The brokers to contact first: no secret."""
+        return self.client_properties[BOOTSTRAP]
 
     def options(self) -> dict[str, str]:
         """Return the options of Spark's Kafka source that a batch and a stream have in common."""
-        given = {key: value for key, value in {**BOUNDED, **self.properties}.items() if key not in SPARKS_OWN}
+        client_options = {
+            key: value
+            for key, value in {**BOUNDED, **self.client_properties}.items()
+            if key not in SPARKS_OWN
+        }
         return {
-            **{f"kafka.{key}": value for key, value in given.items()},
+            **{f"kafka.{key}": value for key, value in client_options.items()},
             "subscribe": self.topic,
             "startingOffsets": self.starting,
-            "failOnDataLoss": "true",  # what was deleted unread is never passed over in silence
+            "failOnDataLoss": "true",  # records deleted before they were read must be an error
             "fetchOffset.numRetries": "1",
             "fetchOffset.retryIntervalMs": "500",
         }
 
     def blotted(self, text: str) -> str:
-        """Return a text without what may not be shown of these settings."""
-        values = {value for key, value in self.properties.items() if SECRET_KEYS.search(key)}
+        """Return a text with the secrets of these settings redacted."""
+        values = {value for key, value in self.client_properties.items() if SECRET_KEYS.search(key)}
         quoted = {found[1] or found[2] for value in values for found in _JAAS_OPTION.finditer(value)}
         for secret in sorted(values | quoted, key=len, reverse=True):
             if len(secret) >= SHORTEST_SECRET:

@@ -1,4 +1,4 @@
-"""Lines of a Kafka topic: kustos' audit topic, Confluent's, or one that a shipper of log files writes."""
+"""Lines of a Kafka topic: kustos' audit topic, Confluent's, or one that a log shipper writes."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,7 +12,7 @@ from kustos.pipeline.inputs.failures import kafka_failure
 from kustos.pipeline.inputs.settings import SECRET_KEYS, TopicSettings
 
 REDACTION: Final = f"{SECRET_KEYS.pattern}|url"
-"""Options whose values Spark leaves out of a plan; of its own it would show `sasl.jaas.config`."""
+"""Options whose values Spark redacts in plans; by default it would show `sasl.jaas.config`."""
 
 HIDING: Final = {
     "spark.sql.redaction.options.regex": REDACTION,
@@ -22,10 +22,10 @@ HIDING: Final = {
 
 
 def read_topic(spark: SparkSession, settings: TopicSettings) -> DataFrame:
-    """Return what the topic holds now as INPUT_LINES_SCHEMA, a record a line.
+    """Return the topic's current records as INPUT_LINES_SCHEMA, one line a record.
 
-    Raises `KafkaInputError` if it cannot be read, within `BOUNDED` times a retry; what fails later, in an
-    action, becomes one through `kafka_errors`.
+    Raises `KafkaInputError` if it cannot be read, within `BOUNDED` times a retry; `kafka_errors` turns later
+    failures, in an action, into one.
     """
     check_topic(spark, settings)
     return _whole(spark, settings).transform(as_lines)
@@ -41,8 +41,8 @@ def stream_topic(spark: SparkSession, settings: TopicSettings) -> DataFrame:
 def check_topic(spark: SparkSession, settings: TopicSettings) -> None:
     """Raise `KafkaInputError` unless the topic is there and may be read.
 
-    A stream of a topic that is missing would wait for it for ever and say nothing. One record is read, since
-    who may describe a topic need not be allowed to read it.
+    A stream of a missing topic would wait for ever without an error. One record is read, since permission to
+    describe a topic does not imply permission to read it.
     """
     for key, value in HIDING.items():
         spark.conf.set(key, value)
@@ -58,8 +58,8 @@ def _whole(spark: SparkSession, settings: TopicSettings) -> DataFrame:
 def as_lines(records: DataFrame) -> DataFrame:
     """Return Kafka's records as INPUT_LINES_SCHEMA; a record without a value is a blank line.
 
-    Of a topic the partition is the log, and the offset the place in it: the same record is the same line
-    however often it is read, and equal lines at two offsets are two.
+    For a topic the partition is the log, and the offset the position in it: the same record is the same line
+    in every read, and equal lines at two offsets are two lines.
     """
     place = sql.concat_ws("-", "topic", sql.col("partition").cast("string"))
     return records.select(
@@ -73,7 +73,7 @@ def as_lines(records: DataFrame) -> DataFrame:
 
 @contextmanager
 def kafka_errors(settings: TopicSettings) -> Iterator[None]:
-    """Raise what reading the topic raises within as `KafkaInputError`, without the JVM's words."""
+    """Turn errors of reading the topic within the block into `KafkaInputError`, without the JVM's text."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
@@ -82,7 +82,7 @@ def kafka_errors(settings: TopicSettings) -> Iterator[None]:
     except PipelineError:
         raise
     except (Py4JError, PySparkException) as error:
-        told = kafka_failure(error, settings)
-        if told is None:
+        failure = kafka_failure(error, settings)
+        if failure is None:
             raise
-        raise told from None  # the JVM's text may quote the properties
+        raise failure from None  # the JVM's text may quote the properties

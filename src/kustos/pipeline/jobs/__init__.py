@@ -1,4 +1,4 @@
-"""The jobs: what reads files, asks the stages and writes tables and pages. Everything else is a stage.
+"""The jobs, which read files, run the stages, and write tables and pages. Everything else is a stage.
 
 Public front: `run_pipeline` keeps the tables, `run_access_report` reports on a folder without any.
 """

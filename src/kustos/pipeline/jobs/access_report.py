@@ -96,7 +96,7 @@ def run_access_report(
     """Read all audit files below `audit` and replace the tables and the report in `out`.
 
     `time_zone` (an IANA name) is that of the brokers whose log4j lines are read. Raises `AuditInputError`,
-    `ReportOutputError` or `LinesLostError`; whatever is raised, the former output stays.
+    `ReportOutputError` or `LinesLostError`; after any error the former output stays.
     """
     from kustos.pipeline.report.model import collect_report
     from kustos.pipeline.report.render import render_report

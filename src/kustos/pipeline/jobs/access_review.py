@@ -1,4 +1,4 @@
-"""The review over the tables: `access_review` and `findings`, filled from one look at the roll-up."""
+"""The review over the tables: fills `access_review` and `findings` from one read of the roll-up."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,10 +22,10 @@ REVIEW_STEPS: Final = ("reviewing access", "looking for ACLs that nobody needs",
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewQuestion:
-    """What is asked: whose ACLs, as of when, and what is known besides.
+    """The inputs of a review: ACLs, moment, and what else is known.
 
-    `metadata` is a metadata log that knows since when ACLs are there; `existing` None: nothing is known of
-    what exists. Broken `duties` and `policy` become findings.
+    `metadata` is a metadata log, from which each ACL gets its time of creation; `existing` None: the existing
+    names are unknown. Broken `duties` and `policy` become findings.
     """
 
     acls: "AclsInForce"
@@ -39,41 +39,41 @@ class ReviewQuestion:
 
 
 def run_review(
-    spark: "SparkSession", tables: "Tables", asked: ReviewQuestion, progress: Progress = silent
+    spark: "SparkSession", tables: "Tables", question: ReviewQuestion, progress: Progress = silent
 ) -> dict[str, Any]:
     """Replace the tables `access_review` and `findings`; return sums of both.
 
     Raises what `Tables` raises, `ReviewError`, `MetadataHistoryError` and `AnalysisError`.
     """
-    from kustos.pipeline.history import telling_of_history
+    from kustos.pipeline.history import history_errors
 
-    with telling_of_history():
-        _review(spark, tables, asked, progress)
+    with history_errors():
+        _review(spark, tables, question, progress)
     progress(REVIEW_STEPS[2])
     return _sums(spark, tables)
 
 
-def _review(spark: "SparkSession", tables: "Tables", asked: ReviewQuestion, progress: Progress) -> None:
+def _review(spark: "SparkSession", tables: "Tables", question: ReviewQuestion, progress: Progress) -> None:
     from kustos.pipeline.deciding import ship
     from kustos.pipeline.findings import NOTHING_KNOWN, acl_findings, supports
     from kustos.pipeline.reach import rule_findings
     from kustos.pipeline.review import access_review, review_questions
 
     progress(REVIEW_STEPS[0])
-    history, scram_history = _histories(spark, asked.metadata)
+    history, scram_history = _histories(spark, question.metadata)
     rollup = tables.read(spark, "audit_rollup")
-    shipped = ship(spark, asked.acls)
+    shipped = ship(spark, question.acls)
     # both are read several times
-    questions = review_questions(rollup, shipped, asked.as_of).persist()
-    supported = supports(rollup, shipped, asked.as_of).persist()
+    questions = review_questions(rollup, shipped, question.as_of).persist()
+    supported = supports(rollup, shipped, question.as_of).persist()
     try:
         reviewed = access_review(
             spark,
             rollup,
-            asked.acls,
-            as_of=asked.as_of,
-            dormant_days=asked.dormant_days,
-            teams=asked.teams,
+            question.acls,
+            as_of=question.as_of,
+            dormant_days=question.dormant_days,
+            teams=question.teams,
             history=history,
             questions=questions,
         )
@@ -82,17 +82,22 @@ def _review(spark: "SparkSession", tables: "Tables", asked: ReviewQuestion, prog
         found = acl_findings(
             spark,
             rollup,
-            asked.acls,
-            as_of=asked.as_of,
-            unused_days=asked.dormant_days,
-            existing=asked.existing or NOTHING_KNOWN,
+            question.acls,
+            as_of=question.as_of,
+            unused_days=question.dormant_days,
+            existing=question.existing or NOTHING_KNOWN,
             history=history,
             scram_history=scram_history,
             supported=supported,
         )
-        if asked.duties or asked.policy is not None:
+        if question.duties or question.policy is not None:
             broken = rule_findings(
-                spark, rollup, asked.acls, as_of=asked.as_of, duties=asked.duties, policy=asked.policy
+                spark,
+                rollup,
+                question.acls,
+                as_of=question.as_of,
+                duties=question.duties,
+                policy=question.policy,
             )
             found = found.unionByName(broken)
         tables.replace(spark, "findings", found)

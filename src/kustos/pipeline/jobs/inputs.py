@@ -1,4 +1,4 @@
-"""Which audit files are new, and of which log each is a copy."""
+"""The audit files that are new, and the log that each is a copy of."""
 
 import bz2
 import gzip
@@ -17,27 +17,31 @@ if TYPE_CHECKING:
     from kustos.pipeline.tables import InputFile, Tables
 
 MAXIMUM_HEAD_BYTES: Final = 65_536
-"""A log is known by its first line that is not blank; of a longer one by so much of it."""
+"""A log is identified by its first line that is not blank, cut to this length."""
 
 _CHUNK_BYTES: Final = 1 << 20
 _OPENERS: Final[Mapping[str, Any]] = {".gz": gzip.open, ".bz2": bz2.open}
-"""What Spark unpacks by the name, and we can look into."""
+"""Endings that both Spark and Python can decompress."""
 
 _DAMAGE: Final = (EOFError, OSError, zlib.error)
 
 
 @dataclass(frozen=True, slots=True)
 class FoundFile:
-    """A file to read. `name` is its path below its folder; `fault` why it is quarantined unread, if it is."""
+    """A file to read.
+
+    `name` is its path below its folder, `identity` its current state as the ledger keeps it, and `fault` the
+    reason for quarantining it unread, if any.
+    """
 
     name: str
-    input: "InputFile"
+    identity: "InputFile"
     fault: str | None = None
 
     @property
     def fault_log(self) -> str:
-        """What tells this state of a damaged file from others."""
-        return f"{self.input.log}:{self.input.size_bytes}:{self.input.modified_ns}"
+        """The log name for this state of a damaged file."""
+        return f"{self.identity.log}:{self.identity.size_bytes}:{self.identity.modified_ns}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,15 +53,15 @@ class FoundFiles:
 
     @property
     def new_bytes(self) -> int:
-        """The size of what is to be read, packed as it is."""
-        return sum(file.input.size_bytes for file in self.new)
+        """The size of the files to read, still compressed."""
+        return sum(file.identity.size_bytes for file in self.new)
 
 
 def find_new_files(audit: Path | Sequence[Path], tables: "Tables") -> FoundFiles:
     """Return what a run would read; raise `AuditInputError`, `TablesDamagedError`.
 
-    A file is known by path, size, time of change and the beginning of its content; or, renamed, by its inode
-    and the same. One that grew is read again as a whole: its known lines come out as duplicates.
+    A file is identified by path, size, time of change and the beginning of its content; a renamed one by its
+    inode instead of the path. A file that grew is read again as a whole: its old lines become duplicates.
     """
     known = tables.state().inputs
     inodes = {(one.inode, one.size_bytes, one.modified_ns, one.log) for one in known.values()}
@@ -78,7 +82,7 @@ def find_new_files(audit: Path | Sequence[Path], tables: "Tables") -> FoundFiles
 
 
 def described(path: Path) -> "InputFile":
-    """Return a file as it is now; raise `AuditInputError` if it cannot be looked at."""
+    """Return the current state of a file; raise `AuditInputError` if it cannot be read."""
     from kustos.pipeline.tables import InputFile
 
     try:
@@ -90,7 +94,7 @@ def described(path: Path) -> "InputFile":
 
 
 def log_of(path: Path) -> str:
-    """Return a name of the log that a file holds, from its first line: equal for every copy, packed or not.
+    """Return a name of a file's log from its first line: equal for every copy, compressed or not.
 
     A file without a line, or a damaged one, is a log of its own.
     """
@@ -108,15 +112,15 @@ def log_of(path: Path) -> str:
 
 
 def with_damage(files: Iterable[FoundFile], named: str) -> tuple[FoundFile, ...]:
-    """Return the files with a `fault` for each that is packed and cannot be unpacked to its end.
+    """Return the files, with a `fault` for each compressed one that cannot be decompressed to its end.
 
-    `named` is the one that Spark stumbled over.
+    `named` is the file that Spark failed on.
     """
     return tuple(file if file.fault else replace(file, fault=_fault(file, named)) for file in files)
 
 
 def _fault(file: FoundFile, named: str) -> str | None:
-    path = Path(file.input.path)
+    path = Path(file.identity.path)
     if path.suffix in _OPENERS:
         try:
             with _opened(path) as content:
@@ -126,7 +130,7 @@ def _fault(file: FoundFile, named: str) -> str | None:
             return "file_damaged: it ends too early"
         except _DAMAGE:
             return "file_damaged: it cannot be unpacked"
-    return "file_damaged: it cannot be read to its end" if file.input.path == named else None
+    return "file_damaged: it cannot be read to its end" if file.identity.path == named else None
 
 
 def _opened(path: Path) -> IO[bytes]:

@@ -1,4 +1,4 @@
-"""The judgement over the tables: was each recorded decision the one that the ACLs then in force say?"""
+"""The judgement over the tables: compares each recorded decision with that of the ACLs then in force."""
 
 from dataclasses import dataclass
 from datetime import date
@@ -19,11 +19,11 @@ _VERDICTS: Final = ("AGREES", "DIFFERS", "UNCERTAIN", "OUT_OF_REACH", "NOT_JUDGE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeQuestion:
-    """By which history, and what.
+    """The inputs of a judgement: history, settings and days.
 
     `metadata` is a metadata log, read up to `end_offset`, not including it (None: to its end). The other
-    settings are those of that time, see `judged_by_history`. Days (UTC) are both included. `by_rollup`
-    judges `audit_rollup` in the place of `audit_events`: quicker, and less sure, as it has no offsets.
+    settings are those of that time, see `judged_by_history`. Both days (UTC) are included. `by_rollup`
+    judges `audit_rollup` instead of `audit_events`: quicker, but less exact, as it has no offsets.
     """
 
     metadata: Path
@@ -36,36 +36,36 @@ class JudgeQuestion:
 
 
 def run_judgement(
-    spark: "SparkSession", tables: "Tables", asked: JudgeQuestion, progress: Progress = silent
+    spark: "SparkSession", tables: "Tables", question: JudgeQuestion, progress: Progress = silent
 ) -> dict[str, Any]:
-    """Replace the tables `judged` and `history_findings`; return their sums, and where the history goes.
+    """Replace the tables `judged` and `history_findings`; return their sums, and the extent of the history.
 
     `history`: the row of METADATA_REACH_SCHEMA. `verdicts`: for each, its `events` and `accesses` (rows of
     `judged`). `findings`: for each kind its `count` and `events`. Raises what `Tables` raises and
     `MetadataHistoryError`.
     """
     from kustos.pipeline.history import (
+        history_errors,
         history_findings,
         judged_by_history,
         read_history,
-        telling_of_history,
     )
     from kustos.pipeline.stages.days import within_days
 
-    with telling_of_history():
+    with history_errors():
         progress(JUDGE_STEPS[0])
-        reach = read_history(spark, asked.metadata, "reach", end_offset=asked.end_offset).persist()
+        reach = read_history(spark, question.metadata, "reach", end_offset=question.end_offset).persist()
         try:
-            known = reach.collect()[0].asDict()
+            extent = reach.collect()[0].asDict()
             progress(JUDGE_STEPS[1])
-            rows = tables.read(spark, "audit_rollup" if asked.by_rollup else "audit_events")
+            rows = tables.read(spark, "audit_rollup" if question.by_rollup else "audit_events")
             judged = judged_by_history(
-                within_days(rows, asked.from_day, asked.to_day),
-                # a log that grows meanwhile is read to where it went before
-                read_history(spark, asked.metadata, end_offset=known["to_offset"] + 1),
+                within_days(rows, question.from_day, question.to_day),
+                # of a log that grows meanwhile, read only the part that `reach` describes
+                read_history(spark, question.metadata, end_offset=extent["to_offset"] + 1),
                 reach=reach,
-                super_users=asked.super_users,
-                allow_everyone_if_no_acl_found=asked.allow_everyone_if_no_acl_found,
+                super_users=question.super_users,
+                allow_everyone_if_no_acl_found=question.allow_everyone_if_no_acl_found,
             )
             tables.replace(spark, "judged", judged)
         finally:
@@ -74,7 +74,7 @@ def run_judgement(
     saved = tables.read(spark, "judged")
     tables.replace(spark, "history_findings", history_findings(saved))
     return {
-        "history": known,
+        "history": extent,
         "verdicts": _verdicts(saved),
         "findings": _kinds(tables.read(spark, "history_findings")),
     }

@@ -1,4 +1,4 @@
-"""Audit files as lines: every line once, with the log it belongs to, and a damaged file by its name."""
+"""Audit files as lines: every line once, with its log; errors name the damaged file."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -51,10 +51,10 @@ def read_located_lines(spark: "SparkSession", files: "Sequence[FoundFile]") -> "
     if not whole:
         return faulty
     places = spark.createDataFrame(
-        [(file.input.path, file.name, file.input.log) for file in whole],
+        [(file.identity.path, file.name, file.identity.log) for file in whole],
         "path string, file string, log string",
     )
-    raw = _raw(spark, [file.input.path for file in whole])
+    raw = _raw(spark, [file.identity.path for file in whole])
     placed = raw.join(sql.broadcast(places), "path", "left").select(
         sql.coalesce("file", "path").alias("file"),
         sql.col("value").alias("line"),
@@ -91,7 +91,7 @@ def check_time_zone(name: str) -> None:
 def reading(
     action: Callable[_Arguments, _Result], *args: _Arguments.args, **more: _Arguments.kwargs
 ) -> _Result:
-    """Return what an action over lines returns; a file it could not read is named in an `AuditInputError`."""
+    """Return the result of an action over lines; raise `AuditInputError` with a file that it cannot read."""
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 

@@ -1,4 +1,4 @@
-"""A replay of recorded tables: over their files where it can be, over their rows where it must."""
+"""A replay of recorded tables: over their files where possible, else over their rows."""
 
 from datetime import date
 from typing import TYPE_CHECKING
@@ -22,9 +22,9 @@ def replay_of_tables(
     last_day: date | None = None,
     rule_changes: bool = True,
 ) -> Replay:
-    """Return what `candidate` would decide otherwise over the roll-up of these days, both included.
+    """Return the accesses that `candidate` decides differently in the roll-up of these days, both included.
 
-    As `replay`; without rule changes the files of Parquet tables are read by column, which takes a third of
+    As `replay`; without rule changes it reads the files of Parquet tables by column, which takes a third of
     the time. Raises what `Tables.read` raises.
     """
     if rule_changes or tables.form != PARQUET:

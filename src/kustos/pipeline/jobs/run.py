@@ -1,4 +1,4 @@
-"""The run over files: what is new becomes rows of the tables, once."""
+"""The run over files: takes new files into the tables, once."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from kustos.pipeline.tables import IngestOptions, RunSummary, Tables
 
 MAXIMUM_DAMAGED_ROUNDS: Final = 8
-"""So often a run begins again without the files that were found damaged; the first round finds nearly all."""
+"""How often a run starts again without the damaged files found; the first round finds nearly all."""
 
 
 def run_pipeline(
@@ -31,12 +31,11 @@ def run_pipeline(
     clock: Clock | None = None,
     entropy: Entropy | None = None,
 ) -> "RunSummary":
-    """Take the new files of the audit folders into the tables, all of them or none; return what was done.
+    """Take the new files of the audit folders into the tables, all of them or none; return the summary.
 
-    With a `run_id` of the caller's (that of a scheduler, say) a run that was committed is not done again.
-    `on_damaged_file`: a packed file that does not unpack stops the run, or is quarantined whole as one line.
-    What is older than the retention of the options is dropped, also where nothing was new, and days in many
-    small files are compacted.
+    With a `run_id` of the caller (such as a scheduler's) a committed run is not repeated. `on_damaged_file`:
+    a damaged compressed file stops the run, or is quarantined whole as one line. Rows older than the
+    retention are dropped, also without new files, and days in many small files are compacted.
 
     Raises `AuditInputError` (nothing to read, no permission, a damaged file), `LinesLostError`,
     `TablesInUseError`, `TablesDamagedError`, `SchemaConflictError`; then the tables stay as they were.
@@ -47,7 +46,7 @@ def run_pipeline(
     check_time_zone(options.time_zone)
     name = run_id or f"run-{clock.wall_ms()}-{(entropy or SystemEntropy()).uuid().hex[:8]}"
     with tables.transaction(spark):
-        pass  # what a killed run left is finished before the ledger is asked what was read
+        pass  # finish what a killed run left before reading the ledger
     progress("looking for new files")
     found = find_new_files(audit, tables)
     former = tables.state().summary_of(name)
@@ -89,7 +88,7 @@ def _ingested(
             tables,
             run_id,
             options=options,
-            inputs=[file.input for file in files],
+            inputs=[file.identity for file in files],
             files=count,
             damaged_files=sum(file.fault is not None for file in files),
             progress=progress,

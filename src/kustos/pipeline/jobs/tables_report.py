@@ -1,4 +1,4 @@
-"""The report on the tables that runs fill, and on the answers that stand beside them."""
+"""The report on the tables that runs fill, and on the result tables of the other commands."""
 
 import os
 from dataclasses import asdict, dataclass
@@ -23,7 +23,7 @@ FINDINGS: Final = ("findings", "anomalies", "history_findings")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TablesReportSummary:
-    """What a page shows; `answers` are the tables of answers that were there."""
+    """The numbers of a page; `answers` are the result tables that existed."""
 
     events: int
     quarantined: int
@@ -52,9 +52,8 @@ def run_tables_report(
 ) -> TablesReportSummary:
     """Write the page on the tables, of a period of days if one is given; a former page is replaced whole.
 
-    A replay, the access review, anomalies and the findings of `review` and `judge` are shown as they were
-    last asked for. Raises `AuditInputError` where no run has filled the tables yet, `ReportOutputError`, and
-    what `Tables.read` raises.
+    The page shows the latest replay, access review, anomalies and findings of `review` and `judge`. Raises
+    `AuditInputError` if no run has filled the tables yet, `ReportOutputError`, and what `Tables.read` raises.
     """
     from kustos.pipeline.report.model import collect_report
     from kustos.pipeline.report.render import render_report
@@ -105,7 +104,7 @@ def run_tables_report(
 
 
 def _replace(out: Path, page: str) -> None:
-    """Write beside the page first, so that nobody ever reads half of one."""
+    """Write a file beside the page and rename it, so that no reader sees half a page."""
     beside = out.with_name(f".{out.name}.new")
     try:
         out.parent.mkdir(parents=True, exist_ok=True)

@@ -1,6 +1,6 @@
 """Least privilege: the smallest readable set of ACLs that allows what was used and nothing that was denied.
 
-`solving` decides for one principal, without Spark; `recommending` asks it for all of them.
+`solving` decides for one principal, without Spark; `recommending` calls it for all of them.
 """
 
 from kustos.pipeline.privilege.emitting import recommended_commands, recommended_yaml

@@ -1,8 +1,8 @@
-"""How far today's ACLs go: what a recommended ACL may grant if it shall never grant more than today.
+"""The limit of today's ACLs: what a recommended ACL may grant without granting more than today.
 
-An ACL to be is a region: names (one, or all that begin so, or `*`), hosts (an address, a range or `*`) and
-operations. It lies within today's set if one ALLOW of today holds all of it and no DENY of today touches it.
-That is exact but for regions that only several ALLOWs together would fill, which counts as beyond.
+A planned ACL is a region: names (one, a prefix, or `*`), hosts (an address, a range or `*`) and operations.
+It is within today's set if one ALLOW of today contains all of it and no DENY of today overlaps it. That is
+exact except for regions that only several ALLOWs together cover, which count as beyond.
 """
 
 from bisect import bisect_left
@@ -62,17 +62,17 @@ class _Patterns:
         return EVERY_ALLOW & ~(allowed & ~denied)
 
     def _holding(self, name: str, is_prefix: bool) -> Iterable[_Grant]:
-        """Yield entries that stand for all of these names."""
+        """Yield entries that match all of these names."""
         if not is_prefix:
             yield from self.literal.get(name, ())
         if is_prefix or name != WILDCARD:
             yield from self._of_beginnings(name)
-        # it does not stand for longer names that begin with an asterisk (Kafka 4.4.0)
+        # it does not match longer names that begin with an asterisk (Kafka 4.4.0)
         if name[:1] != WILDCARD:
             yield from self.literal.get(WILDCARD, ())
 
     def _touching(self, name: str, is_prefix: bool) -> Iterable[_Grant]:
-        """Yield entries that stand for any of these names."""
+        """Yield entries that match any of these names."""
         if not is_prefix and name != WILDCARD:
             yield from self._holding(name, is_prefix)
             return
@@ -91,7 +91,7 @@ class _Patterns:
 
 
 class _Names:
-    """The patterns of everybody's ACLs on one type: where none is, a default may allow."""
+    """The patterns of all ACLs on one type: where none matches, the default may allow."""
 
     def __init__(self) -> None:
         self.literal: Final[set[str]] = set()
@@ -99,7 +99,7 @@ class _Names:
         self._sorted: list[str] | None = None
 
     def touch(self, name: str, is_prefix: bool) -> bool:
-        """Return whether any ACL stands for any of these names."""
+        """Return whether any ACL matches any of these names."""
         if WILDCARD in self.literal and (name[:1] != WILDCARD or (name == WILDCARD and not is_prefix)):
             return True
         if not is_prefix and name == WILDCARD:
@@ -115,33 +115,33 @@ class _Names:
 
 
 class PrincipalCeiling:
-    """What one principal may be given at most."""
+    """The most that one principal may be granted."""
 
     def __init__(self, ceiling: "Ceiling", principal: str) -> None:
         self._ceiling: Final = ceiling
         self._is_free: Final = principal in ceiling.super_users
         self._patterns: Final[dict[ResourceType, _Patterns]] = defaultdict(_Patterns)
-        self._known: Final[dict[tuple[ResourceType, str, bool, str], int]] = {}
+        self._cached: Final[dict[tuple[ResourceType, str, bool, str], int]] = {}
         for owner in {principal, EVERY_PRINCIPAL}:
             for binding in ceiling.of(owner):
                 self._patterns[binding.pattern.resource_type].add(binding)
 
     def beyond(self, resource_type: ResourceType, name: str, is_prefix: bool, host: str) -> int:
-        """Return the operations, as bits, that an ALLOW there would have to grant beyond today's set.
+        """Return the operations, as bits, that an ALLOW there would grant beyond today's set.
 
-        The literal name `*` stands for every name, as in an ACL; `host` may be a range or `*`.
+        The literal name `*` means every name, as in an ACL; `host` may be a range or `*`.
         """
         if self._is_free:
             return 0
         key = (resource_type, name, is_prefix, host)
-        found = self._known.get(key)
+        found = self._cached.get(key)
         if found is None:
             if self._ceiling.is_open(resource_type, name, is_prefix):
                 found = 0
             else:
                 patterns = self._patterns.get(resource_type)
                 found = EVERY_ALLOW if patterns is None else patterns.beyond(name, is_prefix, host)
-            self._known[key] = found
+            self._cached[key] = found
         return found
 
 
@@ -170,11 +170,11 @@ class Ceiling:
         return self._by_principal.get(principal, ())
 
     def of_principal(self, principal: str) -> PrincipalCeiling:
-        """Return what this principal may be given at most."""
+        """Return the most that this principal may be granted."""
         return PrincipalCeiling(self, principal)
 
     def is_open(self, resource_type: ResourceType, name: str, is_prefix: bool) -> bool:
-        """Return whether no ACL stands for any of these names and the default allows everybody then."""
+        """Return whether no ACL matches any of these names, so that the default allows everybody."""
         if not self._is_default_open:
             return False
         names = self._names.get(resource_type)

@@ -31,7 +31,7 @@ def recommended_commands(
 ) -> list[str]:
     """Return a `kafka-acls.sh --add` command for each ACL, quoted for a POSIX shell.
 
-    Raises `ReviewError` for a name that the tool cannot be told; the YAML has it all the same.
+    Raises `ReviewError` for a name that the tool cannot take; the YAML can hold it.
     """
     bindings = [acl.binding for acl in acls]
     return kafka_acls_commands(

@@ -26,10 +26,10 @@ UNSERVED: Final = "UNSERVED"
 OVERRULED: Final = "OVERRULED"
 
 GROUP_ROWS_MAX: Final = 2_000_000
-"""Rows of one group that a worker takes, some 2 GB: names of one beginning are never split, however many."""
+"""Rows of one group that a worker takes, some 2 GB: names with one prefix are never split, however many."""
 
 _READ: Final = ("parts", "kind", "host", "operation", "resource_type", "resource_name", "event_count")
-_OVERRULED: Final = "a resource of the type has to be allowed, so the question for any cannot stay denied"
+_OVERRULED: Final = "a resource of the type must be allowed, so the question for any cannot stay denied"
 _TEXT: Final = pa.string()
 _COUNT: Final = pa.int64()
 _ARROW_SCHEMA: Final = pa.schema(
@@ -51,7 +51,7 @@ _ARROW_SCHEMA: Final = pa.schema(
         ("reason", _TEXT),
     ]
 )
-"""RECOMMENDATIONS_SCHEMA, in Arrow's words."""
+"""RECOMMENDATIONS_SCHEMA as an Arrow schema."""
 
 Row = tuple[Any, ...]
 
@@ -66,7 +66,7 @@ def solved_group(
 ) -> pa.RecordBatch:
     """Return the rows of the table `recommendations` for one group of `grouping.grouped_rows`.
 
-    A group of more than `rows_max` rows is not solved, and each of its uses told as UNSERVED.
+    A group of more than `rows_max` rows is not solved, and all its uses are UNSERVED.
     """
     uses: list[Use] = []
     denials: list[Denial] = []
@@ -98,7 +98,7 @@ def solved_group(
 
 
 class _Names(dict[str, Any]):
-    """Members of an enum by their names; what is no name is UNKNOWN."""
+    """Members of an enum by their names; any other text is UNKNOWN."""
 
     def __init__(self, members: Any) -> None:
         super().__init__(members.__members__)
@@ -143,9 +143,14 @@ def _unserved(principal: str, unserved: UnservedUse) -> Row:
 
 
 def _question(
-    outcome: str, principal: str, asked: Use | Denial, accesses: int, events: int, reason: str
+    outcome: str, principal: str, question: Use | Denial, accesses: int, events: int, reason: str
 ) -> Row:
-    kind, name, host, operation = asked.resource_type.name, asked.name, asked.host, asked.operation.name
+    kind, name, host, operation = (
+        question.resource_type.name,
+        question.name,
+        question.host,
+        question.operation.name,
+    )
     counts = (accesses, events, 0, 0, 0)
     return (outcome, kind, name, None, principal, host, operation, None, *counts, [], reason)
 

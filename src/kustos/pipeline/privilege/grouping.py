@@ -1,7 +1,7 @@
-"""What each principal's workers get: its accesses, and how many known names begin as theirs do.
+"""The rows for each principal's workers: its accesses, and counts of known names by prefix.
 
-A principal is one group. One with more accesses than `GROUP_ACCESSES` is split by the beginnings of names,
-which changes nothing for prefixes: names of two parts have none in common. It cannot earn a wildcard then.
+A principal is one group. One with more accesses than `GROUP_ACCESSES` is split by the first prefix of names,
+which changes nothing for prefixes: names of two parts share none. But such a principal gets no wildcard.
 """
 
 from typing import Final
@@ -22,7 +22,7 @@ PARTS_MAX: Final = 1_024
 USE: Final = 0
 DENIAL: Final = 1
 KNOWN: Final = 2
-"""Kinds of rows: an access to allow, one to deny, a beginning of names with the count of known ones."""
+"""Kinds of rows: an access to allow, one to deny, a prefix with its count of known names."""
 
 GROUP: Final = ("principal", "part")
 COLUMNS: Final = (
@@ -43,17 +43,17 @@ def grouped_rows(
     """Return rows of `COLUMNS`, to be grouped by `GROUP`.
 
     `accesses` are those of `distinct_accesses`, `names` the known ones. Denied questions for any resource of
-    a type stand in every part of a principal, for all of it has to keep them denied.
+    a type are in every part of a principal, since each part must keep them denied.
     """
-    given = accesses.filter("is_need or is_denied or is_excluded").withColumn(
+    relevant = accesses.filter("is_need or is_denied or is_excluded").withColumn(
         "kind", sql.when(sql.col("is_need"), sql.lit(USE)).otherwise(sql.lit(DENIAL))
     )
-    sizes = given.groupBy("principal").agg(
+    sizes = relevant.groupBy("principal").agg(
         sql.least(
             sql.ceil(sql.count(sql.lit(1)) / sql.lit(group_accesses)).cast("int"), sql.lit(PARTS_MAX)
         ).alias("parts")
     )
-    parted = given.join(sql.broadcast(sizes.filter("parts > 1")), "principal", "left").withColumn(
+    parted = relevant.join(sql.broadcast(sizes.filter("parts > 1")), "principal", "left").withColumn(
         "parts", sql.coalesce(sql.col("parts"), sql.lit(1))
     )
     first = sql.get(_beginnings(options), sql.lit(1))
@@ -81,7 +81,7 @@ def _beginnings(options: PrivilegeOptions) -> Column:
     one_of = "".join(f"\\x{{{ord(separator):x}}}" for separator in options.separators)
     pieces = sql.split("resource_name", f"(?<=[{one_of}])", CUTS_MAX + 1)
     ends_at_separator = sql.col("resource_name").rlike(f"[{one_of}]\\z")
-    # of the last piece nothing is known unless the name ends with it
+    # the last piece is no prefix unless the name ends with a separator
     count = sql.least(
         sql.size(pieces) - sql.when(ends_at_separator, sql.lit(0)).otherwise(sql.lit(1)), sql.lit(CUTS_MAX)
     )
@@ -97,9 +97,9 @@ def _beginnings(options: PrivilegeOptions) -> Column:
 
 
 def _known(rows: DataFrame, names: DataFrame, options: PrivilegeOptions) -> DataFrame:
-    """Return the counts of known names for the beginnings that enough of a principal's accesses have."""
-    # what filters these is put into the texts that are made here: else Spark puts it below what made the
-    # accesses distinct, and makes them once more
+    """Return the counts of known names for the prefixes that enough of a principal's accesses have."""
+    # the condition is part of the array expression: a filter would be pushed below the step that makes the
+    # accesses distinct, and Spark would compute them once more
     is_wanted = (sql.col("kind") == USE) & _is_prefixable() & sql.col("resource_name").isNotNull()
     kind, nothing = sql.col("resource_type"), sql.lit(None).cast("string")
     pairs = sql.transform(

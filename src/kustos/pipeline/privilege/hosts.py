@@ -1,4 +1,4 @@
-"""From where: the host terms of ACLs that together stand for the recorded addresses."""
+"""The host terms of ACLs that together match the recorded addresses."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -23,7 +23,7 @@ def host_terms(hosts: Iterable[str], options: PrivilegeOptions) -> dict[str, str
 
 
 def _ranges(hosts: Iterable[str], options: PrivilegeOptions) -> dict[str, str]:
-    """Return the smallest range of each neighbourhood that holds enough of the hosts."""
+    """Return the smallest range of each network that contains enough of the hosts."""
     least = {4: options.range_bits_min_ipv4, 6: options.range_bits_min_ipv6}
     neighbours: dict[tuple[int, int], list[tuple[int, str]]] = defaultdict(list)
     for host in hosts:
@@ -38,13 +38,13 @@ def _ranges(hosts: Iterable[str], options: PrivilegeOptions) -> dict[str, str]:
         numbers = [number for number, _ in members]
         differing = (min(numbers) ^ max(numbers)).bit_length()
         term = _range_text(version, min(numbers) >> differing << differing, _BITS[version] - differing)
-        # what Kafka would not find in the range keeps its own term
+        # an address that Kafka does not match with the range keeps its own term
         found |= {host: term for _, host in members if host_matches(term, host)}
     return found
 
 
 def _number(host: str) -> tuple[int, int] | None:
-    """Return the family and number of an address as Kafka reads it, None for what it would not."""
+    """Return the version and number of an address as Kafka parses it, None if it does not."""
     version = 6 if ":" in host else 4
     try:
         alone = HostRange.parse(f"{host}/{_BITS[version]}")

@@ -1,4 +1,4 @@
-"""Which recorded access has to stay allowed, and which denied: what least privilege starts from, in Spark."""
+"""Which recorded access must stay allowed, and which denied: the input of least privilege, in Spark."""
 
 from dataclasses import dataclass
 from datetime import date
@@ -23,15 +23,15 @@ EXCLUSIONS_MAX: Final = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Legitimate:
-    """What counts as a need.
+    """The rules for which access is a need.
 
     Days (UTC) are from `from_day` to `to_day`, both included. `principals_excluded` get no ACLs.
     `resources_excluded` must not be used: recorded use of them is taken as denied. An access is a need if it
     was allowed at least `uses_min` times in all. A name that only filtered a list is no use, unless
     `with_listing`; one that was left out of a list stays hidden as any other denial does, unless
     `keeps_hidden` is false: then prefixes may show it. Super users need no ACLs; `with_super_users` gives
-    them some for what they did. `coverage` below 1 leaves out a principal's rarest accesses as long as the
-    rest makes that share of its allowed events. Raises `PrivilegeOptionError`.
+    them ACLs for their accesses. `coverage` below 1 leaves out a principal's rarest accesses as long as the
+    rest keeps that share of its allowed events. Raises `PrivilegeOptionError`.
     """
 
     from_day: date | None = None
@@ -67,13 +67,13 @@ def in_period(rollup: DataFrame, legitimate: Legitimate) -> DataFrame:
 
 
 def distinct_accesses(rollup: DataFrame, legitimate: Legitimate = EVERY_USE) -> DataFrame:
-    """Return each question once, with what it was and what is to become of it.
+    """Return each question once, with its counts and flags.
 
-    Columns: those of a question; `event_count`, the uses that were allowed; `is_denied`: its newest answer
-    denied it (at the same time, a DENIED is the newer one; an ERROR says nothing about ACLs, unless there was
-    no other answer); `is_excluded`; and `is_need`. What neither is a need nor was denied says nothing.
+    Columns: those of a question; `event_count`, the uses that were allowed; `is_denied`: its newest decision
+    denied it (of two at the same time, DENIED is the newer one; an ERROR counts only if there was no other
+    decision); `is_excluded`; and `is_need`. A question that is neither a need nor denied is ignored.
     """
-    # nothing is lost that has no principal, and a filter for it would keep Spark from making this only once
+    # a filter for rows without a principal would make Spark compute this twice; they are harmless
     principal = sql.coalesce(sql.col("principal"), sql.lit(""))
     rows = in_period(rollup, legitimate).withColumn("principal", principal)
     if not legitimate.with_super_users:
@@ -138,10 +138,10 @@ def _without_the_rarest(accesses: DataFrame, coverage: float) -> DataFrame:
 
 
 def known_names(rollup: DataFrame) -> DataFrame:
-    """Return the names that exist as far as the record tells: `resource_type`, `resource_name`, each once.
+    """Return the names that exist by the record: `resource_type`, `resource_name`, each once.
 
-    Those that anybody was allowed to use, and those that were looked through for a list. A name that was
-    only denied may exist in an attacker's head alone.
+    These are names that any principal was allowed to use, and names checked for a list. A name that was only
+    denied may be an attacker's guess.
     """
     exists = (sql.col("decision") == ALLOWED) | sql.col("access").eqNullSafe(LISTING)
     return (

@@ -10,12 +10,12 @@ from kustos.acl import ResourceType
 from kustos.pipeline.privilege.options import CUTS_MAX, PrivilegeOptions
 
 PREFIXABLE: Final = frozenset({ResourceType.TOPIC, ResourceType.GROUP, ResourceType.TRANSACTIONAL_ID})
-"""Types whose names come in families. Users and tokens that are named alike have nothing in common."""
+"""Types whose names share meaningful prefixes. Users and tokens with similar names have nothing in common."""
 
 
 @lru_cache(maxsize=64)
 def cutter(options: PrivilegeOptions) -> Callable[[str], list[str]]:
-    """Return what gives the possible prefixes of a name, shortest first: at most `CUTS_MAX`."""
+    """Return a function from a name to its possible prefixes, shortest first: at most `CUTS_MAX`."""
     if not options.separators or not options.has_prefixes:
         return lambda _name: []
     separators = re.compile("[" + re.escape(options.separators) + "]")

@@ -1,4 +1,4 @@
-"""What may be chosen: how broad ACLs may become, and what counts as earned."""
+"""The options of a recommendation: how broad ACLs may become, and when."""
 
 import math
 from dataclasses import dataclass
@@ -8,20 +8,20 @@ from typing import Final
 from kustos.pipeline.errors import PipelineError
 
 CUTS_MAX: Final = 8
-"""Beginnings of one name that are looked at: deeper names have no sensible prefixes, hostile ones many."""
+"""Prefixes tried for one name: deeper ones are not sensible, and a hostile name could have many."""
 
 
 class PrivilegeOptionError(PipelineError, ValueError):
-    """A choice that means nothing; the text says which, and what to give."""
+    """An invalid option; the text names it and its valid values."""
 
 
 @unique
 class HostChoice(Enum):
-    """From where the ACLs allow.
+    """The hosts that the ACLs allow.
 
     ANY: from everywhere (`*`). EXACT: from the recorded addresses, if they are few, else from everywhere.
     RANGES: neighbouring addresses as one range, which needs metadata.version 4.4-IV1 (KIP-1235). Whatever
-    is chosen, where a recorded denial from another host forbids it, the recorded addresses are named.
+    is chosen, the ACL names the recorded addresses where a recorded denial from another host requires it.
     """
 
     ANY = "any"

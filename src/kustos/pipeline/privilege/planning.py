@@ -1,4 +1,4 @@
-"""The ACLs of one principal on one resource type: what is needed, what is denied, and from which hosts."""
+"""The ACLs of one principal on one resource type, planned from needs and denials by host."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -26,7 +26,7 @@ from kustos.pipeline.privilege.values import (
 
 
 class ImpliedDeny(NamedTuple):
-    """A DENY to be: an operation that another one, needed by the same host on the same name, implies."""
+    """A planned DENY: an operation that another one, needed by the same host on the same name, implies."""
 
     host: str
     name: str
@@ -35,9 +35,9 @@ class ImpliedDeny(NamedTuple):
 
 @dataclass(slots=True)
 class TypePlan:
-    """What is known of one type, and then what to grant on it; nothing beyond the `ceiling`, if there is one.
+    """The record of one type, and then the grants on it; nothing beyond the `ceiling`, if there is one.
 
-    With a ceiling every use that is read must be within it.
+    With a ceiling every use read must be within it.
     """
 
     resource_type: ResourceType
@@ -55,7 +55,7 @@ class TypePlan:
     _denied_at: dict[str, Denied] = field(default_factory=dict)
 
     def read(self, uses: Iterable[Use], denials: Iterable[Denial]) -> None:
-        """Take in what was recorded on the type; what no ACL can name is left out."""
+        """Add the record of the type, without names that no ACL can express."""
         for use in uses:
             bit = ALLOWS[use.operation]
             if use.name is None:
@@ -84,7 +84,7 @@ class TypePlan:
             self.placements += cheapest_for_term(self, term, needs)
 
     def _deny_what_is_beyond(self) -> None:
-        """Take as denied what today's set denies though a needed operation implies it."""
+        """Count as denied the operations that today's set denies though a needed operation implies them."""
         if self.ceiling is None:
             return
         for host, names in self.needs.items():
@@ -95,7 +95,7 @@ class TypePlan:
                     denied[name] = denied.get(name, 0) | beyond
 
     def _make_refusals(self) -> None:
-        """Settle what no set of ALLOWs can keep: a denied operation that a needed one implies."""
+        """Resolve the conflicts that ALLOWs alone cannot: a denied operation that a needed one implies."""
         for host, names in self.needs.items():
             denied = self.denied.get(host, {})
             for name in names.keys() & denied.keys():
@@ -118,7 +118,7 @@ class TypePlan:
         return placement.is_prefix or ImpliedDeny(host, placement.name, bit) not in self.refusals
 
     def denied_at(self, term: str) -> Denied:
-        """Return what a term must not be given: some host of it is denied it, or the ceiling is below it."""
+        """Return what a term must not be granted: a host of it is denied it, or the ceiling forbids it."""
         found = self._denied_at.get(term)
         if found is None:
             found = self._denied_at[term] = self._find_denied_at(term)
@@ -143,7 +143,7 @@ class TypePlan:
                 refused[refusal.name] |= refusal.bit
         concerned = {name for needs in self.needs.values() for name in needs}
         if self.probed:
-            concerned.add(spare_name(self.resource_type))
+            concerned.add(probe_name(self.resource_type))
         for name in concerned:
             mask = beyond(name, False) & ~refused[name]
             if mask:
@@ -151,11 +151,11 @@ class TypePlan:
         return denied, closed, beyond
 
 
-def spare_name(resource_type: ResourceType) -> str:
-    """Return the name that Kafka itself asks about where it looks for any resource of a type."""
+def probe_name(resource_type: ResourceType) -> str:
+    """Return the name that Kafka uses in a question for any resource of a type."""
     return CLUSTER_NAME if resource_type is ResourceType.CLUSTER else PROBED_NAME
 
 
 def can_be_named(resource_type: ResourceType, name: str) -> bool:
-    """Return whether a literal ACL can stand for the name and for nothing else."""
+    """Return whether a literal ACL can match exactly this name."""
     return name not in {"", WILDCARD} and (resource_type is not ResourceType.CLUSTER or name == CLUSTER_NAME)

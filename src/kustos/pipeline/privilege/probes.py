@@ -1,26 +1,26 @@
-"""Questions for any resource of a type (`authorizeByResourceType`, KIP-679), which name nothing.
+"""Questions for any resource of a type (`authorizeByResourceType`, KIP-679), which have no name.
 
-Kafka answers them from ACLs for the very operation or ALL; what is implied does not count. Most are allowed
-by what the principal needs anyway. For the rest one literal ACL is added on a name that it uses already.
+Kafka decides them by ACLs for the same operation or ALL, without implied operations. The principal's other
+needs allow most of them. For the rest this adds one literal ACL on a name that the principal already uses.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from kustos.pipeline.privilege.planning import TypePlan, can_be_named, spare_name
+from kustos.pipeline.privilege.planning import TypePlan, can_be_named, probe_name
 from kustos.pipeline.privilege.serving import HostedPlacement, Index, pruned
 from kustos.pipeline.privilege.tree import Placement
 from kustos.pipeline.privilege.values import CLOSURES, Use, bits_of, closure
 
 _NAMES_TRIED_MAX: Final = 1_000
-"""Names looked at for one that nothing speaks against; the one that Kafka itself asks about follows."""
+"""Names tried for an ACL without conflict; Kafka's own name for such questions follows."""
 
 
 def answer_probes(plan: TypePlan, uses: Iterable[Use]) -> None:
-    """Add to a solved plan what its allowed questions for any resource still need.
+    """Add to a solved plan the ACLs that its allowed questions for any resource still need.
 
-    Nothing is added for one if every name that could serve was denied.
+    Nothing is added for a question if every possible name was denied.
     """
     if not plan.probed:
         return
@@ -29,33 +29,33 @@ def answer_probes(plan: TypePlan, uses: Iterable[Use]) -> None:
         if use.name is not None and can_be_named(plan.resource_type, use.name):
             counts[use.name] += use.event_count
     names = [name for name, _ in sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))]
-    asked = [(host, bit) for host in sorted(plan.probed) for bit in bits_of(plan.probed[host])]
-    given = len(plan.placements)
-    for host, bit in asked:
+    questions = [(host, bit) for host in sorted(plan.probed) for bit in bits_of(plan.probed[host])]
+    placed = len(plan.placements)
+    for host, bit in questions:
         if not any(plan.answers(acl, host, bit) for acl in plan.placements):
             added = _added(plan, names[:_NAMES_TRIED_MAX], host, bit)
             plan.placements += [] if added is None else [added]
-    if len(plan.placements) > given:
-        plan.placements = pruned(plan.placements, _servers(plan, asked))
+    if len(plan.placements) > placed:
+        plan.placements = pruned(plan.placements, _servers(plan, questions))
 
 
-def _servers(plan: TypePlan, asked: list[tuple[str, int]]) -> Iterator[list[int]]:
-    """Yield, for each need and question, which ACLs serve it: an ACL that was added may make another vain."""
+def _servers(plan: TypePlan, questions: list[tuple[str, int]]) -> Iterator[list[int]]:
+    """Yield, for each need and question, the ACLs that serve it: a new ACL may make another superfluous."""
     index = Index(plan.placements, plan.options)
     for host, names in plan.needs.items():
         for name, mask in names.items():
             for bit in bits_of(mask):
                 yield list(index.serving(host, name, bit))
-    for host, bit in asked:
+    for host, bit in questions:
         yield [number for number, acl in enumerate(plan.placements) if plan.answers(acl, host, bit)]
 
 
 def _added(plan: TypePlan, names: list[str], host: str, bit: int) -> HostedPlacement | None:
-    spare = spare_name(plan.resource_type)
+    fallback = probe_name(plan.resource_type)
     for is_used_already in (True, False):
         for term in (plan.terms.get(host, host), host):
             denied, closed, _ = plan.denied_at(term)
-            for name in () if bit & closed else (*names, spare):
+            for name in () if bit & closed else (*names, fallback):
                 added = HostedPlacement(Placement(name, False, bit, 1), term)
                 is_free = not CLOSURES[bit] & denied.get(name, 0) and plan.answers(added, host, bit)
                 if is_free and (_is_used(plan, name, bit) or not is_used_already):

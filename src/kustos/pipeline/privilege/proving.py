@@ -1,4 +1,4 @@
-"""The whole answer: recommended ACLs, the proof by replay, and what they take away from today's."""
+"""The complete recommendation: ACLs, the proof by replay, and the difference from today's ACLs."""
 
 import json
 from collections import defaultdict
@@ -32,12 +32,12 @@ STEPS: Final = (
 )
 
 REGIONS_SHOWN_MAX: Final = 1_000
-"""Regions of the difference that are kept: a person reads fewer, and `kustos diff` has them all."""
+"""Regions of the difference that are kept: more are unreadable, and `kustos diff` has them all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrivilegeNumbers:
-    """What was found, in numbers. What is of today's ACLs is None without them.
+    """The numbers of a recommendation. Those about today's ACLs are None without them.
 
     `lost_*` count needs that a replay denies, all of them UNSERVED, and `opened_accesses` denials that it
     allows, all of them OVERRULED: else `is_proven` is false. `left_out_*` were allowed and are no needs
@@ -70,9 +70,9 @@ class PrivilegeNumbers:
 
     @property
     def is_proven(self) -> bool:
-        """Whether a replay allows every need that an ACL can serve and denies all that has to stay denied.
+        """Whether a replay allows every need that an ACL can serve and denies all that must stay denied.
 
-        And, where that was asked for, whether nothing is allowed that is not allowed today.
+        With `within_today` also whether nothing is allowed that is not allowed today.
         """
         is_kept = self.lost_accesses == self.unserved and self.opened_accesses == self.overruled
         return is_kept and not (self.is_within_today and self.regions_gained)
@@ -116,11 +116,11 @@ def recommendation(
 ) -> Recommendation:
     """Return least privilege for all of a roll-up, proven by replay and compared with `today`'s ACLs.
 
-    The replay is of the ACLs alone: no super users, and nobody is allowed what no ACL allows. In the
-    comparison today's super users stay; today's default does not. `within_today`: nothing is granted that
-    today's ACLs do not allow; what they do not is UNSERVED, and the proof is also that nothing is gained.
-    Raises `PrivilegeOptionError` where that is asked for without them. What was read is kept by Spark
-    meanwhile, on disk where memory does not do.
+    The replay uses the ACLs alone, without super users and without allow-by-default. In the comparison
+    today's super users stay; today's default does not. `within_today`: nothing is granted that today's ACLs
+    do not allow; needs beyond them are UNSERVED, and the proof includes that nothing is gained. Raises
+    `PrivilegeOptionError` for `within_today` without `today`. Spark persists what it reads meanwhile, on disk
+    where memory is too small.
     """
     if within_today and today is None:
         raise PrivilegeOptionError("`within_today` needs today's ACLs, give them too")
@@ -135,7 +135,7 @@ def recommendation(
         table = recommend_for(accesses, known, options, within=within).persist()
         try:
             acls = tuple(recommended_acls(table))
-            told = _told(table)
+            outcomes = _outcome_counts(table)
         finally:
             table.unpersist()
         candidate = AclsInForce.of("recommended", [acl.binding for acl in acls])
@@ -147,7 +147,7 @@ def recommendation(
     finally:
         accesses.unpersist()
         known.unpersist()
-    numbers: dict[str, Any] = counts | told | _shape(acls)
+    numbers: dict[str, Any] = counts | outcomes | _shape(acls)
     numbers |= {
         "principals": len(principals),
         "granted_names": granted_on_known_names(candidate.bindings, by_type, principals),
@@ -160,8 +160,8 @@ def recommendation(
     return Recommendation(acls, PrivilegeNumbers(**numbers), difference, candidate)
 
 
-def _told(table: "DataFrame") -> dict[str, int]:
-    """Return how many accesses are unserved, and how many questions overruled (each part tells its own)."""
+def _outcome_counts(table: "DataFrame") -> dict[str, int]:
+    """Return how many accesses are unserved, and how many distinct questions of all parts are overruled."""
     from pyspark.sql import functions as sql
 
     question = sql.struct("principal", "host", "operation", "resource_type")
@@ -172,7 +172,7 @@ def _told(table: "DataFrame") -> dict[str, int]:
 
 
 def _replayed(accesses: "DataFrame", spark: "SparkSession", candidate: AclsInForce) -> "DataFrame":
-    """Return one row: needs and denials, and how many of them the candidate decides otherwise."""
+    """Return one row: needs and denials, and how many of them the candidate decides differently."""
     from pyspark.sql import functions as sql
 
     decided = decide_each(accesses, ship(spark, candidate), with_rule=False)

@@ -1,4 +1,4 @@
-"""How much a set of ACLs grants on names that are known: a number to compare two sets by."""
+"""How much a set of ACLs grants on known names: a number to compare two sets."""
 
 from bisect import bisect_left
 from collections import defaultdict
@@ -29,8 +29,8 @@ def granted_on_known_names(
 ) -> int:
     """Return how many (principal, operation, known name) are allowed, from at least one host.
 
-    Only operations that mean something on a type count. A DENY counts if it is for every host. ACLs for
-    `User:*` count for each of the `principals`.
+    Only operations that the type supports count. A DENY counts if it is for every host. ACLs for `User:*`
+    count for each of the `principals`.
     """
     by_type: dict[ResourceType, dict[str, list[AclBinding]]] = defaultdict(lambda: defaultdict(list))
     for binding in bindings:
@@ -74,7 +74,7 @@ def _spans(binding: AclBinding, names: Sequence[str]) -> Spans:
     if binding.pattern.pattern_type is PatternType.PREFIXED:
         return [(bisect_left(names, name), bisect_left(names, name + _LAST))]
     if name == WILDCARD:
-        # it does not stand for longer names that begin with an asterisk (Kafka 4.4.0)
+        # it does not match longer names that begin with an asterisk (Kafka 4.4.0)
         longer = bisect_left(names, WILDCARD + chr(0))
         return [(0, longer), (bisect_left(names, WILDCARD + _LAST), len(names))]
     found = bisect_left(names, name)

@@ -1,4 +1,4 @@
-"""Least privilege of everybody: the table `recommendations` of the table `audit_rollup`."""
+"""Least privilege of all principals: the table `recommendations` of the table `audit_rollup`."""
 
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 _ceilings: Final[dict[str, Ceiling]] = {}
-"""The ceiling of this worker's query, made once: only the last one is asked again."""
+"""The ceiling of this worker's query, built once: only the last one is cached."""
 
 
 def recommend(
@@ -36,8 +36,8 @@ def recommend(
     """Return the table `recommendations`: for each principal the cheapest ACLs for all that it needs.
 
     They allow nothing that was denied to it. `names` (`resource_type`, `resource_name`) are the known names
-    that over-grant is counted in; without them those that the roll-up knows (see `known_names`). `within`,
-    today's ACLs: nothing is granted that they do not allow.
+    by which over-grant is counted; without them those of the roll-up (see `known_names`). With `within`,
+    today's ACLs, nothing is granted that they do not allow.
     """
     known = (
         known_names(rollup) if names is None else names.select("resource_type", "resource_name").distinct()
@@ -78,7 +78,7 @@ def _ceiling_of(shipped: ShippedAcls) -> Ceiling:
 
 
 def recommended_acls(recommendations: "DataFrame") -> list[RecommendedAcl]:
-    """Return the recommended ACLs with their reasons, in order: an action, it brings them here."""
+    """Return the recommended ACLs with their reasons, in order; an action, which collects them."""
     table = recommendations.filter(f"outcome = '{RECOMMENDED}'").toArrow()
     return sorted([_acl(row) for row in table.to_pylist()], key=_order)
 

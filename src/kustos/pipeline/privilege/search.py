@@ -1,8 +1,8 @@
 """The cheapest choice of ACLs where prefixes and hosts cross, found by branch and bound.
 
-With several host terms for the same names, what ACLs stand for is nested no longer, and finding the cheapest
+With several host terms for the same names, the sets that ACLs match are no longer nested, and the cheapest
 set that serves every need is a weighted set cover. Such conflicts are few and small: each is searched alone,
-from the best plan known, for a bounded number of steps. What is found is never dearer than that plan.
+from the best plan known, for a bounded number of steps. The result never costs more than that plan.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ CANDIDATES_MAX: Final = 384
 _EPSILON: Final = 1e-9
 
 Candidate = tuple[float, int]
-"""What it costs, and the needs that it serves, as bits."""
+"""The cost, and the needs that the candidate serves, as bits."""
 
 
 def cheapest_cover(candidates: Sequence[Candidate], known_cost: float) -> list[int] | None:
@@ -60,7 +60,7 @@ class _Search:
         self.best: tuple[int, ...] | None = None
 
     def branch(self, left: int, chosen: tuple[int, ...], cost: float) -> None:
-        """Try to serve what is left."""
+        """Try to serve the needs left."""
         if not left:
             if cost < self._cost - _EPSILON:
                 self._cost, self.best = cost, chosen
@@ -80,7 +80,7 @@ class _Search:
         return price / (mask & left).bit_count()
 
     def _look(self, left: int) -> tuple[float, list[int]]:
-        """Return what serving the rest costs at least, and the candidates for the need that has fewest."""
+        """Return a lower bound of the cost of the rest, and the candidates for the need with the fewest."""
         open_ones = [
             (number, mask & left, price / (mask & left).bit_count())
             for number, (price, mask) in enumerate(self._candidates)

@@ -1,4 +1,4 @@
-"""Which ACLs of one principal, on one type, allow an access: found by name, not by going through all."""
+"""Which ACLs of one principal, on one type, allow an access: an index by name."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
@@ -11,14 +11,14 @@ from kustos.pipeline.privilege.values import CLOSURES
 
 
 class HostedPlacement(NamedTuple):
-    """An ACL to be, with its host."""
+    """A planned ACL, with its host."""
 
     placement: Placement
     host: str
 
 
 class Index:
-    """ACLs by their patterns; their prefixes are of those at which the same options cut."""
+    """ACLs by their patterns; their prefixes are among those that `cutter` gives for these options."""
 
     def __init__(self, acls: Iterable[HostedPlacement], options: PrivilegeOptions) -> None:
         self._cuts = cutter(options)
@@ -45,7 +45,7 @@ class Index:
 
 
 def pruned(acls: Sequence[HostedPlacement], servers: Iterable[Sequence[int]]) -> list[HostedPlacement]:
-    """Leave out ACLs that nothing needs, dear ones first; `servers` are, for each need, who serves it."""
+    """Leave out superfluous ACLs, expensive ones first; `servers`: for each need the ACLs that serve it."""
     left: list[int] = []
     serves: list[list[int]] = [[] for _ in acls]
     for able in servers:

@@ -1,4 +1,4 @@
-"""Least privilege of one principal: from what was recorded to ACLs with their reasons. No Spark, no IO."""
+"""Least privilege of one principal: from the record to ACLs with their reasons. No Spark, no IO."""
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
@@ -61,8 +61,8 @@ def least_privilege(
 
     An access must not be both used and denied. Exact unless the same access was used from one host and denied
     from another; then close to it (see `planning`). DENYs are made only for a denied operation that a needed
-    one on the same name from the same host implies. With a `ceiling` no question about a named resource is
-    allowed that today's ACLs do not allow; uses that they do not allow are unserved.
+    one on the same name from the same host implies. With a `ceiling`, today's limit, no question about a
+    named resource is allowed that today's ACLs do not allow; uses beyond them are unserved.
     """
     unserved: list[UnservedUse] = []
     by_type: dict[ResourceType, list[Use]] = defaultdict(list)
@@ -131,7 +131,7 @@ def _beyond(ceiling: PrincipalCeiling | None, use: Use) -> Unserved | None:
 
 
 class _Reasoning:
-    """Who serves what of one type, in numbers and words."""
+    """The evidence and the reason of each ACL on one type."""
 
     def __init__(self, problem: Problem, plan: TypePlan, uses: list[Use]) -> None:
         self._problem = problem
@@ -166,11 +166,11 @@ class _Reasoning:
     def acls(self) -> list[RecommendedAcl]:
         """Return the ACLs of the plan, each with its evidence."""
         used = self._used_below()
-        made = [
+        allows = [
             self._allow(acl, evidence, used)
             for acl, evidence in zip(self._plan.placements, self._evidence, strict=True)
         ]
-        return made + [self._deny(refusal) for refusal in sorted(self._plan.refusals)]
+        return allows + [self._deny(refusal) for refusal in sorted(self._plan.refusals)]
 
     def _used_below(self) -> Counter[tuple[str, int]]:
         """Return on how many names each operation was used below each prefix that is granted."""
@@ -229,7 +229,7 @@ class _Reasoning:
         operation = OPERATIONS[placement.bit].name
         if not evidence.names and evidence.answers_probes:
             kind = self._plan.resource_type.name
-            text = f"{operation} was asked for any {kind}: this name serves, since the principal uses it"
+            text = f"{operation} was requested for any {kind}: the ACL is on a name that the principal uses"
         elif placement.is_prefix:
             text = f"used on {len(evidence.names)} names that begin so, of {known} known"
         elif placement.name == WILDCARD:

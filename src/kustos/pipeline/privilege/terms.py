@@ -1,10 +1,10 @@
 """The ACLs for the clients of one host term (`*`, a range, an address), on one resource type.
 
-Where nothing speaks against it every ACL gets the term: one tree, solved exactly. What the term must not be
-given, because the same was denied from another host that it stands for, is granted to the very addresses
-that used it. There the two depend on each other, so names that have prefixes in common with such a conflict
-are looked at on their own: two plans are made (these addresses get only what conflicts, or all that they
-need) and the cheaper one is improved by a bounded search over everything that could be granted.
+Without a conflict every ACL gets the term: one tree, solved exactly. An access conflicts if it was denied
+from another host that the term matches; then it is granted to the addresses that used it. There the two
+depend on each other, so names that share prefixes with such a conflict are solved separately: of two plans
+(these addresses get only the conflicting accesses, or all that they need) the cheaper one is improved by a
+bounded search over all possible ACLs.
 """
 
 from collections import defaultdict
@@ -16,21 +16,21 @@ from kustos.pipeline.privilege.names import PREFIXABLE, cutter
 from kustos.pipeline.privilege.options import PrivilegeOptions
 from kustos.pipeline.privilege.search import NEEDS_MAX, cheapest_cover
 from kustos.pipeline.privilege.serving import HostedPlacement, Index, pruned
-from kustos.pipeline.privilege.tree import Beyond, Field, cheapest_acls, possible_acls
+from kustos.pipeline.privilege.tree import Beyond, Demand, cheapest_acls, possible_acls
 from kustos.pipeline.privilege.values import CLOSURES, KnownNames, bits_of, closure, reduced
 
 ByHost = dict[str, dict[str, int]]
 """Operations by host and name."""
 
 Denied = tuple[dict[str, int], int, Beyond]
-"""Operations denied by name, on whatever name, and on names that begin alike."""
+"""Operations denied by name, on every name, and by prefix."""
 
 HOSTS_SEARCHED_MAX: Final = 8
-"""Addresses of one conflict that are searched: each brings all its candidates."""
+"""Addresses of one conflict that are searched: each adds all its candidates."""
 
 
 class Recorded(Protocol):
-    """What is known of the type."""
+    """The record of the type."""
 
     resource_type: ResourceType
     options: PrivilegeOptions
@@ -60,7 +60,7 @@ def cheapest_for_term(recorded: Recorded, term: str, needs: ByHost) -> list[Host
 
 
 class _parting:  # noqa: N801 (it is called as a function is)
-    """Return what names must have in common for any ACL to stand for more than one of them."""
+    """Return the text that names must share for any ACL to match more than one of them."""
 
     def __init__(self, recorded: Recorded, needs: ByHost) -> None:
         options = recorded.options
@@ -79,7 +79,7 @@ class _parting:  # noqa: N801 (it is called as a function is)
 
 
 def _apart(needs: ByHost, denied: Denied) -> ByHost:
-    """Return what the term must not be given even literally, by the addresses that need it."""
+    """Return the accesses that the term must not be granted even literally, by address."""
     by_name, closed, _ = denied
     found: ByHost = {}
     if not closed and not any(by_name.values()):
@@ -87,7 +87,7 @@ def _apart(needs: ByHost, denied: Denied) -> ByHost:
     for host, names in needs.items():
         own: dict[str, int] = {}
         for name, mask in names.items():
-            # a question for any resource of a type takes no notice of what is only implied
+            # a question for any resource of a type ignores implied operations
             against, apart = by_name.get(name, 0), mask & closed
             if against:
                 apart |= sum([bit for bit in bits_of(mask & ~closed) if CLOSURES[bit] & against])
@@ -124,13 +124,13 @@ def _candidates(recorded: Recorded, term: str, needs: ByHost, denied: Denied) ->
         HostedPlacement(placement, host)
         for host, names in needs.items()
         for placement in possible_acls(
-            _field(recorded, {host: names}, names, recorded.denied_at(host), wholly=True)
+            _demand(recorded, {host: names}, names, recorded.denied_at(host), wholly=True)
         )
     ]
     merged = _merged(needs.values())
     return found + [
         HostedPlacement(placement, term)
-        for placement in possible_acls(_field(recorded, needs, merged, denied, wholly=True))
+        for placement in possible_acls(_demand(recorded, needs, merged, denied, wholly=True))
     ]
 
 
@@ -156,7 +156,7 @@ def _merged(all_names: Iterable[Mapping[str, int]]) -> dict[str, int]:
 def _plan(
     recorded: Recorded, term: str, needs: ByHost, apart: ByHost, denied: Denied
 ) -> list[HostedPlacement]:
-    """Return a plan in which what is `apart` is granted to its addresses, the rest to the term."""
+    """Return a plan that grants the `apart` accesses to their addresses, the rest to the term."""
     found: list[HostedPlacement] = []
     rest: list[Mapping[str, int]] = []
     for host, names in needs.items():
@@ -166,20 +166,20 @@ def _plan(
             continue
         left = {name: mask & ~closure(own.get(name, 0)) for name, mask in names.items()}
         rest.append({name: mask for name, mask in left.items() if mask})
-        given = _field(recorded, {host: names}, own, recorded.denied_at(host))
-        found += [HostedPlacement(placement, host) for placement in cheapest_acls(given)]
-    given = _field(recorded, needs, _merged(rest), denied)
-    return found + [HostedPlacement(placement, term) for placement in cheapest_acls(given)]
+        demand = _demand(recorded, {host: names}, own, recorded.denied_at(host))
+        found += [HostedPlacement(placement, host) for placement in cheapest_acls(demand)]
+    demand = _demand(recorded, needs, _merged(rest), denied)
+    return found + [HostedPlacement(placement, term) for placement in cheapest_acls(demand)]
 
 
-def _field(
+def _demand(
     recorded: Recorded, used: ByHost, needs: Mapping[str, int], denied: Denied, *, wholly: bool = False
-) -> Field:
-    """Return what a tree is made of; prefixes are earned by all that these hosts used.
+) -> Demand:
+    """Return the input of a tree; all uses of these hosts count for prefixes.
 
-    Needs are without implied ones unless they are wanted `wholly`.
+    Needs exclude implied ones unless `wholly`.
     """
-    return Field(
+    return Demand(
         recorded.resource_type,
         dict(needs) if wholly else {name: reduced(mask) for name, mask in needs.items()},
         {name: closure(mask) for name, mask in _merged(used.values()).items()},

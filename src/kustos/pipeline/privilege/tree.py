@@ -1,11 +1,10 @@
 """Names as a tree of prefixes, and in it the cheapest ACLs: exactly, for one host term.
 
-Prefixes of names either contain each other or have nothing in common, so what is cheapest below a prefix
-depends on one thing above it only: which operations are allowed there already. With those as the state the
-tree is solved from the leaves up: `cheapest(node, covered)` tries every set of operations to put on the
-node. Operations are looked at together because READ, WRITE, DELETE and ALTER imply DESCRIBE, ALTER_CONFIGS
-implies DESCRIBE_CONFIGS, and ALL implies everything. States are few: only operations that are needed below a
-node count, and a principal needs few.
+Prefixes of names either contain each other or share no name, so the cheapest choice below a prefix depends
+only on the operations already allowed above it. With those as the state the tree is solved from the leaves
+up: `cheapest(node, covered)` tries every set of operations to put on the node. Operations are solved together
+because READ, WRITE, DELETE and ALTER imply DESCRIBE, ALTER_CONFIGS implies DESCRIBE_CONFIGS, and ALL implies
+everything. States are few: only operations needed below a node count, and a principal needs few.
 """
 
 from collections import Counter
@@ -22,11 +21,11 @@ from kustos.pipeline.privilege.values import ALL_BIT, CLOSURES, KnownNames, bits
 _EPSILON: Final = 1e-9
 _USED_SHIFT: Final = EVERY_ALLOW.bit_length()
 _NO_ALL: Final = 1 << 2 * _USED_SHIFT
-"""The key of a leaf: what is needed, what is used (shifted), and whether ALL is out of the question."""
+"""The key of a leaf: the operations needed, those used (shifted), and whether ALL is forbidden."""
 
 
 class Placement(NamedTuple):
-    """An ACL to be: a name, or all that begin so; one operation's bit; what it costs."""
+    """A planned ACL: a name or a prefix, one operation's bit, and the cost."""
 
     name: str
     is_prefix: bool
@@ -35,11 +34,11 @@ class Placement(NamedTuple):
 
 
 Beyond = Callable[[str, bool], int]
-"""Of a name, or of all that begin so: the operations that must not be granted on all of them."""
+"""For a name or a prefix: the operations that must not be granted on all of its names."""
 
 
 def nothing_beyond(_name: str, _is_prefix: bool) -> int:
-    """Return that anything may be granted."""
+    """Return 0: everything may be granted."""
     return 0
 
 
@@ -61,13 +60,13 @@ class PrefixNode:
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
-    """What is needed and denied on one type, from the hosts of one term.
+class Demand:
+    """The needs and denials on one type, from the hosts of one term.
 
     `needs` are operations by name, without implied ones; each can be granted literally. `used` is all that is
-    used on these and other names, with what it implies. `closed` are operations that must not be granted on
-    anything, since a question for any resource was denied. `beyond` is asked of prefixes and the wildcard; of
-    the names themselves `denied` says it all.
+    used on these and other names, with implied ones. `closed` are operations that must not be granted on
+    any name, since a question for any resource was denied. `beyond` is for prefixes and the wildcard; for
+    single names `denied` is complete.
     """
 
     resource_type: ResourceType
@@ -80,23 +79,23 @@ class Field:
     options: PrivilegeOptions
 
     def supported(self) -> int:
-        """Return the operations that mean something on the type."""
+        """Return the operations that the type supports."""
         return sum(ALLOWS[operation] for operation in SUPPORTED_OPERATIONS.get(self.resource_type, ()))
 
 
-def cheapest_acls(given: Field) -> list[Placement]:
+def cheapest_acls(demand: Demand) -> list[Placement]:
     """Return the ACLs that allow all needs and nothing denied at the least cost, by name."""
     found: list[Placement] = []
-    for root in _trees(given):
-        _Solver(given).collect(root, found)
+    for root in _trees(demand):
+        _Solver(demand).collect(root, found)
     return sorted(found)
 
 
-def possible_acls(given: Field) -> list[Placement]:
+def possible_acls(demand: Demand) -> list[Placement]:
     """Return every ACL that is earned and allows nothing denied: on names, prefixes and the wildcard."""
     found: list[Placement] = []
-    solver = _Solver(given)
-    nodes = _trees(given)
+    solver = _Solver(demand)
+    nodes = _trees(demand)
     while nodes:
         node = nodes.pop()
         nodes += node.children
@@ -104,8 +103,8 @@ def possible_acls(given: Field) -> list[Placement]:
             Placement(node.name, node.is_prefix, bit, node.costs[bit]) for bit in bits_of(node.placeable)
         ]
         for name, key in node.names:
-            against = given.denied.get(name, 0)
-            able = [bit for bit in bits_of(key & EVERY_ALLOW & ~given.closed) if not CLOSURES[bit] & against]
+            against = demand.denied.get(name, 0)
+            able = [bit for bit in bits_of(key & EVERY_ALLOW & ~demand.closed) if not CLOSURES[bit] & against]
             literals = [(bit, 1.0) for bit in able] + solver.literals(key)
             found += [
                 Placement(name, False, bit, cost)
@@ -115,27 +114,27 @@ def possible_acls(given: Field) -> list[Placement]:
     return found
 
 
-def _trees(given: Field) -> "list[PrefixNode]":
-    """Return a tree of the names that the wildcard stands for, and one of those it does not."""
-    # LITERAL `*` does not stand for longer names that begin with an asterisk (Kafka 4.4.0)
-    starred = [name for name in given.used if name[:1] == WILDCARD and name != WILDCARD]
+def _trees(demand: Demand) -> "list[PrefixNode]":
+    """Return a tree of the names that the wildcard matches, and one of those it does not."""
+    # LITERAL `*` does not match longer names that begin with an asterisk (Kafka 4.4.0)
+    starred = [name for name in demand.used if name[:1] == WILDCARD and name != WILDCARD]
     if not starred:
-        return [_tree(given, given.used, is_wildcard=True)]
-    plain = dict.fromkeys(given.used)
+        return [_tree(demand, demand.used, is_wildcard=True)]
+    plain = dict.fromkeys(demand.used)
     for name in starred:
         del plain[name]
-    return [_tree(given, plain, is_wildcard=True), _tree(given, starred, is_wildcard=False)]
+    return [_tree(demand, plain, is_wildcard=True), _tree(demand, starred, is_wildcard=False)]
 
 
-def _tree(given: Field, names: Collection[str], *, is_wildcard: bool) -> PrefixNode:
-    options, denied = given.options, given.denied
-    cuts = cutter(options) if given.resource_type in PREFIXABLE else cutter_of_nothing
+def _tree(demand: Demand, names: Collection[str], *, is_wildcard: bool) -> PrefixNode:
+    options, denied = demand.options, demand.denied
+    cuts = cutter(options) if demand.resource_type in PREFIXABLE else cutter_of_nothing
     root = PrefixNode(WILDCARD, is_prefix=False)
     chains = [cuts(name) for name in names]
     counts = Counter([prefix for chain in chains for prefix in chain])
     least = options.prefix_members_min
     nodes: dict[str, PrefixNode] = {}
-    allows_all = options.all_operations_min is not None and given.resource_type is not ResourceType.CLUSTER
+    allows_all = options.all_operations_min is not None and demand.resource_type is not ResourceType.CLUSTER
     for name, chain in zip(names, chains, strict=True):
         parent = root
         kept = [prefix for prefix in chain if counts[prefix] >= least]
@@ -147,8 +146,8 @@ def _tree(given: Field, names: Collection[str], *, is_wildcard: bool) -> PrefixN
                 node = nodes[prefix] = PrefixNode(prefix)
                 parent.children.append(node)
             parent = node
-        key = given.needs.get(name, 0) | given.used[name] << _USED_SHIFT
-        if not allows_all or given.closed or denied.get(name):
+        key = demand.needs.get(name, 0) | demand.used[name] << _USED_SHIFT
+        if not allows_all or demand.closed or denied.get(name):
             key |= _NO_ALL
         parent.names.append((name, key))
         parent.leaves[key] = parent.leaves.get(key, 0) + 1
@@ -159,7 +158,7 @@ def _tree(given: Field, names: Collection[str], *, is_wildcard: bool) -> PrefixN
             for prefix in cuts(name):
                 if prefix in nodes:
                     nodes[prefix].denied |= mask
-    _finish(given, root, may_be_granted=is_wildcard)
+    _finish(demand, root, may_be_granted=is_wildcard)
     return root
 
 
@@ -168,49 +167,49 @@ def cutter_of_nothing(_name: str) -> list[str]:
     return []
 
 
-def _finish(given: Field, node: PrefixNode, *, may_be_granted: bool = True) -> Counter[int]:
-    """Sum up what is below a node and find what may be put on it; return the counts of the keys below."""
+def _finish(demand: Demand, node: PrefixNode, *, may_be_granted: bool = True) -> Counter[int]:
+    """Sum up the keys below a node and find the operations it may get; return the counts of the keys."""
     total = Counter(node.leaves)
     for child in node.children:
-        total.update(_finish(given, child))
+        total.update(_finish(demand, child))
     for key, count in total.items():
         node.active |= key & EVERY_ALLOW
         for bit in bits_of(key >> _USED_SHIFT & EVERY_ALLOW):
             node.used[bit] = node.used.get(bit, 0) + count
-    options = given.options
+    options = demand.options
     if not options.has_prefixes or not may_be_granted:
         return total
     beginning = node.name if node.is_prefix else ""
-    known = max(total.total(), given.known.get((given.resource_type, beginning), 0))
-    members_min = _members_min(given, node, known)
+    known = max(total.total(), demand.known.get((demand.resource_type, beginning), 0))
+    members_min = _members_min(demand, node, known)
     if max(node.used.values(), default=0) < members_min:
         return total
-    forbidden = node.denied | given.beyond(node.name, node.is_prefix)
+    forbidden = node.denied | demand.beyond(node.name, node.is_prefix)
     for bit in bits_of(node.active):
-        if node.used[bit] >= members_min and not (CLOSURES[bit] & forbidden or bit & given.closed):
+        if node.used[bit] >= members_min and not (CLOSURES[bit] & forbidden or bit & demand.closed):
             node.placeable |= bit
             wasted = known - node.used[bit] + options.future_name_count
             node.costs[bit] = 1 + options.over_grant_weight * wasted
-    if not forbidden and _earns_all(given, node, members_min):
+    if not forbidden and _earns_all(demand, node, members_min):
         node.placeable |= ALL_BIT
-        operations = bits_of(given.supported())
+        operations = bits_of(demand.supported())
         wasted = sum(known - node.used.get(bit, 0) + options.future_name_count for bit in operations)
         node.costs[ALL_BIT] = 1 + options.over_grant_weight * wasted
     return total
 
 
-def _members_min(given: Field, node: PrefixNode, known: int) -> float:
-    options = given.options
+def _members_min(demand: Demand, node: PrefixNode, known: int) -> float:
+    options = demand.options
     if node.is_prefix:
         return options.prefix_members_min
-    if options.wildcard_share is None or given.resource_type not in PREFIXABLE:
+    if options.wildcard_share is None or demand.resource_type not in PREFIXABLE:
         return float("inf")
     return max(options.wildcard_members_min, options.wildcard_share * known)
 
 
-def _earns_all(given: Field, node: PrefixNode, members_min: float) -> bool:
-    least = given.options.all_operations_min
-    if least is None or given.closed or given.resource_type is ResourceType.CLUSTER:
+def _earns_all(demand: Demand, node: PrefixNode, members_min: float) -> bool:
+    least = demand.options.all_operations_min
+    if least is None or demand.closed or demand.resource_type is ResourceType.CLUSTER:
         return False
     return sum(count >= members_min for count in node.used.values()) >= least
 
@@ -218,16 +217,16 @@ def _earns_all(given: Field, node: PrefixNode, members_min: float) -> bool:
 class _Solver:
     """The dynamic programme over one tree."""
 
-    def __init__(self, given: Field) -> None:
-        self._given = given
+    def __init__(self, demand: Demand) -> None:
+        self._demand = demand
         self._leaf_costs: dict[int, float] = {}
 
     def cheapest(self, node: PrefixNode, covered: int) -> tuple[float, int]:
         """Return the least cost at and below a node, and the operations to put on it, given those above."""
         covered &= node.active
-        known = node.memo.get(covered)
-        if known is not None:
-            return known
+        cached = node.memo.get(covered)
+        if cached is not None:
+            return cached
         best, choice = self._below(node, covered), 0
         if node.placeable & ALL_BIT and node.costs[ALL_BIT] < best - _EPSILON:
             best, choice = node.costs[ALL_BIT], ALL_BIT
@@ -260,18 +259,18 @@ class _Solver:
     def literals(self, key: int) -> list[tuple[int, float]]:
         """Return the operations to grant literally on a name with this key, each with its cost."""
         needed = key & EVERY_ALLOW
-        options = self._given.options
+        options = self._demand.options
         if not key & _NO_ALL and options.all_operations_min is not None:
             used = key >> _USED_SHIFT & EVERY_ALLOW
-            wasted = (self._given.supported() & ~used).bit_count()
-            # even an infinite weight lets pass what wastes nothing
+            wasted = (self._demand.supported() & ~used).bit_count()
+            # even an infinite weight allows ALL if no operation is unused
             cost = 1 + (options.over_grant_weight * wasted if wasted else 0)
             if used.bit_count() >= options.all_operations_min and cost < needed.bit_count():
                 return [(ALL_BIT, cost)]
         return [(bit, 1.0) for bit in bits_of(needed)]
 
     def collect(self, node: PrefixNode, found: list[Placement], covered: int = 0) -> None:
-        """Add what is to be put on a node and below it."""
+        """Add the ACLs on a node and below it."""
         _, choice = self.cheapest(node, covered)
         found.extend([Placement(node.name, node.is_prefix, bit, node.costs[bit]) for bit in bits_of(choice)])
         covered |= closure(choice)

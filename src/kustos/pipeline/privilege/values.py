@@ -1,4 +1,4 @@
-"""What least privilege is computed from, and what comes out: plain values, without Spark."""
+"""The input and output of least privilege: plain values, without Spark."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,17 +17,17 @@ CLOSURES: Final[dict[int, int]] = {
     else bit | (ALLOWS[IMPLIED_OPERATIONS[operation]] if operation in IMPLIED_OPERATIONS else 0)
     for operation, bit in ALLOWS.items()
 }
-"""What an ALLOW of one operation allows, as bits (KIP-504's implications; ALL is everything)."""
+"""The operations that an ALLOW of one operation allows, as bits (KIP-504; ALL is everything)."""
 
 OPERATIONS: Final[dict[int, AclOperation]] = {bit: operation for operation, bit in ALLOWS.items()}
 
 
 _MASKS: Final = 1 << 14
-"""Every set of operations there is: no more are ever kept."""
+"""The number of sets of operations: the caches never hold more."""
 
 
 class Use(NamedTuple):
-    """An access that has to stay allowed; `name` None asks for any resource of the type."""
+    """An access that must stay allowed; `name` None means any resource of the type."""
 
     host: str
     operation: AclOperation
@@ -37,7 +37,7 @@ class Use(NamedTuple):
 
 
 class Denial(NamedTuple):
-    """An access that has to stay denied."""
+    """An access that must stay denied."""
 
     host: str
     operation: AclOperation
@@ -46,12 +46,12 @@ class Denial(NamedTuple):
 
 
 KnownNames = Mapping[tuple[ResourceType, str], int]
-"""How many known names of a type begin so; the empty beginning counts them all. What is missing is 0."""
+"""Counts of known names by type and prefix; the empty prefix counts all. A missing key means 0."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """All that was recorded of one principal, each access once, and what is known of names."""
+    """The record of one principal, each access once, and the counts of known names."""
 
     principal: str
     uses: tuple[Use, ...]
@@ -61,11 +61,11 @@ class Problem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecommendedAcl:
-    """An ACL and why it is there.
+    """An ACL and its reason.
 
     It serves `access_count` distinct accesses (`event_count` events) to `name_count` names. Each access is
-    counted for one ACL only: the one with the longest name that allows it. `over_grant_count` known names
-    may be used by it that were not, of `known_count` that it stands for. `examples` are names it serves.
+    counted for one ACL only: the one with the longest name that allows it. Of the `known_count` known names
+    that it matches, `over_grant_count` were never used. `examples` are names it serves.
     """
 
     binding: AclBinding
@@ -80,7 +80,7 @@ class RecommendedAcl:
 
 @unique
 class Unserved(Enum):
-    """Why an access that should stay allowed is not."""
+    """Why an access that should stay allowed has no ACL."""
 
     PRINCIPAL = "a principal is written as `Type:name`"
     EVERYBODY = "an ACL for `User:*` would stand for every principal"
@@ -103,10 +103,10 @@ class UnservedUse(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PrincipalRecommendation:
-    """The ACLs of one principal, and what they do not serve.
+    """The ACLs of one principal, and the accesses that they do not serve.
 
     `overruled` are denied questions for any resource of a type that cannot stay denied, since a named
-    resource of that type has to be allowed.
+    resource of that type must be allowed.
     """
 
     acls: tuple[RecommendedAcl, ...]
@@ -122,7 +122,7 @@ def bits_of(mask: int) -> tuple[int, ...]:
 
 @lru_cache(maxsize=_MASKS)
 def closure(mask: int) -> int:
-    """Return all that ALLOWs of these operations allow."""
+    """Return the operations that ALLOWs of these operations allow."""
     found = 0
     for bit in bits_of(mask):
         found |= CLOSURES[bit]

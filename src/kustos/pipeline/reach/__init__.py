@@ -1,4 +1,4 @@
-"""Reach: what one compromised principal can get at, duties that must stay apart, and who feeds whom."""
+"""Reach: what one compromised principal can access, separation of duties, and data flows."""
 
 from kustos.pipeline.reach.broken_rules import BROKEN_DUTY, BROKEN_POLICY, rule_findings
 from kustos.pipeline.reach.duties import Breach, Duty, breaches, parse_duties

@@ -1,7 +1,7 @@
-"""Declared rules as findings: who breaks a duty or a statement of a policy, by the ACLs and by use.
+"""Declared rules as findings: principals that break a duty or a policy statement, by grant and by use.
 
-By grant is exact and about everything that could be asked; by use is what was recorded. Kinds: `BROKEN_DUTY`
-and `BROKEN_POLICY`; `by` in the evidence is `grant` or `use`.
+By grant is exact and covers every possible request; by use covers the recorded ones. Kinds: `BROKEN_DUTY` and
+`BROKEN_POLICY`; `by` in the evidence is `grant` or `use`.
 """
 
 import hashlib
@@ -30,7 +30,7 @@ BROKEN_DUTY: Final = "BROKEN_DUTY"
 BROKEN_POLICY: Final = "BROKEN_POLICY"
 
 EXAMPLES_MAX: Final = 1_000
-"""Principals told for one statement of a policy."""
+"""Principals reported for one statement of a policy."""
 
 _CLAIM_SCHEMA: Final = ArrayType(
     StructType([StructField("rule", IntegerType()), StructField("side", IntegerType())])
@@ -56,9 +56,9 @@ def rule_findings(
     duties: Sequence[Duty] = (),
     policy: Policy | None = None,
 ) -> DataFrame:
-    """Return who breaks which rule at `as_of`, by grant and by use, as FINDINGS_SCHEMA.
+    """Return the principals that break each rule at `as_of`, by grant and by use, as FINDINGS_SCHEMA.
 
-    Raises `ReviewError` and what `analysis` raises for a set that it cannot tell about.
+    Raises `ReviewError` and what `analysis` raises for a set that it cannot analyse.
     """
     statements = () if policy is None else policy.statements
     rows = [*_by_duties(acls, duties, as_of), *_by_statements(acls, statements, as_of)]
@@ -91,14 +91,14 @@ def _by_duties(acls: AclsInForce, duties: Iterable[Duty], as_of: datetime) -> It
             "must_not": breach.must_not.to_json(),
             "without": list(breach.without),
         }
-        who = "everyone" if breach.principal == "User:*" else f"`{breach.principal}`"
+        subject = "everyone" if breach.principal == "User:*" else f"`{breach.principal}`"
         yield _finding(
             BROKEN_DUTY,
             duty.duty_id,
             breach.principal,
             as_of,
             severity="MEDIUM",
-            reason=f"{who} may do both of duty `{duty.duty_id}`: {duty.text()}",
+            reason=f"{subject} may do both of duty `{duty.duty_id}`: {duty.text()}",
             evidence=json.dumps(evidence),
         )
 
@@ -134,7 +134,7 @@ def _by_statements(
 
 
 class _Claims:
-    """Which sides of which rules one recorded question is; in a worker."""
+    """Finds the rules, and their sides, that a recorded question belongs to; in a worker."""
 
     def __init__(
         self, duties: Sequence[Duty], statements: Sequence[Statement], super_users: frozenset[str]
@@ -146,9 +146,9 @@ class _Claims:
     def of(
         self, principal: str, host: str, operation: str, kind: str, name: str, *, is_allowed: bool
     ) -> list[tuple[int, int]]:
-        asked = AclOperation.__members__.get(operation)
+        acl_operation = AclOperation.__members__.get(operation)
         resource_type = ResourceType.__members__.get(kind)
-        if asked is None or resource_type is None:
+        if acl_operation is None or resource_type is None:
             return []
         is_super = principal in self._super_users
         found = []
@@ -156,14 +156,14 @@ class _Claims:
             is_let_off = principal in duty.exempt or (is_super and not duty.counts_super_users)
             if is_allowed and not is_let_off:
                 for side, thing in enumerate((duty.whoever, duty.must_not)):
-                    if thing.matches(asked, resource_type, name):
+                    if thing.matches(acl_operation, resource_type, name):
                         found.append((number, side))
         for number, statement in enumerate(self._statements, start=len(self._duties)):
             is_never = statement.kind is StatementKind.NEVER
             is_let_off = is_super and is_never and not statement.counts_super_users
             speaks = (
                 resource_type is statement.resource_type
-                and asked in statement.operations
+                and acl_operation in statement.operations
                 and principal in statement.principals
                 and any(site.covers(name) for site in statement.sites)
                 and host in statement.hosts
@@ -207,8 +207,8 @@ def _by_use(
 ) -> DataFrame:
     rules = [(BROKEN_DUTY, one.duty_id, one.text(), one.reason, 2) for one in duties]
     rules += [(BROKEN_POLICY, one.statement_id, one.sentence, one.reason, 1) for one in statements]
-    known = spark.createDataFrame([(number, *rule) for number, rule in enumerate(rules)], _RULE_SCHEMA)
-    asked = (
+    rule_rows = spark.createDataFrame([(number, *rule) for number, rule in enumerate(rules)], _RULE_SCHEMA)
+    questions = (
         until(rollup, as_of)
         .filter(sql.col("access").isin(ACCESS, PROBE) & sql.col("resource_name").isNotNull())
         .groupBy(*QUESTION_COLUMNS, (sql.col("decision") == "ALLOWED").alias("is_allowed"))
@@ -220,7 +220,7 @@ def _by_use(
         )
     )
     claims = _Claims(duties, statements, acls.super_users)
-    each = asked.withColumn("claim", sql.explode(_claimed(claims))).select("*", "claim.*")
+    each = questions.withColumn("claim", sql.explode(_claimed(claims))).select("*", "claim.*")
     zero, count = sql.lit(0).cast("long"), sql.col("event_count")
 
     def on(side: int, value: Column) -> Column:
@@ -237,7 +237,7 @@ def _by_use(
             sql.min("first_time").alias("first_time"),
             sql.max("last_time").alias("last_time"),
         )
-        .join(sql.broadcast(known), "rule")
+        .join(sql.broadcast(rule_rows), "rule")
         .filter(sql.col("_sides") == sql.col("sides"))
     )
     return _use_columns(broken, moment(as_of))
@@ -257,14 +257,14 @@ def _use_columns(broken: DataFrame, at: Column) -> DataFrame:
         )
     )
     identity = sql.to_json(sql.array("kind", sql.lit("use"), "rule_id", "principal"))
-    who, rule_id, text = (sql.col(name) for name in ("principal", "rule_id", "text"))
-    reason = sql.concat(sql.lit("`"), who, sql.lit("` broke `"), rule_id, sql.lit("`: "), text)
+    principal, rule_id, text = (sql.col(name) for name in ("principal", "rule_id", "text"))
+    reason = sql.concat(sql.lit("`"), principal, sql.lit("` broke `"), rule_id, sql.lit("`: "), text)
     columns = {
         "finding_id": sql.sha2(identity, 256),
         "kind": sql.col("kind"),
         "severity": sql.lit("HIGH"),
         "score": sql.lit(1.0),
-        "principal": who,
+        "principal": principal,
         "day": sql.to_date(at),
         "first_time": sql.col("first_time"),
         "last_time": sql.col("last_time"),

@@ -8,9 +8,9 @@
         but: User:auditor and User:admin-*
         reason: nobody approves what they paid
 
-`whoever` and `must_not` are sentences of policy files without their principals and hosts; `but` names who is
-let off. One operation on one name of each side is enough to break a duty. Super users break all of them and
-are only counted with `super_users: true`.
+`whoever` and `must_not` are sentences of policy files without their principals and hosts; `but` names exempt
+principals. One operation on one name of each side is enough to break a duty. Super users break all duties
+and only count with `super_users: true`.
 """
 
 from collections.abc import Iterable, Iterator
@@ -37,11 +37,11 @@ from kustos.pipeline.review.asking import rules_of
 
 DUTIES_VERSION: Final = 1
 DUTIES_MAX: Final = 1_000
-"""Duties of one file: each asks the whole set of ACLs twice."""
+"""Duties of one file: each analyses the whole set of ACLs twice."""
 
 DUTIES_CHARACTERS_MAX: Final = 4_194_304
 REGIONS_MAX: Final = 100_000
-"""Regions looked at for one side; with more nobody could tell who is meant."""
+"""Regions of one side; more would be unreadable."""
 
 _KEYS: Final = ("id", "whoever", "must_not", "but", "reason", "super_users")
 EVERYONE: Final = PolicyPrincipals((), is_everyone_but=True)
@@ -57,7 +57,7 @@ class DutySide(NamedTuple):
     sentence: str
 
     def matches(self, operation: AclOperation, resource_type: ResourceType, name: str) -> bool:
-        """Return whether doing this is doing the thing."""
+        """Return whether this access belongs to the side."""
         return (
             resource_type is self.resource_type
             and operation in self.operations
@@ -67,7 +67,7 @@ class DutySide(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Duty:
-    """A declared rule: whoever can do `whoever` must not be able to do `must_not`, `exempt` ones let off."""
+    """A declared rule: who can do `whoever` must not be able to do `must_not`, except `exempt`."""
 
     duty_id: str
     whoever: DutySide
@@ -83,7 +83,7 @@ class Duty:
 
 @dataclass(frozen=True, slots=True)
 class Breach:
-    """A principal whom the ACLs let do both; `User:*` is everyone else, but `without`."""
+    """A principal that the ACLs allow both; `User:*` is every other principal, except `without`."""
 
     duty: Duty
     principal: str
@@ -149,10 +149,10 @@ class _Reader:
 
     def _side(self, node: yaml.Node) -> DutySide:
         text = self._text(node)
-        said = self._sentence(node, f"everyone {text}")
-        if said.principals != EVERYONE or said.hosts != ANYWHERE:
+        sentence = self._sentence(node, f"everyone {text}")
+        if sentence.principals != EVERYONE or sentence.hosts != ANYWHERE:
             raise self._wrong(node, text, "a side of a duty names neither principals nor hosts")
-        return DutySide(said.operations, said.resource_type, said.sites, text)
+        return DutySide(sentence.operations, sentence.resource_type, sentence.sites, text)
 
     def _sentence(self, node: yaml.Node, text: str) -> Any:
         try:
@@ -183,7 +183,7 @@ class _Reader:
 
 
 def breaches(acls: AclsInForce, duties: Iterable[Duty]) -> Iterator[Breach]:
-    """Yield who could break which duty by the ACLs: exact, for each principal named and everyone else.
+    """Yield the duties that the ACLs let principals break: exact, for each principal named and all others.
 
     Raises `ReviewError` for a side of more than REGIONS_MAX regions.
     """
@@ -192,7 +192,7 @@ def breaches(acls: AclsInForce, duties: Iterable[Duty]) -> Iterator[Breach]:
     named.discard(EVERY_PRINCIPAL)
     for duty in duties:
         one, other = (_able(acls.bindings, side, rules) for side in (duty.whoever, duty.must_not))
-        # whom only `but` names may still be allowed what everyone is
+        # principals that only `but` names may still have what everyone has
         for principal in sorted(named | {one.text for one in duty.exempt.patterns if not one.is_prefix}):
             is_let_off = principal in rules.super_users and not duty.counts_super_users
             if principal in duty.exempt or is_let_off:

@@ -1,18 +1,18 @@
-"""What a principal can become: the rights that give other rights, as a table, and their closure. No Spark.
+"""Privilege escalation: the rights that give other rights, as a table, and their closure. No Spark.
 
-Theory. What the ACLs allow a principal is exact (`analysis.what_can`). Some of it makes more of it:
+Theory. `analysis.what_can` gives exactly what the ACLs allow a principal. Some rights give more rights:
 
 - ALTER on the cluster writes ACLs (CreateAcls, DeleteAcls) and passwords of SCRAM users, super users too:
-  with it everything is reached.
-- CLUSTER_ACTION on the cluster acts as a broker: it fetches any partition as a follower, and hands in
-  requests for anybody in an Envelope (KIP-590) where it can reach a controller: everything.
-- CREATE_TOKENS on a user makes a delegation token of that user (KIP-373), DESCRIBE_TOKENS on a user and
-  DESCRIBE on a delegation token show the token's HMAC, which is its password: whoever logs in with it is
-  `User:` and the owner's name, whatever the owner's type.
-- ALTER_CONFIGS on the cluster changes listeners and logins of brokers (`sasl.jaas.config` among them): where
-  Kafka's own PLAIN is used, users can be made. It depends on the set-up, so it is told and not followed.
+  it reaches everything.
+- CLUSTER_ACTION on the cluster acts as a broker: it fetches any partition as a follower, and sends requests
+  for any principal in an Envelope (KIP-590) if it can connect to a controller: everything.
+- CREATE_TOKENS on a user creates a delegation token of that user (KIP-373), DESCRIBE_TOKENS on a user and
+  DESCRIBE on a delegation token show the token's HMAC, which is its password: a login with it is `User:` and
+  the owner's name, whatever the owner's type.
+- ALTER_CONFIGS on the cluster changes listeners and logins of brokers (`sasl.jaas.config` among them): with
+  Kafka's own PLAIN it can create users. It depends on the set-up, so it is reported but not followed.
 
-A login by token cannot ask for tokens: what is reached by one is followed for the other rights alone.
+A login by token cannot request tokens: from such a login only the other rights are followed.
 """
 
 from collections.abc import Iterable, Iterator
@@ -27,12 +27,12 @@ from kustos.pipeline.errors import ReviewError
 from kustos.pipeline.review.asking import rules_of
 
 IDENTITIES_MAX: Final = 10_000
-"""Identities that one principal is followed into: with as many it reaches more than anybody reads."""
+"""Identities followed from one principal: a longer list is unreadable."""
 
 
 @unique
 class Means(StrEnum):
-    """By what more is reached."""
+    """The right by which a step reaches more."""
 
     SUPER_USER = "SUPER_USER"
     ALTER_CLUSTER = "ALTER_CLUSTER"
@@ -52,7 +52,7 @@ WORDS: Final = {
     Means.DESCRIBE_TOKEN: "may DESCRIBE the delegation token: can log in as its owner",
     Means.ALTER_CONFIGS: "may ALTER_CONFIGS of the cluster: can change listeners and logins of brokers",
 }
-"""Each in words, to stand after the name of who has it."""
+"""Each as a predicate, to follow the principal's name."""
 
 _EVERYTHING: Final = (Means.SUPER_USER, Means.ALTER_CLUSTER, Means.CLUSTER_ACTION)
 _CLUSTER: Final = (
@@ -89,7 +89,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Who a principal can be: by which steps, what it may do then, and what else that could lead to."""
+    """An identity that a principal can take: the steps to it, and what the ACLs allow it."""
 
     principal: str
     path: tuple[Step, ...]
@@ -127,9 +127,9 @@ class BlastRadius:
 
 
 class Escalation:
-    """A set of ACLs with what else is known, asked about one principal after the other.
+    """A set of ACLs with known principals and tokens, for many principals.
 
-    `known` are principals that exist beside those whom ACLs name, `tokens` the delegation tokens there are.
+    `known` are principals that exist beside those that ACLs name, `tokens` the existing delegation tokens.
     `has_tokens` False: delegation tokens are switched off.
     """
 
@@ -153,29 +153,29 @@ class Escalation:
 
     @property
     def principals(self) -> list[str]:
-        """The principals whom ACLs name, super users among them."""
+        """The principals that ACLs name, and the super users."""
         return sorted((self._by_principal.keys() | self._acls.super_users) - {EVERY_PRINCIPAL})
 
     def regions(self, principal: str) -> tuple[Region, ...]:
-        """Return exactly what the ACLs allow a principal; raise `AnalysisError` for more than can be told."""
+        """Return exactly what the ACLs allow a principal; raise `AnalysisError` for too many regions."""
         found = self._regions.get(principal)
         if found is None:
             rules = self._rules
             own = (*self._by_principal.get(principal, ()), *self._by_principal.get(EVERY_PRINCIPAL, ()))
-            # with default-allow everybody's ACLs have a say: they take the default away
+            # with allow-by-default all ACLs matter: they disable the default for their resources
             bindings = self._acls.bindings if rules.allow_everyone_if_no_acl_found else own
             found = self._regions[principal] = what_can(bindings, principal, rules)
         return found
 
     def of(self, principal: str) -> BlastRadius:
-        """Return what a principal can reach by the fewest steps; raise `ReviewError` for too many others."""
+        """Return what a principal can reach by the fewest steps; raise `ReviewError` for too many."""
         identities: list[Identity] = []
         conditional: list[Step] = []
-        waiting = [Identity(principal, (), self.regions(principal))]
+        queue = [Identity(principal, (), self.regions(principal))]
         seen = {principal}
         everything: tuple[Step, ...] | None = None
-        while waiting:
-            identity = waiting.pop(0)
+        while queue:
+            identity = queue.pop(0)
             identities.append(identity)
             for step in self._steps(identity):
                 path = (*identity.path, step)
@@ -185,7 +185,7 @@ class Escalation:
                     everything = everything or path
                 elif step.to not in seen:
                     seen.add(step.to)
-                    waiting.append(Identity(step.to, path, self.regions(step.to)))
+                    queue.append(Identity(step.to, path, self.regions(step.to)))
             if len(seen) > IDENTITIES_MAX:
                 raise ReviewError(
                     f"`{principal}` can become more than {IDENTITIES_MAX} others, take tokens away first"
@@ -193,46 +193,46 @@ class Escalation:
         return BlastRadius(principal, tuple(identities), everything, tuple(conditional))
 
     def _steps(self, identity: Identity) -> Iterator[Step]:
-        who = identity.principal
-        if who in self._rules.super_users:
-            yield Step(who, Means.SUPER_USER, None, "anywhere")
+        principal = identity.principal
+        if principal in self._rules.super_users:
+            yield Step(principal, Means.SUPER_USER, None, "anywhere")
             return
         for region in identity.regions:
             hosts = region.hosts.text()
             if region.resource_type is ResourceType.CLUSTER:
                 for operation, means in _CLUSTER:
                     if operation in region.operations:
-                        yield Step(who, means, None, hosts)
+                        yield Step(principal, means, None, hosts)
                 if AclOperation.ALTER_CONFIGS in region.operations:
-                    yield Step(who, Means.ALTER_CONFIGS, None, hosts)
+                    yield Step(principal, Means.ALTER_CONFIGS, None, hosts)
         if identity.path:
             return
         for region in identity.regions:
-            yield from self._tokens_of(who, region)
+            yield from self._tokens_of(principal, region)
 
-    def _tokens_of(self, who: str, region: Region) -> Iterator[Step]:
+    def _tokens_of(self, principal: str, region: Region) -> Iterator[Step]:
         hosts = region.hosts.text()
         if region.resource_type is ResourceType.USER:
             for owner in self._owners:
-                if owner in region.names and owner != who:
+                if owner in region.names and owner != principal:
                     if AclOperation.CREATE_TOKENS in region.operations:
-                        yield Step(who, Means.CREATE_TOKENS, login_of(owner), hosts)
+                        yield Step(principal, Means.CREATE_TOKENS, login_of(owner), hosts)
                     elif AclOperation.DESCRIBE_TOKENS in region.operations:
-                        yield Step(who, Means.DESCRIBE_TOKENS, login_of(owner), hosts)
+                        yield Step(principal, Means.DESCRIBE_TOKENS, login_of(owner), hosts)
         if (
             region.resource_type is ResourceType.DELEGATION_TOKEN
             and AclOperation.DESCRIBE in region.operations
         ):
             for token in self._tokens:
-                if token.token_id in region.names and token.owner != who:
-                    yield Step(who, Means.DESCRIBE_TOKEN, login_of(token.owner), hosts)
+                if token.token_id in region.names and token.owner != principal:
+                    yield Step(principal, Means.DESCRIBE_TOKEN, login_of(token.owner), hosts)
 
 
 def login_of(owner: str) -> str:
-    """Return who logs in with a token of an owner: `User:` and the name, the owner's type is lost."""
+    """Return the principal of a login with an owner's token: `User:` and the name, whatever the type."""
     return f"User:{owner.partition(':')[2]}"
 
 
-def blast_radius(acls: AclsInForce, principal: str, **known: Any) -> BlastRadius:
+def blast_radius(acls: AclsInForce, principal: str, **options: Any) -> BlastRadius:
     """Return what one principal can reach; `known` are the options of `Escalation`."""
-    return Escalation(acls, **known).of(principal)
+    return Escalation(acls, **options).of(principal)

@@ -1,7 +1,7 @@
 """A graph for other programs: GraphML, DOT and JSON, as texts.
 
-Names are whatever somebody chose: each is quoted. Vertices and edges are mappings with the columns of
-VERTEX_SCHEMA and EDGE_SCHEMA, such as `row.asDict()` of collected rows.
+Names are untrusted text: each is quoted. Vertices and edges are mappings with the columns of VERTEX_SCHEMA
+and EDGE_SCHEMA, such as `row.asDict()` of collected rows.
 """
 
 import json
@@ -13,7 +13,7 @@ from kustos.pipeline.errors import ReviewError
 from kustos.pipeline.review.csv_form import instant_text
 
 EDGES_MAX: Final = 100_000
-"""Edges of one file: with more no program draws them."""
+"""Edges of one file: programs cannot draw more."""
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -102,7 +102,7 @@ def _data(key: str, text: str) -> str:
 
 
 def _printable(text: str) -> str:
-    """Return a text without what XML 1.0 has no character for."""
+    """Return a text with the characters escaped that XML 1.0 does not allow."""
     return "".join([one if _is_xml(ord(one)) else f"\\x{ord(one):02x}" for one in text])
 
 
@@ -112,8 +112,8 @@ def _is_xml(code: int) -> bool:
 
 def _dot(text: str) -> str:
     """Return a quoted DOT string: backslashes and quotes escaped, control characters written out."""
-    shown = "".join([one if one.isprintable() else f"\\x{ord(one):02x}" for one in text])
-    return '"' + shown.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    escaped = "".join([one if one.isprintable() else f"\\x{ord(one):02x}" for one in text])
+    return '"' + escaped.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def collected(rows: Iterable[Any]) -> list[dict[str, Any]]:

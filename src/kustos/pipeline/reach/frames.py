@@ -1,4 +1,4 @@
-"""Reach as rows: regions of rights, the resources that exist in them, and what of it was really used."""
+"""Reach as rows: regions of rights, the existing resources in them, and their recorded use."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
@@ -33,7 +33,7 @@ REACH_SCHEMA: Final = StructType(
         StructField("hosts", StringType()),
     ]
 )
-"""A row for each region of rights: of `principal`, as the `identity` that it becomes by `steps` (in words).
+"""A row for each region of rights: of `principal`, as the `identity` that it takes by `steps` (as texts).
 
 `everything`: that identity has a way to all rights; its `steps` end with that way."""
 
@@ -50,12 +50,12 @@ REACHED_RESOURCE_SCHEMA: Final = StructType(
     ]
 )
 """A row for each existing resource that `principal` reaches as `identity`: with which operations, from any
-host; and how often the principal itself used it. Names that need the fewest steps are told first."""
+host; and how often the principal itself used it. Names with the fewest steps come first."""
 
 _EXISTING_SCHEMA: Final = StructType(REACHED_RESOURCE_SCHEMA.fields[:6])
 
 REACHED_ROWS_MAX: Final = 5_000_000
-"""Rows made in the driver: some 2 GB; ask about fewer principals or fewer names."""
+"""Rows built in the driver: some 2 GB; for more, use fewer principals or fewer names."""
 
 
 def reach(spark: SparkSession, escalation: Escalation, principals: Iterable[str]) -> DataFrame:
@@ -94,9 +94,9 @@ def reached_resources(
 ) -> DataFrame:
     """Return which existing resources each principal reaches and what it used of them.
 
-    `listing` names what exists, by type. As REACHED_RESOURCE_SCHEMA; a resource stands once for each
-    principal, as the first identity that reaches it. Who reaches everything reaches all of the listing.
-    Raises `ReviewError`, `AnalysisError`.
+    `listing` has the existing names by type. As REACHED_RESOURCE_SCHEMA; each resource is one row for each
+    principal, with the first identity that reaches it. A principal that reaches everything reaches the whole
+    listing. Raises `ReviewError`, `AnalysisError`.
     """
     rows: list[tuple[object, ...]] = []
     for principal in principals:

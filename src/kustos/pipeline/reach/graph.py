@@ -1,7 +1,7 @@
-"""Who feeds whom: producers, topics, consumers and their groups as vertices and edges; paths of data.
+"""Data flows: producers, topics, consumers and their groups as vertices and edges; paths of data.
 
-An edge goes the way that data goes: principal to topic for a recorded WRITE, topic to principal for a READ;
-a consumer's group hangs on it by the READ of the group. Which group read which topic no event says.
+An edge follows the data: principal to topic for a recorded WRITE, topic to principal for a READ; the READ of
+a group links the consumer to the group. No event records which group read which topic.
 """
 
 from typing import Final
@@ -63,7 +63,7 @@ HOPS_MAX: Final = 8
 
 
 def edges(rollup: DataFrame) -> DataFrame:
-    """Return the edges of what was really done (allowed, no listings), as EDGE_SCHEMA."""
+    """Return the edges of recorded use (allowed, no listings), as EDGE_SCHEMA."""
     kinds = {
         ("TOPIC", "WRITE"): (PRINCIPAL, "principal", "PRODUCES", TOPIC, "resource_name"),
         ("TOPIC", "READ"): (TOPIC, "resource_name", "CONSUMES", PRINCIPAL, "principal"),
@@ -72,14 +72,14 @@ def edges(rollup: DataFrame) -> DataFrame:
     edge = sql.lit(None).cast(StructType(EDGE_SCHEMA.fields[:5]))
     for (resource_type, operation), (source_kind, source, kind, target_kind, target) in kinds.items():
         is_its = (sql.col("resource_type") == resource_type) & (sql.col("operation") == operation)
-        made = sql.struct(
+        fields = sql.struct(
             sql.lit(source_kind).alias("source_kind"),
             sql.col(source).alias("source"),
             sql.lit(kind).alias("kind"),
             sql.lit(target_kind).alias("target_kind"),
             sql.col(target).alias("target"),
         )
-        edge = sql.when(is_its, made).otherwise(edge)
+        edge = sql.when(is_its, fields).otherwise(edge)
     return (
         rollup.filter(
             (sql.col("decision") == "ALLOWED")
@@ -132,10 +132,9 @@ def flow_hops(found: DataFrame) -> DataFrame:
 def flow_paths(found: DataFrame, *, hops_max: int, sources: list[str] | None = None) -> DataFrame:
     """Return a shortest way of data between each two principals, of at most `hops_max` hops, as PATH_SCHEMA.
 
-    Of several as short the first in order is told. `sources` are where to begin, None for everywhere. That
-    data came in does not prove that it went out again: it could have. `found` is read once for each hop, so
-    keep it (`persist`) where it is large. Raises `ReviewError` for more than
-    HOPS_MAX hops.
+    Of several equally short ones the first in order is returned. `sources` are the first principals, None for
+    all. A read of a topic does not prove that the data was written on: it could have been. `found` is read
+    once for each hop, so persist it if it is large. Raises `ReviewError` for more than HOPS_MAX hops.
     """
     if not 1 <= hops_max <= HOPS_MAX:
         raise ReviewError(f"paths have 1 to {HOPS_MAX} hops, not {hops_max}")
@@ -151,7 +150,7 @@ def flow_paths(found: DataFrame, *, hops_max: int, sources: list[str] | None = N
     )
     reached = _shortest(direct)
     for _ in range(1, hops_max):
-        # a shortest way is direct, or one hop more than a shortest way to whom it goes through
+        # a shortest path is direct, or one hop longer than a shortest path to its last but one principal
         longer = (
             reached.join(further, sql.col("target") == sql.col("_through"))
             .filter(sql.col("_target") != sql.col("source"))

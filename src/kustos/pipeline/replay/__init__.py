@@ -1,4 +1,4 @@
-"""What-if replay: which recorded access other ACLs would decide otherwise, and how often it happened."""
+"""What-if replay: which recorded access other ACLs would decide differently, and how often it happened."""
 
 from kustos.pipeline.replay.accesses import accesses_of_events, accesses_of_rollup, rule_text
 from kustos.pipeline.replay.answer import Replay, replay

@@ -1,4 +1,4 @@
-"""Recorded access as replay asks it: one row for each distinct use, counted, with an example."""
+"""Recorded access as a replay decides it: one row for each distinct use, counted, with an example."""
 
 from typing import Final
 
@@ -15,7 +15,7 @@ _USE: Final = (*QUESTION_COLUMNS, "access", "decision")
 
 
 def rule_text(rule: Column) -> Column:
-    """Return a recorded rule (a struct) as the audit line writes it; null for an event that says none."""
+    """Return a recorded rule (a struct) as the audit line writes it; null for an event without one."""
     acl = sql.concat(
         sql.lit("MatchingAcl(acl=StandardAcl[resourceType="),
         rule["resource_type"],
@@ -40,8 +40,8 @@ def accesses_of_rollup(rollup: DataFrame, *, with_rule: bool = True, with_exampl
     """Return the roll-up over all its days: a row for each question, way of access, decision and rule.
 
     Without rules there is one row for all rules of a decision, and `rule` is null: quicker, and enough to
-    tell what flips. Without examples `sample_event_id` is null: quicker too, since Spark sorts to find the
-    smallest of texts and not to sum numbers. Columns as in the roll-up but for `day` and `hours`.
+    find flips. Without examples `sample_event_id` is null: quicker too, since Spark sorts for a minimum of
+    texts and not for a sum of numbers. Columns as in the roll-up but for `day` and `hours`.
     """
     aggregates = [
         sql.sum("event_count").alias("event_count"),
@@ -62,10 +62,10 @@ def accesses_of_events(events: DataFrame, *, with_rule: bool = True, with_exampl
         sql.max("time").alias("last_time"),
     ]
     example = "event_id" if with_example else None
-    # put together once for each use, not for each event
+    # join type and name once for each use, not for each event
     keys = ("principal_type", "principal_name", *_USE[1:])
-    asked = events.withColumn("access", way_of_access())
-    return with_principal(_grouped(asked, aggregates, example, keys, with_rule=with_rule)).drop(*keys[:2])
+    rows = events.withColumn("access", way_of_access())
+    return with_principal(_grouped(rows, aggregates, example, keys, with_rule=with_rule)).drop(*keys[:2])
 
 
 def _grouped(

@@ -1,4 +1,4 @@
-"""The whole answer of a replay, as frames of one set of flips."""
+"""The result of a replay, as frames of one set of flips."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """Flips and their sums; frames that nothing has been asked of yet.
+    """Flips and their sums, as lazy frames.
 
-    Who asks more than one of them asks `cached()` first: the flips are then found once.
+    To read more than one of them, call `cached()` first: the flips are then computed once.
     """
 
     flips: "DataFrame"
@@ -37,15 +37,15 @@ class Replay:
         return flips_by_kind(self.flips)
 
     def top(self, limit: int) -> "DataFrame":
-        """Return the flips that weigh most."""
+        """Return the most urgent flips."""
         return top_flips(self.flips, limit)
 
     def cached(self) -> "Replay":
-        """Return the same over flips that Spark keeps, on disk where memory does not do; see `release`."""
+        """Return the same with persisted flips, on disk where memory is too small; see `release`."""
         return Replay(self.flips.persist())
 
     def release(self) -> None:
-        """Let Spark forget kept flips."""
+        """Unpersist the flips."""
         self.flips.unpersist()
 
 
@@ -57,10 +57,10 @@ def replay(
     *,
     rule_changes: bool = True,
 ) -> Replay:
-    """Return what `candidate` would decide otherwise over all recorded access of the table `audit_rollup`.
+    """Return the recorded access of the table `audit_rollup` that `candidate` would decide differently.
 
-    Otherwise than recorded or, with a `baseline` such as today's ACLs, than those decide. Nothing is asked
-    of Spark yet but to have the ACLs sent.
+    Differently from the record or, with a `baseline` such as today's ACLs, from the baseline. This sends the
+    ACLs and runs no Spark job yet.
     """
     shipped = None if baseline is None else ship(spark, baseline)
     accesses = accesses_of_rollup(rollup, with_rule=rule_changes and baseline is None)

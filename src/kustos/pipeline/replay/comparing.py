@@ -1,4 +1,4 @@
-"""Two outcomes of each question in one pass, and the rules only where they differ: most rows do not."""
+"""Two decisions of each question in one pass, and the rules only where they differ: most rows do not."""
 
 from typing import Final
 
@@ -9,7 +9,7 @@ from pyspark.sql import functions as sql
 from pyspark.sql.types import StringType, StructField, StructType
 
 from kustos.pipeline.deciding import ShippedAcls
-from kustos.pipeline.deciding.questions import answered, asked_once
+from kustos.pipeline.deciding.questions import answered, evaluated_once
 from kustos.pipeline.schemas import QUESTION_COLUMNS
 
 ALLOWED: Final = "ALLOWED"
@@ -19,7 +19,7 @@ _SCHEMA: Final = StructType([StructField(name, StringType()) for name in OUTCOME
 _KEY: Final = "_outcome"
 
 
-def compared_with_recorded(asked: DataFrame, candidate: ShippedAcls) -> DataFrame:
+def compared_with_recorded(questions: DataFrame, candidate: ShippedAcls) -> DataFrame:
     """Return rows that have `from_decision` and `from_rule` with `to_decision`, and `to_rule` if it flips."""
 
     def judge(
@@ -36,11 +36,11 @@ def compared_with_recorded(asked: DataFrame, candidate: ShippedAcls) -> DataFram
         rules = _rules(candidate, columns, _flipped(before, after))
         return pa.StructArray.from_arrays([before, nothing, after, rules], names=OUTCOMES)
 
-    return _taken_apart(asked, asked_once(judge, _SCHEMA, *QUESTION_COLUMNS, OUTCOMES[0]), OUTCOMES[2:])
+    return _unpacked(questions, evaluated_once(judge, _SCHEMA, *QUESTION_COLUMNS, OUTCOMES[0]), OUTCOMES[2:])
 
 
-def compared(asked: DataFrame, baseline: ShippedAcls, candidate: ShippedAcls) -> DataFrame:
-    """Return rows with what both sets decide, and by which rules where one allows and the other does not."""
+def compared(questions: DataFrame, baseline: ShippedAcls, candidate: ShippedAcls) -> DataFrame:
+    """Return rows with both sets' decisions, and the rules where one allows and the other does not."""
 
     def judge(
         principal: pa.Array, host: pa.Array, operation: pa.Array, resource_type: pa.Array, name: pa.Array
@@ -49,10 +49,10 @@ def compared(asked: DataFrame, baseline: ShippedAcls, candidate: ShippedAcls) ->
         [before] = answered(baseline, columns, with_rule=False)
         [after] = answered(candidate, columns, with_rule=False)
         flipped = _flipped(before, after)
-        said = [before, _rules(baseline, columns, flipped), after, _rules(candidate, columns, flipped)]
-        return pa.StructArray.from_arrays(said, names=OUTCOMES)
+        outcomes = [before, _rules(baseline, columns, flipped), after, _rules(candidate, columns, flipped)]
+        return pa.StructArray.from_arrays(outcomes, names=OUTCOMES)
 
-    return _taken_apart(asked, asked_once(judge, _SCHEMA, *QUESTION_COLUMNS), OUTCOMES)
+    return _unpacked(questions, evaluated_once(judge, _SCHEMA, *QUESTION_COLUMNS), OUTCOMES)
 
 
 def _flipped(before: pa.Array, after: pa.Array) -> pa.Array:
@@ -69,6 +69,6 @@ def _rules(shipped: ShippedAcls, columns: list[pa.Array], wanted: pa.Array) -> p
     return pc.replace_with_mask(pa.nulls(len(wanted), pa.string()), wanted, rules)
 
 
-def _taken_apart(asked: DataFrame, outcome: Column, names: tuple[str, ...]) -> DataFrame:
-    found = asked.withColumn(_KEY, outcome)
+def _unpacked(questions: DataFrame, outcome: Column, names: tuple[str, ...]) -> DataFrame:
+    found = questions.withColumn(_KEY, outcome)
     return found.withColumns({name: sql.col(_KEY).getField(name) for name in names}).drop(_KEY)

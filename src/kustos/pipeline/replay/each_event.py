@@ -8,9 +8,9 @@ from kustos.pipeline.replay.flips import kind_of_flip
 
 
 def verdict_on_each_event(events: DataFrame, candidate: ShippedAcls, *, with_rule: bool = False) -> DataFrame:
-    """Return `audit_events` with `to_decision`, `to_rule` if asked for, and `flip` (LOST, GAINED or null).
+    """Return `audit_events` with `to_decision`, `to_rule` (`with_rule`), and `flip` (LOST, GAINED or null).
 
-    For who needs the events themselves; to count what flips, ask the roll-up.
+    For the events themselves; to count flips, use the roll-up.
     """
     decided = decide_each(
         with_principal(events),

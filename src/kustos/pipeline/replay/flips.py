@@ -1,4 +1,4 @@
-"""What flips: recorded access decided again, the differences kept, with their evidence."""
+"""Flips: recorded access decided again; the differences, with their evidence."""
 
 from typing import Any, Final
 
@@ -23,7 +23,7 @@ _TO: Final[dict[str, Any]] = {"decision_column": "to_decision", "rule_column": "
 
 
 def decisions(accesses: DataFrame, shipped: ShippedAcls) -> DataFrame:
-    """Return the table `decisions`: each recorded access beside what the ACLs decide on it."""
+    """Return the table `decisions`: each recorded access beside the ACLs' decision on it."""
     recorded = accesses.withColumns(
         {"recorded_decision": sql.col("decision"), "recorded_rule": sql.col("rule")}
     )
@@ -37,21 +37,23 @@ def flips(
     *,
     rule_changes: bool = True,
 ) -> DataFrame:
-    """Return the table `replay_flips`: recorded access that the candidate decides otherwise than before.
+    """Return the table `replay_flips`: recorded access that the candidate decides differently than before.
 
-    Before is what was recorded or, with a `baseline`, what those ACLs decide: then changes that were made
-    since do not show as the candidate's. `accesses` come from `accesses_of_rollup` or `accesses_of_events`,
-    which need no rules unless the recorded ones are compared. Without `rule_changes` only what is lost or
-    gained is looked for, at half the cost, and the rules are told of that alone; of a recorded decision only
-    if the `accesses` have rules.
+    Before is the recorded decision or, with a `baseline`, that of those ACLs: then changes since the record
+    do not count as the candidate's. `accesses` come from `accesses_of_rollup` or `accesses_of_events`, which
+    need no rules unless the recorded ones are compared. Without `rule_changes` only lost and gained access is
+    found, at half the cost, and only these rows have rules; a recorded decision has one only if the
+    `accesses` have rules.
 
-    A question about any resource of a type has no rule of its own, only an example of one: for it no rule
-    changes. Nor does it where no rule was recorded, or where neither side allows and one is an ERROR.
+    A question about any resource of a type has no single rule, only one of several: its rule never changes.
+    Nor does one that was not recorded, or where neither side allows and one is an ERROR.
     """
     if baseline is None:
-        asked = _recorded(accesses)
+        recorded = _recorded(accesses)
         decided = (
-            decide_each(asked, candidate, **_TO) if rule_changes else compared_with_recorded(asked, candidate)
+            decide_each(recorded, candidate, **_TO)
+            if rule_changes
+            else compared_with_recorded(recorded, candidate)
         )
     elif rule_changes:
         decided = decide_each(decide_each(_uses(accesses), baseline, **_FROM), candidate, **_TO)
@@ -62,7 +64,7 @@ def flips(
 
 
 def kind_of_flip(*, rule_changes: bool) -> Column:
-    """Return what `from_*` and `to_*` come to, null where nothing flips; what is not ALLOWED denies."""
+    """Return the kind of flip from `from_*` to `to_*`, null for none; any decision but ALLOWED denies."""
     before = sql.col("from_decision").eqNullSafe(ALLOWED)
     after = sql.col("to_decision").eqNullSafe(ALLOWED)
     kind = sql.when(before & ~after, LOST).when(~before & after, GAINED)
@@ -86,7 +88,7 @@ def _recorded(accesses: DataFrame) -> DataFrame:
 
 
 def _uses(accesses: DataFrame) -> DataFrame:
-    """Return accesses whatever was recorded of them, with how many were allowed then."""
+    """Return accesses of every recorded decision, with the number that were allowed then."""
     allowed = sql.when(sql.col("decision") == ALLOWED, sql.col("event_count")).otherwise(
         sql.lit(0).cast("long")
     )

@@ -1,6 +1,6 @@
-"""Replay over table files: columns as codes, decided where they are read; only what flips becomes rows.
+"""Replay over table files: columns as codes, decided in the worker that reads them; only flips become rows.
 
-The same rows as `flips` finds without rule changes, for less: nothing is shuffled but the flips.
+The same rows as `flips` without rule changes, at less cost: only the flips are shuffled.
 """
 
 from collections.abc import Iterator, Sequence
@@ -60,21 +60,21 @@ def flips_of_files(
     *,
     with_example: bool = True,
 ) -> "DataFrame":
-    """Return the table `replay_flips` of what files of a table show as lost and gained.
+    """Return the table `replay_flips` of lost and gained access in a table's files.
 
-    What `flips(..., rule_changes=False)` returns for the same rows of `table`, EVENTS or ROLLUP; `from_rule`
-    is told only of a `baseline`. Workers must see the files under these paths. Raises `OSError` for a file
-    that is gone.
+    The same as `flips(..., rule_changes=False)` for the rows of `table`, EVENTS or ROLLUP; only with a
+    `baseline` there is a `from_rule`. Workers must see the files under these paths. Raises `OSError` for a
+    file that is gone.
     """
     parts = parts_of(files)
     if not parts:
         return spark.createDataFrame([], FLIPS_SCHEMA)
-    asked = Asked(table, candidate, baseline, with_example)
+    search = FlipSearch(table, candidate, baseline, with_example)
 
     def flips_of(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                yield from asked.flips(parts[number])
+                yield from search.flips(parts[number])
 
     found = spark.range(0, len(parts), 1, len(parts)).mapInArrow(flips_of, FLIPS_SCHEMA)
     sums = [getattr(sql, how)(name).alias(name) for name, how in _SUMS.items()]
@@ -82,8 +82,8 @@ def flips_of_files(
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What a worker needs to find flips in a part of a file."""
+class FlipSearch:
+    """The search for flips in parts of files, as a worker runs it."""
 
     table: str
     candidate: ShippedAcls
@@ -116,12 +116,16 @@ class Asked:
         columns: dict[str, pa.Array] = {name: column.take(first).decoded() for name, column in keys.items()}
         lost = pa.array(before[rows[first]])
         columns["kind"] = pc.if_else(lost, LOST, GAINED)
-        asked = [columns[name] for name in QUESTION_COLUMNS]
-        columns["to_decision"], columns["to_rule"] = answered(self.candidate, asked, with_rule=True)
+        question_columns = [columns[name] for name in QUESTION_COLUMNS]
+        columns["to_decision"], columns["to_rule"] = answered(
+            self.candidate, question_columns, with_rule=True
+        )
         if self.baseline is None:
             columns["from_rule"] = pa.nulls(len(first), pa.string())
         else:
-            columns["from_decision"], columns["from_rule"] = answered(self.baseline, asked, with_rule=True)
+            columns["from_decision"], columns["from_rule"] = answered(
+                self.baseline, question_columns, with_rule=True
+            )
         columns |= sums
         return pa.record_batch([columns[field.name].cast(field.type) for field in _ARROW], schema=_ARROW)
 

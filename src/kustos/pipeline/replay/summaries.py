@@ -28,13 +28,13 @@ _LEAST_URGENT: Final = 4
 
 def flips_by_principal(flips: DataFrame) -> DataFrame:
     """Return the table `replay_by_principal`."""
-    resources = sql.count_distinct(_known(_RESOURCE)).alias("resource_count")
+    resources = sql.count_distinct(_never_null(_RESOURCE)).alias("resource_count")
     return flips.groupBy("principal").agg(resources, *_sums()).select(*FLIPS_BY_PRINCIPAL_SCHEMA.fieldNames())
 
 
 def flips_by_resource(flips: DataFrame) -> DataFrame:
     """Return the table `replay_by_resource`."""
-    principals = sql.count_distinct(_known(("principal",))).alias("principal_count")
+    principals = sql.count_distinct(_never_null(("principal",))).alias("principal_count")
     return flips.groupBy(*_RESOURCE).agg(principals, *_sums()).select(*FLIPS_BY_RESOURCE_SCHEMA.fieldNames())
 
 
@@ -44,8 +44,8 @@ def flips_by_kind(flips: DataFrame) -> DataFrame:
         flips.groupBy("kind", "access")
         .agg(
             sql.count(sql.lit(1)).alias("flip_count"),
-            sql.count_distinct(_known(("principal",))).alias("principal_count"),
-            sql.count_distinct(_known(_RESOURCE)).alias("resource_count"),
+            sql.count_distinct(_never_null(("principal",))).alias("principal_count"),
+            sql.count_distinct(_never_null(_RESOURCE)).alias("resource_count"),
             *[
                 sql.sum(name).alias(name)
                 for name in ("event_count", "reference_count", "recorded_allowed_count")
@@ -59,7 +59,7 @@ def flips_by_kind(flips: DataFrame) -> DataFrame:
 
 
 def top_flips(flips: DataFrame, limit: int) -> DataFrame:
-    """Return the `limit` flips that weigh most: uses before listings, lost before gained, then by events."""
+    """Return the `limit` most urgent flips: uses before listings, lost before gained, then by events."""
     return (
         flips.withColumn("_urgency", urgency())
         .orderBy(
@@ -71,15 +71,15 @@ def top_flips(flips: DataFrame, limit: int) -> DataFrame:
 
 
 def urgency() -> Column:
-    """Return a number for the kind and the way of access of a flip: 0 breaks somebody's use."""
+    """Return a number for the kind and the way of access of a flip: 0 breaks a use."""
     order = sql.lit(_LEAST_URGENT)
     for (kind, access), number in reversed(_URGENCY.items()):
         order = sql.when((sql.col("kind") == kind) & (sql.col("access") == access), number).otherwise(order)
     return order
 
 
-def _known(names: Sequence[str]) -> Column:
-    """Return a struct, which is never null and so is counted also where its fields are."""
+def _never_null(names: Sequence[str]) -> Column:
+    """Return a struct, which is never null: so rows with null fields count too."""
     return sql.struct(*names)
 
 

@@ -1,4 +1,4 @@
-"""What a report shows of a replay, of the access review and of findings, each of which may be missing."""
+"""The report's data on a replay, on the access review and on findings, each of which may be missing."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -11,13 +11,13 @@ from pyspark.sql import DataFrame
 from kustos.pipeline.stages import answers
 
 FLIPS_SHOWN: Final = 15
-"""Bars of each direction: beyond these nobody reads bars; table `replay_flips` has them all."""
+"""Bars of each direction: more are unreadable; table `replay_flips` has them all."""
 GRANTS_SHOWN: Final = 25
 """Rows of dormant grants; table `access_review` has them all."""
 FINDINGS_SHOWN: Final = 12
 """Rows of each kind of finding; table `findings` has them all."""
 FINDINGS_PLOTTED: Final = 600
-"""Marks on the time line, the most severe first: more could not be told apart on a wide screen."""
+"""Marks on the time line, the most severe first: more are indistinguishable on a wide screen."""
 KINDS_MAX: Final = 40
 """Kinds of findings on the page; there are fewer."""
 TEXT_MAX: Final = 600
@@ -26,7 +26,7 @@ TEXT_MAX: Final = 600
 
 @dataclass(frozen=True, slots=True)
 class Flip:
-    """Requests of one kind that other ACLs decide otherwise; `allowed` is what they would be then."""
+    """Requests of one kind that other ACLs decide differently; `allowed` is the new decision."""
 
     principal: str
     operation: str
@@ -42,7 +42,7 @@ class Flip:
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """A replay in numbers of requests, and its largest flips; names only left out of lists are apart."""
+    """A replay in numbers of requests, and its largest flips; names left out of lists count separately."""
 
     lost: int
     gained: int
@@ -54,7 +54,7 @@ class Replayed:
 
 @dataclass(frozen=True, slots=True)
 class DormantGrant:
-    """What may be done and was not for long; `dormant_days` None: neither use nor grant have a time."""
+    """A grant without use for long; `dormant_days` None: its last use and its age are unknown."""
 
     team: str | None
     principal: str
@@ -113,7 +113,7 @@ class Findings:
 
 
 def utc(time: datetime | None) -> datetime | None:
-    """Spark gives local time without a zone; make it say UTC."""
+    """Return a time in UTC: Spark returns local time without a zone."""
     return None if time is None else time.astimezone(UTC)
 
 

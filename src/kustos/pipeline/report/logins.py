@@ -1,4 +1,4 @@
-"""What a report shows of logins: how many failed, who, from where, how often."""
+"""The report's data on logins: failures by name, address and time."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class LoginBucket:
 
 @dataclass(frozen=True, slots=True)
 class FailureSource:
-    """A name tried from an address; no name is none or many, no address is many."""
+    """A name tried from an address; a null name means none or many, a null address many."""
 
     name: str | None
     host: str | None

@@ -1,4 +1,4 @@
-"""All that a report shows, as values: every list in it is bounded whatever the input."""
+"""The data of a report, as values: every list has a limit, for any input."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,11 +24,11 @@ MATRIX_PRINCIPALS: Final = 20
 MATRIX_RESOURCES: Final = 15
 """Columns of the heat map: what a landscape page or a wide window can label."""
 TOP_DENIALS: Final = 15
-"""Bars of the chart: beyond these nobody reads bars; `access_counts` has them all."""
+"""Bars of the chart: more are unreadable; `access_counts` has them all."""
 DRILL_DOWN_ROWS: Final = 12
-"""Rows shown of one principal: enough to see what it is about; `access_counts` has them all."""
+"""Rows shown of one principal: enough for an overview; `access_counts` has them all."""
 MAXIMUM_BUCKETS: Final = 96
-"""Bars over time: the narrowest that can still be told apart on a 400 px screen."""
+"""Bars over time: the narrowest that are still distinct on a 400 px screen."""
 MAXIMUM_REASONS: Final = 20
 """Rows of the quarantine table; there are fewer kinds of fault than this."""
 
@@ -137,10 +137,9 @@ def collect_report(
 ) -> Report:
     """Return the report over the tables; the session's time zone must be UTC.
 
-    `lines` None: they are counted by the runs that filled the tables, so the page does not tell of them.
-    With `audit_rollup` among the tables whole days are summed up from it.
-    `security_events`, `replay_flips`, `access_review` and `findings` are shown where they are among the
-    tables.
+    `lines` None: the runs that filled the tables counted them, so the page leaves them out. With
+    `audit_rollup` among the tables whole days are summed up from it. `security_events`, `replay_flips`,
+    `access_review` and `findings` are shown if they are among the tables.
     """
     counts = tables["access_counts"].cache()
     sums = access.totals(counts).collect()[0].asDict()

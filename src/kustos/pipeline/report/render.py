@@ -1,8 +1,8 @@
 """The report as one HTML file: no script, no fetch, every name escaped and made visible.
 
 Names are attacker-controlled text. Jinja escapes them, control and bidirectional characters are written as
-codes so that a name cannot look like another, `<bdi>` keeps them from turning their surroundings around, and
-the page's own policy forbids scripts and any fetch should all that fail.
+codes so that a name cannot look like another, `<bdi>` isolates their direction from the text around them, and
+the page's content security policy forbids scripts and fetches if all that fails.
 """
 
 import unicodedata
@@ -27,7 +27,7 @@ _REASONS: Final = {
     "blank": "empty line",
     "decision_unknown": "a decision other than ALLOWED, DENIED, ERROR",
     "event_id_conflict": "the id of another event with other content: forged or faulty",
-    "event_id_reserved": "brings an id that is made for lines of Kafka's own log: a forgery?",
+    "event_id_reserved": "has an id that kustos generates for lines of Kafka's own log: a forgery?",
     "field_missing": "a field that every event has is missing",
     "format_unknown": "neither a kustos event nor a line of Kafka's authorizer logger",
     "json_malformed": "begins as JSON but is no whole object: a torn write?",

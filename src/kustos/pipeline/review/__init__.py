@@ -1,6 +1,6 @@
-"""The access review: who holds which access by which ACLs, when it was last used, what a reviewer decides.
+"""The access review: which ACLs grant which access to whom, its last use, and the reviewers' decisions.
 
-Each name is loaded when it is first asked for: who signs or checks a review needs no Spark.
+Each name is imported on first use: signing and checking a review need no Spark.
 """
 
 from importlib import import_module

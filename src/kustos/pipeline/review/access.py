@@ -1,11 +1,11 @@
 """The access review: principal, operation, resource; the ACLs that grant it; when it was last used.
 
-What counts as a use is an ACCESS that was recorded as allowed: a name that only filtered a list would
-make every grant look used. A row is
+A use is an ACCESS that was recorded as allowed: with names that only filtered a list every grant would look
+used. A row is
 
-- a resource that a principal used, with the ACLs that allow it as of then (`granted_by`), or
-- an ALLOW by which nobody used anything: the pattern, for the principal that it names, or
-- a super user, whom no ACL binds: everything (`ANY`, `*`).
+- a resource that a principal used, with the ACLs that allow it at `as_of` (`granted_by`), or
+- an ALLOW without any use: the pattern, for the principal that it names, or
+- a super user, whom no ACL limits: everything (`ANY`, `*`).
 """
 
 from collections.abc import Mapping
@@ -29,10 +29,10 @@ from kustos.pipeline.schemas import (
 )
 
 HOSTS_MAX: Final = 100
-"""Hosts that one row names, the first in order: more are no list that anybody reviews."""
+"""Hosts that one row names, the first in order: a longer list cannot be reviewed."""
 
 DORMANT_DAYS: Final = 90
-"""Days without use after which a grant is dormant, unless another number is given."""
+"""Days without use after which a grant is dormant, by default."""
 
 _RESOURCE: Final = ("principal", "operation", "resource_type", "resource_name")
 _BASES: Final = (
@@ -47,7 +47,7 @@ _SUPER_USER_SCHEMA: Final = StructType([StructField("principal", StringType())])
 
 
 def review_questions(rollup: DataFrame, shipped: ShippedAcls, as_of: datetime) -> DataFrame:
-    """Return each question that was really asked by `as_of`, with its uses, denials and matching ACLs."""
+    """Return each question recorded up to `as_of`, with its uses, denials and matching ACLs."""
     return with_matching(used_questions(rollup, as_of), shipped)
 
 
@@ -64,18 +64,18 @@ def access_review(
 ) -> DataFrame:
     """Return the table `access_review` of a roll-up and the ACLs in force at `as_of`.
 
-    `history` (ACL_HISTORY_SCHEMA) tells since when each ACL is there. `teams` as in `with_team`. `questions`
-    are those of `review_questions`, for who keeps them (`persist`): they are needed three times. Raises
-    `ReviewError` for a time without a zone.
+    `history` (ACL_HISTORY_SCHEMA) has the time of creation of each ACL. `teams` as in `with_team`.
+    `questions` is the result of `review_questions`, if the caller has persisted it: it is read three times.
+    Raises `ReviewError` for a time without a zone.
     """
     recorded = until(rollup, as_of)
-    asked = review_questions(rollup, ship(spark, acls), as_of) if questions is None else questions
+    matched = review_questions(rollup, ship(spark, acls), as_of) if questions is None else questions
     grants = _grants(spark, acls, history, as_of)
-    used = _used_rows(asked, grants)
+    used = _used_rows(matched, grants)
     rows = (
         used.drop("numbers")
         .unionByName(_unused_rows(used, grants))
-        .unionByName(_super_user_rows(spark, asked, acls))
+        .unionByName(_super_user_rows(spark, matched, acls))
     )
     began = recorded.agg(sql.min("first_time").alias("_began"))
     dated = rows.crossJoin(sql.broadcast(began)).withColumn("as_of", moment(as_of))
@@ -85,7 +85,7 @@ def access_review(
     finished = dated.withColumns(
         {
             "dormant_days": since,
-            # in all the time of which there is a record nobody used it, so that long at least
+            # without use or grant time it was unused for the whole record, or longer
             "is_dormant": sql.coalesce(since, recorded_for, sql.lit(0)) >= limit,
         }
     )
@@ -109,7 +109,7 @@ def used_questions(rollup: DataFrame, as_of: datetime) -> DataFrame:
 
 
 def _grants(spark: SparkSession, acls: AclsInForce, history: DataFrame | None, as_of: datetime) -> DataFrame:
-    """Return the ACLs with their numbers, since when they are there, and on what basis an ALLOW grants."""
+    """Return the ACLs with their numbers, their time of creation, and the basis on which an ALLOW grants."""
     rules = rules_of(acls)
     bindings = numbered(acls.bindings)
     speaks = necessity(bindings, rules).effective
@@ -130,13 +130,13 @@ def _grants(spark: SparkSession, acls: AclsInForce, history: DataFrame | None, a
     return held.join(since, "acl", "left").select(*held.columns, "since")
 
 
-def _used_rows(asked: DataFrame, grants: DataFrame) -> DataFrame:
+def _used_rows(matched: DataFrame, grants: DataFrame) -> DataFrame:
     """Return the rows of what was used, with the `numbers` of the ACLs that allow it."""
     is_used = sql.col("use_count") > 0
     rank = sql.array_position(sql.lit(list(_BASES)), sql.col("basis"))
     by_acl = is_used & (sql.col("basis") == RuleKind.MATCHING_ACL.value)
     resources = (
-        asked.groupBy(*_RESOURCE)
+        matched.groupBy(*_RESOURCE)
         .agg(
             _hosts_used().alias("hosts"),
             sql.max_by("basis", sql.when(is_used, rank)).alias("basis"),
@@ -149,7 +149,7 @@ def _used_rows(asked: DataFrame, grants: DataFrame) -> DataFrame:
         )
         .filter(is_used)
     )
-    # told apart by their numbers and put together again: where ACLs are broadcast no row moves for it
+    # exploded into numbers and grouped again: if Spark broadcasts the ACLs, no row is shuffled for it
     each = resources.withColumn("number", sql.explode_outer("numbers")).join(
         grants.select("number", "acl", "since"), "number", "left"
     )
@@ -190,12 +190,12 @@ def _unused_rows(used: DataFrame, grants: DataFrame) -> DataFrame:
     )
 
 
-def _super_user_rows(spark: SparkSession, asked: DataFrame, acls: AclsInForce) -> DataFrame:
-    """Return a row for each super user: whoever reviews access must see them, used or not."""
+def _super_user_rows(spark: SparkSession, matched: DataFrame, acls: AclsInForce) -> DataFrame:
+    """Return a row for each super user: reviewers must see them, used or not."""
     names = spark.createDataFrame([(name,) for name in sorted(acls.super_users)], _SUPER_USER_SCHEMA)
     zero = sql.lit(0).cast("long")
     totals = (
-        asked.join(sql.broadcast(names), "principal", "left_semi")
+        matched.join(sql.broadcast(names), "principal", "left_semi")
         .groupBy("principal")
         .agg(
             _hosts_used().alias("hosts"),
@@ -226,7 +226,7 @@ def of_team(review: DataFrame, team: str | None) -> DataFrame:
 
 
 def under(review: DataFrame, resource_type: str, prefix: str) -> DataFrame:
-    """Return the rows of resources that begin with a prefix, and of patterns that stand for some of them."""
+    """Return the rows of resources that begin with a prefix, and of patterns that match some of them."""
     name, is_prefix = sql.col("resource_name"), sql.col("pattern_type") == "PREFIXED"
     is_wildcard = (sql.col("pattern_type") == "LITERAL") & (name == "*")
     wanted = sql.lit(prefix)

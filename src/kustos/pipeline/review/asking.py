@@ -1,4 +1,4 @@
-"""Recorded questions, each once, with the ACLs that match them: the stage below review and findings."""
+"""Recorded questions, each once, with the ACLs that match them: the stage that review and findings share."""
 
 from collections import OrderedDict
 from collections.abc import Iterable
@@ -29,14 +29,14 @@ MATCHING_SCHEMA: Final = StructType(
         StructField("resting", ArrayType(_NUMBERS)),
     ]
 )
-"""What `Matching` says; ACLs by their numbers in `numbered`."""
+"""The fields of `Matching`; ACLs by their numbers in `numbered`."""
 
 NUMBERED_ACL_SCHEMA: Final = StructType(
     [StructField("number", IntegerType()), StructField("acl", ACL_SCHEMA)]
 )
 
 MATCHERS_MAX: Final = 2
-"""Kept in a process: of 100,000 ACLs one takes some 150 MB."""
+"""Cached in a process: one for 100,000 ACLs takes some 150 MB."""
 
 _matchers: Final[OrderedDict[str, Matcher]] = OrderedDict()
 
@@ -96,15 +96,15 @@ def matching(shipped: ShippedAcls) -> Column:
         return pa.array([{name: getattr(one, name) for name in _ARROW.names} for one in found], _ARROW)
 
     make: Any = arrow_udf
-    # else Spark may ask twice: once for a filter above, once for the row
-    asked: Column = make(match, MATCHING_SCHEMA).asNondeterministic()(*QUESTION_COLUMNS)
-    return asked
+    # else Spark may evaluate it twice: once for a filter above, once for the row
+    matches: Column = make(match, MATCHING_SCHEMA).asNondeterministic()(*QUESTION_COLUMNS)
+    return matches
 
 
 def with_matching(questions: DataFrame, shipped: ShippedAcls) -> DataFrame:
     """Return distinct questions with the columns of MATCHING_SCHEMA."""
-    asked = questions.withColumn("_matching", matching(shipped))
-    return asked.select(
+    matched = questions.withColumn("_matching", matching(shipped))
+    return matched.select(
         *questions.columns,
         *[sql.col("_matching").getField(name).alias(name) for name in MATCHING_SCHEMA.fieldNames()],
     )

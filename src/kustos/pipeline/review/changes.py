@@ -1,8 +1,8 @@
-"""What a review's decisions ask for: the ACLs to delete, and what no deletion of ACLs can do.
+"""The changes that a review's decisions require: the ACLs to delete, and rows that no deletion can revoke.
 
-A row marked `revoke` asks for every ACL that grants it to go. One that also grants a row that is not
-revoked is *contested* and stays: `pay.` read as a whole cannot lose `pay.in` alone. What only a super user or
-a default allows no ACL takes away: those rows are told apart.
+Every ACL that grants a row marked `revoke` is to be deleted. An ACL that also grants another row is
+*contested* and stays: the prefix `pay.` cannot lose `pay.in` alone. Rows that only a super user or a
+default allows have no ACL to delete: `beyond_acls` has their ids.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -22,7 +22,7 @@ Flipped = tuple[str, str, str, str | None]
 """An access that would be lost: principal, operation, resource type, resource name."""
 
 ReplayFunction = Callable[["AclsInForce"], Iterable[Flipped]]
-"""Given the ACLs that would be left, returns every recorded access that they would decide otherwise."""
+"""From the ACLs that would be left, returns every recorded access that they would decide differently."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +58,10 @@ class ReviewChanges:
 def changes_of(
     document: Document, acls: "AclsInForce | None" = None, replay: ReplayFunction | None = None
 ) -> ReviewChanges:
-    """Return what the decisions of a review ask for; raise `ReviewError` unless the document is whole.
+    """Return the changes for the decisions of a review; raise `ReviewError` for an altered document.
 
-    With `acls`, today's, they must be those that were reviewed. With `replay` too, what would be lost beyond
-    the revoked rows is told, and nothing should be removed while there is any.
+    `acls`, today's, must be those that were reviewed. With `replay` too, `unexpected` has the access that
+    would be lost beyond the revoked rows, and nothing should be removed while there is any.
     """
     verify_review(document)
     if acls is not None and document["review"]["acls"]["digest"] != f"sha256:{acls.digest}":
@@ -90,8 +90,8 @@ def _sorted_out(document: Document) -> tuple[list[dict[str, Any]], Granting, Gra
     granting: Granting = {}
     granting_others: Granting = {}
     for row in document["review"]["rows"]:
-        said = decisions.get(row["row_id"])
-        is_revoked = said is not None and said["verdict"] == ReviewDecision.REVOKE
+        decision = decisions.get(row["row_id"])
+        is_revoked = decision is not None and decision["verdict"] == ReviewDecision.REVOKE
         if is_revoked:
             revoked.append(row)
         held = granting if is_revoked else granting_others

@@ -1,8 +1,8 @@
 """ACLs as commands of Kafka's own tool: what `kafka-acls.sh` removes or adds, one ACL a command.
 
-Every text is one argument in quotes of a POSIX shell and joined to its option by `=`, so that no name is
-taken for an option or run. The tool trims names, takes line breaks badly and knows no operations but those
-that mean something on the type: others are refused here.
+Every text is one quoted argument of a POSIX shell, joined to its option by `=`, so that no name is parsed as
+an option or executed. The tool trims names, breaks on line breaks and takes only operations that the type
+supports: other ACLs are refused here.
 Source: `AclCommand` of Kafka 4.3.1.
 """
 
@@ -38,9 +38,9 @@ def kafka_acls_commands(
     bootstrap_server: str = "$BOOTSTRAP_SERVER",
     command_config: str | None = None,
 ) -> list[str]:
-    """Return one command for each ACL, in order; raise `ReviewError` for one that the tool cannot be told.
+    """Return one command for each ACL, in order; raise `ReviewError` for one that the tool cannot take.
 
-    `bootstrap_server` stays as it is where it is the name of a shell variable.
+    `bootstrap_server` is not quoted if it is the name of a shell variable.
     """
     head = ["kafka-acls.sh", "--bootstrap-server", _server(bootstrap_server)]
     if command_config is not None:
@@ -60,10 +60,10 @@ def _arguments(binding: AclBinding, action: AclAction) -> list[str]:
     supported = {AclOperation.ALL, *SUPPORTED_OPERATIONS.get(pattern.resource_type, ())}
     is_known = entry.operation in supported and pattern.pattern_type.is_specific
     if not is_known or entry.permission_type is AclPermissionType.UNKNOWN:
-        raise ReviewError(f"kafka-acls cannot be told `{binding.audit_text()}`, use another form")
+        raise ReviewError(f"kafka-acls cannot take `{binding.audit_text()}`, use another form")
     arguments = [action.value]
     if action is AclAction.REMOVE:
-        arguments.append("--force")  # it would ask for each
+        arguments.append("--force")  # else it prompts for each
     if pattern.resource_type is ResourceType.CLUSTER:
         arguments.append("--cluster")
     elif pattern.resource_type in _OPTIONS:
@@ -84,6 +84,6 @@ def _arguments(binding: AclBinding, action: AclAction) -> list[str]:
 def _check(text: str) -> None:
     if text != text.strip() or not text.isprintable():
         raise ReviewError(
-            f"kafka-acls cannot be told {text!a}, which begins or ends blank or cannot be printed; "
+            f"kafka-acls cannot take {text!a}, which begins or ends blank or cannot be printed; "
             "use another form"
         )

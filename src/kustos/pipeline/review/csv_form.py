@@ -1,4 +1,4 @@
-"""The review as CSV that spreadsheets open: stable columns, and no cell that they would run."""
+"""The review as CSV for spreadsheets: stable columns, and no cell that they would execute."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
@@ -52,9 +52,9 @@ def _text(value: Any) -> str:
 
 
 def instant_text(time: datetime) -> str:
-    """Return a time in UTC (ISO 8601, `Z`); one without a zone is Spark's, which is UTC."""
-    told = time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
-    return told.isoformat().replace("+00:00", "Z")
+    """Return a time in UTC (ISO 8601, `Z`); a time without a zone comes from Spark, in UTC."""
+    zoned = time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
+    return zoned.isoformat().replace("+00:00", "Z")
 
 
 def grant_text(texts: Mapping[str, Any]) -> str:

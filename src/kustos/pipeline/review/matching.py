@@ -1,18 +1,18 @@
 """Which ACLs match a recorded question, and which of them its decision rests on. Pure Python, no Spark.
 
-The cells of the authorizer's own index say which ACLs match; nothing is decided here by other rules. From
-them follows on what a decision *rests*: sets of ACLs of which one must stay, or the decision may change.
+The cells of the authorizer's own index give the matching ACLs; no other rules decide here. From them follows
+what a decision *rests* on: sets of ACLs of which one must stay, or the decision may change.
 
 1. allowed by ACLs: one of the ALLOWs that match must stay
 2. denied by DENYs, and some ALLOW matches: one of the DENYs that match must stay
 3. denied with `allow.everyone.if.no.acl.found`, and no ALLOW matches: one of the ACLs that name the resource,
-   whosever, must stay
-4. everything else rests on nothing: a super user's, a default's, a denial that nothing would turn
+   for any principal, must stay
+4. everything else rests on nothing: a super user's decision, a default, a denial that no removal changes
 
-A set of one says exactly that the decision changes without that ACL alone. Of larger sets one may always go,
-never all; that a decision might survive even then (the ALLOWs gone with the DENYs) is not looked at, which
-keeps the answer on the safe side. A question about any resource of a type (a null name) is asked again of the
-authorizer, without one ACL after the other, as Kafka's rules for it are of another kind.
+A set of one means exactly that the decision changes without that ACL. Of a larger set any one may be removed,
+but never all; a decision that would survive even that (ALLOWs removed with DENYs) is ignored, which is the
+safe side. For a question about any resource of a type (a null name) the authorizer decides again without each
+ACL in turn, since Kafka has other rules for it.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -43,17 +43,17 @@ from kustos.authorizer.index import (
 )
 
 RESTING_MAX: Final = 64
-"""ACLs that one set names: a decision with more to rest on loses none of them to a cautious reader."""
+"""ACLs that one set names: a cut set is only stricter, since one of the named ACLs must stay."""
 
 DENIES_TRIED_MAX: Final = 1_000
-"""DENYs taken away one after the other for a question by type; with more each counts as needed."""
+"""DENYs removed in turn for a question by type; with more, each counts as needed."""
 
 NOBODY: Final = "Denied"
-"""The basis of what nothing allows."""
+"""The basis of a question that nothing allows."""
 
 
 class Question(NamedTuple):
-    """What an authorizer was asked; `name` None asks for any resource of the type."""
+    """A question to an authorizer; `name` None means any resource of the type."""
 
     principal: str
     host: str
@@ -70,7 +70,7 @@ class Question(NamedTuple):
         resource_type: str | None,
         name: str | None,
     ) -> "Question":
-        """Return the question that recorded texts make; what Kafka has no word for becomes UNKNOWN."""
+        """Return the question of recorded texts; unknown operations and types become UNKNOWN."""
         return cls(
             principal or "",
             host or "",
@@ -82,7 +82,7 @@ class Question(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Matching:
-    """The ACLs, by their places, that allow or deny a question, and what its decision rests on.
+    """The ACLs, by their positions, that allow or deny a question, and what its decision rests on.
 
     `basis` is the kind of rule that allows it (Kafka's words), or `Denied`. `needed`: without any one of
     these the decision changes. `resting`: of each of these sets one must stay.
@@ -95,14 +95,14 @@ class Matching:
     resting: tuple[tuple[int, ...], ...] = ()
 
 
-UNASKABLE: Final = Matching(NOBODY)
-"""For what is no question (an operation that nobody knows, `User:*` as a client): nothing allows it."""
+NO_QUESTION: Final = Matching(NOBODY)
+"""For an invalid question (an unknown operation, `User:*` as a client): nothing allows it."""
 
 
 class Matcher:
-    """A set of ACLs, each named by its place in the sequence given, ready to be asked many questions.
+    """A set of ACLs, identified by their positions in the sequence, indexed for many questions.
 
-    Raises `AclFaultError` for an ACL given twice or with a principal without a type.
+    Raises `AclFaultError` for a repeated ACL, or a principal without a type.
     """
 
     def __init__(self, bindings: Sequence[AclBinding], rules: Rules = ACLS_ALONE) -> None:
@@ -115,9 +115,9 @@ class Matcher:
     def matching(self, question: Question) -> Matching:
         """Return the ACLs that match a question and what its decision rests on."""
         if question.operation not in ALLOWS or question.resource_type in _NO_TYPES:
-            return UNASKABLE
+            return NO_QUESTION
         if question.principal == EVERY_PRINCIPAL or ":" not in question.principal:
-            return UNASKABLE
+            return NO_QUESTION
         if question.principal in self.rules.super_users:
             return Matching(RuleKind.SUPER_USER.value)
         if question.name is None:
@@ -132,7 +132,7 @@ class Matcher:
             resting = denies if allows else naming
             return _resting(NOBODY, allows, denies, resting)
         if allows:
-            # if nothing else names the resource, the default takes over where they are gone
+            # if no other ACL names the resource, the default allows it without them
             covers_more = not is_open or len(naming) > RESTING_MAX or not set(naming) <= set(allows)
             return _resting(RuleKind.MATCHING_ACL.value, allows, denies, allows if covers_more else ())
         if is_open and not naming:
@@ -161,7 +161,7 @@ class Matcher:
                 yield from _cells_of(node, name)
 
     def naming(self, resource_type: ResourceType, name: str) -> tuple[int, ...]:
-        """Return the ACLs, whosever, that name a resource: the first ones, at most RESTING_MAX + 1."""
+        """Return the ACLs, for any principal, that name a resource: the first RESTING_MAX + 1."""
         return self._naming.of(resource_type, name)
 
     @cached_property
@@ -196,7 +196,7 @@ def _resting(
 
 
 class _Naming:
-    """Which ACLs name a resource, whosever they are: what takes default-allow away."""
+    """The ACLs that name a resource, for any principal: with one, allow-by-default does not apply."""
 
     def __init__(self, bindings: Iterable[AclBinding]) -> None:
         self._literals: dict[tuple[ResourceType, str], list[int]] = {}
@@ -226,7 +226,7 @@ class _Naming:
 
 
 class _ByType:
-    """Questions about any resource of a type, asked of an authorizer without one ACL after the other."""
+    """Questions about any resource of a type, decided by an authorizer without each ACL in turn."""
 
     def __init__(self, matcher: Matcher) -> None:
         self._matcher = matcher
@@ -246,7 +246,7 @@ class _ByType:
         try:
             decision = self._decide(question)
         except InvalidActionError:
-            return UNASKABLE
+            return NO_QUESTION
         if decision.rule.kind is RuleKind.DEFAULT_ALLOW:
             return Matching(RuleKind.DEFAULT_ALLOW.value)
         return self._allowed(question, decision) if decision.allowed else self._denied(question)
@@ -256,13 +256,13 @@ class _ByType:
         return session.decide_by_resource_type(question.operation, question.resource_type)
 
     def _allowed(self, question: Question, decision: Decision) -> Matching:
-        """Take away each ACL that decides until none does: one of these must stay."""
+        """Remove each deciding ACL until none allows: one of these must stay."""
         surviving: list[int] = []
         is_open = False
         while decision.allowed and len(surviving) < RESTING_MAX:
             binding = decision.rule.binding
             if binding is None:
-                # what is left is the default, to which nothing more can be lost
+                # the default allows now, whatever else is removed
                 is_open = True
                 break
             number = self._matcher._numbers[binding]
@@ -283,21 +283,21 @@ class _ByType:
         if len(denies) > DENIES_TRIED_MAX:
             needed = sorted(tried)
         else:
-            needed = [number for number in sorted(tried) if self._turns_without(question, number)]
-        # what several DENYs together keep away is not looked at: all of them stay, where there is an ALLOW
+            needed = [number for number in sorted(tried) if self._flips_without(question, number)]
+        # combinations of several DENYs are not tried: where there is an ALLOW, all of them stay
         resting: list[tuple[int, ...]] = [(number,) for number in (denies if allows or is_open else needed)]
         if naming:
             resting.append(naming[:RESTING_MAX])
         return Matching(NOBODY, (), tuple(denies), tuple(needed), tuple(resting))
 
-    def _turns_without(self, question: Question, number: int) -> bool:
+    def _flips_without(self, question: Question, number: int) -> bool:
         self._authorizer.remove_acl(UUID(int=number))
-        is_turned = self._decide(question).allowed
+        is_allowed = self._decide(question).allowed
         self._authorizer.add_acl(UUID(int=number), self._matcher.bindings[number])
-        return is_turned
+        return is_allowed
 
     def _having(self, question: Question, bit: int) -> list[int]:
-        """Return the ACLs for the principal on the type that have this bit: such as allow or such as deny."""
+        """Return the ACLs for the principal on the type that have this bit, of an ALLOW or of a DENY."""
         return sorted(
             number
             for principal in (question.principal, EVERY_PRINCIPAL)

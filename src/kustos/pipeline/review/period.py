@@ -1,4 +1,4 @@
-"""Which recorded rows and which ACLs a past moment knew, and which team answers for whom."""
+"""The recorded rows and the ACLs of a past moment, and the team that answers for each principal."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -19,17 +19,17 @@ ACL_COLUMNS: Final = tuple(ACL_SCHEMA.fieldNames())
 
 
 def moment(as_of: datetime) -> Column:
-    """Return a point in time as a column; raise `ReviewError` unless it says its time zone."""
+    """Return a point in time as a column; raise `ReviewError` if it has no time zone."""
     if as_of.tzinfo is None:
-        raise ReviewError(f"`{as_of.isoformat()}` does not say its time zone, give one such as `+00:00`")
+        raise ReviewError(f"`{as_of.isoformat()}` has no time zone, give one such as `+00:00`")
     return sql.lit(as_of)
 
 
 def until(rollup: DataFrame, as_of: datetime) -> DataFrame:
-    """Return what a roll-up says of the time up to and including `as_of`.
+    """Return the rows of a roll-up up to and including `as_of`.
 
-    A row that goes on beyond it counts as its first event alone, which is all that a day's row can prove; at
-    midnight UTC there is none.
+    A row that continues beyond it counts as its first event alone, since a day's row proves no more; at
+    midnight UTC there is no such row.
     """
     end = moment(as_of)
     goes_on = sql.col("last_time") > end

@@ -1,4 +1,4 @@
-"""The replay that checks what a review would take away: recorded uses decided again by the ACLs left."""
+"""The replay that checks the changes of a review: recorded uses decided again by the remaining ACLs."""
 
 from datetime import datetime
 from typing import Final
@@ -11,13 +11,13 @@ from kustos.pipeline.review.access import used_questions
 from kustos.pipeline.review.changes import Flipped, ReplayFunction
 
 FLIPS_MAX: Final = 10_000
-"""Accesses that a replay names: with as many, which ones they are is no question any more."""
+"""Accesses that a replay names: a longer list is unreadable."""
 
 
 def lost_uses(
     spark: SparkSession, rollup: DataFrame, acls: AclsInForce, *, as_of: datetime
 ) -> ReplayFunction:
-    """Return a function that names the recorded uses which `acls` allow and the ACLs left do not.
+    """Return a function that names the recorded uses that `acls` allow and the remaining ACLs do not.
 
     Each call runs one query and names at most FLIPS_MAX, the first in order.
     """

@@ -1,7 +1,7 @@
 """A review signed by a key: a compact JWS (RFC 7515) whose payload is the document's canonical JSON.
 
-Ed25519 keys sign with `Ed25519` (RFC 9864), P-256 keys with `ES256`; no other algorithm is accepted, whatever
-the header says. Needs `pip install 'kustos[sign]'`.
+Ed25519 keys sign with `Ed25519` (RFC 9864), P-256 keys with `ES256`; no other algorithm is accepted, not even
+one in the header. Needs `pip install 'kustos[sign]'`.
 """
 
 import json
@@ -24,7 +24,7 @@ KEY_BYTES_MAX: Final = 65_536
 def sign_review(document: Document, private_key: bytes, password: bytes | None = None) -> str:
     """Return the signed review, one line; the key is PEM or a JWK. Raises `ReviewError`.
 
-    What is signed is checked first (`verify_review`); an open review may be signed too, as it stands.
+    The document is checked first (`verify_review`); an open review may be signed too.
     """
     verify_review(document)
     key, algorithm = _key(private_key, password)
@@ -71,7 +71,7 @@ def _key(content: bytes, password: bytes | None) -> tuple[Any, str]:
         curve = None if key is None else key.curve_name
         if curve in ALGORITHMS:
             return key, ALGORITHMS[curve]
-    # what was wrong is not told: it could hold a part of the key
+    # the cause is not reported: it could contain a part of the key
     raise ReviewError("this is no Ed25519 or P-256 key in PEM or as a JWK, or its password is another one")
 
 

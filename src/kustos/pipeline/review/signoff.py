@@ -1,4 +1,4 @@
-"""The review as a JSON document that people sign off: what was found, what they decide, and digests of both.
+"""The review as a JSON document that people sign off: its rows, their decisions, and digests of both.
 
     {"format": "kustos-access-review", "version": 1,
      "review": {"as_of": ..., "dormant_days": ..., "acls": {"digest", ...}, "rows": [{"row_id", ...}]},
@@ -6,10 +6,10 @@
      "decisions": {"<row_id>": {"verdict": "keep", "by": ..., "at": ..., "reason": ...}},
      "sign_off": {"by": ..., "at": ..., "digest": "sha256:..."}}
 
-`review_digest` covers `review` and never changes while people decide: nobody can have been shown other rows.
+`review_digest` covers `review` and never changes while people decide: it proves that all saw the same rows.
 The digest of `sign_off` covers everything but itself. Both are SHA-256 over canonical JSON: sorted keys, no
-blanks, ASCII, no fractions. A digest proves that nothing was altered by accident or by who cannot compute
-one; against everybody else the document is signed (`signing`).
+blanks, ASCII, no fractions. A digest detects accidental changes; only a signature (`signing`) protects
+against an attacker, who can compute a new digest.
 """
 
 import hashlib
@@ -42,7 +42,7 @@ _IDENTITY: Final = ("principal", "operation", "resource_type", "resource_name", 
 
 @unique
 class ReviewDecision(StrEnum):
-    """What a reviewer says of a row."""
+    """A reviewer's decision on a row."""
 
     KEEP = "keep"
     REVOKE = "revoke"
@@ -51,7 +51,7 @@ class ReviewDecision(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ReviewState:
-    """A document that is whole: rows and decisions by kind; `is_signed_off` says that somebody closed it."""
+    """The state of an unaltered document: rows and decisions by kind; `is_signed_off` if it was closed."""
 
     rows: int
     keep: int
@@ -67,7 +67,7 @@ class ReviewState:
 
 
 def canonical_json(value: Any) -> bytes:
-    """Return the one form of a JSON value; raise `ReviewError` for a fraction, which has several."""
+    """Return the canonical form of a JSON value; raise `ReviewError` for a fraction, which has several."""
     _refuse_fractions(value)
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode("ascii")
 
@@ -94,22 +94,22 @@ def review_document(
     *,
     as_of: datetime,
     dormant_days: int,
-    made_at: datetime,
+    created_at: datetime,
 ) -> Document:
     """Return the document of `access_review` rows (mappings, as `row.asDict(recursive=True)`), undecided.
 
-    Rows stand in the order of their ids, whatever the order given. Raises `ReviewError` for one given twice.
+    Rows are sorted by their ids. Raises `ReviewError` for a repeated row.
     """
-    made: dict[str, Document] = {}
+    rows_by_id: dict[str, Document] = {}
     for row in rows:
         plain = {name: _plain(row[name]) for name in COLUMNS}
         row_id = row_id_of(plain)
-        if row_id in made:
+        if row_id in rows_by_id:
             raise ReviewError(f"row `{row_id}` stands twice in the review, give each row once")
-        made[row_id] = {"row_id": row_id, **plain}
+        rows_by_id[row_id] = {"row_id": row_id, **plain}
     review = {
         "as_of": instant_text(as_of),
-        "made_at": instant_text(made_at),
+        "made_at": instant_text(created_at),
         "dormant_days": dormant_days,
         "acls": {
             "name": acls.name,
@@ -117,14 +117,14 @@ def review_document(
             "super_users": sorted(acls.super_users),
             "allow_everyone_if_no_acl_found": acls.allow_everyone_if_no_acl_found,
         },
-        "rows": [made[row_id] for row_id in sorted(made)],
+        "rows": [rows_by_id[row_id] for row_id in sorted(rows_by_id)],
     }
     document = {"format": FORMAT, "version": VERSION, "review": review, "review_digest": digest_of(review)}
     return {**document, "decisions": {}, "sign_off": None}
 
 
 def row_id_of(row: Mapping[str, Any]) -> str:
-    """Return what names a row in every review: who, what, on what; and of a grant nobody used its ACLs."""
+    """Return a row's id, equal in every review: a digest of access and, if unused, its ACLs."""
     identity = [
         row[name] for name in ("principal", "operation", "resource_type", "resource_name", "pattern_type")
     ]
@@ -152,7 +152,7 @@ def with_decision(
     at: datetime,
     reason: str = "",
 ) -> Document:
-    """Return the document with a reviewer's word on one row; as `with_decisions`."""
+    """Return the document with a reviewer's decision on one row; as `with_decisions`."""
     return with_decisions(document, [row_id], decision, by=by, at=at, reason=reason)
 
 
@@ -165,26 +165,26 @@ def with_decisions(
     at: datetime,
     reason: str = "",
 ) -> Document:
-    """Return the document with a reviewer's word on some rows, in the place of earlier ones.
+    """Return the document with a reviewer's decision on some rows, which replaces earlier ones.
 
-    Raises `ReviewError` for an unknown row, a document that is signed off, or a word without who said it
-    and, for `revoke` and `ask`, why.
+    Raises `ReviewError` for an unknown row, a document that is signed off, or a decision without a name and,
+    for `revoke` and `ask`, a reason.
     """
     if document["sign_off"] is not None:
         raise ReviewError("the review is signed off, make a new one to decide otherwise")
     known = {row["row_id"] for row in document["review"]["rows"]}
-    said = {"verdict": decision.value, "by": by, "at": _zoned(at), "reason": reason}
+    entry = {"verdict": decision.value, "by": by, "at": _zoned(at), "reason": reason}
     decided = dict(document["decisions"])
     for row_id in row_ids:
         if row_id not in known:
             raise ReviewError(f"the review has no row `{row_id}`")
-        _check_decision(row_id, said)
-        decided[row_id] = dict(said)
+        _check_decision(row_id, entry)
+        decided[row_id] = dict(entry)
     return {**document, "decisions": decided}
 
 
 def sign_off(document: Document, *, by: str, at: datetime) -> Document:
-    """Return the document closed by somebody; raise `ReviewError` unless each row is kept or revoked."""
+    """Return the document signed off; raise `ReviewError` unless each row is kept or revoked."""
     state = verify_review(document)
     if state.is_signed_off:
         raise ReviewError("the review is signed off already")
@@ -201,7 +201,7 @@ def sign_off(document: Document, *, by: str, at: datetime) -> Document:
 
 def _zoned(at: datetime) -> str:
     if at.tzinfo is None:
-        raise ReviewError(f"`{at.isoformat()}` does not say its time zone, give one such as `+00:00`")
+        raise ReviewError(f"`{at.isoformat()}` has no time zone, give one such as `+00:00`")
     return instant_text(at)
 
 
@@ -210,18 +210,18 @@ def _check_text(what: str, text: Any) -> None:
         raise ReviewError(f"`{what}` of a decision is no text of at most {TEXT_CHARACTERS_MAX} characters")
 
 
-def _check_decision(row_id: str, said: Any) -> None:
-    if not isinstance(said, dict) or set(said) != {"verdict", "by", "at", "reason"}:
+def _check_decision(row_id: str, decision: Any) -> None:
+    if not isinstance(decision, dict) or set(decision) != {"verdict", "by", "at", "reason"}:
         raise ReviewError(f"the decision on row `{row_id}` has not just verdict, by, at and reason")
     for name in ("by", "at", "reason"):
-        _check_text(name, said[name])
-    if said["verdict"] not in list(ReviewDecision):
-        raise ReviewError(f"`{said['verdict']}` on row `{row_id}` is no verdict, use keep, revoke or ask")
-    if not said["by"].strip():
-        raise ReviewError(f"the decision on row `{row_id}` does not say who made it")
-    if said["verdict"] != ReviewDecision.KEEP and not said["reason"].strip():
+        _check_text(name, decision[name])
+    if decision["verdict"] not in list(ReviewDecision):
+        raise ReviewError(f"`{decision['verdict']}` on row `{row_id}` is no verdict, use keep, revoke or ask")
+    if not decision["by"].strip():
+        raise ReviewError(f"the decision on row `{row_id}` does not say who decided")
+    if decision["verdict"] != ReviewDecision.KEEP and not decision["reason"].strip():
         raise ReviewError(f"the decision on row `{row_id}` does not say why")
-    _check_instant(said["at"])
+    _check_instant(decision["at"])
 
 
 def _check_instant(text: str) -> None:
@@ -234,10 +234,10 @@ def _check_instant(text: str) -> None:
 
 
 def verify_review(document: Document) -> ReviewState:
-    """Return the state of a document that is what it says: raise `ReviewError` for anything else.
+    """Return the state of a valid document; raise `ReviewError` for any other.
 
-    Checked: format and version, each row and its id, the digest of the review, each decision and that its row
-    is there, and of a sign-off its digest and that nothing was left open.
+    Checks format and version, each row and its id, the digest of the review, each decision and its row, and
+    for a sign-off its digest and that no row is open.
     """
     _check_shape(document)
     review, decisions = document["review"], document["decisions"]
@@ -247,11 +247,11 @@ def verify_review(document: Document) -> ReviewState:
     if document["review_digest"] != digest_of(review):
         raise ReviewError("the review is not the one that its digest says, so it was altered")
     known = set(row_ids)
-    for row_id, said in decisions.items():
+    for row_id, decision in decisions.items():
         if row_id not in known:
             raise ReviewError(f"a decision is about row `{row_id}`, which the review does not have")
-        _check_decision(row_id, said)
-    verdicts = [said["verdict"] for said in decisions.values()]
+        _check_decision(row_id, decision)
+    verdicts = [decision["verdict"] for decision in decisions.values()]
     state = ReviewState(
         rows=len(row_ids),
         keep=verdicts.count("keep"),
@@ -315,10 +315,10 @@ def read_review(text: str) -> Document:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) != len(pairs):
+    parsed = dict(pairs)
+    if len(parsed) != len(pairs):
         raise ReviewError("a name stands twice in one object, so it can be read in two ways")
-    return made
+    return parsed
 
 
 def _no_constant(text: str) -> None:

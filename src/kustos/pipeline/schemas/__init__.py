@@ -1,4 +1,4 @@
-"""The published schema of every table, as constants; `events` is made from the one table of audit fields."""
+"""The published schema of every table, as constants; `events` comes from the table of audit fields."""
 
 from kustos.pipeline.schemas.acls import (
     ACL_HISTORY_SCHEMA,

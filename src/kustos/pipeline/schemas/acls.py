@@ -33,16 +33,16 @@ _VALIDITY: Final = [
     StructField("valid_to_time", TimestampType()),
     StructField("is_in_first_snapshot", BooleanType()),
 ]
-"""Valid from its record on and up to, not including, the record that ended it; null to: it still is.
+"""Valid from its record up to, not including, the record that ended it; null `valid_to_*`: still valid.
 
-What the oldest snapshot held already began at an unknown time before it: `valid_from_*` are then the
-snapshot's own, and `is_in_first_snapshot` says so. Times are those of the record batches; where a clock
-went back, the latest time before stays, so that times rise as offsets do, and at any time the rows with
-`valid_from_time` <= it < `valid_to_time` were in force. A row that ends where it begins never was.
+An item of the oldest snapshot began at an unknown time before it: `valid_from_*` are then those of the
+snapshot, and `is_in_first_snapshot` is true. Times are those of the record batches; if a clock went back, the
+latest time before is kept, so that times rise with offsets, and at any time the rows with `valid_from_time`
+<= it < `valid_to_time` were in force. A row that ends where it begins was never in force.
 """
 
 ACL_HISTORY_SCHEMA: Final = StructType([StructField("acl_id", StringType()), *ACL_SCHEMA.fields, *_VALIDITY])
-"""Table `acl_history`: an ACL's life is one row; one that came back has two, with two ids."""
+"""Table `acl_history`: an ACL's life is one row; an ACL that was created again has two, with two ids."""
 
 SCRAM_CREDENTIAL_HISTORY_SCHEMA: Final = StructType(
     [
@@ -52,7 +52,7 @@ SCRAM_CREDENTIAL_HISTORY_SCHEMA: Final = StructType(
         *_VALIDITY,
     ]
 )
-"""Table `scram_credential_history`: a row for each time a credential was set; salts and keys stay out."""
+"""Table `scram_credential_history`: a row for each time a credential was set, without salts and keys."""
 
 DELEGATION_TOKEN_HISTORY_SCHEMA: Final = StructType(
     [
@@ -66,7 +66,7 @@ DELEGATION_TOKEN_HISTORY_SCHEMA: Final = StructType(
         *_VALIDITY,
     ]
 )
-"""Table `delegation_token_history`: a row for each renewal; the HMAC stays out."""
+"""Table `delegation_token_history`: a row for each renewal, without the HMAC."""
 
 METADATA_REACH_SCHEMA: Final = StructType(
     [
@@ -79,7 +79,7 @@ METADATA_REACH_SCHEMA: Final = StructType(
         StructField("change_count", LongType()),
     ]
 )
-"""Table `metadata_reach`, one row: between which offsets, both included, the history knows the state.
+"""Table `metadata_reach`, one row: the first and last offset, both included, with a known state.
 
-`is_whole`: nothing was ever before it. `is_in_transaction`: what came last was not committed yet, and is
-left out. Before `from_*` nothing is known; after `to_*` the log had not been written when it was read."""
+`is_whole`: nothing was ever before it. `is_in_transaction`: the last records were not committed yet, and are
+left out. Before `from_*` nothing is known; `to_*` is the end of the log when it was read."""

@@ -1,4 +1,4 @@
-"""Tables that answer: decisions of other ACLs, the access review, findings."""
+"""Result tables: decisions of other ACLs, the access review, findings."""
 
 from typing import Final
 
@@ -19,7 +19,7 @@ from kustos.pipeline.schemas.acls import ACL_SCHEMA
 from kustos.pipeline.schemas.rollup import RULE_SCHEMA
 
 QUESTION_COLUMNS: Final = ("principal", "host", "operation", "resource_type", "resource_name")
-"""What a decision depends on besides the ACLs."""
+"""The inputs of a decision besides the ACLs."""
 
 DECISIONS_SCHEMA: Final = StructType(
     [
@@ -40,8 +40,8 @@ DECISIONS_SCHEMA: Final = StructType(
         StructField("sample_event_id", StringType()),
     ]
 )
-"""Table `decisions`: what was recorded (`recorded_*`) beside what given ACLs decide (`decision`, and `rule`
-as the text of the audit line). An ERROR allows nothing, as a DENIED."""
+"""Table `decisions`: the recorded decision (`recorded_*`) beside that of other ACLs (`decision`, and `rule`
+as the text of the audit line). An ERROR allows nothing, like DENIED."""
 
 JUDGED_SCHEMA: Final = StructType(
     [
@@ -53,10 +53,10 @@ JUDGED_SCHEMA: Final = StructType(
         StructField("last_acl_offset", LongType()),
     ]
 )
-"""Table `judged`: what was recorded beside what the ACLs in force then decide. `judged_by`: OFFSET where the
-event says which ACLs decided (`*_acl_offset`), else TIME. `verdict`: AGREES, DIFFERS, UNCERTAIN (too much was
-in doubt at once), OUT_OF_REACH (the history does not go there), NOT_JUDGED (no ACL decided). `is_same_rule`
-compares the rules where both sides name one; an ERROR allows nothing, as a DENIED."""
+"""Table `judged`: the recorded decision beside that of the ACLs then in force. `judged_by`: OFFSET if the
+event has the offset of the ACLs (`*_acl_offset`), else TIME. `verdict`: AGREES, DIFFERS, UNCERTAIN (too many
+open questions at once), OUT_OF_REACH (outside of the history), NOT_JUDGED (no ACL decided). `is_same_rule`
+compares the rules if both sides name one; an ERROR allows nothing, like DENIED."""
 
 ACCESS_REVIEW_SCHEMA: Final = StructType(
     [
@@ -79,9 +79,9 @@ ACCESS_REVIEW_SCHEMA: Final = StructType(
     ]
 )
 """Table `access_review`: a row for each principal, operation and resource (a name that was used, or the
-pattern of a grant that nobody used); a super user is one of its own. `basis` is what allows it at `as_of`:
-MatchingAcl, SuperUser, DefaultAllow, or `Denied` for what nothing allows any more and for grants of which
-DENYs leave nothing. `granted_by` is empty for what only super users or a default allow.
+pattern of an unused grant); a super user has a row of its own. `basis` is what allows it at `as_of`:
+MatchingAcl, SuperUser, DefaultAllow, or `Denied` if nothing allows it any more or DENYs cover the whole
+grant. `granted_by` is empty if only super users or a default allow it.
 `dormant_days` since the last use, or since the grant if there was none; null if neither is known."""
 
 FINDINGS_SCHEMA: Final = StructType(

@@ -1,4 +1,4 @@
-"""Spark's view of audit events, made from the tables in `kustos.authorizer.audit.fields`."""
+"""The Spark schemas of audit events, built from the tables in `kustos.authorizer.audit.fields`."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -30,7 +30,7 @@ _TYPES: Final[dict[str, DataType]] = {
 def event_struct(fields: Sequence[AuditField]) -> StructType:
     """Return the StructType of these fields, in their order, dotted names nested.
 
-    Fields of one nest must stand together; a nest is nullable if all that it holds is.
+    Fields of one struct must be adjacent; a struct is nullable if all its fields are.
     """
     struct = StructType()
     for head, group in groupby(fields, key=lambda field: field.name.partition(".")[0]):
@@ -72,7 +72,7 @@ ANY_EVENT_SCHEMA: Final = StructType(
         *(field for field in relaxed(SECURITY_SCHEMA).fields if field.name not in EVENT_SCHEMA.fieldNames()),
     ]
 )
-"""What a line may say, of either kind: `event_type` is null for a decision."""
+"""The fields of both kinds of events: `event_type` is null for a decision."""
 
 _SOURCE: Final = (
     StructField("time", TimestampType()),
@@ -81,12 +81,12 @@ _SOURCE: Final = (
 )
 
 AUDIT_EVENTS_SCHEMA: Final = StructType([*relaxed(EVENT_SCHEMA).fields, *_SOURCE])
-"""Table `audit_events`: decisions. Kafka's lines know less than ours: what they do not say is null."""
+"""Table `audit_events`: decisions. Kafka's lines have fewer fields than ours: the others are null."""
 
 SECURITY_EVENTS_SCHEMA: Final = StructType([*relaxed(SECURITY_SCHEMA).fields, *_SOURCE])
 """Table `security_events`: logins, ends of sessions, changes of users, tokens and settings.
 
-`attempt_count` is how many equal attempts a row stands for, from `first_time_ms` to `time_ms`.
+`attempt_count` is the number of equal attempts that a row counts, from `first_time_ms` to `time_ms`.
 """
 
 LINES_SCHEMA: Final = StructType([StructField("file", StringType()), StructField("line", StringType())])
@@ -100,11 +100,11 @@ INPUT_LINES_SCHEMA: Final = StructType(
         StructField("fault", StringType()),
     ]
 )
-"""Raw input with its place: what makes a line without an id the same line when it is read again.
+"""Raw input with its place, which identifies a line without an id when it is read again.
 
-`log` names what was written once, whatever copies of it are called: of a file its beginning, of a topic its
-partition. `position` is the line's offset there; null says that lines have none, and the n-th equal line of
-a file is the n-th. `fault` is a reason for which a line is quarantined unread, null for all others.
+`log` identifies the original of all copies: for a file by its beginning, for a topic by its partition.
+`position` is the line's offset there; null if lines have none, and then equal lines of a file are counted.
+`fault` is a reason for which a line is quarantined unread, null for all others.
 """
 
 QUARANTINE_SCHEMA: Final = StructType(
@@ -116,9 +116,9 @@ QUARANTINE_SCHEMA: Final = StructType(
         StructField("line_id", StringType()),
     ]
 )
-"""Table `quarantine`: lines that are no events; `line` is cut, `line_length` is the whole in characters.
+"""Table `quarantine`: lines that are no events; `line` is cut, `line_length` the full length in characters.
 
-`line_id` is equal for copies of one line; of two lines that are equal in one file it differs."""
+`line_id` is equal for copies of one line, and different for two equal lines of one file."""
 
 ACCESS_COUNTS_SCHEMA: Final = StructType(
     [

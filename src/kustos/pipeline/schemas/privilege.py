@@ -1,4 +1,4 @@
-"""Table `recommendations`: least privilege, an ACL a row, with what it is for."""
+"""Table `recommendations`: least privilege, an ACL a row, with its evidence."""
 
 from typing import Final
 
@@ -20,7 +20,7 @@ RECOMMENDATIONS_SCHEMA: Final = StructType(
     ]
 )
 """`outcome` RECOMMENDED is an ACL: it serves `access_count` distinct accesses, `event_count` events, to
-`name_count` names (each access counts for one ACL), stands for `known_count` known names and allows its
-operation in vain on `over_grant_count` of them. UNSERVED is access that no ACL can allow, OVERRULED a denied
-question for any resource of a type that cannot stay denied: both have the question in the columns of the ACL,
-without `pattern_type` and `permission_type`. `reason` is for people."""
+`name_count` names (each access counts for one ACL), matches `known_count` known names, of which
+`over_grant_count` were never used with its operation. UNSERVED is access that no ACL can allow, OVERRULED a
+denied question for any resource of a type that cannot stay denied: both have the question in the columns of
+the ACL, without `pattern_type` and `permission_type`. `reason` is for people."""

@@ -1,4 +1,4 @@
-"""Tables of a what-if replay: what other ACLs decide otherwise, row by row and summed."""
+"""Tables of a what-if replay: decisions that other ACLs change, row by row and summed."""
 
 from typing import Final
 
@@ -29,11 +29,11 @@ FLIPS_SCHEMA: Final = StructType(
         *_COUNTS_AND_TIMES,
     ]
 )
-"""Table `replay_flips`: a row for each recorded access that the candidate ACLs decide otherwise.
+"""Table `replay_flips`: a row for each recorded access that the candidate ACLs decide differently.
 
-`kind` is LOST (allowed before, not now), GAINED, or RULE_CHANGED (the same outcome for another reason).
-`from_*` is the baseline: what was recorded, or what the ACLs decide that the candidates are compared with.
-`recorded_allowed_count` of the `event_count` events were allowed when they happened."""
+`kind` is LOST (allowed before, not now), GAINED, or RULE_CHANGED (the same decision by another rule).
+`from_*` is the baseline: the recorded decision, or that of the ACLs to compare with. Of the `event_count`
+events `recorded_allowed_count` were allowed when they happened."""
 
 _SUMS: Final = [
     StructField("lost_count", LongType()),
@@ -54,9 +54,9 @@ FLIPS_BY_PRINCIPAL_SCHEMA: Final = StructType(
     ]
 )
 """Table `replay_by_principal`. Counts are of events that were a use (ACCESS), and of probes that would be
-allowed, since then nothing else is asked; `*_listing_count` of names that only filtered a list: such a flip
-breaks nobody, it shows fewer or more names. The sample is a lost event if
-there is one, else a gained one; `resource_count` counts resources with a flip of any kind."""
+allowed, since then no other decision follows; `*_listing_count` of names that only filtered a list: such a
+flip breaks nobody, it shows fewer or more names. The sample is a lost event if there is one, else a gained
+one; `resource_count` counts resources with a flip of any kind."""
 
 FLIPS_BY_RESOURCE_SCHEMA: Final = StructType(
     [

@@ -1,4 +1,4 @@
-"""Table `audit_rollup`: who did what, a day and a rule at a time. Most answers are asked of it."""
+"""Table `audit_rollup`: access counted by day and rule, the input of most commands."""
 
 from typing import Final
 
@@ -15,7 +15,7 @@ from pyspark.sql.types import (
 from kustos.pipeline.schemas.events import AUDIT_EVENTS_SCHEMA
 
 RULE_SCHEMA: Final = AUDIT_EVENTS_SCHEMA["rule"].dataType
-"""What decided: `kind`, and of a deciding ACL its seven fields (null for other kinds)."""
+"""The deciding rule: `kind`, and for an ACL its seven fields (null for other kinds)."""
 
 ROLLUP_GRAIN: Final = (
     "day",
@@ -49,8 +49,8 @@ AUDIT_ROLLUP_SCHEMA: Final = StructType(
         StructField("sample_event_id", StringType()),
     ]
 )
-"""`day` is that of UTC and the partition. `principal` is `Type:name`. `resource_name` null asks for any of
-the type. `access` is ACCESS for a use, LISTING for a name that only filtered a list, PROBE for a denial that
-refused nothing (where it could not be known, and in roll-ups of before, that is ACCESS). `event_count` events
-hung on `reference_count` items of requests. Bit h of `hours` is set if there was an event in hour h of UTC.
-`sample_event_id` is the smallest event id of the row: an example that a re-run chooses again."""
+"""`day` is in UTC, and the partition. `principal` is `Type:name`. A null `resource_name` means any of the
+type. `access` is ACCESS for a use, LISTING for a name that only filtered a list, PROBE for a denial that
+refused nothing (ACCESS if that is unknown, and in older roll-ups). The `event_count` events concern
+`reference_count` items of requests. Bit h of `hours` is set if there was an event in hour h of UTC.
+`sample_event_id` is the smallest event id of the row: a re-run chooses the same."""

@@ -1,4 +1,4 @@
-"""Stages from DataFrame to DataFrame, and the parsers and columns that they are made of; none does IO.
+"""Stages from DataFrame to DataFrame, and their parsers and columns; none does IO.
 
-A stage takes what it works on as its first argument, so that `DataFrame.transform` composes stages.
+A stage takes its DataFrame as the first argument, so that `DataFrame.transform` composes stages.
 """

@@ -1,4 +1,4 @@
-"""Who did what to which resource, and how often: all tables of the report come from these stages."""
+"""Access by principal, operation and resource, counted: the stages behind the tables of the report."""
 
 from typing import Final
 
@@ -29,7 +29,7 @@ def access_counts(events: DataFrame) -> DataFrame:
 
 
 def counts_of_rollup(rollup: DataFrame) -> DataFrame:
-    """Return the same table of `audit_rollup`, which knows the same events day by day."""
+    """Return the same table from `audit_rollup`, which has the same events by day."""
 
     def of(access: str) -> Column:
         return sql.sum(sql.when(sql.col("access") == access, sql.col("event_count")).otherwise(sql.lit(0)))
@@ -49,7 +49,7 @@ def _allowed(column: str = "event_count") -> Column:
 
 
 def _denied(column: str | Column = "event_count") -> Column:
-    """Whatever is not ALLOWED denies, ERROR too."""
+    """Return the sum of rows that are not ALLOWED, ERROR too."""
     amount = sql.col(column) if isinstance(column, str) else column
     return sql.sum(sql.when(sql.col("decision") != "ALLOWED", amount).otherwise(sql.lit(0)))
 

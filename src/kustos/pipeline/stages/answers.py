@@ -1,4 +1,4 @@
-"""What a page shows of the tables `replay_flips`, `access_review`, `findings`: sums and first rows."""
+"""The report's queries on the tables `replay_flips`, `access_review`, `findings`: sums and first rows."""
 
 from typing import Final
 
@@ -126,7 +126,7 @@ def findings_by_kind(findings: DataFrame) -> DataFrame:
 
 
 def findings_by_safety(findings: DataFrame) -> DataFrame:
-    """Return `kind`, `count` and `safe_to_remove` (of them ACLs that a replay lets go), by kind."""
+    """Return `kind`, `count` and `safe_to_remove` (those that a replay shows to be removable), by kind."""
     safe = sql.count_if(sql.coalesce("is_safe_to_remove", sql.lit(False))).alias("safe_to_remove")
     return findings.groupBy("kind").agg(sql.count(sql.lit(1)).alias("count"), safe).orderBy("kind")
 

@@ -1,4 +1,4 @@
-"""Each line of input becomes an event, a duplicate or a quarantined line; none vanishes."""
+"""Each line of input becomes an event, a duplicate or a quarantined line; none is lost."""
 
 from typing import Final
 
@@ -6,11 +6,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
 from kustos.pipeline.schemas import AUDIT_EVENTS_SCHEMA, QUARANTINE_SCHEMA, SECURITY_EVENTS_SCHEMA
-from kustos.pipeline.stages.dedupe import DUPLICATE, EVENT, QUARANTINED, settle_duplicates
+from kustos.pipeline.stages.dedupe import DUPLICATE, EVENT, QUARANTINED, deduplicate
 from kustos.pipeline.stages.parsing import MAXIMUM_LINE_CHARACTERS, parse_lines
 
 MAXIMUM_QUARANTINED_CHARACTERS: Final = 4_096
-"""How much of a quarantined line is kept: enough to see what it was, too little to fill a disk."""
+"""How much of a quarantined line is kept: enough to identify it, too little to fill a disk."""
 
 __all__ = [
     "DUPLICATE",
@@ -20,10 +20,10 @@ __all__ = [
     "QUARANTINED",
     "audit_events",
     "classify",
+    "deduplicate",
     "parse_lines",
     "quarantine",
     "security_events",
-    "settle_duplicates",
     "tally",
 ]
 
@@ -33,7 +33,7 @@ def classify(lines: DataFrame, *, time_zone: str = "UTC") -> DataFrame:
 
     `lines` is of INPUT_LINES_SCHEMA, or of LINES_SCHEMA: each file is then a log, its `.gz` a copy of it.
     """
-    return lines.transform(parse_lines, time_zone=time_zone).transform(settle_duplicates)
+    return lines.transform(parse_lines, time_zone=time_zone).transform(deduplicate)
 
 
 def audit_events(classified: DataFrame) -> DataFrame:
@@ -51,12 +51,12 @@ def security_events(classified: DataFrame) -> DataFrame:
 def quarantine(classified: DataFrame) -> DataFrame:
     """Return the table `quarantine`: file, reason, the beginning of the line, its whole length."""
     line = sql.make_valid_utf8("line")
-    told = {
+    values = {
         "file": sql.col("source_file"),
         "line": sql.substring(line, 1, MAXIMUM_QUARANTINED_CHARACTERS),
         "line_length": sql.length(line),
     }
-    columns = [told.get(name, sql.col(name)).alias(name) for name in QUARANTINE_SCHEMA.fieldNames()]
+    columns = [values.get(name, sql.col(name)).alias(name) for name in QUARANTINE_SCHEMA.fieldNames()]
     return classified.filter(sql.col("outcome") == QUARANTINED).select(*columns)
 
 

@@ -1,7 +1,7 @@
 """Audit events of Confluent Platform and Confluent Cloud: CloudEvents, one JSON object a line.
 
 Of their types only `io.confluent.kafka.server/authorization` is a decision; the others (logins, requests to
-the cloud's own services) are quarantined as `no_authorization_event` with their type, and so counted.
+the cloud's own services) are quarantined as `no_authorization_event` with their type.
 
 | here | there |
 |---|---|
@@ -34,13 +34,13 @@ from kustos.pipeline.stages.kafka_grammar import enum_name, spellings
 
 AUTHORIZATION: Final = "io.confluent.kafka.server/authorization"
 
-_TYPE_SHOWN: Final = re.compile(r"[A-Za-z0-9./_\-]{1,100}")
-"""A type that has other characters is not repeated in a reason: it is somebody's text."""
+_PLAIN_TYPE: Final = re.compile(r"[A-Za-z0-9./_\-]{1,100}")
+"""A type with other characters is not quoted in a reason: it is untrusted text."""
 
 _TIME: Final = re.compile(
     r"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)?", re.ASCII | re.IGNORECASE
 )
-"""RFC 3339; a time that says no zone is taken for one in UTC."""
+"""RFC 3339; a time without a zone is taken as UTC."""
 
 _RESOURCE_ID: Final = re.compile(r'"resourceId"\s*:\s*"([A-Za-z0-9_\-]+)"')
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,10}", re.ASCII)
@@ -48,18 +48,18 @@ _OPERATIONS: Final = spellings(AclOperation)
 _RESOURCE_TYPES: Final = spellings(ResourceType)
 
 
-def read_event(told: JsonObject) -> dict[str, Any] | str:
-    """Return the fields that a CloudEvent tells, or why it is no decision of an authorizer.
+def read_event(cloud_event: JsonObject) -> dict[str, Any] | str:
+    """Return the fields of a CloudEvent, or the reason why it is no decision of an authorizer.
 
-    Raises `MalformedError` for a value of a wrong kind.
+    Raises `MalformedError` for a value of a wrong type.
     """
-    kind = text(told.get("type"))
-    data = struct(told.get("data")) or {}
+    kind = text(cloud_event.get("type"))
+    data = struct(cloud_event.get("data")) or {}
     info = struct(data.get("authorizationInfo")) or {}
     login = struct(data.get("authenticationInfo")) or {}
     fields = {
-        "event_id": text(told.get("id")),
-        "time": text(told.get("time")),
+        "event_id": text(cloud_event.get("id")),
+        "time": text(cloud_event.get("time")),
         "principal": written(login.get("principal")),
         "granted": boolean(info.get("granted")),
         "operation": text(info.get("operation")),
@@ -69,8 +69,8 @@ def read_event(told: JsonObject) -> dict[str, Any] | str:
     if kind is None:
         return "field_missing: type"
     if kind != AUTHORIZATION:
-        shown = kind if _TYPE_SHOWN.fullmatch(kind) else "a type that is no plain name"
-        return f"no_authorization_event: {shown}"
+        type_name = kind if _PLAIN_TYPE.fullmatch(kind) else "a type that is no plain name"
+        return f"no_authorization_event: {type_name}"
     missing = [name for name, value in zip(_REQUIRED, fields.values(), strict=True) if value is None]
     if missing:
         return f"field_missing: {', '.join(missing)}"
@@ -102,7 +102,7 @@ _REQUIRED: Final = (
 
 
 def _request(data: JsonObject) -> dict[str, Any]:
-    """Return who asked with which request."""
+    """Return client and request."""
     request, metadata = (struct(data.get(name)) or {} for name in ("request", "requestMetadata"))
     addresses = [_first_address(each.get("clientAddress")) for each in (data, metadata)]
     client_ids = [text(request.get(name)) for name in ("client_id", "clientId")]
@@ -119,7 +119,7 @@ def _request(data: JsonObject) -> dict[str, Any]:
 
 
 def _resource(info: JsonObject) -> dict[str, Any]:
-    """Return what was asked for, and the rule that decided where the event says it."""
+    """Return resource and operation, and the deciding rule if the event has it."""
     acl = struct(info.get("aclAuthorization"))
     by_role = info.get("rbacAuthorization")
     operation, resource_type = text(info.get("operation")), text(info.get("resourceType"))
@@ -155,7 +155,7 @@ _RULE: Final = {
 
 
 def _time_ms(written_time: str) -> int | None:
-    """Return milliseconds since the epoch, what is less cut off; None for what is no time."""
+    """Return milliseconds since the epoch, finer fractions cut off; None for an invalid time."""
     found = _TIME.fullmatch(written_time)
     if found is None:
         return None
@@ -168,16 +168,16 @@ def _time_ms(written_time: str) -> int | None:
     return (since.days * 86_400 + since.seconds) * 1_000 + int(fraction[:3].ljust(3, "0"))
 
 
-def _principal(told: str) -> str | None:
+def _principal(written_principal: str) -> str | None:
     """`Type:name`; an object like `{"confluentServiceAccount": {"resourceId": "sa-1"}}` gives `User:sa-1`."""
-    if told.startswith("{"):
-        found = _RESOURCE_ID.search(told)
+    if written_principal.startswith("{"):
+        found = _RESOURCE_ID.search(written_principal)
         return None if found is None else f"User:{found[1]}"
-    return told if ":" in told else None
+    return written_principal if ":" in written_principal else None
 
 
-def _correlation_id(told: str) -> int | None:
-    number = int(told) if _INTEGER.fullmatch(told) else None
+def _correlation_id(written_id: str) -> int | None:
+    number = int(written_id) if _INTEGER.fullmatch(written_id) else None
     return number if number in INT_RANGE else None
 
 

@@ -1,15 +1,15 @@
-"""Which lines are copies of one another: the same answer however the input was cut into runs.
+"""Which lines are copies of one another: the same result for any split of the input into runs.
 
-Theory of operation. An event that brings an id is the same event wherever the id comes again with the same
-content on the same day. A line without one (Kafka's text, and whatever is quarantined) is known by its log
-and its text: the n-th equal line of a log is the n-th, in each copy of the log. So a log that grew, was
-renamed, moved or packed brings no line twice, real repetitions within a millisecond count, and equal lines
-of two brokers are two events. Lines of a topic have a position instead.
+Theory of operation. An event with an id of its own is the same event wherever the id occurs with the same
+content on the same day. A line without one (Kafka's text, and every quarantined line) is identified by its
+log and its text: the n-th equal line of a log is the same line in each copy of the log. So a log that grew,
+was renamed, moved or compressed gives no line twice, real repetitions within a millisecond count, and equal
+lines of two brokers are two events. Lines of a topic have a position instead.
 
-To compare lines they must be brought together, which costs more than to read them; yet nearly no line has a
-copy. Who keeps what each line is known by (`line_keys`) can ask that for `repeated_keys`, a few bytes of
-each line, and bring together only what these are of: `settle`. All others are `settled_alone`. What a run of
-few lines is settled by instead, `verdicts`, says the same.
+To compare lines Spark must shuffle them, which costs more than to read them; yet nearly no line has a copy.
+So `repeated_keys` compares a few bytes of each line's key (`line_keys`), and only lines with such a key are
+shuffled: `resolve_copies`. All others take `resolve_alone`. For a run of few lines `verdicts` gives the same
+outcomes.
 """
 
 from typing import Final
@@ -27,8 +27,8 @@ CONFLICT: Final = "event_id_conflict"
 
 MILLISECONDS_OF_A_DAY: Final = 86_400_000
 
-_KNOWN_BY: Final = ("line_key", "is_counted", "log", "position")
-_KEPT: Final = tuple(name for name in IDENTIFIED_SCHEMA.fieldNames() if name not in _KNOWN_BY)
+_KEY_COLUMNS: Final = ("line_key", "is_counted", "log", "position")
+_KEPT: Final = tuple(name for name in IDENTIFIED_SCHEMA.fieldNames() if name not in _KEY_COLUMNS)
 
 
 def day_of(time_ms: Column) -> Column:
@@ -37,28 +37,28 @@ def day_of(time_ms: Column) -> Column:
 
 
 def content() -> Column:
-    """Return all that an event says, to be compared."""
+    """Return all fields of an event, for comparison."""
     return sql.struct(*ANY_EVENT_SCHEMA.fieldNames())
 
 
-def settle_duplicates(parsed: DataFrame) -> DataFrame:
+def deduplicate(parsed: DataFrame) -> DataFrame:
     """Return `parse_lines` output with `outcome`, `day`, `line_id`, and an event id for every event.
 
     An event id that comes again on its day with another content is quarantined: one of the two is a forgery
     or a fault, and dropping it would hide that.
     """
-    return parsed.transform(identify).transform(settle)
+    return parsed.transform(identify).transform(resolve_copies)
 
 
 def identify(parsed: DataFrame) -> DataFrame:
-    """Return `parse_lines` output with what each line is known by, of IDENTIFIED_SCHEMA."""
+    """Return `parse_lines` output with the key of each line, as IDENTIFIED_SCHEMA."""
     return by_batch(parsed, identified, IDENTIFIED_SCHEMA)
 
 
 def repeated_keys(identified: DataFrame) -> DataFrame:
-    """Return as `key_hash` the hashes of what more than one line may be known by.
+    """Return as `key_hash` the hashes of keys that more than one line may have.
 
-    A hash that two keys share is in it too, so that nobody can hide a copy behind it.
+    It includes hashes that two keys share, so that a collision cannot hide a copy.
     """
     hashes = identified.select(_key_hash().alias("key_hash"))
     return hashes.groupBy("key_hash").count().filter("count > 1").select("key_hash")
@@ -70,14 +70,14 @@ def of_keys(identified: DataFrame, keys: DataFrame, *, others: bool = False) -> 
     return marked.join(keys, "key_hash", "left_anti" if others else "left_semi").drop("key_hash")
 
 
-def settled_alone(identified: DataFrame) -> DataFrame:
-    """Return lines of which none is another's copy, as `settle` does without looking for one."""
+def resolve_alone(identified: DataFrame) -> DataFrame:
+    """Return lines without copies with their outcomes, as `resolve_copies` does, without a comparison."""
     outcome = sql.when(sql.col("reason").isNull(), sql.lit(EVENT)).otherwise(sql.lit(QUARANTINED))
     return identified.withColumn("outcome", outcome).transform(_named, sql.col("reason"), sql.lit("1"))
 
 
-def settle(identified: DataFrame) -> DataFrame:
-    """Return the lines with their outcomes, each compared with all that are known by the same."""
+def resolve_copies(identified: DataFrame) -> DataFrame:
+    """Return the lines with their outcomes, each compared with all lines of the same key."""
     in_one_file = Window.partitionBy("key", "source_file").orderBy("line")
     occurrence = sql.when(sql.col("is_counted"), sql.row_number().over(in_one_file)).otherwise(sql.lit(1))
     numbered = identified.withColumn("key", _key()).repartition("key").withColumn("occurrence", occurrence)
@@ -97,7 +97,7 @@ def settle(identified: DataFrame) -> DataFrame:
 
 
 def _named(rows: DataFrame, reason: Column, occurrence: Column) -> DataFrame:
-    """Return the rows with the ids that follow from what they are known by, which is left out."""
+    """Return the rows with the ids that follow from their keys, without the key columns."""
     numbered = sql.concat("line_key", sql.lit("-"), occurrence)
     ids = {
         "event_id": sql.when(sql.col("reason").isNull(), sql.coalesce("event_id", numbered)),
@@ -119,7 +119,7 @@ def _key_hash() -> Column:
 
 
 def _digest() -> Column:
-    # bytes, not characters: what is no text in UTF-8 must not become equal by being read as such
+    # bytes, not characters: different invalid UTF-8 must not become equal by decoding
     line = sql.rtrim(sql.coalesce("line", sql.lit("")), sql.lit("\r"))
     place = sql.coalesce(sql.col("position").cast("string"), sql.lit(""))
     parts = (part.cast("binary") for part in (sql.col("log"), sql.lit("\n"), place, sql.lit("\n"), line))

@@ -1,4 +1,4 @@
-"""What of a run's lines the tables hold already: copies of it are duplicates, whenever they come."""
+"""Lines of a run that the tables already hold: their copies are duplicates, at any time."""
 
 from typing import Final
 
@@ -11,16 +11,16 @@ TOO_LATE: Final = "too_late"
 
 
 def known_events(classified: DataFrame, stored: DataFrame) -> DataFrame:
-    """Return `day`, `event_id`, `brings_id` of the events in `classified` that `stored` has by that name."""
+    """Return `day`, `event_id`, `brings_id` of the events in `classified` whose ids are in `stored`."""
     events = classified.filter(sql.col("outcome") == EVENT)
-    told = events.select("day", "event_id", "brings_id")
-    return told.join(stored.select("day", "event_id"), ["day", "event_id"], "left_semi")
+    keys = events.select("day", "event_id", "brings_id")
+    return keys.join(stored.select("day", "event_id"), ["day", "event_id"], "left_semi")
 
 
 def conflicting_events(classified: DataFrame, stored: DataFrame, known: DataFrame) -> DataFrame:
     """Return `day`, `event_id` of the `known` events that `stored` has with another content.
 
-    Only an id that was brought can be forged: one that was made of the content cannot disagree with it.
+    Only an id in the line can be forged: one generated from the content always agrees with it.
     """
     names = ["day", "event_id"]
     wanted = known.filter("brings_id").select(*names)
@@ -38,10 +38,10 @@ def judge(
     known_lines: DataFrame | None = None,
     oldest_time_ms: int | None = None,
 ) -> DataFrame:
-    """Return `classified` with the outcome that each line has beside what is stored.
+    """Return `classified` with the outcome of each line, compared with the stored rows.
 
-    `known` and `conflicting` are of the functions above; `known_lines` has the `line_id` of what was
-    quarantined. An event before `oldest_time_ms` that is not known is too late.
+    `known` and `conflicting` come from the functions above; `known_lines` has the `line_id` of quarantined
+    lines. An event before `oldest_time_ms` that is not known is too late.
     """
     is_event = sql.col("outcome") == EVENT
     marked = _marked(_marked(classified, known, "is_known"), conflicting, "is_conflict")

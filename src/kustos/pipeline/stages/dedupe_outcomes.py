@@ -1,7 +1,7 @@
-"""What becomes of lines that may be copies, conflicts, late or no events: in plain Python, for a few of them.
+"""Outcomes of lines that may be copies, conflicts, late or no events: in plain Python, for few lines.
 
-`settling` and `knowing` say the same of whole frames; a property test holds the two to each other. Whoever
-has many lines finds those of which another outcome than "event" is possible (its `Suspect`s) and asks here.
+`dedupe` and `dedupe_known` give the same outcomes for whole frames; a property test compares the two. A
+caller with many lines passes only those for which another outcome than "event" is possible: the `Suspect`s.
 """
 
 from collections import Counter
@@ -18,7 +18,7 @@ from kustos.pipeline.stages.generated_ids import numbered
 
 
 class Suspect(NamedTuple):
-    """A line by its file and its row there, with what `IDENTIFIED_SCHEMA` says of it."""
+    """A line by its file and row, with its columns of `IDENTIFIED_SCHEMA`."""
 
     file: int
     row: int
@@ -33,7 +33,7 @@ class Suspect(NamedTuple):
 
     @property
     def key(self) -> str:
-        """What it is known by; that of a forger may be another line's."""
+        """Its key; a forged one may be another line's."""
         return (self.line_key or "") if self.event_id is None else self.event_id
 
 
@@ -49,24 +49,24 @@ class DedupeOutcome(NamedTuple):
 
 
 class Texts(Protocol):
-    """Looks up what is seldom asked for."""
+    """Looks up fields that are seldom needed."""
 
     def content(self, suspect: Suspect) -> Any:
-        """Return all that the event says, to be compared."""
+        """Return all fields of the event, for comparison."""
 
     def order(self, suspect: Suspect) -> tuple[bytes, str, int]:
-        """Return what copies in one file are ordered by: line, log, and position there if known."""
+        """Return the sort key of copies in one file: line, log, and position there if known."""
 
     def line_id(self, suspect: Suspect) -> str:
-        """Return what a line that brings its id is known by as a line."""
+        """Return the line id of a line with an event id of its own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What the tables have of what is asked about: events by day and id, and ids of quarantined lines.
+    """The stored rows to compare with: events by day and id, and ids of quarantined lines.
 
-    Of an id more than one event may be stored, where nobody looked far enough around. An event comes before
-    `oldest_time_ms` too late; None takes all.
+    An id may have more than one stored event, if `look_around_ms` was too short to find the first. An event
+    before `oldest_time_ms` is too late; None takes all.
     """
 
     events: Mapping[tuple[date, str], Sequence[Any]]
@@ -75,14 +75,14 @@ class Stored:
 
 
 def verdicts(suspects: Iterable[Suspect], texts: Texts, stored: Stored) -> Iterator[DedupeOutcome]:
-    """Yield what becomes of each of the lines.
+    """Yield the outcome of each line.
 
-    All lines that share a key must be among them.
+    `suspects` must include all lines that share a key.
     """
     in_order = sorted(suspects, key=lambda one: (one.key, one.source_file, one.file, one.row))
     for _, same in groupby(in_order, key=attrgetter("key")):
         for copies in _copies(list(same)):
-            for suspect, occurrence, outcome, reason in _settled(copies, texts):
+            for suspect, occurrence, outcome, reason in _resolved(copies, texts):
                 yield _beside(suspect, occurrence, outcome, reason, texts, stored)
 
 
@@ -90,7 +90,7 @@ Copy = tuple[Suspect, int]
 
 
 def _copies(same: Sequence[Suspect]) -> Iterator[list[Copy]]:
-    """Yield lines of one key that are the same line, with its number among equal ones of a file."""
+    """Yield groups of copies among lines of one key, with the number among equal lines of a file."""
     numbers: Counter[str] = Counter()
     found: dict[tuple[date | None, int], list[Copy]] = {}
     for suspect in same:
@@ -100,11 +100,11 @@ def _copies(same: Sequence[Suspect]) -> Iterator[list[Copy]]:
     yield from found.values()
 
 
-def _settled(copies: Sequence[Copy], texts: Texts) -> Iterator[tuple[Suspect, int, str, str | None]]:
-    """Yield each of the copies with its outcome in this run: the first is the line, the others repeat it."""
+def _resolved(copies: Sequence[Copy], texts: Texts) -> Iterator[tuple[Suspect, int, str, str | None]]:
+    """Yield each of the copies with its outcome in this run: the first is the line, the others duplicates."""
     contents: list[Any] = []
     if len(copies) > 1 and any(suspect.brings_id for suspect, _ in copies):
-        # it matters which is the first: its line is the one that is quarantined, if one is
+        # the order matters: if the contents differ, only the first one is kept
         copies = sorted(copies, key=lambda one: (one[0].source_file, texts.order(one[0])))
         contents = [texts.content(suspect) for suspect, _ in copies]
     for number, (suspect, occurrence) in enumerate(copies):
@@ -120,10 +120,10 @@ def _settled(copies: Sequence[Copy], texts: Texts) -> Iterator[tuple[Suspect, in
 def _beside(
     suspect: Suspect, occurrence: int, outcome: str, reason: str | None, texts: Texts, stored: Stored
 ) -> DedupeOutcome:
-    """Return the verdict on a line that has this outcome in its run, beside what is stored."""
+    """Return the verdict on a line with this outcome in its run, compared with the stored rows."""
     line_id = None
     if outcome == EVENT:
-        outcome, reason = _known(suspect, occurrence, texts, stored)
+        outcome, reason = _compared_with_stored(suspect, occurrence, texts, stored)
     if outcome == QUARANTINED:
         line_id = texts.line_id(suspect) if suspect.brings_id else numbered(suspect.line_key, occurrence)
         if line_id in stored.line_ids:
@@ -131,8 +131,10 @@ def _beside(
     return DedupeOutcome(suspect.file, suspect.row, outcome, occurrence, reason, line_id)
 
 
-def _known(suspect: Suspect, occurrence: int, texts: Texts, stored: Stored) -> tuple[str, str | None]:
-    """Return the outcome of an event, and why it is none."""
+def _compared_with_stored(
+    suspect: Suspect, occurrence: int, texts: Texts, stored: Stored
+) -> tuple[str, str | None]:
+    """Return the outcome of an event, and the reason if it is quarantined."""
     event_id = numbered(suspect.line_key, occurrence) if suspect.event_id is None else suspect.event_id
     same = () if suspect.day is None else stored.events.get((suspect.day, event_id), ())
     if same:

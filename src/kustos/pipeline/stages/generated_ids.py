@@ -1,34 +1,34 @@
-"""Ids that kustos makes for lines: of events that bring none, and of lines that are quarantined."""
+"""Ids that kustos generates: for events without an id, and for quarantined lines."""
 
 import hashlib
 import re
 from typing import Final
 
 EVENT_ID_BEGIN: Final = "kafka-"
-"""What the id of an event begins with that brings none, as Kafka's text."""
+"""The prefix of generated event ids, as for Kafka's text."""
 
 LINE_ID_BEGIN: Final = "line-"
-"""What the id of a line begins with whose event brings its own."""
+"""The prefix of the id of a line whose event has an id of its own."""
 
 DIGEST_CHARACTERS: Final = 32
-"""Of a SHA-256 in hexadecimal: 128 bits, of which no two lines agree by chance."""
+"""Of a SHA-256 in hexadecimal: 128 bits, so that no two lines collide by chance."""
 
-_MADE: Final = re.compile(f"{EVENT_ID_BEGIN}[0-9a-f]{{{DIGEST_CHARACTERS}}}(-[0-9]+)?", re.ASCII)
+_GENERATED: Final = re.compile(f"{EVENT_ID_BEGIN}[0-9a-f]{{{DIGEST_CHARACTERS}}}(-[0-9]+)?", re.ASCII)
 
 
-def is_made(event_id: str) -> bool:
-    """Return whether an id is as those made here.
+def is_generated(event_id: str) -> bool:
+    """Return whether an id has the form of the generated ones.
 
-    Whoever brought such a one could have another's line taken for a copy, which nobody would see.
+    A forged event with such an id could turn another line into its duplicate, unnoticed.
     """
-    return _MADE.fullmatch(event_id) is not None
+    return _GENERATED.fullmatch(event_id) is not None
 
 
 def line_digest(log: str, position: int | None, line: bytes) -> str:
-    """Return what tells the line at this place of its log from all others.
+    """Return a digest that identifies the line at this place of its log.
 
-    Bytes, not characters: what is no text in UTF-8 must not become equal by being read as such. The end of a
-    line that Windows writes is none of it.
+    Bytes, not characters: different invalid UTF-8 must not become equal by decoding. A carriage return at the
+    end does not count.
     """
     place = f"{log}\n{'' if position is None else position}\n".encode()
     return hashlib.sha256(place + line.rstrip(b"\r")).hexdigest()[:DIGEST_CHARACTERS]

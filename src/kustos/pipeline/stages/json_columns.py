@@ -1,13 +1,12 @@
-"""Lines of JSON read in columns: what `json_grammar.read_line` tells of each, several times sooner.
+"""Lines of JSON parsed in columns: the results of `json_grammar.read_line`, several times faster.
 
 Theory of operation. Arrow's reader of JSON takes a batch of values of a known schema and refuses the whole
 batch for anything else: an unknown or repeated name, a value of another kind, half a value. Each line is put
-into an envelope of its own, `{"event":LINE,"end":true}`. A line that is torn would have to end within the
-next one's envelope, and there neither `end` nor a line break is allowed; so no line can hide in another's
-value, and if there are as many values as lines, each line is one. A batch that is refused is read in halves,
-down to a few lines, which `read_line` reads one by one; so it does with lines that are no valid decisions,
-and with security events, of which there are few. What
-is told here is told as it is told there: a property test holds the two to each other.
+into an envelope of its own, `{"event":LINE,"end":true}`. A torn line would have to end within the next one's
+envelope, and there neither `end` nor a line break is allowed; so no line can hide in another's value, and if
+there are as many values as lines, each line is one value. A refused batch is parsed in halves, down to a few
+lines, which `read_line` parses one by one; it also parses lines that are no valid decisions, and security
+events, of which there are few. A property test compares the results of both.
 """
 
 from collections.abc import Iterator
@@ -27,25 +26,25 @@ from kustos.pipeline.stages.kafka_grammar import MAXIMUM_TIME_MS
 from kustos.pipeline.stages.text_pieces import Numbers, flags_of, in_order
 
 _EVENT: Final = pa.struct(list(to_arrow_schema(relaxed(EVENT_SCHEMA))))
-TOLD_TYPE: Final = pa.struct(
+PARSED_TYPE: Final = pa.struct(
     [*to_arrow_schema(ANY_EVENT_SCHEMA), ("source_format", pa.string()), ("reason", pa.string())]
 )
-"""What each line becomes: the fields of its event and `source_format`, or the `reason` why it is none."""
+"""The result for each line: the fields of its event and `source_format`, or the `reason` why it is none."""
 
 _ENVELOPE: Final = json.ParseOptions(
     explicit_schema=pa.schema([("event", _EVENT), ("end", pa.bool_())]), unexpected_field_behavior="error"
 )
 _SECURITY_BEGIN: Final = f'{{"schema_version":{SECURITY_SCHEMA_VERSION},'
-"""What a security event begins with as kustos writes it; whatever begins otherwise only costs more time."""
+"""The beginning of a security event as kustos writes it; others only take more time."""
 
 _HEAD, _TAIL = '{"event":', ',"end":true}\n'
 
 HALVED_LINES_MIN: Final = 64
-"""Fewer lines are read one by one sooner than halves of them are tried."""
+"""Fewer lines are faster one by one than in halves."""
 
 
 def read_lines(texts: pa.Array) -> pa.StructArray:
-    """Return what each of the lines tells, of TOLD_TYPE.
+    """Return the parsed lines, as PARSED_TYPE.
 
     `texts` is of strings, valid UTF-8, none of them null, each beginning with `{`.
     """
@@ -60,7 +59,7 @@ def read_lines(texts: pa.Array) -> pa.StructArray:
 
 def _read_decisions(texts: pa.Array) -> pa.StructArray:
     pieces = list(_pieces(texts))
-    return pa.concat_arrays(pieces) if pieces else pa.array([], TOLD_TYPE)
+    return pa.concat_arrays(pieces) if pieces else pa.array([], PARSED_TYPE)
 
 
 def _pieces(texts: pa.Array) -> Iterator[pa.StructArray]:
@@ -76,11 +75,11 @@ def _pieces(texts: pa.Array) -> Iterator[pa.StructArray]:
 
 
 def _one_by_one(texts: pa.Array) -> pa.StructArray:
-    return pa.array([read_line(text) for text in texts.to_pylist()], TOLD_TYPE)
+    return pa.array([read_line(text) for text in texts.to_pylist()], PARSED_TYPE)
 
 
 def _values(texts: pa.Array) -> pa.StructArray | None:
-    """Return the values of lines of which each is one of kustos' kind, None if any may be something else."""
+    """Return the values of lines if each is an event of kustos' schema, None if any may not be."""
     if not len(texts):
         return pa.array([], _EVENT)
     try:
@@ -90,7 +89,7 @@ def _values(texts: pa.Array) -> pa.StructArray | None:
         # one block, since a value may lie in one only
         read = json.ReadOptions(use_threads=False, block_size=buffer.size)
         table = json.read_json(pa.BufferReader(buffer), read_options=read, parse_options=_ENVELOPE)
-    except (pa.ArrowException, UnicodeDecodeError):  # the latter where it would quote what it refuses
+    except (pa.ArrowException, UnicodeDecodeError):  # the latter from Arrow's own error message
         return None
     events = table["event"].combine_chunks()
     is_whole = table.num_rows == len(texts) and not events.null_count and not table["end"].null_count
@@ -98,21 +97,21 @@ def _values(texts: pa.Array) -> pa.StructArray | None:
 
 
 def _checked(texts: pa.Array, events: pa.StructArray) -> pa.StructArray:
-    """Return what values of the right kinds tell; those that are no valid events tell why."""
+    """Return the events of values with the right types, or the reasons why they are invalid."""
     count = len(events)
     found = dict(zip((field.name for field in events.type), events.flatten(), strict=True))
     found["source_format"] = pa.repeat(JSON, count)
-    fields = [found.get(field.name, pa.nulls(count, field.type)) for field in TOLD_TYPE]
-    told = pa.StructArray.from_arrays(fields, fields=list(TOLD_TYPE))
+    fields = [found.get(field.name, pa.nulls(count, field.type)) for field in PARSED_TYPE]
+    parsed = pa.StructArray.from_arrays(fields, fields=list(PARSED_TYPE))
     is_valid = _are_valid(events)
     if is_valid.all():
-        return told
+        return parsed
     rows, others = np.flatnonzero(is_valid), np.flatnonzero(~is_valid)
-    return in_order(rows, told.take(pa.array(rows)), others, _one_by_one(texts.take(pa.array(others))))
+    return in_order(rows, parsed.take(pa.array(rows)), others, _one_by_one(texts.take(pa.array(others))))
 
 
 def _are_valid(events: pa.StructArray) -> Numbers:
-    """Return which values are surely decisions; whatever `read_line` may read otherwise is none."""
+    """Return which values are valid decisions; `read_line` must parse all others."""
     is_valid: Numbers = np.ones(len(events), dtype=bool)
     for name in REQUIRED_FIELDS:
         column = _field(events, name)

@@ -1,8 +1,8 @@
-"""A line of JSON: whose event it is, and what it says or why it is none.
+"""A line of JSON: its event, or the reason why it is none.
 
-One event of kustos (a decision or a security event), or one CloudEvent of Confluent (`confluent_events`),
-fills the line. What a reader could take in two ways is malformed: a name that comes twice in an object, half
-a character, a number that is none.
+The line is one event of kustos (a decision or a security event), or one CloudEvent of Confluent
+(`confluent_events`). Ambiguous JSON is malformed: a repeated name in an object, half a surrogate pair, an
+invalid number.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,7 +13,7 @@ from pyspark.sql.types import BooleanType, DataType, IntegerType, LongType, Stri
 from kustos.authorizer.audit import AUDIT_SCHEMA_VERSION, SECURITY_SCHEMA_VERSION
 from kustos.pipeline.schemas import EVENT_SCHEMA, REQUIRED_FIELDS, REQUIRED_SECURITY_FIELDS, SECURITY_SCHEMA
 from kustos.pipeline.stages import confluent_events
-from kustos.pipeline.stages.generated_ids import is_made
+from kustos.pipeline.stages.generated_ids import is_generated
 from kustos.pipeline.stages.json_values import (
     INT_RANGE,
     LONG_RANGE,
@@ -44,32 +44,32 @@ _READERS: Final[dict[type[DataType], Callable[[Any], Any]]] = {
 
 
 def read_line(line: str) -> dict[str, Any]:
-    """Return the fields that a line of JSON tells and `source_format`, or the `reason` why it is no event.
+    """Return the fields of a line of JSON and `source_format`, or the `reason` why it is no event.
 
-    `rule` is a dict within; what the line does not say is missing or None.
+    `rule` is a nested dict; fields that the line lacks are missing or None.
     """
     try:
-        told = read_object(line)
-        if told.get("specversion") is not None:
-            event, form = confluent_events.read_event(told), CONFLUENT
+        values = read_object(line)
+        if values.get("specversion") is not None:
+            event, form = confluent_events.read_event(values), CONFLUENT
         else:
-            event, form = _read_event(told), JSON
+            event, form = _read_event(values), JSON
     except MalformedError:
         return {"reason": "json_malformed"}
     if isinstance(event, str):
         return {"reason": event}
-    if is_made(event["event_id"]):
+    if is_generated(event["event_id"]):
         return {"reason": "event_id_reserved"}
     if not 0 <= event["time_ms"] <= MAXIMUM_TIME_MS:
         return {"reason": "time_out_of_range"}
     return {**event, "source_format": form}
 
 
-def _read_event(told: JsonObject) -> dict[str, Any] | str:
-    """Return the event of kustos, or why it is none; raise `MalformedError` for a value of a wrong kind."""
-    if integer(told.get("schema_version"), INT_RANGE) == SECURITY_SCHEMA_VERSION:
-        return _read_security_event(told)
-    event = _typed(told, EVENT_SCHEMA)
+def _read_event(values: JsonObject) -> dict[str, Any] | str:
+    """Return the event of kustos, or why it is none; raise `MalformedError` for a value of a wrong type."""
+    if integer(values.get("schema_version"), INT_RANGE) == SECURITY_SCHEMA_VERSION:
+        return _read_security_event(values)
+    event = _typed(values, EVENT_SCHEMA)
     if event["schema_version"] not in (None, AUDIT_SCHEMA_VERSION):
         return "schema_version_unknown"
     missing = [name for name in REQUIRED_FIELDS if _is_missing(event, name)]
@@ -80,9 +80,9 @@ def _read_event(told: JsonObject) -> dict[str, Any] | str:
     return event
 
 
-def _read_security_event(told: JsonObject) -> dict[str, Any] | str:
-    """Return a login or a change, or why it is none; one of a type of tomorrow is one."""
-    event = _typed(told, SECURITY_SCHEMA)
+def _read_security_event(values: JsonObject) -> dict[str, Any] | str:
+    """Return a login or a change, or why it is none; unknown event types are valid."""
+    event = _typed(values, SECURITY_SCHEMA)
     missing = [name for name in REQUIRED_SECURITY_FIELDS if event[name] is None]
     if missing:
         return f"field_missing: {', '.join(missing)}"
@@ -93,8 +93,8 @@ def _read_security_event(told: JsonObject) -> dict[str, Any] | str:
     return event
 
 
-def _typed(told: Mapping[str, Any], schema: StructType) -> dict[str, Any]:
-    return {field.name: _value(told.get(field.name), field.dataType) for field in schema.fields}
+def _typed(values: Mapping[str, Any], schema: StructType) -> dict[str, Any]:
+    return {field.name: _value(values.get(field.name), field.dataType) for field in schema.fields}
 
 
 def _value(value: Any, kind: DataType) -> Any:

@@ -1,4 +1,4 @@
-"""Values of JSON as they were written, and what kinds of them a field may have."""
+"""Values of JSON as written, and checks of their types."""
 
 import json
 from collections.abc import Sequence
@@ -9,15 +9,15 @@ JsonObject = dict[str, Any]
 INT_RANGE: Final = range(-(2**31), 2**31)
 LONG_RANGE: Final = range(-(2**63), 2**63)
 _DIGITS_MAX: Final = len(str(LONG_RANGE.start))
-"""A longer number is out of every range, and takes long to be read."""
+"""A longer number is out of every range, and slow to parse."""
 
 
 class MalformedError(Exception):
-    """What was read is no JSON of the kind that it must be."""
+    """The text is no JSON, or a value has a wrong type."""
 
 
 class Number(str):
-    """A number in the characters that it was written with."""
+    """A number as the text that it was written with."""
 
     __slots__ = ()
 
@@ -59,7 +59,7 @@ _DECODER: Final = json.JSONDecoder(
 
 
 def text(value: Any) -> str | None:
-    """Return a string; raise `MalformedError` for another kind, or one that no UTF-8 can hold."""
+    """Return a string; raise `MalformedError` for another type, or one that UTF-8 cannot encode."""
     if value is None:
         return None
     if not isinstance(value, str) or isinstance(value, Number):
@@ -73,7 +73,7 @@ def text(value: Any) -> str | None:
 
 
 def boolean(value: Any) -> bool | None:
-    """Return true or false; raise `MalformedError` for another kind."""
+    """Return true or false; raise `MalformedError` for another type."""
     if value is None or isinstance(value, bool):
         return value
     raise MalformedError
@@ -89,7 +89,7 @@ def integer(value: Any, within: range) -> int | None:
 
 
 def struct(value: Any) -> JsonObject | None:
-    """Return an object; raise `MalformedError` for another kind."""
+    """Return an object; raise `MalformedError` for another type."""
     if value is None or isinstance(value, dict):
         return value
     raise MalformedError

@@ -1,12 +1,11 @@
-"""Kafka's audit lines read in columns: what `kafka_grammar.read_line` tells of each, several times sooner.
+"""Kafka's audit lines parsed in columns: the results of `kafka_grammar.read_line`, several times faster.
 
-Theory of operation. The words of a common line stand around six ` = `, and where its rule is an ACL around
-six commas with a space. So the spaces of a whole batch are looked for at once; a line that has exactly as
-many of these marks as its form needs is cut there, its fixed pieces are compared with the words that belong
-there, and the others are its fields. Each phrase that connects fields holds one of the marks, so a line that
-passes holds each phrase once and can be read in one way. Every other line (an older form, a name with a mark
-in it, a kind of resource that is new, a damaged line) is left to `read_line`. A line told here is told as it
-is told there: a property test holds the two to each other.
+Theory of operation. A common line has six ` = `, and if its rule is an ACL six commas with a space. So the
+spaces of a whole batch are searched at once; a line with exactly as many of these marks as its form needs is
+cut there, its fixed pieces are compared with the expected words, and the others are its fields. Each phrase
+that connects fields has one of the marks, so a line that passes has each phrase once and can be read in one
+way. `read_line` parses every other line (an older form, a name with a mark in it, a new resource type, a
+damaged line). A property test compares the results of both.
 """
 
 import re
@@ -35,9 +34,9 @@ from kustos.pipeline.stages.text_pieces import (
     Pieces,
     Text,
     codes_of,
+    consists_of,
     equal_to,
     in_order,
-    made_of,
     words_of,
 )
 
@@ -48,10 +47,10 @@ _OTHER_TYPES: Final[dict[str, pa.DataType]] = {
     "log_if_allowed": pa.bool_(),
     "log_if_denied": pa.bool_(),
 }
-TOLD_TYPE: Final = pa.struct(
+PARSED_TYPE: Final = pa.struct(
     [*((name, _OTHER_TYPES.get(name, pa.string())) for name in ParsedLine._fields), ("reason", pa.string())]
 )
-"""What each line becomes: what it tells, or the `reason` for which it is no event; all null for a null."""
+"""The result for each line: its fields, or the `reason` why it is no event; all null for a null."""
 
 _SPACE, _COMMA, _EQUALS, _BRACKET, _BASED, _ALLOWED, _TOPIC, _TRANSACTIONAL = b" ,=(bATr"
 _RESULTS: Final = tuple(
@@ -91,11 +90,11 @@ _BETWEEN_DIGITS: Final = {
     }.items()
 }
 _SHORTEST: Final = 100
-"""Of the phrases alone: whatever is shorter is no common line."""
+"""The length of the phrases alone: a shorter line is not of the common form."""
 
 
 def _bytes_of(characters: str) -> Numbers:
-    """Return of each byte whether it is one of a class of characters like `A-Z_`."""
+    """Return for each byte whether it is in a class of characters like `A-Z_`."""
     return np.array([re.match(f"[{characters}]", chr(byte), re.ASCII) is not None for byte in range(256)])
 
 
@@ -116,9 +115,9 @@ _PREFIX_LENGTHS: Final = _prefix_lengths()
 
 
 def read_lines(texts: pa.Array, time_zone: str = "UTC") -> pa.Array:
-    """Return what each of the lines tells, of TOLD_TYPE; `texts` is of strings, valid UTF-8.
+    """Return the parsed lines, as PARSED_TYPE; `texts` is of strings, valid UTF-8.
 
-    `time_zone` (an IANA name) is that of the brokers whose lines say none.
+    `time_zone` (an IANA name) is that of the brokers whose lines have none.
     """
     zone = None if time_zone == "UTC" else ZoneInfo(time_zone)
     texts = without_carriage_returns(texts.cast(pa.string()))
@@ -128,14 +127,14 @@ def read_lines(texts: pa.Array, time_zone: str = "UTC") -> pa.Array:
     is_other = np.ones(len(texts), dtype=bool)
     is_other[rows] = False
     others = np.flatnonzero(is_other)
-    told = _one_by_one(texts.take(pa.array(others)), zone)
+    parsed = _one_by_one(texts.take(pa.array(others)), zone)
     if not len(rows):
-        return told
-    return in_order(rows, common, others, told)
+        return parsed
+    return in_order(rows, common, others, parsed)
 
 
 def without_carriage_returns(texts: pa.Array) -> pa.Array:
-    """Return lines less the ends that Windows writes; Spark's reader of files leaves none, topics may."""
+    """Return lines without carriage returns at the end; Spark's file reader leaves none, topics may."""
     has_some = pc.any(pc.ends_with(texts, "\r")).as_py()
     return pc.utf8_rtrim(texts, "\r") if has_some else texts
 
@@ -144,17 +143,17 @@ def _one_by_one(texts: pa.Array, zone: ZoneInfo | None) -> pa.StructArray:
     unread = (None,) * len(ParsedLine._fields)
     rows: list[tuple[object, ...] | None] = []
     for text in texts.to_pylist():
-        told = None if text is None else read_line(text, zone)
-        if told is None:
+        parsed = None if text is None else read_line(text, zone)
+        if parsed is None:
             rows.append((*unread, None))
         else:
-            rows.append((*unread, told) if isinstance(told, str) else (*told, None))
-    return pa.array(rows, TOLD_TYPE)
+            rows.append((*unread, parsed) if isinstance(parsed, str) else (*parsed, None))
+    return pa.array(rows, PARSED_TYPE)
 
 
 def _common(texts: pa.Array, zone: ZoneInfo | None) -> tuple[Numbers, pa.StructArray]:
-    """Return the numbers of the lines of a common form, and what these tell."""
-    nothing = np.empty(0, dtype=np.int64), pa.array([], TOLD_TYPE)
+    """Return the row numbers of the lines of the common form, and their parsed fields."""
+    nothing = np.empty(0, dtype=np.int64), pa.array([], PARSED_TYPE)
     if not len(texts) or texts.buffers()[2] is None:
         return nothing
     text = Text.of(texts)
@@ -188,15 +187,15 @@ def _common(texts: pa.Array, zone: ZoneInfo | None) -> tuple[Numbers, pa.StructA
     if not len(rows):
         return nothing
     pieces = Pieces.cut(text, bounds)
-    is_told, columns = _message(pieces, has_rule)
+    is_common, columns = _message(pieces, has_rule)
     are_times, columns["time_ms"] = _times(text, text.starts[rows], zone)
     are_rules, columns["rule"] = _rules(
         text, bounds, pieces, has_rule, commas.of(rows, len(_ACL_WORDS)), has_acl[rows]
     )
-    is_told &= are_times & are_rules
-    arrays = [columns[field.name] for field in TOLD_TYPE]
-    told = pa.StructArray.from_arrays(arrays, fields=list(TOLD_TYPE))
-    return (rows, told) if is_told.all() else (rows[is_told], told.filter(pa.array(is_told)))
+    is_common &= are_times & are_rules
+    arrays = [columns[field.name] for field in PARSED_TYPE]
+    parsed = pa.StructArray.from_arrays(arrays, fields=list(PARSED_TYPE))
+    return (rows, parsed) if is_common.all() else (rows[is_common], parsed.filter(pa.array(is_common)))
 
 
 _LEVEL, _PRINCIPAL, _NAME, _RESULT, _OPERATION, _FROM, _ADDRESS, _ON, _KIND, _RESOURCE = range(10)
@@ -240,27 +239,27 @@ def _message_bounds(
 
 
 def _message(pieces: Pieces, has_rule: Numbers) -> tuple[Numbers, dict[str, pa.Array]]:
-    """Return which lines are as they must be but for time and rule, and all other columns."""
+    """Return which lines are valid apart from time and rule, and all other columns."""
     levels = codes_of(pieces.take(_LEVEL), _LEVELS)
     results = codes_of(pieces.take(_RESULT), _RESULTS)
     operations = codes_of(pieces.take(_OPERATION), tuple(_OPERATIONS))
     kinds = codes_of(pieces.take(_KIND), tuple(_RESOURCES))
     host, api, counts = (pieces.take(number) for number in (_ADDRESS, _REQUEST, _COUNT))
-    is_told = (levels >= 0) & (results >= 0) & (operations >= 0) & (kinds >= 0)
-    is_told &= (results < len(("Allowed", "Denied"))) == has_rule  # `operation` names its rule
-    is_told &= equal_to(pieces.take(_PRINCIPAL), "Principal = User:")
-    is_told &= equal_to(pieces.take(_FROM), " from host = ")
-    is_told &= equal_to(pieces.take(_ON), " on resource = ")
-    is_told &= equal_to(pieces.take(_FOR), " for request = ")
-    is_told &= equal_to(pieces.take(_WITH), " with resourceRefCount = ")
-    is_told &= equal_to(pieces.take(_BASED_ON), _RULE) == has_rule
-    is_told &= codes_of(pieces.take(_END), (LOGGER, "")) >= 0
-    is_told &= made_of(host, _HOST) & made_of(api, _API)
-    is_number = made_of(counts, _DIGIT) & (pc.binary_length(counts).to_numpy() <= len("999999999"))
+    is_common = (levels >= 0) & (results >= 0) & (operations >= 0) & (kinds >= 0)
+    is_common &= (results < len(("Allowed", "Denied"))) == has_rule  # `operation` names its rule
+    is_common &= equal_to(pieces.take(_PRINCIPAL), "Principal = User:")
+    is_common &= equal_to(pieces.take(_FROM), " from host = ")
+    is_common &= equal_to(pieces.take(_ON), " on resource = ")
+    is_common &= equal_to(pieces.take(_FOR), " for request = ")
+    is_common &= equal_to(pieces.take(_WITH), " with resourceRefCount = ")
+    is_common &= equal_to(pieces.take(_BASED_ON), _RULE) == has_rule
+    is_common &= codes_of(pieces.take(_END), (LOGGER, "")) >= 0
+    is_common &= consists_of(host, _HOST) & consists_of(api, _API)
+    is_number = consists_of(counts, _DIGIT) & (pc.binary_length(counts).to_numpy() <= len("999999999"))
     counts = pc.if_else(pa.array(is_number), counts, "0").cast(pa.int32())
-    is_told &= is_number & (counts.to_numpy() > 0)  # what asks for 0 may be a probe
+    is_common &= is_number & (counts.to_numpy() > 0)  # a reference count of 0 may be a probe
     is_denied = (results & 1).astype(bool)
-    return is_told, {
+    return is_common, {
         "principal_type": pa.repeat("User", pieces.count),
         "principal_name": pieces.take(_NAME),
         "host": host,
@@ -280,46 +279,48 @@ def _message(pieces: Pieces, has_rule: Numbers) -> tuple[Numbers, dict[str, pa.A
 def _rules(
     text: Text, bounds: Numbers, pieces: Pieces, has_rule: Numbers, commas: Numbers, has_acl: Numbers
 ) -> tuple[Numbers, pa.StructArray]:
-    """Return which lines name their rule as they must, and the rules; `commas` are those of each line."""
+    """Return which lines have a valid rule, and the rules; `commas` are those of each line."""
     plain_rows = np.flatnonzero(~has_acl)
     kinds = np.full(pieces.count, len(PLAIN_RULES), dtype=np.int32)
     kinds[plain_rows] = codes_of(pieces.take(_RULE_TEXT, plain_rows), PLAIN_RULES)
-    is_told = (kinds >= 0) == has_rule
+    is_common = (kinds >= 0) == has_rule
     starts, ends = bounds[_RULE_TEXT], bounds[_END]
     places = [starts, starts + len(_ACL_STARTS[0])]
     for word, comma in zip(_ACL_WORDS, commas - 1, strict=True):
         places += [comma, comma + len(word)]
     cuts = np.stack([*places, ends - len(_ACL_ENDS[0]), ends])
     is_cut = has_acl & (cuts[1:] >= cuts[:-1]).all(axis=0)
-    is_told &= is_cut == has_acl
+    is_common &= is_cut == has_acl
     rows = np.flatnonzero(is_cut)
     if len(rows):
         acl = Pieces.cut(text, cuts[:, rows])
-        is_told[rows] &= _are_acls(acl)
+        is_common[rows] &= _are_acls(acl)
         numbers = np.cumsum(is_cut) - 1
         fields = [acl.take(2 * number + 1, numbers, ~is_cut) for number in range(len(ParsedRule._fields) - 1)]
     else:
         fields = [pa.nulls(pieces.count, pa.string()) for _ in ParsedRule._fields[1:]]
     kind = words_of((*PLAIN_RULES, "MatchingAcl"), kinds, kinds < 0)
-    return is_told, pa.StructArray.from_arrays([kind, *fields], names=ParsedRule._fields)
+    return is_common, pa.StructArray.from_arrays([kind, *fields], names=ParsedRule._fields)
 
 
 def _are_acls(acl: Pieces) -> Numbers:
-    """Return which ACLs have the words and fields that they must have."""
-    is_told = (codes_of(acl.take(0), _ACL_STARTS) >= 0) & (codes_of(acl.take(acl.width - 2), _ACL_ENDS) >= 0)
+    """Return which ACLs have valid words and fields."""
+    is_common = (codes_of(acl.take(0), _ACL_STARTS) >= 0) & (
+        codes_of(acl.take(acl.width - 2), _ACL_ENDS) >= 0
+    )
     for number, word in enumerate(_ACL_WORDS, 1):
-        is_told &= equal_to(acl.take(2 * number), word)
+        is_common &= equal_to(acl.take(2 * number), word)
     for number, name in enumerate(ParsedRule._fields[1:]):
         field = acl.take(2 * number + 1)
         is_free = name in ("resource_name", "principal", "host")
-        is_told &= pc.binary_length(field).to_numpy() > 0 if is_free else made_of(field, _ENUM)
-    return is_told
+        is_common &= pc.binary_length(field).to_numpy() > 0 if is_free else consists_of(field, _ENUM)
+    return is_common
 
 
 def _times(text: Text, starts: Numbers, zone: ZoneInfo | None) -> tuple[Numbers, pa.Array]:
     """Return which lines begin with a time without a zone, and it in milliseconds since the epoch."""
     head = text.at(starts + np.arange(_HEAD)[:, None])
-    digits = head[_DIGITS] - ord("0")  # what is less becomes more than 9: the numbers are of one byte
+    digits = head[_DIGITS] - ord("0")  # smaller bytes wrap around to more than 9
     is_time = (digits <= 9).all(axis=0)
     for place, characters in _BETWEEN_DIGITS.items():
         is_time &= np.isin(head[place], characters)

@@ -1,4 +1,4 @@
-"""Kafka's own audit text, as `kafka.authorizer.logger` prints it, of every authorizer of Kafka's.
+"""Kafka's own audit text, as `kafka.authorizer.logger` prints it, for every authorizer of Kafka.
 
     [2026-11-21 04:26:55,815] DEBUG Principal = User:bob is Allowed operation = READ from host = 127.0.0.1
     on resource = Topic:LITERAL:foo for request = Fetch with resourceRefCount = 1 based on rule
@@ -14,13 +14,13 @@ The layout is Kafka's `[%d] %p %m (%c)%n`, of log4j 1, reload4j and log4j2 alike
 with a time zone after it (then that one counts), with a padded level, and without the logger at the end. Only
 the oldest form must end with the logger: else a line cut in a name could not be told from a whole one.
 
-Theory of operation. Principal and resource name are whatever the client sent, unescaped, so a name can
-imitate the words around it. A line is taken only if it can be read in one way: each connecting phrase
-occurs once. A line that can be read in two ways is quarantined. A name with a line break cuts its own line
-in two; both halves are quarantined unless the forger completed one of them, which this format cannot show.
+Theory of operation. Principal and resource name are the client's unescaped text, so a name can imitate the
+words around it. A line is accepted only if it is unambiguous: each connecting phrase occurs once. An
+ambiguous line is quarantined. A name with a line break cuts its own line in two; both halves are quarantined
+unless the forger completed one of them, which this format cannot show.
 
-Each name ends at the first phrase that can follow it, in an atomic group, so that no name can make the
-matcher go back and try again: the time a line takes grows with its length and no faster.
+Each name ends at the first phrase that can follow it, in an atomic group, so that no name can cause
+backtracking: parsing a line takes time linear in its length.
 Sources: `StandardAuthorizerData.buildAuditMessage` (KIP-801), `AclAuthorizer.logAuditMessage` and
 `SimpleAclAuthorizer.logAuditMessage`, lines that Kafka 4.3.1 and 2.8.2 wrote, `config/log4j.properties`.
 """
@@ -34,15 +34,15 @@ from zoneinfo import ZoneInfo
 from kustos.acl import AclOperation, ResourceType
 
 SEPARATOR: Final = "\x1f"
-"""No log line has this one for a good reason; a line with it is called ambiguous."""
+"""No valid log line has this character; a line with it is ambiguous."""
 
 LOGGER: Final = " (kafka.authorizer.logger)"
 PLAIN_RULES: Final = ("SuperUser", "DefaultAllow", "DefaultDeny", "CustomAuthorizer")
 PROBE_NAME: Final = "hardcode"
-"""Kafka asks for "any resource of the type" with this name and reference count 0 (KIP-679)."""
+"""Kafka logs a question for "any resource of the type" with this name and reference count 0 (KIP-679)."""
 
 MAXIMUM_TIME_MS: Final = 253_402_300_799_999
-"""The end of the year 9999; what claims to be later (or before 1970) is quarantined."""
+"""The end of the year 9999; a later time (or one before 1970) is quarantined."""
 
 AMBIGUOUS, INCOMPLETE, OUT_OF_RANGE = "kafka_line_ambiguous", "kafka_line_incomplete", "time_out_of_range"
 NOTE, BLANK, UNKNOWN = "kafka_note", "blank", "format_unknown"
@@ -65,13 +65,13 @@ _LINE: Final = re.compile(
     re.ASCII | re.DOTALL,
 )
 _LINE_START: Final = re.compile(r"\[\d{4}-[^\]]*\] [A-Z]+ +Principal = ", re.ASCII)
-"""What begins like an audit line: if it then is none, it was cut or forged."""
+"""The beginning of an audit line: if the rest does not match, it was cut or forged."""
 
 _NOTE_START: Final = re.compile(
     r"\[\d{4}-[^\]]*\] DEBUG +(?:[pP]rincipal = .* is a super user|operation = |No acl found for resource )",
     re.ASCII,
 )
-"""What AclAuthorizer says at DEBUG beside its decision: no decision itself."""
+"""Further messages of AclAuthorizer at DEBUG: no decisions."""
 
 _MESSAGE_PHRASES: Final = tuple(
     re.compile(phrase)
@@ -95,7 +95,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class ParsedRule(NamedTuple):
-    """What an event says of the rule that decided; None is what it does not say."""
+    """The deciding rule of an event; None for fields that the event lacks."""
 
     kind: str | None
     resource_type: str | None
@@ -108,10 +108,10 @@ class ParsedRule(NamedTuple):
 
 
 class ParsedLine(NamedTuple):
-    """What a line tells: fields of the audit event.
+    """The fields of a line's audit event.
 
-    Kafka writes at TRACE what it only filtered a list by, hence `access`. The older authorizers do not say
-    which rule decided.
+    Kafka logs decisions that only filtered a list at TRACE, hence `access`. The older authorizers do not log
+    the deciding rule.
     """
 
     time_ms: int
@@ -131,7 +131,7 @@ class ParsedLine(NamedTuple):
 
 
 def spellings(kinds: Iterable[ResourceType | AclOperation]) -> dict[str, str]:
-    """Return the names by all ways to write them: `DescribeConfigs` and `DESCRIBE_CONFIGS`."""
+    """Return the names by their spellings: `DescribeConfigs` and `DESCRIBE_CONFIGS`."""
     found: dict[str, str] = {}
     for kind in kinds:
         camel_case = "".join(word.capitalize() for word in kind.name.split("_"))
@@ -144,14 +144,14 @@ _RESOURCE_TYPES: Final = spellings(ResourceType)
 
 
 def enum_name(word: str, known: dict[str, str]) -> str:
-    """Return the name of a kind; one that is not `known` gets its name by the same rule."""
+    """Return the enum name of a word; one that is not `known` is converted by the same rule."""
     return known.get(word) or _CAMEL_CASE_HUMP.sub("_", word).upper()
 
 
 def read_line(text: str, time_zone: ZoneInfo | None = None) -> ParsedLine | str:
-    """Return what a line tells, or the reason for which it is no event.
+    """Return the parsed line, or the reason why it is no event.
 
-    `time_zone` is the broker's, None for UTC: log4j writes local time without a zone, unless it is told to.
+    `time_zone` is the broker's, None for UTC: by default log4j writes local time without a zone.
     """
     found = _LINE.match(text)
     if found is None:
@@ -195,7 +195,7 @@ def read_line(text: str, time_zone: ZoneInfo | None = None) -> ParsedLine | str:
 
 
 def _why_not(text: str) -> str:
-    """Return why a line is none of the authorizer's."""
+    """Return why a line is no audit line."""
     if not text.strip(" "):
         return BLANK
     if SEPARATOR in text:
@@ -208,10 +208,10 @@ def _why_not(text: str) -> str:
 
 
 def _deceives(*names: str | None) -> bool:
-    """Return whether something that a client or the writer of an ACL could choose imitates a phrase."""
+    """Return whether a name that a client or the author of an ACL could choose imitates a phrase."""
     # each name with the space that follows it: a phrase that begins in a name and ends beyond it counts too
     text = " \n".join([*filter(None, names), ""])
-    # nearly no name holds what every phrase but two has; looking for that is quicker than for the phrases
+    # every phrase but two has `=`, which nearly no name has; this test is faster than the regex
     if "=" not in text and " based on rule " not in text and "kafka.authorizer.logger" not in text:
         return False
     return _PHRASES.search(text) is not None
@@ -240,7 +240,7 @@ def _time_ms(moment: str, zone: str | None, time_zone: ZoneInfo | None) -> int |
 def local_offset_ms(local_seconds: int, time_zone: ZoneInfo) -> int:
     """Return how far a zone is before UTC at a local time, given as seconds since the epoch in that zone.
 
-    Of a time that comes twice the first is meant; one that is skipped is as far after the last that is not.
+    A time that occurs twice means the first one; a skipped time takes the offset before the gap.
     """
     try:
         offset = (_EPOCH + timedelta(seconds=local_seconds)).replace(tzinfo=time_zone).utcoffset()

@@ -1,4 +1,4 @@
-"""Lines of input read in columns: what each says, or why it says nothing; three formats, line by line."""
+"""Lines of input parsed in columns: events, or the reasons why they are none; three formats may be mixed."""
 
 from typing import Final
 
@@ -16,7 +16,7 @@ MAXIMUM_LINE_CHARACTERS: Final = 262_144
 """Longer lines are quarantined unparsed: the largest event has a few names of at most 64 KiB each."""
 
 KAFKA: Final = "kafka"
-"""`source_format` of Kafka's text; those of JSON say `json_grammar`."""
+"""`source_format` of Kafka's text; `json_grammar` has those of JSON."""
 
 PARSED_SCHEMA: Final = StructType(
     [
@@ -26,33 +26,33 @@ PARSED_SCHEMA: Final = StructType(
         StructField("position", LongType()),
     ]
 )
-"""What `read_lines` returns: the fields of the event, where it is one, else `reason`; the line's place."""
+"""The result of `read_lines`: the fields of the event or the `reason`, and the line's place."""
 
 _PARSED: Final = to_arrow_schema(PARSED_SCHEMA, timezone="UTC")
 
 
 def read_lines(lines: pa.RecordBatch, time_zone: str = "UTC") -> pa.RecordBatch:
-    """Return lines (INPUT_LINES_SCHEMA, or LINES_SCHEMA) with what they say: PARSED_SCHEMA, in their order.
+    """Return lines (INPUT_LINES_SCHEMA, or LINES_SCHEMA) parsed as PARSED_SCHEMA, in their order.
 
-    `time_zone` (an IANA name) is that of brokers whose log lines say none. A null line is an empty one.
+    `time_zone` (an IANA name) is that of brokers whose log lines have none. A null line is an empty one.
     """
     text = pc.fill_null(lines["line"].cast(pa.string()), "")
     faults = _faults(text, lines)
     is_read = flags_of(faults.is_null())
     is_json = flags_of(pc.starts_with(text.cast(pa.binary()), b"{")) & is_read
-    told = _told(text, is_json, is_read, time_zone)
+    parsed = _parsed_lines(text, is_json, is_read, time_zone)
     file = lines["file"].cast(pa.string())
-    columns = dict(zip((field.name for field in told.type), told.flatten(), strict=True))
+    columns = dict(zip((field.name for field in parsed.type), parsed.flatten(), strict=True))
     columns["time"] = columns["time_ms"].cast(pa.timestamp("ms")).cast(pa.timestamp("us", "UTC"))
     columns["reason"] = pc.coalesce(faults, columns["reason"])
     columns |= {"source_file": file, "line": text, "log": _log(lines, file)}
-    columns["position"] = _given(lines, "position", pa.int64())
+    columns["position"] = _column_or_nulls(lines, "position", pa.int64())
     return pa.RecordBatch.from_arrays([columns[field.name] for field in _PARSED], schema=_PARSED)
 
 
 def _faults(text: pa.Array, lines: pa.RecordBatch) -> pa.Array:
     """Return why a line cannot be read, null if it can."""
-    faults = _given(lines, "fault", pa.string())
+    faults = _column_or_nulls(lines, "fault", pa.string())
     binary = text.cast(pa.binary())
     try:
         text.validate(full=True)
@@ -71,14 +71,16 @@ def _faults(text: pa.Array, lines: pa.RecordBatch) -> pa.Array:
     return faults
 
 
-def _told(text: pa.Array, is_json: Numbers, is_read: Numbers, time_zone: str) -> pa.StructArray:
-    """Return what lines tell, those that cannot be read nothing."""
+def _parsed_lines(text: pa.Array, is_json: Numbers, is_read: Numbers, time_zone: str) -> pa.StructArray:
+    """Return the parsed lines, null for those that cannot be read."""
     if is_json.all():
         return json_columns.read_lines(text)
     others = np.flatnonzero(~is_json)
     is_text = pa.array(is_read[others])
-    # one of the two reads nothing, and tells nothing, for a null
-    kafka = _as_told(kafka_columns.read_lines(_masked(text.take(pa.array(others)), is_text), time_zone))
+    # Kafka's parser returns null for a null
+    kafka = _as_parsed_type(
+        kafka_columns.read_lines(_masked(text.take(pa.array(others)), is_text), time_zone)
+    )
     if not is_json.any():
         return kafka
     rows = np.flatnonzero(is_json)
@@ -89,25 +91,25 @@ def _masked(text: pa.Array, is_kept: pa.Array) -> pa.Array:
     return text if pc.all(is_kept).as_py() else pc.if_else(is_kept, text, pa.scalar(None, pa.string()))
 
 
-def _as_told(kafka: pa.StructArray) -> pa.StructArray:
-    """Return what Kafka's lines tell in the form in which lines of JSON do."""
-    told = dict(zip((field.name for field in kafka.type), kafka.flatten(), strict=True))
-    is_event = told["time_ms"].is_valid()
-    told["source_format"] = pc.if_else(is_event, KAFKA, pa.scalar(None, pa.string()))
-    fields = list(json_columns.TOLD_TYPE)
-    arrays = [told[f.name] if f.name in told else pa.nulls(len(kafka), f.type) for f in fields]
+def _as_parsed_type(kafka: pa.StructArray) -> pa.StructArray:
+    """Return Kafka's parsed lines with the columns of parsed lines of JSON."""
+    parsed = dict(zip((field.name for field in kafka.type), kafka.flatten(), strict=True))
+    is_event = parsed["time_ms"].is_valid()
+    parsed["source_format"] = pc.if_else(is_event, KAFKA, pa.scalar(None, pa.string()))
+    fields = list(json_columns.PARSED_TYPE)
+    arrays = [parsed[f.name] if f.name in parsed else pa.nulls(len(kafka), f.type) for f in fields]
     return pa.StructArray.from_arrays(arrays, fields=fields)
 
 
 def _log(lines: pa.RecordBatch, file: pa.Array) -> pa.Array:
-    """Return what was written once: a file's packed copy is the same log, where the input says none."""
-    given = _given(lines, "log", pa.string())
-    if not given.null_count:
-        return given
-    return pc.coalesce(given, pc.replace_substring_regex(file, r"\.gz$", ""))
+    """Return the log of each line; if the input has none, the file, without `.gz` of a compressed copy."""
+    log = _column_or_nulls(lines, "log", pa.string())
+    if not log.null_count:
+        return log
+    return pc.coalesce(log, pc.replace_substring_regex(file, r"\.gz$", ""))
 
 
-def _given(lines: pa.RecordBatch, name: str, kind: pa.DataType) -> pa.Array:
+def _column_or_nulls(lines: pa.RecordBatch, name: str, kind: pa.DataType) -> pa.Array:
     if lines.schema.get_field_index(name) < 0:
         return pa.nulls(lines.num_rows, kind)
     return lines[name].cast(kind)

@@ -1,4 +1,4 @@
-"""What each line is known by, in columns: an event by the id that it brings, any other line by what it is."""
+"""The key of each line, in columns: an event's own id, for any other line a digest of log and text."""
 
 from typing import Final
 
@@ -19,22 +19,21 @@ IDENTIFIED_SCHEMA: Final = StructType(
         StructField("is_counted", BooleanType()),
     ]
 )
-"""A parsed line with `day`, its date in UTC. `brings_id`: its own text says its id. `line_key`: what another
-line is known by, null for one that brings its id. `is_counted`: equal lines of its file are told apart by
-their number."""
+"""A parsed line with `day`, its date in UTC. `brings_id`: its text has an event id. `line_key`: the key of a
+line without one, else null. `is_counted`: equal lines of its file are numbered."""
 
 IDENTIFIED: Final = to_arrow_schema(IDENTIFIED_SCHEMA, timezone="UTC")
 
 
 def identified(parsed: pa.RecordBatch) -> pa.RecordBatch:
-    """Return lines (PARSED_SCHEMA) with what they are known by, of IDENTIFIED_SCHEMA."""
+    """Return lines (PARSED_SCHEMA) with their keys, as IDENTIFIED_SCHEMA."""
     event_ids, positions = parsed["event_id"], parsed["position"]
     brings_id = event_ids.is_valid()
     keys: pa.Array = pa.nulls(parsed.num_rows, pa.string())
     if event_ids.null_count:
         others = pc.invert(brings_id)
         unnamed = parsed.filter(others)
-        made = (
+        generated = (
             EVENT_ID_BEGIN + line_digest(*each)
             for each in zip(
                 unnamed["log"].to_pylist(),
@@ -43,7 +42,7 @@ def identified(parsed: pa.RecordBatch) -> pa.RecordBatch:
                 strict=True,
             )
         )
-        keys = pc.replace_with_mask(keys, others, pa.array(made, pa.string()))
+        keys = pc.replace_with_mask(keys, others, pa.array(generated, pa.string()))
     columns = [
         parsed["time"].cast(pa.date32()),
         brings_id,

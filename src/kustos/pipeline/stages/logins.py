@@ -1,4 +1,4 @@
-"""Questions about logins, over `security_events`: how many failed, whose, from where, when."""
+"""Queries on logins, over `security_events`: failures by name, address and time."""
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
@@ -40,7 +40,7 @@ def login_totals(logins: DataFrame) -> DataFrame:
 def login_activity(logins: DataFrame, bucket_seconds: int) -> DataFrame:
     """Return succeeded and failed attempts of each bucket that has any, by `bucket_start` (Unix seconds).
 
-    Those that one event stands for count where the last of them was, five minutes after the first at most.
+    Attempts of one event count at the time of the last one, at most five minutes after the first.
     """
     bucket = sql.floor(sql.col("time_ms") / (bucket_seconds * 1000)) * bucket_seconds
     return (
@@ -53,7 +53,7 @@ def login_activity(logins: DataFrame, bucket_seconds: int) -> DataFrame:
 def failure_sources(logins: DataFrame, limit: int) -> DataFrame:
     """Return the names tried from an address that failed most: attempts, times, reasons, and successes.
 
-    A null name stands for none or for many, a null address for many.
+    A null name means none or many, a null address many.
     """
     failed = sql.col("is_failed")
     sources = logins.groupBy("claimed_name", "host").agg(

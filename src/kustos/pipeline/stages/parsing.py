@@ -1,4 +1,4 @@
-"""What each line of input says, or why it says nothing."""
+"""The stage that parses lines of input."""
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -10,12 +10,12 @@ __all__ = ["MAXIMUM_LINE_CHARACTERS", "PARSED_SCHEMA", "parse_lines"]
 
 
 def parse_lines(lines: DataFrame, *, time_zone: str = "UTC") -> DataFrame:
-    """Return each line with what it says, of PARSED_SCHEMA: the fields of `audit_events` and
-    `security_events`, `reason`, `line`, `log`, `position`.
+    """Return each line parsed as PARSED_SCHEMA: the fields of `audit_events` and `security_events`, `reason`,
+    `line`, `log`, `position`.
 
     `reason` is null for an event. `lines` is of INPUT_LINES_SCHEMA, or of LINES_SCHEMA: a file is then a log
     of its own, and its `.gz` is the same log. `time_zone` (an IANA name) is that of the brokers whose log
-    lines say none. The lines are read in Arrow batches by the workers' Python, which must have kustos.
+    lines have none. The workers' Python, which must have kustos, parses the lines in Arrow batches.
     """
 
     def read(batch: pa.RecordBatch) -> pa.RecordBatch:

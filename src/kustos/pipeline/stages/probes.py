@@ -1,9 +1,9 @@
-"""Probes: denials that refuse nothing, told from refusals. The rule in two forms, for Spark and for Arrow.
+"""Probes: denials that refuse nothing. The rule in two forms, for Spark and for Arrow.
 
-Some requests ask about the cluster first, with Kafka's `logIfDenied` false, and where that is denied another
-question decides: each start of an idempotent producer without IDEMPOTENT_WRITE is such a denial. A question
-without a name, for any resource of the type, is the last one: its denial refuses. What does not say how it
-was asked (lines of Kafka's own logger, tables of before) refuses, too: nothing is called harmless by a guess.
+Some requests first check a permission on the cluster, with Kafka's `logIfDenied` false, and if it is denied
+another check decides: each start of an idempotent producer without IDEMPOTENT_WRITE is such a denial. A check
+without a name, for any resource of the type, is the last one: its denial refuses. A denial without
+`log_if_denied` (lines of Kafka's own logger, older tables) counts as a refusal, too.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ ACCESS: Final = "ACCESS"
 LISTING: Final = "LISTING"
 """A name that only filtered a list."""
 PROBE: Final = "PROBE"
-"""A denial after which another question decided."""
+"""A denial after which another check decided."""
 
 
 def way_of_access() -> Column:
@@ -49,9 +49,9 @@ def ways_of_access(chunk: Mapping[str, Any]) -> Coded:
 
 
 def is_flip_of_use() -> Column:
-    """Return whether a flip is of a use: a probe is if it would be allowed, for then nothing else is asked.
+    """Return whether a flip is of a use: a probe is if it would be allowed, as then no other check follows.
 
-    One that other ACLs would allow and these do not leaves it to the next question, a row of its own.
+    A probe that would be denied leaves the decision to the next check, which is a row of its own.
     """
     is_let_in = (sql.col("access") == PROBE) & (sql.col("kind") == "GAINED")
     return sql.coalesce((sql.col("access") == ACCESS) | is_let_in, sql.lit(False))

@@ -1,4 +1,4 @@
-"""Who did what, a day and a rule at a time: one pass over events, and parts that add up to the whole."""
+"""The roll-up of events by day, access and rule: computed in one pass, and mergeable."""
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
@@ -15,7 +15,7 @@ def rollup(events: DataFrame) -> DataFrame:
     """Return the table `audit_rollup` of `audit_events`, one row for each distinct ROLLUP_GRAIN."""
     time_ms = sql.col("time_ms")
     hour = (sql.floor(time_ms / MILLISECONDS_OF_AN_HOUR) % HOURS_OF_A_DAY).cast("int")
-    told = events.select(
+    keyed = events.select(
         day_of(time_ms).alias("day"),
         sql.concat("principal_type", sql.lit(":"), "principal_name").alias("principal"),
         *[way_of_access().alias(name) if name == "access" else name for name in ROLLUP_GRAIN[2:]],
@@ -24,7 +24,7 @@ def rollup(events: DataFrame) -> DataFrame:
         "event_id",
         sql.call_function("shiftleft", sql.lit(1), hour).alias("hour_bit"),
     )
-    counted = told.groupBy(*ROLLUP_GRAIN).agg(
+    counted = keyed.groupBy(*ROLLUP_GRAIN).agg(
         sql.count(sql.lit(1)).alias("event_count"),
         sql.coalesce(sql.sum("reference_count"), sql.lit(0)).alias("reference_count"),
         sql.timestamp_millis(sql.min("time_ms")).alias("first_time"),

@@ -29,7 +29,7 @@ class Text:
         return cls(buffer, data, bounds[:-1], bounds[1:])
 
     def at(self, places: Numbers) -> Numbers:
-        """Return the bytes there; what is outside is as at the nearest end."""
+        """Return the bytes at these places; a place outside takes the nearest byte."""
         found: Numbers = self.data.take(places, mode="clip")
         return found
 
@@ -47,7 +47,7 @@ class Pieces:
         """Return the pieces between the bounds: of row n those of column n, ascending, as the columns are."""
         width, count = bounds.shape
         offsets = np.empty(width * count + 1, dtype=np.int32)
-        offsets[:-1] = bounds.T.ravel()  # the last piece of a row is what lies before the next one's first
+        offsets[:-1] = bounds.T.ravel()  # the last piece of a row ends where the next row begins
         offsets[-1] = bounds[-1, -1]
         buffers = [None, pa.py_buffer(offsets), text.buffer]
         return cls(pa.Array.from_buffers(pa.string(), width * count, buffers), width, count)
@@ -75,7 +75,7 @@ def flags_of(column: pa.Array) -> Numbers:
     return found
 
 
-def made_of(column: pa.Array, table: Numbers) -> Numbers:
+def consists_of(column: pa.Array, table: Numbers) -> Numbers:
     """Return whether each value has characters of the table only, and at least one."""
     text = Text.of(column)
     found: Numbers = text.ends > text.starts
@@ -112,7 +112,7 @@ class Marks:
     def of(self, rows: Numbers, count: int) -> Numbers:
         """Return the places of the first `count` marks of each row, a row for each mark.
 
-        Where a row has fewer, any place stands for those that are missing.
+        If a row has fewer, the missing places are arbitrary.
         """
         if not len(self.places):
             return np.zeros((count, len(rows)), dtype=self.places.dtype)

@@ -1,4 +1,4 @@
-"""What is done with each micro-batch, and what a stream has done so far."""
+"""The processing of micro-batches, and the sums of a stream."""
 
 import threading
 from collections.abc import Callable
@@ -22,7 +22,7 @@ from kustos.runtime import Clock, SystemClock
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamSummary:
-    """What one run of a stream took in; `lines == events + security_events + quarantined + duplicates`."""
+    """The sums of one run of a stream; `lines == events + security_events + quarantined + duplicates`."""
 
     batches: int = 0
     lines: int = 0
@@ -37,7 +37,7 @@ class StreamSummary:
     dropped_lines: int = 0
 
     def with_batch(self, batch: RunSummary) -> "StreamSummary":
-        """Return the sums with one batch more; one that a former run had committed adds nothing."""
+        """Return the sums with one more batch; one that a former run committed adds nothing."""
         if batch.is_repeat:
             return self
         return replace(
@@ -52,7 +52,7 @@ class StreamSummary:
         )
 
     def with_dropped(self, dropped: Dropped) -> "StreamSummary":
-        """Return the sums with what went by its retention."""
+        """Return the sums with the rows that the retention dropped."""
         return replace(
             self,
             dropped_days=self.dropped_days + len(dropped.event_days),
@@ -63,13 +63,13 @@ class StreamSummary:
 
 
 class StoppedError(Exception):
-    """A batch was not begun because the stream is to stop; its records come again at the next start."""
+    """A batch was not begun because the stream is stopping; the next start reads its records again."""
 
 
 class Batches:
-    """Takes each micro-batch into the tables; its number is the run id, so none is taken twice.
+    """Ingests each micro-batch into the tables; its number is the run id, so none is ingested twice.
 
-    An error that a batch raised is kept, since Spark wraps it in texts of its own.
+    `failure` keeps the error of a batch, since Spark wraps it in texts of its own.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class Batches:
         self._refreshed_ms = self._clock.monotonic_ms()
 
     def __call__(self, lines: DataFrame, number: int) -> None:
-        """Take one micro-batch in."""
+        """Ingest one micro-batch."""
         self.is_working = True
         try:
             self._take(lines, number)
@@ -116,7 +116,7 @@ class Batches:
             self._refreshed_ms = self._clock.monotonic_ms()
 
     def upkeep(self, spark: SparkSession) -> None:
-        """Roll up what is new, drop what is older than its retention, put small files together."""
+        """Roll up new events, drop rows older than their retention, and compact small files."""
         retention = self._options.retention
         refresh_rollup(spark, self._tables)
         if retention is not None:

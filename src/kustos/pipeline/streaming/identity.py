@@ -1,8 +1,8 @@
-"""Which stream a checkpoint belongs to: the tables know its batches by that name.
+"""The name of a checkpoint's stream, by which the tables identify its batches.
 
-Spark numbers the batches of a checkpoint from 0. A stream begun anew in the place of a former one would
-number its batches like that one's, and the tables would take them for batches that they have: so each
-checkpoint gets a name of its own, kept in it.
+Spark numbers the batches of a checkpoint from 0. A stream restarted in a new checkpoint would reuse the
+numbers of the former one, and the tables would take its batches for repeated ones: so each checkpoint stores
+a name of its own.
 """
 
 import json
@@ -22,15 +22,15 @@ _NAME: Final = re.compile(r"stream-[0-9a-f]{32}")
 def stream_name(
     checkpoint: Path, settings: TopicSettings, tables: Tables, entropy: Entropy | None = None
 ) -> str:
-    """Return the name of the checkpoint's stream, made at its first start.
+    """Return the name of the checkpoint's stream, generated at its first start.
 
-    Raises `StreamError` if the checkpoint is of another topic, is no checkpoint of ours, or has gone on
-    without these tables: they would lack what it has read.
+    Raises `StreamError` if the checkpoint is of another topic, is no checkpoint of kustos, or wrote into
+    other tables: these would lack the records that it has read.
     """
     place = checkpoint / IDENTITY
     try:
         if place.exists():
-            return _known(place, settings, tables)
+            return _stored_name(place, settings, tables)
         if checkpoint.exists() and any(checkpoint.iterdir()):
             raise StreamError(
                 f"`{checkpoint}` holds something else than a stream of kustos, take a new folder"
@@ -44,10 +44,10 @@ def stream_name(
     return name
 
 
-def _known(place: Path, settings: TopicSettings, tables: Tables) -> str:
+def _stored_name(place: Path, settings: TopicSettings, tables: Tables) -> str:
     try:
-        said = json.loads(place.read_text(encoding="utf-8"))
-        name, topic = said["name"], said["topic"]
+        identity = json.loads(place.read_text(encoding="utf-8"))
+        name, topic = identity["name"], identity["topic"]
     except (ValueError, TypeError, KeyError) as error:
         raise StreamError(
             f"`{place}` is damaged, take a new checkpoint: the tables keep all they have"

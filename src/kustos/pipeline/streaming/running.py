@@ -1,4 +1,4 @@
-"""The streaming job: a topic into the tables until it is told to stop, or to what the topic holds now."""
+"""The streaming job: a topic into the tables, until stopped or up to the topic's current end."""
 
 import threading
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from kustos.pipeline.streaming.identity import stream_name
 from kustos.pipeline.tables import IngestOptions, RunSummary, Tables
 
 LOOK_INTERVAL_S: Final = 0.2
-"""How often a running stream looks whether it shall stop."""
+"""How often a running stream checks whether to stop."""
 
 
 LOOK_AROUND_MS: Final = 60_000
@@ -36,10 +36,10 @@ def _silent(_batch: RunSummary) -> None:
 class StreamOptions:
     """How a stream runs.
 
-    `available_now` ends with what the topic held at the start; else a micro-batch begins `interval_ms` after
-    the last one began, or at once if that took longer. `refresh_interval_ms`: so often, and at the end, the
-    roll-up is made of the new events, what is older than its retention is dropped and small files are put
-    together. `ingest` is how lines are taken in.
+    `available_now` ends with the records that the topic had at the start; else a micro-batch begins
+    `interval_ms` after the last one began, or at once if that took longer. Each `refresh_interval_ms`, and at
+    the end, new events are rolled up, rows older than the retention dropped, and small files compacted.
+    `ingest` has the options of ingestion.
     """
 
     available_now: bool = False
@@ -62,14 +62,14 @@ def run_stream(
     stop: threading.Event | None = None,
     on_batch: Callable[[RunSummary], None] = _silent,
 ) -> StreamSummary:
-    """Take a topic's records into the tables, each once whatever is killed when; return what this run took.
+    """Ingest a topic's records into the tables, each once even after kills; return the sums of this run.
 
-    `checkpoint` is the stream's own folder, which says how far it has come. Once `stop` is set the
-    micro-batch at work is finished and no other begun. `on_batch` is called with each batch once committed.
+    `checkpoint` is the stream's own folder, with its progress. Once `stop` is set the stream finishes the
+    current micro-batch and begins no other. It calls `on_batch` with each committed batch.
 
     Raises `KafkaInputError` if the topic cannot be read, then or later, `StreamError` for a checkpoint of
     another stream or a session of Spark Connect (its batches would run in another process), and what `ingest`
-    raises. Whatever is raised, a new call goes on where the tables end.
+    raises. After any error, a new call continues where the tables end.
     """
     if is_connect(spark):
         raise StreamError("a stream needs a session of its own, not one of Spark Connect; leave `remote` out")

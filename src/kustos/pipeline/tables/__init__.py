@@ -1,4 +1,4 @@
-"""Tables of access: appended by runs exactly once, each event once, whatever is killed or comes again."""
+"""Tables of access: runs append each event exactly once, even after kills and repeated input."""
 
 from kustos.pipeline.tables.compaction import compact_tables
 from kustos.pipeline.tables.errors import (

@@ -1,4 +1,4 @@
-"""Many small files of a day become few: the same rows, also columns that this version does not know."""
+"""Many small files of a day become few: the same rows, with columns that this version does not know."""
 
 from collections import defaultdict
 from pathlib import Path
@@ -15,10 +15,10 @@ from kustos.pipeline.tables.store import BY_DAY, DELTA, GROWING, SCHEMAS, Tables
 from kustos.pipeline.tables.transaction import Transaction, data_files, moves_of
 
 MOST_FILES: Final = 32
-"""So many files may a folder have before a run compacts it: opening one costs some milliseconds."""
+"""Files of a folder above which a run compacts it: opening one costs some milliseconds."""
 
 MAXIMUM_FOLDERS: Final = 64
-"""So many folders are compacted in one transaction; the next run takes the next ones."""
+"""Folders compacted in one transaction; the next run compacts the next ones."""
 
 FILE_BYTES: Final = 128 * 1024 * 1024
 """About the size of a compacted file."""
@@ -29,9 +29,9 @@ def compact_tables(
 ) -> tuple[str, ...]:
     """Compact each day, or table without days, of more than `most_files` files; return their folders.
 
-    `keeps_days_apart`: in a table without days only lines that were taken in on one day come together, as a
-    retention drops them by that day. Rows stay as they are, and a kill at any moment leaves the old files or
-    the new ones. Raises `TablesInUseError` if a run is at work.
+    `keeps_days_apart`: in a table without days only lines ingested on the same day are combined, since a
+    retention drops them by that day. Rows do not change, and a kill at any moment leaves either the old files
+    or the new ones. Raises `TablesInUseError` if another run is writing.
     """
     done: list[str] = []
     for table in sorted(GROWING):
@@ -44,7 +44,7 @@ def compact_tables(
 
 
 def _compact_some(spark: SparkSession, tables: Tables, table: str, most_files: int, apart: bool) -> list[str]:
-    """Compact what one transaction may; return the folders."""
+    """Compact the folders of one transaction; return them."""
     with tables.transaction(spark) as change:
         place = tables.place(table)
         if tables.form == DELTA:
@@ -60,7 +60,7 @@ def _compact_some(spark: SparkSession, tables: Tables, table: str, most_files: i
 
 
 def _crowded(place: Path, most_files: int, apart: bool) -> list[tuple[str, list[str]]]:
-    """Return folders with their files; of a folder whose days stay apart one for each day."""
+    """Return folders with their files; if days stay apart, one entry for each folder and day."""
     groups: dict[tuple[str, str], list[str]] = defaultdict(list)
     for file in data_files(place):
         day = day_taken(place / file) if apart else ""
@@ -80,7 +80,7 @@ def _compact(spark: SparkSession, tables: Tables, change: Transaction, table: st
     writer.parquet(str(change.stage(table)))
     staged = change.staged_files(table)
     if rows_on_disk(change.staging / table, staged) != rows_on_disk(place, files):
-        raise TablesError(f"compacting `{table}` would change its number of rows, it was left as it is")
+        raise TablesError(f"compacting `{table}` would change its number of rows, nothing was changed")
     moves = moves_of(staged, table, table)
     if table not in BY_DAY:
         moves = taken_on(moves, max(day_taken(place / file) for file in files))

@@ -1,7 +1,7 @@
-"""Tables as Delta Lake tables: the same staging and ledger, and Delta's own log where files are put in place.
+"""Tables as Delta Lake tables: the same staging and ledger, with Delta's own log instead of moved files.
 
-A write carries the ledger's sequence number as Delta's transaction version, so that carrying out an entry
-twice writes once. Needs its jars in the session, and `SETTINGS`; no Python package.
+A write has the ledger's sequence number as Delta's transaction version, so that applying an entry twice
+writes once. Needs Delta's jars in the session, and `SETTINGS`; no Python package.
 """
 
 import re
@@ -26,7 +26,7 @@ _APPLICATION: Final = "kustos-tables"
 
 
 def delta_write(table: str, mode: str, days: tuple[str, ...], partitioned: bool) -> dict[str, Any]:
-    """Return what an entry says of one write; the rows are staged under the table's name."""
+    """Return the description of one write for an entry; the rows are staged under the table's name."""
     return {"table": table, "mode": mode, "days": list(days), "partitioned": partitioned}
 
 
@@ -63,12 +63,12 @@ def read_delta(spark: SparkSession, folder: Path) -> DataFrame:
 
 
 def is_delta(folder: Path) -> bool:
-    """Return whether a Delta table is there."""
+    """Return whether the folder is a Delta table."""
     return (folder / "_delta_log").is_dir()
 
 
 def optimize(spark: SparkSession, folder: Path) -> None:
-    """Write small files together; Delta commits that by itself and changes no row."""
+    """Compact small files; Delta commits that by itself and changes no row."""
     spark.sql(f"OPTIMIZE delta.`{str(folder).replace('`', '``')}`")
 
 

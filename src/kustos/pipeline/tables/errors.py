@@ -1,10 +1,10 @@
-"""What can go wrong with the tables; whatever is raised, what had been committed stands."""
+"""Errors of the tables; after any of them, committed rows are intact."""
 
 from kustos.pipeline.errors import PipelineError
 
 
 class TablesError(PipelineError):
-    """The folder of tables cannot be used as asked; the text says why and what to do."""
+    """The folder of tables cannot be used this way; the text says why and what to do."""
 
 
 class TablesInUseError(TablesError):
@@ -12,8 +12,8 @@ class TablesInUseError(TablesError):
 
 
 class TablesDamagedError(TablesError):
-    """What the ledger says was committed is not there, or the ledger cannot be read."""
+    """A committed file is missing, or the ledger cannot be read."""
 
 
 class SchemaConflictError(TablesError):
-    """A file of a table has a column of another type, which cannot be read as ours."""
+    """A file of a table has a column of an incompatible type."""

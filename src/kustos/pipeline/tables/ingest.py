@@ -1,4 +1,4 @@
-"""Raw lines into committed tables: the one way in, for runs over files and for batches of a stream."""
+"""Ingestion of raw lines into committed tables, for runs over files and for batches of a stream."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -19,7 +19,12 @@ from kustos.pipeline.tables.ledger import RUN, InputFile
 from kustos.pipeline.tables.reading import count_of, rows_on_disk, spark_path
 from kustos.pipeline.tables.retention import Retention, closed_before, kept_from, taken_on
 from kustos.pipeline.tables.rollups import days_to_rebuild, is_of, rolled_up
-from kustos.pipeline.tables.short_runs import SHORT_KEY_BYTES_MAX, SHORT_LINES_MAX, StoredFiles, settle_short
+from kustos.pipeline.tables.short_runs import (
+    SHORT_KEY_BYTES_MAX,
+    SHORT_LINES_MAX,
+    StoredFiles,
+    deduplicate_short,
+)
 from kustos.pipeline.tables.short_writing import FEW_BYTES, FEW_LINES, Places, write_short
 from kustos.pipeline.tables.sorting import SortedLines, sort_out
 from kustos.pipeline.tables.staging import StagedLines, stage_lines
@@ -57,15 +62,15 @@ _KNOWN: Final = "known"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IngestOptions:
-    """How lines are taken in.
+    """The options of ingestion.
 
-    `time_zone` (an IANA name) is that of brokers whose log lines say none. `keep_raw` keeps every line in
+    `time_zone` (an IANA name) is that of brokers whose log lines have none. `keep_raw` keeps every line in
     `audit_raw`. `watermark_days`: an event that is older than the newest one committed before by more than
     that is quarantined as `too_late`; None takes all. Without `with_rollup` the days of the events are only
-    marked, and rolled up by the next run that does it or by `refresh_rollup`: for streams with short batches.
-    `look_around_ms`: stored events are compared from so long before the earliest new one to so long after the
-    latest. A copy has the very time; a forgery, with the same id and another content, rarely keeps it.
-    `retention`: events of days that are dropped by it are too late, too; `drop_expired` drops them.
+    marked, and the next run with a roll-up or `refresh_rollup` rolls them up: for streams with short batches.
+    `look_around_ms`: stored events are compared from this long before the earliest new one to this long after
+    the latest. A copy has the same time; a forgery, with the same id and another content, may have another.
+    `retention`: events of days that it drops are too late, too; `drop_expired` drops them.
     """
 
     time_zone: str = "UTC"
@@ -89,14 +94,14 @@ def ingest(
     progress: Progress = silent,
     clock: Clock | None = None,
 ) -> RunSummary:
-    """Take lines (INPUT_LINES_SCHEMA or LINES_SCHEMA) into the tables, all of them or none, once for each id.
+    """Ingest lines (INPUT_LINES_SCHEMA or LINES_SCHEMA) into the tables, all or none, once for each `run_id`.
 
-    A `run_id` that was committed before is a no-op that returns the former summary; that of a stream's batch
-    is `NAME@NUMBER`, numbers growing, and then a number at or below the last one is a no-op. `lines` is read
-    once. `inputs` are what the ledger shall know as read.
+    With a committed `run_id` this is a no-op that returns the former summary; a stream's batch has the id
+    `NAME@NUMBER`, with growing numbers, and a number at or below the last one is a no-op. `lines` is read
+    once. `inputs` are the files that the ledger records as read.
 
     Raises `LinesLostError`, `TablesError`, `TablesInUseError`, `SchemaConflictError`, and what reading
-    `lines` raises; whatever is raised before the commit, the tables stay as they were.
+    `lines` raises; after an error before the commit, the tables are unchanged.
     """
     clock = clock or SystemClock()
     with tables.transaction(spark) as change:
@@ -147,7 +152,7 @@ class _Counts:
 
 
 class _Run:
-    """One ingestion up to its commit: everything is staged, `changes` say what the commit does with it."""
+    """One ingestion up to its commit: it stages the rows and collects the `changes` to commit."""
 
     def __init__(
         self,
@@ -166,7 +171,7 @@ class _Run:
         self._options, self._progress, self._clock = options, progress, clock
 
     def write(self, lines: DataFrame) -> _Counts:
-        """Stage all tables; raise `LinesLostError` if a line is missing among them."""
+        """Stage all tables; raise `LinesLostError` if they lack a line."""
         self._progress(STEPS[0])
         staged = self._staged_lines(lines)
         self._progress(STEPS[1])
@@ -207,7 +212,7 @@ class _Run:
         return stage_lines(lines, folder, time_zone=self._options.time_zone)
 
     def _verdicts(self, staged: StagedLines) -> list[DedupeOutcome] | None:
-        """Return what a run of few lines finds; None for too many lines or rows, and for Delta."""
+        """Return the verdicts for a run of few lines; None for too many lines or rows, and for Delta."""
         is_short = staged.rows <= SHORT_LINES_MAX and staged.key_bytes <= SHORT_KEY_BYTES_MAX
         if self._tables.form != PARQUET or not is_short:
             return None
@@ -216,7 +221,7 @@ class _Run:
         events = [file for table in tables for file in self._tables.files(self._spark, table, *(days or ()))]
         lines = self._tables.files(self._spark, QUARANTINE)
         stored = StoredFiles.of(events, lines, staged.around(self._options.look_around_ms))
-        return None if stored is None else settle_short(staged, stored, self._oldest_time_ms())
+        return None if stored is None else deduplicate_short(staged, stored, self._oldest_time_ms())
 
     def _write_short(self, staged: StagedLines, verdicts: Sequence[DedupeOutcome]) -> tuple[int, int | None]:
         """Stage events and quarantined lines; return the number of duplicates and the newest event's time."""
@@ -238,16 +243,16 @@ class _Run:
         )
 
     def _write_long(self, staged: StagedLines) -> tuple[int, int | None]:
-        """Do as `_write_short` does, by joins of Spark."""
+        """Do the same as `_write_short`, with Spark joins."""
         found = sort_out(self._spark, staged, self._change.stage(_SORTED))
         judged, may_quarantine = self._judged(staged, found)
         self._progress(STEPS[2])
-        told = self._write_events(judged, staged)
+        outcome_counts = self._write_events(judged, staged)
         self._progress(STEPS[3])
         if may_quarantine:
             rows = judged.transform(classify.quarantine).coalesce(1)
             rows.write.parquet(str(self._change.stage(QUARANTINE)))
-        return told.get(DUPLICATE, 0), self._newest_staged_ms()
+        return outcome_counts.get(DUPLICATE, 0), self._newest_staged_ms()
 
     def _write_events(self, judged: DataFrame, staged: StagedLines) -> dict[str, int]:
         """Stage decisions and security events; return how many lines have each outcome."""
@@ -261,14 +266,14 @@ class _Run:
         events = watched.filter(is_event & is_decision).select(*SCHEMAS[AUDIT_EVENTS].fieldNames())
         are_few = staged.rows <= FEW_LINES
         stage_by_day(events, self._change, AUDIT_EVENTS, are_few=are_few, only_day=staged.only_day())
-        if not self._staged_rows(AUDIT_EVENTS):  # what is empty Spark leaves out, with what watches it
+        if not self._staged_rows(AUDIT_EVENTS):  # Spark skips an empty plan, with its observation
             self._change.discard(AUDIT_EVENTS)
             rows = classify.tally(judged).collect()
             return {row["outcome"]: int(row["line_count"]) for row in rows}
         return {DUPLICATE: int(observed.get[DUPLICATE])}
 
     def _judged(self, staged: StagedLines, found: SortedLines) -> tuple[DataFrame, bool]:
-        """Return the lines with their outcomes beside what is stored, and whether any may be quarantined."""
+        """Return the lines with their final outcomes, and whether any may be quarantined."""
         known = conflicting = None
         classified = found.rows
         tables = (AUDIT_EVENTS, SECURITY_EVENTS)

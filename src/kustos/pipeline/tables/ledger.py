@@ -1,9 +1,9 @@
-"""The ledger: which runs were committed, what each read, and what is still to be put in place.
+"""The ledger: committed runs, the files that they read, and file changes still to apply.
 
-Theory of operation. An entry is one JSON file, `_ledger/<sequence>.json`, that appears at once and durably:
-before it a run has not happened, after it the run has happened, whatever is killed when. An entry lists what
-follows from it (files to move and to remove), so that anyone can finish it. Entries that were carried out
-are folded into `_ledger/state.json`, lest a stream leaves one for each second of its life.
+Theory of operation. An entry is one JSON file, `_ledger/<sequence>.json`, written atomically and durably: it
+is the commit of a run, also across kills. An entry lists its file changes (moves and removals), so that any
+later run can finish it. Applied entries are folded into `_ledger/state.json`, since a stream would otherwise
+leave one for each second.
 """
 
 import json
@@ -21,19 +21,19 @@ STATE: Final = "state.json"
 FORMAT_VERSION: Final = 1
 
 MAXIMUM_ENTRIES: Final = 64
-"""So many entries are read one by one at a start; then they are folded into the state."""
+"""Entries read one by one at a start; with as many, they are folded into the state."""
 
 MAXIMUM_RUNS: Final = 10_000
-"""So many finished runs are known by their id; of a stream only the last batch can come again."""
+"""Finished runs kept by their id; of a stream only the last batch can be repeated."""
 
 MAXIMUM_INPUTS: Final = 1_000_000
-"""So many files read are known; one forgotten and met again is read again, and its lines are duplicates."""
+"""Files kept as read; a forgotten one is read again, and its lines are duplicates."""
 
 RUN_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:+-]{0,190}(@\d{1,18})?")
-"""A name; behind an `@`, the number of a batch of the stream of this name."""
+"""A name; after an `@`, the number of a batch of the stream with this name."""
 
 RUN, UPKEEP = "run", "upkeep"
-"""Kinds of entries: what read input, and what only laid the tables out anew."""
+"""Kinds of entries: runs that read input, and changes to the layout of the tables."""
 
 _STORAGE: Final = FileSystemStorage()
 _Value = TypeVar("_Value")
@@ -41,7 +41,7 @@ _Value = TypeVar("_Value")
 
 @dataclass(frozen=True, slots=True)
 class InputFile:
-    """A file as it was when it was read. `log` names what it is a copy of, whatever it is called."""
+    """A file as it was when it was read. `log` identifies the log that it is a copy of."""
 
     path: str
     size_bytes: int
@@ -52,7 +52,7 @@ class InputFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerEntry:
-    """What one commit changes: everything that has to be done is in it, by paths below the tables' folder."""
+    """The changes of one commit, complete, by paths below the tables' folder."""
 
     sequence: int
     run_id: str
@@ -87,7 +87,7 @@ class LedgerEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """What all entries together say."""
+    """The state that all entries lead to."""
 
     sequence: int = 0
     form: str | None = None
@@ -99,7 +99,7 @@ class State:
     closed_before: str | None = None
 
     def summary_of(self, run_id: str) -> Mapping[str, Any] | None:
-        """Return what the run left, or None if it never was; a batch before a stream's last one was."""
+        """Return the summary of a committed run, else None; so for batches up to a stream's last one."""
         name, number = split_run_id(run_id)
         if number is None:
             return self.runs.get(run_id)
@@ -107,7 +107,7 @@ class State:
         return summary if number <= last else None
 
     def after(self, entries: Iterable[LedgerEntry]) -> "State":
-        """Return the state with these entries, in order, in it; one that is in it changes nothing."""
+        """Return the state after these entries, in order; an entry that it includes changes nothing."""
         state, runs, batches, inputs = self, dict(self.runs), dict(self.batches), dict(self.inputs)
         for entry in entries:
             if entry.sequence <= state.sequence:
@@ -119,7 +119,7 @@ class State:
                 batches.pop(name, None)
                 batches[name] = (number, entry.summary)
             for file in entry.inputs:
-                inputs.pop(file.path, None)  # what was read last stands last and is forgotten last
+                inputs.pop(file.path, None)  # the latest file is last in order, and is forgotten last
                 inputs[file.path] = file
             times = [time for time in (state.newest_time_ms, entry.newest_time_ms) if time is not None]
             closed = [day for day in (state.closed_before, entry.closed_before) if day is not None]
@@ -150,7 +150,7 @@ class State:
         values = json.loads(text)
         _check_version(values.pop("version"))
         values["inputs"] = {one["path"]: InputFile(**one) for one in values["inputs"]}
-        values["batches"] = {name: (number, said) for name, (number, said) in values["batches"].items()}
+        values["batches"] = {name: (number, summary) for name, (number, summary) in values["batches"].items()}
         values["stale_days"] = frozenset(values["stale_days"])
         return cls(**values)
 
@@ -166,7 +166,7 @@ def split_run_id(run_id: str) -> tuple[str, int | None]:
 
 
 def read_state(tables: Path) -> tuple[State, tuple[LedgerEntry, ...]]:
-    """Return the state of the tables and the entries that are not folded yet; raise `TablesDamagedError`."""
+    """Return the state of the tables and the entries not folded yet; raise `TablesDamagedError`."""
     folder = tables / LEDGER
     state = State()
     if (folder / STATE).exists():
@@ -176,13 +176,13 @@ def read_state(tables: Path) -> tuple[State, tuple[LedgerEntry, ...]]:
 
 
 def write_entry(tables: Path, entry: LedgerEntry) -> None:
-    """Commit: after this call the run has happened, also if the machine loses its power."""
+    """Commit an entry: after this call the run is durable, even through a power failure."""
     _STORAGE.make_directory(tables / LEDGER)
     _STORAGE.write(_place(tables, entry), entry.to_json().encode())
 
 
 def has_entry(tables: Path, entry: LedgerEntry) -> bool:
-    """Return whether the entry is there, durably or not."""
+    """Return whether the entry exists, durably or not."""
     return _place(tables, entry).exists()
 
 
@@ -191,7 +191,7 @@ def _place(tables: Path, entry: LedgerEntry) -> Path:
 
 
 def fold(tables: Path, state: State, entries: Iterable[LedgerEntry]) -> None:
-    """Replace the entries, all of them carried out, by the state that they lead to."""
+    """Replace the entries, all of them applied, by the state that they lead to."""
     _STORAGE.write(tables / LEDGER / STATE, state.to_json().encode())
     for entry in entries:
         _place(tables, entry).unlink(missing_ok=True)

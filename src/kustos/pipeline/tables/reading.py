@@ -1,4 +1,4 @@
-"""Parquet files of a table as rows of its schema, also those that an older or a newer kustos wrote."""
+"""Parquet files of a table as rows of its schema, also files of an older or a newer kustos."""
 
 import re
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ from kustos.pipeline.tables.errors import SchemaConflictError, TablesError
 from kustos.runtime import reason_of
 
 MAXIMUM_FOOTERS: Final = 2_000
-"""So many files are asked for their schema; of more, the first of each folder."""
+"""Files whose schema is checked; of more, one of each folder."""
 
 _IS_READ_AS: Final = {
     BooleanType: (arrow.types.is_boolean,),
@@ -42,25 +42,25 @@ _IS_READ_AS: Final = {
 
 
 def spark_path(path: Path | str) -> str:
-    """Return a path as Spark's readers take it: characters that would be a pattern stand for themselves."""
+    """Return a path for Spark's readers, with the characters of glob patterns escaped."""
     return re.sub(r"([\\*?\[\]{}])", r"\\\1", str(path))
 
 
 def read_parquet(spark: SparkSession, folder: Path, files: Sequence[str], schema: StructType) -> DataFrame:
-    """Return the table of these files as `schema`: a column they lack is null, one unknown to it is left out.
+    """Return the table of these files as `schema`: missing columns are null, unknown ones are left out.
 
-    Raises `SchemaConflictError` for a file with a column of a type that cannot be read as ours.
+    Raises `SchemaConflictError` for a file with a column of an incompatible type.
     """
     check_schemas(folder, files, schema)
     if not files:
         return spark.createDataFrame([], schema)
     frame = spark.read.schema(schema).parquet(spark_path(folder)).select(*schema.fieldNames())
-    _ = frame.schema  # lists the files now, while nobody moves them
+    _ = frame.schema  # lists the files now, under the lock
     return frame
 
 
 def check_schemas(folder: Path, files: Sequence[str], schema: StructType) -> None:
-    """Raise `SchemaConflictError` if a file has a column of a type that cannot be read as ours."""
+    """Raise `SchemaConflictError` if a file has a column of an incompatible type."""
     if len(files) > MAXIMUM_FOOTERS:
         files = list({str(Path(file).parent): file for file in files}.values())
     for file in files:
@@ -73,7 +73,7 @@ def check_schemas(folder: Path, files: Sequence[str], schema: StructType) -> Non
 
 
 def with_unknown_columns(folder: Path, files: Sequence[str], schema: StructType) -> StructType:
-    """Return the schema with all columns that these files have besides, also those inside of structs.
+    """Return the schema with all further columns of these files, also inside of structs.
 
     Raises `SchemaConflictError` if two files have one of them with different types.
     """
@@ -132,5 +132,5 @@ def count_of(folder: Path, files: Sequence[str], column: str, value: str) -> int
 
 
 def rows_on_disk(folder: Path, files: Sequence[str]) -> int:
-    """Return how many rows these files hold, as their footers say."""
+    """Return how many rows these files have, by their footers."""
     return sum(arrow.parquet.read_metadata(folder / file).num_rows for file in files)

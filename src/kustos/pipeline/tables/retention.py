@@ -1,9 +1,9 @@
-"""What is older than its retention is dropped, by whole days, in one commit; and is not taken in again.
+"""Retention: drops old rows, by whole days, in one commit, and keeps them from being ingested again.
 
-Events and roll-up go by their days. Lines of `quarantine` and `audit_raw`, which may have no time, go by the
-day on which they were taken in, which stands in the names of their files. From then on the days are closed:
-the ledger knows up to where (`closed_before`), and an event of such a day that comes again, or late, is
-quarantined as too late. Otherwise it would be counted once more in a roll-up that is kept for longer.
+Events and roll-up are dropped by their days. Lines of `quarantine` and `audit_raw`, which may have no time,
+are dropped by the day of ingestion, which is in their file names. From then on the days are closed: the
+ledger has the bound (`closed_before`), and a repeated or late event of such a day is quarantined as too late.
+Otherwise it would be counted again in a roll-up that is kept for longer.
 """
 
 import re
@@ -37,9 +37,9 @@ _TAKEN: Final = re.compile(r"(\d{4}-\d\d-\d\d)_")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retention:
-    """How many days are kept, today not counted: of events and lines, and of the roll-up (None: for ever).
+    """How many days are kept, without today: of events and lines, and of the roll-up (None: for ever).
 
-    The roll-up is kept as long as the events at least. Raises `TablesError`.
+    The roll-up is kept at least as long as the events. Raises `TablesError`.
     """
 
     days: int
@@ -54,7 +54,7 @@ class Retention:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dropped:
-    """What was dropped, or would be: days (ISO) of events and of the roll-up, events, and lines.
+    """The rows that were dropped, or would be: days (ISO) of events and of the roll-up, events, and lines.
 
     Security events are events here.
     """
@@ -72,25 +72,25 @@ def kept_from(days: int, clock: Clock) -> str:
 
 
 def closed_before(state: State, retention: Retention | None, clock: Clock) -> str | None:
-    """Return the day (ISO) before which no event is taken in; a closed day is never opened again."""
-    asked = () if retention is None else (kept_from(retention.days, clock),)
-    return max([day for day in (state.closed_before, *asked) if day is not None], default=None)
+    """Return the day (ISO) before which no event is ingested; a closed day is never opened again."""
+    first_kept = () if retention is None else (kept_from(retention.days, clock),)
+    return max([day for day in (state.closed_before, *first_kept) if day is not None], default=None)
 
 
 def drop_expired(
     spark: SparkSession, tables: Tables, retention: Retention, *, clock: Clock | None = None
 ) -> Dropped:
-    """Drop what is older than its retention, all of it or nothing; return what that was.
+    """Drop all rows older than their retention, or none; return their numbers.
 
-    A day that is not rolled up yet stays until it is. Tables kept as Delta are refused: Delta keeps what is
-    deleted until its own VACUUM. Raises `TablesError`, `TablesInUseError`.
+    A day that is not rolled up yet is kept until it is. Delta tables are refused: Delta keeps deleted rows
+    until its own VACUUM. Raises `TablesError`, `TablesInUseError`.
     """
     clock = clock or SystemClock()
     if tables.form == DELTA:
         raise TablesError("tables kept as Delta are cut by Delta's own DELETE and VACUUM, not by a retention")
     with tables.transaction(spark) as change:
         found = _Expired(tables, change.state, retention, clock)
-        dropped, files = found.told(), found.files()
+        dropped, files = found.counted(), found.files()
         closed = closed_before(change.state, retention, clock)
         if files:
             change.commit(f"drop-before-{closed}", UPKEEP, removes=files, closed_before=closed)
@@ -100,11 +100,11 @@ def drop_expired(
 
 def would_drop(tables: Tables, retention: Retention, *, clock: Clock | None = None) -> Dropped:
     """Return what `drop_expired` would drop now."""
-    return _Expired(tables, tables.state(), retention, clock or SystemClock()).told()
+    return _Expired(tables, tables.state(), retention, clock or SystemClock()).counted()
 
 
 class _Expired:
-    """What is too old, by table."""
+    """The expired files and days, by table."""
 
     def __init__(self, tables: Tables, state: State, retention: Retention, clock: Clock) -> None:
         self._tables = tables
@@ -136,7 +136,7 @@ class _Expired:
         }
         return tuple(f"{table}/{file}" for table, files in by_table.items() for file in files)
 
-    def told(self) -> Dropped:
+    def counted(self) -> Dropped:
         """Return the numbers, from the footers of the files."""
         return Dropped(
             event_days=self.event_days,
@@ -153,20 +153,20 @@ def _remove_empty(tables: Tables, dropped: Dropped) -> None:
     by_day = {AUDIT_ROLLUP: dropped.rollup_days, **dict.fromkeys(_EVENTS, dropped.event_days)}
     for table, days in by_day.items():
         for day in days:
-            with suppress(OSError):  # whoever keeps a file of his own there keeps the folder
+            with suppress(OSError):  # a folder with a foreign file stays
                 (tables.place(table) / f"day={day}").rmdir()
 
 
 def day_taken(path: Path) -> str:
-    """Return the day (ISO, UTC) on which a file's lines were taken in; of older files that of writing."""
-    told = _TAKEN.match(path.name)
-    if told is not None:
-        return told[1]
+    """Return the day (ISO, UTC) on which a file's lines were ingested; of older files, that of writing."""
+    match = _TAKEN.match(path.name)
+    if match is not None:
+        return match[1]
     return datetime.fromtimestamp(path.stat().st_mtime, UTC).date().isoformat()
 
 
 def taken_on(moves: Iterable[tuple[str, str]], day: str) -> tuple[tuple[str, str], ...]:
-    """Return moves of files into a table without days, their day in the names."""
+    """Return moves of files into a table without days, with the day in the names."""
     return tuple(
         (source, str(Path(target).with_name(f"{day}_{Path(target).name}"))) for source, target in moves
     )

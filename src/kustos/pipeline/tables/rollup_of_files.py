@@ -1,4 +1,4 @@
-"""The roll-up of events made of their files: a task takes a whole day, and nothing is shuffled."""
+"""The roll-up of events from their files: a task takes a whole day, without a shuffle."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -15,19 +15,19 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 TASK_BYTES_MAX: Final = 512 << 20
-"""A task takes a day of so many bytes, some eight million events, alone; a larger one several tasks take."""
+"""The largest day for a single task, some eight million events; several tasks share a larger one."""
 
 
 def is_one_task(files: Sequence[Path]) -> bool:
-    """Return whether one task takes the day of these files alone."""
+    """Return whether a single task takes the day of these files."""
     return sum(path.stat().st_size for path in files) <= TASK_BYTES_MAX
 
 
 def rollup_of_files(spark: "SparkSession", days: Iterable[Sequence[Path]]) -> "DataFrame":
-    """Return the table `audit_rollup` of the events in files, each item the files of one day and no other's.
+    """Return the table `audit_rollup` of the events in files; each item has all files of one day.
 
-    What `rollup` returns for the same rows. Workers must see the files under these paths. Raises `OSError`
-    for a file that is gone.
+    The same as `rollup` for these rows. Workers must see the files under these paths. Raises `OSError` for a
+    file that is gone.
     """
     tasks: list[list[FilePart]] = []
     is_whole = True

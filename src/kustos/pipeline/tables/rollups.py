@@ -1,4 +1,4 @@
-"""The roll-up of some days: what stands, with what is new; made of the events anew where nothing stands."""
+"""The roll-up of some days: the stored roll-up merged with new events, or rebuilt from the events."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -17,14 +17,14 @@ from kustos.pipeline.tables.writing import replace_days, stage_by_day
 
 
 def days_to_rebuild(tables: Tables, state: State, days: Collection[str]) -> frozenset[str]:
-    """Return those of the days whose roll-up does not stand for all their committed events."""
+    """Return those of the days whose roll-up lacks committed events."""
     rolled = tables.days(AUDIT_ROLLUP)
     return frozenset(day for day in days if day in state.stale_days or day not in rolled)
 
 
 @dataclass(frozen=True, slots=True)
 class RolledUp:
-    """A roll-up to be staged. `is_by_day`: what a task of Spark makes of it are whole days."""
+    """A roll-up to be staged. `is_by_day`: each Spark task has whole days."""
 
     rows: DataFrame
     is_by_day: bool
@@ -60,14 +60,14 @@ def rolled_up(
 
 
 def day_of_file(path: Path) -> str:
-    """Return the day whose folder a file of a table by day lies in."""
+    """Return the day of a file's folder in a table by day."""
     return path.parent.name.removeprefix("day=")
 
 
 def refresh_rollup(spark: SparkSession, tables: Tables) -> tuple[str, ...]:
-    """Roll up anew the days that runs without a roll-up marked; return them.
+    """Roll up the days that runs without a roll-up marked; return them.
 
-    Raises `TablesInUseError` if a run is at work.
+    Raises `TablesInUseError` if another run is writing.
     """
     with tables.transaction(spark) as change:
         days = sorted(change.state.stale_days)

@@ -1,11 +1,11 @@
-"""Runs of few lines: settled by the driver in columns, without a plan of Spark.
+"""Runs of few lines: deduplicated by the driver in columns, without a Spark plan.
 
-Theory of operation. Nearly every line of a run is an event that nobody has seen. Which ones may be something
-else shows in a few columns: no event, a key that comes twice, an id that is stored, a time too long ago.
-These suspects are judged one by one (`stages.verdicts`); all others are events. Then each staged file is
-written once more, as what its lines became: by the driver if the lines are very few, else by a task each.
-What would be a join and a window in Spark, with seconds of planning for each micro-batch, is a look into
-two columns here; the limits say up to where the driver holds them.
+Theory of operation. Nearly every line of a run is a new event. A few columns show which lines may be
+something else: no event, a repeated key, a stored id, a time too long ago. `verdicts` judges these suspects
+one by one; all others are events. Then each staged file is written again with its lines' outcomes: by the
+driver if the lines are very few, else by a task each. In Spark this would be a join and a window, with
+seconds of planning for each micro-batch; here it is a lookup in two columns, within the limits of the
+driver's memory.
 """
 
 from collections import Counter
@@ -34,24 +34,23 @@ from kustos.pipeline.tables.stored import (
 )
 
 SHORT_LINES_MAX: Final = 2_000_000
-"""The keys of so many lines take a driver nearly a gigabyte while they are compared, 400 bytes each."""
+"""The keys of so many lines take the driver nearly a gigabyte while it compares them, 400 bytes each."""
 
 SHORT_KEY_BYTES_MAX: Final = 512 * 2**20
-"""More text of keys is no common run: an id may be as long as a line."""
+"""Keys with more text are no common run: an id may be as long as a line."""
 
 STORED_ROWS_MAX: Final = 8_000_000
-"""Beside more stored events a run is settled by Spark: reading their ids takes a second or two here."""
+"""With more stored events Spark deduplicates the run: reading their ids takes a second or two here."""
 
 SUSPECTS_MAX: Final = 100_000
-"""So many lines may be looked at one by one, with up to 4 kB of what they say; where more may be copies,
-nearly all of the input is."""
+"""Lines judged one by one, with up to 4 kB of text each; with more suspects nearly all lines are copies."""
 
 _KEYS: Final = [name for name in Suspect._fields if name not in ("file", "row")]
 
 
 @dataclass(frozen=True, slots=True)
 class StoredFiles:
-    """Files of the tables that a run is compared with, and from when to when."""
+    """Files of the tables to compare a run with, and the span of time."""
 
     events: tuple[Path, ...]
     quarantine: tuple[Path, ...]
@@ -62,14 +61,14 @@ class StoredFiles:
     def of(
         cls, events: Sequence[Path], quarantine: Sequence[Path], around: tuple[int, int]
     ) -> "StoredFiles | None":
-        """Return those of these files that matter; None if they hold more than `STORED_ROWS_MAX` rows."""
+        """Return those of these files within the span; None for more than `STORED_ROWS_MAX` rows."""
         files, rows = files_of_time(events, *around)
         if rows + rows_of(quarantine) > STORED_ROWS_MAX:
             return None
         return cls(tuple(files), tuple(quarantine), *around)
 
 
-def settle_short(
+def deduplicate_short(
     staged: StagedLines, stored: StoredFiles, oldest_time_ms: int | None
 ) -> list[DedupeOutcome] | None:
     """Return the verdicts on all lines that may be no new event; every other line is one.
@@ -86,7 +85,7 @@ def settle_short(
     if not found:
         return []
     beside = Stored(
-        events=events_by_id(stored.events, _asked(found), stored.first_time_ms, stored.last_time_ms),
+        events=events_by_id(stored.events, _possible_ids(found), stored.first_time_ms, stored.last_time_ms),
         line_ids=_LineIds(stored.quarantine),
         oldest_time_ms=oldest_time_ms,
     )
@@ -94,42 +93,44 @@ def settle_short(
 
 
 def _keys_of(file: Path, number: int) -> pa.Table:
-    """Return what tells suspects, and where each line stands."""
+    """Return the columns that identify suspects, with each line's file and row."""
     table = parquet.read_table(file, columns=_KEYS, partitioning=None)
     table = table.append_column("file", pa.repeat(number, table.num_rows))
     return table.append_column("row", pa.array(np.arange(table.num_rows)))
 
 
 def _marked(keys: pa.Table, stored: StoredFiles, oldest_time_ms: int | None) -> pa.Table:
-    """Return, as columns of `Suspect`, the lines that may be no new event, with all that share their keys."""
+    """Return, as columns of `Suspect`, the lines that may be no new event, and all lines with their keys."""
     key = pc.coalesce(keys["event_id"], keys["line_key"])
     counts = pc.value_counts(key)
     values, numbers = counts.field("values"), counts.field("counts")
-    asked = [pc.is_in(key, value_set=values.filter(pc.greater(numbers, 1)))] if len(values) < len(key) else []
+    conditions = (
+        [pc.is_in(key, value_set=values.filter(pc.greater(numbers, 1)))] if len(values) < len(key) else []
+    )
     if keys["reason"].null_count < len(key):
-        asked.append(keys["reason"].is_valid())
+        conditions.append(keys["reason"].is_valid())
     if stored.events:
-        # of equal lines of a log the first is known before any other is
+        # of equal lines of a log the first one is stored before the others
         named = pc.coalesce(keys["event_id"], pc.binary_join_element_wise(keys["line_key"], "1", "-"))
         ids = event_ids(stored.events, stored.first_time_ms, stored.last_time_ms)
-        if len(ids) > len(named):  # a table of the fewer is made, and the many are looked up
+        if len(ids) > len(named):  # build the hash table from the smaller set
             ids = ids.filter(pc.is_in(ids, value_set=named))
-        asked.append(pc.is_in(named, value_set=ids))
+        conditions.append(pc.is_in(named, value_set=ids))
     if oldest_time_ms is not None:
-        asked.append(pc.less(keys["time_ms"], oldest_time_ms).fill_null(False))
+        conditions.append(pc.less(keys["time_ms"], oldest_time_ms).fill_null(False))
     rows = keys.select(list(Suspect._fields))
-    return rows.filter(reduce(pc.or_, asked)) if asked else rows.schema.empty_table()
+    return rows.filter(reduce(pc.or_, conditions)) if conditions else rows.schema.empty_table()
 
 
-def _asked(suspects: Sequence[Suspect]) -> set[str]:
+def _possible_ids(suspects: Sequence[Suspect]) -> set[str]:
     """Return all ids that these lines may have as events."""
     repeated = Counter(each.line_key for each in suspects if each.event_id is None)
-    made = {numbered(key, number) for key, count in repeated.items() for number in range(1, count + 1)}
-    return made | {each.event_id for each in suspects if each.event_id is not None}
+    generated = {numbered(key, number) for key, count in repeated.items() for number in range(1, count + 1)}
+    return generated | {each.event_id for each in suspects if each.event_id is not None}
 
 
 class _LineIds:
-    """The ids of stored quarantined lines, read when the first one is asked for."""
+    """The ids of stored quarantined lines, read on first use."""
 
     def __init__(self, files: Sequence[Path]) -> None:
         self._files: Final = files
@@ -142,7 +143,7 @@ class _LineIds:
 
 
 class _Texts:
-    """What the staged files have of suspects; of each file all of them are read when one is asked for."""
+    """The fields of suspects in the staged files; on first use, those of all suspects of a file are read."""
 
     def __init__(self, files: Sequence[Path], suspects: Sequence[Suspect]) -> None:
         self._files: Final = files
@@ -153,7 +154,7 @@ class _Texts:
         self._lines: Final[dict[int, dict[int, tuple[str, int | None, bytes]]]] = {}
 
     def content(self, suspect: Suspect) -> Any:
-        """Return all that the event says, to be compared."""
+        """Return all fields of the event, for comparison."""
         if suspect.file not in self._contents:
             rows = self._rows[suspect.file]
             found = contents(read_contents(self._files[suspect.file]).take(rows))
@@ -161,12 +162,12 @@ class _Texts:
         return self._contents[suspect.file][suspect.row]
 
     def order(self, suspect: Suspect) -> tuple[bytes, str, int]:
-        """Return what copies in one file are ordered by: line, log, and position there if known."""
+        """Return the sort key of copies in one file: line, log, and position there if known."""
         log, position, line = self._line(suspect)
         return line, log, -1 if position is None else position
 
     def line_id(self, suspect: Suspect) -> str:
-        """Return what a line that brings its id is known by as a line."""
+        """Return the line id of a line with an event id of its own."""
         return LINE_ID_BEGIN + line_digest(*self._line(suspect))
 
     def _line(self, suspect: Suspect) -> tuple[str, int | None, bytes]:

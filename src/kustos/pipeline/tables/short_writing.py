@@ -1,4 +1,4 @@
-"""Lines whose outcomes are known written as what they became: events by day, and quarantined lines."""
+"""Writes lines by their outcomes: events by day, and quarantined lines."""
 
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,10 +20,10 @@ from kustos.pipeline.stages.dedupe_outcomes import DedupeOutcome
 from kustos.runtime import SystemEntropy
 
 FEW_LINES: Final = 20_000
-"""So few the driver writes sooner than tasks are planned, and in one file a day."""
+"""So few lines the driver writes faster than Spark plans tasks, and into one file a day."""
 
 FEW_BYTES: Final = 64 * 2**20
-"""More than that of few lines tasks write: lines may be long, and a driver holds all of them at once."""
+"""With more bytes tasks write even few lines: lines may be long, and the driver holds all of them at once."""
 
 _EVENTS: Final = to_arrow_schema(AUDIT_EVENTS_SCHEMA, timezone="UTC")
 _QUARANTINE: Final = to_arrow_schema(QUARANTINE_SCHEMA)
@@ -34,7 +34,7 @@ _NOT_CODED: Final = ("event_id", "time_ms", "first_time_ms", "time")
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Where decisions and security events (a folder for each day) and quarantined lines are to be written."""
+    """The folders for decisions and security events (with a folder for each day) and quarantined lines."""
 
     events: Path
     security: Path
@@ -49,16 +49,16 @@ def write_short(
     *,
     are_few: bool,
 ) -> None:
-    """Write staged files as what their lines became: `verdicts`, and events where there is none.
+    """Write the lines of staged files by their `verdicts`; lines without one are events.
 
-    Nothing is written where nothing is to be kept.
+    Without lines to keep, nothing is written.
     """
     of_file: dict[int, list[DedupeOutcome]] = {}
     for each in verdicts:
         of_file.setdefault(each.file, []).append(each)
-    told = [(file, of_file.get(number, [])) for number, file in enumerate(files)]
+    file_verdicts = [(file, of_file.get(number, [])) for number, file in enumerate(files)]
     if are_few:
-        _write(told, places)
+        _write(file_verdicts, places)
         return
 
     aside = Places(
@@ -70,9 +70,13 @@ def write_short(
     def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch["id"].to_pylist():
-                yield pa.RecordBatch.from_arrays([pa.array([_write([told[number]], aside)])], names=["name"])
+                yield pa.RecordBatch.from_arrays(
+                    [pa.array([_write([file_verdicts[number]], aside)])], names=["name"]
+                )
 
-    found = spark.range(0, len(told), 1, len(told)).mapInArrow(write, "name string").collect()
+    found = (
+        spark.range(0, len(file_verdicts), 1, len(file_verdicts)).mapInArrow(write, "name string").collect()
+    )
     names = {row["name"] for row in found}
     _take(aside.events, places.events, names)
     _take(aside.security, places.security, names)
@@ -80,9 +84,9 @@ def write_short(
 
 
 def _take(aside: Path, place: Path, names: set[str]) -> None:
-    """Put files where they belong: of a task that was done again only the one that was heard of counts.
+    """Move the files of reported tasks into place; of a repeated task only the reported attempt counts.
 
-    Another attempt may still be at work, and stays aside.
+    Another attempt may still be running, and its files are not moved.
     """
     for file in sorted(aside.rglob("*.parquet")):
         if file.name in names:
@@ -92,17 +96,17 @@ def _take(aside: Path, place: Path, names: set[str]) -> None:
     shutil.rmtree(aside, ignore_errors=True)
 
 
-def _write(told: Sequence[tuple[Path, Sequence[DedupeOutcome]]], places: Places) -> str:
-    """Write what became of the lines of these files; return the name that the written files have."""
+def _write(file_verdicts: Sequence[tuple[Path, Sequence[DedupeOutcome]]], places: Places) -> str:
+    """Write the lines of these files by their outcomes; return the name of the written files."""
     name = f"part-{SystemEntropy().uuid().hex}.parquet"
-    events = pa.concat_tables([_events(file, verdicts) for file, verdicts in told])
+    events = pa.concat_tables([_events(file, verdicts) for file, verdicts in file_verdicts])
     is_decision = events["event_type"].is_null()
     if pc.all(is_decision).as_py():
         _write_by_day(events, _EVENTS, places.events, name)
     else:
         _write_by_day(events.filter(is_decision), _EVENTS, places.events, name)
         _write_by_day(events.filter(pc.invert(is_decision)), _SECURITY, places.security, name)
-    lines = pa.concat_tables([_quarantined(file, verdicts) for file, verdicts in told])
+    lines = pa.concat_tables([_quarantined(file, verdicts) for file, verdicts in file_verdicts])
     if lines.num_rows:
         places.quarantine.mkdir(parents=True, exist_ok=True)
         parquet.write_table(lines, places.quarantine / name)
@@ -127,9 +131,9 @@ def _events(file: Path, verdicts: Sequence[DedupeOutcome]) -> pa.Table:
         for each in verdicts:
             occurrences[each.row] = each.occurrence
         numbers = pa.array(occurrences).cast(pa.string())
-        made = pc.binary_join_element_wise(table["line_key"], numbers, "-")
+        generated = pc.binary_join_element_wise(table["line_key"], numbers, "-")
         place = table.schema.get_field_index("event_id")
-        table = table.set_column(place, "event_id", pc.coalesce(table["event_id"], made))
+        table = table.set_column(place, "event_id", pc.coalesce(table["event_id"], generated))
     others = [each.row for each in verdicts if each.outcome != EVENT]
     if others:
         is_event = np.ones(table.num_rows, dtype=bool)
@@ -139,7 +143,7 @@ def _events(file: Path, verdicts: Sequence[DedupeOutcome]) -> pa.Table:
 
 
 def _quarantined(file: Path, verdicts: Sequence[DedupeOutcome]) -> pa.Table:
-    """Return the rows of `quarantine` that a staged file gives."""
+    """Return the rows of `quarantine` from a staged file."""
     held = [each for each in verdicts if each.outcome == QUARANTINED]
     if not held:
         return _QUARANTINE.empty_table()

@@ -1,4 +1,4 @@
-"""Lines read, told apart and laid aside: each task writes what its lines say into a Parquet file."""
+"""Staging of lines: each task writes its parsed lines with their keys into a Parquet file."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -28,19 +28,18 @@ _FOUND_SCHEMA: Final = StructType(
 )
 _FOUND: Final = to_arrow_schema(_FOUND_SCHEMA)
 _KEYS: Final = ("event_id", "line_key", "source_file", "reason")
-"""Columns of text by which a driver tells lines apart."""
+"""Columns of text by which the driver deduplicates."""
 _DISTINCT: Final = ("line", "event_id", "line_key", "position")
-"""Columns of which nearly no two values are equal: a dictionary of them helps nobody."""
+"""Columns with nearly no equal values, where a dictionary saves nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class StagedLines:
     """Files of identified lines (IDENTIFIED_SCHEMA), how many, and the span of the events' times.
 
-    `lines` were read, `rows` were written, `security` of them logins and changes; `files` hold at least one
-    each. The span may be wider than that of the events that stay. `total_bytes` is what all columns take in
-    memory, `key_bytes` what those do that lines are told apart by: names in lines are somebody's text, and
-    may be long.
+    `lines` were read, `rows` were written, `security` of them logins and changes; `files` have at least one
+    each. The span may be wider than that of the events that are kept. `total_bytes` is the memory of all
+    columns, `key_bytes` that of the key columns: names in lines are untrusted text, and may be long.
     """
 
     files: tuple[Path, ...]
@@ -54,23 +53,23 @@ class StagedLines:
     key_bytes: int
 
     def days(self) -> tuple[date, date] | None:
-        """Return the first and the last day of which events may be, None if there is no event."""
+        """Return the first and the last day that events may have, None if there is no event."""
         if self.first_time_ms is None or self.last_time_ms is None:
             return None
         return _day_of(self.first_time_ms), _day_of(self.last_time_ms)
 
     def may_be_of(self, day: str) -> bool:
-        """Return whether an event may be of the day (ISO)."""
+        """Return whether an event may have this day (ISO)."""
         days = self.days()
         return days is not None and days[0] <= date.fromisoformat(day) <= days[1]
 
     def only_day(self) -> str | None:
-        """Return the day (ISO) that all events are of, None if there may be more, or none."""
+        """Return the day (ISO) of all events, None if there may be several, or none."""
         days = self.days()
         return None if days is None or days[0] != days[1] else days[0].isoformat()
 
     def around(self, margin_ms: int) -> tuple[int, int]:
-        """Return the first and the last time, so much further out; 0 where there is no event."""
+        """Return the first and the last time, extended by the margin; 0 for them if there is no event."""
         return (self.first_time_ms or 0) - margin_ms, (self.last_time_ms or 0) + margin_ms
 
 
@@ -79,9 +78,9 @@ def _day_of(time_ms: int) -> date:
 
 
 def stage_lines(lines: DataFrame, folder: Path, *, time_zone: str) -> StagedLines:
-    """Write below `folder`, which is not there yet, what each line says and is known by; read `lines` once.
+    """Write each line, parsed and with its key, below `folder`, which must not exist; read `lines` once.
 
-    A task that is done again writes another file; only what the task that counted names is taken.
+    A repeated task writes another file; only the file of the successful attempt counts.
     """
     folder.mkdir()
     place = str(folder)
@@ -101,7 +100,7 @@ def stage_lines(lines: DataFrame, folder: Path, *, time_zone: str) -> StagedLine
 
 
 def _staged(batches: Iterable[pa.RecordBatch], folder: str, time_zone: str) -> Iterator[pa.RecordBatch]:
-    """Write the lines of a task into one file; yield what it holds, nothing if there is no line."""
+    """Write the lines of a task into one file; yield its statistics, nothing if there is no line."""
     file = f"{SystemEntropy().uuid().hex}.parquet"
     names = [name for name in IDENTIFIED.names if name not in _DISTINCT]
     found: Counter[str] = Counter()
@@ -113,15 +112,15 @@ def _staged(batches: Iterable[pa.RecordBatch], folder: str, time_zone: str) -> I
         if writer is None:
             path = f"{folder}/{file}"
             writer = parquet.ParquetWriter(path, IDENTIFIED, use_dictionary=names, write_statistics=False)
-        told = identified(read_lines(batch, time_zone))
-        writer.write_batch(told)
+        rows = identified(read_lines(batch, time_zone))
+        writer.write_batch(rows)
         found["lines"] += batch.num_rows
-        found["rows"] += told.num_rows
-        found["security"] += told.num_rows - told["event_type"].null_count
-        found["quarantined"] += told.num_rows - told["reason"].null_count
-        found["total_bytes"] += told.nbytes
-        found["key_bytes"] += told.select(_KEYS).nbytes
-        span = pc.min_max(told["time_ms"]).as_py()
+        found["rows"] += rows.num_rows
+        found["security"] += rows.num_rows - rows["event_type"].null_count
+        found["quarantined"] += rows.num_rows - rows["reason"].null_count
+        found["total_bytes"] += rows.nbytes
+        found["key_bytes"] += rows.select(_KEYS).nbytes
+        span = pc.min_max(rows["time_ms"]).as_py()
         spans += [each for each in span.values() if each is not None]
     if writer is not None:
         writer.close()

@@ -1,4 +1,4 @@
-"""The tables on disk: where each is, how it is read, and how one is replaced whole."""
+"""The tables on disk: their places, reading, and replacement as a whole."""
 
 import fcntl
 import re
@@ -53,7 +53,7 @@ SCHEMAS: Final[Mapping[str, StructType]] = {
     "judged": JUDGED_SCHEMA,
     "history_findings": FINDINGS_SCHEMA,
 }
-"""Tables and their columns; any other name holds what `replace` was given."""
+"""Tables and their columns; a table of any other name has the columns that `replace` wrote."""
 
 BY_DAY: Final = frozenset({AUDIT_EVENTS, SECURITY_EVENTS, AUDIT_ROLLUP})
 """Partitioned by `day`, the UTC date of the events."""
@@ -66,17 +66,17 @@ _NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,63}")
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """A folder of tables. `form` is `parquet` (plain folders that anything can read) or `delta`."""
+    """A folder of tables. `form` is `parquet` (plain folders of Parquet files) or `delta`."""
 
     folder: Path
     form: Literal["parquet", "delta"] = "parquet"
 
     def read(self, spark: SparkSession, name: str) -> DataFrame:
-        """Return a table as it stands after the last committed run; empty if nothing was ever written.
+        """Return a table as of the last committed run; empty if nothing was ever written.
 
-        A run that was killed after its commit is put in place first. Rows are read when an action asks for
-        them: a day that is compacted, rolled up anew or replaced meanwhile makes the action fail, read again
-        then. Raises `TablesError` for an unknown name, `SchemaConflictError`, `TablesDamagedError`.
+        First this finishes a run that was killed after its commit. An action reads the rows: it fails if
+        their day was compacted, rolled up again or replaced meanwhile; then call `read` again. Raises
+        `TablesError` for an unknown name, `SchemaConflictError`, `TablesDamagedError`.
         """
         place = self.place(name)
         self._finish(spark)
@@ -88,7 +88,7 @@ class Tables:
         if self.form == DELTA:
             if delta.is_delta(place):
                 rows = delta.read_delta(spark, place)
-                return rows if schema is None else rows.select(*_known(rows, schema))
+                return rows if schema is None else rows.select(*_selected(rows, schema))
             files: tuple[str, ...] = ()
         else:
             files = data_files(place)
@@ -101,10 +101,10 @@ class Tables:
     def files(
         self, spark: SparkSession, name: str, first_day: date | None = None, last_day: date | None = None
     ) -> list[Path]:
-        """Return the files of a table that runs write, as they stand; of these days only if it is by day.
+        """Return the current files of a table that runs write; if it is by day, only those of these days.
 
-        For who reads files and not rows (`columns`); what `read` says of killed runs and of changes
-        meanwhile holds here too. Raises `TablesError` for a table of Delta, whose files alone are not its
+        For readers of files instead of rows (`columns`); as with `read`, killed runs are finished first, and
+        files may change meanwhile. Raises `TablesError` for a Delta table, whose files alone are not its
         rows, and what `read` raises.
         """
         place = self.place(name)
@@ -119,9 +119,9 @@ class Tables:
         return [place / file for file in files]
 
     def replace(self, spark: SparkSession, name: str, rows: DataFrame) -> None:
-        """Put rows in the place of a whole table, at once; raise `TablesError` for one that only runs write.
+        """Replace a whole table by rows, atomically; raise `TablesError` for one that only runs write.
 
-        `rows` may be made of the former table: they are written aside before it goes.
+        `rows` may depend on the former table: they are staged before it is removed.
         """
         if name in GROWING:
             raise TablesError(f"`{name}` is written by runs only")
@@ -139,23 +139,23 @@ class Tables:
                 change.commit(f"replace-{name}", UPKEEP, moves=moves, removes=removes)
 
     def place(self, name: str) -> Path:
-        """Return the folder of a table, which may not be there; raise `TablesError` for no name of one."""
+        """Return the folder of a table, which need not exist; raise `TablesError` for an invalid name."""
         if _NAME.fullmatch(name) is None:
             raise TablesError(f"`{name}` is no name of a table, take small letters, digits and `_`")
         return self.folder / name
 
     def days(self, name: str) -> frozenset[str]:
-        """Return the days (ISO dates) that a table by day has files of; raise `TablesError`."""
+        """Return the days (ISO dates) for which a table by day has files; raise `TablesError`."""
         folders = (file.partition("/")[0] for file in data_files(self.place(name)))
         return frozenset(folder.removeprefix("day=") for folder in folders if folder.startswith("day="))
 
     def state(self) -> State:
-        """Return what the ledger says; raise `TablesDamagedError`."""
+        """Return the state of the ledger; raise `TablesDamagedError`."""
         return read_state(self.folder)[0]
 
     @contextmanager
     def transaction(self, spark: SparkSession) -> Iterator[Transaction]:
-        """Hold the tables alone and lend a transaction; what a killed run left is finished or removed first.
+        """Lock the tables and yield a transaction, after finishing or removing the rest of a killed run.
 
         Raises `TablesInUseError`, `TablesDamagedError` or `TablesError`.
         """
@@ -163,14 +163,14 @@ class Tables:
             yield change
 
     def _finish(self, spark: SparkSession) -> None:
-        """Put in place what a run committed that was killed before it could."""
+        """Finish a run that was killed after its commit."""
         if not is_unfinished(self.folder):
             return
         try:
             with self.transaction(spark):
                 pass
         except TablesInUseError:
-            return  # a run is at work: what stands is what there was before it
+            return  # another run is writing: read the rows from before it
 
 
 def _is_within(file: str, first_day: date | None, last_day: date | None) -> bool:
@@ -182,7 +182,7 @@ def _apply(spark: SparkSession, folder: Path, staging: Path, write: Mapping[str,
     delta.apply_delta_write(spark, folder, staging, write, sequence)
 
 
-def _known(rows: DataFrame, schema: StructType) -> list[Any]:
+def _selected(rows: DataFrame, schema: StructType) -> list[Any]:
     from pyspark.sql import functions as sql
 
     return [

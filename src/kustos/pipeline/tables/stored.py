@@ -1,4 +1,4 @@
-"""What the tables' files have of ids that are asked for, read in columns: for runs of few lines."""
+"""Lookups of ids in the tables' files, in columns: for runs of few lines."""
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -15,21 +15,21 @@ from pyspark.sql.types import StructType
 from kustos.pipeline.schemas import ANY_EVENT_SCHEMA
 
 MAXIMUM_FOOTERS: Final = 4_096
-"""So many files' spans of time are remembered: some hundred bytes each."""
+"""Files whose span of time is cached: some hundred bytes each."""
 
 Found = dict[tuple[date, str], list[Any]]
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Rows of a file and the times they are of; None if its footer does not say."""
+    """The number of rows of a file and their span of time; None if its footer lacks it."""
 
     rows: int
     first_time_ms: int | None
     last_time_ms: int | None
 
     def may_hold(self, first_ms: int, last_ms: int) -> bool:
-        """Return whether a row may be of this time."""
+        """Return whether a row may be in this span."""
         if not self.rows:
             return False
         if self.first_time_ms is None or self.last_time_ms is None:
@@ -38,7 +38,7 @@ class Span:
 
 
 def files_of_time(files: Sequence[Path], first_ms: int, last_ms: int) -> tuple[list[Path], int]:
-    """Return the files that may have rows of this time, both ends included, and how many rows they have."""
+    """Return the files that may have rows in this span, both ends included, and their number of rows."""
     spans = [(file, _span(file, file.stat().st_mtime_ns)) for file in files]
     held = [(file, span.rows) for file, span in spans if span.may_hold(first_ms, last_ms)]
     return [file for file, _ in held], sum(rows for _, rows in held)
@@ -58,7 +58,7 @@ def _span(file: Path, _modified_ns: int) -> Span:
 
 
 def event_ids(files: Sequence[Path], first_ms: int, last_ms: int) -> pa.ChunkedArray:
-    """Return the ids of the events of this time."""
+    """Return the ids of the events in this span."""
     if not files:
         return pa.chunked_array([], pa.string())
     table = parquet.read_table(list(files), columns=["event_id", "time_ms"], partitioning=None)
@@ -74,38 +74,38 @@ def _of_time(table: pa.Table, first_ms: int, last_ms: int) -> pa.Table:
 
 
 def events_by_id(files: Sequence[Path], wanted: Collection[str], first_ms: int, last_ms: int) -> Found:
-    """Return what the events of these ids and of this time say, by day and id; see `contents`."""
+    """Return the contents of the events with these ids in this span, by day and id; see `contents`."""
     ids = pa.array(wanted, pa.string())
-    told: Found = {}
+    events: Found = {}
     for file in files:
         for found, content in _events_of(file, ids, first_ms, last_ms):
-            told.setdefault(found, []).append(content)
-    return told
+            events.setdefault(found, []).append(content)
+    return events
 
 
 def _events_of(file: Path, ids: pa.Array, first_ms: int, last_ms: int) -> Iterator[tuple[Any, Any]]:
     day = date.fromisoformat(file.parent.name.removeprefix("day="))
     held = parquet.read_table(file, columns=["event_id"], partitioning=None)["event_id"]
-    is_asked = pc.is_in(held.cast(pa.string()), value_set=ids)
-    if not pc.any(is_asked).as_py():
+    is_wanted = pc.is_in(held.cast(pa.string()), value_set=ids)
+    if not pc.any(is_wanted).as_py():
         return
-    table = _of_time(read_contents(file).filter(is_asked), first_ms, last_ms)
+    table = _of_time(read_contents(file).filter(is_wanted), first_ms, last_ms)
     yield from zip(
         ((day, event_id) for event_id in table["event_id"].to_pylist()), contents(table), strict=True
     )
 
 
 def read_contents(file: Path) -> pa.Table:
-    """Return what the events of a file say: its columns of ANY_EVENT_SCHEMA."""
+    """Return the events of a file with its columns of ANY_EVENT_SCHEMA."""
     known = set(parquet.read_schema(file).names)
     columns = [name for name in ANY_EVENT_SCHEMA.fieldNames() if name in known]
     return parquet.read_table(file, columns=columns, partitioning=None)
 
 
 def contents(table: pa.Table) -> list[Any]:
-    """Return of each row all that an event says, to be compared.
+    """Return all fields of each row's event, for comparison.
 
-    A column that the file lacks is null; one that no event of ours has is left out.
+    A column that the file lacks is null; a column outside of ANY_EVENT_SCHEMA is left out.
     """
     rows: list[dict[str, Any]] = table.to_pylist()
     return (
@@ -116,7 +116,7 @@ def contents(table: pa.Table) -> list[Any]:
 
 
 def _is_whole(found: pa.Schema | pa.StructType, schema: StructType) -> bool:
-    """Return whether what was found has these columns and no others, also within structs."""
+    """Return whether the file has these columns and no others, also within structs."""
     return len(found) == len(schema.fields) and all(
         (place := found.get_field_index(field.name)) >= 0
         and (not isinstance(field.dataType, StructType) or _is_whole(found.field(place).type, field.dataType))

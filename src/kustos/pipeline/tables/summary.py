@@ -1,4 +1,4 @@
-"""What a run did, in lines; the ledger keeps it."""
+"""The summary of a run, in numbers of lines; the ledger keeps it."""
 
 import json
 from collections.abc import Mapping
@@ -15,9 +15,8 @@ class RunSummary:
 
     `files` were found, `new_files` of them read, `damaged_files` quarantined whole (each counts as a line).
     `too_late` of the quarantined were events older than the tables take. `days` (ISO dates) got events.
-    `dropped_*` went afterwards, by their retention: days of events and how many these were, days of the
-    roll-up, lines quarantined or kept raw. `is_repeat`: the run had been committed before, and nothing was
-    done now.
+    The retention dropped `dropped_*` afterwards: days of events and their events, days of the roll-up, lines
+    quarantined or kept raw. `is_repeat`: the run had been committed before, and this call did nothing.
     """
 
     run_id: str
@@ -43,7 +42,7 @@ class RunSummary:
         return json.dumps(asdict(self), indent=2)
 
     def with_dropped(self, dropped: Dropped) -> Self:
-        """Return the summary with what went by its retention."""
+        """Return the summary with the rows that the retention dropped."""
         return replace(
             self,
             dropped_days=len(dropped.event_days),
@@ -54,14 +53,14 @@ class RunSummary:
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, Any], **changes: Any) -> Self:
-        """Return the summary that the ledger holds, with these fields changed."""
+        """Return the summary from the ledger, with these fields changed."""
         known = {field.name for field in fields(cls)}
         merged = {**values, **changes, "days": tuple(values.get("days", ()))}
         return cls(**{name: value for name, value in merged.items() if name in known})
 
 
 def check_no_line_lost(lines: int, outcomes: Mapping[str, int]) -> None:
-    """Raise `LinesLostError` unless the lines read are all among what they became."""
+    """Raise `LinesLostError` unless the outcomes add up to the lines read."""
     accounted = sum(outcomes.values())
     if lines != accounted:
         detail = ", ".join(f"{name} {count}" for name, count in sorted(outcomes.items()))

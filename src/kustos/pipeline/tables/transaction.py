@@ -1,10 +1,10 @@
-"""One change of the tables: prepared aside, committed by one entry of the ledger, then put in place.
+"""A transaction on the tables: staged, committed by one ledger entry, then moved into place.
 
-Theory of operation. A run writes below `_staging-<random>`, which Spark and other readers pass over. Its
-ledger entry is the commit. Then files are moved to where they belong, each by a rename, and what they replace
-is removed. Whoever opens the tables next finishes what was committed (each step can be repeated) and removes
-what was not. The name of the folder is random, so that a job which outlived its killed driver cannot write
-into the folder of the run that does the work again.
+Theory of operation. A run writes below `_staging-<random>`, which Spark and other readers ignore. Its ledger
+entry is the commit. Then each file is renamed into place, and the files that it replaces are removed. The
+next process that opens the tables finishes what was committed (each step can be repeated) and removes what
+was not. The name of the folder is random, so that a job that outlived its killed driver cannot write into
+the folder of the run that repeats its work.
 
 Limits: a file system on which rename is atomic and flock works, the same for driver and executors (a local
 disk, NFS 4, a volume; no object store, for which there is Delta on its own log stores).
@@ -36,11 +36,11 @@ _RUN_LOCK: Final = "_lock"
 _PLACE_LOCK: Final = "_place.lock"
 
 ApplyWrite = Callable[[Path, Mapping[str, Any], int], None]
-"""Writes what is staged in a folder into a table that has its own log, once a sequence number."""
+"""Writes the rows staged in a folder into a table with its own log, once for each sequence number."""
 
 
 class Transaction:
-    """The tables, held alone: `stage` lends places to write to, `commit` makes them the tables' contents."""
+    """The locked tables: `stage` returns paths to write to, `commit` makes the files part of the tables."""
 
     def __init__(self, folder: Path, form: str, state: State, apply_write: ApplyWrite) -> None:
         self.folder: Final = folder
@@ -60,12 +60,12 @@ class Transaction:
         return data_files(self.staging / name)
 
     def discard(self, *names: str) -> None:
-        """Remove what was staged under these names, which the tables do not need."""
+        """Remove what was staged under these names."""
         for name in names:
             shutil.rmtree(self.staging / name, ignore_errors=True)
 
     def commit(self, run_id: str, kind: str, **changes: Any) -> None:
-        """Commit and put in place; `changes` are fields of `LedgerEntry`. Raises OSError."""
+        """Commit and move into place; `changes` are fields of `LedgerEntry`. Raises OSError."""
         if self.is_committed:
             raise TablesError("a transaction commits once")
         entry = LedgerEntry(
@@ -81,7 +81,7 @@ class Transaction:
         try:
             write_entry(self.folder, entry)
         except OSError:
-            # it may be there, if only its directory could not be brought to the disk: then it counts
+            # the entry may exist if only the sync of its directory failed: then it counts
             self.is_committed = has_entry(self.folder, entry)
             raise
         self.is_committed = True
@@ -90,7 +90,7 @@ class Transaction:
 
 @contextmanager
 def transaction(folder: Path, form: str, apply_write: ApplyWrite) -> Iterator[Transaction]:
-    """Hold the tables alone, finish or remove what a killed run left, and lend a transaction.
+    """Lock the tables, finish or remove the rest of a killed run, and yield a transaction.
 
     Raises `TablesInUseError`, `TablesDamagedError`, or `TablesError` if the folder cannot be written or its
     tables are of another form.
@@ -116,14 +116,14 @@ def transaction(folder: Path, form: str, apply_write: ApplyWrite) -> Iterator[Tr
 
 
 def is_unfinished(folder: Path) -> bool:
-    """Return whether a run was committed but killed, or is at work, before all of it was in place."""
+    """Return whether a committed run, killed or still running, has not moved all its files into place."""
     if not any(folder.glob(f"{STAGING_PREFIX}*")):
         return False
     return any((folder / entry.staging).exists() for entry in read_state(folder)[1])
 
 
 def finish(folder: Path, entry: LedgerEntry, apply_write: ApplyWrite) -> None:
-    """Carry out what the entry says, as often as it takes; its staging folder goes last."""
+    """Apply the entry, repeatably; its staging folder is removed last."""
     staging = folder / entry.staging
     touched: set[Path] = set()
     with place_lock(folder, fcntl.LOCK_EX):
@@ -137,7 +137,7 @@ def finish(folder: Path, entry: LedgerEntry, apply_write: ApplyWrite) -> None:
     for write in entry.writes:
         apply_write(staging, write, entry.sequence)
     finished = folder / staging.name.replace(STAGING_PREFIX, _FINISHED_PREFIX)
-    staging.rename(finished)  # at once: half a staging folder would be taken for one that is to be finished
+    staging.rename(finished)  # atomically: half a staging folder would look unfinished
     shutil.rmtree(finished, ignore_errors=True)
 
 
@@ -153,9 +153,9 @@ def _move(source: Path, target: Path) -> Path:
 
 
 def data_files(folder: Path) -> tuple[str, ...]:
-    """Return the files below a table's folder that hold rows, sorted, relative to it.
+    """Return the data files below a table's folder, sorted, relative to it.
 
-    Raises `TablesError` for a folder that may not be looked into: its rows would be missing in silence.
+    Raises `TablesError` for a folder that cannot be listed: its rows would be missing silently.
     """
     found: list[str] = []
     for directory, folders, names in os.walk(folder, onerror=_refuse):
@@ -174,7 +174,7 @@ def _is_hidden(name: str) -> bool:
 
 
 def sync_tree(folder: Path) -> None:
-    """Bring what was written below a folder to the disk: an entry must not be more durable than its files."""
+    """Sync all files below a folder to the disk: an entry must not be more durable than its files."""
     for directory, _folders, names in os.walk(folder):
         for name in names:
             _sync(Path(directory, name), os.O_RDONLY)
@@ -183,7 +183,7 @@ def sync_tree(folder: Path) -> None:
 
 
 def sync_directory(folder: Path) -> None:
-    """Bring a directory's names to the disk."""
+    """Sync a directory to the disk."""
     _sync(folder, os.O_RDONLY | os.O_DIRECTORY)
 
 
@@ -197,7 +197,7 @@ def _sync(path: Path, flags: int) -> None:
 
 @contextmanager
 def run_lock(folder: Path) -> Iterator[None]:
-    """Hold the tables against other runs, or raise `TablesInUseError` at once."""
+    """Lock the tables against other runs, or raise `TablesInUseError` at once."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         lock = (folder / _RUN_LOCK).open("w")
@@ -215,9 +215,9 @@ def run_lock(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def place_lock(folder: Path, mode: int) -> Iterator[None]:
-    """Wait for the short lock under which files change places: shared to list them, exclusive to move them.
+    """Wait for the short lock on file moves: shared to list files, exclusive to move them.
 
-    A reader without the right to write goes without it where the file is not there yet.
+    A reader without write permission proceeds without the lock if its file does not exist yet.
     """
     path = folder / _PLACE_LOCK
     try:
@@ -233,5 +233,5 @@ def place_lock(folder: Path, mode: int) -> Iterator[None]:
 
 
 def moves_of(files: Iterable[str], staged: str, table: str) -> tuple[tuple[str, str], ...]:
-    """Return the moves that bring staged files of this name into a table."""
+    """Return the moves of staged files of this name into a table."""
     return tuple((f"{staged}/{file}", f"{table}/{file}") for file in files)

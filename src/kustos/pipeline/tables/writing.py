@@ -1,4 +1,4 @@
-"""Rows staged, and what a commit then does with them, for both forms of tables."""
+"""Staging of rows, and their changes in a commit, for both forms of tables."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from kustos.pipeline.tables.transaction import Transaction, data_files, moves_of
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What an entry does to the tables; `+` puts changes of several tables together."""
+    """The changes of an entry to the tables; `+` combines the changes of several tables."""
 
     moves: tuple[tuple[str, str], ...] = ()
     removes: tuple[str, ...] = ()
@@ -23,7 +23,7 @@ class Changes:
         return Changes(self.moves + other.moves, self.removes + other.removes, self.writes + other.writes)
 
     def as_fields(self) -> dict[str, Any]:
-        """Return them as fields of `Entry`."""
+        """Return them as fields of `LedgerEntry`."""
         return {"moves": self.moves, "removes": self.removes, "writes": self.writes}
 
 
@@ -38,13 +38,13 @@ def stage_by_day(
 ) -> None:
     """Write rows below the staging folder, in few files a day.
 
-    A few rows are not shuffled for it, nor rows of which all are of `only_day` (ISO), nor where each task has
-    whole days already (`is_by_day`).
+    Few rows are not shuffled, nor rows that all have the day `only_day` (ISO), nor if each task already has
+    whole days (`is_by_day`).
     """
     if are_few:
         rows = rows.coalesce(1)
     if only_day is not None:
-        # where the day's folder would be: rows of one day need not be sorted by it either
+        # write into the day's folder: rows of one day need no sort by day
         rows.drop("day").write.parquet(str(change.stage(table) / f"day={only_day}"))
         return
     laid_out = rows if are_few or is_by_day else rows.hint("rebalance", "day")
@@ -52,7 +52,7 @@ def stage_by_day(
 
 
 def append(tables: Tables, change: Transaction, table: str) -> Changes:
-    """Return the changes that add what is staged to the table."""
+    """Return the changes that add the staged rows to the table."""
     files = change.staged_files(table)
     if not files:
         return Changes()
@@ -62,7 +62,7 @@ def append(tables: Tables, change: Transaction, table: str) -> Changes:
 
 
 def replace_days(tables: Tables, change: Transaction, table: str, days: Collection[str]) -> Changes:
-    """Return the changes that put what is staged in the place of these days."""
+    """Return the changes that replace these days by the staged rows."""
     files = change.staged_files(table)
     if tables.form == DELTA:
         if not files:
