@@ -138,6 +138,7 @@ def test_a_large_difference_is_one_screen(here: Path, kustos: Said, arguments: t
     assert "`--full` shows all" in out
 
 
+@pytest.mark.slow
 def test_what_is_left_out_is_counted_and_full_shows_it(here: Path, kustos: Said) -> None:
     brief = kustos("diff", "old.yaml", "new.yaml")[1]
     whole = kustos("diff", "old.yaml", "new.yaml", "--full")[1]

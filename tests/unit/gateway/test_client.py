@@ -198,6 +198,7 @@ async def test_a_client_that_does_not_read_costs_little_and_loses_nothing() -> N
         caller.close()
 
 
+@pytest.mark.slow
 async def test_a_client_that_asks_without_reading_is_not_read() -> None:
     async with running_gateway([await broker()]) as served:
         caller = await Caller.at(served.port)

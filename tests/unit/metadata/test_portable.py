@@ -102,6 +102,7 @@ def taken_in(directory: Path, lines: Sequence[str]) -> MetadataImage:
     return apply_export(directory, read_export(lines, "file"), FileSystemStorage(), SystemClock())
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(image=images)
 def test_what_is_exported_and_imported_is_the_same_image(

@@ -95,6 +95,7 @@ def test_what_is_cut_is_told_and_gone(directory: Path) -> None:
     assert [each["event"] for each in logs] == ["opened the metadata log"]
 
 
+@pytest.mark.slow
 def test_any_flipped_byte_stops_the_start(directory: Path, tmp_path: Path) -> None:
     whole = segment(directory).read_bytes()
     for position in range(len(whole)):

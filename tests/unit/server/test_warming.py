@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 WITHOUT_DESCRIPTORS = """
 import os, resource
 from kustos.server import main, node
@@ -28,6 +30,7 @@ print("b\u00fccher".encode("idna"))
 """
 
 
+@pytest.mark.slow
 def test_every_codec_can_be_made_without_a_file_descriptor() -> None:
     done = subprocess.run(
         [sys.executable, "-c", WITHOUT_DESCRIPTORS], capture_output=True, text=True, check=False, timeout=60
