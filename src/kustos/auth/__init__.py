@@ -5,6 +5,8 @@ from kustos.auth.effects import Authenticated, ClientSoftware, Close, Fail, Sasl
 from kustos.auth.errors import (
     AuthError,
     JaasError,
+    MappingRuleError,
+    NoMatchingRuleError,
     SaslAuthenticationError,
     SaslClientError,
     SaslErrorCode,
@@ -42,7 +44,9 @@ __all__ = [
     "Forms",
     "JaasEntry",
     "JaasError",
+    "MappingRuleError",
     "MechanismFactory",
+    "NoMatchingRuleError",
     "PlainServer",
     "PlainUsers",
     "SaslAuthenticationError",
