@@ -144,15 +144,15 @@ def draw(seed: int, count: int) -> list[Question]:
     ]
 
 
-def _word(text: str, encoding: str = "utf-8") -> str:
+def probe_word(text: str, encoding: str = "utf-8") -> str:
     return "=" + base64.b64encode(text.encode(encoding)).decode()
 
 
 def _line(question: Question) -> str:
     kind, *texts = question
     if kind == "kerberos":
-        return " ".join([kind, _word(texts[0]), texts[1], *map(_word, texts[2:])])
-    return " ".join([kind, *(_word(text, "latin-1" if kind == "x500" else "utf-8") for text in texts)])
+        return " ".join([kind, probe_word(texts[0]), texts[1], *map(probe_word, texts[2:])])
+    return " ".join([kind, *(probe_word(text, "latin-1" if kind == "x500" else "utf-8") for text in texts)])
 
 
 def _readable(word: str) -> str:

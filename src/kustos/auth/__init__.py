@@ -1,5 +1,15 @@
 """Identity, no IO: SASL server and client machines, mechanisms, JAAS texts, principals."""
 
+from kustos.auth.builders import (
+    AuthenticationContext,
+    DefaultKafkaPrincipalBuilder,
+    KafkaPrincipalBuilder,
+    ListenerPrincipals,
+    PlaintextAuthenticationContext,
+    SaslAuthenticationContext,
+    SslAuthenticationContext,
+    configured,
+)
 from kustos.auth.diagram import sasl_server_diagram
 from kustos.auth.effects import Authenticated, ClientSoftware, Close, Fail, SaslEffect, SendFrame
 from kustos.auth.errors import (
@@ -7,6 +17,7 @@ from kustos.auth.errors import (
     JaasError,
     MappingRuleError,
     NoMatchingRuleError,
+    PrincipalBuilderError,
     SaslAuthenticationError,
     SaslClientError,
     SaslErrorCode,
@@ -18,7 +29,7 @@ from kustos.auth.mechanisms.plain import PlainServer, PlainUsers
 from kustos.auth.mechanisms.scram import ScramServer, TokenLogin, TokenLookup
 from kustos.auth.mechanisms.scram_decoys import FormCount, Forms, ScramDecoys
 from kustos.auth.mechanisms.scram_keys import ScramHash
-from kustos.auth.principals import ANONYMOUS, principal_of_login
+from kustos.auth.principals import ANONYMOUS
 from kustos.auth.sasl_client import ClientRequest, SaslClientMachine, client_mechanism
 from kustos.auth.sasl_server import ApiVersionsBody, SaslServerMachine
 from kustos.auth.sasl_table import SASL_SERVER_TRANSITIONS, SaslState
@@ -36,19 +47,26 @@ __all__ = [
     "ApiVersionsBody",
     "AuthError",
     "Authenticated",
+    "AuthenticationContext",
     "ClientRequest",
     "ClientSoftware",
     "Close",
+    "DefaultKafkaPrincipalBuilder",
     "Fail",
     "FormCount",
     "Forms",
     "JaasEntry",
     "JaasError",
+    "KafkaPrincipalBuilder",
+    "ListenerPrincipals",
     "MappingRuleError",
     "MechanismFactory",
     "NoMatchingRuleError",
     "PlainServer",
     "PlainUsers",
+    "PlaintextAuthenticationContext",
+    "PrincipalBuilderError",
+    "SaslAuthenticationContext",
     "SaslAuthenticationError",
     "SaslClientError",
     "SaslClientMachine",
@@ -62,11 +80,12 @@ __all__ = [
     "ScramHash",
     "ScramServer",
     "SendFrame",
+    "SslAuthenticationContext",
     "TokenLogin",
     "TokenLookup",
     "client_mechanism",
+    "configured",
     "parse_jaas_config",
-    "principal_of_login",
     "sasl_server_diagram",
     "single_jaas_entry",
 ]

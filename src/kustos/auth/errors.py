@@ -35,6 +35,10 @@ class NoMatchingRuleError(AuthError):
     """No rule gives this name a user: the connection must be closed."""
 
 
+class PrincipalBuilderError(SaslMechanismError):
+    """There is no principal for a peer that proved who it is, by SASL or TLS: it is turned away."""
+
+
 @unique
 class SaslErrorCode(IntEnum):
     """Kafka's error codes that occur while a session authenticates."""

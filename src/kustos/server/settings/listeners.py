@@ -6,6 +6,7 @@ from typing import Final
 
 from kustos.auth import JaasEntry, JaasError, SaslServerSettings, single_jaas_entry
 from kustos.client import NodeAddress, SettingsError, parse_address
+from kustos.server.settings.principals import PrincipalSettings, principal_settings
 from kustos.server.settings.properties import LISTENER_PREFIX, GivenSettings, keys_of, known_key, listener_key
 from kustos.server.settings.table import node as table
 
@@ -43,6 +44,7 @@ class ListenerSettings:
     is_controller: bool = False
     """Whether it answers about this node itself; then it has no broker ports."""
     sasl: SaslListenerSettings | None = None
+    principals: PrincipalSettings = field(default_factory=PrincipalSettings)
 
     @property
     def ports(self) -> tuple[range, range]:
@@ -211,6 +213,7 @@ def _listener(
         broker_port_count=0 if is_controller else given.require(table.BROKER_PORT_COUNT),
         is_controller=is_controller,
         sasl=_sasl(given, name) if protocol.startswith("SASL") else None,
+        principals=principal_settings(given, name),
     )
 
 

@@ -1,11 +1,11 @@
-"""The settings of who somebody is: rules for names of certificates and of Kerberos."""
+"""The settings of who somebody is: rules for names of certificates and of Kerberos, and the builder."""
 
 from typing import Any, Final
 
 from kustos.auth import MappingRuleError
 from kustos.auth.mapping import DEFAULT_RULE, kerberos_shortener, ssl_principal_mapper
 from kustos.client import SettingsError
-from kustos.server.settings.kinds import Kind, Setting
+from kustos.server.settings.kinds import TEXT, Kind, Setting
 
 
 def _read_ssl_rules(text: str) -> str:
@@ -25,6 +25,10 @@ def _read_kerberos_rules(text: str) -> tuple[str, ...]:
         raise SettingsError(str(error)) from None
     return rules
 
+
+DEFAULT_PRINCIPAL_BUILDER: Final = (
+    "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder"
+)
 
 _HOW: Final = "`DEFAULT` or rules, with commas between them"
 
@@ -49,8 +53,19 @@ KERBEROS_PRINCIPAL_TO_LOCAL_RULES: Final = Setting(
     "applies is taken; without one the login is refused. Rules need `kustos[mapping]`.",
     per_listener=True,
 )
+PRINCIPAL_BUILDER_CLASS: Final = Setting(
+    "principal.builder.class",
+    TEXT,
+    DEFAULT_PRINCIPAL_BUILDER,
+    "Principals",
+    "Who makes a principal of a name: Kafka's own class by its name, a Python class as "
+    "`package.module.Class`, or the name of an entry point in the group `kustos.principal_builders`. A class "
+    "of your own is handed every key of this file but the secrets of kustos.",
+    per_listener=True,
+)
 
 PRINCIPAL_SETTINGS: Final[tuple[Setting[Any], ...]] = (
     SSL_PRINCIPAL_MAPPING_RULES,
     KERBEROS_PRINCIPAL_TO_LOCAL_RULES,
+    PRINCIPAL_BUILDER_CLASS,
 )
