@@ -23,7 +23,15 @@ from kustos.auth.errors import (
     SaslErrorCode,
     SaslMechanismError,
 )
-from kustos.auth.jaas import JaasEntry, parse_jaas_config, single_jaas_entry
+from kustos.auth.jaas import (
+    ALLOWED_LOGIN_MODULES_CONFIG,
+    DISALLOWED_LOGIN_MODULES,
+    DISALLOWED_LOGIN_MODULES_CONFIG,
+    JaasEntry,
+    LoginModulePolicy,
+    parse_jaas_config,
+    single_jaas_entry,
+)
 from kustos.auth.mechanisms import MechanismFactory
 from kustos.auth.mechanisms.plain import PlainServer, PlainUsers
 from kustos.auth.mechanisms.scram import ScramServer, TokenLogin, TokenLookup
@@ -40,9 +48,12 @@ from kustos.auth.settings import (
 )
 
 __all__ = [
+    "ALLOWED_LOGIN_MODULES_CONFIG",
     "ANONYMOUS",
     "DEFAULT_CONNECTION_FAILED_AUTHENTICATION_DELAY_MS",
     "DEFAULT_SASL_SERVER_MAX_RECEIVE_SIZE",
+    "DISALLOWED_LOGIN_MODULES",
+    "DISALLOWED_LOGIN_MODULES_CONFIG",
     "SASL_SERVER_TRANSITIONS",
     "ApiVersionsBody",
     "AuthError",
@@ -59,6 +70,7 @@ __all__ = [
     "JaasError",
     "KafkaPrincipalBuilder",
     "ListenerPrincipals",
+    "LoginModulePolicy",
     "MappingRuleError",
     "MechanismFactory",
     "NoMatchingRuleError",

@@ -12,7 +12,7 @@ from kustos.client.errors import SettingsError
 from kustos.server.principals import listener_principals
 from kustos.server.settings.node_settings import settings_from
 from kustos.server.settings.principals import PrincipalSettings
-from tests.unit.server.test_settings import LEAST
+from tests.unit.server.test_settings import LEAST, SASL
 
 OURS = "examples.service_principals.ServicePrincipals"
 KAFKAS = "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder"
@@ -88,3 +88,38 @@ def test_rules_without_the_package_that_matches_them_name_the_extra(monkeypatch:
     with pytest.raises(ImportError, match=r"a mapping rule needs `re2`, install it with .*kustos\[mapping\]"):
         settings_from(LEAST | {"ssl.principal.mapping.rules": "RULE:a/b/"}, {})
     settings_from(LEAST | {"ssl.principal.mapping.rules": "DEFAULT"}, {})
+
+
+PLAIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
+DISALLOWED, ALLOWED = "org.apache.kafka.disallowed.login.modules", "org.apache.kafka.allowed.login.modules"
+
+
+@pytest.mark.behaviour("B335", "B336")
+def test_login_modules_may_be_forbidden_for_clients_and_upstream() -> None:
+    upstream = {
+        "kustos.upstream.security.protocol": "SASL_PLAINTEXT",
+        "kustos.upstream.sasl.mechanism": "PLAIN",
+        "kustos.upstream.sasl.jaas.config": f'{PLAIN_MODULE} required username="u" password="hidden";',
+    }
+    for keys in (SASL, LEAST | upstream):
+        settings_from(keys, {})
+        settings_from(keys | {ALLOWED: PLAIN_MODULE, DISALLOWED: PLAIN_MODULE}, {})
+        for policy, words in (
+            ({DISALLOWED: f"x, {PLAIN_MODULE}"}, f"`{PLAIN_MODULE}` is not allowed (`{DISALLOWED}`)"),
+            ({ALLOWED: "x"}, f"`{PLAIN_MODULE}` is not in `{ALLOWED}`"),
+        ):
+            with pytest.raises(SettingsError) as caught:
+                settings_from(keys | policy, {})
+            assert words in str(caught.value)
+            assert "sasl.jaas.config" in str(caught.value)
+            assert "hidden" not in str(caught.value)
+
+
+def test_an_engine_factory_of_java_is_refused() -> None:
+    kafkas = "org.apache.kafka.common.security.ssl.DefaultSslEngineFactory"
+    settings_from(LEAST | {"ssl.engine.factory.class": kafkas}, {})
+    for key in ("ssl.engine.factory.class", "listener.name.plaintext.ssl.engine.factory.class"):
+        with pytest.raises(
+            SettingsError, match=f"`{key}` is `com.example.Engines`: TLS here is that of OpenSSL"
+        ):
+            settings_from(LEAST | {key: "com.example.Engines"}, {})

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from kustos.acl import AclValueError
+from kustos.auth import JaasError, parse_jaas_config
 from kustos.authorizer import Authorizer, parse_super_users
 from kustos.client import ClientSettings, NodeAddress, SettingsError, read_properties
 from kustos.gateway.admin import ConfigEntry
@@ -23,7 +24,12 @@ from kustos.metadata.log import LogPolicy
 from kustos.server.settings.authorizers import find_authorizer
 from kustos.server.settings.entries import config_entries
 from kustos.server.settings.kinds import Setting
-from kustos.server.settings.listeners import ListenerSettings, check_ports, listener_settings
+from kustos.server.settings.listeners import (
+    ListenerSettings,
+    check_ports,
+    listener_settings,
+    login_module_policy,
+)
 from kustos.server.settings.properties import GivenSettings
 from kustos.server.settings.quorum import QuorumSettings, quorum_settings
 from kustos.server.settings.table import audit as audit_table
@@ -238,7 +244,11 @@ def _upstream(given: GivenSettings) -> ClientSettings:
                     f"`{setting.name}` is not set, `{table.UPSTREAM_PROTOCOL.name}=SASL_PLAINTEXT` needs it"
                 )
     try:
+        if given.has(table.UPSTREAM_JAAS):
+            parse_jaas_config(properties["sasl.jaas.config"], login_module_policy(given))
         return ClientSettings.from_properties(properties.pop("bootstrap.servers"), properties)
+    except JaasError as error:
+        raise SettingsError(f"`{table.UPSTREAM_JAAS.name}`: {error}") from None
     except SettingsError as error:
         raise SettingsError(f"in the settings that begin with `{prefix}`: {error}") from None
     except ValueError:
