@@ -91,7 +91,7 @@ class RunningGateway:
     def decider(self, principal: KafkaPrincipal, host: str) -> Any:
         return self.authorizer.session(KafkaPrincipal("User", "alice"), host)
 
-    def machine(self) -> SaslServerMachine | None:
+    def machine(self, _host: str) -> SaslServerMachine | None:
         if self.sasl is None:
             return None
         users = PlainUsers({"alice": PASSWORD}, SystemEntropy())

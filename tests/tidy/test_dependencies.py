@@ -122,6 +122,7 @@ def test_without_extras_all_help_is_there(base: Installation) -> None:
 MISSING = [
     ("arrow", "decide --acls acls.yaml --requests requests.parquet", "Parquet needs `pyarrow`"),
     ("zookeeper", "migrate zookeeper zk1 --metadata-dir x", "reading a ZooKeeper needs `kazoo`"),
+    ("mapping", "serve mapping.properties", "a mapping rule needs `re2`"),
     ("sign", "pipeline signoff check review.jws --key key.pem", "a signature needs `joserfc`"),
     ("spark", "pipeline run", "the pipeline needs `pyspark`"),
     ("spark", "pipeline report --audit . --out report", "the pipeline needs `pyspark`"),
@@ -137,6 +138,7 @@ def test_a_command_whose_extra_is_missing_says_what_to_install(
     (tmp_path / "requests.parquet").touch()
     (tmp_path / "review.jws").touch()
     (tmp_path / "key.pem").touch()
+    (tmp_path / "mapping.properties").write_text("ssl.principal.mapping.rules=RULE:a/b/\n")
     (tmp_path / "tables").mkdir()
     (tmp_path / "pipeline.yml").write_text(
         "version: 1\ntables:\n  path: tables\nspark:\n  remote: sc://127.0.0.1:1\n"

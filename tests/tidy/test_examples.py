@@ -21,3 +21,9 @@ def test_the_page_on_custom_authorizers_shows_the_example_whole() -> None:
     page = (ROOT / "docs" / "how-to" / "custom-authorizer.md").read_text()
     [code] = re.findall(r'```python title="examples/team_authorizer.py"\n(.*?)```', page, re.DOTALL)
     assert code == (ROOT / "examples" / "team_authorizer.py").read_text()
+
+
+def test_the_page_on_principal_builders_shows_the_example_whole() -> None:
+    page = (ROOT / "docs" / "how-to" / "principal-builder.md").read_text()
+    [code] = re.findall(r'```python title="examples/service_principals.py"\n(.*?)```', page, re.DOTALL)
+    assert code == (ROOT / "examples" / "service_principals.py").read_text()

@@ -1,22 +1,43 @@
 """Identity, no IO: SASL server and client machines, mechanisms, JAAS texts, principals."""
 
+from kustos.auth.builders import (
+    AuthenticationContext,
+    DefaultKafkaPrincipalBuilder,
+    KafkaPrincipalBuilder,
+    ListenerPrincipals,
+    PlaintextAuthenticationContext,
+    SaslAuthenticationContext,
+    SslAuthenticationContext,
+    configured,
+)
 from kustos.auth.diagram import sasl_server_diagram
 from kustos.auth.effects import Authenticated, ClientSoftware, Close, Fail, SaslEffect, SendFrame
 from kustos.auth.errors import (
     AuthError,
     JaasError,
+    MappingRuleError,
+    NoMatchingRuleError,
+    PrincipalBuilderError,
     SaslAuthenticationError,
     SaslClientError,
     SaslErrorCode,
     SaslMechanismError,
 )
-from kustos.auth.jaas import JaasEntry, parse_jaas_config, single_jaas_entry
+from kustos.auth.jaas import (
+    ALLOWED_LOGIN_MODULES_CONFIG,
+    DISALLOWED_LOGIN_MODULES,
+    DISALLOWED_LOGIN_MODULES_CONFIG,
+    JaasEntry,
+    LoginModulePolicy,
+    parse_jaas_config,
+    single_jaas_entry,
+)
 from kustos.auth.mechanisms import MechanismFactory
 from kustos.auth.mechanisms.plain import PlainServer, PlainUsers
 from kustos.auth.mechanisms.scram import ScramServer, TokenLogin, TokenLookup
 from kustos.auth.mechanisms.scram_decoys import FormCount, Forms, ScramDecoys
 from kustos.auth.mechanisms.scram_keys import ScramHash
-from kustos.auth.principals import ANONYMOUS, principal_of_login
+from kustos.auth.principals import ANONYMOUS
 from kustos.auth.sasl_client import ClientRequest, SaslClientMachine, client_mechanism
 from kustos.auth.sasl_server import ApiVersionsBody, SaslServerMachine
 from kustos.auth.sasl_table import SASL_SERVER_TRANSITIONS, SaslState
@@ -27,24 +48,37 @@ from kustos.auth.settings import (
 )
 
 __all__ = [
+    "ALLOWED_LOGIN_MODULES_CONFIG",
     "ANONYMOUS",
     "DEFAULT_CONNECTION_FAILED_AUTHENTICATION_DELAY_MS",
     "DEFAULT_SASL_SERVER_MAX_RECEIVE_SIZE",
+    "DISALLOWED_LOGIN_MODULES",
+    "DISALLOWED_LOGIN_MODULES_CONFIG",
     "SASL_SERVER_TRANSITIONS",
     "ApiVersionsBody",
     "AuthError",
     "Authenticated",
+    "AuthenticationContext",
     "ClientRequest",
     "ClientSoftware",
     "Close",
+    "DefaultKafkaPrincipalBuilder",
     "Fail",
     "FormCount",
     "Forms",
     "JaasEntry",
     "JaasError",
+    "KafkaPrincipalBuilder",
+    "ListenerPrincipals",
+    "LoginModulePolicy",
+    "MappingRuleError",
     "MechanismFactory",
+    "NoMatchingRuleError",
     "PlainServer",
     "PlainUsers",
+    "PlaintextAuthenticationContext",
+    "PrincipalBuilderError",
+    "SaslAuthenticationContext",
     "SaslAuthenticationError",
     "SaslClientError",
     "SaslClientMachine",
@@ -58,11 +92,12 @@ __all__ = [
     "ScramHash",
     "ScramServer",
     "SendFrame",
+    "SslAuthenticationContext",
     "TokenLogin",
     "TokenLookup",
     "client_mechanism",
+    "configured",
     "parse_jaas_config",
-    "principal_of_login",
     "sasl_server_diagram",
     "single_jaas_entry",
 ]

@@ -27,6 +27,18 @@ class JaasError(AuthError, ValueError):
     """An invalid `sasl.jaas.config`; the text gives the place, never the content."""
 
 
+class MappingRuleError(AuthError, ValueError):
+    """A rule that maps names of principals is invalid; the node does not start with it."""
+
+
+class NoMatchingRuleError(AuthError):
+    """No rule gives this name a user: the connection must be closed."""
+
+
+class PrincipalBuilderError(SaslMechanismError):
+    """There is no principal for a peer that proved who it is, by SASL or TLS: it is turned away."""
+
+
 @unique
 class SaslErrorCode(IntEnum):
     """Kafka's error codes that occur while a session authenticates."""

@@ -17,6 +17,9 @@ from typing import Final, NamedTuple
 
 from kustos.auth.errors import JaasError
 
+ALLOWED_LOGIN_MODULES_CONFIG: Final = "org.apache.kafka.allowed.login.modules"
+DISALLOWED_LOGIN_MODULES_CONFIG: Final = "org.apache.kafka.disallowed.login.modules"
+
 DISALLOWED_LOGIN_MODULES: Final = frozenset(
     {"com.sun.security.auth.module.JndiLoginModule", "com.sun.security.auth.module.LdapLoginModule"}
 )
@@ -42,6 +45,29 @@ class ControlFlag(Enum):
     OPTIONAL = "optional"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoginModulePolicy:
+    """Which login modules a JAAS config may name; where `allowed` is given, `disallowed` has no say."""
+
+    allowed: frozenset[str] | None = None
+    disallowed: frozenset[str] = DISALLOWED_LOGIN_MODULES
+
+    def check(self, login_module: str) -> None:
+        """Raise `JaasError` for a module that may not be used."""
+        name = login_module.strip()
+        if self.allowed is not None and name not in self.allowed:
+            raise JaasError(
+                f"login module `{name}` is not in `{ALLOWED_LOGIN_MODULES_CONFIG}`, use one that is"
+            )
+        if self.allowed is None and name in self.disallowed:
+            raise JaasError(
+                f"login module `{name}` is not allowed (`{DISALLOWED_LOGIN_MODULES_CONFIG}`), use another"
+            )
+
+
+DEFAULT_LOGIN_MODULE_POLICY: Final = LoginModulePolicy()
+
+
 @dataclass(frozen=True, slots=True)
 class JaasEntry:
     """One login module; option values are secrets and never shown."""
@@ -63,7 +89,7 @@ class _Token(NamedTuple):
 
 
 def parse_jaas_config(
-    text: str, disallowed: frozenset[str] = DISALLOWED_LOGIN_MODULES
+    text: str, policy: LoginModulePolicy = DEFAULT_LOGIN_MODULE_POLICY
 ) -> tuple[JaasEntry, ...]:
     """Return the entries, at least one; raise `JaasError` naming the mistake and its position."""
     if len(text) > MAX_TEXT_SIZE:
@@ -72,17 +98,16 @@ def parse_jaas_config(
     entries: list[JaasEntry] = []
     for token in tokens:
         entry = _entry(token, tokens)
-        if entry.login_module.strip() in disallowed:
-            raise JaasError(f"login module `{entry.login_module.strip()}` is not allowed, use another")
+        policy.check(entry.login_module)
         entries.append(entry)
     if not entries:
         raise JaasError("the JAAS config names no login module")
     return tuple(entries)
 
 
-def single_jaas_entry(text: str, disallowed: frozenset[str] = DISALLOWED_LOGIN_MODULES) -> JaasEntry:
+def single_jaas_entry(text: str, policy: LoginModulePolicy = DEFAULT_LOGIN_MODULE_POLICY) -> JaasEntry:
     """Return the only entry; raise `JaasError` unless there is exactly one, as in Kafka."""
-    entries = parse_jaas_config(text, disallowed)
+    entries = parse_jaas_config(text, policy)
     if len(entries) != 1:
         raise JaasError(f"the JAAS config has {len(entries)} login modules, it must be one")
     return entries[0]

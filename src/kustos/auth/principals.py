@@ -1,19 +1,26 @@
-"""The principal of an authenticated session (`DefaultKafkaPrincipalBuilder`)."""
+"""Which principals a session may have, and keep."""
 
-from kustos.acl import ANONYMOUS, KafkaPrincipal
-from kustos.auth.errors import SaslMechanismError
+from kustos.acl import ANONYMOUS, EVERY_PRINCIPAL, KafkaPrincipal
+from kustos.auth.errors import PrincipalBuilderError, SaslAuthenticationError
 
-__all__ = ["ANONYMOUS", "principal_of_login"]
-
-_WILDCARD_NAME = "*"
+__all__ = ["ANONYMOUS", "refuse_change", "refuse_wildcard"]
 
 
-def principal_of_login(authorization_id: str, token_authenticated: bool = False) -> KafkaPrincipal:
-    """Return `User:<authorization id>`; raise `SaslMechanismError` for the name `*`.
+def refuse_wildcard(principal: KafkaPrincipal) -> KafkaPrincipal:
+    """Return the principal; raise `PrincipalBuilderError` for `User:*`.
 
-    `User:*` in an ACL matches everyone, so no user may have that name: Kafka lets such a user log in and then
-    fails each of its requests.
+    In an ACL it matches everyone, so no user may have that name: Kafka lets such a user log in and then fails
+    each of its requests.
     """
-    if authorization_id == _WILDCARD_NAME:
-        raise SaslMechanismError("a user named `*` may not log in: `User:*` means everybody in ACLs")
-    return KafkaPrincipal(KafkaPrincipal.USER_TYPE, authorization_id, token_authenticated)
+    if str(principal) == EVERY_PRINCIPAL:
+        raise PrincipalBuilderError("a user named `*` may not log in: `User:*` means everybody in ACLs")
+    return principal
+
+
+def refuse_change(old: KafkaPrincipal | None, new: KafkaPrincipal) -> None:
+    """Raise `SaslAuthenticationError` if a re-authentication proved to be somebody else (KIP-368)."""
+    if new != old:
+        was = "" if old is None else f"{old.principal_type}.{old.name}"
+        raise SaslAuthenticationError(
+            f"Cannot change principals during re-authentication from {was}: {new.principal_type}.{new.name}"
+        )

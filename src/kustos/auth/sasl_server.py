@@ -13,13 +13,14 @@ Every rejected credential, whatever the reason, is answered after the same delay
 import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final, NoReturn
+from typing import Final
 
 from kustos.acl import KafkaPrincipal
+from kustos.auth.builders import principal_of_login
 from kustos.auth.effects import Authenticated, ClientSoftware, Close, Fail, SaslEffect, SendFrame
 from kustos.auth.errors import SaslAuthenticationError, SaslErrorCode, SaslMechanismError
 from kustos.auth.mechanisms.base import Challenge, MechanismFactory, MechanismStep, Proven, ServerMechanism
-from kustos.auth.principals import principal_of_login
+from kustos.auth.principals import refuse_change
 from kustos.auth.sasl_requests import (
     ErrorBody,
     SaslRequest,
@@ -75,7 +76,8 @@ class SaslServerMachine:
     `mechanisms` are the enabled ones in the order shown to clients; `api_versions` makes the listener's
     ApiVersions body; `error_body` makes the body that refuses another API during a login, if its answer has
     one error code for the whole request. For the rest the connection is closed without an answer, since a
-    refusal would have to name the requested items. Raise ValueError if no mechanism is given.
+    refusal would have to name the requested items. `principal_of_login` builds the principal of what a
+    mechanism proved. Raise ValueError if no mechanism is given.
     """
 
     def __init__(
@@ -85,6 +87,7 @@ class SaslServerMachine:
         api_versions: ApiVersionsBody,
         clock: Clock,
         error_body: ErrorBody = top_level_error,
+        principal_of_login: Callable[[str, Proven], KafkaPrincipal] = principal_of_login,
     ) -> None:
         if not mechanisms:
             raise ValueError("no SASL mechanism is enabled, set `sasl.enabled.mechanisms`")
@@ -93,6 +96,7 @@ class SaslServerMachine:
         self._api_versions = api_versions
         self._clock = clock
         self._error_body = error_body
+        self._principal_of_login = principal_of_login
         self._state = SaslState.INITIAL
         self._frames = 0
         self._exchange: ServerMechanism | None = None
@@ -239,9 +243,9 @@ class SaslServerMachine:
         if expires_at_ms is not None and expires_at_ms <= self._clock.wall_ms():
             # Kafka admits it with a session that has already expired; we refuse it
             raise SaslMechanismError("the credential has expired")
-        principal = principal_of_login(step.authorization_id, step.token_authenticated)
-        if self._reauthenticating and principal != self._principal:
-            _refuse_change(self._principal, principal)
+        principal = self._principal_of_login(self._mechanism, step)
+        if self._reauthenticating:
+            refuse_change(self._principal, principal)
         return principal
 
     def _general_refusal(self) -> str:
@@ -364,13 +368,6 @@ def _carry(request: SaslRequest | None, token: bytes, session_lifetime_ms: int) 
     if request is None:
         return _LENGTH.pack(len(token)) + token
     return token_answer(request, token, session_lifetime_ms)
-
-
-def _refuse_change(old: KafkaPrincipal | None, new: KafkaPrincipal) -> NoReturn:
-    was = "" if old is None else f"{old.principal_type}.{old.name}"
-    raise SaslAuthenticationError(
-        f"Cannot change principals during re-authentication from {was}: {new.principal_type}.{new.name}"
-    )
 
 
 _M = SaslServerMachine

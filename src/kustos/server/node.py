@@ -8,7 +8,7 @@ from typing import Final, Protocol, Self
 
 import structlog
 
-from kustos.auth import MechanismFactory, SaslServerMachine, ScramDecoys
+from kustos.auth import ListenerPrincipals, MechanismFactory, SaslServerMachine, ScramDecoys
 from kustos.authorizer import ACL_COUNT_UNKNOWN
 from kustos.client import KafkaConnection, NodeAddress, connect
 from kustos.gateway.apis import (
@@ -43,6 +43,7 @@ from kustos.server.admin import AdminSide
 from kustos.server.audit import open_audit_log
 from kustos.server.authorization.authorization import StandardAuthorization, authorization_of
 from kustos.server.authorization.life import close, server_info, start
+from kustos.server.principals import listener_principals
 from kustos.server.process_role import WHOLE, NodePart
 from kustos.server.quorum import QuorumSide
 from kustos.server.sasl import PLAIN, UserForms, mechanism_factories, token_lookup
@@ -221,6 +222,7 @@ class Node:
     def _plan(self, listener: ListenerSettings) -> ListenerPlan:
         settings = self.settings
         sasl = listener.sasl
+        principals = listener_principals(listener, settings.principal_builder_configs, lambda: "")
         connection = ConnectionSettings(
             sasl_server_max_receive_size=524_288 if sasl is None else sasl.server.max_receive_size,
             socket_request_max_bytes=settings.socket_request_max_bytes,
@@ -238,14 +240,17 @@ class Node:
                 listener.broker_port_count,
             ),
             connection=connection,
-            sasl_machine=self._sasl_machines(listener),
+            sasl_machine=self._sasl_machines(listener, principals),
+            principal_without_login=principals.without_login,
             admin=self.admin.parts if listener.is_controller else None,
         )
 
-    def _sasl_machines(self, listener: ListenerSettings) -> Callable[[], SaslServerMachine | None]:
+    def _sasl_machines(
+        self, listener: ListenerSettings, principals: ListenerPrincipals
+    ) -> Callable[[str], SaslServerMachine | None]:
         sasl = listener.sasl
         if sasl is None:
-            return lambda: None
+            return lambda _: None
         plain = sasl.jaas.get(PLAIN)
         factories: Mapping[str, MechanismFactory] = mechanism_factories(
             sasl.enabled_mechanisms,
@@ -259,7 +264,9 @@ class Node:
         versions, refusal = self._api_versions_body, refusal_body
         if listener.is_controller:
             versions, refusal = self.admin.api_versions_body, partial(refusal_body, table=ADMIN_TABLE)
-        return lambda: SaslServerMachine(sasl.server, factories, versions, clock, refusal)
+        return lambda host: SaslServerMachine(
+            sasl.server, factories, versions, clock, refusal, partial(principals.of_login, host)
+        )
 
     def _decoys(self) -> ScramDecoys:
         shared = self.settings.decoy_secret

@@ -9,6 +9,7 @@ PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 SECRET = "hunter2"
 
 
+@pytest.mark.behaviour("B333")
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
@@ -29,6 +30,7 @@ def test_options_are_read_as_java_reads_them(options: str, expected: dict[str, s
     assert entry.options == expected
 
 
+@pytest.mark.behaviour("B333", "B335")
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -61,6 +63,7 @@ def test_what_is_wrong_is_said_without_the_secret(text: str, said: str) -> None:
     assert raised.value.__suppress_context__ or raised.value.__context__ is None
 
 
+@pytest.mark.behaviour("B336")
 def test_exactly_one_module_is_wanted() -> None:
     two = f"{PLAIN} required; {PLAIN} optional;"
     assert len(parse_jaas_config(two)) == 2

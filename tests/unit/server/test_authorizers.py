@@ -21,7 +21,7 @@ from kustos.server.authorization.life import (
     reconfigure,
     start,
 )
-from kustos.server.settings import authorizers
+from kustos.server.settings import plugins
 from kustos.server.settings.authorizers import find_authorizer
 from kustos.server.settings.node_settings import settings_from
 from testkit.acls.specified_authorizer import SpecAuthorizer
@@ -78,13 +78,13 @@ def test_a_name_without_a_dot_is_an_entry_point(monkeypatch: pytest.MonkeyPatch)
     ours = EntryPoint("spec", "testkit.acls.specified_authorizer:SpecAuthorizer", "kustos.authorizers")
     others = EntryPoint("other", "json:loads", "kustos.authorizers")
     elsewhere = EntryPoint("elsewhere", ours.value, "console_scripts")
-    monkeypatch.setattr(authorizers, "entry_points", entry_points(ours, others, elsewhere))
+    monkeypatch.setattr(plugins, "entry_points", entry_points(ours, others, elsewhere))
     assert find_authorizer("spec") is SpecAuthorizer
     with pytest.raises(SettingsError, match="no subclass"):
         find_authorizer("other")
     with pytest.raises(SettingsError, match="there are `other`, `spec`"):
         find_authorizer("elsewhere")
-    monkeypatch.setattr(authorizers, "entry_points", entry_points(ours, ours))
+    monkeypatch.setattr(plugins, "entry_points", entry_points(ours, ours))
     with pytest.raises(SettingsError, match="2 installed packages"):
         find_authorizer("spec")
 

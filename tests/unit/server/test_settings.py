@@ -63,6 +63,7 @@ def test_defaults_are_kafkas() -> None:
     assert sasl.server.connections_max_reauth_ms == {"PLAIN": 0, "SCRAM-SHA-256": 0}
 
 
+@pytest.mark.behaviour("B334")
 def test_a_listener_has_its_own_mechanisms_users_and_session_life() -> None:
     keys = SASL | {
         "connections.max.reauth.ms": "1000",

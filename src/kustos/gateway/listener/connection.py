@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Final
 import structlog
 
 from kustos.acl import ANONYMOUS, KafkaPrincipal
-from kustos.auth import Authenticated, Close, Fail, SaslEffect, SaslServerMachine, SaslState, SendFrame
+from kustos.auth import (
+    Authenticated,
+    AuthError,
+    Close,
+    Fail,
+    SaslEffect,
+    SaslServerMachine,
+    SaslState,
+    SendFrame,
+)
 from kustos.authorizer import AuthorizableRequestContext, AuthorizerError
 from kustos.client import ClientError
 from kustos.gateway.session.answer_budget import write_sliced
@@ -57,9 +66,7 @@ class ClientConnection(asyncio.Protocol):
         self._host = ""
         self._principal = ANONYMOUS
         self._offered: Versions = {}
-        self._closed = False
-        self._has_link = False
-        self._deaf = False
+        self._closed = self._has_link = self._deaf = False
         self._reads = True
         self._connecting: asyncio.Task[None] | None = None
         self._delayed: list[asyncio.TimerHandle] = []
@@ -79,9 +86,9 @@ class ClientConnection(asyncio.Protocol):
         if refusal is not None:
             self._close(refusal, logged=False)
             return
-        self._machine = self._port.sasl_machine()
+        self._machine = self._port.sasl_machine(self._host)
         if self._machine is None:
-            self._begin_session(ANONYMOUS)
+            self._begin_session(None)
         else:
             self._reader = FrameReader(self._settings.sasl_server_max_receive_size)
 
@@ -189,12 +196,14 @@ class ClientConnection(asyncio.Protocol):
             self.write(frame)
         self._close("authentication failed", logged=False)
 
-    def _begin_session(self, principal: KafkaPrincipal) -> None:
+    def _begin_session(self, principal: KafkaPrincipal | None) -> None:
+        """Serve requests from now on; without a login (None) the listener says for whom."""
         port, settings = self._port, self._settings
         self._reader = FrameReader(settings.socket_request_max_bytes)
         try:
+            principal = principal or port.principal_without_login(self._host)
             decider = port.decider(principal, self._host)
-        except AuthorizerError as error:
+        except (AuthError, AuthorizerError) as error:
             self._close(str(error))
             return
         self._principal = principal
@@ -223,9 +232,8 @@ class ClientConnection(asyncio.Protocol):
     def unwrap(self, envelope: Unwrap) -> Opened:
         """Open the request of an Envelope, to be decided for its principal; raise `RefuseRequestError`."""
         host = java_host_of(envelope.address)
-        decider: Decider
         try:
-            decider = self._port.decider(envelope.principal, host)
+            decider: Decider = self._port.decider(envelope.principal, host)
         except AuthorizerError as error:
             # such as `User:*`: nobody can be it, so the answer refuses each of its items
             decider = UndecidedDecider(error)

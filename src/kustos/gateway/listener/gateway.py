@@ -9,7 +9,7 @@ from typing import Final, Protocol
 
 import structlog
 
-from kustos.acl import KafkaPrincipal
+from kustos.acl import ANONYMOUS, KafkaPrincipal
 from kustos.auth import SaslServerMachine
 from kustos.client import CannotConnectError, ClientError, KafkaConnection
 from kustos.gateway.listener.connection import ClientConnection
@@ -92,8 +92,10 @@ class ListenerPlan:
     port: int
     ports: BrokerPorts
     connection: ConnectionSettings
-    sasl_machine: Callable[[], SaslServerMachine | None]
-    """Makes the machine of a new connection; None if the listener has no authentication."""
+    sasl_machine: Callable[[str], SaslServerMachine | None]
+    """Makes the machine of a new connection from this address; None if the listener has no authentication."""
+    principal_without_login: Callable[[str], KafkaPrincipal] = lambda _: ANONYMOUS
+    """Returns the principal of a client at this address where there is none; raises `AuthError`."""
     admin: AdminParts | None = None
     """None: the listener leads upstream."""
 
@@ -145,6 +147,7 @@ class Port:
         self.large_turns: Final = gateway.parts.large_turns
         self.offered: Final = gateway.parts.offered if admin is None else admin.offered
         self.sasl_machine: Final = plan.sasl_machine
+        self.principal_without_login: Final = plan.principal_without_login
         self.server: asyncio.Server | None = None
         self._turn = 0
 

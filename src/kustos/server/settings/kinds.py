@@ -15,6 +15,7 @@ Section = Literal[
     "Listeners",
     "SASL",
     "Delegation tokens",
+    "Principals",
     "Limits",
     "Authorization",
     "Upstream",

@@ -4,9 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from kustos.auth import JaasEntry, JaasError, SaslServerSettings, single_jaas_entry
+from kustos.auth import JaasEntry, JaasError, LoginModulePolicy, SaslServerSettings, single_jaas_entry
 from kustos.client import NodeAddress, SettingsError, parse_address
+from kustos.server.settings.principals import PrincipalSettings, principal_settings
 from kustos.server.settings.properties import LISTENER_PREFIX, GivenSettings, keys_of, known_key, listener_key
+from kustos.server.settings.table import login as login_table
 from kustos.server.settings.table import node as table
 
 SECURITY_PROTOCOLS: Final = ("PLAINTEXT", "SASL_PLAINTEXT", "SSL", "SASL_SSL")
@@ -43,6 +45,7 @@ class ListenerSettings:
     is_controller: bool = False
     """Whether it answers about this node itself; then it has no broker ports."""
     sasl: SaslListenerSettings | None = None
+    principals: PrincipalSettings = field(default_factory=PrincipalSettings)
 
     @property
     def ports(self) -> tuple[range, range]:
@@ -211,6 +214,7 @@ def _listener(
         broker_port_count=0 if is_controller else given.require(table.BROKER_PORT_COUNT),
         is_controller=is_controller,
         sasl=_sasl(given, name) if protocol.startswith("SASL") else None,
+        principals=principal_settings(given, name),
     )
 
 
@@ -249,7 +253,7 @@ def _jaas(given: GivenSettings, listener: str, mechanisms: tuple[str, ...]) -> d
                 )
             continue
         try:
-            entry = single_jaas_entry(given.texts[key])
+            entry = single_jaas_entry(given.texts[key], login_module_policy(given))
         except JaasError as error:
             raise SettingsError(f"`{key}`: {error}") from None
         if entry.login_module != LOGIN_MODULES[mechanism]:
@@ -258,6 +262,18 @@ def _jaas(given: GivenSettings, listener: str, mechanisms: tuple[str, ...]) -> d
             )
         found[mechanism] = entry
     return found
+
+
+def login_module_policy(given: GivenSettings) -> LoginModulePolicy:
+    """Return which login modules may be used, for clients and upstream."""
+    allowed, disallowed = (
+        given.get(login_table.ALLOWED_MODULES),
+        given.require(login_table.DISALLOWED_MODULES),
+    )
+    return LoginModulePolicy(
+        allowed=None if allowed is None else frozenset(allowed),
+        disallowed=frozenset(disallowed),
+    )
 
 
 def _names_mechanism(key: str) -> bool:

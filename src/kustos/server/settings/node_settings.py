@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from kustos.acl import AclValueError
+from kustos.auth import JaasError, parse_jaas_config
 from kustos.authorizer import Authorizer, parse_super_users
 from kustos.client import ClientSettings, NodeAddress, SettingsError, read_properties
 from kustos.gateway.admin import ConfigEntry
@@ -23,7 +24,12 @@ from kustos.metadata.log import LogPolicy
 from kustos.server.settings.authorizers import find_authorizer
 from kustos.server.settings.entries import config_entries
 from kustos.server.settings.kinds import Setting
-from kustos.server.settings.listeners import ListenerSettings, check_ports, listener_settings
+from kustos.server.settings.listeners import (
+    ListenerSettings,
+    check_ports,
+    listener_settings,
+    login_module_policy,
+)
 from kustos.server.settings.properties import GivenSettings
 from kustos.server.settings.quorum import QuorumSettings, quorum_settings
 from kustos.server.settings.table import audit as audit_table
@@ -70,6 +76,8 @@ class KustosSettings:
     """Creates an authorizer other than StandardAuthorizer; None: StandardAuthorizer."""
     authorizer_configs: Mapping[str, str] = field(repr=False)
     """The authorizer's configuration; unknown keys may hold secrets."""
+    principal_builder_configs: Mapping[str, str] = field(repr=False)
+    """The configuration of principal builders, empty if each listener has Kafka's."""
     early_start_listeners: frozenset[str]
     socket_request_max_bytes: int
     connections_max_idle_ms: int
@@ -141,6 +149,7 @@ def settings_from(properties: Mapping[str, str], environment: Mapping[str, str])
         authorizer_name=given.require(table.AUTHORIZER_CLASS).strip(),
         make_authorizer=make_authorizer,
         authorizer_configs=_authorizer_configs(given, is_foreign=make_authorizer is not None),
+        principal_builder_configs=given.custom_class_configs() if given.has_principal_builder else {},
         early_start_listeners=_early_start_listeners(given, listeners),
         socket_request_max_bytes=given.require(table.REQUEST_MAX_BYTES),
         connections_max_idle_ms=idle_ms,
@@ -202,7 +211,7 @@ def _make_authorizer(given: GivenSettings) -> Callable[[], Authorizer] | None:
 
 def _authorizer_configs(given: GivenSettings, *, is_foreign: bool) -> Mapping[str, str]:
     if is_foreign:
-        return given.authorizer_configs()
+        return given.custom_class_configs()
     own = (table.SUPER_USERS.name, table.ALLOW_EVERYONE.name)
     return {key: given.texts[key] for key in own if key in given.texts}
 
@@ -236,7 +245,11 @@ def _upstream(given: GivenSettings) -> ClientSettings:
                     f"`{setting.name}` is not set, `{table.UPSTREAM_PROTOCOL.name}=SASL_PLAINTEXT` needs it"
                 )
     try:
+        if given.has(table.UPSTREAM_JAAS):
+            parse_jaas_config(properties["sasl.jaas.config"], login_module_policy(given))
         return ClientSettings.from_properties(properties.pop("bootstrap.servers"), properties)
+    except JaasError as error:
+        raise SettingsError(f"`{table.UPSTREAM_JAAS.name}`: {error}") from None
     except SettingsError as error:
         raise SettingsError(f"in the settings that begin with `{prefix}`: {error}") from None
     except ValueError:

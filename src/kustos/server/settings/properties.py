@@ -17,11 +17,13 @@ from kustos.server.settings.table.node import (
     SETTINGS,
     STANDARD_AUTHORIZER_NAMES,
 )
+from kustos.server.settings.table.principals import PRINCIPAL_BUILDER_CLASS
 
 T = TypeVar("T")
 LISTENER_PREFIX: Final = "listener.name."
 IGNORED: Final = "ignored"
 HANDED_ON: Final = "handed to the authorizer"
+HANDED_TO_BUILDER: Final = "handed to the principal builder"
 _LIKENESS: Final = 0.8
 """How similar two keys must be for one to be suggested in place of the other."""
 
@@ -69,8 +71,9 @@ class GivenSettings:
             except SettingsError as error:
                 problems.append(str(error))
         is_foreign = (given.get(AUTHORIZER_CLASS) or "") not in {"", *STANDARD_AUTHORIZER_NAMES}
+        fate = HANDED_ON if is_foreign else HANDED_TO_BUILDER if given.has_principal_builder else IGNORED
         for key in given.unknown:
-            _take_unknown(key, problems, given.warnings, HANDED_ON if is_foreign else IGNORED)
+            _take_unknown(key, problems, given.warnings, fate)
         problems.extend(
             f"`{setting.name}` is not set, use {setting.kind.takes}"
             for setting in SETTINGS
@@ -80,8 +83,18 @@ class GivenSettings:
             raise SettingsError("; ".join(problems))
         return given
 
-    def authorizer_configs(self) -> dict[str, str]:
-        """Return the configuration for a custom authorizer: every key except the secrets of kustos.
+    @property
+    def has_principal_builder(self) -> bool:
+        """Return whether a listener has a principal builder of its operator's own."""
+        setting = PRINCIPAL_BUILDER_CLASS
+        return any(
+            text != setting.default
+            for key, text in self.texts.items()
+            if (known := known_key(key)) is not None and known.setting is setting
+        )
+
+    def custom_class_configs(self) -> dict[str, str]:
+        """Return the configuration for a custom class: every key except the secrets of kustos.
 
         Raise `SettingsError` if a reference in one cannot be resolved.
         """

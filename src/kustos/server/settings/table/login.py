@@ -2,7 +2,54 @@
 
 from typing import Any, Final
 
-from kustos.server.settings.kinds import ANY_TEXT, INT64_MAX, TEXT, Setting, whole_number
+from kustos.auth import (
+    ALLOWED_LOGIN_MODULES_CONFIG,
+    DISALLOWED_LOGIN_MODULES,
+    DISALLOWED_LOGIN_MODULES_CONFIG,
+)
+from kustos.client import SettingsError
+from kustos.server.settings.kinds import ANY_TEXT, INT64_MAX, TEXT, Kind, Setting, whole_number
+
+SSL_ENGINE_FACTORIES: Final = ("", "org.apache.kafka.common.security.ssl.DefaultSslEngineFactory")
+"""What stands for TLS as the other keys describe it."""
+
+
+def _read_login_modules(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(","))
+
+
+def _read_engine_factory(text: str) -> str:
+    if text not in SSL_ENGINE_FACTORIES:
+        raise SettingsError(
+            "TLS here is that of OpenSSL, and no factory of Java can make it; leave the key out, and say by "
+            "the other `ssl.` keys what is needed"
+        )
+    return text
+
+
+DISALLOWED_MODULES: Final = Setting(
+    DISALLOWED_LOGIN_MODULES_CONFIG,
+    Kind("list", "classes, with commas between them", _read_login_modules),
+    tuple(sorted(DISALLOWED_LOGIN_MODULES)),
+    "SASL",
+    "Login modules that no `sasl.jaas.config` may name. In Kafka it is a property of the Java process.",
+)
+ALLOWED_MODULES: Final[Setting[tuple[str, ...]]] = Setting(
+    ALLOWED_LOGIN_MODULES_CONFIG,
+    Kind("list", "classes, with commas between them", _read_login_modules),
+    None,
+    "SASL",
+    f"The only login modules that a `sasl.jaas.config` may name; `{DISALLOWED_LOGIN_MODULES_CONFIG}` then "
+    "has no effect. In Kafka it is a property of the Java process.",
+)
+SSL_ENGINE_FACTORY_CLASS: Final = Setting(
+    "ssl.engine.factory.class",
+    Kind("string", f"`{SSL_ENGINE_FACTORIES[1]}`, or nothing", _read_engine_factory),
+    "",
+    "Listeners",
+    "In Kafka a class that makes TLS engines. There is none here: any but Kafka's own is refused.",
+    per_listener=True,
+)
 
 DECOY_SECRET: Final[Setting[str]] = Setting(
     "kustos.sasl.scram.decoy.secret",
@@ -46,6 +93,9 @@ DELEGATION_TOKEN_EXPIRY_CHECK_INTERVAL_MS: Final = Setting(
 )
 
 LOGIN_SETTINGS: Final[tuple[Setting[Any], ...]] = (
+    DISALLOWED_MODULES,
+    ALLOWED_MODULES,
+    SSL_ENGINE_FACTORY_CLASS,
     DECOY_SECRET,
     DELEGATION_TOKEN_SECRET_KEY,
     DELEGATION_TOKEN_MAX_LIFETIME_MS,

@@ -23,6 +23,7 @@ from kustos.server.settings.kinds import (
 from kustos.server.settings.table.audit import AUDIT_SETTINGS
 from kustos.server.settings.table.log import LOG_SETTINGS
 from kustos.server.settings.table.login import LOGIN_SETTINGS
+from kustos.server.settings.table.principals import PRINCIPAL_SETTINGS
 from kustos.server.settings.table.quorum import QUORUM_SETTINGS
 from kustos.server.settings.table.workers import WORKER_SETTINGS
 
@@ -303,6 +304,7 @@ HTTP_LISTENER: Final[Setting[NodeAddress]] = Setting(
 SETTINGS: Final[tuple[Setting[Any], ...]] = (
     *(value for value in tuple(globals().values()) if isinstance(value, Setting)),
     *LOGIN_SETTINGS,
+    *PRINCIPAL_SETTINGS,
     *AUDIT_SETTINGS,
     *LOG_SETTINGS,
     *QUORUM_SETTINGS,

@@ -1,0 +1,170 @@
+"""Principal builders: from what a connection proved to the principal of its session (KIP-189).
+
+`DefaultKafkaPrincipalBuilder` does what Kafka's class of that name does. A class of one's own, named by
+`principal.builder.class`, implements `KafkaPrincipalBuilder`; kustos validates what it returns. Whatever goes
+wrong raises `PrincipalBuilderError`, and the connection is closed without a principal.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from kustos.acl import ANONYMOUS, KafkaPrincipal
+from kustos.auth.errors import NoMatchingRuleError, PrincipalBuilderError
+from kustos.auth.mechanisms.base import Proven
+from kustos.auth.principals import refuse_wildcard
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuthenticationContext:
+    """What is known of a connection that has authenticated. `client_address` is written as in Java."""
+
+    listener_name: str
+    client_address: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlaintextAuthenticationContext(AuthenticationContext):
+    """A connection to a listener without authentication."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SslAuthenticationContext(AuthenticationContext):
+    """A TLS connection. Both fields are None if the client showed no certificate.
+
+    `distinguished_name` is the subject's name in RFC 2253's form, `certificate` the certificate's DER.
+    """
+
+    distinguished_name: str | None = None
+    certificate: bytes | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SaslAuthenticationContext(AuthenticationContext):
+    """A SASL login; for GSSAPI `authorization_id` is the Kerberos principal."""
+
+    security_protocol: str
+    mechanism: str
+    authorization_id: str
+
+
+class KafkaPrincipalBuilder(ABC):
+    """Builds principals. One object serves one listener; it is created without arguments."""
+
+    def configure(self, configs: Mapping[str, str]) -> None:  # noqa: B027 - most need no settings
+        """Take the node's settings, once and first; an exception keeps the node from starting."""
+
+    @abstractmethod
+    def build(self, context: AuthenticationContext) -> KafkaPrincipal:
+        """Return the principal; an exception closes the connection. All clients wait meanwhile."""
+
+
+class DefaultKafkaPrincipalBuilder(KafkaPrincipalBuilder):
+    """Kafka's own: ANONYMOUS, the mapped name of a certificate or of Kerberos, or the user of the login."""
+
+    def __init__(self, map_certificate: Callable[[str], str], shorten_kerberos: Callable[[str], str]) -> None:
+        self._map_certificate: Final = map_certificate
+        self._shorten_kerberos: Final = shorten_kerberos
+
+    def build(self, context: AuthenticationContext) -> KafkaPrincipal:
+        """Return the principal; raise `NoMatchingRuleError` if no rule gives one."""
+        match context:
+            case SslAuthenticationContext(distinguished_name=str(name)):
+                return _user(self._map_certificate(name))
+            case SaslAuthenticationContext(mechanism="GSSAPI"):
+                return _user(self._shorten_kerberos(context.authorization_id))
+            case SaslAuthenticationContext():
+                return _user(context.authorization_id)
+            case PlaintextAuthenticationContext() | SslAuthenticationContext():
+                return ANONYMOUS
+        raise PrincipalBuilderError(f"there is no principal for a `{type(context).__name__}`")
+
+
+PLAIN_NAMES: Final = DefaultKafkaPrincipalBuilder(str, str)
+"""Without rules: every name stays as it is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListenerPrincipals:
+    """The principals of one listener; each method raises `PrincipalBuilderError` if there is none."""
+
+    listener_name: str
+    security_protocol: str
+    builder: KafkaPrincipalBuilder = PLAIN_NAMES
+
+    def without_login(self, client_address: str) -> KafkaPrincipal:
+        """Return the principal of a client of a listener without authentication."""
+        name = self.listener_name
+        return self._built(PlaintextAuthenticationContext(listener_name=name, client_address=client_address))
+
+    def of_certificate(
+        self, client_address: str, distinguished_name: str | None, certificate: bytes | None
+    ) -> KafkaPrincipal:
+        """Return the principal of a TLS client; None and None if it showed no certificate."""
+        return self._built(
+            SslAuthenticationContext(
+                listener_name=self.listener_name,
+                client_address=client_address,
+                distinguished_name=distinguished_name,
+                certificate=certificate,
+            )
+        )
+
+    def of_login(self, client_address: str, mechanism: str, proven: Proven) -> KafkaPrincipal:
+        """Return the principal of a SASL login; the flag of delegation tokens is that of the login."""
+        context = SaslAuthenticationContext(
+            listener_name=self.listener_name,
+            client_address=client_address,
+            security_protocol=self.security_protocol,
+            mechanism=mechanism,
+            authorization_id=proven.authorization_id,
+        )
+        return replace(self._built(context), token_authenticated=proven.token_authenticated)
+
+    def _built(self, context: AuthenticationContext) -> KafkaPrincipal:
+        """Return what the builder returns, validated."""
+        try:
+            found: object = self.builder.build(context)
+        except (NoMatchingRuleError, PrincipalBuilderError) as error:
+            raise PrincipalBuilderError(str(error)) from None
+        except Exception as error:
+            # only its type: the text of foreign code may hold what the peer sent
+            raise PrincipalBuilderError(
+                f"`{type(self.builder).__name__}` raised {type(error).__name__}"
+            ) from error
+        # a subclass could be equal to every other principal
+        if type(found) is not KafkaPrincipal:
+            raise PrincipalBuilderError(
+                f"`{type(self.builder).__name__}` returned a {type(found).__name__}, not a `KafkaPrincipal`"
+            )
+        if not found.name or not found.principal_type:
+            raise PrincipalBuilderError(
+                f"`{type(self.builder).__name__}` returned a principal without a name"
+            )
+        return refuse_wildcard(found)
+
+
+def principal_of_login(mechanism: str, proven: Proven) -> KafkaPrincipal:
+    """Return the principal of a SASL login where there are no rules; raise `PrincipalBuilderError`."""
+    principals = ListenerPrincipals(listener_name="", security_protocol="SASL_PLAINTEXT")
+    return principals.of_login("", mechanism, proven)
+
+
+def configured(
+    builder_class: type[KafkaPrincipalBuilder], configs: Mapping[str, str]
+) -> KafkaPrincipalBuilder:
+    """Return a new builder, configured; raise `PrincipalBuilderError` if that fails."""
+    try:
+        builder = builder_class()
+        builder.configure(configs)
+    except Exception as error:
+        raise PrincipalBuilderError(
+            f"`principal.builder.class` names `{builder_class.__name__}`, which cannot be configured: "
+            f"{type(error).__name__}: {error}"
+        ) from error
+    return builder
+
+
+def _user(name: str) -> KafkaPrincipal:
+    return KafkaPrincipal(KafkaPrincipal.USER_TYPE, name)
