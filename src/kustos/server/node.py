@@ -48,6 +48,7 @@ from kustos.server.quorum import QuorumSide
 from kustos.server.sasl import PLAIN, UserForms, mechanism_factories, token_lookup
 from kustos.server.settings.listeners import ListenerSettings
 from kustos.server.settings.node_settings import KustosSettings
+from kustos.server.tls import listener_tls
 from kustos.server.warm_up import load_late_modules, warm_codecs
 from kustos.wire import ApiKey, Message, response_codec
 
@@ -240,6 +241,7 @@ class Node:
             connection=connection,
             sasl_machine=self._sasl_machines(listener),
             admin=self.admin.parts if listener.is_controller else None,
+            tls=listener_tls(listener, settings.handshake_timeout_ms),
         )
 
     def _sasl_machines(self, listener: ListenerSettings) -> Callable[[], SaslServerMachine | None]:

@@ -103,6 +103,10 @@ def make_context(settings: TlsSettings, side: Side) -> MadeContext:
         raise TlsError("a listener needs a private key and certificates, set `ssl.keystore.location`")
     if is_server:
         context.verify_mode = _VERIFIES[settings.client_auth]
+        if settings.client_auth is not ClientAuth.NONE:
+            # a resumed session would admit a certificate that has expired since
+            context.options |= ssl.OP_NO_TICKET
+            context.num_tickets = 0
     else:
         context.check_hostname = settings.verify_hostname
         context.verify_mode = ssl.CERT_REQUIRED

@@ -100,7 +100,7 @@ def tls_settings(properties: Mapping[str, str]) -> TlsSettings:
     return TlsSettings(
         keystore=_keystore(properties),
         truststore=_truststore(properties),
-        crl_location=_path(properties, "kustos.ssl.crl.location"),
+        crl_location=_path(properties, "kustos.ssl.crl.location") or _path(properties, "ssl.crl.location"),
         minimum_version=minimum,
         maximum_version=maximum,
         suites=suites,

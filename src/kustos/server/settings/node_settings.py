@@ -30,6 +30,7 @@ from kustos.server.settings.table import audit as audit_table
 from kustos.server.settings.table import log as log_table
 from kustos.server.settings.table import login as login_table
 from kustos.server.settings.table import node as table
+from kustos.server.settings.table.tls import HANDSHAKE_TIMEOUT_MS
 from kustos.server.settings.table.workers import REVOCATION_GRACE_MS, REVOCATION_TIMEOUT_MS
 from kustos.server.settings.workers import WorkerSettings, worker_settings
 
@@ -73,6 +74,8 @@ class KustosSettings:
     early_start_listeners: frozenset[str]
     socket_request_max_bytes: int
     connections_max_idle_ms: int
+    handshake_timeout_ms: int
+    """For a whole TLS handshake."""
     answers_max_bytes: int
     """For all processes together."""
     max_connections: int
@@ -143,6 +146,7 @@ def settings_from(properties: Mapping[str, str], environment: Mapping[str, str])
         early_start_listeners=_early_start_listeners(given, listeners),
         socket_request_max_bytes=given.require(table.REQUEST_MAX_BYTES),
         connections_max_idle_ms=idle_ms,
+        handshake_timeout_ms=given.require(HANDSHAKE_TIMEOUT_MS),
         answers_max_bytes=given.require(table.ANSWERS_MAX_BYTES),
         max_connections=given.require(table.MAX_CONNECTIONS),
         max_connections_per_ip=given.require(table.MAX_CONNECTIONS_PER_IP),

@@ -24,6 +24,7 @@ from kustos.server.settings.table.audit import AUDIT_SETTINGS
 from kustos.server.settings.table.log import LOG_SETTINGS
 from kustos.server.settings.table.login import LOGIN_SETTINGS
 from kustos.server.settings.table.quorum import QUORUM_SETTINGS
+from kustos.server.settings.table.tls import TLS_SETTINGS
 from kustos.server.settings.table.workers import WORKER_SETTINGS
 
 MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI")
@@ -75,7 +76,7 @@ SECURITY_PROTOCOL_MAP: Final = Setting(
     None,
     "Listeners",
     "The security protocol of each listener name: `NAME:PROTOCOL`, with commas between them. A listener "
-    "that bears the name of a protocol needs no entry. `SSL` and `SASL_SSL` are not served yet.",
+    "that bears the name of a protocol needs no entry.",
 )
 EARLY_START_LISTENERS: Final[Setting[tuple[str, ...]]] = Setting(
     "early.start.listeners",
@@ -301,6 +302,7 @@ HTTP_LISTENER: Final[Setting[NodeAddress]] = Setting(
 SETTINGS: Final[tuple[Setting[Any], ...]] = (
     *(value for value in tuple(globals().values()) if isinstance(value, Setting)),
     *LOGIN_SETTINGS,
+    *TLS_SETTINGS,
     *AUDIT_SETTINGS,
     *LOG_SETTINGS,
     *QUORUM_SETTINGS,
