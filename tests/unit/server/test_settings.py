@@ -12,6 +12,7 @@ from kustos.metadata.control.token_secrets import TokenSecret
 from kustos.server.settings.node_settings import KustosSettings, load_settings, settings_from
 from kustos.server.settings.page import configuration_page
 from kustos.server.settings.table.node import SETTINGS, STANDARD_AUTHORIZER
+from kustos.tls import TlsSettings
 
 ROOT = Path(__file__).parents[3]
 PLAIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
@@ -93,12 +94,14 @@ TLS = (
 )
 
 
+def tls_of(settings: KustosSettings) -> list[TlsSettings]:
+    return [listener.tls for listener in settings.listeners if listener.tls is not None]
+
+
 @pytest.mark.behaviour("B262")
 def test_a_listener_has_its_own_stores() -> None:
     own = {"listener.name.machines.ssl.keystore.location": "own.jks"}
-    clients, machines = (listener.tls for listener in settings_from(TLS | own, {}).listeners)
-    assert clients is not None
-    assert machines is not None
+    clients, machines = tls_of(settings_from(TLS | own, {}))
     assert [str(path) for path in clients.files] == ["all.jks", "trust.jks"]
     # each key by itself
     assert [str(path) for path in machines.files] == ["own.jks", "trust.jks"]
@@ -110,16 +113,13 @@ def test_a_listener_has_its_own_stores() -> None:
 @pytest.mark.behaviour("B240")
 def test_client_certificates_matter_over_sasl_only_if_the_listener_says_so() -> None:
     settings = settings_from(TLS | {"ssl.client.auth": "required"}, {})
-    clients, machines = (listener.tls for listener in settings.listeners)
-    assert clients is not None
-    assert machines is not None
+    clients, machines = tls_of(settings)
     assert (clients.client_auth, machines.client_auth) == ("none", "required")
     (warning,) = [each for each in settings.warnings if "ssl.client.auth" in each]
     assert "set `listener.name.clients.ssl.client.auth`" in warning
     for word in ("requested", "required"):
         settings = settings_from(TLS | {"listener.name.clients.ssl.client.auth": word}, {})
-        assert settings.listeners[0].tls is not None
-        assert settings.listeners[0].tls.client_auth == word
+        assert tls_of(settings)[0].client_auth == word
         assert "ssl.client.auth" not in " ".join(settings.warnings)
 
 
@@ -227,7 +227,12 @@ WRONG: list[tuple[dict[str, str | None], str]] = [
     ({"early.start.listeners": "plaintext"}, "`plaintext`, which is neither in `listeners`"),
     ({"kustos.authorization.mode": "none"}, "use `standard` or `off`"),
     ({"connection.failed.authentication.delay.ms": "600000"}, "must be below `connections.max.idle.ms`"),
-    ({"kustos.upstream.security.protocol": "SASL_SSL"}, "use `PLAINTEXT` or `SASL_PLAINTEXT`"),
+    ({"kustos.upstream.security.protocol": "TLS"}, "use `PLAINTEXT` or `SASL_PLAINTEXT` or `SSL`"),
+    ({"kustos.upstream.security.protocol": "SASL_SSL"}, "`kustos.upstream.security.protocol=SASL_SSL` needs"),
+    (
+        {"kustos.upstream.security.protocol": "SSL", "kustos.upstream.ssl.truststore.location": "/none"},
+        "with `kustos.upstream.`: `ssl.truststore.location` (`/none`) cannot be used",
+    ),
     ({"kustos.upstream.security.protocol": "SASL_PLAINTEXT"}, "`kustos.upstream.sasl.mechanism` is not set"),
     ({"kustos.audit.sinks": "json"}, "`kustos.audit.json.dir` is not set, `json` in"),
     ({"kustos.audit.sinks": "json,json"}, "each once"),

@@ -232,19 +232,24 @@ def _upstream(given: GivenSettings) -> ClientSettings:
     properties = {
         name.removeprefix(prefix): value for name, value in given.texts.items() if name.startswith(prefix)
     }
-    if given.require(table.UPSTREAM_PROTOCOL).startswith("SASL"):
+    protocol = given.require(table.UPSTREAM_PROTOCOL)
+    if protocol.startswith("SASL"):
         for setting in (table.UPSTREAM_MECHANISM, table.UPSTREAM_JAAS):
             if not given.has(setting):
                 raise SettingsError(
-                    f"`{setting.name}` is not set, `{table.UPSTREAM_PROTOCOL.name}=SASL_PLAINTEXT` needs it"
+                    f"`{setting.name}` is not set, `{table.UPSTREAM_PROTOCOL.name}={protocol}` needs it"
                 )
     try:
-        return ClientSettings.from_properties(properties.pop("bootstrap.servers"), properties)
+        client = ClientSettings.from_properties(properties.pop("bootstrap.servers"), properties)
+        if client.tls is not None:
+            # unusable stores show now rather than at the first connection
+            client.tls.context()
     except SettingsError as error:
         raise SettingsError(f"in the settings that begin with `{prefix}`: {error}") from None
     except ValueError:
         # Python refuses to parse numbers of thousands of digits
         raise SettingsError(f"`{table.BOOTSTRAP_SERVERS.name}` has an invalid port") from None
+    return client
 
 
 def _decoy_secret(given: GivenSettings) -> bytes | None:

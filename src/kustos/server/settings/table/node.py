@@ -24,7 +24,7 @@ from kustos.server.settings.table.audit import AUDIT_SETTINGS
 from kustos.server.settings.table.log import LOG_SETTINGS
 from kustos.server.settings.table.login import LOGIN_SETTINGS
 from kustos.server.settings.table.quorum import QUORUM_SETTINGS
-from kustos.server.settings.table.tls import TLS_SETTINGS
+from kustos.server.settings.table.tls import TLS_SETTINGS, client_tls_settings
 from kustos.server.settings.table.workers import WORKER_SETTINGS
 
 MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI")
@@ -255,7 +255,7 @@ BOOTSTRAP_SERVERS: Final = Setting(
 )
 UPSTREAM_PROTOCOL: Final = Setting(
     UPSTREAM_PREFIX + "security.protocol",
-    one_of("PLAINTEXT", "SASL_PLAINTEXT"),
+    one_of("PLAINTEXT", "SASL_PLAINTEXT", "SSL", "SASL_SSL"),
     "PLAINTEXT",
     "Upstream",
     "How to speak to it.",
@@ -265,14 +265,14 @@ UPSTREAM_MECHANISM: Final = Setting(
     one_of("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"),
     None,
     "Upstream",
-    "How to log in there; needed for `SASL_PLAINTEXT`.",
+    "How to log in there; needed for `SASL_PLAINTEXT` and `SASL_SSL`.",
 )
 UPSTREAM_JAAS: Final = Setting(
     UPSTREAM_PREFIX + "sasl.jaas.config",
     TEXT,
     None,
     "Upstream",
-    "The login module with user name and password; needed for `SASL_PLAINTEXT`.",
+    "The login module with user name and password; needed for `SASL_PLAINTEXT` and `SASL_SSL`.",
     secret=True,
 )
 UPSTREAM_TIMEOUT_MS: Final = Setting(
@@ -303,6 +303,7 @@ SETTINGS: Final[tuple[Setting[Any], ...]] = (
     *(value for value in tuple(globals().values()) if isinstance(value, Setting)),
     *LOGIN_SETTINGS,
     *TLS_SETTINGS,
+    *client_tls_settings(UPSTREAM_PREFIX, "Upstream"),
     *AUDIT_SETTINGS,
     *LOG_SETTINGS,
     *QUORUM_SETTINGS,
