@@ -202,15 +202,18 @@ async def test_strangers_on_a_tls_port_are_closed_and_counted(
 
 
 @pytest.mark.parametrize("sasl", [None, SaslServerSettings()])
-@pytest.mark.parametrize(("sent", "kind"), [(CLIENT_HELLO, "tls"), (HTTP, "http")])
+@pytest.mark.parametrize(
+    ("sent", "kind", "words"),
+    [(CLIENT_HELLO, "tls", "a client with TLS on a port without TLS"), (HTTP, "http", "an HTTP client")],
+)
 async def test_strangers_on_a_port_without_tls_are_closed_and_counted(
-    sasl: SaslServerSettings | None, sent: bytes, kind: str
+    sasl: SaslServerSettings | None, sent: bytes, kind: str, words: str
 ) -> None:
     async with house([await broker()], sasl=sasl) as served:
         with capture_logs() as logs:
             assert await raw(served.port, sent) == b""
         assert served.counted[f"handshake: {kind}"] == 1
-        assert [each["kind"] for each in logs] == [kind]
+        assert [each["reason"][: len(words)] for each in logs] == [words]
 
 
 @pytest.mark.behaviour("B269")

@@ -88,8 +88,8 @@ class ClientConnection(asyncio.Protocol):
     def refuse(self, refusal: Refusal) -> None:
         """Count the client among those that never came to a login, and end it."""
         if not self._closed:
-            self._port.refuse(refusal, self._host)
-            self._close(refusal.reason, logged=False)
+            has_line = self._port.refuse(refusal, self._host)
+            self._close(refusal.reason, logged=not has_line)
 
     def data_received(self, data: bytes) -> None:
         """Split the bytes into frames, and hand them to the SASL machine or the session."""

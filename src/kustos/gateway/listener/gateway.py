@@ -99,14 +99,20 @@ class Port:
         """Count a new connection in; return why it is turned away, None if it is not."""
         return self._gateway.admit(self, connection, host)
 
-    def refuse(self, refusal: Refusal, host: str) -> None:
-        """Count a connection that ended before anybody could log in."""
-        self._gateway.failed_handshakes.add(refusal, self.name, host)
+    def refuse(self, refusal: Refusal, host: str) -> bool:
+        """Count a connection that ended before anybody could log in; return whether its line is in the log.
+
+        On ports with TLS, where each costs a handshake, the log reports some of them.
+        """
+        self._gateway.failed_handshakes.count(refusal, self.name)
+        if self.tls is not None:
+            self._gateway.failed_handshakes.log(refusal, self.name, host)
         is_of_certificate = refusal.kind in OF_CERTIFICATES
         is_of_login = self.security_protocol.startswith("SASL") and refusal.kind not in UNFINISHED
         if is_of_certificate or is_of_login:
             self.metrics.authenticated(CERTIFICATE_LOGIN if is_of_certificate else "", False)
             self.observer.login_ended(certificate_login(self.name, self.security_protocol, host, refusal))
+        return self.tls is not None
 
     def certificate_login(self, host: str, principal: KafkaPrincipal) -> bool:
         """Record the login by a certificate; return whether it may take effect."""

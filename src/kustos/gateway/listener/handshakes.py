@@ -146,10 +146,13 @@ class FailedHandshakes:
         self._unlogged: Final[dict[HandshakeFailure, int]] = {}
         self._logged_s: Final[dict[HandshakeFailure, float]] = {}
 
-    def add(self, refusal: Refusal, listener: str, host: str) -> None:
-        """Count a failure; the log reports the first of its kind, and then one every few seconds."""
+    def count(self, refusal: Refusal, listener: str) -> None:
+        """Count a failure."""
+        self._count(listener, refusal.kind)
+
+    def log(self, refusal: Refusal, listener: str, host: str) -> None:
+        """Report the first failure of a kind, and then one every few seconds."""
         kind = refusal.kind
-        self._count(listener, kind)
         number = self._unlogged.get(kind, 0) + 1
         now_s = asyncio.get_running_loop().time()
         if now_s - self._logged_s.get(kind, -math.inf) < LOGGED_EVERY_S:
