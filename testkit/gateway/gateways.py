@@ -1,6 +1,7 @@
 """A gateway on real sockets before scripted brokers: real SASL machine, guard and authorizer."""
 
 import asyncio
+import ssl
 from collections import Counter
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
@@ -11,7 +12,9 @@ from uuid import UUID
 from kustos.acl import KafkaPrincipal
 from kustos.auth import PlainServer, PlainUsers, SaslServerMachine, SaslServerSettings
 from kustos.authorizer import AuthorizableRequestContext, StandardAuthorizer
-from kustos.gateway.listener.gateway import ConnectionSettings, Gateway, GatewayParts, ListenerPlan
+from kustos.gateway.listener import ListenerTls
+from kustos.gateway.listener.gateway import Gateway
+from kustos.gateway.listener.plans import ConnectionSettings, GatewayParts, ListenerPlan
 from kustos.gateway.session.answer_budget import AnswerBudget
 from kustos.gateway.session.logins import Login
 from kustos.gateway.upstream.addresses import BrokerPorts
@@ -47,6 +50,7 @@ class RunningGateway:
     clock: ManualClock = field(default_factory=lambda: ManualClock(1_000_000))
     counted: Counter[str] = field(default_factory=Counter)
     is_full: bool = False
+    tls: ListenerTls | None = None
     logins: list[Login] = field(default_factory=list)
     expired: list[Login] = field(default_factory=list)
 
@@ -79,6 +83,7 @@ class RunningGateway:
             ports=BrokerPorts(LOOPBACK, self.first_port, self.first_port, PORTS),
             connection=self.settings,
             sasl_machine=self.machine,
+            tls=self.tls,
         )
         self.gateway = Gateway([plan], parts, refresh_s=3600)
 
@@ -143,6 +148,9 @@ class RunningGateway:
     def turned_away(self) -> None:
         self.counted["turned away"] += 1
 
+    def handshake_failed(self, listener: str, kind: str) -> None:
+        self.counted[f"handshake: {kind}"] += 1
+
     def upstream_failed(self) -> None:
         self.counted["upstream failures"] += 1
 
@@ -167,8 +175,8 @@ class Caller:
         self.reader, self.writer = reader, writer
 
     @classmethod
-    async def at(cls, port: int) -> "Caller":
-        return cls(*await asyncio.open_connection(LOOPBACK, port))
+    async def at(cls, port: int, tls: ssl.SSLContext | None = None) -> "Caller":
+        return cls(*await asyncio.open_connection(LOOPBACK, port, ssl=tls))
 
     def send(self, *frames: bytes) -> None:
         self.writer.write(b"".join(len(frame).to_bytes(4, "big") + frame for frame in frames))

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 from confluent_kafka import Producer
-from tests.e2e.raw import RawClient
-from tests.e2e.scene import PREFIXED, Op, Scene, Type, acl
 
 from kustos.acl import AclBinding
+from testkit.guarded.cluster import PREFIXED, GuardedCluster, Op, Type, acl
+from testkit.guarded.raw_client import RawClient
 from testkit.kustos import KustosSettings
 from testkit.paths import ROOT
 
@@ -24,7 +24,7 @@ def of_team(team: str, name: str) -> AclBinding:
 
 
 @pytest.fixture(scope="module")
-def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
+def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GuardedCluster]:
     settings = KustosSettings(
         users=USERS,
         acls=[of_team("payments", "payments.")],
@@ -38,11 +38,11 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
         patch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]))
         topics = ("payments.orders", "stock.items")
         yield stack.enter_context(
-            Scene(tmp_path_factory.mktemp("scene"), settings, topics=topics, taps_clients=False)
+            GuardedCluster(tmp_path_factory.mktemp("scene"), settings, topics=topics, taps_clients=False)
         )
 
 
-def produced(scene: Scene, user: str, topic: str) -> int | None:
+def produced(scene: GuardedCluster, user: str, topic: str) -> int | None:
     codes: list[int | None] = []
     producer = Producer(scene.librdkafka(user))
     producer.produce(topic, b"x", on_delivery=lambda error, _: codes.append(error.code() if error else None))
@@ -53,7 +53,7 @@ def produced(scene: Scene, user: str, topic: str) -> int | None:
 
 @pytest.mark.slow
 @pytest.mark.behaviour("B338")
-def test_acls_are_for_the_principals_that_the_class_builds(scene: Scene) -> None:
+def test_acls_are_for_the_principals_that_the_class_builds(scene: GuardedCluster) -> None:
     assert produced(scene, "alice", "payments.orders") is None
     assert produced(scene, "alice", "stock.items") == 29  # TOPIC_AUTHORIZATION_FAILED
     assert produced(scene, "admin", "stock.items") is None
@@ -61,7 +61,7 @@ def test_acls_are_for_the_principals_that_the_class_builds(scene: Scene) -> None
 
 @pytest.mark.slow
 @pytest.mark.behaviour("B338")
-def test_a_login_that_the_class_raises_for_is_refused(scene: Scene) -> None:
+def test_a_login_that_the_class_raises_for_is_refused(scene: GuardedCluster) -> None:
     with RawClient(scene.bootstrap, "mallory") as client:
         with pytest.raises(PermissionError, match="invalid credentials with SASL mechanism PLAIN"):
             client.log_in("mallory", USERS["mallory"])

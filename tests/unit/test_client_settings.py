@@ -100,8 +100,8 @@ def test_a_delegation_token_is_marked() -> None:
         ({"sasl.jaas.config": f'{SCRAM} required password="hidden-1";'}, "no `username`"),
         ({"sasl.jaas.config": f'{SCRAM} required username="ann";'}, "no `password`"),
         ({"request.timeout.ms": "0"}, "`request.timeout.ms`"),
-        ({"security.protocol": "SASL_SSL", "ssl.truststore.location": "x.jks"}, "reads PEM"),
-        ({"security.protocol": "SASL_SSL", "ssl.keystore.key": "k"}, "`ssl.keystore.location`"),
+        ({"security.protocol": "SASL_SSL", "ssl.truststore.password": "hidden-1"}, "without a store"),
+        ({"security.protocol": "SASL_SSL", "ssl.keystore.key": "hidden-1"}, "`ssl.keystore.type`"),
         ({"security.protocol": "SASL_SSL", "ssl.enabled.protocols": "TLSv1"}, "TLSv1.2 and TLSv1.3"),
         (
             {"security.protocol": "SASL_SSL", "ssl.endpoint.identification.algorithm": "ldaps"},

@@ -32,7 +32,7 @@ CommandConfig = Annotated[
     typer.Option(
         "--command-config",
         metavar="FILE",
-        help="Client properties as for Kafka's tools: security.protocol, sasl.*, ssl.* (PEM).",
+        help="Client properties as for Kafka's tools: security.protocol, sasl.*, ssl.*.",
         show_default=False,
     ),
 ]

@@ -19,7 +19,6 @@ from kustos.client.errors import (
 from kustos.client.properties import read_properties
 from kustos.client.sasl import connect
 from kustos.client.settings import ClientSettings, SaslClientSettings
-from kustos.client.tls import TlsClientSettings
 from kustos.client.versions import choose_version
 
 __all__ = [
@@ -39,7 +38,6 @@ __all__ = [
     "RequestTimedOutError",
     "SaslClientSettings",
     "SettingsError",
-    "TlsClientSettings",
     "UnsupportedVersionError",
     "choose_version",
     "connect",

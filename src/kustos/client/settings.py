@@ -15,7 +15,7 @@ from kustos.client.addresses import NodeAddress, parse_bootstrap_servers
 from kustos.client.connection import ConnectionLimits
 from kustos.client.errors import SettingsError
 from kustos.client.properties import read_properties
-from kustos.client.tls import TlsClientSettings, tls_settings
+from kustos.client.tls import ClientTls
 
 SECURITY_PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
@@ -44,7 +44,7 @@ class ClientSettings:
     bootstrap_servers: tuple[NodeAddress, ...]
     security_protocol: str = "PLAINTEXT"
     sasl: SaslClientSettings | None = None
-    tls: TlsClientSettings | None = None
+    tls: ClientTls | None = None
     client_id: str | None = "kustos"
     limits: ConnectionLimits = field(default_factory=ConnectionLimits)
 
@@ -53,7 +53,7 @@ class ClientSettings:
         """Our principal under Kafka's default principal builder; None where only the cluster knows it."""
         if self.sasl is not None:
             return None if self.sasl.token_authenticated else f"User:{self.sasl.username}"
-        return str(ANONYMOUS) if self.tls is None or self.tls.keystore_location is None else None
+        return str(ANONYMOUS) if self.tls is None or self.tls.settings.keystore is None else None
 
     @property
     def who(self) -> str:
@@ -76,7 +76,7 @@ class ClientSettings:
             parse_bootstrap_servers(bootstrap_servers),
             protocol,
             _sasl_settings(properties) if protocol.startswith("SASL") else None,
-            tls_settings(properties) if protocol.endswith("SSL") else None,
+            ClientTls.from_properties(properties) if protocol.endswith("SSL") else None,
             properties.get("client.id", "kustos"),
             _limits(properties),
         )

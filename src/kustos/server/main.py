@@ -23,6 +23,7 @@ from kustos.server.node import Node, run_node
 from kustos.server.reload import Reloader
 from kustos.server.settings.node_settings import KustosSettings, load_settings
 from kustos.server.workers.node import WorkerPoolNode, open_node
+from kustos.tls import TlsError
 
 LOG: Final = structlog.get_logger("kustos.server")
 
@@ -62,6 +63,9 @@ def ended_by(work: Callable[[], int]) -> int:
         hint = "see `kustos.upstream.bootstrap.servers`"
         LOG.error("kustos ends: upstream is not reachable", reason=str(error), hint=hint)
         return EXIT_UNREACHABLE
+    except TlsError as error:
+        LOG.error("the settings are not usable", reason=str(error))
+        return EXIT_USAGE
     except WorkerStartError as error:
         LOG.error("kustos ends", reason=str(error))
         return EXIT_UNREACHABLE if error.exit_code == EXIT_UNREACHABLE else EXIT_FAILED

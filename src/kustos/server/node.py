@@ -49,6 +49,7 @@ from kustos.server.quorum import QuorumSide
 from kustos.server.sasl import PLAIN, UserForms, mechanism_factories, token_lookup
 from kustos.server.settings.listeners import ListenerSettings
 from kustos.server.settings.node_settings import KustosSettings
+from kustos.server.tls import listener_tls
 from kustos.server.warm_up import load_late_modules, warm_codecs
 from kustos.wire import ApiKey, Message, response_codec
 
@@ -243,6 +244,7 @@ class Node:
             sasl_machine=self._sasl_machines(listener, principals),
             principal_without_login=principals.without_login,
             admin=self.admin.parts if listener.is_controller else None,
+            tls=listener_tls(listener, principals, settings.handshake_timeout_ms),
         )
 
     def _sasl_machines(

@@ -120,10 +120,11 @@ def read_response_header(frame: bytes, flexible: bool) -> tuple[int, int]:
 
 
 class FrameLengthError(MalformedMessageError):
-    """A frame's length is refused. `frames` are the whole frames that the same bytes completed before it."""
+    """A frame's length, `size`, is refused. `frames` are those that the same bytes completed before."""
 
     def __init__(self, size: int, limit: int, frames: list[bytes]) -> None:
         super().__init__(f"a frame length of {size} is outside 0..{limit}")
+        self.size = size
         self.frames = frames
 
 

@@ -3,16 +3,6 @@
 from collections.abc import Callable, Mapping
 
 import pytest
-from tests.unit.auth.worlds import (
-    PASSWORD,
-    SeededEntropy,
-    TurningClock,
-    api_versions_body,
-    handshake,
-    log_in,
-    refusal,
-    token,
-)
 
 from kustos.acl import ANONYMOUS, KafkaPrincipal
 from kustos.auth import (
@@ -34,6 +24,16 @@ from kustos.auth import (
 )
 from kustos.auth.mapping import kerberos_shortener, ssl_principal_mapper
 from kustos.auth.mechanisms import Proven
+from testkit.clocks import ManualClock
+from testkit.sasl import (
+    PASSWORD,
+    SeededEntropy,
+    api_versions_body,
+    handshake,
+    log_in,
+    refusal,
+    token,
+)
 
 HOST = "192.0.2.7"
 NAME = "CN=Duke,OU=ServiceUsers,O=Org,C=US"
@@ -179,7 +179,7 @@ def machine(builder: KafkaPrincipalBuilder) -> SaslServerMachine:
         SaslServerSettings({"PLAIN": 60_000}),
         {"PLAIN": PlainServer.factory(users)},
         api_versions_body,
-        TurningClock(),
+        ManualClock(1_000_000),
         principal_of_login=lambda mechanism, proven: made.of_login(HOST, mechanism, proven),
     )
 

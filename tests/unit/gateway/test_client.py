@@ -11,7 +11,7 @@ from kustos.auth import SaslServerSettings
 from kustos.gateway.listener import connection as client_module
 from kustos.gateway.listener import gateway as listener
 from kustos.gateway.listener.connection import ClientConnection
-from kustos.gateway.listener.gateway import ConnectionSettings
+from kustos.gateway.listener.plans import ConnectionSettings
 from kustos.gateway.upstream.addresses import NoPortForBrokerError
 from kustos.gateway.upstream.cluster import UpstreamUnavailableError
 from kustos.runtime import garbage_collection_paused

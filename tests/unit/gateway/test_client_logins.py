@@ -1,6 +1,6 @@
 """Logins over real sockets: what is told of them, what may come with them, and the end of a session."""
 
-from kustos.gateway.listener.gateway import ConnectionSettings
+from kustos.gateway.listener.plans import ConnectionSettings
 from kustos.wire.api_keys import ApiKey
 from testkit.gateway.gateways import Caller, handshake, running_gateway, token
 from testkit.gateway.sessions import heartbeat, versions

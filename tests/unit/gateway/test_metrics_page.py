@@ -32,6 +32,7 @@ async def test_the_page_shows_every_metric_with_its_labels() -> None:
     for succeeded in (True, False):
         metrics.authenticated("PLAIN", succeeded)
     metrics.connections_changed("A", 1)
+    metrics.handshake_failed("A", "http")
     served = {}
     for family in text_string_to_metric_families(metrics.text().decode()):
         sample = family.samples[0]

@@ -12,6 +12,7 @@ from kustos.metadata.control.token_secrets import TokenSecret
 from kustos.server.settings.node_settings import KustosSettings, load_settings, settings_from
 from kustos.server.settings.page import configuration_page
 from kustos.server.settings.table.node import SETTINGS, STANDARD_AUTHORIZER
+from kustos.tls import TlsSettings
 
 ROOT = Path(__file__).parents[3]
 PLAIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
@@ -78,6 +79,51 @@ def test_a_listener_has_its_own_mechanisms_users_and_session_life() -> None:
     assert dict(clients.sasl.jaas["PLAIN"].options) == {"user_alice": PASSWORD}
 
 
+STORES = {
+    "ssl.keystore.location": "all.jks",
+    "ssl.keystore.password": PASSWORD,
+    "ssl.truststore.location": "trust.jks",
+}
+TLS = (
+    LEAST
+    | STORES
+    | {
+        "listeners": "CLIENTS://127.0.0.1:9092,MACHINES://127.0.0.1:9300",
+        "listener.security.protocol.map": "CLIENTS:SASL_SSL,MACHINES:SSL",
+        "sasl.enabled.mechanisms": "SCRAM-SHA-256",
+    }
+)
+
+
+def tls_of(settings: KustosSettings) -> list[TlsSettings]:
+    return [listener.tls for listener in settings.listeners if listener.tls is not None]
+
+
+@pytest.mark.behaviour("B262")
+def test_a_listener_has_its_own_stores() -> None:
+    own = {"listener.name.machines.ssl.keystore.location": "own.jks"}
+    clients, machines = tls_of(settings_from(TLS | own, {}))
+    assert [str(path) for path in clients.files] == ["all.jks", "trust.jks"]
+    # each key by itself
+    assert [str(path) for path in machines.files] == ["own.jks", "trust.jks"]
+    assert PASSWORD not in repr(settings_from(TLS | own, {}))
+    with pytest.raises(SettingsError, match=r"listener `CLIENTS`: `ssl\.keystore\.location` is set without"):
+        settings_from({key: value for key, value in TLS.items() if key != "ssl.keystore.password"}, {})
+
+
+@pytest.mark.behaviour("B240")
+def test_client_certificates_matter_over_sasl_only_if_the_listener_says_so() -> None:
+    settings = settings_from(TLS | {"ssl.client.auth": "required"}, {})
+    clients, machines = tls_of(settings)
+    assert (clients.client_auth, machines.client_auth) == ("none", "required")
+    (warning,) = [each for each in settings.warnings if "ssl.client.auth" in each]
+    assert "set `listener.name.clients.ssl.client.auth`" in warning
+    for word in ("requested", "required"):
+        settings = settings_from(TLS | {"listener.name.clients.ssl.client.auth": word}, {})
+        assert tls_of(settings)[0].client_auth == word
+        assert "ssl.client.auth" not in " ".join(settings.warnings)
+
+
 def test_no_secret_is_in_the_repr_of_settings() -> None:
     keys = SASL | {
         "kustos.upstream.security.protocol": "SASL_PLAINTEXT",
@@ -126,8 +172,6 @@ WRONG: list[tuple[dict[str, str | None], str]] = [
     ({"listeners": "PLAINTEXT://127.0.0.1:0"}, "`127.0.0.1:0` is no address"),
     ({"listeners": "A://127.0.0.1:1,a://127.0.0.1:2"}, "two listeners named `a`"),
     ({"listeners": "CLIENTS://127.0.0.1:9092"}, "add `CLIENTS:SASL_PLAINTEXT`"),
-    ({"listeners": "SSL://127.0.0.1:9092"}, "the security protocol `SSL`, which is not served yet"),
-    ({"listeners": "SASL_SSL://127.0.0.1:9092"}, "the security protocol `SASL_SSL`, which is not served yet"),
     ({"listeners": "PLAINTEXT://0.0.0.0:9092"}, "set `advertised.listeners=PLAINTEXT://<host>:9092`"),
     ({"listeners": "PLAINTEXT://[::]:9092"}, "cannot be told to connect to `::`"),
     ({"advertised.listeners": "OTHER://kafka.example:9092"}, "`OTHER`, which is not among `listeners`"),
@@ -184,7 +228,12 @@ WRONG: list[tuple[dict[str, str | None], str]] = [
     ({"early.start.listeners": "plaintext"}, "`plaintext`, which is neither in `listeners`"),
     ({"kustos.authorization.mode": "none"}, "use `standard` or `off`"),
     ({"connection.failed.authentication.delay.ms": "600000"}, "must be below `connections.max.idle.ms`"),
-    ({"kustos.upstream.security.protocol": "SASL_SSL"}, "use `PLAINTEXT` or `SASL_PLAINTEXT`"),
+    ({"kustos.upstream.security.protocol": "TLS"}, "use `PLAINTEXT` or `SASL_PLAINTEXT` or `SSL`"),
+    ({"kustos.upstream.security.protocol": "SASL_SSL"}, "`kustos.upstream.security.protocol=SASL_SSL` needs"),
+    (
+        {"kustos.upstream.security.protocol": "SSL", "kustos.upstream.ssl.truststore.location": "/none"},
+        "with `kustos.upstream.`: `ssl.truststore.location` (`/none`) cannot be used",
+    ),
     ({"kustos.upstream.security.protocol": "SASL_PLAINTEXT"}, "`kustos.upstream.sasl.mechanism` is not set"),
     ({"kustos.audit.sinks": "json"}, "`kustos.audit.json.dir` is not set, `json` in"),
     ({"kustos.audit.sinks": "json,json"}, "each once"),

@@ -1,13 +1,8 @@
 """Where clients' bytes come in: the bound ports, and each connection from login to end."""
 
-from kustos.gateway.listener.gateway import (
-    AdminParts,
-    ConnectionSettings,
-    Gateway,
-    GatewayParts,
-    ListenerPlan,
-    connections_within,
-)
+from kustos.gateway.listener.gateway import Gateway, connections_within
+from kustos.gateway.listener.plans import AdminParts, ConnectionSettings, GatewayParts, ListenerPlan
+from kustos.gateway.listener.tls import ListenerTls
 
 __all__ = [
     "AdminParts",
@@ -15,5 +10,6 @@ __all__ = [
     "Gateway",
     "GatewayParts",
     "ListenerPlan",
+    "ListenerTls",
     "connections_within",
 ]

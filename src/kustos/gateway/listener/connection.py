@@ -5,7 +5,6 @@ broker behind this port is opened, and the session takes over. Everything ends i
 """
 
 import asyncio
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 import structlog
@@ -21,8 +20,10 @@ from kustos.auth import (
     SaslState,
     SendFrame,
 )
-from kustos.authorizer import AuthorizableRequestContext, AuthorizerError
+from kustos.authorizer import AuthorizerError
 from kustos.client import ClientError
+from kustos.gateway.listener.handshakes import Refusal, stranger_by_length
+from kustos.gateway.listener.plans import ContextOf
 from kustos.gateway.session.answer_budget import write_sliced
 from kustos.gateway.session.client_session import ClientSession
 from kustos.gateway.session.logins import LOG_IS_FULL, live_login, login_among
@@ -31,7 +32,7 @@ from kustos.gateway.upstream.addresses import java_host_address, java_host_of
 from kustos.gateway.upstream.cluster import Versions, covers
 from kustos.gateway.upstream.link import UpstreamLink, as_transport
 from kustos.protocol import Decider, Guard, Opened, UndecidedDecider, Unwrap
-from kustos.wire import FrameLengthError, FrameReader, RequestHeader
+from kustos.wire import FrameLengthError, FrameReader
 
 if TYPE_CHECKING:
     from kustos.gateway.listener.gateway import Port
@@ -41,12 +42,6 @@ SASL_HANDSHAKE: Final = b"\x00\x11"
 
 LAST_ANSWERS_S: Final = 5.0
 """How long a client may take to read the last answers when its connection ends."""
-
-CLIENT_ID_MAX_CHARACTERS: Final = 255
-"""How much of a client id is kept with each decision: a client id has up to 32 KB, and one request may lead
-to many decisions. Upstream gets it unchanged."""
-
-ContextOf = Callable[[RequestHeader], AuthorizableRequestContext]
 
 LOG: Final = structlog.get_logger("kustos.gateway")
 
@@ -86,11 +81,22 @@ class ClientConnection(asyncio.Protocol):
         if refusal is not None:
             self._close(refusal, logged=False)
             return
+        if self._port.tls is None:
+            self.begin()
+
+    def begin(self, principal: KafkaPrincipal | None = None) -> None:
+        """Let the client log in; without logins, serve the principal of its certificate."""
         self._machine = self._port.sasl_machine(self._host)
         if self._machine is None:
-            self._begin_session(None)
+            self._begin_session(principal)
         else:
             self._reader = FrameReader(self._settings.sasl_server_max_receive_size)
+
+    def refuse(self, refusal: Refusal) -> None:
+        """Count the client among those that never came to a login, and end it."""
+        if not self._closed:
+            has_line = self._port.refuse(refusal, self._host)
+            self._close(refusal.reason, logged=not has_line)
 
     def data_received(self, data: bytes) -> None:
         """Split the bytes into frames, and hand them to the SASL machine or the session."""
@@ -116,7 +122,10 @@ class ClientConnection(asyncio.Protocol):
             if leftover and not self._closed:
                 self._take_bytes(leftover)
         elif refusal is not None and not (self._closed or self._deaf):
-            if self._session is None and self._machine is not None:
+            stranger = stranger_by_length(refusal)
+            if stranger is not None:
+                self.refuse(stranger)
+            elif self._session is None and self._machine is not None:
                 self._perform_all(self._machine.oversized())
             else:
                 self._close(str(refusal))
@@ -208,7 +217,7 @@ class ClientConnection(asyncio.Protocol):
             return
         self._principal = principal
         self._offered = port.offered()
-        guard = self._guard(decider, self._context_of(principal, self._host))
+        guard = self._guard(decider, self._port.context_of(principal, self._host))
         place = port.large_turns.place(principal)
         self._session = ClientSession(self, guard, port.services, self._answers, place)
         self._session.client_reads = self._reads
@@ -237,28 +246,8 @@ class ClientConnection(asyncio.Protocol):
         except AuthorizerError as error:
             # such as `User:*`: nobody can be it, so the answer refuses each of its items
             decider = UndecidedDecider(error)
-        context_of = self._context_of(envelope.principal, host, forwarded_by=self._principal)
+        context_of = self._port.context_of(envelope.principal, host, forwarded_by=self._principal)
         return self._guard(decider, context_of).open_forwarded(envelope.frame)
-
-    def _context_of(
-        self, principal: KafkaPrincipal, host: str, forwarded_by: KafkaPrincipal | None = None
-    ) -> ContextOf:
-        port = self._port
-
-        def context_of(header: RequestHeader) -> AuthorizableRequestContext:
-            return AuthorizableRequestContext(
-                principal,
-                host,
-                port.name,
-                port.security_protocol,
-                None if header.client_id is None else header.client_id[:CLIENT_ID_MAX_CHARACTERS],
-                header.api_key,
-                header.api_version,
-                header.correlation_id,
-                forwarded_by,
-            )
-
-        return context_of
 
     async def _connect(self) -> None:
         """Open the upstream half; if the broker is down, the client is disconnected."""

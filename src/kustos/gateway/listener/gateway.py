@@ -3,24 +3,31 @@
 import asyncio
 import math
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from dataclasses import dataclass, field
-from typing import Final, Protocol
+from collections.abc import Awaitable, Coroutine, Mapping
+from dataclasses import dataclass
+from typing import Final
 
 import structlog
 
-from kustos.acl import ANONYMOUS, KafkaPrincipal
-from kustos.auth import SaslServerMachine
+from kustos.acl import KafkaPrincipal
+from kustos.authorizer import AuthorizableRequestContext
 from kustos.client import CannotConnectError, ClientError, KafkaConnection
 from kustos.gateway.listener.connection import ClientConnection
-from kustos.gateway.session.answer_budget import AnswerBudget
-from kustos.gateway.session.large_turns import LargeTurns
-from kustos.gateway.session.parts import ConnectionObserver, LocalApis, SessionServices
+from kustos.gateway.listener.handshakes import OF_CERTIFICATES, UNFINISHED, FailedHandshakes, Refusal
+from kustos.gateway.listener.plans import (
+    CLIENT_ID_MAX_CHARACTERS,
+    ContextOf,
+    GatewayParts,
+    ListenerPlan,
+)
+from kustos.gateway.listener.tls import TlsTransport
+from kustos.gateway.session.logins import CERTIFICATE_LOGIN, certificate_login
+from kustos.gateway.session.parts import SessionServices
 from kustos.gateway.upstream.addresses import BrokerPorts, NoPortForBrokerError
-from kustos.gateway.upstream.cluster import Broker, UpstreamCluster, UpstreamUnavailableError
-from kustos.gateway.upstream.in_flight import InFlight
-from kustos.protocol import TABLE, ContextAuthorizer, Decider, Row
+from kustos.gateway.upstream.cluster import Broker, UpstreamUnavailableError
+from kustos.protocol import TABLE
 from kustos.runtime import descriptor_limit, words_of
+from kustos.wire import RequestHeader
 
 LOG: Final = structlog.get_logger("kustos.gateway")
 
@@ -39,84 +46,6 @@ REFUSALS_LOGGED_EVERY_S: Final = 10.0
 
 IDLE_CHECKS: Final = 4
 """How often within the idle time the connections are checked."""
-
-
-@dataclass(frozen=True, slots=True)
-class ConnectionSettings:
-    """The limits of one connection. Sizes in bytes, times in milliseconds."""
-
-    sasl_server_max_receive_size: int = 524_288
-    socket_request_max_bytes: int = 104_857_600
-    connections_max_idle_ms: int = 600_000
-    max_answer_bytes: int = 1_073_741_824
-
-
-class ListenerMetrics(Protocol):
-    """The metrics of a listener."""
-
-    def authenticated(self, mechanism: str, succeeded: bool) -> None:
-        """Count a finished login."""
-
-    def connections_changed(self, listener: str, change: int) -> None:
-        """Count a connection that was opened (1) or closed (-1)."""
-
-    def received(self, listener: str, size_bytes: int) -> None:
-        """Count bytes from a client."""
-
-    def sent(self, listener: str, size_bytes: int) -> None:
-        """Count bytes to a client."""
-
-    def upstream_failed(self) -> None:
-        """Count a connection to upstream that could not be made, or broke."""
-
-    def turned_away(self) -> None:
-        """Count a connection that was closed on arrival, as there are too many."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AdminParts:
-    """What an admin listener has of its own: its table, and answers from this node alone."""
-
-    local: LocalApis
-    table: Mapping[int, Row]
-    offered: Callable[[], Mapping[int, tuple[int, int]]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListenerPlan:
-    """One listener of the settings, and what its connections need."""
-
-    name: str
-    security_protocol: str
-    bind_host: str
-    port: int
-    ports: BrokerPorts
-    connection: ConnectionSettings
-    sasl_machine: Callable[[str], SaslServerMachine | None]
-    """Makes the machine of a new connection from this address; None if the listener has no authentication."""
-    principal_without_login: Callable[[str], KafkaPrincipal] = lambda _: ANONYMOUS
-    """Returns the principal of a client at this address where there is none; raises `AuthError`."""
-    admin: AdminParts | None = None
-    """None: the listener leads upstream."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GatewayParts:
-    """What all listeners share."""
-
-    cluster: UpstreamCluster
-    local: LocalApis
-    observer: ConnectionObserver
-    metrics: ListenerMetrics
-    decider: Callable[[KafkaPrincipal, str], Decider]
-    offered: Callable[[], Mapping[int, tuple[int, int]]]
-    in_flight: InFlight
-    answers: AnswerBudget = field(default_factory=AnswerBudget)
-    max_connections: int = 10_000
-    max_connections_per_ip: int = 10_000
-    context_authorizer: ContextAuthorizer | None = None
-    """Decides in place of the deciders, unless None."""
-    large_turns: LargeTurns = field(default_factory=LargeTurns)
 
 
 class Port:
@@ -148,6 +77,7 @@ class Port:
         self.offered: Final = gateway.parts.offered if admin is None else admin.offered
         self.sasl_machine: Final = plan.sasl_machine
         self.principal_without_login: Final = plan.principal_without_login
+        self.tls: Final = plan.tls
         self.server: asyncio.Server | None = None
         self._turn = 0
 
@@ -155,20 +85,66 @@ class Port:
         """Listen; raise OSError if the port cannot be bound."""
         loop = asyncio.get_running_loop()
         self.server = await loop.create_server(
-            lambda: ClientConnection(self),
+            self._accepted,
             self.plan.bind_host,
             port,
             backlog=BACKLOG,
             reuse_port=self._gateway.shares_ports,
         )
 
+    def _accepted(self) -> asyncio.Protocol:
+        client = ClientConnection(self)
+        return client if self.tls is None else TlsTransport(client, self, self.tls)
+
     def admit(self, connection: ClientConnection, host: str) -> str | None:
         """Count a new connection in; return why it is turned away, None if it is not."""
         return self._gateway.admit(self, connection, host)
 
+    def refuse(self, refusal: Refusal, host: str) -> bool:
+        """Count a connection that ended before anybody could log in; return whether its line is in the log.
+
+        On ports with TLS, where each costs a handshake, the log reports some of them.
+        """
+        self._gateway.failed_handshakes.count(refusal, self.name)
+        if self.tls is not None:
+            self._gateway.failed_handshakes.log(refusal, self.name, host)
+        is_of_certificate = refusal.kind in OF_CERTIFICATES
+        is_of_login = self.security_protocol.startswith("SASL") and refusal.kind not in UNFINISHED
+        if is_of_certificate or is_of_login:
+            self.metrics.authenticated(CERTIFICATE_LOGIN if is_of_certificate else "", False)
+            self.observer.login_ended(certificate_login(self.name, self.security_protocol, host, refusal))
+        return self.tls is not None
+
+    def certificate_login(self, host: str, principal: KafkaPrincipal) -> bool:
+        """Record the login by a certificate; return whether it may take effect."""
+        login = certificate_login(self.name, self.security_protocol, host, principal)
+        is_recorded = self.observer.login_ended(login)
+        self.metrics.authenticated(CERTIFICATE_LOGIN, is_recorded)
+        return is_recorded
+
     def dismiss(self, connection: ClientConnection, host: str) -> None:
         """Count a connection out."""
         self._gateway.dismiss(self, connection, host)
+
+    def context_of(
+        self, principal: KafkaPrincipal, host: str, forwarded_by: KafkaPrincipal | None = None
+    ) -> ContextOf:
+        """Return what makes the contexts of a connection's requests for the authorizer."""
+
+        def context_of(header: RequestHeader) -> AuthorizableRequestContext:
+            return AuthorizableRequestContext(
+                principal,
+                host,
+                self.name,
+                self.security_protocol,
+                None if header.client_id is None else header.client_id[:CLIENT_ID_MAX_CHARACTERS],
+                header.api_key,
+                header.api_version,
+                header.correlation_id,
+                forwarded_by,
+            )
+
+        return context_of
 
     async def connect_upstream(self) -> KafkaConnection:
         """Return a new connection to the broker behind this port, or to any behind the bootstrap port.
@@ -234,6 +210,7 @@ class Gateway:
         self._connections_max: Final = connections_within(descriptor_limit())
         self._refusals = 0
         self._refusals_logged_s = -math.inf
+        self.failed_handshakes: Final = FailedHandshakes(parts.metrics.handshake_failed)
         self.is_open = False
         self._stopped = False
 

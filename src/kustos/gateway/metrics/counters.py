@@ -32,7 +32,9 @@ PROBE: Final = "PROBE"
 OTHER: Final = "other"
 """The label of everything outside our tables."""
 
-MECHANISMS: Final = frozenset({"PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI"})
+MECHANISMS: Final = frozenset({"PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI", "SSL"})
+"""SSL: a certificate of the client."""
+
 LISTENERS_MAX: Final = 64
 """Listeners with series of their own; the settings allow fewer."""
 
@@ -128,6 +130,13 @@ class GatewayMetrics:
             "Connections closed on arrival because there were too many.",
             registry=registry,
         )
+        self._handshakes: Final = Counter(
+            "kustos_failed_handshakes",
+            "Connections that ended before anybody could log in, by kind: in the TLS handshake, or as they "
+            "spoke another protocol than the listener's.",
+            ("listener", "kind"),
+            registry=registry,
+        )
         self._rates: AuthorizerMetrics | None = None
         self._splits: Final[dict[str, TimeSplit]] = {}
         registry.register(WatchedTimes(self._splits))
@@ -199,6 +208,11 @@ class GatewayMetrics:
     def turned_away(self) -> None:
         """Count a connection that was closed on arrival."""
         self._turned_away.inc()
+
+    def handshake_failed(self, listener: str, kind: str) -> None:
+        """Count a connection that ended before anybody could log in; the kinds are few."""
+        name = listener if listener in self._by_listener else OTHER
+        self._handshakes.labels(name, kind).inc()
 
     def listener(self, name: str) -> SocketMetrics:
         """Return the series of a listener, to be kept by its connections."""

@@ -1,7 +1,7 @@
 """Reads the outcome of a login from the SASL machine's effects, before they take effect."""
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 from kustos.acl import KafkaPrincipal
 from kustos.auth import Authenticated, Close, Fail, SaslEffect, SaslServerMachine
@@ -9,6 +9,14 @@ from kustos.authorizer import SecurityEvent, SecurityEventType, SecurityResult
 from kustos.authorizer.audit import cut
 
 LOG_IS_FULL: Final = "the audit log is full, so nobody is admitted"
+
+
+class Refused(Protocol):
+    """Something with the reason of a failure."""
+
+    @property
+    def reason(self) -> str:
+        """The reason, in one sentence."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +67,26 @@ def live_login(
         claimed_name=None,
         is_reauthentication=False,
         principal=principal,
+    )
+
+
+CERTIFICATE_LOGIN: Final = "SSL"
+"""The label of a login by a certificate, among those of SASL mechanisms."""
+
+
+def certificate_login(
+    listener_name: str, security_protocol: str, host: str, outcome: KafkaPrincipal | Refused
+) -> Login:
+    """Return the login by a certificate: of a principal, or refused."""
+    return Login(
+        listener_name=listener_name,
+        security_protocol=security_protocol,
+        host=host,
+        mechanism="",
+        claimed_name=None,
+        is_reauthentication=False,
+        principal=outcome if isinstance(outcome, KafkaPrincipal) else None,
+        failure=None if isinstance(outcome, KafkaPrincipal) else outcome.reason,
     )
 
 

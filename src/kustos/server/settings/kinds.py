@@ -14,6 +14,7 @@ Section = Literal[
     "Quorum",
     "Listeners",
     "SASL",
+    "TLS",
     "Delegation tokens",
     "Principals",
     "Limits",

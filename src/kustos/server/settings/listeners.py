@@ -10,9 +10,10 @@ from kustos.server.settings.principals import PrincipalSettings, principal_setti
 from kustos.server.settings.properties import LISTENER_PREFIX, GivenSettings, keys_of, known_key, listener_key
 from kustos.server.settings.table import login as login_table
 from kustos.server.settings.table import node as table
+from kustos.server.settings.tls import listener_tls_settings
+from kustos.tls import TlsSettings
 
 SECURITY_PROTOCOLS: Final = ("PLAINTEXT", "SASL_PLAINTEXT", "SSL", "SASL_SSL")
-SERVED_PROTOCOLS: Final = ("PLAINTEXT", "SASL_PLAINTEXT")
 WILDCARD_HOSTS: Final = frozenset({"0.0.0.0", "::"})  # noqa: S104 (recognised, never chosen)
 MAX_LISTENERS: Final = 32
 """More than needed; each has its own range of ports."""
@@ -46,6 +47,8 @@ class ListenerSettings:
     """Whether it answers about this node itself; then it has no broker ports."""
     sasl: SaslListenerSettings | None = None
     principals: PrincipalSettings = field(default_factory=PrincipalSettings)
+    tls: TlsSettings | None = None
+    """None: it has no TLS."""
 
     @property
     def ports(self) -> tuple[range, range]:
@@ -103,11 +106,6 @@ def protocol_of(name: str, protocols: Mapping[str, str]) -> str:
         raise SettingsError(
             f"`listeners` has `{name}`, whose security protocol is unknown; add `{name}:SASL_PLAINTEXT` "
             "(or another protocol) to `listener.security.protocol.map`"
-        )
-    if protocol not in SERVED_PROTOCOLS:
-        raise SettingsError(
-            f"`listeners` has `{name}` with the security protocol `{protocol}`, which is not served yet; "
-            f"use one of {', '.join(SERVED_PROTOCOLS)}"
         )
     return protocol
 
@@ -215,6 +213,7 @@ def _listener(
         is_controller=is_controller,
         sasl=_sasl(given, name) if protocol.startswith("SASL") else None,
         principals=principal_settings(given, name),
+        tls=listener_tls_settings(given, name, protocol),
     )
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from kustos.acl import AclValueError
-from kustos.auth import JaasError, parse_jaas_config
+from kustos.auth import parse_jaas_config
 from kustos.authorizer import Authorizer, parse_super_users
 from kustos.client import ClientSettings, NodeAddress, SettingsError, read_properties
 from kustos.gateway.admin import ConfigEntry
@@ -36,6 +36,7 @@ from kustos.server.settings.table import audit as audit_table
 from kustos.server.settings.table import log as log_table
 from kustos.server.settings.table import login as login_table
 from kustos.server.settings.table import node as table
+from kustos.server.settings.table.tls import HANDSHAKE_TIMEOUT_MS
 from kustos.server.settings.table.workers import REVOCATION_GRACE_MS, REVOCATION_TIMEOUT_MS
 from kustos.server.settings.workers import WorkerSettings, worker_settings
 
@@ -81,6 +82,8 @@ class KustosSettings:
     early_start_listeners: frozenset[str]
     socket_request_max_bytes: int
     connections_max_idle_ms: int
+    handshake_timeout_ms: int
+    """For a whole TLS handshake."""
     answers_max_bytes: int
     """For all processes together."""
     max_connections: int
@@ -153,6 +156,7 @@ def settings_from(properties: Mapping[str, str], environment: Mapping[str, str])
         early_start_listeners=_early_start_listeners(given, listeners),
         socket_request_max_bytes=given.require(table.REQUEST_MAX_BYTES),
         connections_max_idle_ms=idle_ms,
+        handshake_timeout_ms=given.require(HANDSHAKE_TIMEOUT_MS),
         answers_max_bytes=given.require(table.ANSWERS_MAX_BYTES),
         max_connections=given.require(table.MAX_CONNECTIONS),
         max_connections_per_ip=given.require(table.MAX_CONNECTIONS_PER_IP),
@@ -238,23 +242,26 @@ def _upstream(given: GivenSettings) -> ClientSettings:
     properties = {
         name.removeprefix(prefix): value for name, value in given.texts.items() if name.startswith(prefix)
     }
-    if given.require(table.UPSTREAM_PROTOCOL).startswith("SASL"):
+    protocol = given.require(table.UPSTREAM_PROTOCOL)
+    if protocol.startswith("SASL"):
         for setting in (table.UPSTREAM_MECHANISM, table.UPSTREAM_JAAS):
             if not given.has(setting):
                 raise SettingsError(
-                    f"`{setting.name}` is not set, `{table.UPSTREAM_PROTOCOL.name}=SASL_PLAINTEXT` needs it"
+                    f"`{setting.name}` is not set, `{table.UPSTREAM_PROTOCOL.name}={protocol}` needs it"
                 )
     try:
         if given.has(table.UPSTREAM_JAAS):
             parse_jaas_config(properties["sasl.jaas.config"], login_module_policy(given))
-        return ClientSettings.from_properties(properties.pop("bootstrap.servers"), properties)
-    except JaasError as error:
-        raise SettingsError(f"`{table.UPSTREAM_JAAS.name}`: {error}") from None
+        client = ClientSettings.from_properties(properties.pop("bootstrap.servers"), properties)
+        if client.tls is not None:
+            # unusable stores show now rather than at the first connection
+            client.tls.context()
     except SettingsError as error:
         raise SettingsError(f"in the settings that begin with `{prefix}`: {error}") from None
     except ValueError:
         # Python refuses to parse numbers of thousands of digits
         raise SettingsError(f"`{table.BOOTSTRAP_SERVERS.name}` has an invalid port") from None
+    return client
 
 
 def _decoy_secret(given: GivenSettings) -> bytes | None:

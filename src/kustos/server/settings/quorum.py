@@ -38,11 +38,12 @@ def quorum_settings(given: GivenSettings, listeners: tuple[ListenerSettings, ...
                 f"`{listener.name}` is a listener of controllers, but {KEPT}: its controllers answer for "
                 "themselves, take it out of `listeners`"
             )
-    if given.require(table.PROTOCOL).startswith("SASL"):
+    protocol = given.require(table.PROTOCOL)
+    if protocol.startswith("SASL"):
         for setting in (table.MECHANISM, table.JAAS):
             if not given.has(setting):
                 raise SettingsError(
-                    f"`{setting.name}` is not set, `{table.PROTOCOL.name}=SASL_PLAINTEXT` needs it"
+                    f"`{setting.name}` is not set, `{table.PROTOCOL.name}={protocol}` needs it"
                 )
     return QuorumSettings(
         client=_client(given, servers),
@@ -58,6 +59,9 @@ def _client(given: GivenSettings, servers: str) -> ClientSettings:
     }
     try:
         client = ClientSettings.from_properties(servers, properties)
+        if client.tls is not None:
+            # unusable stores show now rather than at the first connection
+            client.tls.context()
     except SettingsError as error:
         raise SettingsError(f"of `{table.CONTROLLERS.name}` and `{prefix}*`: {error}") from None
     except ValueError:

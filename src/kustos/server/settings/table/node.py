@@ -25,6 +25,7 @@ from kustos.server.settings.table.log import LOG_SETTINGS
 from kustos.server.settings.table.login import LOGIN_SETTINGS
 from kustos.server.settings.table.principals import PRINCIPAL_SETTINGS
 from kustos.server.settings.table.quorum import QUORUM_SETTINGS
+from kustos.server.settings.table.tls import TLS_SETTINGS, client_tls_settings
 from kustos.server.settings.table.workers import WORKER_SETTINGS
 
 MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI")
@@ -75,7 +76,7 @@ SECURITY_PROTOCOL_MAP: Final = Setting(
     None,
     "Listeners",
     "The security protocol of each listener name: `NAME:PROTOCOL`, with commas between them. A listener "
-    "that bears the name of a protocol needs no entry. `SSL` and `SASL_SSL` are not served yet.",
+    "that bears the name of a protocol needs no entry.",
 )
 EARLY_START_LISTENERS: Final[Setting[tuple[str, ...]]] = Setting(
     "early.start.listeners",
@@ -257,7 +258,7 @@ BOOTSTRAP_SERVERS: Final = Setting(
 )
 UPSTREAM_PROTOCOL: Final = Setting(
     UPSTREAM_PREFIX + "security.protocol",
-    one_of("PLAINTEXT", "SASL_PLAINTEXT"),
+    one_of("PLAINTEXT", "SASL_PLAINTEXT", "SSL", "SASL_SSL"),
     "PLAINTEXT",
     "Upstream",
     "The security protocol of its brokers.",
@@ -267,14 +268,14 @@ UPSTREAM_MECHANISM: Final = Setting(
     one_of("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"),
     None,
     "Upstream",
-    "The SASL mechanism for logging in to it; needed for `SASL_PLAINTEXT`.",
+    "The SASL mechanism for logging in to it; needed for `SASL_PLAINTEXT` and `SASL_SSL`.",
 )
 UPSTREAM_JAAS: Final = Setting(
     UPSTREAM_PREFIX + "sasl.jaas.config",
     TEXT,
     None,
     "Upstream",
-    "The login module with user name and password; needed for `SASL_PLAINTEXT`.",
+    "The login module with user name and password; needed for `SASL_PLAINTEXT` and `SASL_SSL`.",
     secret=True,
 )
 UPSTREAM_TIMEOUT_MS: Final = Setting(
@@ -305,6 +306,8 @@ SETTINGS: Final[tuple[Setting[Any], ...]] = (
     *(value for value in tuple(globals().values()) if isinstance(value, Setting)),
     *LOGIN_SETTINGS,
     *PRINCIPAL_SETTINGS,
+    *TLS_SETTINGS,
+    *client_tls_settings(UPSTREAM_PREFIX, "Upstream"),
     *AUDIT_SETTINGS,
     *LOG_SETTINGS,
     *QUORUM_SETTINGS,

@@ -3,6 +3,7 @@
 from typing import Any, Final
 
 from kustos.server.settings.kinds import INT32_MAX, INT64_MAX, TEXT, Setting, one_of, whole_number
+from kustos.server.settings.table.tls import client_tls_settings
 
 QUORUM_PREFIX: Final = "kustos.quorum."
 EMBEDDED: Final = "embedded"
@@ -41,7 +42,7 @@ MAX_STALENESS_MS: Final = Setting(
 )
 PROTOCOL: Final = Setting(
     QUORUM_PREFIX + "security.protocol",
-    one_of("PLAINTEXT", "SASL_PLAINTEXT"),
+    one_of("PLAINTEXT", "SASL_PLAINTEXT", "SSL", "SASL_SSL"),
     "PLAINTEXT",
     "Quorum",
     "The security protocol of the controllers. The principal needs CLUSTER_ACTION on the cluster there.",
@@ -51,14 +52,14 @@ MECHANISM: Final = Setting(
     one_of("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"),
     None,
     "Quorum",
-    "The SASL mechanism for logging in to them; needed for `SASL_PLAINTEXT`.",
+    "The SASL mechanism for logging in to them; needed for `SASL_PLAINTEXT` and `SASL_SSL`.",
 )
 JAAS: Final = Setting(
     QUORUM_PREFIX + "sasl.jaas.config",
     TEXT,
     None,
     "Quorum",
-    "The login module with user name and password; needed for `SASL_PLAINTEXT`.",
+    "The login module with user name and password; needed for `SASL_PLAINTEXT` and `SASL_SSL`.",
     secret=True,
 )
 CHANGE_TIMEOUT_MS: Final = Setting(
@@ -79,4 +80,5 @@ QUORUM_SETTINGS: Final[tuple[Setting[Any], ...]] = (
     MECHANISM,
     JAAS,
     CHANGE_TIMEOUT_MS,
+    *client_tls_settings(QUORUM_PREFIX, "Quorum"),
 )

@@ -1,0 +1,169 @@
+"""Connections that end before anybody can log in: why, in one line, and how many.
+
+The kinds are few, so each has a series of its own in the metrics, and a line in the log now and then:
+strangers open connections as fast as they like.
+"""
+
+import asyncio
+import math
+import ssl
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum, unique
+from typing import Final
+
+import structlog
+
+from kustos.wire import FrameLengthError
+
+LOG: Final = structlog.get_logger("kustos.gateway")
+
+LOGGED_EVERY_S: Final = 10.0
+"""How often the log reports failures of one kind."""
+
+
+@unique
+class HandshakeFailure(StrEnum):
+    """The kinds of failures, by their label in the metrics."""
+
+    PLAINTEXT = "plaintext"
+    HTTP = "http"
+    TLS = "tls"
+    TRUNCATED = "truncated"
+    TIMEOUT = "timeout"
+    NO_CERTIFICATE = "no_certificate"
+    EXPIRED = "expired"
+    UNTRUSTED = "untrusted"
+    REVOKED = "revoked"
+    INVALID_CERTIFICATE = "invalid_certificate"
+    NO_PRINCIPAL = "no_principal"
+    REFUSED_BY_CLIENT = "refused_by_client"
+    INCOMPATIBLE = "incompatible"
+    PROTOCOL = "protocol"
+
+
+OF_CERTIFICATES: Final = frozenset(
+    {
+        HandshakeFailure.NO_CERTIFICATE,
+        HandshakeFailure.EXPIRED,
+        HandshakeFailure.UNTRUSTED,
+        HandshakeFailure.REVOKED,
+        HandshakeFailure.INVALID_CERTIFICATE,
+        HandshakeFailure.NO_PRINCIPAL,
+    }
+)
+"""The failures that are failed logins: somebody tried to prove an identity, or had to."""
+
+UNFINISHED: Final = frozenset({HandshakeFailure.TRUNCATED, HandshakeFailure.TIMEOUT})
+"""The failures that are no failed login, even where clients log in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A failed handshake, and the line that says why."""
+
+    kind: HandshakeFailure
+    reason: str
+
+
+_Kinds = HandshakeFailure
+
+IS_HTTP: Final = Refusal(_Kinds.HTTP, "an HTTP client; this port speaks Kafka's protocol")
+IS_PLAINTEXT: Final = Refusal(
+    _Kinds.PLAINTEXT, "a client without TLS on a port with TLS; set its `security.protocol`"
+)
+IS_TLS: Final = Refusal(_Kinds.TLS, "a client with TLS on a port without TLS; set its `security.protocol`")
+TRUNCATED: Final = Refusal(_Kinds.TRUNCATED, "the client closed the connection within the TLS handshake")
+TIMED_OUT: Final = Refusal(
+    _Kinds.TIMEOUT, "the TLS handshake took longer than `kustos.ssl.handshake.timeout.ms`"
+)
+
+HANDSHAKE_RECORD: Final = 0x16
+"""The first byte of a TLS connection (RFC 8446, section 5.1)."""
+
+_HTTP_METHODS: Final = frozenset(
+    {b"GET ", b"POST", b"PUT ", b"HEAD", b"OPTI", b"DELE", b"CONN", b"TRAC", b"PATC", b"PRI "}
+)
+
+_BY_VERIFICATION: Final = {
+    9: _Kinds.EXPIRED,  # not yet valid
+    10: _Kinds.EXPIRED,
+    11: _Kinds.EXPIRED,  # the list of revocations is not yet valid
+    12: _Kinds.EXPIRED,  # the list of revocations has expired
+    18: _Kinds.UNTRUSTED,  # self-signed
+    19: _Kinds.UNTRUSTED,  # self-signed at the end of the chain
+    20: _Kinds.UNTRUSTED,  # unknown issuer
+    21: _Kinds.UNTRUSTED,
+    23: _Kinds.REVOKED,
+    3: _Kinds.REVOKED,  # no list of revocations of its issuer
+}
+"""OpenSSL's codes of verification (`x509_vfy.h`)."""
+
+_BY_REASON: Final = {
+    "PEER_DID_NOT_RETURN_A_CERTIFICATE": _Kinds.NO_CERTIFICATE,
+    "HTTP_REQUEST": _Kinds.HTTP,
+    "HTTPS_PROXY_REQUEST": _Kinds.HTTP,
+    "UNSUPPORTED_PROTOCOL": _Kinds.INCOMPATIBLE,
+    "NO_SHARED_CIPHER": _Kinds.INCOMPATIBLE,
+    "NO_SUITABLE_SIGNATURE_ALGORITHM": _Kinds.INCOMPATIBLE,
+    "NO_SHARED_SIGNATURE_ALGORITHMS": _Kinds.INCOMPATIBLE,
+    "NO_SUITABLE_KEY_SHARE": _Kinds.INCOMPATIBLE,
+}
+
+
+def stranger_by_first_bytes(data: bytes) -> Refusal | None:
+    """Return who else speaks on a TLS port, None if it may be a TLS client."""
+    if data[:1] == bytes([HANDSHAKE_RECORD]):
+        return None
+    return IS_HTTP if data[:4] in _HTTP_METHODS else IS_PLAINTEXT
+
+
+def stranger_by_length(error: FrameLengthError) -> Refusal | None:
+    """Return who else speaks on a port without TLS, None if it may be a Kafka client with a large frame."""
+    head = (error.size & 0xFFFF_FFFF).to_bytes(4, "big")
+    if head[0] == HANDSHAKE_RECORD and head[1] == 3:
+        return IS_TLS
+    return IS_HTTP if head in _HTTP_METHODS else None
+
+
+def refusal_of(error: ssl.SSLError) -> Refusal:
+    """Return the kind of a failed handshake, and its reason in OpenSSL's words."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        kind = _BY_VERIFICATION.get(error.verify_code, _Kinds.INVALID_CERTIFICATE)
+        return Refusal(kind, f"the client's certificate is refused: {error.verify_message}")
+    reason = error.reason or "no reason given"
+    words = reason.lower().replace("_", " ")
+    if "_ALERT_" in reason:
+        return Refusal(_Kinds.REFUSED_BY_CLIENT, f"the client ended the TLS handshake: {words}")
+    return Refusal(_BY_REASON.get(reason, _Kinds.PROTOCOL), f"the TLS handshake failed: {words}")
+
+
+class FailedHandshakes:
+    """Counts failed handshakes, and logs some of each kind. For one event loop."""
+
+    def __init__(self, count: Callable[[str, str], object]) -> None:
+        self._count: Final = count
+        self._unlogged: Final[dict[HandshakeFailure, int]] = {}
+        self._logged_s: Final[dict[HandshakeFailure, float]] = {}
+
+    def count(self, refusal: Refusal, listener: str) -> None:
+        """Count a failure."""
+        self._count(listener, refusal.kind)
+
+    def log(self, refusal: Refusal, listener: str, host: str) -> None:
+        """Report the first failure of a kind, and then one every few seconds."""
+        kind = refusal.kind
+        number = self._unlogged.get(kind, 0) + 1
+        now_s = asyncio.get_running_loop().time()
+        if now_s - self._logged_s.get(kind, -math.inf) < LOGGED_EVERY_S:
+            self._unlogged[kind] = number
+            return
+        self._unlogged[kind], self._logged_s[kind] = 0, now_s
+        LOG.warning(
+            "connections failed before a login",
+            listener=listener,
+            host=host,
+            kind=str(kind),
+            reason=refusal.reason,
+            connections=number,
+        )

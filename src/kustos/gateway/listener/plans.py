@@ -1,0 +1,107 @@
+"""What a gateway is made of: its listeners as planned, and the parts that they share."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+from kustos.acl import ANONYMOUS, KafkaPrincipal
+from kustos.auth import SaslServerMachine
+from kustos.authorizer import AuthorizableRequestContext
+from kustos.gateway.listener.tls import ListenerTls
+from kustos.gateway.session.answer_budget import AnswerBudget
+from kustos.gateway.session.large_turns import LargeTurns
+from kustos.gateway.session.parts import ConnectionObserver, LocalApis
+from kustos.gateway.upstream.addresses import BrokerPorts
+from kustos.gateway.upstream.cluster import UpstreamCluster
+from kustos.gateway.upstream.in_flight import InFlight
+from kustos.protocol import ContextAuthorizer, Decider, Row
+from kustos.wire import RequestHeader
+
+CLIENT_ID_MAX_CHARACTERS: Final = 255
+"""How much of a client id is kept with each decision: a client id has up to 32 KB, and one request may lead
+to many decisions. Upstream gets it unchanged."""
+
+ContextOf = Callable[[RequestHeader], AuthorizableRequestContext]
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionSettings:
+    """The limits of one connection. Sizes in bytes, times in milliseconds."""
+
+    sasl_server_max_receive_size: int = 524_288
+    socket_request_max_bytes: int = 104_857_600
+    connections_max_idle_ms: int = 600_000
+    max_answer_bytes: int = 1_073_741_824
+
+
+class ListenerMetrics(Protocol):
+    """The metrics of a listener."""
+
+    def authenticated(self, mechanism: str, succeeded: bool) -> None:
+        """Count a finished login."""
+
+    def connections_changed(self, listener: str, change: int) -> None:
+        """Count a connection that was opened (1) or closed (-1)."""
+
+    def received(self, listener: str, size_bytes: int) -> None:
+        """Count bytes from a client."""
+
+    def sent(self, listener: str, size_bytes: int) -> None:
+        """Count bytes to a client."""
+
+    def upstream_failed(self) -> None:
+        """Count a connection to upstream that could not be made, or broke."""
+
+    def turned_away(self) -> None:
+        """Count a connection that was closed on arrival, as there are too many."""
+
+    def handshake_failed(self, listener: str, kind: str) -> None:
+        """Count a connection that ended before anybody could log in."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdminParts:
+    """What an admin listener has of its own: its table, and answers from this node alone."""
+
+    local: LocalApis
+    table: Mapping[int, Row]
+    offered: Callable[[], Mapping[int, tuple[int, int]]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListenerPlan:
+    """One listener of the settings, and what its connections need."""
+
+    name: str
+    security_protocol: str
+    bind_host: str
+    port: int
+    ports: BrokerPorts
+    connection: ConnectionSettings
+    sasl_machine: Callable[[str], SaslServerMachine | None]
+    """Makes the machine of a new connection from this address; None if the listener has no logins."""
+    principal_without_login: Callable[[str], KafkaPrincipal] = lambda _: ANONYMOUS
+    """Returns the principal of a client at this address where there is none; raises `AuthError`."""
+    admin: AdminParts | None = None
+    """None: the listener leads upstream."""
+    tls: ListenerTls | None = None
+    """None: the listener has no TLS."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatewayParts:
+    """What all listeners share."""
+
+    cluster: UpstreamCluster
+    local: LocalApis
+    observer: ConnectionObserver
+    metrics: ListenerMetrics
+    decider: Callable[[KafkaPrincipal, str], Decider]
+    offered: Callable[[], Mapping[int, tuple[int, int]]]
+    in_flight: InFlight
+    answers: AnswerBudget = field(default_factory=AnswerBudget)
+    max_connections: int = 10_000
+    max_connections_per_ip: int = 10_000
+    context_authorizer: ContextAuthorizer | None = None
+    """Decides in place of the deciders, unless None."""
+    large_turns: LargeTurns = field(default_factory=LargeTurns)

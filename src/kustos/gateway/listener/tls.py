@@ -1,0 +1,263 @@
+"""TLS between a socket and the `ClientConnection` above it: a protocol to the one, a transport to the other.
+
+Theory of operation. The connection above is admitted when the socket is accepted, so a handshake counts as a
+connection from its first moment, and it has one deadline as a whole, however slowly its bytes come. Whoever
+does not speak TLS is known by the first byte. A failed handshake sends its alert, is counted, and ends.
+
+Afterwards whatever comes is decrypted and passed up at once; nothing is kept here. What goes down is
+encrypted as long as the socket takes it, and waits in clear while it does not, so that the bytes held for a
+client that does not read are known exactly (`gateway.session.answer_budget`). asyncio's own TLS encrypts
+everything at once into a buffer whose size it does not report.
+"""
+
+import asyncio
+import ssl
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from kustos.acl import KafkaPrincipal
+from kustos.gateway.listener.handshakes import (
+    TIMED_OUT,
+    TRUNCATED,
+    HandshakeFailure,
+    Refusal,
+    refusal_of,
+    stranger_by_first_bytes,
+)
+from kustos.gateway.session.logins import LOG_IS_FULL
+from kustos.gateway.upstream.link import as_transport
+from kustos.tls import TlsContexts, TlsError
+
+if TYPE_CHECKING:
+    from kustos.gateway.listener.connection import ClientConnection
+    from kustos.gateway.listener.gateway import Port
+
+READ_BYTES: Final = 65_536
+"""How much is decrypted at once; a record has 16 KiB at most (RFC 8446, section 5.1)."""
+
+UNREAD_MAX_BYTES: Final = 2**20
+"""How much may wait in the socket's own buffer: four slices of an answer. Only a client that demands new keys
+again and again without reading gets there."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListenerTls:
+    """TLS of a listener. `principal_of` takes a client's address, and its certificate (DER) if it has one.
+
+    It raises `TlsError` if there is no principal. None: logins name the client, certificates do not.
+    """
+
+    contexts: TlsContexts
+    principal_of: Callable[[str, bytes | None], KafkaPrincipal] | None
+    handshake_timeout_ms: int
+
+
+class TlsTransport(asyncio.Protocol):
+    """The protocol of an accepted socket, and the transport of its client."""
+
+    def __init__(self, client: "ClientConnection", port: "Port", tls: ListenerTls) -> None:
+        self._client: Final = client
+        self._port: Final = port
+        self._tls: Final = tls
+        self._loop: Final = asyncio.get_running_loop()
+        self._incoming: Final = ssl.MemoryBIO()
+        self._outgoing: Final = ssl.MemoryBIO()
+        self._object: Final = tls.contexts.context.wrap_bio(self._incoming, self._outgoing, server_side=True)
+        self._socket: asyncio.Transport = cast("asyncio.Transport", None)
+        self._deadline: asyncio.TimerHandle | None = None
+        self._has_begun = False
+        self._is_established = False
+        self._is_closing = False
+        self._is_stalled = False
+        self._waiting: Final[deque[bytes]] = deque()
+        self._waiting_bytes = 0
+
+    # what the socket calls
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Have the client admitted, and wait for its handshake."""
+        self._socket = as_transport(transport)
+        self._deadline = self._loop.call_later(self._tls.handshake_timeout_ms / 1000, self._fail, TIMED_OUT)
+        self._client.connection_made(cast("asyncio.Transport", self))
+
+    def data_received(self, data: bytes) -> None:
+        """Go on with the handshake, or decrypt."""
+        if self._is_closing:
+            return
+        if self._is_established:
+            self._decrypt(data)
+        else:
+            self._shake_hands(data)
+
+    def _shake_hands(self, data: bytes) -> None:
+        if not self._has_begun:
+            self._has_begun = True
+            stranger = stranger_by_first_bytes(data)
+            if stranger is not None:
+                self._fail(stranger)
+                return
+        self._incoming.write(data)
+        try:
+            self._object.do_handshake()
+        except ssl.SSLWantReadError:
+            self._flush()
+            return
+        except ssl.SSLError as error:
+            # the alert that says why
+            self._flush()
+            self._fail(refusal_of(error))
+            return
+        self._flush()
+        self._establish()
+
+    def _establish(self) -> None:
+        self._is_established = True
+        self._stop_clock()
+        principal = None
+        if self._tls.principal_of is not None:
+            certificate = self._object.getpeercert(binary_form=True)
+            try:
+                principal = self._tls.principal_of(self._client.host, certificate)
+            except TlsError as error:
+                self._fail(Refusal(HandshakeFailure.NO_PRINCIPAL, str(error)))
+                return
+            if certificate is not None and not self._port.certificate_login(self._client.host, principal):
+                self._client.close(LOG_IS_FULL)
+                return
+        self._client.begin(principal)
+        if not self._is_closing:
+            # requests may have come with the end of the handshake
+            self._decrypt(b"")
+
+    def _decrypt(self, data: bytes) -> None:
+        self._incoming.write(data)
+        parts: list[bytes] = []
+        reason = None
+        try:
+            while part := self._object.read(READ_BYTES):
+                parts.append(part)
+            reason = "the client closed the connection"
+        except ssl.SSLWantReadError:
+            pass
+        except ssl.SSLError as error:
+            reason = f"TLS is broken: {(error.reason or 'no reason given').lower().replace('_', ' ')}"
+        self._flush()
+        if parts:
+            self._client.data_received(parts[0] if len(parts) == 1 else b"".join(parts))
+        if reason is not None:
+            self._client.close(reason, logged=not self._is_closing and reason.startswith("TLS"))
+        elif self._socket.get_write_buffer_size() > UNREAD_MAX_BYTES:
+            self._client.close("the client does not read what TLS sends it")
+            self.abort()
+
+    def pause_writing(self) -> None:
+        """Encrypt no more, and let the client take no more."""
+        if not self._is_stalled:
+            self._is_stalled = True
+            self._client.pause_writing()
+
+    def resume_writing(self) -> None:
+        """Encrypt what waits; the client goes on once nothing does."""
+        self._is_stalled = False
+        while self._waiting and not self._is_stalled:
+            data = self._waiting.popleft()
+            self._waiting_bytes -= len(data)
+            self._encrypt(data)
+        if self._is_stalled:
+            return
+        if self._is_closing:
+            self._finish()
+        else:
+            self._client.resume_writing()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Release everything."""
+        self._stop_clock()
+        if self._has_begun and not self._is_established and not self._is_closing:
+            self._client.refuse(TRUNCATED)
+        self._is_closing = True
+        self._waiting.clear()
+        self._waiting_bytes = 0
+        self._client.connection_lost(exc)
+
+    def _stop_clock(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+
+    def _fail(self, refusal: Refusal) -> None:
+        self._client.refuse(refusal)
+
+    # what the client calls
+
+    def write(self, data: bytes) -> None:
+        """Send bytes now, or once the socket takes more."""
+        if self._is_closing:
+            return
+        if self._is_stalled:
+            self._waiting.append(data)
+            self._waiting_bytes += len(data)
+        else:
+            self._encrypt(data)
+
+    def _encrypt(self, data: bytes) -> None:
+        try:
+            self._object.write(data)
+        except ssl.SSLError:
+            # nothing can be sent any more
+            self.abort()
+            return
+        self._flush()
+
+    def _flush(self) -> None:
+        if self._outgoing.pending:
+            self._socket.write(self._outgoing.read())
+
+    def close(self) -> None:
+        """Close once everything is sent."""
+        if self._is_closing:
+            return
+        self._is_closing = True
+        self._stop_clock()
+        if not self._waiting:
+            self._finish()
+
+    def _finish(self) -> None:
+        if self._is_established:
+            # says goodbye, and does not wait for the answer
+            with suppress(ssl.SSLError):
+                self._object.unwrap()
+            self._flush()
+        self._socket.close()
+
+    def abort(self) -> None:
+        """Close at once; what is not sent is lost."""
+        self._is_closing = True
+        self._stop_clock()
+        self._socket.abort()
+
+    def is_closing(self) -> bool:
+        """Return whether it is closed, or will be."""
+        return self._is_closing or self._socket.is_closing()
+
+    def pause_reading(self) -> None:
+        """Leave the socket unread."""
+        self._socket.pause_reading()
+
+    def resume_reading(self) -> None:
+        """Read the socket again."""
+        self._socket.resume_reading()
+
+    def is_reading(self) -> bool:
+        """Return whether the socket is read."""
+        return self._socket.is_reading()
+
+    def get_write_buffer_size(self) -> int:
+        """Return how many bytes wait to be sent, encrypted or not."""
+        return self._waiting_bytes + self._socket.get_write_buffer_size()
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        """Return what is known of the socket."""
+        return self._socket.get_extra_info(name, default)

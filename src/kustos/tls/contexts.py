@@ -1,0 +1,217 @@
+"""Contexts of OpenSSL, made of settings and stores.
+
+Python hands a private key to OpenSSL as a file only. It gets one in memory (`memfd_create`), without a name
+in any directory, that is gone as soon as OpenSSL has read it: no key is ever written to a disk.
+"""
+
+import os
+import ssl
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import Enum, auto, unique
+from typing import Final
+
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+from kustos.tls.errors import TlsError
+from kustos.tls.settings import ClientAuth, TlsSettings
+from kustos.tls.stores import KeyStore, read_keystore, read_revocations, read_truststore
+
+_VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
+_VERIFIES: Final = {
+    ClientAuth.NONE: ssl.CERT_NONE,
+    ClientAuth.REQUESTED: ssl.CERT_OPTIONAL,
+    ClientAuth.REQUIRED: ssl.CERT_REQUIRED,
+}
+
+HANDSHAKE_ROUNDS_MAX: Final = 10
+"""How often either side of a handshake in memory may speak; TLS 1.2 needs two rounds."""
+
+
+@unique
+class Side(Enum):
+    """The side of a connection that a context is for."""
+
+    SERVER = auto()
+    CLIENT = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class CertificateNames:
+    """What a certificate says of its holder: subject (DER) and alternative names."""
+
+    subject: bytes
+    alternative_names: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class MadeContext:
+    """A context, and the key store that it presents; None: it presents none."""
+
+    context: ssl.SSLContext
+    keystore: KeyStore | None
+
+    @property
+    def names(self) -> CertificateNames | None:
+        """The names that it presents."""
+        return None if self.keystore is None else certificate_names(self.keystore.chain[0])
+
+    def expired_since(self) -> datetime | None:
+        """Return the end of its certificate's validity if that has passed."""
+        if self.keystore is None:
+            return None
+        end = self.keystore.chain[0].not_valid_after_utc
+        return end if end < datetime.now(UTC) else None
+
+
+def certificate_names(certificate: x509.Certificate) -> CertificateNames:
+    """Return the names of a certificate."""
+    names: Iterable[x509.GeneralName] = ()
+    with suppress(x509.ExtensionNotFound):
+        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    return CertificateNames(certificate.subject.public_bytes(), frozenset(map(repr, names)))
+
+
+def make_context(settings: TlsSettings, side: Side) -> MadeContext:
+    """Read the stores and return a context of them; raise `TlsError`.
+
+    Trusted is exactly what the trust store holds, an intermediate or a single certificate as well as a root,
+    as in Java. A client without one trusts the authorities of the system. A server that verifies clients
+    must have one: else any certificate of a public authority would be an identity.
+    """
+    is_server = side is Side.SERVER
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER if is_server else ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = _VERSIONS[settings.minimum_version]
+    context.maximum_version = _VERSIONS[settings.maximum_version]
+    # a peer could have us compute for ever; Kafka refuses renegotiation, too
+    context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION
+    if settings.suites is not None and settings.suites.openssl:
+        try:
+            context.set_ciphers(":".join(settings.suites.openssl))
+        except ssl.SSLError:
+            raise TlsError("`ssl.cipher.suites` has no suite that this OpenSSL allows") from None
+        if is_server:
+            context.options |= ssl.OP_CIPHER_SERVER_PREFERENCE
+    _trust(context, settings, is_server=is_server)
+    keystore = None if settings.keystore is None else read_keystore(settings.keystore)
+    if keystore is not None:
+        _present(context, keystore)
+    elif is_server:
+        raise TlsError("a listener needs a private key and certificates, set `ssl.keystore.location`")
+    if is_server:
+        context.verify_mode = _VERIFIES[settings.client_auth]
+        if settings.client_auth is not ClientAuth.NONE:
+            # a resumed session would admit a certificate that has expired since
+            context.options |= ssl.OP_NO_TICKET
+            context.num_tickets = 0
+    else:
+        context.check_hostname = settings.verify_hostname
+        context.verify_mode = ssl.CERT_REQUIRED
+    return MadeContext(context, keystore)
+
+
+def _trust(context: ssl.SSLContext, settings: TlsSettings, *, is_server: bool) -> None:
+    if settings.truststore is not None:
+        context.load_verify_locations(cadata=_ders(read_truststore(settings.truststore)))
+        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    elif not is_server:
+        context.load_default_certs(ssl.Purpose.SERVER_AUTH)
+    elif settings.client_auth is not ClientAuth.NONE:
+        raise TlsError(
+            f"`ssl.client.auth` is `{settings.client_auth}` without a trust store, set "
+            "`ssl.truststore.location` to whom clients' certificates are trusted from"
+        )
+    if settings.crl_location is not None:
+        lists = read_revocations(settings.crl_location)
+        with _in_memory(b"".join(each.public_bytes(Encoding.PEM) for each in lists)) as path:
+            context.load_verify_locations(cafile=path)
+        # without the list of an authority its certificates are refused
+        context.verify_flags |= ssl.VERIFY_CRL_CHECK_LEAF | ssl.VERIFY_CRL_CHECK_CHAIN
+
+
+def _ders(certificates: Iterable[x509.Certificate]) -> bytes:
+    return b"".join(each.public_bytes(Encoding.DER) for each in dict.fromkeys(certificates))
+
+
+def _present(context: ssl.SSLContext, store: KeyStore) -> None:
+    try:
+        key = store.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+        with _in_memory(key + b"".join(each.public_bytes(Encoding.PEM) for each in store.chain)) as path:
+            context.load_cert_chain(path)
+    except (ssl.SSLError, ValueError):
+        raise TlsError(
+            "OpenSSL refuses the private key or its certificate as too weak or of an unknown kind; use RSA "
+            "of 2048 bits or more, or EC (`ssl.keystore.*`)"
+        ) from None
+
+
+@contextmanager
+def _in_memory(data: bytes) -> Iterator[str]:
+    """Provide a file without a name, in memory only."""
+    descriptor = os.memfd_create("kustos-tls", os.MFD_CLOEXEC)
+    try:
+        os.write(descriptor, data)
+        yield f"/proc/self/fd/{descriptor}"
+    finally:
+        os.close(descriptor)
+
+
+def prove(made: MadeContext, side: Side) -> None:
+    """Shake hands with it in memory; the other side trusts its last certificate. Raise `TlsError`.
+
+    A key that does not fit, an expired certificate, a chain that does not hold together and suites that the
+    key cannot serve show here, before a peer meets them.
+    """
+    if made.keystore is None:
+        return
+    context, wanted = made.context, (made.context.check_hostname, made.context.verify_mode)
+    other = _verifier(made, made.keystore, Side.CLIENT if side is Side.SERVER else Side.SERVER)
+    # the other side is not to be verified, it has no certificate of its own
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    try:
+        _shake_hands(*((context, other) if side is Side.SERVER else (other, context)))
+    except ssl.SSLCertVerificationError as error:
+        raise TlsError(f"the key store's certificate does not verify: {error.verify_message}") from None
+    except ssl.SSLError as error:
+        reason = (error.reason or "it fails").lower().replace("_", " ")
+        raise TlsError(f"no TLS connection can be made with the key store: {reason}") from None
+    finally:
+        context.verify_mode = wanted[1]
+        context.check_hostname = wanted[0]
+
+
+def _verifier(made: MadeContext, store: KeyStore, side: Side) -> ssl.SSLContext:
+    """Return a context for the other side, that verifies the certificate of this key store."""
+    is_server = side is Side.SERVER
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER if is_server else ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_REQUIRED
+    context.minimum_version = made.context.minimum_version
+    context.set_ciphers("ALL")
+    context.load_verify_locations(cadata=store.chain[-1].public_bytes(Encoding.DER))
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    if is_server:
+        _present(context, store)
+    return context
+
+
+def _shake_hands(server: ssl.SSLContext, client: ssl.SSLContext) -> None:
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    sides = [
+        client.wrap_bio(to_client, to_server),
+        server.wrap_bio(to_server, to_client, server_side=True),
+    ]
+    waiting = list(sides)
+    for _ in range(HANDSHAKE_ROUNDS_MAX):
+        for side in tuple(waiting):
+            try:
+                side.do_handshake()
+            except ssl.SSLWantReadError:
+                continue
+            waiting.remove(side)
+        if not waiting:
+            return
+    raise ssl.SSLError(1, "the handshake does not end")

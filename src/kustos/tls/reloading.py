@@ -1,0 +1,110 @@
+"""A context in force, and its replacement by a proven one when its stores change.
+
+Connections keep the context that they began with. A replacement is read, compared and proven as a whole
+before the next connection gets it; anything wrong with it leaves the former in force (KIP-226).
+"""
+
+import os
+import ssl
+from pathlib import Path
+from typing import Final
+
+from kustos.tls.contexts import MadeContext, Side, make_context, prove
+from kustos.tls.errors import TlsError
+from kustos.tls.settings import TlsSettings
+
+Stamp = tuple[tuple[int, int, int, int] | None, ...]
+
+
+class TlsContexts:
+    """The context of one listener, or of the connections to one cluster.
+
+    The constructor raises `TlsError` for stores that cannot be used.
+    """
+
+    def __init__(self, settings: TlsSettings, side: Side) -> None:
+        self._side: Final = side
+        self._settings = settings
+        self._seen = stamp_of(settings.files)
+        self._made = make_context(settings, side)
+
+    def __repr__(self) -> str:
+        return f"TlsContexts({self._side.name})"
+
+    @property
+    def settings(self) -> TlsSettings:
+        """The settings in force."""
+        return self._settings
+
+    @property
+    def context(self) -> ssl.SSLContext:
+        """The context for the next connection."""
+        return self._made.context
+
+    @property
+    def made(self) -> MadeContext:
+        """The context with the key store that it presents."""
+        return self._made
+
+    def has_new_files(self) -> bool:
+        """Return whether a file differs from when it was last read, whether or not it could be used."""
+        return stamp_of(self._settings.files) != self._seen
+
+    def replace(self, settings: TlsSettings | None = None) -> None:
+        """Read the stores anew, of other settings if given, and put them in force.
+
+        Raise `TlsError` if they cannot be used or may not change so; then the former stay in force.
+        """
+        wanted = self._settings if settings is None else settings
+        # before reading: what changes meanwhile is read once more
+        seen = stamp_of(wanted.files)
+        if settings is None:
+            self._seen = seen
+        self.put_in_force(wanted, self.checked(wanted), seen)
+
+    def checked(self, settings: TlsSettings) -> MadeContext:
+        """Return the context of these settings, proven; raise `TlsError` if it may not replace the former."""
+        for name, old, new in (
+            ("keystore", self._settings.keystore, settings.keystore),
+            ("truststore", self._settings.truststore, settings.truststore),
+        ):
+            if (old is None) != (new is None):
+                verb = "added" if old is None else "removed"
+                raise TlsError(f"`ssl.{name}.*` cannot be {verb} while the node runs, restart it for that")
+        made = make_context(settings, self._side)
+        self._check_names(settings, made)
+        prove(made, self._side)
+        return made
+
+    def put_in_force(self, settings: TlsSettings, made: MadeContext, seen: Stamp | None = None) -> None:
+        """Use a context that `checked` returned for these settings."""
+        self._settings, self._made = settings, made
+        self._seen = stamp_of(settings.files) if seen is None else seen
+
+    def _check_names(self, settings: TlsSettings, made: MadeContext) -> None:
+        old, new = self._made.names, made.names
+        if old is None or new is None:
+            return
+        if old.subject != new.subject and not settings.allow_dn_changes:
+            raise TlsError(
+                "the key store's certificate has another subject than the former; use one with the same "
+                "distinguished name, or set `ssl.allow.dn.changes=true`"
+            )
+        if old.alternative_names != new.alternative_names and not settings.allow_san_changes:
+            raise TlsError(
+                "the key store's certificate has other subject alternative names than the former; use one "
+                "with the same names, or set `ssl.allow.san.changes=true`"
+            )
+
+
+def stamp_of(files: tuple[Path, ...]) -> Stamp:
+    """Return what changes when a file is written or replaced; None for one that is not there."""
+    return tuple(_stamp(path) for path in files)
+
+
+def _stamp(path: Path) -> tuple[int, int, int, int] | None:
+    try:
+        found = os.stat(path)  # noqa: PTH116 - follows links, as those of Kubernetes' secrets
+    except (OSError, ValueError):
+        return None
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns

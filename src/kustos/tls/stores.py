@@ -1,0 +1,221 @@
+"""Key stores and trust stores, read from what the settings name: PEM, PKCS12 and JKS.
+
+PEM and PKCS12 are read by `cryptography`, JKS by `kustos.tls.jks`. As in Java, a file of either binary format
+may be named under the type of the other.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
+from cryptography.hazmat.primitives.serialization import load_der_private_key
+from cryptography.hazmat.primitives.serialization.pkcs12 import PKCS12KeyAndCertificates, load_pkcs12
+
+from kustos.runtime import reason_of
+from kustos.tls import jks
+from kustos.tls.errors import TlsError
+from kustos.tls.pem import CERTIFICATE, ENCRYPTED_KEY, KEYS, REVOCATIONS, PemBlock, pem_blocks
+from kustos.tls.settings import KeyStoreSettings, StoreType, TrustStoreSettings
+
+STORE_MAX_BYTES: Final = 4 * 2**20
+"""Ten times the trust store of a JDK."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyStore:
+    """A private key, and its certificates: its own first, then those of the authorities above it."""
+
+    key: PrivateKeyTypes = field(repr=False)
+    chain: tuple[x509.Certificate, ...]
+
+
+def read_keystore(settings: KeyStoreSettings) -> KeyStore:
+    """Return the key store; raise `TlsError` naming the key of the settings."""
+    if settings.location is None:
+        store = _pem_keystore(
+            [*_inline(settings.key, "ssl.keystore.key"), *_inline(settings.chain, _CHAIN_KEY)],
+            settings,
+            "`ssl.keystore.key`",
+        )
+    else:
+        where = f"`ssl.keystore.location` (`{settings.location}`)"
+        try:
+            store = _keystore_of(_read(settings.location), settings, where)
+        except TlsError as error:
+            raise _placed(error, where) from None
+    if not store.chain:
+        raise TlsError("the key store has no certificate of its private key, add it (`ssl.keystore.*`)")
+    try:
+        fits = store.key.public_key() == store.chain[0].public_key()
+    except (ValueError, UnsupportedAlgorithm):
+        fits = False
+    if not fits:
+        raise TlsError(
+            "the first certificate of the key store is not that of its private key; put it first, those of "
+            "authorities after it (`ssl.keystore.*`)"
+        )
+    return store
+
+
+_CHAIN_KEY: Final = "ssl.keystore.certificate.chain"
+
+
+def _placed(error: TlsError, where: str) -> TlsError:
+    text = str(error)
+    return error if "`ssl." in text else TlsError(f"{where} cannot be used: {text}")
+
+
+def _inline(text: str | None, key: str) -> list[PemBlock]:
+    try:
+        blocks = pem_blocks(text or "")
+    except TlsError as error:
+        raise TlsError(f"`{key}` cannot be used: {error}") from None
+    if not blocks:
+        raise TlsError(f"`{key}` has no PEM, such as `-----BEGIN CERTIFICATE-----`")
+    return blocks
+
+
+def _read(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            data = file.read(STORE_MAX_BYTES + 1)
+    except (OSError, ValueError) as error:
+        reason = reason_of(error) if isinstance(error, OSError) else "it is no file name"
+        raise TlsError(f"it cannot be read, {reason}") from None
+    if len(data) > STORE_MAX_BYTES:
+        raise TlsError(f"it is larger than {STORE_MAX_BYTES} bytes")
+    return data
+
+
+def _pem_text(data: bytes) -> list[PemBlock]:
+    # text around the blocks may be in any encoding
+    return pem_blocks(data.decode("utf-8", "replace"))
+
+
+def _keystore_of(data: bytes, settings: KeyStoreSettings, where: str) -> KeyStore:
+    if settings.store_type is StoreType.PEM:
+        return _pem_keystore(_pem_text(data), settings, where)
+    if data[:4] in {jks.MAGIC, jks.JCEKS_MAGIC}:
+        return _jks_keystore(data, settings)
+    password = settings.password or ""
+    if settings.key_password not in {None, password}:
+        raise TlsError(
+            "`ssl.key.password` differs from `ssl.keystore.password`, but a `PKCS12` store has one password; "
+            "remove `ssl.key.password`"
+        )
+    store = _pkcs12(data, password, "ssl.keystore.password")
+    if store.key is None:
+        raise TlsError("it has no private key")
+    own = [] if store.cert is None else [store.cert.certificate]
+    return KeyStore(store.key, (*own, *(each.certificate for each in store.additional_certs)))
+
+
+def _pem_keystore(blocks: list[PemBlock], settings: KeyStoreSettings, where: str) -> KeyStore:
+    keys = [block for block in blocks if block.label in KEYS]
+    if len(keys) != 1:
+        raise TlsError(f"{where} has {len(keys)} private keys in PEM, one is needed")
+    return KeyStore(_private_key(keys[0], settings.key_password, where), _certificates(blocks))
+
+
+def _private_key(block: PemBlock, password: str | None, where: str) -> PrivateKeyTypes:
+    is_locked = block.label == ENCRYPTED_KEY
+    if is_locked and password is None:
+        raise TlsError(f"{where} has an encrypted private key, set `ssl.key.password`")
+    secret = password.encode() if is_locked and password is not None else None
+    try:
+        return load_der_private_key(block.der, secret)
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        # the library's own texts say no more, and may hold what it read
+        hint = ", or `ssl.key.password` is wrong" if is_locked else ""
+        raise TlsError(f"the private key of {where} cannot be read{hint}") from None
+
+
+def _jks_keystore(data: bytes, settings: KeyStoreSettings) -> KeyStore:
+    try:
+        keys = jks.read_jks(data, settings.password).keys
+    except jks.WrongPasswordError:
+        raise TlsError("`ssl.keystore.password` is wrong, or the store was changed") from None
+    if len(keys) != 1:
+        raise TlsError(
+            f"it has {len(keys)} private keys, one is needed; delete others with `keytool -delete`"
+        )
+    try:
+        der = jks.unlock(keys[0], settings.key_password or settings.password or "")
+    except jks.WrongPasswordError:
+        raise TlsError(
+            "`ssl.key.password` is wrong; without it the key has the password of the store"
+        ) from None
+    try:
+        return KeyStore(load_der_private_key(der, None), tuple(map(_certificate, keys[0].chain)))
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        raise TlsError("its private key cannot be read") from None
+
+
+def read_truststore(settings: TrustStoreSettings) -> tuple[x509.Certificate, ...]:
+    """Return the trusted certificates, one at least; raise `TlsError` naming the key of the settings."""
+    if settings.location is None:
+        where = "`ssl.truststore.certificates`"
+        found = _certificates(_inline(settings.certificates, "ssl.truststore.certificates"))
+    else:
+        where = f"`ssl.truststore.location` (`{settings.location}`)"
+        try:
+            found = _trusted_of(_read(settings.location), settings)
+        except TlsError as error:
+            raise _placed(error, where) from None
+    if not found:
+        raise TlsError(f"{where} has no certificate, it must name whom to trust")
+    return found
+
+
+def _trusted_of(data: bytes, settings: TrustStoreSettings) -> tuple[x509.Certificate, ...]:
+    if settings.store_type is StoreType.PEM:
+        return _certificates(_pem_text(data))
+    if data[:4] in {jks.MAGIC, jks.JCEKS_MAGIC}:
+        try:
+            store = jks.read_jks(data, settings.password)
+        except jks.WrongPasswordError:
+            raise TlsError("`ssl.truststore.password` is wrong, or the store was changed") from None
+        # Java trusts the certificate of a key in a trust store, but not the chain above it
+        return tuple(map(_certificate, (*store.trusted, *(key.chain[0] for key in store.keys if key.chain))))
+    found = _pkcs12(data, settings.password, "ssl.truststore.password")
+    if found.key is not None:
+        # which of its certificates are trusted, and which only belong to the key, cannot be seen
+        raise TlsError("it has a private key; keep trusted certificates in a store of their own")
+    return tuple(each.certificate for each in found.additional_certs)
+
+
+def _pkcs12(data: bytes, password: str | None, key: str) -> PKCS12KeyAndCertificates:
+    try:
+        return load_pkcs12(data, None if password is None else password.encode())
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        raise TlsError(f"it is no PKCS12 store, or `{key}` is wrong") from None
+
+
+def read_revocations(path: Path) -> tuple[x509.CertificateRevocationList, ...]:
+    """Return the lists of revoked certificates in a PEM file, one at least; raise `TlsError`."""
+    where = f"`kustos.ssl.crl.location` (`{path}`)"
+    try:
+        ders = [block.der for block in _pem_text(_read(path)) if block.label == REVOCATIONS]
+        lists = tuple(map(x509.load_der_x509_crl, ders))
+    except TlsError as error:
+        raise TlsError(f"{where} cannot be used: {error}") from None
+    except ValueError:
+        raise TlsError(f"{where} has a list that cannot be read") from None
+    if not lists:
+        raise TlsError(f"{where} has no `X509 CRL` in PEM")
+    return lists
+
+
+def _certificates(blocks: Iterable[PemBlock]) -> tuple[x509.Certificate, ...]:
+    return tuple(_certificate(block.der) for block in blocks if block.label == CERTIFICATE)
+
+
+def _certificate(der: bytes) -> x509.Certificate:
+    try:
+        return x509.load_der_x509_certificate(der)
+    except ValueError:
+        raise TlsError("it has a certificate that cannot be read") from None

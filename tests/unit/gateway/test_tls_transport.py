@@ -1,0 +1,350 @@
+"""TLS before a client connection, on real sockets: who comes in, who does not, and what is held meanwhile."""
+
+import asyncio
+import socket
+import ssl
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from kustos.acl import ANONYMOUS, KafkaPrincipal
+from kustos.auth import DefaultKafkaPrincipalBuilder, ListenerPrincipals, SaslServerSettings
+from kustos.auth.mapping import ssl_principal_mapper
+from kustos.gateway.listener import ListenerTls
+from kustos.server.tls import certificate_principals
+from kustos.tls import Side, TlsContexts, tls_settings
+from kustos.wire.api_keys import ApiKey
+from testkit.certificates import Authority, Holder
+from testkit.gateway.gateways import Caller, running_gateway
+from testkit.gateway.scripted_brokers import ScriptedBroker
+from testkit.gateway.sessions import heartbeat, request, versions
+from testkit.ports import LOOPBACK
+from testkit.waiting import wait_until
+
+PATIENT_MS = 60_000
+HASTY_MS = 300
+NAMES = certificate_principals(ListenerPrincipals(listener_name="CLIENTS", security_protocol="SSL"))
+HTTP = b"GET / HTTP/1.1\r\nHost: kafka\r\n\r\n"
+KAFKA = len(versions(1)).to_bytes(4, "big") + versions(1)
+CLIENT_HELLO = bytes.fromhex("16030100c8010000c40303") + bytes(190)
+
+
+class Certificates:
+    """Everybody who connects, and the listener."""
+
+    def __init__(self, directory: Path) -> None:
+        now = datetime.now(UTC)
+        self.directory = directory
+        self.authority, stranger = Authority(), Authority("stranger")
+        self.node = self.authority.issue("node", hosts=["localhost"])
+        self.holders = {
+            "alice": self.authority.issue("alice"),
+            "expired": self.authority.issue("expired", ends=now - timedelta(days=1)),
+            "untrusted": stranger.issue("mallory"),
+            "revoked": self.authority.issue("revoked"),
+        }
+        self.revocations = directory / "revocations.pem"
+        self.revocations.write_text(self.authority.revoke(self.holders["revoked"].certificate))
+
+    def listener(self, timeout_ms: int = PATIENT_MS, *, logs_in: bool = False, **keys: str) -> ListenerTls:
+        """Return the TLS of a listener; `_` in the names of keys stands for a dot."""
+        given = {
+            "ssl.keystore.type": "PEM",
+            "ssl.keystore.key": self.node.key_pem,
+            "ssl.keystore.certificate.chain": self.node.chain_pem,
+            "ssl.truststore.type": "PEM",
+            "ssl.truststore.certificates": self.authority.pem,
+        } | {name.replace("_", "."): value for name, value in keys.items()}
+        contexts = TlsContexts(tls_settings(given), Side.SERVER)
+        return ListenerTls(contexts, None if logs_in else NAMES, timeout_ms)
+
+    def client(self, name: str | None = None, **limits: Any) -> ssl.SSLContext:
+        """Return a context that trusts the listener, with the certificate of this holder."""
+        context = ssl.create_default_context(cadata=self.authority.pem)
+        for key, value in limits.items():
+            setattr(context, key, value)
+        if name is not None:
+            holder: Holder = self.holders[name]
+            context.load_cert_chain(holder.write(self.directory / f"{name}.pem"))
+        return context
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+    return Certificates(tmp_path_factory.mktemp("certificates"))
+
+
+async def broker() -> ScriptedBroker:
+    made = ScriptedBroker(1)
+    await made.start()
+    return made
+
+
+async def until(condition: Any, what: str) -> None:
+    await asyncio.to_thread(wait_until, condition, what=what)
+
+
+async def metadata_answered(caller: Caller) -> bool:
+    """Return whether a request for metadata is answered, rather than the connection closed."""
+    caller.send(request(ApiKey.METADATA, 12, 7, topics=None))
+    return await caller.correlation_ids(1) == [7]
+
+
+@pytest.mark.behaviour("B257", "B258", "B270", "B290", "B291")
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+@pytest.mark.parametrize(
+    ("auth", "name", "principal"),
+    [
+        ("required", "alice", "CN=alice"),
+        ("requested", "alice", "CN=alice"),
+        ("requested", None, None),
+        ("none", None, None),
+        ("none", "alice", None),
+    ],
+)
+async def test_a_certificate_names_the_principal(
+    certificates: Certificates, version: ssl.TLSVersion, auth: str, name: str | None, principal: str | None
+) -> None:
+    tls = certificates.listener(ssl_client_auth=auth)
+    async with running_gateway([await broker()], tls=tls) as served:
+        context = certificates.client(name, minimum_version=version, maximum_version=version)
+        caller = await Caller.at(served.port, context)
+        assert await metadata_answered(caller)
+        expected = ANONYMOUS if principal is None else KafkaPrincipal("User", principal)
+        assert {each.principal for each in served.contexts} == {expected}
+        assert {each.host for each in served.contexts} == {LOOPBACK}
+        # who shows nothing has not logged in
+        assert [login.principal for login in served.logins] == ([] if principal is None else [expected])
+        caller.close()
+        await until(lambda: served.counted["connections"] == 0, "the connection is counted out")
+
+
+async def first_answer(port: int, context: ssl.SSLContext) -> bytes:
+    """Return the begin of the first answer: a client of TLS 1.3 hears of a refusal no earlier."""
+    caller = await Caller.at(port, context)
+    caller.send(heartbeat(1))
+    try:
+        return await caller.reader.readexactly(4)
+    except asyncio.IncompleteReadError as error:
+        raise ConnectionError from error
+
+
+@pytest.mark.behaviour("B257", "B268")
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        (None, "no_certificate"),
+        ("untrusted", "untrusted"),
+        ("expired", "expired"),
+        ("revoked", "revoked"),
+    ],
+)
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+async def test_a_certificate_that_does_not_verify_is_refused_counted_and_told(
+    certificates: Certificates, version: ssl.TLSVersion, name: str | None, kind: str
+) -> None:
+    revocations = str(certificates.revocations)
+    tls = certificates.listener(ssl_client_auth="required", kustos_ssl_crl_location=revocations)
+    async with running_gateway([await broker()], tls=tls) as served:
+        context = certificates.client(name, minimum_version=version, maximum_version=version)
+        with capture_logs() as logs, pytest.raises((ssl.SSLError, ConnectionError)) as told:
+            await first_answer(served.port, context)
+        if isinstance(told.value, ssl.SSLError):
+            assert "ALERT" in (told.value.reason or "")
+        await until(lambda: served.counted[f"handshake: {kind}"] > 0, "it is counted")
+        await until(lambda: served.counted["connections"] == 0, "the connection is counted out")
+        assert [(each["kind"], each["host"]) for each in logs if each["event"].endswith("a login")] == [
+            (kind, LOOPBACK)
+        ]
+        assert served.logins[0].failure is not None
+        assert served.contexts == []
+
+
+async def raw(port: int, *pieces: bytes) -> bytes:
+    """Send bytes and nothing more; return all that is answered."""
+    reader, writer = await asyncio.open_connection(LOOPBACK, port)
+    for piece in pieces:
+        writer.write(piece)
+    answer = b""
+    async with asyncio.timeout(60):
+        try:
+            while data := await reader.read(1000):
+                answer += data
+        except ConnectionError:
+            pass
+    writer.close()
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("sent", "kind", "words"),
+    [
+        (KAFKA, "plaintext", "a client without TLS on a port with TLS"),
+        (HTTP, "http", "an HTTP client"),
+        (CLIENT_HELLO[:20] + b"\xff" * 200, "protocol", "the TLS handshake failed"),
+    ],
+)
+async def test_strangers_on_a_tls_port_are_closed_and_counted(
+    certificates: Certificates, sent: bytes, kind: str, words: str
+) -> None:
+    async with running_gateway([await broker()], tls=certificates.listener()) as served:
+        with capture_logs() as logs:
+            for _ in range(5):
+                await raw(served.port, sent)
+        assert served.counted[f"handshake: {kind}"] == 5
+        # one line, however many come
+        assert [each["reason"][: len(words)] for each in logs] == [words]
+        assert served.counted["connections"] == 0
+        assert served.contexts == []
+        assert served.logins == []
+
+
+@pytest.mark.parametrize("sasl", [None, SaslServerSettings()])
+@pytest.mark.parametrize(
+    ("sent", "kind", "words"),
+    [(CLIENT_HELLO, "tls", "a client with TLS on a port without TLS"), (HTTP, "http", "an HTTP client")],
+)
+async def test_strangers_on_a_port_without_tls_are_closed_and_counted(
+    sasl: SaslServerSettings | None, sent: bytes, kind: str, words: str
+) -> None:
+    async with running_gateway([await broker()], sasl=sasl) as served:
+        with capture_logs() as logs:
+            assert await raw(served.port, sent) == b""
+        assert served.counted[f"handshake: {kind}"] == 1
+        assert [each["reason"][: len(words)] for each in logs] == [words]
+
+
+@pytest.mark.behaviour("B269")
+async def test_a_handshake_that_breaks_off_is_counted_and_a_probe_is_not(certificates: Certificates) -> None:
+    async with running_gateway([await broker()], tls=certificates.listener()) as served:
+        for sent in (b"", CLIENT_HELLO[:40]):
+            _, writer = await asyncio.open_connection(LOOPBACK, served.port)
+            writer.write(sent)
+            await writer.drain()
+            writer.close()
+        await until(lambda: served.counted["handshake: truncated"] == 1, "it is counted")
+        await until(lambda: served.counted["connections"] == 0, "both are counted out")
+
+
+@pytest.mark.parametrize("sent", [b"", CLIENT_HELLO[:40]])
+async def test_a_slow_handshake_has_one_deadline_and_counts_as_a_connection(
+    certificates: Certificates, sent: bytes
+) -> None:
+    tls = certificates.listener(HASTY_MS)
+    async with running_gateway([await broker()], tls=tls, max_connections_per_ip=1) as served:
+        slow = asyncio.ensure_future(raw(served.port, *(bytes([each]) for each in sent)))
+        await until(lambda: served.counted["connections"] == 1, "it is there")
+        assert await raw(served.port, KAFKA) == b""
+        assert served.counted["turned away"] == 1
+        await slow
+        assert served.counted["handshake: timeout"] == 1
+        assert served.counted["connections"] == 0
+
+
+async def test_an_old_version_is_refused(certificates: Certificates) -> None:
+    tls = certificates.listener(ssl_enabled_protocols="TLSv1.3")
+    async with running_gateway([await broker()], tls=tls) as served:
+        context = certificates.client(maximum_version=ssl.TLSVersion.TLSv1_2)
+        with pytest.raises((ssl.SSLError, ConnectionError)):
+            await Caller.at(served.port, context)
+        await until(lambda: served.counted["handshake: incompatible"] == 1, "it is counted")
+
+
+def shake_hands(port: int, context: ssl.SSLContext) -> None:
+    with socket.create_connection((LOOPBACK, port)) as plain:
+        context.wrap_socket(plain, server_hostname=LOOPBACK).close()
+
+
+async def test_a_client_that_refuses_the_listener_is_counted(certificates: Certificates) -> None:
+    async with running_gateway([await broker()], tls=certificates.listener()) as served:
+        # asyncio's client ends without a word
+        with pytest.raises(ssl.SSLCertVerificationError):
+            await asyncio.to_thread(shake_hands, served.port, ssl.create_default_context())
+        await until(lambda: served.counted["handshake: refused_by_client"] == 1, "it is counted")
+
+
+async def test_a_principal_that_no_rule_names_is_refused(certificates: Certificates) -> None:
+    builder = DefaultKafkaPrincipalBuilder(ssl_principal_mapper("RULE:^O=(nobody)$/$1/"), str)
+    principals = ListenerPrincipals(listener_name="CLIENTS", security_protocol="SSL", builder=builder)
+    tls = certificates.listener(ssl_client_auth="required")
+    named = ListenerTls(tls.contexts, certificate_principals(principals), PATIENT_MS)
+    async with running_gateway([await broker()], tls=named) as served:
+        caller = await Caller.at(served.port, certificates.client("alice"))
+        assert await caller.is_closed()
+        assert served.counted["handshake: no_principal"] == 1
+        assert served.contexts == []
+
+
+async def test_a_certificate_is_not_admitted_while_the_audit_log_is_full(certificates: Certificates) -> None:
+    tls = certificates.listener(ssl_client_auth="required")
+    async with running_gateway([await broker()], tls=tls, is_full=True) as served:
+        caller = await Caller.at(served.port, certificates.client("alice"))
+        assert await caller.is_closed()
+        assert served.contexts == []
+
+
+@pytest.mark.behaviour("B216")
+async def test_a_login_inside_tls_names_the_principal_and_no_certificate_does(
+    certificates: Certificates,
+) -> None:
+    tls = certificates.listener(ssl_client_auth="required", logs_in=True)
+    async with running_gateway([await broker()], sasl=SaslServerSettings(), tls=tls) as served:
+        caller = await Caller.at(served.port, certificates.client("alice"))
+        assert await caller.log_in() is not None
+        assert await metadata_answered(caller)
+        assert {str(each.principal) for each in served.contexts} == {"User:alice"}
+        assert [login.mechanism for login in served.logins] == ["PLAIN"]
+
+
+@pytest.mark.parametrize("piece", [1, 9, 100_000])
+async def test_requests_may_come_in_any_pieces(certificates: Certificates, piece: int) -> None:
+    async with running_gateway([await broker()], tls=certificates.listener()) as served:
+        caller = await Caller.at(served.port, certificates.client())
+        stream = b"".join(len(frame).to_bytes(4, "big") + frame for frame in map(heartbeat, range(1, 5)))
+        for at in range(0, len(stream), piece):
+            caller.writer.write(stream[at : at + piece])
+            await asyncio.sleep(0)
+        assert await caller.correlation_ids(4) == [1, 2, 3, 4]
+        assert served.counted["received"] == len(stream)
+
+
+async def test_what_a_client_does_not_read_is_known_and_comes_whole(certificates: Certificates) -> None:
+    large = bytes(range(256)) * 2**16
+    answer = (len(large) + 4).to_bytes(4, "big") + (5).to_bytes(4, "big") + large
+    upstream = ScriptedBroker(1)
+    await upstream.start()
+    async with running_gateway([upstream], tls=certificates.listener()) as served:
+        caller = await Caller.at(served.port, certificates.client())
+        assert await metadata_answered(caller)
+        reading: Any = caller.writer.transport
+        reading.pause_reading()
+        upstream.answers_raw = answer
+        caller.send(heartbeat(5))
+        (connection,) = served.gateway._connections
+        transport: Any = connection._transport
+        await until(lambda: transport.get_write_buffer_size() > len(large) // 2, "the answer waits")
+        assert served.answers.used_bytes >= transport.get_write_buffer_size()
+        reading.resume_reading()
+        assert await caller.frame() == answer[4:]
+        await until(lambda: served.answers.used_bytes == 0, "it is given back")
+
+
+async def test_the_end_of_a_connection_is_said(certificates: Certificates) -> None:
+    async with running_gateway([await broker()], tls=certificates.listener()) as served:
+        caller = await Caller.at(served.port, certificates.client())
+        assert await metadata_answered(caller)
+        (connection,) = served.gateway._connections
+        connection.close("a test ends it")
+        # without the goodbye of TLS this would be an error of the stream
+        assert await caller.reader.read() == b""
+
+
+async def test_the_goodbye_of_a_client_ends_the_connection(certificates: Certificates) -> None:
+    async with running_gateway([await broker()], tls=certificates.listener()) as served:
+        caller = await Caller.at(served.port, certificates.client())
+        assert await metadata_answered(caller)
+        caller.close()
+        await until(lambda: served.counted["connections"] == 0, "the connection is counted out")
