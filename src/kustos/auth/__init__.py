@@ -12,6 +12,18 @@ from kustos.auth.errors import (
 )
 from kustos.auth.jaas import JaasEntry, parse_jaas_config, single_jaas_entry
 from kustos.auth.mechanisms import MechanismFactory
+from kustos.auth.mechanisms.oauthbearer import (
+    INSUFFICIENT_SCOPE,
+    INVALID_TOKEN,
+    OAUTHBEARER,
+    AcceptedToken,
+    BearerToken,
+    OAuthBearerClient,
+    OAuthBearerServer,
+    RefusedToken,
+    TokenValidator,
+)
+from kustos.auth.mechanisms.oauthbearer_messages import InitialResponseError, require_valid_extensions
 from kustos.auth.mechanisms.plain import PlainServer, PlainUsers
 from kustos.auth.mechanisms.scram import ScramServer, TokenLogin, TokenLookup
 from kustos.auth.mechanisms.scram_decoys import FormCount, Forms, ScramDecoys
@@ -30,21 +42,30 @@ __all__ = [
     "ANONYMOUS",
     "DEFAULT_CONNECTION_FAILED_AUTHENTICATION_DELAY_MS",
     "DEFAULT_SASL_SERVER_MAX_RECEIVE_SIZE",
+    "INSUFFICIENT_SCOPE",
+    "INVALID_TOKEN",
+    "OAUTHBEARER",
     "SASL_SERVER_TRANSITIONS",
+    "AcceptedToken",
     "ApiVersionsBody",
     "AuthError",
     "Authenticated",
+    "BearerToken",
     "ClientRequest",
     "ClientSoftware",
     "Close",
     "Fail",
     "FormCount",
     "Forms",
+    "InitialResponseError",
     "JaasEntry",
     "JaasError",
     "MechanismFactory",
+    "OAuthBearerClient",
+    "OAuthBearerServer",
     "PlainServer",
     "PlainUsers",
+    "RefusedToken",
     "SaslAuthenticationError",
     "SaslClientError",
     "SaslClientMachine",
@@ -60,9 +81,11 @@ __all__ = [
     "SendFrame",
     "TokenLogin",
     "TokenLookup",
+    "TokenValidator",
     "client_mechanism",
     "parse_jaas_config",
     "principal_of_login",
+    "require_valid_extensions",
     "sasl_server_diagram",
     "single_jaas_entry",
 ]
