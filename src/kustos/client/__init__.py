@@ -19,7 +19,7 @@ from kustos.client.errors import (
 from kustos.client.properties import read_properties
 from kustos.client.sasl import connect
 from kustos.client.settings import ClientSettings, SaslClientSettings
-from kustos.client.tls import TlsClientSettings
+from kustos.client.tls import TlsClientSettings, tls_settings
 from kustos.client.versions import choose_version
 
 __all__ = [
@@ -46,4 +46,5 @@ __all__ = [
     "parse_address",
     "parse_bootstrap_servers",
     "read_properties",
+    "tls_settings",
 ]

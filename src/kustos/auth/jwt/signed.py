@@ -2,8 +2,8 @@
 
 A pure function of token, keys, rules and time. First the signature, then the claims. It is stricter than
 Kafka in these points: a token issued in the future is refused; a key that names an algorithm verifies no
-other one; keys of an HMAC are never used; nested and encrypted tokens, and tokens with critical headers, are refused.
-Without an expected audience Kafka refuses every token that has one; here the audience is then not looked at.
+other one; keys of an HMAC are never used; nested and encrypted tokens, and those with critical headers, are
+refused. Without an expected audience Kafka refuses every token that has one; here none is then looked at.
 """
 
 from dataclasses import dataclass

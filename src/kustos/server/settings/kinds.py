@@ -14,6 +14,7 @@ Section = Literal[
     "Quorum",
     "Listeners",
     "SASL",
+    "Bearer tokens",
     "Delegation tokens",
     "Limits",
     "Authorization",

@@ -23,6 +23,7 @@ from kustos.server.settings.kinds import (
 from kustos.server.settings.table.audit import AUDIT_SETTINGS
 from kustos.server.settings.table.log import LOG_SETTINGS
 from kustos.server.settings.table.login import LOGIN_SETTINGS
+from kustos.server.settings.table.oauth import OAUTH_SETTINGS
 from kustos.server.settings.table.quorum import QUORUM_SETTINGS
 from kustos.server.settings.table.workers import WORKER_SETTINGS
 
@@ -125,8 +126,8 @@ ENABLED_MECHANISMS: Final = Setting(
     list_of(*MECHANISMS),
     ("GSSAPI",),
     "SASL",
-    "The SASL mechanisms that a listener offers: `PLAIN`, `SCRAM-SHA-256`, `SCRAM-SHA-512`. Kafka's default, "
-    "`GSSAPI`, is not served yet, nor is `OAUTHBEARER`; with them a node does not start.",
+    "The SASL mechanisms that a listener offers: `PLAIN`, `SCRAM-SHA-256`, `SCRAM-SHA-512`, `OAUTHBEARER`. "
+    "Kafka's default, `GSSAPI`, is not served yet; with it a node does not start.",
     per_listener=True,
 )
 JAAS_CONFIG: Final = Setting(
@@ -136,7 +137,7 @@ JAAS_CONFIG: Final = Setting(
     "SASL",
     "The login module of a mechanism; for `PLAIN` it holds the users. It must be given for one mechanism, "
     "as `listener.name.<listener>.<mechanism>.sasl.jaas.config` or `<mechanism>.sasl.jaas.config`; "
-    "without a mechanism it is ignored, as in Kafka. The SCRAM mechanisms need none here.",
+    "without a mechanism it is ignored, as in Kafka. The SCRAM mechanisms and `OAUTHBEARER` need none here.",
     secret=True,
     per_listener=True,
     per_mechanism=True,
@@ -301,6 +302,7 @@ HTTP_LISTENER: Final[Setting[NodeAddress]] = Setting(
 SETTINGS: Final[tuple[Setting[Any], ...]] = (
     *(value for value in tuple(globals().values()) if isinstance(value, Setting)),
     *LOGIN_SETTINGS,
+    *OAUTH_SETTINGS,
     *AUDIT_SETTINGS,
     *LOG_SETTINGS,
     *QUORUM_SETTINGS,

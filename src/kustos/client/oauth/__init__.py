@@ -1,0 +1,33 @@
+"""Requests to OAuth identity providers: their key sets, and tokens for ourselves."""
+
+from kustos.client.oauth.http import (
+    ALLOWED_URLS_KEY,
+    DEFAULT_CONNECT_TIMEOUT_MS,
+    DEFAULT_READ_TIMEOUT_MS,
+    Endpoint,
+    EndpointError,
+    allowed_urls,
+    checked_url,
+)
+from kustos.client.oauth.keys import (
+    DEFAULT_REFRESH_MS,
+    DEFAULT_RETRY_BACKOFF_MAX_MS,
+    DEFAULT_RETRY_BACKOFF_MS,
+    JwksSettings,
+    RefreshingKeys,
+)
+
+__all__ = [
+    "ALLOWED_URLS_KEY",
+    "DEFAULT_CONNECT_TIMEOUT_MS",
+    "DEFAULT_READ_TIMEOUT_MS",
+    "DEFAULT_REFRESH_MS",
+    "DEFAULT_RETRY_BACKOFF_MAX_MS",
+    "DEFAULT_RETRY_BACKOFF_MS",
+    "Endpoint",
+    "EndpointError",
+    "JwksSettings",
+    "RefreshingKeys",
+    "allowed_urls",
+    "checked_url",
+]
