@@ -16,6 +16,8 @@ from kustos.client.oauth.keys import (
     JwksSettings,
     RefreshingKeys,
 )
+from kustos.client.oauth.settings import LOGIN_HANDLER, LOGIN_MODULE, TOKEN_URL_KEY, OAuthClientSettings
+from kustos.client.oauth.tokens import TokenSource, token_source
 
 __all__ = [
     "ALLOWED_URLS_KEY",
@@ -24,10 +26,16 @@ __all__ = [
     "DEFAULT_REFRESH_MS",
     "DEFAULT_RETRY_BACKOFF_MAX_MS",
     "DEFAULT_RETRY_BACKOFF_MS",
+    "LOGIN_HANDLER",
+    "LOGIN_MODULE",
+    "TOKEN_URL_KEY",
     "Endpoint",
     "EndpointError",
     "JwksSettings",
+    "OAuthClientSettings",
     "RefreshingKeys",
+    "TokenSource",
     "allowed_urls",
     "checked_url",
+    "token_source",
 ]

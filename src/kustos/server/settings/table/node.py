@@ -262,7 +262,7 @@ UPSTREAM_PROTOCOL: Final = Setting(
 )
 UPSTREAM_MECHANISM: Final = Setting(
     UPSTREAM_PREFIX + "sasl.mechanism",
-    one_of("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"),
+    one_of("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"),
     None,
     "Upstream",
     "How to log in there; needed for `SASL_PLAINTEXT`.",
@@ -272,7 +272,7 @@ UPSTREAM_JAAS: Final = Setting(
     TEXT,
     None,
     "Upstream",
-    "The login module with user name and password; needed for `SASL_PLAINTEXT`.",
+    "The login module with user name and password, or for `OAUTHBEARER`; needed for `SASL_PLAINTEXT`.",
     secret=True,
 )
 UPSTREAM_TIMEOUT_MS: Final = Setting(
