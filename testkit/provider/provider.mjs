@@ -13,6 +13,7 @@ const provider = new Provider(issuer, {
     grant_types: ['client_credentials'],
     response_types: [],
     redirect_uris: [],
+    id_token_signed_response_alg: given.algorithm,
   })),
   jwks: given.jwks,
   scopes: ['kafka'],

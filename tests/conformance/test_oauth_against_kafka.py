@@ -18,7 +18,7 @@ from kustos.runtime import SystemClock
 from testkit.identity_provider import IdentityProvider, ProviderSettings
 from testkit.kafka import KafkaNode, Listener, NodeSettings
 from testkit.kustos import KustosNode, KustosSettings
-from tests.conformance.test_sasl_against_kafka import Script, comparable, kafkas_answers, our_answers
+from tests.conformance.test_sasl_against_kafka import CLOSED, Script, comparable, kafkas_answers, our_answers
 from tests.unit.auth.jwt_worlds import AUDIENCE, claims, compact, public, with_hmac, without_signature
 from tests.unit.auth.worlds import api_versions_body, handshake, token, versions_request
 
@@ -164,6 +164,34 @@ def test_kafka_and_kustos_answer_alike(kafka: KafkaNode, provider: IdentityProvi
         accepted += theirs[-1][5:7] == b"\0\0" if isinstance(theirs[-1], bytes) else 0
     assert differing == {}
     assert accepted >= 6
+
+
+@pytest.mark.parametrize("case", ["scheme", "issued in the future", "expired within the skew", "another alg"])
+def test_what_differs_still_does(
+    tmp_path: Path, kafka: KafkaNode, provider: IdentityProvider, jwks_file: Path, case: str
+) -> None:
+    """In Kafka the first closes the connection, and the others log in."""
+    now_s = int(time.time())
+    valid = claims(now_s, iss=provider.issuer)
+    file = tmp_path / "jwks.json"
+    entries = json.loads(jwks_file.read_bytes())["keys"]
+    file.write_text(json.dumps({"keys": [{**entry, "alg": entry.get("alg", "RS256")} for entry in entries]}))
+    message = {
+        "scheme": first(compact(valid), scheme="Basic"),
+        "issued in the future": first(compact(valid | {"iat": now_s + 1000})),
+        "expired within the skew": first(compact(valid | {"exp": now_s - 5})),
+        "another alg": first(compact(valid, "rsa-1", "RS512", {"alg": "RS512", "kid": "rsa-1"})),
+    }[case]
+    script = [handshake(OAUTHBEARER), token(message)]
+    theirs, mine = kafkas_answers(kafka, script)[1], our_answers(script, ours(provider, file))[1]
+    assert isinstance(mine, bytes)
+    if case == "scheme":
+        assert theirs == CLOSED
+    else:
+        assert isinstance(theirs, bytes)
+        assert theirs[5:7] == b"\0\0"
+        assert b"invalid_token" not in theirs
+    assert b"invalid_token" in mine or b"due to invalid credentials with SASL mechanism OAUTHBEARER" in mine
 
 
 def client_keys(provider: IdentityProvider, client: str, secret: str) -> dict[str, str]:

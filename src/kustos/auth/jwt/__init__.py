@@ -1,6 +1,14 @@
 """JSON Web Tokens as bearers of an identity: their parts, the keys that sign them, and their validation."""
 
-from kustos.auth.jwt.keys import JWKS_MAX_BYTES, NO_KEYS, JwksError, SigningKey, SigningKeys, parse_jwks
+from kustos.auth.jwt.keys import (
+    JWKS_MAX_BYTES,
+    NO_KEYS,
+    JwksError,
+    SigningKey,
+    SigningKeys,
+    load_signatures,
+    parse_jwks,
+)
 from kustos.auth.jwt.parts import TOKEN_MAX_CHARACTERS, TokenError, TokenParts
 from kustos.auth.jwt.signed import (
     DEFAULT_CLOCK_SKEW_SECONDS,
@@ -23,6 +31,7 @@ __all__ = [
     "TokenParts",
     "TokenVerdict",
     "UnsecuredTokenRules",
+    "load_signatures",
     "parse_jwks",
     "validate_signed",
     "validate_unsecured",

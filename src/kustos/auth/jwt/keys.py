@@ -76,6 +76,15 @@ class SigningKeys:
 NO_KEYS: Final = SigningKeys()
 
 
+def load_signatures() -> None:
+    """Import what signatures need, which otherwise the first token would wait for.
+
+    Raise `ExtraMissingError` if it is not installed.
+    """
+    with needs_extra("oauth", _PURPOSE):
+        from joserfc import jwk, jws  # noqa: F401
+
+
 def parse_jwks(data: bytes) -> SigningKeys:
     """Return the usable keys of a key set; raise `JwksError`, or `ExtraMissingError` without joserfc."""
     if len(data) > JWKS_MAX_BYTES:

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from kustos.auth import JaasEntry, JaasError
-from kustos.auth.jwt import TokenClaimRules, UnsecuredTokenRules
+from kustos.auth.jwt import TokenClaimRules, UnsecuredTokenRules, load_signatures
 from kustos.client import SettingsError, TlsClientSettings, tls_settings
 from kustos.client.oauth import Endpoint, JwksSettings, checked_url
-from kustos.extras import ExtraMissingError, needs_extra
+from kustos.extras import ExtraMissingError
 from kustos.server.settings.kinds import Setting
 from kustos.server.settings.properties import GivenSettings, keys_of
 from kustos.server.settings.table import oauth as table
@@ -49,10 +49,9 @@ def oauth_settings(given: GivenSettings, listener: str, jaas: JaasEntry | None) 
             f"tests to `{table.UNSECURED_HANDLER}`"
         )
     try:
-        with needs_extra("oauth", f"listener `{listener}` with `{OAUTHBEARER}`"):
-            import joserfc  # noqa: F401 (asked for before the node starts)
+        load_signatures()
     except ExtraMissingError as error:
-        raise SettingsError(str(error)) from None
+        raise SettingsError(f"listener `{listener}`: {error}") from None
     return SignedTokenSettings(_jwks(given, listener, jaas), _rules(given, listener))
 
 
