@@ -1,6 +1,8 @@
 """A small HTTP server on loopback, whose answers a test chooses."""
 
+import ssl
 import threading
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 
@@ -8,9 +10,12 @@ from testkit.ports import LOOPBACK
 
 
 class Provider:
-    """Answers each request with `status` and `body`, or as `behave` does; records what it was sent."""
+    """Answers each request with `status` and `body`, or as `behave` does; records what it was sent.
 
-    def __init__(self) -> None:
+    With a `context` it speaks HTTPS.
+    """
+
+    def __init__(self, context: ssl.SSLContext | None = None) -> None:
         self.status, self.body = 200, b""
         self.headers: dict[str, str] = {}
         self.requests: list[tuple[str, str, dict[str, str], bytes]] = []
@@ -34,12 +39,21 @@ class Provider:
 
             do_POST = do_GET  # noqa: N815 (the name is that of the library)
 
+            def handle(self) -> None:
+                with suppress(OSError):
+                    super().handle()
+
             def log_message(self, *_: object) -> None:
                 """Stay silent."""
 
         self._server = ThreadingHTTPServer((LOOPBACK, 0), Handler)
         self._server.daemon_threads = True
-        self.url = f"http://{LOOPBACK}:{self._server.server_port}/path?x=1"
+        if context is not None:
+            # the handshake belongs into the thread of its connection
+            self._server.socket = context.wrap_socket(
+                self._server.socket, server_side=True, do_handshake_on_connect=False
+            )
+        self.url = f"{'https' if context else 'http'}://{LOOPBACK}:{self._server.server_port}/path?x=1"
 
     def __enter__(self) -> Self:
         threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
