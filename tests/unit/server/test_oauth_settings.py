@@ -66,6 +66,8 @@ def test_kafkas_keys_say_how_tokens_are_judged() -> None:
         (with_keys(jwks_endpoint_url="https:///y"), "write `https://host/path` or `file:///path`"),
         (with_keys(jwks_endpoint_url="file://host/y"), "write `https://host/path` or `file:///path`"),
         (with_keys(jwks_endpoint_url="https://x:y/"), "is no URL"),
+        (with_keys(jwks_endpoint_url="https://x/a b"), "characters that must be encoded"),
+        (with_keys(jwks_endpoint_url="https://x/ä"), "characters that must be encoded"),
         (with_keys(jwks_endpoint_url="https://u:p4ss@x/"), "has a user name or password in its URL"),
         (with_keys("expected.audience"), "set `sasl.oauthbearer.allow.unverified.audience=true` if"),
         (with_keys("expected.issuer"), "set `sasl.oauthbearer.allow.unverified.issuer=true` if"),

@@ -68,7 +68,8 @@ def _header(parts: TokenParts) -> tuple[str, str | None]:
         raise TokenError(f"it is not signed with one of the algorithms {', '.join(ALGORITHMS)}")
     if key_id is not None and not isinstance(key_id, str):
         raise TokenError("its key id is no text")
-    if "crit" in parts.header:
+    if "crit" in parts.header or "b64" in parts.header:
+        # RFC 7797 makes `b64` critical: it changes what the signature is of
         raise TokenError("it has critical headers, which are not supported")
     content_type = parts.header.get("cty")
     if isinstance(content_type, str) and content_type.lower().removeprefix("application/") == "jwt":

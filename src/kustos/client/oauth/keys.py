@@ -14,7 +14,7 @@ from typing import Final
 import structlog
 
 from kustos.auth.jwt import JWKS_MAX_BYTES, NO_KEYS, JwksError, SigningKeys, parse_jwks
-from kustos.client.oauth.http import Endpoint, EndpointError
+from kustos.client.oauth.http import Endpoint, EndpointError, beside_the_loop
 from kustos.client.tls import TlsClientSettings
 from kustos.runtime import Clock
 
@@ -111,7 +111,7 @@ class RefreshingKeys:
     async def _refresh(self) -> bool:
         url = self.settings.endpoint.url
         try:
-            text, keys = await asyncio.to_thread(self._fetch)
+            text, keys = await beside_the_loop(self._fetch)
         except (EndpointError, JwksError) as error:
             return self._failed(str(error))
         except Exception as error:  # noqa: BLE001 - whatever a library raises must not end the refreshes

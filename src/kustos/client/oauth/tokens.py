@@ -18,7 +18,7 @@ import structlog
 from kustos.auth import BearerToken
 from kustos.auth.jwt import TokenError, TokenParts
 from kustos.client.errors import AuthenticationFailedError, CannotConnectError
-from kustos.client.oauth.http import EndpointError
+from kustos.client.oauth.http import EndpointError, beside_the_loop
 from kustos.client.oauth.refresh import RELOGIN_RETRY_MS, TIMER_MAX_MS, refresh_at_ms, retry_pauses_ms
 from kustos.client.oauth.settings import OAuthClientSettings
 from kustos.runtime import Clock, Entropy, SystemClock, SystemEntropy
@@ -102,12 +102,12 @@ class TokenSource:
         settings = self._settings
         for pause_ms in retry_pauses_ms(settings.retry_backoff_ms, settings.retry_backoff_max_ms):
             try:
-                return await asyncio.to_thread(self._once)
+                return await beside_the_loop(self._once)
             except EndpointError as error:
                 if not error.may_pass:
                     raise
             await asyncio.sleep(pause_ms / 1000)
-        return await asyncio.to_thread(self._once)
+        return await beside_the_loop(self._once)
 
     def _once(self) -> HeldToken:
         """Get a token; in a thread."""
@@ -185,6 +185,9 @@ _SOURCES: Final[
 
 
 def token_source(settings: OAuthClientSettings) -> TokenSource:
-    """Return the source of these settings in the running loop: equal settings share one, as in Kafka."""
+    """Return the source of these settings in the running loop: equal settings share one, as in Kafka.
+
+    There are as many as the process has identities at providers: one of a node, one of a command.
+    """
     sources = _SOURCES.setdefault(asyncio.get_running_loop(), {})
     return sources.setdefault(settings, TokenSource(settings))
