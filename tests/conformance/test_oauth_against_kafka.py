@@ -15,12 +15,12 @@ from kustos.auth import OAUTHBEARER, OAuthBearerServer, SaslServerMachine, SaslS
 from kustos.auth.jwt import TokenClaimRules, parse_jwks, validate_signed
 from kustos.client import AuthenticationFailedError, ClientSettings, connect
 from kustos.runtime import SystemClock
+from testkit.bearer_tokens import AUDIENCE, claims, compact, public, with_hmac, without_signature
 from testkit.identity_provider import IdentityProvider, ProviderSettings
 from testkit.kafka import KafkaNode, Listener, NodeSettings
 from testkit.kustos import KustosNode, KustosSettings
+from testkit.sasl import api_versions_body, handshake, token, versions_request
 from tests.conformance.test_sasl_against_kafka import CLOSED, Script, comparable, kafkas_answers, our_answers
-from tests.unit.auth.jwt_worlds import AUDIENCE, claims, compact, public, with_hmac, without_signature
-from tests.unit.auth.worlds import api_versions_body, handshake, token, versions_request
 
 ALLOWED = "org.apache.kafka.sasl.oauthbearer.allowed.urls"
 MODULE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"

@@ -9,8 +9,7 @@ import pytest
 
 from kustos.auth import AcceptedToken
 from kustos.auth.jwt import TokenClaimRules, UnsecuredTokenRules, validate_signed, validate_unsecured
-from tests.conformance.oauth_probe import encoded, kafkas
-from tests.unit.auth.jwt_worlds import (
+from testkit.bearer_tokens import (
     AUDIENCE,
     ISSUER,
     as_json,
@@ -21,6 +20,7 @@ from tests.unit.auth.jwt_worlds import (
     public,
     without_signature,
 )
+from tests.conformance.oauth_probe import encoded, kafkas
 
 SEED = 7519
 COUNT = 1500

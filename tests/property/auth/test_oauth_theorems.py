@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from kustos.auth import AcceptedToken, RefusedToken
 from kustos.auth.jwt import TokenClaimRules, UnsecuredTokenRules, validate_signed, validate_unsecured
 from kustos.auth.mechanisms.oauthbearer_messages import InitialResponse, InitialResponseError
-from tests.unit.auth.jwt_worlds import (
+from testkit.bearer_tokens import (
     AUDIENCE,
     ISSUER,
     NOW_S,

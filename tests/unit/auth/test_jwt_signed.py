@@ -16,7 +16,7 @@ from kustos.auth.jwt import (
 )
 from kustos.auth.jwt.keys import JWKS_MAX_BYTES, KEYS_MAX, KEYS_TRIED_MAX
 from kustos.auth.jwt.signed import KEY_ID_MAX_CHARACTERS
-from tests.unit.auth.jwt_worlds import (
+from testkit.bearer_tokens import (
     AUDIENCE,
     ISSUER,
     NOW_S,

@@ -6,7 +6,7 @@ import pytest
 
 from kustos.auth import AcceptedToken, JaasError, RefusedToken
 from kustos.auth.jwt import UnsecuredTokenRules, validate_unsecured
-from tests.unit.auth.jwt_worlds import compact, without_signature
+from testkit.bearer_tokens import compact, without_signature
 
 NOW_MS = 1_800_000_000_000
 NOW_S = NOW_MS // 1000

@@ -21,8 +21,8 @@ from kustos.auth import (
 )
 from kustos.auth.mechanisms import Challenge, Proven
 from kustos.auth.mechanisms.oauthbearer_messages import EXTENSIONS_MAX
-from tests.unit.auth.worlds import (
-    TurningClock,
+from testkit.clocks import ManualClock
+from testkit.sasl import (
     api_versions_body,
     handshake,
     log_in,
@@ -30,7 +30,7 @@ from tests.unit.auth.worlds import (
     token,
 )
 
-GOOD, LIFE_MS = "good.token.x", 60_000
+GOOD, LIFE_MS, NOW_MS = "good.token.x", 60_000, 1_700_000_000_000
 RAISED = "a.storm.x"
 
 
@@ -41,15 +41,15 @@ def validate(value: str) -> AcceptedToken | RefusedToken:
         return RefusedToken(INSUFFICIENT_SCOPE, "the scope is missing", "write read")
     if value != GOOD:
         return RefusedToken(INVALID_TOKEN, "the signature is wrong", claimed_name="mallory")
-    return AcceptedToken("alice", 1_000_000 + LIFE_MS)
+    return AcceptedToken("alice", NOW_MS + LIFE_MS)
 
 
-def server(clock: TurningClock | None = None, max_reauth_ms: int = 0) -> SaslServerMachine:
+def server(clock: ManualClock | None = None, max_reauth_ms: int = 0) -> SaslServerMachine:
     return SaslServerMachine(
         SaslServerSettings({OAUTHBEARER: max_reauth_ms}),
         {OAUTHBEARER: OAuthBearerServer.factory(validate)},
         api_versions_body,
-        clock or TurningClock(),
+        clock or ManualClock(NOW_MS),
     )
 
 
@@ -73,7 +73,7 @@ def test_a_valid_token_logs_in_for_as_long_as_it_lives() -> None:
 def test_an_authorization_id_is_the_principals_own(identity: str, is_own: bool) -> None:
     exchange = OAuthBearerServer(validate)
     if is_own:
-        assert exchange.respond(first(GOOD, identity)) == Proven(b"", "alice", 1_000_000 + LIFE_MS)
+        assert exchange.respond(first(GOOD, identity)) == Proven(b"", "alice", NOW_MS + LIFE_MS)
         assert exchange.claimed_name == "alice"
         return
     with pytest.raises(SaslAuthenticationError) as caught:
@@ -124,7 +124,7 @@ def test_the_client_reads_the_document_and_learns_the_reason() -> None:
 
 
 def test_an_expired_token_and_a_validator_that_raises_are_refused_without_their_text() -> None:
-    clock = TurningClock()
+    clock = ManualClock(NOW_MS)
     clock.now_ms += LIFE_MS
     for machine, value in ((server(clock), GOOD), (server(), RAISED)):
         machine.receive(handshake(OAUTHBEARER))

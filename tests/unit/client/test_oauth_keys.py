@@ -13,8 +13,8 @@ from kustos.client.oauth import Endpoint, EndpointError, JwksSettings, Refreshin
 from kustos.client.oauth.http import ANSWER_MAX_BYTES
 from kustos.client.oauth.keys import MISSING_KEY_IDS_MAX
 from kustos.runtime import SystemClock
-from tests.unit.auth.jwt_worlds import jwks, public
-from tests.unit.auth.worlds import TurningClock
+from testkit.bearer_tokens import jwks, public
+from testkit.clocks import ManualClock
 from tests.unit.client.http_worlds import Provider
 
 NEVER_MS = 2**31 - 1
@@ -86,7 +86,7 @@ async def test_an_unknown_key_id_brings_the_keys_sooner(provider: Provider) -> N
 
 @pytest.mark.behaviour("B325")
 def test_one_unknown_key_id_brings_one_refresh_a_minute_and_few_are_remembered() -> None:
-    clock = TurningClock()
+    clock = ManualClock()
     keys = RefreshingKeys(JwksSettings(Endpoint("http://127.0.0.1:1/")), clock)
     assert keys.miss("a")
     assert not keys.miss("a")

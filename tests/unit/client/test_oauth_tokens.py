@@ -17,7 +17,7 @@ from kustos.client import AuthenticationFailedError, CannotConnectError, ClientS
 from kustos.client.oauth import LOGIN_MODULE, EndpointError, OAuthClientSettings, TokenSource, token_source
 from kustos.client.oauth.refresh import RefreshRules, refresh_at_ms, retry_pauses_ms
 from kustos.client.oauth.tokens import read_answer, token_request
-from tests.unit.auth.jwt_worlds import without_signature
+from testkit.bearer_tokens import without_signature
 from tests.unit.client.http_worlds import Provider
 
 ALLOWED = "org.apache.kafka.sasl.oauthbearer.allowed.urls"
