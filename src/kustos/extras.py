@@ -18,6 +18,7 @@ EXTRAS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "spark": _SPARK,
         "connect": (*_SPARK, "grpc", "grpc_status", "google.rpc", "zstandard"),
         "mapping": ("re2",),
+        "oauth": ("joserfc",),
         "sign": ("joserfc",),
         "zookeeper": ("kazoo", "puresasl"),
     }

@@ -123,11 +123,23 @@ MISSING = [
     ("arrow", "decide --acls acls.yaml --requests requests.parquet", "Parquet needs `pyarrow`"),
     ("zookeeper", "migrate zookeeper zk1 --metadata-dir x", "reading a ZooKeeper needs `kazoo`"),
     ("mapping", "serve mapping.properties", "a mapping rule needs `re2`"),
+    ("oauth", "serve node.properties", "a login by OAUTHBEARER needs `joserfc`"),
     ("sign", "pipeline signoff check review.jws --key key.pem", "a signature needs `joserfc`"),
     ("spark", "pipeline run", "the pipeline needs `pyspark`"),
     ("spark", "pipeline report --audit . --out report", "the pipeline needs `pyspark`"),
     ("connect", "pipeline replay acls.yaml", "Spark Connect needs `grpc`"),
 ]
+
+
+HANDLER = "org.apache.kafka.common.security.oauthbearer.OAuthBearerValidatorCallbackHandler"
+NODE = f"""\
+node.id=1
+metadata.log.dir=metadata
+listeners=SASL_PLAINTEXT://127.0.0.1:9092
+kustos.upstream.bootstrap.servers=127.0.0.1:19092
+sasl.enabled.mechanisms=OAUTHBEARER
+oauthbearer.sasl.server.callback.handler.class={HANDLER}
+"""
 
 
 @pytest.mark.parametrize(("extra", "command", "words"), MISSING)
@@ -139,6 +151,7 @@ def test_a_command_whose_extra_is_missing_says_what_to_install(
     (tmp_path / "review.jws").touch()
     (tmp_path / "key.pem").touch()
     (tmp_path / "mapping.properties").write_text("ssl.principal.mapping.rules=RULE:a/b/\n")
+    (tmp_path / "node.properties").write_text(NODE)
     (tmp_path / "tables").mkdir()
     (tmp_path / "pipeline.yml").write_text(
         "version: 1\ntables:\n  path: tables\nspark:\n  remote: sc://127.0.0.1:1\n"
@@ -146,7 +159,7 @@ def test_a_command_whose_extra_is_missing_says_what_to_install(
     installation = with_spark if extra == "connect" else base
     done = installation.kustos(*command.split(), cwd=tmp_path)
     assert done.returncode == ExitCode.USAGE, done.stderr
-    assert f"error: {words}, install it with `pip install 'kustos[{extra}]'`" in done.stderr
+    assert f"{words}, install it with `pip install 'kustos[{extra}]'`" in done.stderr
     assert "Traceback" not in done.stderr
 
 

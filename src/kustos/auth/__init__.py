@@ -33,6 +33,18 @@ from kustos.auth.jaas import (
     single_jaas_entry,
 )
 from kustos.auth.mechanisms import MechanismFactory
+from kustos.auth.mechanisms.oauthbearer import (
+    INSUFFICIENT_SCOPE,
+    INVALID_TOKEN,
+    OAUTHBEARER,
+    AcceptedToken,
+    BearerToken,
+    OAuthBearerClient,
+    OAuthBearerServer,
+    RefusedToken,
+    TokenValidator,
+)
+from kustos.auth.mechanisms.oauthbearer_messages import InitialResponseError, require_valid_extensions
 from kustos.auth.mechanisms.plain import PlainServer, PlainUsers
 from kustos.auth.mechanisms.scram import ScramServer, TokenLogin, TokenLookup
 from kustos.auth.mechanisms.scram_decoys import FormCount, Forms, ScramDecoys
@@ -54,11 +66,16 @@ __all__ = [
     "DEFAULT_SASL_SERVER_MAX_RECEIVE_SIZE",
     "DISALLOWED_LOGIN_MODULES",
     "DISALLOWED_LOGIN_MODULES_CONFIG",
+    "INSUFFICIENT_SCOPE",
+    "INVALID_TOKEN",
+    "OAUTHBEARER",
     "SASL_SERVER_TRANSITIONS",
+    "AcceptedToken",
     "ApiVersionsBody",
     "AuthError",
     "Authenticated",
     "AuthenticationContext",
+    "BearerToken",
     "ClientRequest",
     "ClientSoftware",
     "Close",
@@ -66,6 +83,7 @@ __all__ = [
     "Fail",
     "FormCount",
     "Forms",
+    "InitialResponseError",
     "JaasEntry",
     "JaasError",
     "KafkaPrincipalBuilder",
@@ -74,10 +92,13 @@ __all__ = [
     "MappingRuleError",
     "MechanismFactory",
     "NoMatchingRuleError",
+    "OAuthBearerClient",
+    "OAuthBearerServer",
     "PlainServer",
     "PlainUsers",
     "PlaintextAuthenticationContext",
     "PrincipalBuilderError",
+    "RefusedToken",
     "SaslAuthenticationContext",
     "SaslAuthenticationError",
     "SaslClientError",
@@ -95,9 +116,12 @@ __all__ = [
     "SslAuthenticationContext",
     "TokenLogin",
     "TokenLookup",
+    "TokenValidator",
     "client_mechanism",
     "configured",
     "parse_jaas_config",
+    "principal_of_login",
+    "require_valid_extensions",
     "sasl_server_diagram",
     "single_jaas_entry",
 ]

@@ -8,7 +8,14 @@ class AuthError(Exception):
 
 
 class SaslAuthenticationError(AuthError):
-    """The login is refused and this text is sent to the peer (Kafka's SaslAuthenticationException)."""
+    """The login is refused and this text is sent to the peer (Kafka's SaslAuthenticationException).
+
+    `reason` is for our log; without it the text is.
+    """
+
+    def __init__(self, text: str, reason: str | None = None) -> None:
+        super().__init__(text)
+        self.reason = text if reason is None else reason
 
 
 class SaslMechanismError(AuthError):

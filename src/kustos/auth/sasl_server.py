@@ -229,7 +229,7 @@ class SaslServerMachine:
                 return _Seen(SaslEvent.PROOF_CONTINUES, request, step)
             principal = self._principal_of(step)
         except SaslAuthenticationError as error:
-            return _Seen(SaslEvent.PROOF_REFUSED, request, text=str(error), reason=str(error))
+            return _Seen(SaslEvent.PROOF_REFUSED, request, text=str(error), reason=error.reason)
         except SaslMechanismError as error:
             return _Seen(SaslEvent.PROOF_REFUSED, request, text=self._general_refusal(), reason=str(error))
         except Exception as error:  # noqa: BLE001 - fail closed: a broken credential store must deny

@@ -54,9 +54,9 @@ where `code` is Kafka's name of the error if the cluster answered one, else one 
 what took effect and the error says how many failed.
 
 `--command-config` takes the properties file of Kafka's tools: `security.protocol`, `sasl.mechanism`
-(PLAIN, SCRAM-SHA-256, SCRAM-SHA-512) with `sasl.jaas.config`, the keys of TLS
-(`ssl.truststore.*` and `ssl.keystore.*` in JKS, PKCS12 or PEM, `ssl.key.password`,
-`ssl.endpoint.identification.algorithm`,
+(PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, [OAUTHBEARER](../how-to/bearer-tokens.md)) with
+`sasl.jaas.config`, the keys of TLS (`ssl.truststore.*` and `ssl.keystore.*` in JKS, PKCS12 or PEM,
+`ssl.key.password`, `ssl.endpoint.identification.algorithm`,
 `ssl.enabled.protocols`, `ssl.protocol`, `ssl.cipher.suites`), `request.timeout.ms`,
 `socket.connection.setup.timeout.ms`, `client.id`. Other keys are ignored, as Kafka ignores them.
 

@@ -19,6 +19,7 @@ from kustos.client.errors import (
 from kustos.client.properties import read_properties
 from kustos.client.sasl import connect
 from kustos.client.settings import ClientSettings, SaslClientSettings
+from kustos.client.tls import ClientTls
 from kustos.client.versions import choose_version
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "CannotConnectError",
     "ClientError",
     "ClientSettings",
+    "ClientTls",
     "ConnectionClosedError",
     "ConnectionLimits",
     "KafkaConnection",
@@ -44,4 +46,5 @@ __all__ = [
     "parse_address",
     "parse_bootstrap_servers",
     "read_properties",
+    "tls_settings",
 ]

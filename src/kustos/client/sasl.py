@@ -7,7 +7,8 @@ The machine of `kustos.auth` decides what to send and judges the answers; this m
 import asyncio
 from typing import Final
 
-from kustos.auth import SaslClientError, SaslClientMachine, client_mechanism
+from kustos.auth import OAuthBearerClient, SaslClientError, SaslClientMachine, client_mechanism
+from kustos.auth.mechanisms import ClientMechanism
 from kustos.client.addresses import NodeAddress
 from kustos.client.connection import KafkaConnection
 from kustos.client.errors import (
@@ -16,6 +17,7 @@ from kustos.client.errors import (
     ConnectionClosedError,
     UnsupportedVersionError,
 )
+from kustos.client.oauth import token_source
 from kustos.client.settings import ClientSettings, SaslClientSettings
 from kustos.runtime import SystemEntropy
 from kustos.wire import ApiKey
@@ -70,15 +72,22 @@ async def _authenticate(connection: KafkaConnection, settings: SaslClientSetting
         connection.session_expires_at = asyncio.get_running_loop().time() + lifetime_seconds
 
 
-async def _drive(connection: KafkaConnection, settings: SaslClientSettings) -> int:
-    """Exchange requests and answers until the machine is done; return the session's lifetime."""
-    mechanism = client_mechanism(
+async def _mechanism(settings: SaslClientSettings) -> ClientMechanism:
+    """Return our side of the mechanism; with OAUTHBEARER this may take a request to the provider."""
+    if settings.oauth is not None:
+        return OAuthBearerClient(await token_source(settings.oauth).token())
+    return client_mechanism(
         settings.mechanism,
         settings.username,
         settings.password,
         SystemEntropy(),
         settings.token_authenticated,
     )
+
+
+async def _drive(connection: KafkaConnection, settings: SaslClientSettings) -> int:
+    """Exchange requests and answers until the machine is done; return the session's lifetime."""
+    mechanism = await _mechanism(settings)
     machine = SaslClientMachine(mechanism, connection.choose_version(ApiKey.SASL_AUTHENTICATE))
     request = machine.start()
     for _ in range(MAX_ROUNDS):

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Final
 
 from kustos.acl import ANONYMOUS
-from kustos.auth import JaasError, parse_jaas_config
+from kustos.auth import OAUTHBEARER, JaasError, parse_jaas_config
 from kustos.client.addresses import NodeAddress, parse_bootstrap_servers
 from kustos.client.connection import ConnectionLimits
 from kustos.client.errors import SettingsError
+from kustos.client.oauth import LOGIN_MODULE, OAuthClientSettings
 from kustos.client.properties import read_properties
 from kustos.client.tls import ClientTls
 
@@ -23,18 +24,23 @@ LOGIN_MODULES: Final = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
     "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
     "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
+    OAUTHBEARER: LOGIN_MODULE,
 }
 """Mechanism -> the class that its `sasl.jaas.config` must name."""
 
 
 @dataclass(frozen=True, slots=True)
 class SaslClientSettings:
-    """Our SASL identity. `token_authenticated`: name and password are those of a delegation token."""
+    """Our SASL identity. `token_authenticated`: name and password are those of a delegation token.
+
+    `oauth`: where our bearer tokens come from; then the name is the client's id, and there is no password.
+    """
 
     mechanism: str
     username: str
     password: str = field(repr=False)
     token_authenticated: bool = False
+    oauth: OAuthClientSettings | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +58,8 @@ class ClientSettings:
     def principal(self) -> str | None:
         """Our principal under Kafka's default principal builder; None where only the cluster knows it."""
         if self.sasl is not None:
-            return None if self.sasl.token_authenticated else f"User:{self.sasl.username}"
+            is_unknown = self.sasl.token_authenticated or self.sasl.oauth is not None
+            return None if is_unknown else f"User:{self.sasl.username}"
         return str(ANONYMOUS) if self.tls is None or self.tls.settings.keystore is None else None
 
     @property
@@ -60,6 +67,8 @@ class ClientSettings:
         """A description of our identity on a cluster."""
         if self.principal is not None:
             return f"`{self.principal}`"
+        if self.sasl is not None and self.sasl.oauth is not None:
+            return f"whom the tokens of `{self.sasl.username}` name"
         if self.sasl is not None:
             return f"the owner of the delegation token `{self.sasl.username}`"
         return "whom your certificate names"
@@ -111,7 +120,10 @@ def _sasl_settings(properties: Mapping[str, str]) -> SaslClientSettings:
         )
     text = properties.get("sasl.jaas.config")
     if not text:
-        raise SettingsError("`sasl.jaas.config` is missing; it holds the user name and the password")
+        raise SettingsError(
+            "`sasl.jaas.config` is missing; it holds the user name and the password, or "
+            f"`{LOGIN_MODULE} required;`"
+        )
     try:
         entries = parse_jaas_config(text)
     except JaasError as error:
@@ -121,6 +133,9 @@ def _sasl_settings(properties: Mapping[str, str]) -> SaslClientSettings:
             f"`sasl.jaas.config` must hold one entry of `{LOGIN_MODULES[mechanism]}` for `{mechanism}`"
         )
     options = entries[0].options
+    if mechanism == OAUTHBEARER:
+        oauth = OAuthClientSettings.from_properties(properties, options)
+        return SaslClientSettings(mechanism, oauth.client_id or oauth.endpoint.url, "", oauth=oauth)
     for name in ("username", "password"):
         if not options.get(name):
             raise SettingsError(f"`sasl.jaas.config` gives no `{name}`")

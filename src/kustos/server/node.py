@@ -43,6 +43,7 @@ from kustos.server.admin import AdminSide
 from kustos.server.audit import open_audit_log
 from kustos.server.authorization.authorization import StandardAuthorization, authorization_of
 from kustos.server.authorization.life import close, server_info, start
+from kustos.server.oauth import BearerTokens
 from kustos.server.principals import listener_principals
 from kustos.server.process_role import WHOLE, NodePart
 from kustos.server.quorum import QuorumSide
@@ -78,6 +79,7 @@ class Node:
         self.token_sweeper: Final = TokenSweeper(self.writer, rules.expiry_check_interval_ms)
         self.snapshot_taker: Final = SnapshotTaker(self.writer)
         self.tokens: Final = token_lookup(rules.secret, self.image)
+        self.bearer_tokens: Final = BearerTokens(filter(part.serves, settings.listeners), SystemClock())
         self.authorization: Final = authorization_of(
             settings, self.store, self.writer, *(() if quorum is None else (quorum.mutator, quorum.gate))
         )
@@ -261,6 +263,7 @@ class Node:
             self._decoys(),
             SystemEntropy(),
             self.tokens,
+            self.bearer_tokens.validator(sasl.oauth),
         )
         clock = SystemClock()
         versions, refusal = self._api_versions_body, refusal_body
@@ -286,6 +289,7 @@ class Node:
             "upstream": bool(self.cluster.brokers) and self.cluster.is_reachable,
             "listeners": self.gateway.is_open,
             "audit": self.audit.is_ready,
+            **self.bearer_tokens.readiness,
             **({} if self.quorum is None else self.quorum.readiness()),
         }
 
@@ -307,6 +311,7 @@ class Node:
             LOG.warning(warning)
         if self.http is not None:
             await self.http.start()
+        self.bearer_tokens.start()
         authorizer = self.authorization.authorizer
         ready = None
         if authorizer is not None:
@@ -343,6 +348,7 @@ class Node:
                 stack.push_async_callback(close, self.authorization.authorizer)
             stack.push_async_callback(self.purgatory.close)
             stack.push_async_callback(self.token_sweeper.stop)
+            stack.push_async_callback(self.bearer_tokens.stop)
             stack.push_async_callback(self.snapshot_taker.stop)
             stack.push_async_callback(self.audit.close)
             if self.http is not None:

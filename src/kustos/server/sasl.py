@@ -5,9 +5,11 @@ from typing import Final
 
 from kustos.acl import KafkaPrincipal
 from kustos.auth import (
+    OAUTHBEARER,
     FormCount,
     Forms,
     MechanismFactory,
+    OAuthBearerServer,
     PlainServer,
     PlainUsers,
     ScramDecoys,
@@ -15,6 +17,7 @@ from kustos.auth import (
     ScramServer,
     TokenLogin,
     TokenLookup,
+    TokenValidator,
 )
 from kustos.metadata import ScramCredential, ScramMechanism
 from kustos.metadata.control import TokenCredentials, TokenSecret
@@ -74,11 +77,13 @@ def mechanism_factories(
     decoys: ScramDecoys,
     entropy: Entropy,
     tokens: TokenLookup | None = None,
+    validate: TokenValidator | None = None,
 ) -> dict[str, MechanismFactory]:
     """Return the factories of the enabled mechanisms, in the order shown to clients.
 
     `plain_options`: those of the listener's PlainLoginModule. `image`: the metadata of this moment, so that a
-    credential is valid once its creation was answered. `tokens`: finds delegation tokens.
+    credential is valid once its creation was answered. `tokens`: finds delegation tokens. `validate`: judges
+    bearer tokens, where OAUTHBEARER is enabled.
     """
 
     def lookup(user: str, scram_hash: ScramHash) -> ScramCredential | None:
@@ -89,6 +94,8 @@ def mechanism_factories(
         if mechanism == PLAIN:
             users = PlainUsers.from_jaas_options(plain_options, entropy)
             factories[mechanism] = PlainServer.factory(users)
+        elif mechanism == OAUTHBEARER and validate is not None:
+            factories[mechanism] = OAuthBearerServer.factory(validate)
         else:
             factories[mechanism] = ScramServer.factory(SCRAM[mechanism], lookup, decoys, entropy, tokens)
     return factories

@@ -15,6 +15,7 @@ Section = Literal[
     "Listeners",
     "SASL",
     "TLS",
+    "Bearer tokens",
     "Delegation tokens",
     "Principals",
     "Limits",

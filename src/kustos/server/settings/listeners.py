@@ -6,6 +6,8 @@ from typing import Final
 
 from kustos.auth import JaasEntry, JaasError, LoginModulePolicy, SaslServerSettings, single_jaas_entry
 from kustos.client import NodeAddress, SettingsError, parse_address
+from kustos.server.settings.oauth import LOGIN_MODULE as OAUTH_LOGIN_MODULE
+from kustos.server.settings.oauth import OAUTHBEARER, OAuthListenerSettings, oauth_settings
 from kustos.server.settings.principals import PrincipalSettings, principal_settings
 from kustos.server.settings.properties import LISTENER_PREFIX, GivenSettings, keys_of, known_key, listener_key
 from kustos.server.settings.table import login as login_table
@@ -21,11 +23,15 @@ MAX_LISTENERS: Final = 32
 
 @dataclass(frozen=True, slots=True)
 class SaslListenerSettings:
-    """SASL on one listener. `jaas` is by mechanism and never shown: for PLAIN it holds the passwords."""
+    """SASL on one listener. `jaas` is by mechanism and never shown: for PLAIN it holds the passwords.
+
+    `oauth` is None if it has no OAUTHBEARER.
+    """
 
     enabled_mechanisms: tuple[str, ...]
     server: SaslServerSettings
     jaas: Mapping[str, JaasEntry] = field(repr=False)
+    oauth: OAuthListenerSettings | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,6 +148,7 @@ LOGIN_MODULES = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
     "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
     "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
+    OAUTHBEARER: OAUTH_LOGIN_MODULE,
 }
 """Supported mechanism -> the class that its `sasl.jaas.config` names in Kafka."""
 
@@ -234,7 +241,11 @@ def _sasl(given: GivenSettings, listener: str) -> SaslListenerSettings:
         given.require(table.FAILED_AUTHENTICATION_DELAY_MS),
         given.require(table.MAX_RECEIVE_SIZE, listener),
     )
-    return SaslListenerSettings(mechanisms, server, _jaas(given, listener, mechanisms))
+    jaas = _jaas(given, listener, mechanisms)
+    oauth = None
+    if OAUTHBEARER in mechanisms:
+        oauth = oauth_settings(given, listener, jaas.get(OAUTHBEARER))
+    return SaslListenerSettings(mechanisms, server, jaas, oauth)
 
 
 def _jaas(given: GivenSettings, listener: str, mechanisms: tuple[str, ...]) -> dict[str, JaasEntry]:

@@ -36,6 +36,7 @@ from kustos.server.settings.table import audit as audit_table
 from kustos.server.settings.table import log as log_table
 from kustos.server.settings.table import login as login_table
 from kustos.server.settings.table import node as table
+from kustos.server.settings.table.oauth import ALLOWED_URLS
 from kustos.server.settings.table.tls import HANDSHAKE_TIMEOUT_MS
 from kustos.server.settings.table.workers import REVOCATION_GRACE_MS, REVOCATION_TIMEOUT_MS
 from kustos.server.settings.workers import WorkerSettings, worker_settings
@@ -243,6 +244,7 @@ def _upstream(given: GivenSettings) -> ClientSettings:
         name.removeprefix(prefix): value for name, value in given.texts.items() if name.startswith(prefix)
     }
     protocol = given.require(table.UPSTREAM_PROTOCOL)
+    properties[ALLOWED_URLS.name] = given.texts.get(ALLOWED_URLS.name, "")
     if protocol.startswith("SASL"):
         for setting in (table.UPSTREAM_MECHANISM, table.UPSTREAM_JAAS):
             if not given.has(setting):

@@ -23,6 +23,7 @@ from kustos.server.settings.kinds import (
 from kustos.server.settings.table.audit import AUDIT_SETTINGS
 from kustos.server.settings.table.log import LOG_SETTINGS
 from kustos.server.settings.table.login import LOGIN_SETTINGS
+from kustos.server.settings.table.oauth import OAUTH_SETTINGS
 from kustos.server.settings.table.principals import PRINCIPAL_SETTINGS
 from kustos.server.settings.table.quorum import QUORUM_SETTINGS
 from kustos.server.settings.table.tls import TLS_SETTINGS, client_tls_settings
@@ -125,8 +126,8 @@ ENABLED_MECHANISMS: Final = Setting(
     list_of(*MECHANISMS),
     ("GSSAPI",),
     "SASL",
-    "The SASL mechanisms that a listener offers: `PLAIN`, `SCRAM-SHA-256`, `SCRAM-SHA-512`. Kafka's default, "
-    "`GSSAPI`, is not served yet, nor is `OAUTHBEARER`; with them a node does not start.",
+    "The SASL mechanisms that a listener offers: `PLAIN`, `SCRAM-SHA-256`, `SCRAM-SHA-512`, `OAUTHBEARER`. "
+    "Kafka's default, `GSSAPI`, is not served yet; with it a node does not start.",
     per_listener=True,
 )
 JAAS_CONFIG: Final = Setting(
@@ -136,7 +137,7 @@ JAAS_CONFIG: Final = Setting(
     "SASL",
     "The login module of a mechanism; for `PLAIN` it holds the users. Set it for one mechanism, as "
     "`listener.name.<listener>.<mechanism>.sasl.jaas.config` or `<mechanism>.sasl.jaas.config`; without a "
-    "mechanism kustos ignores it, as Kafka does. The SCRAM mechanisms need none here.",
+    "mechanism kustos ignores it, as Kafka does. The SCRAM mechanisms and `OAUTHBEARER` need none here.",
     secret=True,
     per_listener=True,
     per_mechanism=True,
@@ -265,7 +266,7 @@ UPSTREAM_PROTOCOL: Final = Setting(
 )
 UPSTREAM_MECHANISM: Final = Setting(
     UPSTREAM_PREFIX + "sasl.mechanism",
-    one_of("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"),
+    one_of("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"),
     None,
     "Upstream",
     "The SASL mechanism for logging in to it; needed for `SASL_PLAINTEXT` and `SASL_SSL`.",
@@ -275,7 +276,8 @@ UPSTREAM_JAAS: Final = Setting(
     TEXT,
     None,
     "Upstream",
-    "The login module with user name and password; needed for `SASL_PLAINTEXT` and `SASL_SSL`.",
+    "The login module with user name and password, or for `OAUTHBEARER`; needed for `SASL_PLAINTEXT` and "
+    "`SASL_SSL`.",
     secret=True,
 )
 UPSTREAM_TIMEOUT_MS: Final = Setting(
@@ -308,6 +310,7 @@ SETTINGS: Final[tuple[Setting[Any], ...]] = (
     *PRINCIPAL_SETTINGS,
     *TLS_SETTINGS,
     *client_tls_settings(UPSTREAM_PREFIX, "Upstream"),
+    *OAUTH_SETTINGS,
     *AUDIT_SETTINGS,
     *LOG_SETTINGS,
     *QUORUM_SETTINGS,

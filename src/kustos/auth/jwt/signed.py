@@ -1,0 +1,143 @@
+"""The validation of a signed token, as Kafka's BrokerJwtValidator does it with jose4j.
+
+A pure function of token, keys, rules and time. First the signature, then the claims. It is stricter than
+Kafka in these points: a token issued in the future is refused; a key that names an algorithm verifies no
+other one; keys of an HMAC are never used; nested and encrypted tokens, and those with critical headers, are
+refused. Without an expected audience Kafka refuses every token that has one; here none is then looked at.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kustos.auth.jwt.keys import ALGORITHMS, SigningKey, SigningKeys, is_signed_by
+from kustos.auth.jwt.parts import SECONDS_MAX, TokenError, TokenParts
+from kustos.auth.mechanisms.oauthbearer import INVALID_TOKEN, AcceptedToken, RefusedToken
+
+DEFAULT_CLOCK_SKEW_SECONDS: Final = 30
+KEY_ID_MAX_CHARACTERS: Final = 1000
+"""The longest key id that is looked for, as in Kafka."""
+
+BLANKS: Final = "".join(map(chr, range(0x21)))
+"""What Java's `trim` removes."""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenClaimRules:
+    """What the claims of a token must be. No audience, no issuer: they are not looked at."""
+
+    expected_audiences: frozenset[str] = frozenset()
+    expected_issuer: str | None = None
+    clock_skew_seconds: int = DEFAULT_CLOCK_SKEW_SECONDS
+    scope_claim_name: str = "scope"
+    sub_claim_name: str = "sub"
+
+
+@dataclass(frozen=True, slots=True)
+class TokenVerdict:
+    """The outcome, and the id of the key that the token names and the key set lacks, None for a known one."""
+
+    outcome: AcceptedToken | RefusedToken
+    unknown_key_id: str | None = None
+
+
+def validate_signed(token: str, keys: SigningKeys, rules: TokenClaimRules, now_ms: int) -> TokenVerdict:
+    """Return what the token proves at this wall time, or why it is refused; raise only for our own faults."""
+    parts: TokenParts | None = None
+    try:
+        parts = TokenParts.parse(token)
+        algorithm, key_id = _header(parts)
+        if key_id is not None and not keys.knows(key_id):
+            refused = _refused("no key with its key id is known", parts, rules)
+            return TokenVerdict(refused, key_id if len(key_id) <= KEY_ID_MAX_CHARACTERS else None)
+        _require_signature(token, keys.candidates(algorithm, key_id), algorithm)
+        return TokenVerdict(_accepted(parts, rules, now_ms // 1000))
+    except TokenError as error:
+        return TokenVerdict(_refused(str(error), parts, rules))
+
+
+def _refused(reason: str, parts: TokenParts | None, rules: TokenClaimRules) -> RefusedToken:
+    name = None if parts is None else parts.claimed_name(rules.sub_claim_name)
+    return RefusedToken(INVALID_TOKEN, reason, claimed_name=name)
+
+
+def _header(parts: TokenParts) -> tuple[str, str | None]:
+    """Return algorithm and key id; raise `TokenError`."""
+    algorithm, key_id = parts.header.get("alg"), parts.header.get("kid")
+    if not isinstance(algorithm, str) or algorithm not in ALGORITHMS or not parts.has_signature:
+        # the algorithm is shown only if it is a known one: the peer wrote it
+        raise TokenError(f"it is not signed with one of the algorithms {', '.join(ALGORITHMS)}")
+    if key_id is not None and not isinstance(key_id, str):
+        raise TokenError("its key id is no text")
+    if "crit" in parts.header or "b64" in parts.header:
+        # RFC 7797 makes `b64` critical: it changes what the signature is of
+        raise TokenError("it has critical headers, which are not supported")
+    content_type = parts.header.get("cty")
+    if isinstance(content_type, str) and content_type.lower().removeprefix("application/") == "jwt":
+        raise TokenError("it holds another token, which is not supported")
+    return algorithm, key_id
+
+
+def _require_signature(token: str, candidates: tuple[SigningKey, ...], algorithm: str) -> None:
+    if not candidates:
+        raise TokenError(f"no key fits its algorithm `{algorithm}`")
+    if not any(is_signed_by(key, token, algorithm) for key in candidates):
+        raise TokenError("its signature is wrong")
+
+
+def _accepted(parts: TokenParts, rules: TokenClaimRules, now_s: int) -> AcceptedToken:
+    expires_s = _require_times(parts, rules.clock_skew_seconds, now_s)
+    for claim in ("sub", "jti", "iss"):
+        parts.text_of(claim)
+    _require_audience(parts.claims.get("aud"), rules.expected_audiences)
+    if rules.expected_issuer is not None and parts.text_of("iss") != rules.expected_issuer:
+        raise TokenError("its issuer is not the expected one")
+    name = (parts.text_of(rules.sub_claim_name) or "").strip(BLANKS)
+    if not name:
+        raise TokenError(f"the claim `{rules.sub_claim_name}` names nobody")
+    scopes = _scopes(parts.claims.get(rules.scope_claim_name), rules.scope_claim_name)
+    return AcceptedToken(name, expires_s * 1000, scopes)
+
+
+def _require_times(parts: TokenParts, skew_s: int, now_s: int) -> int:
+    """Return when the token expires (seconds, wall time); raise `TokenError` if it is not valid now."""
+    times = {claim: parts.number_of(claim) for claim in ("exp", "iat", "nbf")}
+    # as in Kafka fractions of a second are cut off
+    seconds = {claim: int(value) for claim, value in times.items() if value is not None}
+    for claim in ("exp", "iat"):
+        if not 0 <= seconds.get(claim, -1) <= SECONDS_MAX:
+            raise TokenError(f"the claim `{claim}` is missing, or is before 1970")
+    expires_s = seconds["exp"]
+    if now_s - skew_s >= expires_s:
+        raise TokenError("it has expired")
+    for claim in ("iat", "nbf"):
+        if seconds.get(claim, 0) > expires_s:
+            raise TokenError(f"it expires before the time of its claim `{claim}`")
+        if seconds.get(claim, 0) > now_s + skew_s:
+            raise TokenError(f"the time of its claim `{claim}` has not come yet")
+    return expires_s
+
+
+def _require_audience(claim: Any, expected: frozenset[str]) -> None:
+    audiences = [claim] if isinstance(claim, str) else claim
+    if audiences is not None and not _is_texts(audiences):
+        raise TokenError("its audience is neither a text nor a list of texts")
+    if expected and not expected.intersection(audiences or ()):
+        raise TokenError("its audience is not the expected one")
+
+
+def _scopes(claim: Any, name: str) -> frozenset[str]:
+    """Return the scopes; a text is one scope, whatever blanks it has, as in Kafka."""
+    if isinstance(claim, str):
+        claim = [claim]
+    if not isinstance(claim, list):
+        return frozenset()
+    if not _is_texts(claim):
+        raise TokenError(f"the claim `{name}` holds what is no text")
+    scopes = [text.strip(BLANKS) for text in claim]
+    if not all(scopes) or len(set(scopes)) != len(scopes):
+        raise TokenError(f"the claim `{name}` has an empty scope, or one twice")
+    return frozenset(scopes)
+
+
+def _is_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(each, str) for each in value)

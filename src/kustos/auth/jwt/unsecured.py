@@ -1,0 +1,101 @@
+"""The validation of a token without a signature (Kafka's OAuthBearerUnsecuredValidatorCallbackHandler).
+
+Anybody can write such a token: it is for tests of clients, and used only where the settings name it. It is
+stricter than Kafka in that claims that are no text are not turned into one, and that names occur once. It
+takes Base64 for URLs, which Kafka 4.3 does not here.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kustos.auth.errors import JaasError
+from kustos.auth.jwt.parts import TokenError, TokenParts
+from kustos.auth.jwt.signed import BLANKS
+from kustos.auth.mechanisms.oauthbearer import (
+    INSUFFICIENT_SCOPE,
+    INVALID_TOKEN,
+    AcceptedToken,
+    RefusedToken,
+)
+
+_INT32_MAX: Final = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class UnsecuredTokenRules:
+    """The options `unsecuredValidator...` of the listener's OAuthBearerLoginModule."""
+
+    principal_claim_name: str = "sub"
+    scope_claim_name: str = "scope"
+    required_scopes: tuple[str, ...] = ()
+    clock_skew_ms: int = 0
+
+    @classmethod
+    def from_jaas_options(cls, options: Mapping[str, str]) -> "UnsecuredTokenRules":
+        """Return the rules; raise `JaasError` naming the wrong option."""
+
+        def text(name: str) -> str:
+            return options.get(f"unsecuredValidator{name}", "").strip()
+
+        skew = text("AllowableClockSkewMs") or "0"
+        if not (skew.isascii() and skew.isdigit() and len(skew) <= 10 and int(skew) <= _INT32_MAX):
+            raise JaasError(
+                "the option `unsecuredValidatorAllowableClockSkewMs` is no number of milliseconds"
+            )
+        return cls(
+            text("PrincipalClaimName") or "sub",
+            text("ScopeClaimName") or "scope",
+            tuple(text("RequiredScope").split()),
+            int(skew),
+        )
+
+
+def validate_unsecured(token: str, rules: UnsecuredTokenRules, now_ms: int) -> AcceptedToken | RefusedToken:
+    """Return what the token says of itself at this wall time, or why it is refused."""
+    parts: TokenParts | None = None
+    try:
+        parts = TokenParts.parse(token)
+        expires_ms = _require_times(parts, rules.clock_skew_ms, now_ms)
+        name = _name(parts, rules.principal_claim_name)
+        scopes = _scopes(parts.claims.get(rules.scope_claim_name), rules.scope_claim_name)
+    except TokenError as error:
+        claimed = None if parts is None else parts.claimed_name(rules.principal_claim_name)
+        return RefusedToken(INVALID_TOKEN, str(error), claimed_name=claimed)
+    if not scopes.issuperset(rules.required_scopes):
+        # as Java writes a list
+        missing = f"[{', '.join(rules.required_scopes)}]"
+        return RefusedToken(INSUFFICIENT_SCOPE, "a required scope is missing", missing, name)
+    return AcceptedToken(name, expires_ms, scopes)
+
+
+def _name(parts: TokenParts, claim: str) -> str:
+    """Return the principal's name; raise `TokenError` if there is none, or if this is no unsecured token."""
+    if parts.header.get("alg") != "none" or parts.has_signature:
+        raise TokenError("it has a signature, or another algorithm than `none`")
+    name = parts.text_of(claim)
+    if name is None or not name.strip(BLANKS):
+        raise TokenError(f"the claim `{claim}` names nobody")
+    return name
+
+
+def _require_times(parts: TokenParts, skew_ms: int, now_ms: int) -> int:
+    """Return when the token expires (ms, wall time); raise `TokenError` if it is not valid now."""
+    expires_s, issued_s = parts.number_of("exp"), parts.number_of("iat")
+    if expires_s is None:
+        raise TokenError("the claim `exp` is missing")
+    if now_ms - skew_ms >= 1000 * expires_s:
+        raise TokenError("it has expired")
+    if issued_s is not None and (issued_s >= expires_s or 1000 * issued_s > now_ms + skew_ms):
+        raise TokenError("it was issued in the future, or expires before that")
+    return round(1000 * expires_s)
+
+
+def _scopes(claim: Any, name: str) -> frozenset[str]:
+    """Return the scopes without empty ones; a text is one scope, whatever blanks it has."""
+    texts = [claim] if isinstance(claim, str) else claim
+    if texts is None:
+        return frozenset()
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        raise TokenError(f"the claim `{name}` is neither a text nor a list of texts")
+    return frozenset(stripped for text in texts if (stripped := text.strip(BLANKS)))

@@ -1,0 +1,41 @@
+"""Requests to OAuth identity providers: their key sets, and tokens for ourselves."""
+
+from kustos.client.oauth.http import (
+    ALLOWED_URLS_KEY,
+    DEFAULT_CONNECT_TIMEOUT_MS,
+    DEFAULT_READ_TIMEOUT_MS,
+    Endpoint,
+    EndpointError,
+    allowed_urls,
+    checked_url,
+)
+from kustos.client.oauth.keys import (
+    DEFAULT_REFRESH_MS,
+    DEFAULT_RETRY_BACKOFF_MAX_MS,
+    DEFAULT_RETRY_BACKOFF_MS,
+    JwksSettings,
+    RefreshingKeys,
+)
+from kustos.client.oauth.settings import LOGIN_HANDLER, LOGIN_MODULE, TOKEN_URL_KEY, OAuthClientSettings
+from kustos.client.oauth.tokens import TokenSource, token_source
+
+__all__ = [
+    "ALLOWED_URLS_KEY",
+    "DEFAULT_CONNECT_TIMEOUT_MS",
+    "DEFAULT_READ_TIMEOUT_MS",
+    "DEFAULT_REFRESH_MS",
+    "DEFAULT_RETRY_BACKOFF_MAX_MS",
+    "DEFAULT_RETRY_BACKOFF_MS",
+    "LOGIN_HANDLER",
+    "LOGIN_MODULE",
+    "TOKEN_URL_KEY",
+    "Endpoint",
+    "EndpointError",
+    "JwksSettings",
+    "OAuthClientSettings",
+    "RefreshingKeys",
+    "TokenSource",
+    "allowed_urls",
+    "checked_url",
+    "token_source",
+]

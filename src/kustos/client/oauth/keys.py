@@ -1,0 +1,141 @@
+"""The key set of a provider, kept fresh beside the event loop.
+
+A scheduled refresh comes every `refresh_ms`; a key id that no key has brings one sooner, at most one for each
+`retry_backoff_max_ms`. A failure keeps the old keys; another attempt follows after a time that doubles from
+`retry_backoff_ms` to `retry_backoff_max_ms`. Until the first keys have come, no token is valid.
+"""
+
+import asyncio
+import ssl
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final
+
+import structlog
+
+from kustos.auth.jwt import JWKS_MAX_BYTES, NO_KEYS, JwksError, SigningKeys, parse_jwks
+from kustos.client.oauth.http import Endpoint, EndpointError, beside_the_loop
+from kustos.client.tls import ClientTls
+from kustos.runtime import Clock
+
+LOG: Final = structlog.get_logger("kustos.client")
+
+DEFAULT_REFRESH_MS: Final = 3_600_000
+DEFAULT_RETRY_BACKOFF_MS: Final = 100
+DEFAULT_RETRY_BACKOFF_MAX_MS: Final = 10_000
+
+FILE_REFRESH_MS: Final = 10_000
+"""How often a file is read at least; only what changed is parsed."""
+
+REFRESH_MIN_MS: Final = 100
+"""The least time between two refreshes that succeed, whatever the settings say."""
+
+MISSING_KEY_IDS_MAX: Final = 16
+"""Unknown key ids that are remembered, as in Kafka; the oldest is forgotten."""
+
+MISSING_KEY_ID_MS: Final = 60_000
+"""How long one unknown key id brings no further refresh, as in Kafka."""
+
+
+@dataclass(frozen=True, slots=True)
+class JwksSettings:
+    """Where a key set is, and how often it is asked for (`sasl.oauthbearer.jwks.endpoint.*`)."""
+
+    endpoint: Endpoint
+    refresh_ms: int = DEFAULT_REFRESH_MS
+    retry_backoff_ms: int = DEFAULT_RETRY_BACKOFF_MS
+    retry_backoff_max_ms: int = DEFAULT_RETRY_BACKOFF_MAX_MS
+    tls: ClientTls | None = None
+
+
+class RefreshingKeys:
+    """A key set that refreshes itself from `start` to `stop`; `keys` never waits."""
+
+    def __init__(self, settings: JwksSettings, clock: Clock) -> None:
+        self.settings: Final = settings
+        self.keys: SigningKeys = NO_KEYS
+        self.is_loaded = False
+        self._clock: Final = clock
+        self._text: bytes | None = None
+        self._missing: Final[dict[str, int]] = {}
+        self._wanted: Final = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._context: ssl.SSLContext | None = None
+        self._failures = 0
+
+    def start(self) -> None:
+        """Begin to refresh; raise `SettingsError` for unusable TLS files."""
+        if self.settings.tls is not None:
+            self._context = self.settings.tls.context()
+        self._task = asyncio.get_running_loop().create_task(self._run())
+
+    async def stop(self) -> None:
+        """End it. A request under way ends by itself, within its time limits."""
+        if self._task is not None:
+            self._task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._task
+
+    def miss(self, key_id: str) -> bool:
+        """Note that a token names a key that is not known; return whether this brings a refresh."""
+        now_ms = self._clock.monotonic_ms()
+        if self._missing.get(key_id, 0) > now_ms:
+            return False
+        self._missing.pop(key_id, None)
+        while len(self._missing) >= MISSING_KEY_IDS_MAX:
+            del self._missing[next(iter(self._missing))]
+        self._missing[key_id] = now_ms + MISSING_KEY_ID_MS
+        self._wanted.set()
+        return True
+
+    async def _run(self) -> None:
+        settings = self.settings
+        while True:
+            self._wanted.clear()
+            if await self._refresh():
+                limit_ms = FILE_REFRESH_MS if settings.endpoint.is_file else settings.refresh_ms
+                await self._pause(settings.retry_backoff_max_ms, min(settings.refresh_ms, limit_ms))
+            else:
+                doubled_ms = settings.retry_backoff_ms * 2 ** min(self._failures - 1, 30)
+                await asyncio.sleep(min(doubled_ms, settings.retry_backoff_max_ms) / 1000)
+
+    async def _pause(self, at_least_ms: int, at_most_ms: int) -> None:
+        """Wait for the next refresh, or for an unknown key id if that comes before it."""
+        at_most_ms = max(at_most_ms, REFRESH_MIN_MS)
+        at_least_ms = min(at_least_ms, at_most_ms)
+        await asyncio.sleep(at_least_ms / 1000)
+        with suppress(TimeoutError):
+            async with asyncio.timeout((at_most_ms - at_least_ms) / 1000):
+                await self._wanted.wait()
+
+    async def _refresh(self) -> bool:
+        url = self.settings.endpoint.url
+        try:
+            text, keys = await beside_the_loop(self._fetch)
+        except (EndpointError, JwksError) as error:
+            return self._failed(str(error))
+        except Exception as error:  # noqa: BLE001 - whatever a library raises must not end the refreshes
+            # only the type: the text may hold what the provider sent
+            return self._failed(type(error).__name__)
+        if keys is not None:
+            self.keys = keys
+            for key in keys.keys:
+                self._missing.pop(key.key_id or "", None)
+            LOG.info("key set loaded", url=url, keys=len(keys.keys), left_out=keys.left_out)
+        elif self._failures:
+            LOG.info("the key set can be refreshed again", url=url)
+        self._text, self._failures, self.is_loaded = text, 0, True
+        return True
+
+    def _failed(self, reason: str) -> bool:
+        self._failures += 1
+        if self._failures == 1:
+            url = self.settings.endpoint.url
+            LOG.warning("the key set was not refreshed, the old keys stay", url=url, reason=reason)
+        return False
+
+    def _fetch(self) -> tuple[bytes, SigningKeys | None]:
+        """Return the key set's text, and its keys unless it has not changed; in a thread."""
+        endpoint = self.settings.endpoint
+        text = endpoint.read_file(JWKS_MAX_BYTES) if endpoint.is_file else endpoint.request(self._context)
+        return text, None if text == self._text else parse_jwks(text)

@@ -1,0 +1,193 @@
+"""Our own tokens: got by client credentials (RFC 6749, section 4.4) or from a file, and anew in time.
+
+A source gets one token at a time, whoever waits for it. While a token is valid nobody waits: it is refreshed
+beside the loop at the time that `sasl.login.refresh.*` say, and after a failure again ten seconds later.
+"""
+
+import asyncio
+import json
+import re
+import weakref
+from base64 import b64encode
+from dataclasses import dataclass, field
+from typing import Final
+from urllib.parse import quote_plus, urlencode
+
+import structlog
+
+from kustos.auth import BearerToken
+from kustos.auth.jwt import TokenError, TokenParts
+from kustos.client.errors import AuthenticationFailedError, CannotConnectError
+from kustos.client.oauth.http import EndpointError, beside_the_loop
+from kustos.client.oauth.refresh import RELOGIN_RETRY_MS, TIMER_MAX_MS, refresh_at_ms, retry_pauses_ms
+from kustos.client.oauth.settings import OAuthClientSettings
+from kustos.runtime import Clock, Entropy, SystemClock, SystemEntropy
+
+LOG: Final = structlog.get_logger("kustos.client")
+
+LIFE_MAX_S: Final = 10**9
+"""The longest life that a provider can give a token: thirty years."""
+
+_TOKEN: Final = re.compile(r"[-_~+/.a-zA-Z0-9]+=*")
+_CHANCE_BYTES: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class HeldToken:
+    """A token that we hold, and its times (ms, wall time)."""
+
+    value: str = field(repr=False)
+    issued_at_ms: int
+    expires_at_ms: int
+
+
+class TokenSource:
+    """The tokens of one identity of ours; used within one event loop."""
+
+    def __init__(
+        self, settings: OAuthClientSettings, clock: Clock | None = None, entropy: Entropy | None = None
+    ) -> None:
+        self._settings: Final = settings
+        self._clock: Final = clock or SystemClock()
+        self._entropy: Final = entropy or SystemEntropy()
+        self._held: HeldToken | None = None
+        self._fetching: asyncio.Task[HeldToken] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    def __repr__(self) -> str:
+        return f"TokenSource({self._settings.endpoint.url})"
+
+    async def token(self) -> BearerToken:
+        """Return a valid token.
+
+        Raise `AuthenticationFailedError` if the provider refuses us, `CannotConnectError` if it does not
+        answer.
+        """
+        held = self._held
+        if held is None or held.expires_at_ms <= self._clock.wall_ms():
+            # one that gives up waiting must not take the token from the others
+            held = await asyncio.shield(self._fetch())
+        return BearerToken(held.value, dict(self._settings.extensions))
+
+    def _fetch(self) -> asyncio.Task[HeldToken]:
+        if self._fetching is None or self._fetching.done():
+            self._fetching = asyncio.get_running_loop().create_task(self._refresh())
+            # whoever waits gets the error; if nobody does, it is logged
+            self._fetching.add_done_callback(_mark_retrieved)
+        return self._fetching
+
+    async def _refresh(self) -> HeldToken:
+        try:
+            held = await self._attempts()
+        except EndpointError as error:
+            LOG.warning("no token was got", url=self._settings.endpoint.url, reason=str(error))
+            if self._held is not None:
+                self._refresh_in(RELOGIN_RETRY_MS)
+            failure = CannotConnectError if error.may_pass else AuthenticationFailedError
+            raise failure(f"cannot get a token: {error}") from None
+        self._held = held
+        now_ms = self._clock.wall_ms()
+        chance = int.from_bytes(self._entropy.token_bytes(_CHANCE_BYTES)) / 2 ** (8 * _CHANCE_BYTES)
+        rules = self._settings.refresh
+        self._refresh_in(refresh_at_ms(rules, chance, now_ms, held.issued_at_ms, held.expires_at_ms) - now_ms)
+        return held
+
+    def _refresh_in(self, pause_ms: int) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        seconds = min(max(pause_ms, 0), TIMER_MAX_MS) / 1000
+        self._timer = asyncio.get_running_loop().call_later(seconds, self._fetch)
+
+    async def _attempts(self) -> HeldToken:
+        settings = self._settings
+        for pause_ms in retry_pauses_ms(settings.retry_backoff_ms, settings.retry_backoff_max_ms):
+            try:
+                return await beside_the_loop(self._once)
+            except EndpointError as error:
+                if not error.may_pass:
+                    raise
+            await asyncio.sleep(pause_ms / 1000)
+        return await beside_the_loop(self._once)
+
+    def _once(self) -> HeldToken:
+        """Get a token; in a thread."""
+        settings, now_ms = self._settings, self._clock.wall_ms()
+        endpoint = settings.endpoint
+        if endpoint.is_file:
+            return held_token(endpoint.read_file().decode("ascii", "replace").strip(), None, now_ms)
+        context = None if settings.tls is None else settings.tls.context()
+        body, headers = token_request(settings)
+        return read_answer(endpoint.request(context, body, headers), now_ms)
+
+
+def _mark_retrieved(task: asyncio.Task[HeldToken]) -> None:
+    if not task.cancelled():
+        task.exception()
+
+
+def token_request(settings: OAuthClientSettings) -> tuple[bytes, dict[str, str]]:
+    """Return body and headers of the request for a token."""
+    fields = {"grant_type": "client_credentials"} | ({"scope": settings.scope} if settings.scope else {})
+    pair = [settings.client_id, settings.client_secret]
+    if settings.header_urlencode:
+        pair = [quote_plus(text) for text in pair]
+    credentials = b64encode(":".join(pair).encode()).decode()
+    return urlencode(fields).encode(), {
+        "Authorization": f"Basic {credentials}",
+        "Content-Type": "application/x-www-form-urlencoded",
+    }
+
+
+def read_answer(data: bytes, now_ms: int) -> HeldToken:
+    """Return the token in a provider's answer; raise `EndpointError`, whose text has no part of it."""
+    try:
+        answer = json.loads(data)
+    except (ValueError, RecursionError):
+        raise EndpointError("the provider's answer is no JSON") from None
+    if not isinstance(answer, dict):
+        raise EndpointError("the provider's answer is no JSON object")
+    token, life_s = answer.get("access_token"), answer.get("expires_in")
+    if not isinstance(token, str):
+        raise EndpointError("the provider's answer has no `access_token`")
+    # a bool is an int in Python
+    is_usable = type(life_s) is int and 0 < life_s <= LIFE_MAX_S
+    return held_token(token, life_s if is_usable else None, now_ms)
+
+
+def held_token(token: str, life_s: int | None, now_ms: int) -> HeldToken:
+    """Return the token with its times: those of its claims, else from now for `life_s` seconds.
+
+    Raise `EndpointError` for one without an end, one that has expired, and one that could not be sent.
+    """
+    if _TOKEN.fullmatch(token) is None:
+        raise EndpointError("the token has characters that RFC 6750 does not allow, or is empty")
+    issued_s: float | None = None
+    expires_s: float | None = None
+    try:
+        parts = TokenParts.parse(token)
+        expires_s, issued_s = parts.number_of("exp"), parts.number_of("iat")
+    except TokenError:
+        # a token need not be a JWT; its provider said how long it lives
+        expires_s = None
+    if expires_s is None and life_s is not None:
+        expires_s = now_ms / 1000 + life_s
+    if expires_s is None:
+        raise EndpointError("the token does not say when it expires, nor does the provider")
+    if expires_s * 1000 <= now_ms:
+        raise EndpointError("the token has expired already")
+    issued_ms = now_ms if issued_s is None else min(int(issued_s * 1000), now_ms)
+    return HeldToken(token, issued_ms, int(expires_s * 1000))
+
+
+_SOURCES: Final[
+    weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[OAuthClientSettings, TokenSource]]
+] = weakref.WeakKeyDictionary()
+
+
+def token_source(settings: OAuthClientSettings) -> TokenSource:
+    """Return the source of these settings in the running loop: equal settings share one, as in Kafka.
+
+    There are as many as the process has identities at providers: one of a node, one of a command.
+    """
+    sources = _SOURCES.setdefault(asyncio.get_running_loop(), {})
+    return sources.setdefault(settings, TokenSource(settings))

@@ -1,0 +1,162 @@
+"""A real OpenID provider on loopback: npm's `oidc-provider`, whose access tokens are JWTs."""
+
+import fcntl
+import hashlib
+import json
+import shutil
+import subprocess
+import urllib.error
+import urllib.parse
+import urllib.request
+from base64 import b64encode
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from joserfc.jwk import ECKey, RSAKey
+
+from testkit.paths import CACHE, ROOT
+from testkit.ports import LOOPBACK, free_port
+from testkit.processes import ChildError, Server
+
+SOURCES = ROOT / "testkit" / "provider"
+NPM_TIMEOUT_S = 600
+"""A cold cache downloads about 3 MB; a longer download means a dead network."""
+
+START_TIMEOUT_S = 60.0
+STOP_TIMEOUT_S = 20.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderSettings:
+    """What a test chooses: clients with their secrets, and what their tokens have."""
+
+    clients: Mapping[str, str] = field(default_factory=dict)
+    audience: str = "kafka"
+    lifetime_s: int = 3600
+    algorithm: str = "RS256"
+
+
+class IdentityProvider:
+    """A provider, ready when `start()` returns; as a context manager it is stopped at the end."""
+
+    def __init__(self, directory: Path, settings: ProviderSettings) -> None:
+        self.directory = directory
+        self.settings = settings
+        self.port = free_port()
+        self.key_number = 0
+        self._server: Server | None = None
+
+    @property
+    def issuer(self) -> str:
+        """The claim `iss` of its tokens."""
+        return f"http://{LOOPBACK}:{self.port}"
+
+    @property
+    def jwks_url(self) -> str:
+        """Where its public keys are."""
+        return f"{self.issuer}/jwks"
+
+    @property
+    def token_url(self) -> str:
+        """Where its clients get tokens."""
+        return f"{self.issuer}/token"
+
+    def start(self) -> Self:
+        """Start, and return when the key set is served."""
+        node = shutil.which("node")
+        if node is None:
+            raise ChildError("`node` is not installed")
+        self.directory.mkdir(parents=True, exist_ok=True)
+        settings = self.settings
+        given = {
+            "port": self.port,
+            "clients": dict(settings.clients),
+            "jwks": {"keys": [self._key()]},
+            "audience": settings.audience,
+            "lifetimeS": settings.lifetime_s,
+            "algorithm": settings.algorithm,
+        }
+        command = [node, str(_installed() / "provider.mjs")]
+        environment = {"KUSTOS_TEST_PROVIDER": json.dumps(given)}
+        self._server = Server("oidc-provider", command, self.directory / "provider.log", environment)
+        self._server.wait_ready(self._answers, timeout_s=START_TIMEOUT_S)
+        return self
+
+    def stop(self) -> None:
+        """Stop it; does nothing if it is not running."""
+        server, self._server = self._server, None
+        if server is not None and server.running:
+            server.terminate(timeout_s=STOP_TIMEOUT_S)
+
+    def rotate(self) -> None:
+        """Start anew at the same address, with another signing key."""
+        self.stop()
+        self.key_number += 1
+        self.start()
+
+    def token(self, client: str) -> str:
+        """Return an access token of this client."""
+        secret = self.settings.clients[client]
+        credentials = b64encode(f"{client}:{secret}".encode()).decode()
+        body = urllib.parse.urlencode({"grant_type": "client_credentials", "scope": "kafka"}).encode()
+        request = urllib.request.Request(self.token_url, body, {"Authorization": f"Basic {credentials}"})
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            token: str = json.loads(answer.read())["access_token"]
+            return token
+
+    def _key(self) -> dict[str, Any]:
+        """Return a new private key with an id of its own."""
+        options: Any = {"kid": f"{self.port}-{self.key_number}", "use": "sig"}
+        if self.settings.algorithm.startswith("ES"):
+            return dict(ECKey.generate_key("P-256", options).as_dict(private=True))
+        return dict(RSAKey.generate_key(2048, options).as_dict(private=True))
+
+    def _answers(self) -> bool:
+        try:
+            with urllib.request.urlopen(self.jwks_url, timeout=5) as answer:
+                return bool(answer.status == 200)
+        except (urllib.error.URLError, OSError):
+            return False
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+
+def _installed() -> Path:
+    """Return the folder of the provider with its packages, installed by npm the first time.
+
+    Safe to call from several processes at once: one installs, the others wait for it.
+    """
+    files = sorted(path for path in SOURCES.iterdir() if path.is_file())
+    wanted = hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
+    home = CACHE / "provider"
+    stamp = home / "complete"
+    home.mkdir(parents=True, exist_ok=True)
+    with (home / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if stamp.exists() and stamp.read_text() == wanted:
+            return home
+        for path in files:
+            shutil.copy(path, home)
+        command = ["npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts"]
+        done = subprocess.run(
+            command,
+            cwd=home,
+            capture_output=True,
+            text=True,
+            timeout=NPM_TIMEOUT_S,
+            stdin=subprocess.DEVNULL,
+            check=False,
+        )
+        if done.returncode:
+            raise ChildError(f"npm could not install the provider\n{done.stdout}{done.stderr}")
+        stamp.write_text(wanted)
+    return home

@@ -1,0 +1,235 @@
+"""Our tokens come from a provider or a file, once for all who wait, and are refreshed ahead of their end."""
+
+import asyncio
+import json
+import threading
+import time
+from base64 import b64decode
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kustos.client import AuthenticationFailedError, CannotConnectError, ClientSettings, SettingsError
+from kustos.client.oauth import LOGIN_MODULE, EndpointError, OAuthClientSettings, TokenSource, token_source
+from kustos.client.oauth.refresh import RefreshRules, refresh_at_ms, retry_pauses_ms
+from kustos.client.oauth.tokens import read_answer, token_request
+from testkit.bearer_tokens import without_signature
+from tests.unit.client.http_worlds import Provider
+
+ALLOWED = "org.apache.kafka.sasl.oauthbearer.allowed.urls"
+URL_KEY = "sasl.oauthbearer.token.endpoint.url"
+SECRET = "a:s3cret/ä"
+OPTIONS = {"clientId": "svc", "clientSecret": SECRET, "scope": "kafka read", "extension_traceId": "7"}
+
+
+@pytest.fixture
+def provider() -> Iterator[Provider]:
+    with Provider() as running:
+        running.body = answer_of(token())
+        yield running
+
+
+def token(life_s: int = 3600, number: int = 0) -> str:
+    now_s = int(time.time())
+    return without_signature({"sub": "svc", "n": number, "iat": now_s, "exp": now_s + life_s})
+
+
+def answer_of(value: str, **more: Any) -> bytes:
+    return json.dumps({"access_token": value, "token_type": "Bearer"} | more).encode()
+
+
+def settings(url: str, **more: str) -> OAuthClientSettings:
+    keys = {URL_KEY: url, ALLOWED: f"x, {url}"} | {
+        name.replace("_", "."): value for name, value in more.items()
+    }
+    return OAuthClientSettings.from_properties(keys, OPTIONS)
+
+
+async def until(condition: Callable[[], object]) -> None:
+    async with asyncio.timeout(60):
+        while not condition():
+            await asyncio.to_thread(threading.Event().wait, 0.005)
+
+
+@pytest.mark.behaviour("B332")
+async def test_the_request_has_the_clients_credentials_and_the_scope(provider: Provider) -> None:
+    got = await TokenSource(settings(provider.url)).token()
+    assert got.value == json.loads(provider.body)["access_token"]
+    assert got.extensions == {"traceId": "7"}
+    ((method, path, headers, body),) = provider.requests
+    assert (method, path, body) == ("POST", "/path?x=1", b"grant_type=client_credentials&scope=kafka+read")
+    assert headers["content-type"] == "application/x-www-form-urlencoded"
+    assert headers["accept"] == "application/json"
+    assert b64decode(headers["authorization"].removeprefix("Basic ")).decode() == f"svc:{SECRET}"
+
+
+@pytest.mark.behaviour("B332")
+def test_credentials_may_be_encoded_as_the_rfc_says() -> None:
+    given = settings("https://x/", sasl_oauthbearer_header_urlencode="TRUE")
+    _, headers = token_request(given)
+    assert b64decode(headers["Authorization"].removeprefix("Basic ")) == b"svc:a%3As3cret%2F%C3%A4"
+
+
+@pytest.mark.behaviour("B332")
+async def test_what_may_pass_is_tried_again_and_what_may_not_is_final(provider: Provider) -> None:
+    def busy_once(handler: Any) -> None:
+        provider.behave = None
+        handler.send_error(503)
+
+    provider.behave = busy_once
+    await TokenSource(settings(provider.url, sasl_login_retry_backoff_ms="1")).token()
+    assert len(provider.requests) == 2
+    provider.status, provider.body = 401, json.dumps({"error": "invalid_client", "hint": SECRET}).encode()
+    with pytest.raises(AuthenticationFailedError, match="HTTP status 401") as caught:
+        await TokenSource(settings(provider.url)).token()
+    assert len(provider.requests) == 3
+    assert SECRET not in str(caught.value)
+    provider.status = 500
+    quick = {"sasl_login_retry_backoff_ms": "1", "sasl_login_retry_backoff_max_ms": "7"}
+    with pytest.raises(CannotConnectError, match="HTTP status 500"):
+        await TokenSource(settings(provider.url, **quick)).token()
+    assert len(provider.requests) == 3 + 4
+
+
+@pytest.mark.behaviour("B329", "B337")
+async def test_all_who_wait_get_one_token_and_equal_settings_share_it(provider: Provider) -> None:
+    sources = [token_source(settings(provider.url)) for _ in range(20)]
+    values = {each.value for each in await asyncio.gather(*(source.token() for source in sources))}
+    assert len(values) == len(provider.requests) == 1
+    other = token_source(settings(provider.url, sasl_oauthbearer_scope="write"))
+    await other.token()
+    assert len(provider.requests) == 2
+
+
+@pytest.mark.behaviour("B330")
+async def test_a_token_is_refreshed_before_its_end_while_nobody_waits(provider: Provider) -> None:
+    none = {"min_period": "0", "buffer": "0"}
+    early = {f"sasl_login_refresh_{name}_seconds": value for name, value in none.items()}
+    source = TokenSource(settings(provider.url, sasl_login_refresh_window_factor="0.5", **early))
+    provider.body = answer_of(token(life_s=4))
+    first = await source.token()
+    provider.body = answer_of(token(number=1))
+    await until(lambda: len(provider.requests) > 1)
+    await until(lambda: source._held is not None and source._held.value != first.value)
+    assert (await source.token()).value == json.loads(provider.body)["access_token"]
+
+
+@pytest.mark.behaviour("B331")
+async def test_a_failed_refresh_keeps_the_token_as_long_as_it_is_valid(provider: Provider) -> None:
+    source = TokenSource(settings(provider.url, sasl_login_retry_backoff_max_ms="0"))
+    first = await source.token()
+    provider.status = 500
+    with pytest.raises(CannotConnectError):
+        await source._refresh()
+    assert (await source.token()).value == first.value
+    assert source._timer is not None
+    assert not source._timer.cancelled()
+
+
+async def test_a_token_may_come_from_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text(token() + "\n")
+    source = TokenSource(settings(file.as_uri()))
+    assert (await source.token()).value == file.read_text().strip()
+    missing = settings((tmp_path / "none").as_uri(), sasl_login_retry_backoff_max_ms="0")
+    with pytest.raises(CannotConnectError, match="no such file"):
+        await TokenSource(missing).token()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"", b"[]", b"{}", b'{"access_token": 7}', b'{"access_token": ""}', b'{"access_token": "a b"}',
+        b'{"access_token": "opaque"}', b'{"access_token": "opaque", "expires_in": true}',
+        answer_of(token(life_s=-1)), b'{"access_token": "opaque", "expires_in": -1}',
+    ],
+)  # fmt: skip
+def test_an_answer_without_a_usable_token_is_refused_without_its_text(data: bytes) -> None:
+    with pytest.raises(EndpointError) as caught:
+        read_answer(data, int(time.time() * 1000))
+    assert "opaque" not in str(caught.value)
+
+
+def test_a_token_that_is_no_jwt_lives_as_long_as_its_provider_says() -> None:
+    held = read_answer(b'{"access_token": "opaque", "expires_in": 60}', 1000)
+    assert (held.issued_at_ms, held.expires_at_ms) == (1000, 61_000)
+    assert "opaque" not in repr(held)
+
+
+@pytest.mark.behaviour("B330")
+@given(
+    st.floats(0.5, 1), st.floats(0, 0.25), st.integers(0, 900), st.integers(0, 3600), st.floats(0, 1),
+    st.integers(0, 10**6), st.integers(1, 10**8),
+)  # fmt: skip
+def test_the_time_of_a_refresh_keeps_the_least_period_and_the_buffer(
+    factor: float, jitter: float, least_s: int, buffer_s: int, chance: float, age_ms: int, rest_ms: int
+) -> None:
+    now_ms = 10**12
+    issued_ms, expires_ms = now_ms - age_ms, now_ms + rest_ms
+    rules = RefreshRules(factor, jitter, least_s, buffer_s)
+    at_ms = refresh_at_ms(rules, chance, now_ms, issued_ms, expires_ms)
+    part = factor + jitter * chance
+    if rest_ms < (least_s + buffer_s) * 1000:
+        assert at_ms == now_ms + int(rest_ms * part)
+    else:
+        proposed = issued_ms + int((expires_ms - issued_ms) * part)
+        assert now_ms + least_s * 1000 <= at_ms <= max(expires_ms - buffer_s * 1000, now_ms + least_s * 1000)
+        assert at_ms == proposed or at_ms in {now_ms + least_s * 1000, expires_ms - buffer_s * 1000}
+
+
+def test_pauses_double_within_a_bound() -> None:
+    assert retry_pauses_ms(100, 10_000) == (100, 200, 400, 800, 1600, 3200)
+    assert retry_pauses_ms(1, 0) == ()
+
+
+CLIENT = {
+    "security.protocol": "SASL_PLAINTEXT",
+    "sasl.mechanism": "OAUTHBEARER",
+    "sasl.jaas.config": f'{LOGIN_MODULE} required clientId="svc" clientSecret="{SECRET}";',
+    URL_KEY: "https://provider.example/token",
+    ALLOWED: "https://provider.example/token",
+}
+ID_KEY = "sasl.oauthbearer.client.credentials.client.id"
+
+
+def test_the_settings_of_a_client_are_kafkas() -> None:
+    found = ClientSettings.from_properties("h:1", CLIENT | {ID_KEY: "newer"})
+    assert found.sasl is not None
+    assert found.sasl.oauth is not None
+    assert (found.sasl.oauth.client_id, found.sasl.oauth.client_secret) == ("newer", SECRET)
+    assert found.sasl.oauth.refresh == RefreshRules(0.8, 0.05, 60, 300)
+    assert SECRET not in repr(found)
+    assert (found.principal, found.who) == (None, "whom the tokens of `newer` name")
+
+
+@pytest.mark.behaviour("B327")
+@pytest.mark.parametrize(
+    ("keys", "words"),
+    [
+        ({URL_KEY: ""}, f"`{URL_KEY}` is not set"),
+        ({ALLOWED: ""}, f"which `{ALLOWED}` does not allow"),
+        ({"sasl.jaas.config": f"{LOGIN_MODULE} required;"}, f"`{ID_KEY}` is not set"),
+        (
+            {
+                "sasl.jaas.config": f'{LOGIN_MODULE} required clientId="a" clientSecret="b" '
+                'extension_auth="x";'
+            },
+            "Extension name auth is invalid",
+        ),
+        ({"sasl.login.callback.handler.class": "a.B"}, "is `a.B`, kustos knows only"),
+        ({"sasl.oauthbearer.jwt.retriever.class": "a.B"}, "is `a.B`, kustos knows only"),
+        ({"sasl.login.refresh.window.factor": "0.4"}, "use a number from 0.5 to 1.0"),
+        ({"sasl.login.refresh.window.jitter": "nan"}, "use a number from 0.0 to 0.25"),
+        ({"sasl.login.refresh.buffer.seconds": "3601"}, "use a whole number from 0 to 3600"),
+        ({"sasl.login.connect.timeout.ms": "0"}, "use a whole number from 1"),
+    ],
+)
+def test_a_wrong_setting_of_a_client_is_named(keys: dict[str, str], words: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        ClientSettings.from_properties("h:1", CLIENT | keys)
+    assert words in str(caught.value)
+    assert SECRET not in str(caught.value)

@@ -1,0 +1,120 @@
+"""What the settings of a listener with OAUTHBEARER may say, and what they are told where they are wrong."""
+
+from pathlib import Path
+
+import pytest
+
+from kustos.auth.jwt import TokenClaimRules, UnsecuredTokenRules
+from kustos.client.errors import SettingsError
+from kustos.server.settings.node_settings import KustosSettings, settings_from
+from kustos.server.settings.oauth import LOGIN_MODULE, SignedTokenSettings
+from kustos.server.settings.table.oauth import SIGNED_HANDLER, UNSECURED_HANDLER
+
+URL = "https://provider.example/jwks"
+ALLOWED = "org.apache.kafka.sasl.oauthbearer.allowed.urls"
+OWN = "listener.name.clients.oauthbearer."
+HANDLER = OWN + "sasl.server.callback.handler.class"
+KEYS = {
+    "node.id": "7",
+    "metadata.log.dir": "/var/lib/kustos",
+    "listeners": "CLIENTS://127.0.0.1:9092",
+    "listener.security.protocol.map": "CLIENTS:SASL_PLAINTEXT",
+    "kustos.upstream.bootstrap.servers": "127.0.0.1:19092",
+    "sasl.enabled.mechanisms": "OAUTHBEARER",
+    HANDLER: SIGNED_HANDLER,
+    OWN + "sasl.oauthbearer.jwks.endpoint.url": URL,
+    OWN + "sasl.oauthbearer.expected.audience": "kafka, other",
+    OWN + "sasl.oauthbearer.expected.issuer": "https://provider.example",
+    ALLOWED: f"https://other.example,{URL}",
+}
+
+
+def with_keys(*left_out: str, **more: str) -> dict[str, str]:
+    keys = KEYS | {OWN + "sasl.oauthbearer." + name.replace("_", "."): value for name, value in more.items()}
+    return {key: value for key, value in keys.items() if not key.endswith(left_out or ("nothing",))}
+
+
+def oauth_of(settings: KustosSettings) -> object:
+    sasl = settings.listeners[0].sasl
+    assert sasl is not None
+    return sasl.oauth
+
+
+@pytest.mark.behaviour("B319", "B324")
+def test_kafkas_keys_say_how_tokens_are_judged() -> None:
+    settings = settings_from(with_keys(sub_claim_name="client_id", clock_skew_seconds="5"), {})
+    oauth = oauth_of(settings)
+    assert isinstance(oauth, SignedTokenSettings)
+    expected = frozenset({"kafka", "other"})
+    assert oauth.rules == TokenClaimRules(expected, "https://provider.example", 5, "scope", "client_id")
+    jwks = oauth.jwks
+    assert (jwks.endpoint.url, jwks.refresh_ms) == (URL, 3_600_000)
+    assert (jwks.retry_backoff_ms, jwks.retry_backoff_max_ms, jwks.tls) == (100, 10_000, None)
+    assert not any("oauth" in warning for warning in settings.warnings)
+
+
+@pytest.mark.behaviour("B236", "B323", "B327")
+@pytest.mark.parametrize(
+    ("keys", "words"),
+    [
+        (with_keys("handler.class"), f"but `{HANDLER}` is not set; set it to `{SIGNED_HANDLER}`"),
+        (with_keys() | {HANDLER: "a.b.C"}, f"`{HANDLER}` is `a.b.C`; set it to"),
+        (with_keys("jwks.endpoint.url"), "jwks.endpoint.url` is not set; set it to the provider's key set"),
+        (with_keys(ALLOWED), f"which `{ALLOWED}` does not allow; add it there"),
+        (with_keys(jwks_endpoint_url=URL + "/"), "does not allow; add it there"),
+        (with_keys(jwks_endpoint_url="ftp://x/y"), "use a URL that begins with `https`, `http` or `file`"),
+        (with_keys(jwks_endpoint_url="https:///y"), "write `https://host/path` or `file:///path`"),
+        (with_keys(jwks_endpoint_url="file://host/y"), "write `https://host/path` or `file:///path`"),
+        (with_keys(jwks_endpoint_url="https://x:y/"), "is no URL"),
+        (with_keys(jwks_endpoint_url="https://x/a b"), "characters that must be encoded"),
+        (with_keys(jwks_endpoint_url="https://x/ä"), "characters that must be encoded"),
+        (with_keys(jwks_endpoint_url="https://u:p4ss@x/"), "has a user name or password in its URL"),
+        (with_keys("expected.audience"), "set `sasl.oauthbearer.allow.unverified.audience=true` if"),
+        (with_keys("expected.issuer"), "set `sasl.oauthbearer.allow.unverified.issuer=true` if"),
+        (with_keys(clock_skew_seconds="-1"), "use a whole number of seconds from 0"),
+        (with_keys() | {OWN + "sasl.jaas.config": "a.B required;"}, "the login module of `OAUTHBEARER`"),
+        (
+            with_keys() | {OWN + "sasl.jaas.config": f'{LOGIN_MODULE} required ssl.truststore.location="x";'},
+            "`ssl.truststore.type` is `JKS`, kustos reads PEM",
+        ),
+    ],
+)  # fmt: skip
+def test_a_wrong_setting_is_named_with_its_remedy(keys: dict[str, str], words: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        settings_from(keys, {})
+    assert words in str(caught.value)
+    assert "p4ss" not in str(caught.value)
+
+
+@pytest.mark.behaviour("B324")
+def test_what_is_unsafe_is_done_only_if_it_is_meant_and_warned_of() -> None:
+    opted = {"allow_unverified_audience": "true", "allow_unverified_issuer": "true"}
+    settings = settings_from(with_keys("expected.audience", "expected.issuer", **opted), {})
+    oauth = oauth_of(settings)
+    assert isinstance(oauth, SignedTokenSettings)
+    assert (oauth.rules.expected_audiences, oauth.rules.expected_issuer) == (frozenset(), None)
+    assert len([warning for warning in settings.warnings if "for others can log in" in warning]) == 2
+    plain = URL.replace("https", "http")
+    keys = with_keys(jwks_endpoint_url=plain) | {ALLOWED: plain}
+    assert any("is not encrypted" in warning for warning in settings_from(keys, {}).warnings)
+
+
+def test_unsecured_tokens_are_taken_only_where_their_validator_is_named_and_warned_of() -> None:
+    option = 'unsecuredValidatorRequiredScope="a b"'
+    keys = with_keys() | {
+        HANDLER: UNSECURED_HANDLER,
+        OWN + "sasl.jaas.config": f"{LOGIN_MODULE} required {option};",
+    }
+    settings = settings_from(keys, {})
+    assert oauth_of(settings) == UnsecuredTokenRules(required_scopes=("a", "b"))
+    assert any("every client may log in as anybody" in warning for warning in settings.warnings)
+    wrong = f'{LOGIN_MODULE} required unsecuredValidatorAllowableClockSkewMs="x";'
+    with pytest.raises(SettingsError, match="unsecuredValidatorAllowableClockSkewMs"):
+        settings_from(keys | {OWN + "sasl.jaas.config": wrong}, {})
+
+
+def test_the_providers_certificates_may_be_ones_own(tmp_path: Path) -> None:
+    options = f'ssl.truststore.location="{tmp_path / "none.pem"}" ssl.truststore.type="PEM"'
+    keys = with_keys() | {OWN + "sasl.jaas.config": f"{LOGIN_MODULE} required {options};"}
+    with pytest.raises(SettingsError, match="no readable PEM file"):
+        settings_from(keys, {})
