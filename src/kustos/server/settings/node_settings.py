@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from kustos.acl import AclValueError
-from kustos.auth import parse_jaas_config
+from kustos.auth import JaasError, parse_jaas_config
 from kustos.authorizer import Authorizer, parse_super_users
 from kustos.client import ClientSettings, NodeAddress, SettingsError, read_properties
 from kustos.gateway.admin import ConfigEntry
@@ -258,6 +258,8 @@ def _upstream(given: GivenSettings) -> ClientSettings:
         if client.tls is not None:
             # unusable stores show now rather than at the first connection
             client.tls.context()
+    except JaasError as error:
+        raise SettingsError(f"`{table.UPSTREAM_JAAS.name}`: {error}") from None
     except SettingsError as error:
         raise SettingsError(f"in the settings that begin with `{prefix}`: {error}") from None
     except ValueError:

@@ -132,15 +132,6 @@ CLIENT_AUTH: Final = Setting(
     "Whether clients must show a certificate. A `SASL_SSL` listener needs it with the listener's prefix.",
     per_listener=True,
 )
-MAPPING_RULES: Final = Setting(
-    "ssl.principal.mapping.rules",
-    one_of("DEFAULT"),
-    "DEFAULT",
-    "TLS",
-    "How the name of the principal follows from the distinguished name of a client's certificate: the name "
-    "as it is.",
-    per_listener=True,
-)
 HANDSHAKE_TIMEOUT_MS: Final = Setting(
     "kustos.ssl.handshake.timeout.ms",
     whole_number(100, INT32_MAX, "milliseconds"),
@@ -152,6 +143,5 @@ HANDSHAKE_TIMEOUT_MS: Final = Setting(
 TLS_SETTINGS: Final[tuple[Setting[Any], ...]] = (
     *LISTENER_TLS.values(),
     CLIENT_AUTH,
-    MAPPING_RULES,
     HANDSHAKE_TIMEOUT_MS,
 )
