@@ -122,12 +122,23 @@ def test_without_extras_all_help_is_there(base: Installation) -> None:
 MISSING = [
     ("arrow", "decide --acls acls.yaml --requests requests.parquet", "Parquet needs `pyarrow`"),
     ("zookeeper", "migrate zookeeper zk1 --metadata-dir x", "reading a ZooKeeper needs `kazoo`"),
+    ("gssapi", "serve gssapi.properties", "GSSAPI needs `gssapi`"),
     ("mapping", "serve mapping.properties", "a mapping rule needs `re2`"),
     ("sign", "pipeline signoff check review.jws --key key.pem", "a signature needs `joserfc`"),
     ("spark", "pipeline run", "the pipeline needs `pyspark`"),
     ("spark", "pipeline report --audit . --out report", "the pipeline needs `pyspark`"),
     ("connect", "pipeline replay acls.yaml", "Spark Connect needs `grpc`"),
 ]
+
+
+GSSAPI = """\
+node.id=1
+metadata.log.dir={}/metadata
+listeners=SASL_PLAINTEXT://127.0.0.1:9092
+kustos.upstream.bootstrap.servers=127.0.0.1:9093
+gssapi.sasl.jaas.config=com.sun.security.auth.module.Krb5LoginModule required useKeyTab=true \
+    storeKey=true keyTab="kafka.keytab" principal="kafka/localhost@EXAMPLE.COM";
+"""
 
 
 @pytest.mark.parametrize(("extra", "command", "words"), MISSING)
@@ -138,6 +149,7 @@ def test_a_command_whose_extra_is_missing_says_what_to_install(
     (tmp_path / "requests.parquet").touch()
     (tmp_path / "review.jws").touch()
     (tmp_path / "key.pem").touch()
+    (tmp_path / "gssapi.properties").write_text(GSSAPI.format(tmp_path))
     (tmp_path / "mapping.properties").write_text("ssl.principal.mapping.rules=RULE:a/b/\n")
     (tmp_path / "tables").mkdir()
     (tmp_path / "pipeline.yml").write_text(

@@ -11,9 +11,19 @@ from kustos.auth.builders import (
     configured,
 )
 from kustos.auth.diagram import sasl_server_diagram
-from kustos.auth.effects import Authenticated, ClientSoftware, Close, Fail, SaslEffect, SendFrame
+from kustos.auth.effects import (
+    Authenticated,
+    ClientSoftware,
+    Close,
+    Fail,
+    LoginStep,
+    RunBeside,
+    SaslEffect,
+    SendFrame,
+)
 from kustos.auth.errors import (
     AuthError,
+    CredentialsError,
     JaasError,
     MappingRuleError,
     NoMatchingRuleError,
@@ -33,6 +43,7 @@ from kustos.auth.jaas import (
     single_jaas_entry,
 )
 from kustos.auth.mechanisms import MechanismFactory
+from kustos.auth.mechanisms.gssapi import GssapiCredentials, GssapiServer, default_realm, require_gssapi
 from kustos.auth.mechanisms.plain import PlainServer, PlainUsers
 from kustos.auth.mechanisms.scram import ScramServer, TokenLogin, TokenLookup
 from kustos.auth.mechanisms.scram_decoys import FormCount, Forms, ScramDecoys
@@ -62,15 +73,19 @@ __all__ = [
     "ClientRequest",
     "ClientSoftware",
     "Close",
+    "CredentialsError",
     "DefaultKafkaPrincipalBuilder",
     "Fail",
     "FormCount",
     "Forms",
+    "GssapiCredentials",
+    "GssapiServer",
     "JaasEntry",
     "JaasError",
     "KafkaPrincipalBuilder",
     "ListenerPrincipals",
     "LoginModulePolicy",
+    "LoginStep",
     "MappingRuleError",
     "MechanismFactory",
     "NoMatchingRuleError",
@@ -78,6 +93,7 @@ __all__ = [
     "PlainUsers",
     "PlaintextAuthenticationContext",
     "PrincipalBuilderError",
+    "RunBeside",
     "SaslAuthenticationContext",
     "SaslAuthenticationError",
     "SaslClientError",
@@ -97,7 +113,9 @@ __all__ = [
     "TokenLookup",
     "client_mechanism",
     "configured",
+    "default_realm",
     "parse_jaas_config",
+    "require_gssapi",
     "sasl_server_diagram",
     "single_jaas_entry",
 ]

@@ -222,7 +222,7 @@ class Node:
     def _plan(self, listener: ListenerSettings) -> ListenerPlan:
         settings = self.settings
         sasl = listener.sasl
-        principals = listener_principals(listener, settings.principal_builder_configs, lambda: "")
+        principals = listener_principals(listener, settings.principal_builder_configs)
         connection = ConnectionSettings(
             sasl_server_max_receive_size=524_288 if sasl is None else sasl.server.max_receive_size,
             socket_request_max_bytes=settings.socket_request_max_bytes,
@@ -259,6 +259,7 @@ class Node:
             self._decoys(),
             SystemEntropy(),
             self.tokens,
+            sasl.kerberos,
         )
         clock = SystemClock()
         versions, refusal = self._api_versions_body, refusal_body

@@ -7,6 +7,8 @@ from kustos.acl import KafkaPrincipal
 from kustos.auth import (
     FormCount,
     Forms,
+    GssapiCredentials,
+    GssapiServer,
     MechanismFactory,
     PlainServer,
     PlainUsers,
@@ -20,7 +22,9 @@ from kustos.metadata import ScramCredential, ScramMechanism
 from kustos.metadata.control import TokenCredentials, TokenSecret
 from kustos.metadata.image import MetadataImage, ScramKey
 from kustos.runtime import Clock, Entropy
+from kustos.server.settings.kerberos import KerberosSettings
 
+GSSAPI: Final = "GSSAPI"
 PLAIN: Final = "PLAIN"
 SCRAM: Final[dict[str, ScramHash]] = {each.mechanism_name: each for each in ScramHash}
 
@@ -74,11 +78,13 @@ def mechanism_factories(
     decoys: ScramDecoys,
     entropy: Entropy,
     tokens: TokenLookup | None = None,
+    kerberos: KerberosSettings | None = None,
 ) -> dict[str, MechanismFactory]:
     """Return the factories of the enabled mechanisms, in the order shown to clients.
 
     `plain_options`: those of the listener's PlainLoginModule. `image`: the metadata of this moment, so that a
-    credential is valid once its creation was answered. `tokens`: finds delegation tokens.
+    credential is valid once its creation was answered. `tokens`: finds delegation tokens. `kerberos`: the
+    keytab for GSSAPI; raise `CredentialsError` if it has no usable key.
     """
 
     def lookup(user: str, scram_hash: ScramHash) -> ScramCredential | None:
@@ -86,7 +92,10 @@ def mechanism_factories(
 
     made: dict[str, MechanismFactory] = {}
     for mechanism in enabled:
-        if mechanism == PLAIN:
+        if mechanism == GSSAPI and kerberos is not None:
+            credentials = GssapiCredentials.acquire(kerberos.keytab, kerberos.principal)
+            made[mechanism] = GssapiServer.factory(credentials)
+        elif mechanism == PLAIN:
             users = PlainUsers.from_jaas_options(plain_options, entropy)
             made[mechanism] = PlainServer.factory(users)
         else:

@@ -13,6 +13,7 @@ from kustos.acl import ANONYMOUS, KafkaPrincipal
 from kustos.auth import SaslServerMachine
 from kustos.client import CannotConnectError, ClientError, KafkaConnection
 from kustos.gateway.listener.connection import ClientConnection
+from kustos.gateway.listener.login_threads import LoginThreads
 from kustos.gateway.session.answer_budget import AnswerBudget
 from kustos.gateway.session.large_turns import LargeTurns
 from kustos.gateway.session.parts import ConnectionObserver, LocalApis, SessionServices
@@ -147,6 +148,7 @@ class Port:
         self.large_turns: Final = gateway.parts.large_turns
         self.offered: Final = gateway.parts.offered if admin is None else admin.offered
         self.sasl_machine: Final = plan.sasl_machine
+        self.login_threads: Final = gateway.login_threads
         self.principal_without_login: Final = plan.principal_without_login
         self.server: asyncio.Server | None = None
         self._turn = 0
@@ -234,6 +236,7 @@ class Gateway:
         self._connections_max: Final = connections_within(descriptor_limit())
         self._refusals = 0
         self._refusals_told_s = -math.inf
+        self.login_threads: Final = LoginThreads()
         self.is_open = False
         self._stopped = False
 
@@ -388,4 +391,5 @@ class Gateway:
                 port.server.close()
         for connection in list(self._connections):
             connection.close("the gateway stops")
+        self.login_threads.close()
         self.parts.cluster.close()

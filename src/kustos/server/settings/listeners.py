@@ -6,6 +6,7 @@ from typing import Final
 
 from kustos.auth import JaasEntry, JaasError, LoginModulePolicy, SaslServerSettings, single_jaas_entry
 from kustos.client import NodeAddress, SettingsError, parse_address
+from kustos.server.settings.kerberos import KerberosSettings, kerberos_settings
 from kustos.server.settings.principals import PrincipalSettings, principal_settings
 from kustos.server.settings.properties import LISTENER_PREFIX, GivenSettings, keys_of, known_key, listener_key
 from kustos.server.settings.table import login as login_table
@@ -25,6 +26,8 @@ class SaslListenerSettings:
     enabled_mechanisms: tuple[str, ...]
     server: SaslServerSettings
     jaas: Mapping[str, JaasEntry] = field(repr=False)
+    kerberos: KerberosSettings | None = None
+    """The node's Kerberos identity; None unless GSSAPI is offered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,6 +144,7 @@ def check_ports(listeners: tuple[ListenerSettings, ...], http: NodeAddress | Non
 
 
 LOGIN_MODULES = {
+    "GSSAPI": "com.sun.security.auth.module.Krb5LoginModule",
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
     "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
     "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
@@ -225,9 +229,8 @@ def _sasl(given: GivenSettings, listener: str) -> SaslListenerSettings:
         raise SettingsError(f"listener `{listener}` has no SASL mechanism, set `{key}`")
     for mechanism in mechanisms:
         if mechanism not in SERVED_MECHANISMS:
-            which = " (Kafka's default)" if mechanism == "GSSAPI" else ""
             raise SettingsError(
-                f"listener `{listener}` offers `{mechanism}`{which}, which is not served yet; set `{key}` to "
+                f"listener `{listener}` offers `{mechanism}`, which is not served yet; set `{key}` to "
                 f"some of {', '.join(SERVED_MECHANISMS)}"
             )
     server = SaslServerSettings(
@@ -235,7 +238,9 @@ def _sasl(given: GivenSettings, listener: str) -> SaslListenerSettings:
         given.require(table.FAILED_AUTHENTICATION_DELAY_MS),
         given.require(table.MAX_RECEIVE_SIZE, listener),
     )
-    return SaslListenerSettings(mechanisms, server, _jaas(given, listener, mechanisms))
+    jaas = _jaas(given, listener, mechanisms)
+    kerberos = kerberos_settings(given, listener, jaas.get("GSSAPI")) if "GSSAPI" in mechanisms else None
+    return SaslListenerSettings(mechanisms, server, jaas, kerberos)
 
 
 def _jaas(given: GivenSettings, listener: str, mechanisms: tuple[str, ...]) -> dict[str, JaasEntry]:

@@ -126,8 +126,9 @@ ENABLED_MECHANISMS: Final = Setting(
     list_of(*MECHANISMS),
     ("GSSAPI",),
     "SASL",
-    "The SASL mechanisms that a listener offers: `PLAIN`, `SCRAM-SHA-256`, `SCRAM-SHA-512`. Kafka's default, "
-    "`GSSAPI`, is not served yet, nor is `OAUTHBEARER`; with them a node does not start.",
+    "The SASL mechanisms that a listener offers: `GSSAPI` (Kafka's default; it needs `kustos[gssapi]` and a "
+    "keytab), `PLAIN`, `SCRAM-SHA-256`, `SCRAM-SHA-512`. `OAUTHBEARER` is not served yet; with it a node "
+    "does not start.",
     per_listener=True,
 )
 JAAS_CONFIG: Final = Setting(
@@ -135,7 +136,8 @@ JAAS_CONFIG: Final = Setting(
     TEXT,
     None,
     "SASL",
-    "The login module of a mechanism; for `PLAIN` it holds the users. It must be given for one mechanism, "
+    "The login module of a mechanism; for `PLAIN` it holds the users, for `GSSAPI` it names the keytab. It "
+    "must be given for one mechanism, "
     "as `listener.name.<listener>.<mechanism>.sasl.jaas.config` or `<mechanism>.sasl.jaas.config`; "
     "without a mechanism it is ignored, as in Kafka. The SCRAM mechanisms need none here.",
     secret=True,
