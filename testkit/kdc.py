@@ -63,8 +63,12 @@ class Kdc:
 
     def keytab(self, principal: str) -> Path:
         """Add a principal with a random key; return its keytab."""
-        path = self.directory / f"{principal.replace('/', '-')}.keytab"
         self._run("kadmin.local", "-r", REALM, "addprinc", "-randkey", principal)
+        return self.new_key(principal)
+
+    def new_key(self, principal: str) -> Path:
+        """Give a principal another random key, and add it to its keytab; return that."""
+        path = self.directory / f"{principal.replace('/', '-')}.keytab"
         self._run("kadmin.local", "-r", REALM, "ktadd", "-k", str(path), principal)
         return path
 

@@ -259,3 +259,18 @@ def test_a_re_authentication_runs_beside_the_machine_too(
     changed = log_in(bob)
     assert isinstance(changed, Fail)
     assert "Cannot change principals during re-authentication" in changed.reason
+
+
+def test_a_new_key_in_the_keytab_is_taken_without_a_restart(kdc: Kdc) -> None:
+    keytab = kdc.keytab("rotated/localhost")
+    rotated = GssapiCredentials.acquire(keytab, f"rotated/localhost@{REALM}")
+    client_keytab = str(kdc.keytab("carol"))
+    for number in range(2):
+        store: Any = {"client_keytab": client_keytab, "ccache": f"MEMORY:carol-{number}"}
+        name = gssapi.Name(f"carol@{REALM}", gssapi.NameType.kerberos_principal)
+        carol = gssapi.Credentials(usage="initiate", store=store, name=name)
+        server, context = GssapiServer(rotated), client(carol, "rotated@localhost")
+        offered(server, context)
+        choice = context.wrap(b"\x01\x00\x00\x00", False).message
+        assert answered(server, choice) == Proven(b"", f"carol@{REALM}")
+        assert kdc.new_key("rotated/localhost") == keytab
