@@ -17,6 +17,7 @@ EXTRAS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "arrow": _ARROW,
         "spark": _SPARK,
         "connect": (*_SPARK, "grpc", "grpc_status", "google.rpc", "zstandard"),
+        "gssapi": ("gssapi",),
         "mapping": ("re2",),
         "oauth": ("joserfc",),
         "sign": ("joserfc",),

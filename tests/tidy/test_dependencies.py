@@ -122,6 +122,7 @@ def test_without_extras_all_help_is_there(base: Installation) -> None:
 MISSING = [
     ("arrow", "decide --acls acls.yaml --requests requests.parquet", "Parquet needs `pyarrow`"),
     ("zookeeper", "migrate zookeeper zk1 --metadata-dir x", "reading a ZooKeeper needs `kazoo`"),
+    ("gssapi", "serve gssapi.properties", "GSSAPI needs `gssapi`"),
     ("mapping", "serve mapping.properties", "a mapping rule needs `re2`"),
     ("oauth", "serve node.properties", "a login by OAUTHBEARER needs `joserfc`"),
     ("sign", "pipeline signoff check review.jws --key key.pem", "a signature needs `joserfc`"),
@@ -140,6 +141,14 @@ kustos.upstream.bootstrap.servers=127.0.0.1:19092
 sasl.enabled.mechanisms=OAUTHBEARER
 oauthbearer.sasl.server.callback.handler.class={HANDLER}
 """
+GSSAPI = """\
+node.id=1
+metadata.log.dir={}/metadata
+listeners=SASL_PLAINTEXT://127.0.0.1:9092
+kustos.upstream.bootstrap.servers=127.0.0.1:9093
+gssapi.sasl.jaas.config=com.sun.security.auth.module.Krb5LoginModule required useKeyTab=true \
+    storeKey=true keyTab="kafka.keytab" principal="kafka/localhost@EXAMPLE.COM";
+"""
 
 
 @pytest.mark.parametrize(("extra", "command", "words"), MISSING)
@@ -150,6 +159,7 @@ def test_a_command_whose_extra_is_missing_says_what_to_install(
     (tmp_path / "requests.parquet").touch()
     (tmp_path / "review.jws").touch()
     (tmp_path / "key.pem").touch()
+    (tmp_path / "gssapi.properties").write_text(GSSAPI.format(tmp_path))
     (tmp_path / "mapping.properties").write_text("ssl.principal.mapping.rules=RULE:a/b/\n")
     (tmp_path / "node.properties").write_text(NODE)
     (tmp_path / "tables").mkdir()

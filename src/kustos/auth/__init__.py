@@ -11,9 +11,19 @@ from kustos.auth.builders import (
     configured,
 )
 from kustos.auth.diagram import sasl_server_diagram
-from kustos.auth.effects import Authenticated, ClientSoftware, Close, Fail, SaslEffect, SendFrame
+from kustos.auth.effects import (
+    Authenticated,
+    ClientSoftware,
+    Close,
+    Fail,
+    LoginStep,
+    RunBeside,
+    SaslEffect,
+    SendFrame,
+)
 from kustos.auth.errors import (
     AuthError,
+    CredentialsError,
     JaasError,
     MappingRuleError,
     NoMatchingRuleError,
@@ -33,6 +43,7 @@ from kustos.auth.jaas import (
     single_jaas_entry,
 )
 from kustos.auth.mechanisms import MechanismFactory
+from kustos.auth.mechanisms.gssapi import GssapiCredentials, GssapiServer, default_realm, require_gssapi
 from kustos.auth.mechanisms.oauthbearer import (
     INSUFFICIENT_SCOPE,
     INVALID_TOKEN,
@@ -79,16 +90,20 @@ __all__ = [
     "ClientRequest",
     "ClientSoftware",
     "Close",
+    "CredentialsError",
     "DefaultKafkaPrincipalBuilder",
     "Fail",
     "FormCount",
     "Forms",
+    "GssapiCredentials",
+    "GssapiServer",
     "InitialResponseError",
     "JaasEntry",
     "JaasError",
     "KafkaPrincipalBuilder",
     "ListenerPrincipals",
     "LoginModulePolicy",
+    "LoginStep",
     "MappingRuleError",
     "MechanismFactory",
     "NoMatchingRuleError",
@@ -99,6 +114,7 @@ __all__ = [
     "PlaintextAuthenticationContext",
     "PrincipalBuilderError",
     "RefusedToken",
+    "RunBeside",
     "SaslAuthenticationContext",
     "SaslAuthenticationError",
     "SaslClientError",
@@ -119,8 +135,10 @@ __all__ = [
     "TokenValidator",
     "client_mechanism",
     "configured",
+    "default_realm",
     "parse_jaas_config",
     "principal_of_login",
+    "require_gssapi",
     "require_valid_extensions",
     "sasl_server_diagram",
     "single_jaas_entry",

@@ -1,8 +1,13 @@
 """The effects that the SASL server machine returns to the owner of the connection."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from kustos.acl import KafkaPrincipal
+from kustos.auth.mechanisms.base import MechanismStep
+
+LoginStep = Callable[[], MechanismStep]
+"""Returns a step of a login, or raises its refusal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,4 +60,11 @@ class Close:
     reason: str
 
 
-SaslEffect = SendFrame | ClientSoftware | Authenticated | Fail | Close
+@dataclass(frozen=True, slots=True)
+class RunBeside:
+    """Call `step` in a thread, then the machine's `resume` with what returns or raises its outcome."""
+
+    step: LoginStep = field(repr=False)
+
+
+SaslEffect = RunBeside | SendFrame | ClientSoftware | Authenticated | Fail | Close

@@ -42,6 +42,10 @@ class NoMatchingRuleError(AuthError):
     """No rule gives this name a user: the connection must be closed."""
 
 
+class CredentialsError(AuthError):
+    """The node has no usable credentials of its own for a mechanism."""
+
+
 class PrincipalBuilderError(SaslMechanismError):
     """There is no principal for a peer that proved who it is, by SASL or TLS: it is turned away."""
 

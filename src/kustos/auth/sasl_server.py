@@ -10,16 +10,29 @@ ends in FAILED, and FAILED accepts nothing.
 Every rejected credential, whatever the reason, is answered after the same delay.
 """
 
-import struct
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from kustos.acl import KafkaPrincipal
 from kustos.auth.builders import principal_of_login
-from kustos.auth.effects import Authenticated, ClientSoftware, Close, Fail, SaslEffect, SendFrame
+from kustos.auth.effects import (
+    Authenticated,
+    ClientSoftware,
+    Close,
+    Fail,
+    LoginStep,
+    RunBeside,
+    SaslEffect,
+    SendFrame,
+)
 from kustos.auth.errors import SaslAuthenticationError, SaslErrorCode, SaslMechanismError
-from kustos.auth.mechanisms.base import Challenge, MechanismFactory, MechanismStep, Proven, ServerMechanism
+from kustos.auth.mechanisms.base import (
+    Beside,
+    Challenge,
+    MechanismFactory,
+    Proven,
+    ServerMechanism,
+)
 from kustos.auth.principals import refuse_change
 from kustos.auth.sasl_requests import (
     ErrorBody,
@@ -27,13 +40,12 @@ from kustos.auth.sasl_requests import (
     answer,
     handshake_answer,
     read_request,
-    software_is_valid,
     state_refusal,
-    token_answer,
     token_refusal,
     top_level_error,
     versions_refusal,
 )
+from kustos.auth.sasl_seen import AnyStep, Seen, carry, understand_versions
 from kustos.auth.sasl_table import SaslAction, SaslEvent, SaslState, Transition, transition
 from kustos.auth.settings import (
     CLAIMED_NAME_MAX_CHARACTERS,
@@ -50,24 +62,9 @@ ApiVersionsBody = Callable[[int], bytes]
 
 _BEFORE_TOKENS: Final = frozenset({int(ApiKey.API_VERSIONS), int(ApiKey.SASL_HANDSHAKE)})
 _AMID_TOKENS: Final = frozenset({int(ApiKey.SASL_AUTHENTICATE)})
-_LENGTH: Final = struct.Struct(">i")
 _INITIAL_HINT: Final = (
     "not a Kafka request: another protocol than the listener's, a client older than KIP-43, or no client"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class _Seen:
-    """A classified frame: its event and what the action needs."""
-
-    event: SaslEvent
-    request: SaslRequest | None = None
-    step: MechanismStep | None = None
-    principal: KafkaPrincipal | None = None
-    text: str = ""
-    """For the peer."""
-    reason: str = ""
-    """For the log."""
 
 
 class SaslServerMachine:
@@ -100,6 +97,7 @@ class SaslServerMachine:
         self._state = SaslState.INITIAL
         self._frames = 0
         self._exchange: ServerMechanism | None = None
+        self._waiting: SaslRequest | None = None
         self._mechanism = ""
         self._claimed_name: str | None = None
         self._requested = ""
@@ -151,10 +149,15 @@ class SaslServerMachine:
             return ()
         self._frames += 1
         if self._frames > FRAMES_PER_AUTHENTICATION:
-            return self._follow(
-                _Seen(SaslEvent.TOO_MANY_FRAMES, reason=f"more than {FRAMES_PER_AUTHENTICATION} frames")
-            )
+            reason = f"more than {FRAMES_PER_AUTHENTICATION} frames"
+            return self._follow(Seen(SaslEvent.TOO_MANY_FRAMES, reason=reason))
         return self._follow(_UNDERSTAND[self._state](self, frame))
+
+    def resume(self, outcome: LoginStep) -> tuple[SaslEffect, ...]:
+        """Return what to do now that the step of a `RunBeside` has ended; `outcome` returns or raises it."""
+        if self._state is not SaslState.VERIFYING or self._exchange is None:
+            return ()
+        return self._follow(self._judge(self._exchange, self._waiting, outcome))
 
     def oversized(self) -> tuple[SaslEffect, ...]:
         """Return what to do about a frame length that is negative or above `max_receive_size`."""
@@ -181,62 +184,67 @@ class SaslServerMachine:
         self._in_requests = False
         self._exchange = None
         self._frames = 0
-        self._follow(_Seen(SaslEvent.REAUTHENTICATION))
+        self._follow(Seen(SaslEvent.REAUTHENTICATION))
         return self.receive(frame)
 
-    # classification: frame → event
-
-    def _understand_handshake(self, frame: bytes) -> _Seen:
+    def _understand_handshake(self, frame: bytes) -> Seen:
         try:
             request = read_request(frame, _BEFORE_TOKENS)
         except MalformedMessageError as error:
             hint = _INITIAL_HINT if self._state is SaslState.INITIAL else str(error)
-            return _Seen(SaslEvent.UNREADABLE, reason=hint)
+            return Seen(SaslEvent.UNREADABLE, reason=hint)
         if request.api_key == ApiKey.API_VERSIONS:
-            return _understand_versions(request)
+            return understand_versions(request)
         if request.api_key != ApiKey.SASL_HANDSHAKE or request.body is None:
-            return _Seen(SaslEvent.OTHER_API, reason=f"{request.api_name} request during SASL handshake")
+            return Seen(SaslEvent.OTHER_API, reason=f"{request.api_name} request during SASL handshake")
         mechanism = request.body.mechanism
         if mechanism not in self._factories:
-            return _Seen(SaslEvent.HANDSHAKE_UNKNOWN_MECHANISM, request, reason="unsupported SASL mechanism")
+            return Seen(SaslEvent.HANDSHAKE_UNKNOWN_MECHANISM, request, reason="unsupported SASL mechanism")
         self._requested = mechanism
         if self._reauthenticating and mechanism != self._mechanism:
-            return _Seen(SaslEvent.HANDSHAKE_CHANGED_MECHANISM, request)
-        return _Seen(SaslEvent.HANDSHAKE, request)
+            return Seen(SaslEvent.HANDSHAKE_CHANGED_MECHANISM, request)
+        return Seen(SaslEvent.HANDSHAKE, request)
 
-    def _understand_token(self, frame: bytes) -> _Seen:
+    def _understand_token(self, frame: bytes) -> Seen:
         if not self._in_requests:
             return self._step(None, frame)
         try:
             request = read_request(frame, _AMID_TOKENS)
         except MalformedMessageError as error:
-            return _Seen(SaslEvent.UNREADABLE, reason=str(error))
+            return Seen(SaslEvent.UNREADABLE, reason=str(error))
         if request.api_key != ApiKey.SASL_AUTHENTICATE or request.body is None:
             reason = f"{request.api_name} request during SASL authentication"
-            return _Seen(SaslEvent.OTHER_API, request, reason=reason)
+            return Seen(SaslEvent.OTHER_API, request, reason=reason)
         return self._step(request, request.body.auth_bytes)
 
-    def _step(self, request: SaslRequest | None, token: bytes) -> _Seen:
-        """Pass a token to the mechanism; every kind of refusal is one event."""
-        if self._exchange is None:
-            return _Seen(SaslEvent.UNREADABLE, reason="no exchange is under way")
+    def _step(self, request: SaslRequest | None, token: bytes) -> Seen:
+        """Pass a token to the mechanism."""
+        exchange = self._exchange
+        if exchange is None:
+            return Seen(SaslEvent.UNREADABLE, reason="no exchange is under way")
+        return self._judge(exchange, request, lambda: exchange.respond(token))
+
+    def _judge(self, exchange: ServerMechanism, request: SaslRequest | None, take: AnyStep) -> Seen:
+        """Return what a step of the mechanism means; every kind of refusal is one event."""
         try:
             try:
-                step = self._exchange.respond(token)
+                step = take()
             finally:
-                self._claimed_name = (self._exchange.claimed_name or "")[:CLAIMED_NAME_MAX_CHARACTERS] or None
+                self._claimed_name = (exchange.claimed_name or "")[:CLAIMED_NAME_MAX_CHARACTERS] or None
+            if isinstance(step, Beside):
+                return Seen(SaslEvent.PROOF_PENDING, request, step)
             if isinstance(step, Challenge):
-                return _Seen(SaslEvent.PROOF_CONTINUES, request, step)
+                return Seen(SaslEvent.PROOF_CONTINUES, request, step)
             principal = self._principal_of(step)
         except SaslAuthenticationError as error:
-            return _Seen(SaslEvent.PROOF_REFUSED, request, text=str(error), reason=error.reason)
+            return Seen(SaslEvent.PROOF_REFUSED, request, text=str(error), reason=error.reason)
         except SaslMechanismError as error:
-            return _Seen(SaslEvent.PROOF_REFUSED, request, text=self._general_refusal(), reason=str(error))
+            return Seen(SaslEvent.PROOF_REFUSED, request, text=self._general_refusal(), reason=str(error))
         except Exception as error:  # noqa: BLE001 - fail closed: a broken credential store must deny
             # report only the type: the text of another library's error may hold what the peer sent
             reason = f"the {self._mechanism} mechanism raised {type(error).__name__}"
-            return _Seen(SaslEvent.PROOF_REFUSED, request, text=self._general_refusal(), reason=reason)
-        return _Seen(SaslEvent.PROOF_ACCEPTED, request, step, principal)
+            return Seen(SaslEvent.PROOF_REFUSED, request, text=self._general_refusal(), reason=reason)
+        return Seen(SaslEvent.PROOF_ACCEPTED, request, step, principal)
 
     def _principal_of(self, step: Proven) -> KafkaPrincipal:
         expires_at_ms = step.credential_expires_at_ms
@@ -255,21 +263,19 @@ class SaslServerMachine:
             f"SASL mechanism {self._mechanism}"
         )
 
-    def _understand_bad_mechanism(self, frame: bytes) -> _Seen:
+    def _understand_bad_mechanism(self, frame: bytes) -> Seen:
         del frame  # Kafka waits for this frame only to fail on it
-        return _Seen(
+        return Seen(
             SaslEvent.BAD_MECHANISM_FOLLOWS,
             reason=f"SASL mechanism '{self._requested}' requested by client is not supported for "
             f"re-authentication of mechanism '{self._mechanism}'",
         )
 
-    def _understand_nothing(self, frame: bytes) -> _Seen:
+    def _understand_nothing(self, frame: bytes) -> Seen:
         del frame
-        return _Seen(SaslEvent.UNREADABLE, reason="the session is authenticated, this is no SASL frame")
+        return Seen(SaslEvent.UNREADABLE, reason=f"no frame is expected in state {self._state.name}")
 
-    # actions: event → effects
-
-    def _follow(self, seen: _Seen) -> tuple[SaslEffect, ...]:
+    def _follow(self, seen: Seen) -> tuple[SaslEffect, ...]:
         row = transition(self._state, seen.event)
         self._state = row.target
         effects = _ACT[row.action](self, seen, row)
@@ -280,7 +286,7 @@ class SaslServerMachine:
     def _fail(self, response: bytes, reason: str) -> Fail:
         return Fail(response, reason, self._settings.failed_authentication_delay_ms)
 
-    def _answer_versions(self, seen: _Seen, row: Transition) -> tuple[SaslEffect, ...]:
+    def _answer_versions(self, seen: Seen, row: Transition) -> tuple[SaslEffect, ...]:
         request, body = seen.request, seen.request.body if seen.request else None
         if request is None or body is None:
             return self._close(seen, row)
@@ -289,14 +295,14 @@ class SaslServerMachine:
         )
         return software, SendFrame(answer(request, self._api_versions(request.api_version)))
 
-    def _refuse_versions(self, seen: _Seen, row: Transition) -> tuple[SaslEffect, ...]:
+    def _refuse_versions(self, seen: Seen, row: Transition) -> tuple[SaslEffect, ...]:
         if seen.request is None:
             return self._close(seen, row)
         unknown = row.action is SaslAction.REFUSE_VERSION
         code = SaslErrorCode.UNSUPPORTED_VERSION if unknown else SaslErrorCode.INVALID_REQUEST
         return (SendFrame(versions_refusal(seen.request, code)),)
 
-    def _agree(self, seen: _Seen, row: Transition) -> tuple[SaslEffect, ...]:
+    def _agree(self, seen: Seen, row: Transition) -> tuple[SaslEffect, ...]:
         if seen.request is None:
             return self._close(seen, row)
         if row.target is SaslState.AUTHENTICATE:
@@ -306,18 +312,22 @@ class SaslServerMachine:
         self._claimed_name = None
         return (SendFrame(handshake_answer(seen.request, SaslErrorCode.NONE, tuple(self._factories))),)
 
-    def _refuse_mechanism(self, seen: _Seen, row: Transition) -> tuple[SaslEffect, ...]:
+    def _refuse_mechanism(self, seen: Seen, row: Transition) -> tuple[SaslEffect, ...]:
         if seen.request is None:
             return self._close(seen, row)
         code = SaslErrorCode.UNSUPPORTED_SASL_MECHANISM
         return (self._fail(handshake_answer(seen.request, code, tuple(self._factories)), seen.reason),)
 
-    def _challenge(self, seen: _Seen, row: Transition) -> tuple[SaslEffect, ...]:
-        if seen.step is None:
-            return self._close(seen, row)
-        return (SendFrame(_carry(seen.request, seen.step.token, 0)),)
+    def _wait(self, seen: Seen, row: Transition) -> tuple[SaslEffect, ...]:
+        self._waiting = seen.request
+        return (RunBeside(seen.step.run),) if isinstance(seen.step, Beside) else self._close(seen, row)
 
-    def _admit(self, seen: _Seen, row: Transition) -> tuple[SaslEffect, ...]:
+    def _challenge(self, seen: Seen, row: Transition) -> tuple[SaslEffect, ...]:
+        if not isinstance(seen.step, Challenge):
+            return self._close(seen, row)
+        return (SendFrame(carry(seen.request, seen.step.token, 0)),)
+
+    def _admit(self, seen: Seen, row: Transition) -> tuple[SaslEffect, ...]:
         step, principal = seen.step, seen.principal
         if not isinstance(step, Proven) or principal is None:
             return self._close(seen, row)
@@ -329,63 +339,50 @@ class SaslServerMachine:
         self._principal = principal
         self._expires_at_ms = life.expires_at_ms
         self._reauthenticating = False
-        return SendFrame(_carry(seen.request, step.token, life.lifetime_ms)), authenticated
+        return SendFrame(carry(seen.request, step.token, life.lifetime_ms)), authenticated
 
-    def _refuse_proof(self, seen: _Seen, row: Transition) -> tuple[SaslEffect, ...]:
+    def _refuse_proof(self, seen: Seen, row: Transition) -> tuple[SaslEffect, ...]:
         del row
         response = b"" if seen.request is None else token_refusal(seen.request, seen.text)
         return (self._fail(response, seen.reason),)
 
-    def _refuse_state(self, seen: _Seen, row: Transition) -> tuple[SaslEffect, ...]:
+    def _refuse_state(self, seen: Seen, row: Transition) -> tuple[SaslEffect, ...]:
         if seen.request is None:
             return self._close(seen, row)
         return (self._fail(state_refusal(seen.request, self._error_body), seen.reason),)
 
-    def _fail_silently(self, seen: _Seen, row: Transition) -> tuple[SaslEffect, ...]:
+    def _fail_silently(self, seen: Seen, row: Transition) -> tuple[SaslEffect, ...]:
         del row
         return (self._fail(b"", seen.reason),)
 
-    def _close(self, seen: _Seen, row: Transition) -> tuple[SaslEffect, ...]:
+    def _close(self, seen: Seen, row: Transition) -> tuple[SaslEffect, ...]:
         self._state = SaslState.FAILED
         reason = seen.reason or f"unexpected {seen.event.value} in state {row.state.name}"
         return (Close(reason),)
 
-    def _begin(self, seen: _Seen, row: Transition) -> tuple[SaslEffect, ...]:
+    def _begin(self, seen: Seen, row: Transition) -> tuple[SaslEffect, ...]:
         del seen, row
         return ()
 
 
-def _understand_versions(request: SaslRequest) -> _Seen:
-    if request.body is None:
-        return _Seen(SaslEvent.VERSIONS_UNSUPPORTED, request)
-    if not software_is_valid(request, request.body):
-        return _Seen(SaslEvent.VERSIONS_INVALID, request)
-    return _Seen(SaslEvent.VERSIONS, request)
-
-
-def _carry(request: SaslRequest | None, token: bytes, session_lifetime_ms: int) -> bytes:
-    """Return a token in the form of the handshake's version: in an answer, or bare with its length."""
-    if request is None:
-        return _LENGTH.pack(len(token)) + token
-    return token_answer(request, token, session_lifetime_ms)
-
-
 _M = SaslServerMachine
-_UNDERSTAND: Final[Mapping[SaslState, Callable[[_M, bytes], _Seen]]] = {
+_UNDERSTAND: Final[Mapping[SaslState, Callable[[_M, bytes], Seen]]] = {
     SaslState.INITIAL: _M._understand_handshake,
     SaslState.HANDSHAKE_OR_VERSIONS: _M._understand_handshake,
     SaslState.HANDSHAKE: _M._understand_handshake,
     SaslState.REAUTHENTICATION_HANDSHAKE: _M._understand_handshake,
     SaslState.REAUTHENTICATION_BAD_MECHANISM: _M._understand_bad_mechanism,
     SaslState.AUTHENTICATE: _M._understand_token,
+    SaslState.VERIFYING: _M._understand_nothing,
     SaslState.COMPLETE: _M._understand_nothing,
 }
-_ACT: Final[Mapping[SaslAction, Callable[[_M, _Seen, Transition], tuple[SaslEffect, ...]]]] = {
+_ACT: Final[Mapping[SaslAction, Callable[[_M, Seen, Transition], tuple[SaslEffect, ...]]]] = {
     SaslAction.ANSWER_VERSIONS: _M._answer_versions,
     SaslAction.REFUSE_VERSION: _M._refuse_versions,
     SaslAction.REFUSE_SOFTWARE: _M._refuse_versions,
     SaslAction.AGREE: _M._agree,
     SaslAction.REFUSE_MECHANISM: _M._refuse_mechanism,
+    SaslAction.WAIT: _M._wait,
     SaslAction.CHALLENGE: _M._challenge,
     SaslAction.ADMIT: _M._admit,
     SaslAction.REFUSE_PROOF: _M._refuse_proof,

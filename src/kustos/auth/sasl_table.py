@@ -22,6 +22,8 @@ class SaslState(Enum):
     """ApiVersions was answered; only SaslHandshake may follow."""
     AUTHENTICATE = auto()
     """A mechanism is agreed on; tokens come, bare or in SaslAuthenticate."""
+    VERIFYING = auto()
+    """A token is checked beside the event loop; nothing may come meanwhile."""
     COMPLETE = auto()
     """There is a principal."""
     REAUTHENTICATION_HANDSHAKE = auto()
@@ -44,6 +46,7 @@ class SaslEvent(Enum):
     HANDSHAKE = "SaslHandshake"
     HANDSHAKE_UNKNOWN_MECHANISM = "SaslHandshake for a mechanism not enabled"
     HANDSHAKE_CHANGED_MECHANISM = "SaslHandshake for another mechanism"
+    PROOF_PENDING = "token, checked beside the loop"
     PROOF_CONTINUES = "token, more needed"
     PROOF_ACCEPTED = "token that proves"
     PROOF_REFUSED = "token refused"
@@ -61,6 +64,7 @@ class SaslAction(Enum):
     REFUSE_SOFTWARE = "answer INVALID_REQUEST"
     AGREE = "answer with the mechanisms"
     REFUSE_MECHANISM = "fail with UNSUPPORTED_SASL_MECHANISM"
+    WAIT = "wait"
     CHALLENGE = "answer the token"
     ADMIT = "answer, then authenticated"
     REFUSE_PROOF = "fail with SASL_AUTHENTICATION_FAILED"
@@ -94,14 +98,23 @@ def _before_handshake(state: SaslState) -> tuple[Transition, ...]:
     )
 
 
+def _after_a_token(state: SaslState) -> tuple[Transition, ...]:
+    """Return the rows of a token that was checked, at once or beside the event loop."""
+    return (
+        Transition(state, _E.PROOF_CONTINUES, _A.CHALLENGE, _S.AUTHENTICATE),
+        Transition(state, _E.PROOF_ACCEPTED, _A.ADMIT, _S.COMPLETE),
+        Transition(state, _E.PROOF_REFUSED, _A.REFUSE_PROOF, _S.FAILED),
+    )
+
+
 SASL_SERVER_TRANSITIONS: Final[tuple[Transition, ...]] = (
     *_before_handshake(_S.INITIAL),
     *_before_handshake(_S.HANDSHAKE_OR_VERSIONS),
     Transition(_S.HANDSHAKE, _E.HANDSHAKE, _A.AGREE, _S.AUTHENTICATE),
     Transition(_S.HANDSHAKE, _E.HANDSHAKE_UNKNOWN_MECHANISM, _A.REFUSE_MECHANISM, _S.FAILED),
-    Transition(_S.AUTHENTICATE, _E.PROOF_CONTINUES, _A.CHALLENGE, _S.AUTHENTICATE),
-    Transition(_S.AUTHENTICATE, _E.PROOF_ACCEPTED, _A.ADMIT, _S.COMPLETE),
-    Transition(_S.AUTHENTICATE, _E.PROOF_REFUSED, _A.REFUSE_PROOF, _S.FAILED),
+    *_after_a_token(_S.AUTHENTICATE),
+    *_after_a_token(_S.VERIFYING),
+    Transition(_S.AUTHENTICATE, _E.PROOF_PENDING, _A.WAIT, _S.VERIFYING),
     Transition(_S.AUTHENTICATE, _E.OTHER_API, _A.REFUSE_STATE, _S.FAILED),
     Transition(_S.COMPLETE, _E.REAUTHENTICATION, _A.BEGIN, _S.REAUTHENTICATION_HANDSHAKE),
     Transition(_S.REAUTHENTICATION_HANDSHAKE, _E.HANDSHAKE, _A.AGREE, _S.AUTHENTICATE),

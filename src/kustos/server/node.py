@@ -1,14 +1,14 @@
 """A node: the composition root of all packages."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from functools import partial
 from typing import Final, Protocol, Self
 
 import structlog
 
-from kustos.auth import ListenerPrincipals, MechanismFactory, SaslServerMachine, ScramDecoys
+from kustos.auth import ListenerPrincipals, SaslServerMachine, ScramDecoys
 from kustos.authorizer import ACL_COUNT_UNKNOWN
 from kustos.client import KafkaConnection, NodeAddress, connect
 from kustos.gateway.apis import (
@@ -47,7 +47,7 @@ from kustos.server.oauth import BearerTokens
 from kustos.server.principals import listener_principals
 from kustos.server.process_role import WHOLE, NodePart
 from kustos.server.quorum import QuorumSide
-from kustos.server.sasl import PLAIN, UserForms, mechanism_factories, token_lookup
+from kustos.server.sasl import UserForms, mechanism_factories, token_lookup
 from kustos.server.settings.listeners import ListenerSettings
 from kustos.server.settings.node_settings import KustosSettings
 from kustos.server.tls import listener_tls
@@ -225,7 +225,7 @@ class Node:
     def _plan(self, listener: ListenerSettings) -> ListenerPlan:
         settings = self.settings
         sasl = listener.sasl
-        principals = listener_principals(listener, settings.principal_builder_configs, lambda: "")
+        principals = listener_principals(listener, settings.principal_builder_configs)
         connection = ConnectionSettings(
             sasl_server_max_receive_size=524_288 if sasl is None else sasl.server.max_receive_size,
             socket_request_max_bytes=settings.socket_request_max_bytes,
@@ -255,15 +255,9 @@ class Node:
         sasl = listener.sasl
         if sasl is None:
             return lambda _: None
-        plain = sasl.jaas.get(PLAIN)
-        factories: Mapping[str, MechanismFactory] = mechanism_factories(
-            sasl.enabled_mechanisms,
-            {} if plain is None else plain.options,
-            self.image,
-            self._decoys(),
-            SystemEntropy(),
-            self.tokens,
-            self.bearer_tokens.validator(sasl.oauth),
+        validate = self.bearer_tokens.validator(sasl.oauth)
+        factories = mechanism_factories(
+            sasl, self.image, self._decoys(), SystemEntropy(), self.tokens, validate
         )
         clock = SystemClock()
         versions, refusal = self._api_versions_body, refusal_body

@@ -1,23 +1,22 @@
 """The principals of a listener, by its settings."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from kustos.auth import (
     DefaultKafkaPrincipalBuilder,
     KafkaPrincipalBuilder,
     ListenerPrincipals,
     configured,
+    default_realm,
 )
 from kustos.auth.mapping import kerberos_shortener, ssl_principal_mapper
 from kustos.server.settings.listeners import ListenerSettings
 
 
-def listener_principals(
-    listener: ListenerSettings, configs: Mapping[str, str], default_realm: Callable[[], str]
-) -> ListenerPrincipals:
+def listener_principals(listener: ListenerSettings, configs: Mapping[str, str]) -> ListenerPrincipals:
     """Return the principals of a listener, its builder configured; raise `PrincipalBuilderError`.
 
-    `configs`: what a custom class is handed. `default_realm`: that of Kerberos, read for GSSAPI only.
+    `configs`: what a custom class is handed. For GSSAPI the realm of `krb5.conf` is read.
     """
     settings = listener.principals
     builder: KafkaPrincipalBuilder

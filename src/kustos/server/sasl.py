@@ -1,6 +1,6 @@
 """SASL servers for listeners: each enabled mechanism with its source of credentials."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from kustos.acl import KafkaPrincipal
@@ -8,6 +8,8 @@ from kustos.auth import (
     OAUTHBEARER,
     FormCount,
     Forms,
+    GssapiCredentials,
+    GssapiServer,
     MechanismFactory,
     OAuthBearerServer,
     PlainServer,
@@ -23,7 +25,9 @@ from kustos.metadata import ScramCredential, ScramMechanism
 from kustos.metadata.control import TokenCredentials, TokenSecret
 from kustos.metadata.image import MetadataImage, ScramKey
 from kustos.runtime import Clock, Entropy
+from kustos.server.settings.listeners import SaslListenerSettings
 
+GSSAPI: Final = "GSSAPI"
 PLAIN: Final = "PLAIN"
 SCRAM: Final[dict[str, ScramHash]] = {each.mechanism_name: each for each in ScramHash}
 
@@ -71,8 +75,7 @@ class UserForms:
 
 
 def mechanism_factories(
-    enabled: Sequence[str],
-    plain_options: Mapping[str, str],
+    sasl: SaslListenerSettings,
     image: Callable[[], MetadataImage],
     decoys: ScramDecoys,
     entropy: Entropy,
@@ -81,18 +84,22 @@ def mechanism_factories(
 ) -> dict[str, MechanismFactory]:
     """Return the factories of the enabled mechanisms, in the order shown to clients.
 
-    `plain_options`: those of the listener's PlainLoginModule. `image`: the metadata of this moment, so that a
-    credential is valid once its creation was answered. `tokens`: finds delegation tokens. `validate`: judges
-    bearer tokens, where OAUTHBEARER is enabled.
+    `image`: the metadata of this moment, so that a credential is valid once its creation was answered.
+    `tokens`: finds delegation tokens. `validate`: validates bearer tokens, if OAUTHBEARER is enabled. Raise
+    `CredentialsError` if the keytab for GSSAPI has no usable key.
     """
 
     def lookup(user: str, scram_hash: ScramHash) -> ScramCredential | None:
         return image().scram_credentials.get((user, scram_hash.code))
 
     factories: dict[str, MechanismFactory] = {}
-    for mechanism in enabled:
-        if mechanism == PLAIN:
-            users = PlainUsers.from_jaas_options(plain_options, entropy)
+    for mechanism in sasl.enabled_mechanisms:
+        if mechanism == GSSAPI and sasl.kerberos is not None:
+            credentials = GssapiCredentials.acquire(sasl.kerberos.keytab, sasl.kerberos.principal)
+            factories[mechanism] = GssapiServer.factory(credentials)
+        elif mechanism == PLAIN:
+            module = sasl.jaas.get(PLAIN)
+            users = PlainUsers.from_jaas_options({} if module is None else module.options, entropy)
             factories[mechanism] = PlainServer.factory(users)
         elif mechanism == OAUTHBEARER and validate is not None:
             factories[mechanism] = OAuthBearerServer.factory(validate)

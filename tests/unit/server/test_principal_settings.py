@@ -25,7 +25,7 @@ def test_kafkas_builder_is_the_default_by_its_name_too() -> None:
         settings = settings_from(LEAST | given, {})
         assert settings.listeners[0].principals == PrincipalSettings()
         assert settings.principal_builder_configs == {}
-        made = listener_principals(settings.listeners[0], {}, lambda: "")
+        made = listener_principals(settings.listeners[0], {})
         assert isinstance(made.builder, DefaultKafkaPrincipalBuilder)
         assert made.without_login("::1") == ANONYMOUS
 
@@ -36,7 +36,7 @@ def test_a_class_of_ones_own_is_loaded_and_configured(name: str) -> None:
     settings = settings_from(LEAST | ORGANIZATION | {"principal.builder.class": name}, {})
     assert settings.listeners[0].principals.builder_class is ServicePrincipals
     assert not any("services.organization" in warning for warning in settings.warnings)
-    made = listener_principals(settings.listeners[0], settings.principal_builder_configs, lambda: "")
+    made = listener_principals(settings.listeners[0], settings.principal_builder_configs)
     found = made.of_certificate("::1", "CN=billing,OU=payments,O=Example", b"")
     assert found == KafkaPrincipal("Service", "payments.billing")
     assert made.of_login("::1", "PLAIN", Proven(b"", "alice")) == KafkaPrincipal("User", "alice")

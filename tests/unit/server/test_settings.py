@@ -179,8 +179,8 @@ WRONG: list[tuple[dict[str, str | None], str]] = [
     ({"listener.security.protocol.map": "A:TLS"}, "write `NAME:PROTOCOL`"),
     (
         {"listeners": "SASL_PLAINTEXT://127.0.0.1:9092"},
-        "offers `GSSAPI` (Kafka's default), which is not served "
-        "yet; set `listener.name.sasl_plaintext.sasl.enabled.mechanisms`",
+        "offers `GSSAPI` (Kafka's default) without a keytab: set "
+        "`listener.name.sasl_plaintext.gssapi.sasl.jaas.config` to `com.sun.security",
     ),
     ({"sasl.enabled.mechanisms": "PLAINN"}, "`sasl.enabled.mechanisms` is `PLAINN`, use some of `PLAIN`"),
     (

@@ -1,6 +1,7 @@
 """SASL mechanisms: the contents of the tokens."""
 
 from kustos.auth.mechanisms.base import (
+    Beside,
     Challenge,
     ClientMechanism,
     MechanismFactory,
@@ -11,6 +12,7 @@ from kustos.auth.mechanisms.base import (
 from kustos.auth.mechanisms.scram_keys import ScramHash
 
 __all__ = [
+    "Beside",
     "Challenge",
     "ClientMechanism",
     "MechanismFactory",

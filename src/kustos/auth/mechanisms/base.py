@@ -30,6 +30,16 @@ class Proven:
 MechanismStep = Challenge | Proven
 
 
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """The step may block, so it runs beside the event loop: `run` returns it, or raises as `respond` does.
+
+    It is called once, in any thread; the exchange is left alone until it returned.
+    """
+
+    run: Callable[[], MechanismStep] = field(repr=False)
+
+
 class ServerMechanism(Protocol):
     """One exchange on the server side; used once, discarded after `Proven` or an error."""
 
@@ -37,7 +47,7 @@ class ServerMechanism(Protocol):
     def claimed_name(self) -> str | None:
         """The name that the peer claims (a user, a token's id), proven or not; None before it claims one."""
 
-    def respond(self, token: bytes) -> MechanismStep:
+    def respond(self, token: bytes) -> MechanismStep | Beside:
         """Return the next step; raise `SaslAuthenticationError` (text is sent) or `SaslMechanismError`."""
 
 

@@ -1,7 +1,7 @@
 """One client connection: bytes from a socket, first an identity, then requests.
 
 Until there is a principal, frames go to the SASL machine and nowhere else. Then a connection to the
-broker behind this port is opened, and the session takes over. Everything ends in `_close`.
+broker behind this port is opened, and the session takes over. Everything ends in `close`.
 """
 
 import asyncio
@@ -15,6 +15,8 @@ from kustos.auth import (
     AuthError,
     Close,
     Fail,
+    LoginStep,
+    RunBeside,
     SaslEffect,
     SaslServerMachine,
     SaslState,
@@ -58,7 +60,7 @@ class ClientConnection(asyncio.Protocol):
         self._machine: SaslServerMachine | None = None
         self._reader = FrameReader(port.settings.socket_request_max_bytes)
         self._answers: Final = port.answers.share()
-        self._host = ""
+        self.host = ""
         self._principal = ANONYMOUS
         self._offered: Versions = {}
         self._closed = self._has_link = self._deaf = False
@@ -74,19 +76,19 @@ class ClientConnection(asyncio.Protocol):
         peer = transport.get_extra_info("peername")
         if peer is None:
             # it was gone before its address could be read
-            self._close("the client closed the connection", logged=False)
+            self.close("the client closed the connection", logged=False)
             return
-        self._host = java_host_address(peer)
-        refusal = self._port.admit(self, self._host)
+        self.host = java_host_address(peer)
+        refusal = self._port.admit(self, self.host)
         if refusal is not None:
-            self._close(refusal, logged=False)
+            self.close(refusal, logged=False)
             return
         if self._port.tls is None:
             self.begin()
 
     def begin(self, principal: KafkaPrincipal | None = None) -> None:
         """Let the client log in; without logins, serve the principal of its certificate."""
-        self._machine = self._port.sasl_machine(self._host)
+        self._machine = self._port.sasl_machine(self.host)
         if self._machine is None:
             self._begin_session(principal)
         else:
@@ -95,8 +97,8 @@ class ClientConnection(asyncio.Protocol):
     def refuse(self, refusal: Refusal) -> None:
         """Count the client among those that never came to a login, and end it."""
         if not self._closed:
-            has_line = self._port.refuse(refusal, self._host)
-            self._close(refusal.reason, logged=not has_line)
+            has_line = self._port.refuse(refusal, self.host)
+            self.close(refusal.reason, logged=not has_line)
 
     def data_received(self, data: bytes) -> None:
         """Split the bytes into frames, and hand them to the SASL machine or the session."""
@@ -128,7 +130,7 @@ class ClientConnection(asyncio.Protocol):
             elif self._session is None and self._machine is not None:
                 self._perform_all(self._machine.oversized())
             else:
-                self._close(str(refusal))
+                self.close(str(refusal))
 
     def _authenticate(self, frames: list[bytes]) -> None:
         for frame in frames:
@@ -160,18 +162,18 @@ class ClientConnection(asyncio.Protocol):
             self._perform_all(effects)
         else:
             port = self._port
-            login = live_login(machine, self._principal, port.name, port.security_protocol, self._host)
+            login = live_login(machine, self._principal, port.name, port.security_protocol, self.host)
             port.observer.session_expired(login)
-            self._close("the session has expired")
+            self.close("the session has expired")
         return True
 
     def _perform_all(self, effects: tuple[SaslEffect, ...]) -> None:
         port, machine = self._port, self._machine
         if machine is not None:
-            login = login_among(effects, machine, port.name, port.security_protocol, self._host)
+            login = login_among(effects, machine, port.name, port.security_protocol, self.host)
             if login is not None and not port.observer.login_ended(login):
                 port.metrics.authenticated(self._mechanism, False)
-                self._close(LOG_IS_FULL)
+                self.close(LOG_IS_FULL)
                 return
         for effect in effects:
             self._perform(effect)
@@ -181,6 +183,8 @@ class ClientConnection(asyncio.Protocol):
         match effect:
             case SendFrame(frame):
                 self.write(frame)
+            case RunBeside(step):
+                self._port.login_threads.run(step, self._resume)
             case Authenticated(principal=principal, mechanism=mechanism):
                 self._port.metrics.authenticated(mechanism, True)
                 if self._session is None:
@@ -190,11 +194,16 @@ class ClientConnection(asyncio.Protocol):
                 self._deaf = True
                 self.read_more(False)
                 self._port.metrics.authenticated(self._mechanism, False)
-                LOG.info("authentication failed", listener=self._port.name, host=self._host, reason=reason)
+                LOG.info("authentication failed", listener=self._port.name, host=self.host, reason=reason)
                 self._delayed.append(self._loop.call_later(delay_ms / 1000, self._end_failed, frame))
             case Close(reason=reason):
                 self._port.metrics.authenticated(self._mechanism, False)
-                self._close(reason)
+                self.close(reason)
+
+    def _resume(self, outcome: LoginStep) -> None:
+        """Go on with a login whose step ran in a thread."""
+        if self._machine is not None and not self._closed:
+            self._perform_all(self._machine.resume(outcome))
 
     @property
     def _mechanism(self) -> str:
@@ -203,21 +212,21 @@ class ClientConnection(asyncio.Protocol):
     def _end_failed(self, frame: bytes) -> None:
         if frame:
             self.write(frame)
-        self._close("authentication failed", logged=False)
+        self.close("authentication failed", logged=False)
 
     def _begin_session(self, principal: KafkaPrincipal | None) -> None:
         """Serve requests from now on; without a login (None) the listener says for whom."""
         port, settings = self._port, self._settings
         self._reader = FrameReader(settings.socket_request_max_bytes)
         try:
-            principal = principal or port.principal_without_login(self._host)
-            decider = port.decider(principal, self._host)
+            principal = principal or port.principal_without_login(self.host)
+            decider = port.decider(principal, self.host)
         except (AuthError, AuthorizerError) as error:
-            self._close(str(error))
+            self.close(str(error))
             return
         self._principal = principal
         self._offered = port.offered()
-        guard = self._guard(decider, self._port.context_of(principal, self._host))
+        guard = self._guard(decider, self._port.context_of(principal, self.host))
         place = port.large_turns.place(principal)
         self._session = ClientSession(self, guard, port.services, self._answers, place)
         self._session.client_reads = self._reads
@@ -260,17 +269,17 @@ class ClientConnection(asyncio.Protocol):
             transport = connection.release()
         except ClientError as error:
             self._port.metrics.upstream_failed()
-            self._close(f"upstream is not reachable: {error}")
+            self.close(f"upstream is not reachable: {error}")
             return
         except Exception:
             # the boundary where a bug of ours must end the client rather than leave it waiting
             LOG.exception("a connection to upstream could not be made")
-            self._close("an internal error, see the log above")
+            self.close("an internal error, see the log above")
             return
         if not covers(self._port.offered(), self._offered):
             # it would misread the client's requests, or close the connection without an answer
             transport.abort()
-            self._close("the broker speaks other versions than the client was offered")
+            self.close("the broker speaks other versions than the client was offered")
             return
         broker = connection.host, connection.port
         session.link = UpstreamLink(
@@ -327,7 +336,7 @@ class ClientConnection(asyncio.Protocol):
         """End the client's connection with its upstream half."""
         if not self._closed:
             self._port.metrics.upstream_failed()
-        self._close(reason, logged=not reason.startswith("upstream closed"))
+        self.close(reason, logged=not reason.startswith("upstream closed"))
 
     def has_expired(self, in_ms: int = 0) -> bool:
         """Return whether the session will have expired in `in_ms`, so that only a login is taken."""
@@ -338,14 +347,14 @@ class ClientConnection(asyncio.Protocol):
         self._has_link = False
         self._give_back()
         if self._closed:
-            self._port.dismiss(self, self._host)
+            self._port.dismiss(self, self.host)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Release everything."""
         self._transport = None
         if self._abort is not None:
             self._abort.cancel()
-        self._close("the client closed the connection" if exc is None else str(exc), logged=False)
+        self.close("the client closed the connection" if exc is None else str(exc), logged=False)
         self._give_back()
 
     def _give_back(self) -> None:
@@ -355,14 +364,14 @@ class ClientConnection(asyncio.Protocol):
 
     def hang_up(self, reason: str) -> None:
         """End the connection for a reason of the session's."""
-        self._close(reason)
+        self.close(reason)
 
-    def _close(self, reason: str, *, logged: bool = True) -> None:
+    def close(self, reason: str, *, logged: bool = True) -> None:
         """End both halves; one line in the log says why."""
         if self._closed:
             return
         if logged:
-            LOG.info("connection closed", listener=self._port.name, host=self._host, reason=reason)
+            LOG.info("connection closed", listener=self._port.name, host=self.host, reason=reason)
         if self._transport is not None:
             self._transport.close()
             # a client that does not read its last answers must not keep the socket for ever
@@ -377,13 +386,4 @@ class ClientConnection(asyncio.Protocol):
             self._session.close()
             self._session = None
         if not self._has_link:
-            self._port.dismiss(self, self._host)
-
-    def close(self, reason: str, *, logged: bool = True) -> None:
-        """End the connection for a reason of the listener's (idle, shutdown)."""
-        self._close(reason, logged=logged)
-
-    @property
-    def host(self) -> str:
-        """The client's address; empty before there is a connection."""
-        return self._host
+            self._port.dismiss(self, self.host)

@@ -14,6 +14,7 @@ from kustos.authorizer import AuthorizableRequestContext
 from kustos.client import CannotConnectError, ClientError, KafkaConnection
 from kustos.gateway.listener.connection import ClientConnection
 from kustos.gateway.listener.handshakes import OF_CERTIFICATES, UNFINISHED, FailedHandshakes, Refusal
+from kustos.gateway.listener.login_threads import LoginThreads
 from kustos.gateway.listener.plans import (
     CLIENT_ID_MAX_CHARACTERS,
     ContextOf,
@@ -76,6 +77,7 @@ class Port:
         self.large_turns: Final = gateway.parts.large_turns
         self.offered: Final = gateway.parts.offered if admin is None else admin.offered
         self.sasl_machine: Final = plan.sasl_machine
+        self.login_threads: Final = gateway.login_threads
         self.principal_without_login: Final = plan.principal_without_login
         self.tls: Final = plan.tls
         self.server: asyncio.Server | None = None
@@ -211,6 +213,7 @@ class Gateway:
         self._refusals = 0
         self._refusals_logged_s = -math.inf
         self.failed_handshakes: Final = FailedHandshakes(parts.metrics.handshake_failed)
+        self.login_threads: Final = LoginThreads()
         self.is_open = False
         self._stopped = False
 
@@ -365,4 +368,5 @@ class Gateway:
                 port.server.close()
         for connection in list(self._connections):
             connection.close("the gateway stops")
+        self.login_threads.close()
         self.parts.cluster.close()

@@ -6,6 +6,7 @@ from typing import Final
 
 from kustos.auth import JaasEntry, JaasError, LoginModulePolicy, SaslServerSettings, single_jaas_entry
 from kustos.client import NodeAddress, SettingsError, parse_address
+from kustos.server.settings.kerberos import KerberosSettings, kerberos_settings
 from kustos.server.settings.oauth import LOGIN_MODULE as OAUTH_LOGIN_MODULE
 from kustos.server.settings.oauth import OAUTHBEARER, OAuthListenerSettings, oauth_settings
 from kustos.server.settings.principals import PrincipalSettings, principal_settings
@@ -32,6 +33,8 @@ class SaslListenerSettings:
     server: SaslServerSettings
     jaas: Mapping[str, JaasEntry] = field(repr=False)
     oauth: OAuthListenerSettings | None = None
+    kerberos: KerberosSettings | None = None
+    """The node's Kerberos identity; None unless GSSAPI is offered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,6 +148,7 @@ def check_ports(listeners: tuple[ListenerSettings, ...], http: NodeAddress | Non
 
 
 LOGIN_MODULES = {
+    "GSSAPI": "com.sun.security.auth.module.Krb5LoginModule",
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
     "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
     "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
@@ -231,9 +235,8 @@ def _sasl(given: GivenSettings, listener: str) -> SaslListenerSettings:
         raise SettingsError(f"listener `{listener}` has no SASL mechanism, set `{key}`")
     for mechanism in mechanisms:
         if mechanism not in SERVED_MECHANISMS:
-            which = " (Kafka's default)" if mechanism == "GSSAPI" else ""
             raise SettingsError(
-                f"listener `{listener}` offers `{mechanism}`{which}, which is not served yet; set `{key}` to "
+                f"listener `{listener}` offers `{mechanism}`, which is not served yet; set `{key}` to "
                 f"some of {', '.join(SERVED_MECHANISMS)}"
             )
     server = SaslServerSettings(
@@ -242,10 +245,9 @@ def _sasl(given: GivenSettings, listener: str) -> SaslListenerSettings:
         given.require(table.MAX_RECEIVE_SIZE, listener),
     )
     jaas = _jaas(given, listener, mechanisms)
-    oauth = None
-    if OAUTHBEARER in mechanisms:
-        oauth = oauth_settings(given, listener, jaas.get(OAUTHBEARER))
-    return SaslListenerSettings(mechanisms, server, jaas, oauth)
+    oauth = oauth_settings(given, listener, jaas.get(OAUTHBEARER)) if OAUTHBEARER in mechanisms else None
+    kerberos = kerberos_settings(given, listener, jaas.get("GSSAPI")) if "GSSAPI" in mechanisms else None
+    return SaslListenerSettings(mechanisms, server, jaas, oauth, kerberos)
 
 
 def _jaas(given: GivenSettings, listener: str, mechanisms: tuple[str, ...]) -> dict[str, JaasEntry]:

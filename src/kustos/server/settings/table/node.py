@@ -126,8 +126,8 @@ ENABLED_MECHANISMS: Final = Setting(
     list_of(*MECHANISMS),
     ("GSSAPI",),
     "SASL",
-    "The SASL mechanisms that a listener offers: `PLAIN`, `SCRAM-SHA-256`, `SCRAM-SHA-512`, `OAUTHBEARER`. "
-    "Kafka's default, `GSSAPI`, is not served yet; with it a node does not start.",
+    "The SASL mechanisms that a listener offers: `GSSAPI` (Kafka's default; it needs `kustos[gssapi]` and a "
+    "keytab), `PLAIN`, `SCRAM-SHA-256`, `SCRAM-SHA-512`, `OAUTHBEARER` (it needs `kustos[oauth]`).",
     per_listener=True,
 )
 JAAS_CONFIG: Final = Setting(
@@ -135,9 +135,10 @@ JAAS_CONFIG: Final = Setting(
     TEXT,
     None,
     "SASL",
-    "The login module of a mechanism; for `PLAIN` it holds the users. Set it for one mechanism, as "
-    "`listener.name.<listener>.<mechanism>.sasl.jaas.config` or `<mechanism>.sasl.jaas.config`; without a "
-    "mechanism kustos ignores it, as Kafka does. The SCRAM mechanisms and `OAUTHBEARER` need none here.",
+    "The login module of a mechanism; for `PLAIN` it holds the users, for `GSSAPI` it names the keytab. Set "
+    "it for one mechanism, as `listener.name.<listener>.<mechanism>.sasl.jaas.config` or "
+    "`<mechanism>.sasl.jaas.config`; without a mechanism kustos ignores it, as Kafka does. The SCRAM "
+    "mechanisms and `OAUTHBEARER` need none here.",
     secret=True,
     per_listener=True,
     per_mechanism=True,

@@ -53,6 +53,15 @@ KERBEROS_PRINCIPAL_TO_LOCAL_RULES: Final = Setting(
     "applies is taken; without one the login is refused. Rules need `kustos[mapping]`.",
     per_listener=True,
 )
+KERBEROS_SERVICE_NAME: Final[Setting[str]] = Setting(
+    "sasl.kerberos.service.name",
+    TEXT,
+    None,
+    "SASL",
+    "The service that clients ask Kerberos for tickets to: the first part of the principal in the JAAS "
+    "config of GSSAPI. It may be left out; if it is given, the two must be the same.",
+    per_listener=True,
+)
 PRINCIPAL_BUILDER_CLASS: Final = Setting(
     "principal.builder.class",
     TEXT,
@@ -67,5 +76,6 @@ PRINCIPAL_BUILDER_CLASS: Final = Setting(
 PRINCIPAL_SETTINGS: Final[tuple[Setting[Any], ...]] = (
     SSL_PRINCIPAL_MAPPING_RULES,
     KERBEROS_PRINCIPAL_TO_LOCAL_RULES,
+    KERBEROS_SERVICE_NAME,
     PRINCIPAL_BUILDER_CLASS,
 )

@@ -1,0 +1,46 @@
+"""Frames of a login, classified: the event, and what its action needs."""
+
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from kustos.acl import KafkaPrincipal
+from kustos.auth.mechanisms.base import Beside, MechanismStep
+from kustos.auth.sasl_requests import SaslRequest, software_is_valid, token_answer
+from kustos.auth.sasl_table import SaslEvent
+
+AnyStep = Callable[[], MechanismStep | Beside]
+"""Returns a step of a mechanism, or raises its refusal."""
+
+_LENGTH: Final = struct.Struct(">i")
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A classified frame: its event and what the action needs."""
+
+    event: SaslEvent
+    request: SaslRequest | None = None
+    step: MechanismStep | Beside | None = None
+    principal: KafkaPrincipal | None = None
+    text: str = ""
+    """For the peer."""
+    reason: str = ""
+    """For the log."""
+
+
+def understand_versions(request: SaslRequest) -> Seen:
+    """Return what an ApiVersions request is."""
+    if request.body is None:
+        return Seen(SaslEvent.VERSIONS_UNSUPPORTED, request)
+    if not software_is_valid(request, request.body):
+        return Seen(SaslEvent.VERSIONS_INVALID, request)
+    return Seen(SaslEvent.VERSIONS, request)
+
+
+def carry(request: SaslRequest | None, token: bytes, session_lifetime_ms: int) -> bytes:
+    """Return a token in the form of the handshake's version: in an answer, or bare with its length."""
+    if request is None:
+        return _LENGTH.pack(len(token)) + token
+    return token_answer(request, token, session_lifetime_ms)

@@ -1,0 +1,89 @@
+"""Steps of logins that block run beside the event loop, and hold up nobody but their own kind."""
+
+import asyncio
+import threading
+
+import pytest
+
+from kustos.auth import LoginStep, SaslMechanismError
+from kustos.auth.mechanisms import MechanismStep, Proven
+from kustos.gateway.listener.login_threads import LOGIN_THREADS, LoginThreads
+
+PATIENCE_S = 60.0
+
+
+async def outcomes_of(threads: LoginThreads, *steps: LoginStep) -> list[LoginStep]:
+    ended: list[LoginStep] = []
+    all_ended = asyncio.get_running_loop().create_future()
+
+    def resume(outcome: LoginStep) -> None:
+        assert threading.current_thread() is threading.main_thread()
+        ended.append(outcome)
+        if len(ended) == len(steps):
+            all_ended.set_result(None)
+
+    for step in steps:
+        threads.run(step, resume)
+    await asyncio.wait_for(all_ended, PATIENCE_S)
+    return ended
+
+
+async def test_what_a_step_returns_or_raises_comes_back_on_the_loop() -> None:
+    def refuse() -> MechanismStep:
+        raise SaslMechanismError("no")
+
+    threads = LoginThreads()
+    [proven] = await outcomes_of(threads, lambda: Proven(b"", threading.current_thread().name))
+    step = proven()
+    assert isinstance(step, Proven)
+    assert step.authorization_id.startswith("login")
+    [refused] = await outcomes_of(threads, refuse)
+    with pytest.raises(SaslMechanismError, match="no"):
+        refused()
+    threads.close()
+
+
+async def test_the_loop_turns_while_every_thread_is_held_and_all_steps_end() -> None:
+    release = threading.Event()
+    held = threading.Barrier(LOGIN_THREADS + 1)
+
+    def hold() -> MechanismStep:
+        if not release.is_set():
+            held.wait(PATIENCE_S)
+            release.wait(PATIENCE_S)
+        return Proven(b"", "x")
+
+    threads = LoginThreads()
+    waiting = asyncio.ensure_future(outcomes_of(threads, *[hold] * (2 * LOGIN_THREADS)))
+    # the loop runs this while all threads of logins are held
+    await asyncio.to_thread(held.wait, PATIENCE_S)
+    assert not waiting.done()
+    release.set()
+    assert len(await waiting) == 2 * LOGIN_THREADS
+    threads.close()
+
+
+async def test_steps_that_wait_at_the_end_are_not_started() -> None:
+    release, begun = threading.Event(), threading.Barrier(LOGIN_THREADS + 1)
+    resumed: list[LoginStep] = []
+
+    def hold() -> MechanismStep:
+        begun.wait(PATIENCE_S)
+        release.wait(PATIENCE_S)
+        return Proven(b"", "x")
+
+    started: list[int] = []
+
+    def begin() -> MechanismStep:
+        started.append(1)
+        return Proven(b"", "x")
+
+    threads = LoginThreads()
+    for _ in range(LOGIN_THREADS):
+        threads.run(hold, lambda _: None)
+    await asyncio.to_thread(begun.wait, PATIENCE_S)
+    threads.run(begin, resumed.append)
+    threads.close()
+    release.set()
+    await asyncio.sleep(0)
+    assert (started, resumed) == ([], [])
