@@ -110,7 +110,9 @@ def reload_of(
         given = read_properties(properties)
         return load_settings(properties, given=given)
 
-    reloader = Reloader(settings, read, node.authorization.authorizer, node.admin, node.settings_reloaded)
+    reloader = Reloader(
+        settings, read, node.authorization.authorizer, node.admin, node.settings_reloaded, node.tls
+    )
 
     def reload() -> None:
         if reloader.reload() and isinstance(opened, WorkerPoolNode):

@@ -48,7 +48,7 @@ from kustos.server.quorum import QuorumSide
 from kustos.server.sasl import PLAIN, UserForms, mechanism_factories, token_lookup
 from kustos.server.settings.listeners import ListenerSettings
 from kustos.server.settings.node_settings import KustosSettings
-from kustos.server.tls import listener_tls
+from kustos.server.tls import TlsSide
 from kustos.server.warm_up import load_late_modules, warm_codecs
 from kustos.wire import ApiKey, Message, response_codec
 
@@ -101,9 +101,12 @@ class Node:
             settings.revocation,
             sees_all_changes=self._changes_own_log,
         )
+        self.tls: Final = TlsSide(settings.listeners, settings.node_id)
         local = self._local_apis()
         self.local: Final = self._audited(local)
-        self.admin: Final = AdminSide(settings, self.writer, self.authorization, local, self._audited)
+        self.admin: Final = AdminSide(
+            settings, self.writer, self.authorization, local, self._audited, self.tls
+        )
         self.gateway: Final = part.make_gateway(
             [self._plan(listener) for listener in settings.listeners if part.serves(listener)],
             self._parts(),
@@ -241,7 +244,7 @@ class Node:
             connection=connection,
             sasl_machine=self._sasl_machines(listener),
             admin=self.admin.parts if listener.is_controller else None,
-            tls=listener_tls(listener, settings.handshake_timeout_ms),
+            tls=self.tls.listener(listener, settings.handshake_timeout_ms),
         )
 
     def _sasl_machines(self, listener: ListenerSettings) -> Callable[[], SaslServerMachine | None]:
