@@ -27,6 +27,8 @@ LOG: Final = structlog.get_logger("kustos.server")
 
 USER: Final = "User"
 
+PrincipalOf = Callable[[str, bytes | None], KafkaPrincipal]
+
 DYNAMIC_KEYS: Final = (
     "ssl.keystore.type",
     "ssl.keystore.location",
@@ -180,13 +182,13 @@ def _contexts_of(name: str, tls: ListenerTlsSettings) -> TlsContexts:
     return contexts
 
 
-def certificate_principals(map_name: Callable[[str], str]) -> Callable[[bytes | None], KafkaPrincipal]:
+def certificate_principals(map_name: Callable[[str], str]) -> PrincipalOf:
     """Return Kafka's default builder of principals (`DefaultKafkaPrincipalBuilder`) for certificates.
 
     `map_name` maps a distinguished name in RFC 2253's form; it raises ValueError if no rule applies.
     """
 
-    def principal_of(certificate: bytes | None) -> KafkaPrincipal:
+    def principal_of(_client_address: str, certificate: bytes | None) -> KafkaPrincipal:
         if certificate is None:
             return ANONYMOUS
         try:

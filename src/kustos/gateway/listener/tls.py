@@ -45,13 +45,13 @@ again and again without reading gets there."""
 
 @dataclass(frozen=True, slots=True)
 class ListenerTls:
-    """TLS of a listener. `principal_of` names the holder of a certificate (DER), or of none.
+    """TLS of a listener. `principal_of` names the client at an address by its certificate (DER), or by none.
 
     It raises `TlsError` if nobody is named. None: logins name the client, certificates do not.
     """
 
     contexts: TlsContexts
-    principal_of: Callable[[bytes | None], KafkaPrincipal] | None
+    principal_of: Callable[[str, bytes | None], KafkaPrincipal] | None
     handshake_timeout_ms: int
 
 
@@ -120,7 +120,7 @@ class TlsTransport(asyncio.Protocol):
         if self._tls.principal_of is not None:
             certificate = self._object.getpeercert(binary_form=True)
             try:
-                principal = self._tls.principal_of(certificate)
+                principal = self._tls.principal_of(self._client.host, certificate)
             except TlsError as error:
                 self._fail(Refusal(HandshakeFailure.NO_PRINCIPAL, str(error)))
                 return
