@@ -173,3 +173,14 @@ def test_sighup_puts_a_store_of_the_file_in_force(scene: TlsScene) -> None:
     file.write_text(former)
     os.kill(scene.kustos.server.pid, signal.SIGHUP)
     wait_until(lambda: on_ssl(scene) != new, what="the first store is in force again")
+
+
+def test_a_store_of_the_log_outlives_a_restart(scene: TlsScene) -> None:
+    other = scene.directory / "fourth.pem"
+    new = put(scene, other)
+    assert alter(scene, other) == (0, "")
+    scene.kustos.stop()
+    scene.kustos.start()
+    assert on_ssl(scene) == new
+    assert alter(scene, None) == (0, "")
+    wait_until(lambda: on_ssl(scene) != new, what="the store of the file is in force again")

@@ -6,6 +6,7 @@ Stores are replaced by SIGHUP, by the log's settings (`IncrementalAlterConfigs`)
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final
@@ -90,9 +91,17 @@ class TlsSide:
         present = {key: value for key, value in values.items() if value is not None and key in self._key_of}
         for name in sorted({self._key_of[key][0] for key in concerned}):
             try:
-                self._contexts[name].checked(self._settings(name, present))
+                self._current(name).checked(self._settings(name, present))
             except TlsError as error:
                 raise ValueError(f"listener `{name}`: {error}") from None
+
+    def _current(self, name: str) -> TlsContexts:
+        """Return contexts that know their files: nobody follows them where the listener is not served."""
+        contexts = self._contexts[name]
+        if contexts.has_new_files():
+            with suppress(TlsError):  # reported where it is served
+                contexts.replace()
+        return contexts
 
     def _settings(self, name: str, values: Mapping[str, str]) -> TlsSettings:
         texts = {self._key_of[key][1]: text for key, text in values.items() if self._key_of[key][0] == name}
@@ -143,7 +152,7 @@ class TlsSide:
         for each in listeners:
             if each.tls is None or each.name not in given or each.tls == given[each.name]:
                 continue
-            contexts = self._contexts[each.name]
+            contexts = self._current(each.name)
             own = {key: text for key, text in self._values.items() if self._key_of[key][0] == each.name}
             try:
                 settings = each.tls.changed_by({self._key_of[key][1]: text for key, text in own.items()})
