@@ -1,10 +1,7 @@
 """Real clients over TLS: certificates and logins, before one process and before workers."""
 
-import ssl
 import subprocess
 from collections.abc import Iterator
-from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import aiokafka
@@ -12,109 +9,14 @@ import kafka as kafka_python
 import pytest
 from confluent_kafka import Consumer, KafkaError, Producer
 from confluent_kafka.cimpl import NewTopic
-from cryptography import x509
 
-from testkit.certificates import STORE_PASSWORD, Authority, Holder, keytool
-from testkit.guarded.cluster import PREFIXED, Op, Type, acl
+from testkit.certificates import STORE_PASSWORD, keytool
 from testkit.kafka import KafkaNode, KafkaTools, make_topics
-from testkit.kustos import BROKER_PORTS, KustosNode, KustosSettings
-from testkit.ports import LOOPBACK, free_port, free_port_range
+from testkit.ports import LOOPBACK
 from testkit.waiting import wait_until
+from tests.e2e.tls_scene import ALICE, FORBIDDEN, TOPIC, USERS, TlsScene
 
-USERS = {"admin": "admin-secret", "bob": "bob-secret"}
-ALICE = "CN=alice,O=kustos"
 WAIT_S = 60.0
-TOPIC, FORBIDDEN = "tls-orders", "tls-secret"
-ACLS = tuple(
-    acl(user, operation, kind, "tls-orders", PREFIXED)
-    for user in (ALICE, "bob")
-    for operation, kind in ((Op.READ, Type.TOPIC), (Op.WRITE, Type.TOPIC), (Op.READ, Type.GROUP))
-)
-
-
-class TlsScene:
-    """A broker, kustos with an SSL and a SASL_SSL listener before it, and the stores of its clients."""
-
-    def __init__(self, directory: Path, kafka: KafkaNode, workers: int, patience_ms: int = 60_000) -> None:
-        self.directory = directory
-        self.authority = Authority()
-        self.trust = self.authority.write(directory / "authority.pem")
-        self.node_store = self.node_certificate().write(directory / "node.pem", STORE_PASSWORD)
-        alice = self.authority.issue(x509.Name.from_rfc4514_string(ALICE), address=None)
-        self.alice_store = alice.write(directory / "alice.pem")
-        (directory / "alice.key").write_text(alice.key_pem)
-        (directory / "alice.crt").write_text(alice.chain_pem)
-        self.ssl_port = free_port()
-        own = {
-            "listener.name.ssl.kustos.broker.port.start": str(free_port_range(BROKER_PORTS)),
-            "ssl.keystore.type": "PEM",
-            "ssl.keystore.location": str(self.node_store),
-            "ssl.key.password": STORE_PASSWORD,
-            "ssl.truststore.type": "PEM",
-            "ssl.truststore.location": str(self.trust),
-            # of no effect on the listener with logins
-            "ssl.client.auth": "required",
-            "kustos.workers": str(workers),
-            "kustos.workers.apply.timeout.ms": "30000",
-            "kustos.ssl.handshake.timeout.ms": str(patience_ms),
-        }
-        settings = KustosSettings(users=USERS, acls=ACLS, protocol="SASL_SSL", properties=own)
-        self.kustos = KustosNode(directory / "kustos", kafka.bootstrap, settings)
-        both = f"SASL_SSL://{self.kustos.bootstrap},SSL://{self.by_certificate}"
-        self.kustos.settings = replace(settings, properties=own | {"listeners": both})
-
-    @property
-    def by_certificate(self) -> str:
-        """`host:port` of the listener without logins."""
-        return f"{LOOPBACK}:{self.ssl_port}"
-
-    def node_certificate(self) -> Holder:
-        """Return a new key and certificate of the node."""
-        return self.authority.issue("kustos", hosts=["localhost"])
-
-    def librdkafka(self, user: str | None = None, **properties: Any) -> dict[str, Any]:
-        """Return the configuration of a librdkafka client: of a user, or of alice by her certificate."""
-        common = {"ssl.ca.location": str(self.trust), "log_level": 0, "client.id": user or "alice"}
-        if user is None:
-            own = {
-                "bootstrap.servers": self.by_certificate,
-                "security.protocol": "SSL",
-                "ssl.key.location": str(self.directory / "alice.key"),
-                "ssl.certificate.location": str(self.directory / "alice.crt"),
-            }
-        else:
-            own = {
-                "bootstrap.servers": self.kustos.bootstrap,
-                "security.protocol": "SASL_SSL",
-                "sasl.mechanism": "SCRAM-SHA-256",
-                "sasl.username": user,
-                "sasl.password": USERS[user],
-            }
-        return common | own | {name.replace("_", "."): value for name, value in properties.items()}
-
-    def python(self, user: str | None = None) -> dict[str, Any]:
-        """Return what aiokafka and kafka-python both take."""
-        context = ssl.create_default_context(cafile=str(self.trust))
-        if user is None:
-            context.load_cert_chain(self.alice_store)
-            own: dict[str, Any] = {"bootstrap_servers": self.by_certificate, "security_protocol": "SSL"}
-        else:
-            own = {
-                "bootstrap_servers": self.kustos.bootstrap,
-                "security_protocol": "SASL_SSL",
-                "sasl_mechanism": "PLAIN",
-                "sasl_plain_username": user,
-                "sasl_plain_password": USERS[user],
-            }
-        return own | {"ssl_context": context}
-
-    def failures(self, kind: str) -> float:
-        """Return how many handshakes failed in this way."""
-        return sum(
-            float(line.rpartition(" ")[2])
-            for line in self.kustos.metrics().splitlines()
-            if line.startswith("kustos_failed_handshakes_total{") and f'kind="{kind}"' in line
-        )
 
 
 @pytest.fixture(scope="module", params=[1, 2], ids=["one process", "two workers"])

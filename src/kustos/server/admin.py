@@ -17,6 +17,7 @@ from kustos.server.dynamic_configs import CHECKS, DynamicConfigs
 from kustos.server.logs import LOG_LEVELS
 from kustos.server.settings.node_settings import KustosSettings
 from kustos.server.settings.table.node import BY_NAME
+from kustos.server.tls import TlsSide
 from kustos.wire import ZERO_UUID, ApiKey, response_codec
 
 
@@ -30,11 +31,13 @@ class AdminSide:
         authorization: Authorization,
         common: LocalApis,
         audited: Callable[[LocalApis], LocalApis],
+        tls: TlsSide,
     ) -> None:
         store = writer.store
         self._writer: Final = writer
         is_standard = isinstance(authorization, StandardAuthorization)
-        checks = CHECKS if is_standard else {}
+        self._tls: Final = tls
+        checks = (CHECKS if is_standard else {}) | dict.fromkeys(tls.keys, str)
         self._configs = (
             DynamicConfigs(
                 authorization.authorizer,
@@ -68,7 +71,7 @@ class AdminSide:
             writer=writer,
             common=common,
             configs=self.book,
-            rules=ConfigRules(settings.node_id, checks, frozenset(BY_NAME) - frozenset(checks)),
+            rules=ConfigRules(settings.node_id, checks, frozenset(BY_NAME) - frozenset(checks), tls.check),
             loggers=LOG_LEVELS,
             clock=SystemClock(),
         )
@@ -80,6 +83,7 @@ class AdminSide:
         """Put the log's settings in force, now and at each change."""
         if self._configs is not None:
             self._writer.store.add_publisher(self._configs)
+        self._writer.store.add_publisher(self._tls)
 
     def dynamic_values(self) -> Mapping[str, str]:
         """Return the settings that come from the log."""

@@ -108,7 +108,9 @@ def reload_of(opened: Node | WorkerPoolNode, settings: KustosSettings, path: Pat
         properties = read_properties(path)
         return load_settings(path, properties=properties)
 
-    reloader = Reloader(settings, read, node.authorization.authorizer, node.admin, node.settings_reloaded)
+    reloader = Reloader(
+        settings, read, node.authorization.authorizer, node.admin, node.settings_reloaded, node.tls
+    )
 
     def reload() -> None:
         if reloader.reload() and isinstance(opened, WorkerPoolNode):

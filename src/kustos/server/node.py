@@ -8,7 +8,7 @@ from typing import Final, Protocol, Self
 
 import structlog
 
-from kustos.auth import ListenerPrincipals, SaslServerMachine, ScramDecoys
+from kustos.auth import ListenerPrincipals, SaslServerMachine
 from kustos.authorizer import ACL_COUNT_UNKNOWN
 from kustos.client import KafkaConnection, NodeAddress, connect
 from kustos.gateway.apis import (
@@ -28,7 +28,6 @@ from kustos.gateway.session import AnswerBudget, LocalApis
 from kustos.gateway.store import MetadataWriter, SnapshotTaker
 from kustos.gateway.upstream import BrokerPorts, InFlight, UpstreamCluster
 from kustos.metadata.control import ApiError
-from kustos.metadata.directory import read_decoy_secret
 from kustos.metadata.image import MetadataImage
 from kustos.metadata.store import MetadataStore
 from kustos.protocol import (
@@ -47,10 +46,10 @@ from kustos.server.oauth import BearerTokens
 from kustos.server.principals import listener_principals
 from kustos.server.process_role import WHOLE, NodePart
 from kustos.server.quorum import QuorumSide
-from kustos.server.sasl import UserForms, mechanism_factories, token_lookup
+from kustos.server.sasl import mechanism_factories, scram_decoys, token_lookup
 from kustos.server.settings.listeners import ListenerSettings
 from kustos.server.settings.node_settings import KustosSettings
-from kustos.server.tls import listener_tls
+from kustos.server.tls import TlsSide
 from kustos.server.warm_up import load_late_modules, warm_codecs
 from kustos.wire import ApiKey, Message, response_codec
 
@@ -104,9 +103,12 @@ class Node:
             settings.revocation,
             sees_all_changes=self._changes_own_log,
         )
+        self.tls: Final = TlsSide(settings.listeners, settings.node_id)
         local = self._local_apis()
         self.local: Final = self._audited(local)
-        self.admin: Final = AdminSide(settings, self.writer, self.authorization, local, self._audited)
+        self.admin: Final = AdminSide(
+            settings, self.writer, self.authorization, local, self._audited, self.tls
+        )
         self.gateway: Final = part.make_gateway(
             [self._plan(listener) for listener in settings.listeners if part.serves(listener)],
             self._parts(),
@@ -246,7 +248,7 @@ class Node:
             sasl_machine=self._sasl_machines(listener, principals),
             principal_without_login=principals.without_login,
             admin=self.admin.parts if listener.is_controller else None,
-            tls=listener_tls(listener, principals, settings.handshake_timeout_ms),
+            tls=self.tls.listener(listener, principals, settings.handshake_timeout_ms),
         )
 
     def _sasl_machines(
@@ -257,7 +259,7 @@ class Node:
             return lambda _: None
         validate = self.bearer_tokens.validator(sasl.oauth)
         factories = mechanism_factories(
-            sasl, self.image, self._decoys(), SystemEntropy(), self.tokens, validate
+            sasl, self.image, scram_decoys(self.settings, self.image), SystemEntropy(), self.tokens, validate
         )
         clock = SystemClock()
         versions, refusal = self._api_versions_body, refusal_body
@@ -266,11 +268,6 @@ class Node:
         return lambda host: SaslServerMachine(
             sasl.server, factories, versions, clock, refusal, partial(principals.of_login, host)
         )
-
-    def _decoys(self) -> ScramDecoys:
-        shared = self.settings.decoy_secret
-        secret = read_decoy_secret(self.settings.metadata_directory) if shared is None else shared
-        return ScramDecoys(secret, UserForms(self.image, SystemClock()).of)
 
     def _api_versions_body(self, version: int) -> bytes:
         message = api_versions_response(version, self.offered(), self.cluster.features)

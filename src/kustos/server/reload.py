@@ -1,7 +1,8 @@
 """SIGHUP: reloads the properties file, and puts in force what may change while the node runs.
 
 The authorizer says what may change; for StandardAuthorizer these are `super.users` and
-`allow.everyone.if.no.acl.found`. Any error leaves everything as it was, with one error in the log.
+`allow.everyone.if.no.acl.found`. TLS of listeners may change, too. Any error leaves everything as it was,
+with one error in the log.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,6 +16,7 @@ from kustos.client import SettingsError
 from kustos.server.admin import AdminSide
 from kustos.server.authorization.life import ReconfigurationError, changed_keys, reconfigure
 from kustos.server.settings.node_settings import KustosSettings
+from kustos.server.tls import TlsSide, without_tls
 
 LOG: Final = structlog.get_logger("kustos.server")
 
@@ -36,7 +38,9 @@ class Reloader:
         authorizer: Authorizer | None,
         admin: AdminSide | None = None,
         on_reload: Callable[[frozenset[str]], object] | None = None,
+        tls: TlsSide | None = None,
     ) -> None:
+        self._tls: Final = tls
         self._on_reload: Final = on_reload
         self._admin: Final = admin
         self._settings: Final = settings
@@ -48,12 +52,15 @@ class Reloader:
         """Read the file again and put in force what may change; return whether that succeeded."""
         try:
             settings = self._read()
+            commit_stores = None if self._tls is None else self._tls.staged(settings.listeners)
             configs, waiting = self._configs, frozenset[str]()
             if self._authorizer is not None:
                 configs, waiting = self._reconfigure(self._authorizer, settings)
         except (SettingsError, ReconfigurationError) as error:
             LOG.error("the settings were not reloaded, the old ones stay in force", reason=str(error))
             return False
+        if commit_stores is not None:
+            commit_stores()
         changed = changed_keys(self._configs, configs)
         self._configs = configs
         if self._admin is not None:
@@ -62,7 +69,7 @@ class Reloader:
             field.name
             for field in fields(settings)
             if field.name not in _OF_THE_AUTHORIZER
-            and getattr(settings, field.name) != getattr(self._settings, field.name)
+            and _comparable(settings, field.name) != _comparable(self._settings, field.name)
         ]
         if waiting or others:
             LOG.warning("some settings change only with a restart", keys=sorted(waiting), of=others)
@@ -80,3 +87,8 @@ class Reloader:
         configs, waiting = reconfigure(authorizer, {**old, **over}, {**new, **over})
         file_values = {key: value for key, value in configs.items() if key not in over}
         return file_values | {key: new[key] for key in over if key in new}, waiting
+
+
+def _comparable(settings: KustosSettings, name: str) -> object:
+    """Return a setting without its parts that a reload puts in force."""
+    return without_tls(settings.listeners) if name == "listeners" else getattr(settings, name)

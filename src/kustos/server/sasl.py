@@ -23,9 +23,11 @@ from kustos.auth import (
 )
 from kustos.metadata import ScramCredential, ScramMechanism
 from kustos.metadata.control import TokenCredentials, TokenSecret
+from kustos.metadata.directory import read_decoy_secret
 from kustos.metadata.image import MetadataImage, ScramKey
-from kustos.runtime import Clock, Entropy
+from kustos.runtime import Clock, Entropy, SystemClock
 from kustos.server.settings.listeners import SaslListenerSettings
+from kustos.server.settings.node_settings import KustosSettings
 
 GSSAPI: Final = "GSSAPI"
 PLAIN: Final = "PLAIN"
@@ -72,6 +74,13 @@ class UserForms:
             if number % USERS_COUNTED_AT_ONCE == 0:
                 yield
         self._forms = {each: counts[each.code].forms() for each in ScramHash}
+
+
+def scram_decoys(settings: KustosSettings, image: Callable[[], MetadataImage]) -> ScramDecoys:
+    """Return the credentials of users that do not exist, alike on nodes that share their secret."""
+    shared = settings.decoy_secret
+    secret = read_decoy_secret(settings.metadata_directory) if shared is None else shared
+    return ScramDecoys(secret, UserForms(image, SystemClock()).of)
 
 
 def mechanism_factories(

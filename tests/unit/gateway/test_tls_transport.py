@@ -3,6 +3,7 @@
 import asyncio
 import socket
 import ssl
+import weakref
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from kustos.acl import ANONYMOUS, KafkaPrincipal
 from kustos.auth import DefaultKafkaPrincipalBuilder, ListenerPrincipals, SaslServerSettings
 from kustos.auth.mapping import ssl_principal_mapper
 from kustos.gateway.listener import ListenerTls
+from kustos.runtime import garbage_collection_paused
 from kustos.server.tls import certificate_principals
 from kustos.tls import Side, TlsContexts, tls_settings
 from kustos.wire.api_keys import ApiKey
@@ -348,3 +350,17 @@ async def test_the_goodbye_of_a_client_ends_the_connection(certificates: Certifi
         assert await metadata_answered(caller)
         caller.close()
         await until(lambda: served.counted["connections"] == 0, "the connection is counted out")
+
+
+async def test_a_closed_connection_is_let_go_without_the_help_of_the_collector(
+    certificates: Certificates,
+) -> None:
+    async with running_gateway([await broker()], tls=certificates.listener()) as served:
+        with garbage_collection_paused():
+            caller = await Caller.at(served.port, certificates.client())
+            assert await metadata_answered(caller)
+            (connection,) = served.gateway._connections
+            kept: list[Any] = [weakref.ref(connection), weakref.ref(connection._transport)]
+            del connection
+            caller.close()
+            await until(lambda: [each() for each in kept] == [None, None], "nothing of it is left")

@@ -1,5 +1,7 @@
 """Dynamic settings altered: which changes become records, and with which words the others are refused."""
 
+from collections.abc import Mapping
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -192,3 +194,26 @@ def test_numbers_of_many_digits_are_not_read(zeros: int, is_read: bool) -> None:
 def test_settings_that_may_be_changed_are_not_fixed_by_having_no_value() -> None:
     records, results = changed(of("1", ("node.id", DELETE, None)))
     assert (len(records), results[0].error) == (1, None)
+
+
+def test_settings_that_depend_on_each_other_are_checked_together() -> None:
+    asked: list[tuple[str, dict[str, str | None]]] = []
+
+    def together(name: str, changes: Mapping[str, str | None]) -> None:
+        asked.append((name, dict(changes)))
+        if "store" in changes and "password" not in changes:
+            raise ValueError("a store needs its password")
+
+    rules = ConfigRules(1, {"store": str, "password": str}, RULES.fixed, together)
+    good = of("+1", ("store", SET, "a"), ("password", DELETE, None))
+    bad = of("", ("store", SET, "a"))
+    outcome = alter_configs(ConfigAlteration((good, bad), rules))
+    assert asked == [("1", {"store": "a", "password": None}), ("", {"store": "a"})]
+    assert {record.name for record in outcome.records if isinstance(record, ConfigRecord)} == {
+        "store",
+        "password",
+    }
+    assert [result.error.message if result.error else None for result in outcome.results] == [
+        None,
+        "Invalid value for configuration: a store needs its password",
+    ]

@@ -96,7 +96,7 @@ TLS = (
 
 
 def tls_of(settings: KustosSettings) -> list[TlsSettings]:
-    return [listener.tls for listener in settings.listeners if listener.tls is not None]
+    return [listener.tls.settings for listener in settings.listeners if listener.tls is not None]
 
 
 @pytest.mark.behaviour("B262")

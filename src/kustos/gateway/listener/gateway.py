@@ -21,6 +21,7 @@ from kustos.gateway.listener.plans import (
     GatewayParts,
     ListenerPlan,
 )
+from kustos.gateway.listener.stores import follow_files
 from kustos.gateway.listener.tls import TlsTransport
 from kustos.gateway.session.logins import CERTIFICATE_LOGIN, certificate_login
 from kustos.gateway.session.parts import SessionServices
@@ -229,6 +230,7 @@ class Gateway:
         """
         waits = ready or {}
         self._spawn(self._end_idle())
+        self._spawn(follow_files({plan.name: plan.tls.contexts for plan in self._plans if plan.tls}))
         opening = [self._opening(plan, waits) for plan in self._plans if plan.admin is not None]
         try:
             # requests about the node itself need not wait for upstream

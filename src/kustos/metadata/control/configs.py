@@ -80,12 +80,14 @@ class ConfigRules:
     """The settings of this node that can change at run time.
 
     `dynamic`: validators by the name of the setting; they raise ValueError with a text that may be shown.
-    `fixed`: the settings that only the file can change.
+    `fixed`: the settings that only the file can change. `together`: checks all changes of a resource (None:
+    the setting is removed) with each other, as settings may depend on each other; it raises ValueError, too.
     """
 
     node_id: int
     dynamic: Mapping[str, Callable[[str], object]]
     fixed: frozenset[str]
+    together: Callable[[str, Mapping[str, str | None]], object] = lambda _name, _changes: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,8 +148,11 @@ def _resource_error(
     }
     error = _size_error(values) or resource_error(resource.resource_type, resource.resource_name, rules)
     error = error or _values_error(values, rules)
+    name = resource.resource_name
     if error is None:
-        name = CLUSTER_WIDE if resource.resource_name == CLUSTER_WIDE else str(int(resource.resource_name))
+        name = CLUSTER_WIDE if name == CLUSTER_WIDE else str(int(name))
+        error = _together_error(name, values, rules)
+    if error is None:
         records += (
             ConfigRecord(ConfigResourceType.BROKER, name, key, value) for key, value in values.items()
         )
@@ -217,6 +222,14 @@ def _values_error(values: Mapping[str, str | None], rules: ConfigRules) -> ApiEr
             check(value)
         except ValueError as error:
             return _invalid(f"Invalid value for configuration {name}: {error}")
+    return None
+
+
+def _together_error(name: str, values: Mapping[str, str | None], rules: ConfigRules) -> ApiError | None:
+    try:
+        rules.together(name, values)
+    except ValueError as error:
+        return _invalid(f"Invalid value for configuration: {error}")
     return None
 
 

@@ -13,8 +13,7 @@ from kustos.server.settings.principals import PrincipalSettings, principal_setti
 from kustos.server.settings.properties import LISTENER_PREFIX, GivenSettings, keys_of, known_key, listener_key
 from kustos.server.settings.table import login as login_table
 from kustos.server.settings.table import node as table
-from kustos.server.settings.tls import listener_tls_settings
-from kustos.tls import TlsSettings
+from kustos.server.settings.tls import ListenerTlsSettings, listener_tls_settings
 
 SECURITY_PROTOCOLS: Final = ("PLAINTEXT", "SASL_PLAINTEXT", "SSL", "SASL_SSL")
 WILDCARD_HOSTS: Final = frozenset({"0.0.0.0", "::"})  # noqa: S104 (recognised, never chosen)
@@ -56,7 +55,7 @@ class ListenerSettings:
     """Whether it answers about this node itself; then it has no broker ports."""
     sasl: SaslListenerSettings | None = None
     principals: PrincipalSettings = field(default_factory=PrincipalSettings)
-    tls: TlsSettings | None = None
+    tls: ListenerTlsSettings | None = None
     """None: it has no TLS."""
 
     @property

@@ -1,5 +1,7 @@
 """TLS of a listener, from Kafka's `ssl.*` keys for all listeners and for this one."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
 from kustos.client import SettingsError
@@ -10,7 +12,19 @@ from kustos.tls import ClientAuth, TlsError, TlsSettings, tls_settings
 TLS_PROTOCOLS: Final = frozenset({"SSL", "SASL_SSL"})
 
 
-def listener_tls_settings(given: GivenSettings, listener: str, protocol: str) -> TlsSettings | None:
+@dataclass(frozen=True, slots=True)
+class ListenerTlsSettings:
+    """TLS of a listener. `texts` are the values of its keys, prefixes removed; some are secrets."""
+
+    settings: TlsSettings
+    texts: Mapping[str, str] = field(repr=False)
+
+    def changed_by(self, texts: Mapping[str, str]) -> TlsSettings:
+        """Return the settings with these texts in place of the file's; raise `TlsError`."""
+        return tls_settings({**self.texts, **texts})
+
+
+def listener_tls_settings(given: GivenSettings, listener: str, protocol: str) -> ListenerTlsSettings | None:
     """Return the TLS of a listener, None if its protocol has none; raise `SettingsError`.
 
     As in Kafka the listener's own key wins over the general one, each key by itself.
@@ -31,6 +45,6 @@ def listener_tls_settings(given: GivenSettings, listener: str, protocol: str) ->
                 f"to demand certificates, set `{own_key}`"
             )
     try:
-        return tls_settings(texts)
+        return ListenerTlsSettings(tls_settings(texts), texts)
     except TlsError as error:
         raise SettingsError(f"listener `{listener}`: {error}") from None

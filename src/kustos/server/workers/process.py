@@ -54,6 +54,7 @@ class WorkerNode:
             lambda: worker_settings_of(self._properties, index),
             node.authorization.authorizer,
             node.admin,
+            tls=node.tls,
         )
         service.applied = self._applied
         service.drain = node.in_flight.drain
