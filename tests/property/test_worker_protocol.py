@@ -104,7 +104,9 @@ OF_WORKER: Final[dict[type[Any], st.SearchStrategy[Any]]] = {
     messages.ChangeRequest: st.builds(messages.ChangeRequest, INT64, REQUESTS),
     messages.Arrived: st.builds(messages.Arrived, INT64, TEXT),
     messages.Left: st.builds(messages.Left, INT64),
-    messages.Seen: st.builds(messages.Seen, INT64, st.dictionaries(TEXT, st.booleans(), max_size=3), DATA),
+    messages.WorkerStatus: st.builds(
+        messages.WorkerStatus, INT64, st.dictionaries(TEXT, st.booleans(), max_size=3), DATA
+    ),
     messages.Fenced: st.just(messages.Fenced()),
     messages.Drained: st.builds(messages.Drained, INT64, st.booleans()),
     messages.Progress: st.builds(messages.Progress, INT64),

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from kustos.client import ClientTls
-from kustos.client.oauth import Endpoint, EndpointError
+from kustos.client.oauth import EndpointError, ProviderEndpoint
 from tests.unit.client.http_worlds import Provider
 
 
@@ -70,7 +70,7 @@ def trusting(file: Path) -> ClientTls:
 
 def test_a_provider_is_trusted_by_the_named_file(tmp_path: Path, provider: Provider) -> None:
     context = trusting(tmp_path / "provider.crt").context()
-    assert Endpoint(provider.url).request(context) == b"answer"
+    assert ProviderEndpoint(provider.url).request(context) == b"answer"
 
 
 def test_a_provider_that_nobody_vouches_for_is_refused_before_anything_is_sent(
@@ -79,11 +79,11 @@ def test_a_provider_that_nobody_vouches_for_is_refused_before_anything_is_sent(
     certificate(tmp_path, "other")
     for context in (None, trusting(tmp_path / "other.crt").context()):
         with pytest.raises(EndpointError, match=r"has no trusted certificate: self.signed"):
-            Endpoint(provider.url).request(context, b"grant", {"Authorization": "Basic secret"})
+            ProviderEndpoint(provider.url).request(context, b"grant", {"Authorization": "Basic secret"})
     assert provider.requests == []
 
 
 def test_a_provider_under_another_name_is_refused(tmp_path: Path, provider: Provider) -> None:
     context = trusting(tmp_path / "provider.crt").context()
     with pytest.raises(EndpointError, match=r"has no trusted certificate: .*[Hh]ostname"):
-        Endpoint(provider.url.replace("127.0.0.1", "localhost")).request(context)
+        ProviderEndpoint(provider.url.replace("127.0.0.1", "localhost")).request(context)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kustos.client.oauth import Endpoint, EndpointError, JwksSettings, RefreshingKeys
+from kustos.client.oauth import EndpointError, JwksSettings, ProviderEndpoint, RefreshingKeys
 from kustos.client.oauth.http import ANSWER_MAX_BYTES
 from kustos.client.oauth.keys import MISSING_KEY_IDS_MAX
 from kustos.runtime import SystemClock
@@ -30,7 +30,7 @@ def provider() -> Iterator[Provider]:
 @asynccontextmanager
 async def running(url: str, **settings: Any) -> AsyncIterator[RefreshingKeys]:
     given = {"refresh_ms": NEVER_MS, "retry_backoff_ms": 1, "retry_backoff_max_ms": 5} | settings
-    keys = RefreshingKeys(JwksSettings(Endpoint(url, 2000, 2000), **given), SystemClock())
+    keys = RefreshingKeys(JwksSettings(ProviderEndpoint(url, 2000, 2000), **given), SystemClock())
     keys.start()
     try:
         yield keys
@@ -87,7 +87,7 @@ async def test_an_unknown_key_id_brings_the_keys_sooner(provider: Provider) -> N
 @pytest.mark.behaviour("B325")
 def test_one_unknown_key_id_brings_one_refresh_a_minute_and_few_are_remembered() -> None:
     clock = ManualClock()
-    keys = RefreshingKeys(JwksSettings(Endpoint("http://127.0.0.1:1/")), clock)
+    keys = RefreshingKeys(JwksSettings(ProviderEndpoint("http://127.0.0.1:1/")), clock)
     assert keys.miss("a")
     assert not keys.miss("a")
     clock.now_ms += 59_999
@@ -140,7 +140,7 @@ def test_a_loop_ends_while_a_request_is_under_way(provider: Provider) -> None:
 def test_no_redirect_is_followed(provider: Provider) -> None:
     provider.status, provider.headers = 302, {"Location": provider.url + "&again"}
     with pytest.raises(EndpointError, match="HTTP status 302") as caught:
-        Endpoint(provider.url).request(None)
+        ProviderEndpoint(provider.url).request(None)
     assert not caught.value.may_pass
     assert len(provider.requests) == 1
 
@@ -159,9 +159,9 @@ def test_a_provider_that_sends_slowly_is_given_up(provider: Provider) -> None:
     provider.behave = trickle
     # whether the one part that is late or the whole is noticed first depends on the machine
     with pytest.raises(EndpointError, match=r"took longer than|timed out"):
-        Endpoint(provider.url, 500, 500).request(None)
+        ProviderEndpoint(provider.url, 500, 500).request(None)
 
 
 def test_who_does_not_answer_is_named_without_detail() -> None:
     with pytest.raises(EndpointError, match="did not answer: connection refused"):
-        Endpoint("http://127.0.0.1:1/keys").request(None)
+        ProviderEndpoint("http://127.0.0.1:1/keys").request(None)

@@ -15,7 +15,7 @@ from kustos.gateway.workers.channel import Channel
 from kustos.gateway.workers.encoding import WorkerStartError
 from kustos.gateway.workers.handle import WorkerHandle, WorkerPhase, late_of
 from kustos.gateway.workers.listener import hold_lock, outlive_earlier
-from kustos.gateway.workers.messages import Fence, Look, Seen
+from kustos.gateway.workers.messages import Fence, Look, WorkerStatus
 
 
 class Process:
@@ -162,8 +162,8 @@ async def test_a_look_is_answered_or_is_late_or_the_worker_is_gone() -> None:
     look = wire.said[-1]
     assert isinstance(look, Look)
     assert look.wants_metrics
-    seen = Seen(look.id, {"audit": True}, b"page")
-    one.seen(Seen(look.id + 1, {}, b""))
+    seen = WorkerStatus(look.id, {"audit": True}, b"page")
+    one.seen(WorkerStatus(look.id + 1, {}, b""))
     one.seen(seen)
     assert await looking == seen
     one.seen(seen)

@@ -19,7 +19,7 @@ from kustos.gateway.workers.messages import (
     Fenced,
     Look,
     Progress,
-    Seen,
+    WorkerStatus,
     decode,
     encode,
 )
@@ -134,7 +134,7 @@ async def test_a_worker_says_how_it_is_and_how_far_while_it_works_a_large_batch_
     worker.told(batch(2, 1, 2), batch(3, 3))
     await worker.preparing()
     worker.told(Look(7, wants_metrics=False))
-    await worker.writer.heard(Seen(7, {}, b""), Progress(2))
+    await worker.writer.heard(WorkerStatus(7, {}, b""), Progress(2))
     # not one of it is in force, nor what came behind it
     assert worker.store.last_offset == -1
     worker.store.go_on.set()

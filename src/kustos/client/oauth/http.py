@@ -48,7 +48,7 @@ class EndpointError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Endpoint:
+class ProviderEndpoint:
     """Where to ask, and how long to wait."""
 
     url: str
@@ -95,7 +95,7 @@ class Endpoint:
 
 
 def _connection(
-    place: SplitResult, endpoint: Endpoint, context: ssl.SSLContext | None
+    place: SplitResult, endpoint: ProviderEndpoint, context: ssl.SSLContext | None
 ) -> http.client.HTTPConnection:
     timeout_s = endpoint.connect_timeout_ms / 1000
     host = place.hostname or ""
@@ -110,7 +110,7 @@ def _connection(
 class _Exchange:
     """A request on its own connection, which a timer ends."""
 
-    endpoint: Endpoint
+    endpoint: ProviderEndpoint
     connection: http.client.HTTPConnection
     wire: socket.socket | None = None
     took_too_long: bool = False

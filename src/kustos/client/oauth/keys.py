@@ -14,7 +14,7 @@ from typing import Final
 import structlog
 
 from kustos.auth.jwt import JWKS_MAX_BYTES, NO_KEYS, JwksError, SigningKeys, parse_jwks
-from kustos.client.oauth.http import Endpoint, EndpointError, beside_the_loop
+from kustos.client.oauth.http import EndpointError, ProviderEndpoint, beside_the_loop
 from kustos.client.tls import ClientTls
 from kustos.runtime import Clock
 
@@ -41,7 +41,7 @@ MISSING_KEY_ID_MS: Final = 60_000
 class JwksSettings:
     """Where a key set is, and how often it is asked for (`sasl.oauthbearer.jwks.endpoint.*`)."""
 
-    endpoint: Endpoint
+    endpoint: ProviderEndpoint
     refresh_ms: int = DEFAULT_REFRESH_MS
     retry_backoff_ms: int = DEFAULT_RETRY_BACKOFF_MS
     retry_backoff_max_ms: int = DEFAULT_RETRY_BACKOFF_MAX_MS

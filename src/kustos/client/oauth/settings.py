@@ -10,7 +10,7 @@ from kustos.client.oauth.http import (
     ALLOWED_URLS_KEY,
     DEFAULT_CONNECT_TIMEOUT_MS,
     DEFAULT_READ_TIMEOUT_MS,
-    Endpoint,
+    ProviderEndpoint,
     allowed_urls,
     checked_url,
 )
@@ -49,7 +49,7 @@ _PARTS: Final = {
 class OAuthClientSettings:
     """Where our tokens come from. A file has no client id and no secret."""
 
-    endpoint: Endpoint
+    endpoint: ProviderEndpoint
     client_id: str = ""
     client_secret: str = field(default="", repr=False)
     scope: str = ""
@@ -75,7 +75,7 @@ class OAuthClientSettings:
         allowed = allowed_urls(properties.get(ALLOWED_URLS_KEY, ""))
         numbers = {key: _number(properties, key) for key in _NUMBERS}
         parts = {key: _part(properties, key) for key in _PARTS}
-        endpoint = Endpoint(
+        endpoint = ProviderEndpoint(
             checked_url(text, TOKEN_URL_KEY, allowed),
             numbers["sasl.login.connect.timeout.ms"],
             numbers["sasl.login.read.timeout.ms"],
@@ -111,7 +111,7 @@ def _require_known_classes(properties: Mapping[str, str]) -> None:
 
 
 def _credentials(
-    properties: Mapping[str, str], options: Mapping[str, str], endpoint: Endpoint
+    properties: Mapping[str, str], options: Mapping[str, str], endpoint: ProviderEndpoint
 ) -> tuple[str, str]:
     """Return client id and secret; empty for a file."""
     if endpoint.is_file:

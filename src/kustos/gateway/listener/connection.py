@@ -24,7 +24,7 @@ from kustos.auth import (
 )
 from kustos.authorizer import AuthorizerError
 from kustos.client import ClientError
-from kustos.gateway.listener.handshakes import Refusal, stranger_by_length
+from kustos.gateway.listener.handshakes import HandshakeRefusal, stranger_by_length
 from kustos.gateway.listener.plans import ContextOf
 from kustos.gateway.session.answer_budget import write_sliced
 from kustos.gateway.session.client_session import ClientSession
@@ -94,7 +94,7 @@ class ClientConnection(asyncio.Protocol):
         else:
             self._reader = FrameReader(self._settings.sasl_server_max_receive_size)
 
-    def refuse(self, refusal: Refusal) -> None:
+    def refuse(self, refusal: HandshakeRefusal) -> None:
         """Count the client among those that never came to a login, and end it."""
         if not self._closed:
             has_line = self._port.refuse(refusal, self.host)

@@ -13,7 +13,7 @@ from kustos.acl import KafkaPrincipal
 from kustos.authorizer import AuthorizableRequestContext
 from kustos.client import CannotConnectError, ClientError, KafkaConnection
 from kustos.gateway.listener.connection import ClientConnection
-from kustos.gateway.listener.handshakes import OF_CERTIFICATES, UNFINISHED, FailedHandshakes, Refusal
+from kustos.gateway.listener.handshakes import OF_CERTIFICATES, UNFINISHED, FailedHandshakes, HandshakeRefusal
 from kustos.gateway.listener.login_threads import LoginThreads
 from kustos.gateway.listener.plans import (
     CLIENT_ID_MAX_CHARACTERS,
@@ -103,7 +103,7 @@ class Port:
         """Count a new connection in; return why it is turned away, None if it is not."""
         return self._gateway.admit(self, connection, host)
 
-    def refuse(self, refusal: Refusal, host: str) -> bool:
+    def refuse(self, refusal: HandshakeRefusal, host: str) -> bool:
         """Count a connection that ended before anybody could log in; return whether its line is in the log.
 
         On ports with TLS, where each costs a handshake, the log reports some of them.

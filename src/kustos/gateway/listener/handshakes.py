@@ -59,7 +59,7 @@ UNFINISHED: Final = frozenset({HandshakeFailure.TRUNCATED, HandshakeFailure.TIME
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class HandshakeRefusal:
     """A failed handshake, and the line that says why."""
 
     kind: HandshakeFailure
@@ -68,13 +68,17 @@ class Refusal:
 
 _Kinds = HandshakeFailure
 
-IS_HTTP: Final = Refusal(_Kinds.HTTP, "an HTTP client; this port speaks Kafka's protocol")
-IS_PLAINTEXT: Final = Refusal(
+IS_HTTP: Final = HandshakeRefusal(_Kinds.HTTP, "an HTTP client; this port speaks Kafka's protocol")
+IS_PLAINTEXT: Final = HandshakeRefusal(
     _Kinds.PLAINTEXT, "a client without TLS on a port with TLS; set its `security.protocol`"
 )
-IS_TLS: Final = Refusal(_Kinds.TLS, "a client with TLS on a port without TLS; set its `security.protocol`")
-TRUNCATED: Final = Refusal(_Kinds.TRUNCATED, "the client closed the connection within the TLS handshake")
-TIMED_OUT: Final = Refusal(
+IS_TLS: Final = HandshakeRefusal(
+    _Kinds.TLS, "a client with TLS on a port without TLS; set its `security.protocol`"
+)
+TRUNCATED: Final = HandshakeRefusal(
+    _Kinds.TRUNCATED, "the client closed the connection within the TLS handshake"
+)
+TIMED_OUT: Final = HandshakeRefusal(
     _Kinds.TIMEOUT, "the TLS handshake took longer than `kustos.ssl.handshake.timeout.ms`"
 )
 
@@ -111,14 +115,14 @@ _BY_REASON: Final = {
 }
 
 
-def stranger_by_first_bytes(data: bytes) -> Refusal | None:
+def stranger_by_first_bytes(data: bytes) -> HandshakeRefusal | None:
     """Return who else speaks on a TLS port, None if it may be a TLS client."""
     if data[:1] == bytes([HANDSHAKE_RECORD]):
         return None
     return IS_HTTP if data[:4] in _HTTP_METHODS else IS_PLAINTEXT
 
 
-def stranger_by_length(error: FrameLengthError) -> Refusal | None:
+def stranger_by_length(error: FrameLengthError) -> HandshakeRefusal | None:
     """Return who else speaks on a port without TLS, None if it may be a Kafka client with a large frame."""
     head = (error.size & 0xFFFF_FFFF).to_bytes(4, "big")
     if head[0] == HANDSHAKE_RECORD and head[1] == 3:
@@ -126,16 +130,16 @@ def stranger_by_length(error: FrameLengthError) -> Refusal | None:
     return IS_HTTP if head in _HTTP_METHODS else None
 
 
-def refusal_of(error: ssl.SSLError) -> Refusal:
+def refusal_of(error: ssl.SSLError) -> HandshakeRefusal:
     """Return the kind of a failed handshake, and its reason in OpenSSL's words."""
     if isinstance(error, ssl.SSLCertVerificationError):
         kind = _BY_VERIFICATION.get(error.verify_code, _Kinds.INVALID_CERTIFICATE)
-        return Refusal(kind, f"the client's certificate is refused: {error.verify_message}")
+        return HandshakeRefusal(kind, f"the client's certificate is refused: {error.verify_message}")
     reason = error.reason or "no reason given"
     words = reason.lower().replace("_", " ")
     if "_ALERT_" in reason:
-        return Refusal(_Kinds.REFUSED_BY_CLIENT, f"the client ended the TLS handshake: {words}")
-    return Refusal(_BY_REASON.get(reason, _Kinds.PROTOCOL), f"the TLS handshake failed: {words}")
+        return HandshakeRefusal(_Kinds.REFUSED_BY_CLIENT, f"the client ended the TLS handshake: {words}")
+    return HandshakeRefusal(_BY_REASON.get(reason, _Kinds.PROTOCOL), f"the TLS handshake failed: {words}")
 
 
 class FailedHandshakes:
@@ -146,11 +150,11 @@ class FailedHandshakes:
         self._unlogged: Final[dict[HandshakeFailure, int]] = {}
         self._logged_s: Final[dict[HandshakeFailure, float]] = {}
 
-    def count(self, refusal: Refusal, listener: str) -> None:
+    def count(self, refusal: HandshakeRefusal, listener: str) -> None:
         """Count a failure."""
         self._count(listener, refusal.kind)
 
-    def log(self, refusal: Refusal, listener: str, host: str) -> None:
+    def log(self, refusal: HandshakeRefusal, listener: str, host: str) -> None:
         """Report the first failure of a kind, and then one every few seconds."""
         kind = refusal.kind
         number = self._unlogged.get(kind, 0) + 1

@@ -23,7 +23,7 @@ from kustos.gateway.listener.handshakes import (
     TIMED_OUT,
     TRUNCATED,
     HandshakeFailure,
-    Refusal,
+    HandshakeRefusal,
     refusal_of,
     stranger_by_first_bytes,
 )
@@ -122,7 +122,7 @@ class TlsTransport(asyncio.Protocol):
             try:
                 principal = self._tls.principal_of(self._client.host, certificate)
             except TlsError as error:
-                self._fail(Refusal(HandshakeFailure.NO_PRINCIPAL, str(error)))
+                self._fail(HandshakeRefusal(HandshakeFailure.NO_PRINCIPAL, str(error)))
                 return
             if certificate is not None and not self._port.certificate_login(self._client.host, principal):
                 self._client.close(LOG_IS_FULL)
@@ -187,7 +187,7 @@ class TlsTransport(asyncio.Protocol):
         if self._deadline is not None:
             self._deadline.cancel()
 
-    def _fail(self, refusal: Refusal) -> None:
+    def _fail(self, refusal: HandshakeRefusal) -> None:
         self._client.refuse(refusal)
 
     # what the client calls

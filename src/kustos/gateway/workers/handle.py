@@ -22,7 +22,7 @@ from typing import Any, Final
 import structlog
 
 from kustos.gateway.workers.channel import Channel
-from kustos.gateway.workers.messages import Drain, Drained, Fence, Look, Seen
+from kustos.gateway.workers.messages import Drain, Drained, Fence, Look, WorkerStatus
 
 
 class WorkerProcess:
@@ -107,7 +107,7 @@ class WorkerHandle:
         self._sent_up_to = -1
         self._pending: deque[bytes] | None = None
         self._owed: deque[tuple[int, asyncio.Future[None]]] = deque()
-        self._looks: dict[int, asyncio.Future[Seen | None]] = {}
+        self._looks: dict[int, asyncio.Future[WorkerStatus | None]] = {}
         self._drains: dict[int, asyncio.Future[bool]] = {}
         self._numbers: Final = count()
         self._fencing: asyncio.Task[None] | None = None
@@ -183,12 +183,12 @@ class WorkerHandle:
         self._owed.append((offset, future))
         return future
 
-    async def look(self, *, wants_metrics: bool, timeout_s: float) -> Seen | None:
+    async def look(self, *, wants_metrics: bool, timeout_s: float) -> WorkerStatus | None:
         """Return its state; None if it does not reply in time."""
         if self.channel is None or self.phase not in WAITED_FOR:
             return None
         number = next(self._numbers)
-        answer: asyncio.Future[Seen | None] = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[WorkerStatus | None] = asyncio.get_running_loop().create_future()
         self._looks[number] = answer
         try:
             self.channel.send(Look(number, wants_metrics))
@@ -196,7 +196,7 @@ class WorkerHandle:
         finally:
             del self._looks[number]
 
-    def seen(self, seen: Seen) -> None:
+    def seen(self, seen: WorkerStatus) -> None:
         """Take its state."""
         _done(self._looks.get(seen.id), seen)
 

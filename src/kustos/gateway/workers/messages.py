@@ -211,7 +211,7 @@ class Left:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class WorkerStatus:
     """The worker's state: what must be ready and whether it is, and its metrics if they were wanted."""
 
     id: int
@@ -261,7 +261,7 @@ _FROM_WORKER: Final = {
     35: _row(ChangeRequest, id=INT64, request=REQUEST),
     36: _row(Arrived, id=INT64, host=TEXT),
     37: _row(Left, id=INT64),
-    38: _row(Seen, id=INT64, parts=forms.table_of(FLAG), metrics=BYTES),
+    38: _row(WorkerStatus, id=INT64, parts=forms.table_of(FLAG), metrics=BYTES),
     39: _row(Fenced),
     40: _row(Drained, id=INT64, is_drained=FLAG),
     41: _row(Progress, steps=INT64),

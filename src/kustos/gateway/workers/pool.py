@@ -47,11 +47,11 @@ from kustos.gateway.workers.messages import (
     Progress,
     Records,
     Reload,
-    Seen,
     Serving,
     Stop,
     TurnAway,
     Welcome,
+    WorkerStatus,
     encode,
 )
 from kustos.metadata import MetadataError
@@ -234,7 +234,7 @@ class WorkerPool:
                     channel.send(TurnAway(number, refusal))
             case Left(number):
                 self._connections.left(worker, number)
-            case Seen():
+            case WorkerStatus():
                 worker.seen(message)
             case Drained():
                 worker.drained(message)
@@ -306,7 +306,7 @@ class WorkerPool:
         if not all(await asyncio.gather(*(worker.drain() for worker in self.workers.values()))):
             raise RequestsInFlightError
 
-    async def looks(self, *, wants_metrics: bool) -> list[tuple[WorkerHandle, Seen | None]]:
+    async def looks(self, *, wants_metrics: bool) -> list[tuple[WorkerHandle, WorkerStatus | None]]:
         """Return the state of each worker; None for one that does not serve or does not reply."""
         workers = list(self.workers.values())
         timeout_s = self.settings.apply_timeout_ms / 1000

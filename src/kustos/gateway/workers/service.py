@@ -47,11 +47,11 @@ from kustos.gateway.workers.messages import (
     Progress,
     Records,
     Reload,
-    Seen,
     Serving,
     Stop,
     TurnAway,
     Welcome,
+    WorkerStatus,
 )
 from kustos.gateway.workers.store import PreparedBatch, WorkerStore
 from kustos.metadata import MetadataError
@@ -174,7 +174,7 @@ class Service:
             case Failed(number, kind, text):
                 self._answered(number, (), _FAILURES[kind](text))
             case Look(number, wants_metrics):
-                self._channel.send(Seen(number, *self.seen(wants_metrics)))
+                self._channel.send(WorkerStatus(number, *self.seen(wants_metrics)))
             case Drain(number):
                 task = self._loop.create_task(self._drain(number))
                 self._draining.add(task)

@@ -6,7 +6,7 @@ from typing import Final
 from kustos.auth import JaasEntry, JaasError
 from kustos.auth.jwt import TokenClaimRules, UnsecuredTokenRules, load_signatures
 from kustos.client import ClientTls, SettingsError
-from kustos.client.oauth import Endpoint, JwksSettings, checked_url
+from kustos.client.oauth import JwksSettings, ProviderEndpoint, checked_url
 from kustos.extras import ExtraMissingError
 from kustos.server.settings.kinds import Setting
 from kustos.server.settings.properties import GivenSettings, keys_of
@@ -69,7 +69,7 @@ def _jwks(given: GivenSettings, listener: str, jaas: JaasEntry | None) -> JwksSe
             f"`{key}` is not encrypted: whoever can answer in the provider's place can log in as anybody"
         )
     return JwksSettings(
-        Endpoint(url),
+        ProviderEndpoint(url),
         given.require(table.JWKS_REFRESH_MS, listener, OAUTHBEARER),
         given.require(table.JWKS_RETRY_BACKOFF_MS, listener, OAUTHBEARER),
         given.require(table.JWKS_RETRY_BACKOFF_MAX_MS, listener, OAUTHBEARER),
