@@ -12,7 +12,7 @@ from uuid import UUID
 from kustos.acl import KafkaPrincipal
 from kustos.auth import PlainServer, PlainUsers, SaslServerMachine, SaslServerSettings
 from kustos.authorizer import AuthorizableRequestContext, StandardAuthorizer
-from kustos.gateway.listener import ListenerTls
+from kustos.gateway.listener import ListenerTls, ProxyAddresses
 from kustos.gateway.listener.gateway import Gateway
 from kustos.gateway.listener.plans import ConnectionSettings, GatewayParts, ListenerPlan
 from kustos.gateway.session.answer_budget import AnswerBudget
@@ -51,6 +51,7 @@ class RunningGateway:
     counted: Counter[str] = field(default_factory=Counter)
     is_full: bool = False
     tls: ListenerTls | None = None
+    proxies: ProxyAddresses | None = None
     logins: list[Login] = field(default_factory=list)
     expired: list[Login] = field(default_factory=list)
 
@@ -63,6 +64,7 @@ class RunningGateway:
         self.port = free_port()
         self.first_port = free_port_range(PORTS)
         self.contexts: list[AuthorizableRequestContext] = []
+        self.hosts: list[str] = []
         parts = GatewayParts(
             cluster=self.cluster,
             local=self,
@@ -84,6 +86,7 @@ class RunningGateway:
             connection=self.settings,
             sasl_machine=self.machine,
             tls=self.tls,
+            proxies=self.proxies,
         )
         self.gateway = Gateway([plan], parts, refresh_s=3600)
 
@@ -94,6 +97,7 @@ class RunningGateway:
         return offered_versions(self.cluster.versions)
 
     def decider(self, principal: KafkaPrincipal, host: str) -> Any:
+        self.hosts.append(host)
         return self.authorizer.session(KafkaPrincipal("User", "alice"), host)
 
     def machine(self, _host: str) -> SaslServerMachine | None:

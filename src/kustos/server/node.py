@@ -22,7 +22,7 @@ from kustos.gateway.apis import (
     reloaded_settings,
 )
 from kustos.gateway.audit import AuditLog
-from kustos.gateway.listener import ConnectionSettings, GatewayParts, ListenerPlan
+from kustos.gateway.listener import ConnectionSettings, GatewayParts, ListenerPlan, ProxyAddresses
 from kustos.gateway.metrics import GatewayMetrics, GatewayObserver, WatchedLog, WatchedQuorum
 from kustos.gateway.session import AnswerBudget, LocalApis
 from kustos.gateway.store import MetadataWriter, SnapshotTaker
@@ -249,6 +249,7 @@ class Node:
             principal_without_login=principals.without_login,
             admin=self.admin.parts if listener.is_controller else None,
             tls=self.tls.listener(listener, principals, settings.handshake_timeout_ms),
+            proxies=None if listener.proxies is None else ProxyAddresses(listener.proxies),
         )
 
     def _sasl_machines(

@@ -2,6 +2,7 @@
 
 from kustos.gateway.listener.gateway import Gateway, connections_within
 from kustos.gateway.listener.plans import AdminParts, ConnectionSettings, GatewayParts, ListenerPlan
+from kustos.gateway.listener.proxy_protocol import ProxyAddresses
 from kustos.gateway.listener.tls import ListenerTls
 
 __all__ = [
@@ -11,5 +12,6 @@ __all__ = [
     "GatewayParts",
     "ListenerPlan",
     "ListenerTls",
+    "ProxyAddresses",
     "connections_within",
 ]

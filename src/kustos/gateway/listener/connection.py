@@ -61,6 +61,8 @@ class ClientConnection(asyncio.Protocol):
         self._reader = FrameReader(port.settings.socket_request_max_bytes)
         self._answers: Final = port.answers.share()
         self.host = ""
+        self.peer: tuple[str, int] | None = None
+        """The client's address in a PROXY protocol header, None if there is none."""
         self._principal = ANONYMOUS
         self._offered: Versions = {}
         self._closed = self._has_link = self._deaf = False
@@ -73,7 +75,7 @@ class ClientConnection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Admit the client, or turn it away if there are too many."""
         self._transport = as_transport(transport)
-        peer = transport.get_extra_info("peername")
+        peer = self.peer or transport.get_extra_info("peername")
         if peer is None:
             # it was gone before its address could be read
             self.close("the client closed the connection", logged=False)

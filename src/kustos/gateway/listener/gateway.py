@@ -21,6 +21,7 @@ from kustos.gateway.listener.plans import (
     GatewayParts,
     ListenerPlan,
 )
+from kustos.gateway.listener.proxy_protocol import ProxyProtocol
 from kustos.gateway.listener.stores import follow_files
 from kustos.gateway.listener.tls import TlsTransport
 from kustos.gateway.session.logins import CERTIFICATE_LOGIN, certificate_login
@@ -82,6 +83,7 @@ class Port:
         self.principal_without_login: Final = plan.principal_without_login
         self.tls: Final = plan.tls
         self.server: asyncio.Server | None = None
+        self.headers_awaited = 0
         self._turn = 0
 
     async def bind(self, port: int) -> None:
@@ -97,7 +99,9 @@ class Port:
 
     def _accepted(self) -> asyncio.Protocol:
         client = ClientConnection(self)
-        return client if self.tls is None else TlsTransport(client, self, self.tls)
+        inner = client if self.tls is None else TlsTransport(client, self, self.tls)
+        listed = self.plan.proxies
+        return inner if listed is None else ProxyProtocol(self, listed, client, inner)
 
     def admit(self, connection: ClientConnection, host: str) -> str | None:
         """Count a new connection in; return why it is turned away, None if it is not."""
@@ -117,6 +121,15 @@ class Port:
             self.metrics.authenticated(CERTIFICATE_LOGIN if is_of_certificate else "", False)
             self.observer.login_ended(certificate_login(self.name, self.security_protocol, host, refusal))
         return self.tls is not None
+
+    def refuse_header(self, refusal: HandshakeRefusal, host: str) -> None:
+        """Count and report a balancer whose connection did not get as far as a client."""
+        self._gateway.failed_handshakes.count(refusal, self.name)
+        self._gateway.failed_handshakes.log(refusal, self.name, host)
+
+    def turn_away(self, reason: str, host: str) -> None:
+        """Count a connection that is closed on arrival."""
+        self._gateway.note_refusal(reason, host)
 
     def certificate_login(self, host: str, principal: KafkaPrincipal) -> bool:
         """Record the login by a certificate; return whether it may take effect."""

@@ -14,6 +14,7 @@ from typing import Final
 
 import structlog
 
+from kustos.gateway.listener.proxy_header import is_header
 from kustos.wire import FrameLengthError
 
 LOG: Final = structlog.get_logger("kustos.gateway")
@@ -40,6 +41,7 @@ class HandshakeFailure(StrEnum):
     REFUSED_BY_CLIENT = "refused_by_client"
     INCOMPATIBLE = "incompatible"
     PROTOCOL = "protocol"
+    PROXY_HEADER = "proxy_header"
 
 
 OF_CERTIFICATES: Final = frozenset(
@@ -54,7 +56,9 @@ OF_CERTIFICATES: Final = frozenset(
 )
 """The failures that are failed logins: somebody tried to prove an identity, or had to."""
 
-UNFINISHED: Final = frozenset({HandshakeFailure.TRUNCATED, HandshakeFailure.TIMEOUT})
+UNFINISHED: Final = frozenset(
+    {HandshakeFailure.TRUNCATED, HandshakeFailure.TIMEOUT, HandshakeFailure.PROXY_HEADER}
+)
 """The failures that are no failed login, even where clients log in."""
 
 
@@ -80,6 +84,11 @@ TRUNCATED: Final = HandshakeRefusal(
 )
 TIMED_OUT: Final = HandshakeRefusal(
     _Kinds.TIMEOUT, "the TLS handshake took longer than `kustos.ssl.handshake.timeout.ms`"
+)
+
+UNLISTED_PROXY: Final = HandshakeRefusal(
+    _Kinds.PROXY_HEADER,
+    "a header of the PROXY protocol from an address that `kustos.proxy.protocol.addresses` does not list",
 )
 
 HANDSHAKE_RECORD: Final = 0x16
@@ -119,6 +128,8 @@ def stranger_by_first_bytes(data: bytes) -> HandshakeRefusal | None:
     """Return who else speaks on a TLS port, None if it may be a TLS client."""
     if data[:1] == bytes([HANDSHAKE_RECORD]):
         return None
+    if is_header(data):
+        return UNLISTED_PROXY
     return IS_HTTP if data[:4] in _HTTP_METHODS else IS_PLAINTEXT
 
 
@@ -127,6 +138,8 @@ def stranger_by_length(error: FrameLengthError) -> HandshakeRefusal | None:
     head = (error.size & 0xFFFF_FFFF).to_bytes(4, "big")
     if head[0] == HANDSHAKE_RECORD and head[1] == 3:
         return IS_TLS
+    if is_header(head):
+        return UNLISTED_PROXY
     return IS_HTTP if head in _HTTP_METHODS else None
 
 

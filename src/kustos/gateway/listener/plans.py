@@ -7,6 +7,7 @@ from typing import Final, Protocol
 from kustos.acl import ANONYMOUS, KafkaPrincipal
 from kustos.auth import SaslServerMachine
 from kustos.authorizer import AuthorizableRequestContext
+from kustos.gateway.listener.proxy_protocol import ProxyAddresses
 from kustos.gateway.listener.tls import ListenerTls
 from kustos.gateway.session.answer_budget import AnswerBudget
 from kustos.gateway.session.large_turns import LargeTurns
@@ -86,6 +87,8 @@ class ListenerPlan:
     """None: the listener leads upstream."""
     tls: ListenerTls | None = None
     """None: the listener has no TLS."""
+    proxies: ProxyAddresses | None = None
+    """The balancers that send PROXY protocol headers. None: a header is refused from everybody."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

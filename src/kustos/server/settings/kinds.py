@@ -1,5 +1,6 @@
 """Settings and their kinds: each kind parses a text and describes in words what it takes."""
 
+import ipaddress
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +29,8 @@ Section = Literal[
 
 INT32_MAX: Final = 2**31 - 1
 INT64_MAX: Final = 2**63 - 1
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +97,11 @@ def list_of(*words: str) -> Kind[tuple[str, ...]]:
     return Kind("list", f"{shown}, each once, with commas between them", read)
 
 
+def _read_networks(text: str) -> tuple[Network, ...]:
+    # raises ValueError for what is no address, and for bits behind the prefix
+    return tuple(ipaddress.ip_network(item.strip()) for item in text.split(",") if item.strip())
+
+
 def _read_boolean(text: str) -> bool:
     # Kafka accepts only these two words, in any case
     return {"true": True, "false": False}[text.lower()]
@@ -119,6 +127,7 @@ def _read_bind_address(text: str) -> NodeAddress:
 
 
 BOOLEAN: Final = Kind("boolean", "`true` or `false`", _read_boolean)
+NETWORKS: Final = Kind("list", "addresses or networks such as `10.0.0.0/24`, with commas", _read_networks)
 TEXT: Final = Kind("string", "a text that is not empty", _read_text)
 ANY_TEXT: Final[Kind[str]] = Kind("string", "a text", str)
 PATH: Final = Kind("path", "a path", _read_path)

@@ -7,6 +7,7 @@ from typing import Final
 from kustos.auth import JaasEntry, JaasError, LoginModulePolicy, SaslServerSettings, single_jaas_entry
 from kustos.client import NodeAddress, SettingsError, parse_address
 from kustos.server.settings.kerberos import KerberosSettings, kerberos_settings
+from kustos.server.settings.kinds import Network
 from kustos.server.settings.oauth import LOGIN_MODULE as OAUTH_LOGIN_MODULE
 from kustos.server.settings.oauth import OAUTHBEARER, OAuthListenerSettings, oauth_settings
 from kustos.server.settings.principals import PrincipalSettings, principal_settings
@@ -57,6 +58,8 @@ class ListenerSettings:
     principals: PrincipalSettings = field(default_factory=PrincipalSettings)
     tls: ListenerTlsSettings | None = None
     """None: it has no TLS."""
+    proxies: tuple[Network, ...] | None = None
+    """The balancers that send the PROXY protocol; None if the listener does not take it."""
 
     @property
     def ports(self) -> tuple[range, range]:
@@ -224,7 +227,20 @@ def _listener(
         sasl=_sasl(given, name) if protocol.startswith("SASL") else None,
         principals=principal_settings(given, name),
         tls=listener_tls_settings(given, name, protocol),
+        proxies=_proxies(given, name),
     )
+
+
+def _proxies(given: GivenSettings, listener: str) -> tuple[Network, ...] | None:
+    if not given.require(table.PROXY_PROTOCOL, listener):
+        return None
+    proxies = given.require(table.PROXY_ADDRESSES, listener)
+    if not proxies:
+        raise SettingsError(
+            f"listener `{listener}` takes the PROXY protocol from nobody, list the addresses of its "
+            f"balancers in `{listener_key(table.PROXY_ADDRESSES, listener)}`"
+        )
+    return proxies
 
 
 def _sasl(given: GivenSettings, listener: str) -> SaslListenerSettings:

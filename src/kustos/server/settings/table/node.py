@@ -13,6 +13,7 @@ from kustos.server.settings.kinds import (
     BOOLEAN,
     INT32_MAX,
     INT64_MAX,
+    NETWORKS,
     PATH,
     TEXT,
     Setting,
@@ -119,6 +120,24 @@ BROKER_PORT_COUNT: Final = Setting(
     "Listeners",
     "How many broker ports each listener has: the highest node id upstream, plus one. The ports of "
     "listeners must not overlap.",
+)
+
+PROXY_PROTOCOL: Final = Setting(
+    "kustos.proxy.protocol",
+    BOOLEAN,
+    False,
+    "Listeners",
+    "Whether load balancers before the listener send the PROXY protocol (version 1 or 2), so that hosts in "
+    "ACLs and audit events are those of clients.",
+    per_listener=True,
+)
+PROXY_ADDRESSES: Final = Setting(
+    "kustos.proxy.protocol.addresses",
+    NETWORKS,
+    (),
+    "Listeners",
+    "The addresses or networks of these balancers. A header is required from them and refused from others.",
+    per_listener=True,
 )
 
 ENABLED_MECHANISMS: Final = Setting(

@@ -1,0 +1,115 @@
+"""Takes the client's address from a balancer's PROXY protocol header, before anything else is read.
+
+Only listed peers are believed, and they must send a header; any other peer is a client with the address of
+its socket. A header from one of those is refused like the first bytes of every other foreign protocol. A
+connection is admitted when its header is complete, so all limits by address count clients, not balancers.
+"""
+
+import asyncio
+import ipaddress
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+
+from kustos.gateway.listener.handshakes import HandshakeFailure, HandshakeRefusal
+from kustos.gateway.listener.proxy_header import ProxyHeaderError, read_header
+from kustos.gateway.upstream.addresses import java_host_address
+from kustos.gateway.upstream.link import as_transport
+
+if TYPE_CHECKING:
+    from kustos.gateway.listener.connection import ClientConnection
+    from kustos.gateway.listener.gateway import Port
+
+HEADER_TIMEOUT_S: Final = 5.0
+"""How long a listed peer may take for its header, which a balancer sends at once."""
+
+AWAITED_MAX: Final = 1_000
+"""How many connections of a port may wait for their header: those of some milliseconds, and health checks
+that send nothing."""
+
+
+class ProxyAddresses:
+    """The addresses of balancers that are believed."""
+
+    def __init__(self, networks: Iterable[ipaddress.IPv4Network | ipaddress.IPv6Network]) -> None:
+        self._networks: Final = tuple(networks)
+
+    def holds(self, host: str) -> bool:
+        """Return whether a socket's peer is listed; `host` as `java_host_address` writes it."""
+        address = ipaddress.ip_address(host.partition("%")[0])
+        return any(address.version == each.version and address in each for each in self._networks)
+
+
+class ProxyProtocol(asyncio.Protocol):
+    """The protocol of an accepted socket until its header is read; then `inner` takes over.
+
+    `client` is the connection that gets the address; it is `inner`, or above its TLS.
+    """
+
+    def __init__(
+        self, port: "Port", listed: ProxyAddresses, client: "ClientConnection", inner: asyncio.Protocol
+    ) -> None:
+        self._port: Final = port
+        self._listed: Final = listed
+        self._client: Final = client
+        self._inner: Final = inner
+        self._host = ""
+        self._data = bytearray()
+        self._transport: asyncio.Transport | None = None
+        self._deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Await the header of a listed peer; pass any other on at once."""
+        self._transport = as_transport(transport)
+        peer = transport.get_extra_info("peername")
+        self._host = "" if peer is None else java_host_address(peer)
+        if peer is None or not self._listed.holds(self._host):
+            self._pass_on(b"")
+        elif self._port.headers_awaited >= AWAITED_MAX:
+            self._port.turn_away("too many connections wait for a header of the PROXY protocol", self._host)
+            self._transport.abort()
+        else:
+            self._port.headers_awaited += 1
+            reason = f"no header of the PROXY protocol within {HEADER_TIMEOUT_S:g} s"
+            self._deadline = asyncio.get_running_loop().call_later(HEADER_TIMEOUT_S, self._refuse, reason)
+
+    def data_received(self, data: bytes) -> None:
+        """Read the header once it is complete."""
+        if self._deadline is None:
+            return
+        self._data += data
+        try:
+            header = read_header(bytes(self._data))
+        except ProxyHeaderError as error:
+            self._refuse(str(error))
+            return
+        if header is not None:
+            self._stop_waiting()
+            self._client.peer = header.source
+            self._pass_on(bytes(self._data[header.size :]))
+
+    def connection_lost(self, _exc: Exception | None) -> None:
+        """Count an end within the header; one before it is a balancer's health check."""
+        if self._deadline is not None and self._data:
+            self._refuse("the peer closed the connection within its header of the PROXY protocol")
+        self._stop_waiting()
+
+    def _pass_on(self, rest: bytes) -> None:
+        transport = self._transport
+        if transport is None:
+            return
+        transport.set_protocol(self._inner)
+        self._inner.connection_made(transport)
+        if rest and not transport.is_closing():
+            self._inner.data_received(rest)
+
+    def _refuse(self, reason: str) -> None:
+        self._stop_waiting()
+        self._port.refuse_header(HandshakeRefusal(HandshakeFailure.PROXY_HEADER, reason), self._host)
+        if self._transport is not None:
+            self._transport.abort()
+
+    def _stop_waiting(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+            self._port.headers_awaited -= 1
