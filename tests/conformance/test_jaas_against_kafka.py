@@ -12,7 +12,6 @@ from kustos.auth import JaasError, LoginModulePolicy, single_jaas_entry
 from kustos.server.settings.listeners import login_module_policy
 from kustos.server.settings.properties import GivenSettings
 from testkit.kafka import KAFKA
-from tests.unit.server.test_settings import LEAST
 
 WORDS = r"module required REQUISITE sufficient a b = = = ; ; 1 -1.5.2 . - $a x.y/z x-1. \ \n \101 \8 \477"
 PIECES = (
@@ -22,6 +21,13 @@ PIECES = (
 )  # fmt: skip
 SEED = 20_431
 COUNT = 6000
+
+LEAST = {
+    "node.id": "7",
+    "metadata.log.dir": "/var/lib/kustos",
+    "listeners": "PLAINTEXT://127.0.0.1:9092",
+    "kustos.upstream.bootstrap.servers": "127.0.0.1:19092",
+}
 
 
 def encoded(text: str) -> str:

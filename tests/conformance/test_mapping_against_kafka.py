@@ -10,8 +10,7 @@ from kustos.acl import ANONYMOUS
 from kustos.auth import DefaultKafkaPrincipalBuilder, ListenerPrincipals, PrincipalBuilderError
 from kustos.auth.mapping import kerberos_shortener, rfc2253_of_der, ssl_principal_mapper
 from kustos.auth.mechanisms import Proven
-from testkit.seeds import seed_of_run
-from tests.conformance.mapping_probe import (
+from testkit.mapping_probe import (
     ERROR,
     GOLDEN,
     GOLDEN_COUNT,
@@ -25,6 +24,7 @@ from tests.conformance.mapping_probe import (
     probe_word,
     run_probe,
 )
+from testkit.seeds import seed_of_run
 
 
 def test_drawn_rules_and_names_are_mapped_alike() -> None:

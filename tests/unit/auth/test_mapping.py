@@ -15,7 +15,7 @@ from kustos.auth.mapping import (
     rfc2253_of_der,
     ssl_principal_mapper,
 )
-from tests.conformance.mapping_probe import GOLDEN, NONE, RULES, differences, our_answer
+from testkit.mapping_probe import GOLDEN, NONE, RULES, differences, our_answer
 
 RECORDED = json.loads(GOLDEN.read_text(encoding="utf-8"))
 SUBJECT = "CN=Duke,OU=ServiceUsers,O=Org,C=US"

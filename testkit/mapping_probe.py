@@ -1,6 +1,6 @@
 """Names of principals mapped by Kafka's own classes and by ours, over drawn rules and names.
 
-python -m tests.conformance.mapping_probe     # records Kafka's answers for runs without Java
+python -m testkit.mapping_probe     # records Kafka's answers for runs without Java
 """
 
 import base64
@@ -15,7 +15,7 @@ from kustos.auth import MappingRuleError, NoMatchingRuleError
 from kustos.auth.mapping import kerberos_shortener, rfc2253_of_der, ssl_principal_mapper
 from testkit.kafka import KAFKA
 
-GOLDEN = Path(__file__).parents[1] / "unit" / "auth" / "mapping.golden.json"
+GOLDEN = Path(__file__).with_name("mapping.golden.json")
 GOLDEN_SEED, GOLDEN_COUNT = 371, 200
 PROBE_TIMEOUT_S = 300
 RULES, NONE, ERROR = "!rules", "!none", "!error"
