@@ -12,6 +12,12 @@ from testkit.processes import ChildError, spawn
 TOOL_TIMEOUT_S = 60.0
 """A tool takes 1 to 2 s; after a minute it waits for a broker that will never answer."""
 
+SHELL_TIMEOUT_S = 30.0
+"""The metadata shell takes 2 s, and asks nobody."""
+
+SHELL_ATTEMPTS = 3
+"""How often the metadata shell is started until it ends."""
+
 SHORT_NAMES = {
     "ConfigCommand": "kafka.admin.ConfigCommand",
     "StorageTool": "kafka.tools.StorageTool",
@@ -35,6 +41,10 @@ class ToolResult:
         if self.exit_code:
             raise ChildError(f"the tool ended with {self.exit_code}\n{self.stdout}{self.stderr}")
         return self.stdout
+
+
+class ToolTimeoutError(ChildError):
+    """A tool was killed because it did not end in time."""
 
 
 class KafkaTools:
@@ -64,6 +74,22 @@ class KafkaTools:
             line = command(main, *arguments, heap="256m", archive_name="tools", archiving=archiving)
             return _run(main, line, stdin, timeout_s)
 
+    def read_snapshot(self, snapshot: Path, *command: str) -> str:
+        """Return what Kafka's MetadataShell says of a snapshot.
+
+        Once in hundreds of runs it never ends, though it has read the file. Then it is started anew.
+        """
+        for attempt in range(SHELL_ATTEMPTS):
+            try:
+                shell = self.run(
+                    "MetadataShell", "--snapshot", str(snapshot), *command, timeout_s=SHELL_TIMEOUT_S
+                )
+                return shell.require()
+            except ToolTimeoutError:
+                if attempt == SHELL_ATTEMPTS - 1:
+                    raise
+        raise AssertionError("there is at least one attempt")
+
 
 def full_name(tool: str) -> str:
     """Return the full class name of the tool with the simple name `tool`."""
@@ -90,7 +116,7 @@ def _run(name: str, line: list[str], stdin: str | None, timeout_s: float) -> Too
         process.kill()
         out, err = process.communicate()
         said = (out + err).decode(errors="replace")
-        raise ChildError(f"{name} did not end within {timeout_s:g} s\n{said}") from error
+        raise ToolTimeoutError(f"{name} did not end within {timeout_s:g} s\n{said}") from error
     return ToolResult(
         exit_code=process.returncode,
         stdout=out.decode(errors="replace"),

@@ -128,7 +128,7 @@ def test_a_snapshot_that_we_write_is_read_by_kafka(tmp_path: Path, kafka_tools: 
     file = tmp_path / f"{0:020d}-{0:010d}.checkpoint"
     file.write_bytes(encode_acl_snapshot([*HELD, *HELD]))
     assert set(read_acl_files(file)) == set(HELD)
-    shell = kafka_tools.run("MetadataShell", "--snapshot", str(file), "ls", "/image/acls/byId").require()
+    shell = kafka_tools.read_snapshot(file, "ls", "/image/acls/byId")
     assert "fault" not in shell
     dump = kafka_tools.run("DumpLogSegments", "--cluster-metadata-decoder", "--files", str(file)).require()
     payloads = [

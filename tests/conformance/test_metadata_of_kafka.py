@@ -249,8 +249,6 @@ def found_by_shell(
     """
 
     def found() -> bool:
-        return expected(
-            kafka_tools.run("MetadataShell", "--snapshot", str(checkpoint), "find", node).require()
-        )
+        return expected(kafka_tools.read_snapshot(checkpoint, "find", node))
 
     wait_until(found, what=f"Kafka's shell shows `{node}` of our snapshot")

@@ -161,7 +161,7 @@ def test_the_shell_knows_what_kafkas_shell_knows(
 
     def tree_of_kafka() -> list[str] | None:
         # it may answer before its loader has published what it read
-        said = kafka_tools.run("MetadataShell", "--snapshot", str(snapshot), "tree", "/image").require()
+        said = kafka_tools.read_snapshot(snapshot, "tree", "/image")
         lines = [line.strip() for line in said.splitlines()]
         return lines if any(map(STANDARD_ACL.match, lines)) else None
 

@@ -172,7 +172,7 @@ def test_kafkas_tools_read_all_our_segments_and_a_running_snapshot(
 
     def found() -> bool:
         # the shell may answer before its loader has published what it read: then it is asked again
-        result = kafka_tools.run("MetadataShell", "--snapshot", str(newest), "find", "/image/acls").require()
+        result = kafka_tools.read_snapshot(newest, "find", "/image/acls")
         return result.count("/byId/") == held + 1
 
     wait_until(found, what="Kafka's shell shows the ACLs of our snapshot")
