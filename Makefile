@@ -46,7 +46,7 @@ else
 	@KUSTOS_SEED=$(SEED) $(BIN)/python -m pytest $(PYTEST_ARGS)
 endif
 
-test-quick: setup ## run unit tests and properties without what is slow, in less than two minutes
+test-quick: setup ## run unit tests and properties without what is slow, in some three minutes
 	@KUSTOS_SEED=$(SEED) $(BIN)/python scripts/side_by_side.py $(QUICK_SIDES)
 
 test-connect: setup ## run the tests of the pipeline over a Spark Connect server; SHORT=1 leaves long ones out
