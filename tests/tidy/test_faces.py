@@ -1,6 +1,7 @@
 """Rooms meet at their faces: a package that exports what others may use, and never a module behind it."""
 
 import ast
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -59,6 +60,32 @@ def test_rooms_import_each_other_by_their_faces() -> None:
     assert not found, "import these from the face of their folder, and export them there:\n" + "\n".join(
         found
     )
+
+
+def bound(tree: ast.Module) -> set[str]:
+    """Return the names that a face imports or defines."""
+    names: set[str] = set()
+    blocks = [node.body for node in tree.body if isinstance(node, ast.With)]
+    for node in itertools.chain(tree.body, *blocks):
+        if isinstance(node, ast.ImportFrom | ast.Import):
+            names.update(alias.asname or alias.name for alias in node.names)
+        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+            names.add(node.name)
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            names.update(target.id for target in targets if isinstance(target, ast.Name))
+    return names
+
+
+def test_a_face_has_what_it_exports() -> None:
+    found = []
+    for path in sorted(ROOM_ROOT.rglob("__init__.py")):
+        package = ".".join(path.parent.relative_to(ROOM_ROOT.parent).parts)
+        tree = ast.parse(path.read_text())
+        # `__getattr__` brings what is loaded only when it is needed
+        if "__getattr__" not in bound(tree):
+            found += [f"{package}.{name}" for name in sorted(exported(package) - bound(tree))]
+    assert found == []
 
 
 def test_a_module_behind_a_face_is_noticed() -> None:

@@ -137,7 +137,6 @@ __all__ = [
     "configured",
     "default_realm",
     "parse_jaas_config",
-    "principal_of_login",
     "require_gssapi",
     "require_valid_extensions",
     "sasl_server_diagram",

@@ -46,5 +46,4 @@ __all__ = [
     "parse_address",
     "parse_bootstrap_servers",
     "read_properties",
-    "tls_settings",
 ]

@@ -15,9 +15,12 @@ from kustos.tls import Side, TlsContexts, TlsError, TlsSettings, tls_settings
 LOG = structlog.get_logger("kustos.client")
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class ClientTls:
-    """The settings, and the context made of them; equal if the settings are."""
+    """The settings, and the context made of them; equal, and hashed alike, if the settings are.
+
+    `settings` never changes. Key sets and tokens are shared by equal settings, which it is a part of.
+    """
 
     settings: TlsSettings
     _contexts: TlsContexts | None = field(default=None, compare=False, repr=False)

@@ -18,6 +18,7 @@ from kustos.client.oauth import LOGIN_MODULE, EndpointError, OAuthClientSettings
 from kustos.client.oauth.refresh import RefreshRules, refresh_at_ms, retry_pauses_ms
 from kustos.client.oauth.tokens import read_answer, token_request
 from testkit.bearer_tokens import without_signature
+from testkit.certificates import Authority
 from tests.unit.client.http_worlds import Provider
 
 ALLOWED = "org.apache.kafka.sasl.oauthbearer.allowed.urls"
@@ -103,6 +104,12 @@ async def test_all_who_wait_get_one_token_and_equal_settings_share_it(provider: 
     other = token_source(settings(provider.url, sasl_oauthbearer_scope="write"))
     await other.token()
     assert len(provider.requests) == 2
+    authority = Authority()
+    trusting = {"ssl.truststore.type": "PEM", "ssl.truststore.certificates": authority.pem}
+    keys = {URL_KEY: provider.url, ALLOWED: provider.url}
+    shared = {token_source(OAuthClientSettings.from_properties(keys, OPTIONS | trusting)) for _ in range(2)}
+    assert len(shared) == 1
+    assert token_source(settings(provider.url)) not in shared
 
 
 @pytest.mark.behaviour("B330")

@@ -6,9 +6,12 @@ import pytest
 
 from kustos.auth.jwt import TokenClaimRules, UnsecuredTokenRules
 from kustos.client.errors import SettingsError
+from kustos.runtime import SystemClock
+from kustos.server.oauth import BearerTokens
 from kustos.server.settings.node_settings import KustosSettings, settings_from
 from kustos.server.settings.oauth import LOGIN_MODULE, SignedTokenSettings
 from kustos.server.settings.table.oauth import SIGNED_HANDLER, UNSECURED_HANDLER
+from testkit.certificates import Authority
 
 URL = "https://provider.example/jwks"
 ALLOWED = "org.apache.kafka.sasl.oauthbearer.allowed.urls"
@@ -118,3 +121,10 @@ def test_the_providers_certificates_may_be_ones_own(tmp_path: Path) -> None:
     keys = with_keys() | {OWN + "sasl.jaas.config": f"{LOGIN_MODULE} required {options};"}
     with pytest.raises(SettingsError, match="cannot be used: it cannot be read, no such file"):
         settings_from(keys, {})
+    Authority().write(tmp_path / "none.pem")
+    settings = settings_from(keys, {})
+    tokens = BearerTokens((*settings.listeners, *settings_from(keys, {}).listeners), SystemClock())
+    assert tokens.readiness == {"jwks": False}
+    sasl = settings.listeners[0].sasl
+    assert sasl is not None
+    assert tokens.validator(sasl.oauth) is not None
