@@ -1,11 +1,8 @@
 """Running `kustos migrate` in this process, and random worlds of ACLs as Kafka 2.8 would take them."""
 
-import json
 import random
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -21,6 +18,7 @@ from kustos.acl import (
 )
 from kustos.authorizer import Action, AuthorizableRequestContext, StandardAuthorizer
 from kustos.cli.run import run
+from testkit.cli import Outcome
 
 PRINCIPALS = ("User:alice", "User:bob", "Group:alice", "User:a:b", "user:alice", "User:", "*:*", "User:zoë €")
 HOSTS = ("10.0.0.1", "10.0.0.2", "0:0:0:0:0:0:0:1")
@@ -31,24 +29,6 @@ NAMES = ("o", "or", "orders", "orders-1", "!", "é€", "p")
 
 Question = tuple[str, str, str, str, str]
 """Principal, host, operation, resource type, resource name."""
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What a command printed, and its exit code."""
-
-    exit_code: int
-    stdout: str
-    stderr: str
-
-    @property
-    def plan(self) -> Any:
-        return json.loads(self.stdout)
-
-    @property
-    def error_code(self) -> str:
-        code: str = json.loads(self.stderr)["error"]["code"]
-        return code
 
 
 class Migrate:

@@ -154,7 +154,7 @@ def test_without_a_snapshot_users_need_new_passwords_and_acls_come(
 ) -> None:
     arguments = ("kafka", broker.bootstrap, "--source-config", config, "--metadata-dir", directory)
     dry = migrate(*arguments)
-    needed = {(each["user"], each["mechanism"]) for each in dry.plan["users"]["need_password"]}
+    needed = {(each["user"], each["mechanism"]) for each in dry.document["users"]["need_password"]}
     assert needed == {(user, mechanism) for user in USERS for mechanism in MECHANISMS}
     assert (dry.exit_code, read_image(directory).acls) == (ExitCode.NO, {})
     assert migrate(*arguments, "--apply").exit_code == ExitCode.NO
@@ -162,7 +162,11 @@ def test_without_a_snapshot_users_need_new_passwords_and_acls_come(
     assert set(image.acls.values()) == set(made)
     assert image.scram_credentials == {}
     again = migrate(*arguments, "--acls-only")
-    assert (again.exit_code, again.plan["acls"]["make"], again.plan["users"]["need_password"]) == (0, [], [])
+    assert (again.exit_code, again.document["acls"]["make"], again.document["users"]["need_password"]) == (
+        0,
+        [],
+        [],
+    )
 
 
 def test_with_a_snapshot_everything_comes_and_a_node_then_decides_as_the_broker_does(
@@ -179,11 +183,11 @@ def test_with_a_snapshot_everything_comes_and_a_node_then_decides_as_the_broker_
     arguments = ("kafka", broker.bootstrap, "--source-config", config, "--snapshot", snapshot)
     target = ("--metadata-dir", directory, "--apply")
     done = migrate(*arguments, *target)
-    assert (done.exit_code, done.plan["complete"], done.stderr) == (ExitCode.OK, True, "")
-    assert done.plan["tokens"]["make"] == [token]
+    assert (done.exit_code, done.document["complete"], done.stderr) == (ExitCode.OK, True, "")
+    assert done.document["tokens"]["make"] == [token]
     again = migrate(*arguments, *target)
-    assert (again.exit_code, again.plan["acls"]["make"], again.plan["users"]["make"]) == (0, [], [])
-    assert again.plan["tokens"] == {"present": 1, "make": []}
+    assert (again.exit_code, again.document["acls"]["make"], again.document["users"]["make"]) == (0, [], [])
+    assert again.document["tokens"] == {"present": 1, "make": []}
     with guard(directory.parent, broker) as node:
         answers: set[str] = set()
         for user in ("alice", "bob"):
@@ -246,17 +250,19 @@ def test_acls_go_into_live_clusters_and_users_there_need_new_passwords(
             live = ("--bootstrap-server", bootstrap, "--command-config", config)
             done = migrate("kafka", "--snapshot", other, *live, "--apply")
             assert (done.exit_code, done.stderr) == (ExitCode.NO, "")
-            [needed] = done.plan["users"]["need_password"]
+            [needed] = done.document["users"]["need_password"]
             assert (needed["user"], needed["mechanism"]) == ("carol", "SCRAM-SHA-256")
             wait_for_acls(bootstrap, before | set(fresh))
             assert run(["users", "add", "carol", *map(str, live), "--password-file", str(password)]) == 0
             # a broker answers before it has read of the user
             again = wait_until(
                 lambda live=live: migrate("kafka", "--snapshot", other, *live, "--apply"),  # type: ignore[misc]
-                holds=lambda outcome: (outcome.exit_code, outcome.plan["complete"]) == (ExitCode.OK, True),
+                holds=lambda outcome: (
+                    (outcome.exit_code, outcome.document["complete"]) == (ExitCode.OK, True)
+                ),
                 what="carol has her password",
             )
-            assert again.plan["acls"] == {"present": 2, "only_in_target": len(before), "make": []}
+            assert again.document["acls"] == {"present": 2, "only_in_target": len(before), "make": []}
 
 
 def test_where_a_denial_is_refused_no_allowance_is_sent(
@@ -274,8 +280,8 @@ def test_where_a_denial_is_refused_no_allowance_is_sent(
     outcome = migrate("kafka", "--snapshot", other, *live, "--apply")
     assert outcome.exit_code == ExitCode.NOT_AUTHORIZED
     assert outcome.error_code == "CLUSTER_AUTHORIZATION_FAILED"
-    assert outcome.plan["acls"]["make"] == []
-    assert ["not sent" in each["reason"] for each in outcome.plan["refused"]] == [False, True]
+    assert outcome.document["acls"]["make"] == []
+    assert ["not sent" in each["reason"] for each in outcome.document["refused"]] == [False, True]
     assert allow not in asyncio.run(acls(broker.bootstrap))
 
 
@@ -297,7 +303,7 @@ def test_ranges_of_addresses_are_not_sent_to_a_kafka_that_takes_them_for_texts(
     live = ("--bootstrap-server", broker.bootstrap, "--command-config", config)
     outcome = migrate("kafka", "--snapshot", other, *live, "--apply")
     assert (outcome.exit_code, outcome.error_code) == (ExitCode.NO, "REFUSED")
-    [refused] = outcome.plan["refused"]
+    [refused] = outcome.document["refused"]
     assert "metadata version 4.4-IV1" in refused["reason"]
 
 

@@ -86,7 +86,7 @@ def test_after_a_migration_decisions_are_those_of_kafkas_own_authorizer(
         outcome = migrate(*arguments, "--apply", "--skip-refused")
         ranges = {each for each in made if "/" in each.entry.host}
         assert outcome.exit_code == (ExitCode.NO if ranges else ExitCode.OK), outcome
-        assert len(outcome.plan["refused"]) == len(ranges)
+        assert len(outcome.document["refused"]) == len(ranges)
         migrated = set(read_image(target).acls.values())
         assert migrated == set(made) - ranges
         questions = [random_question(chance) for _ in range(QUESTIONS)]
@@ -106,17 +106,19 @@ def test_nothing_is_written_to_zookeeper_and_a_second_run_plans_nothing(
     arguments = ("zookeeper", zookeeper.connect("/twice"), "--metadata-dir", directory)
     dry = migrate(*arguments)
     assert (dry.exit_code, dry.stderr, files(directory)) == (ExitCode.OK, "", untouched)
-    assert [acl["permission_type"] for acl in dry.plan["acls"]["make"]] == ["DENY", "ALLOW"]
-    assert dry.plan["users"]["make"] == [{"user": "alice", "mechanism": "SCRAM-SHA-256", "iterations": 8192}]
+    assert [acl["permission_type"] for acl in dry.document["acls"]["make"]] == ["DENY", "ALLOW"]
+    assert dry.document["users"]["make"] == [
+        {"user": "alice", "mechanism": "SCRAM-SHA-256", "iterations": 8192}
+    ]
     done = migrate(*arguments, "--apply")
     assert (done.exit_code, done.stderr) == (ExitCode.OK, "")
-    assert done.plan == dry.plan | {"applied": True}
+    assert done.document == dry.document | {"applied": True}
     made = files(directory)
     assert made != untouched
     again = migrate(*arguments, "--apply")
     assert again.exit_code == ExitCode.OK
-    assert (again.plan["acls"]["make"], again.plan["users"]["make"]) == ([], [])
-    assert (again.plan["acls"]["present"], again.plan["users"]["present"]) == (2, 1)
+    assert (again.document["acls"]["make"], again.document["users"]["make"]) == ([], [])
+    assert (again.document["acls"]["present"], again.document["users"]["present"]) == (2, 1)
     assert files(directory) == made
     assert zookeeper.tree() == tree
     assert set(zookeeper.transactions(zxid)) == {CREATE_SESSION, CLOSE_SESSION}
@@ -139,7 +141,7 @@ def test_users_come_with_the_keys_that_kafkas_tool_made(
     )  # fmt: skip
     outcome = migrate("zookeeper", zookeeper.connect("/users"), "--metadata-dir", directory, "--apply")
     assert outcome.exit_code == ExitCode.OK, outcome
-    counts = {each["what"]: each["count"] for each in outcome.plan["left"]}
+    counts = {each["what"]: each["count"] for each in outcome.document["left"]}
     assert counts == {
         "settings `producer_byte_rate`": 3,
         "settings `consumer_byte_rate`": 1,
@@ -212,12 +214,12 @@ def test_what_is_refused_stops_everything_unless_it_may_be_left_out(
     arguments = ("zookeeper", zookeeper.connect("/refused"), "--metadata-dir", directory, "--apply")
     stopped = migrate(*arguments)
     assert (stopped.exit_code, stopped.error_code) == (ExitCode.NO, "REFUSED")
-    assert (stopped.plan["applied"], files(directory)) == (False, untouched)
-    [refused] = stopped.plan["refused"]
+    assert (stopped.document["applied"], files(directory)) == (False, untouched)
+    [refused] = stopped.document["refused"]
     assert refused["where"] == "/kafka-acl/Topic/orders"
     assert "10.0.0.0/8" in refused["what"]
     left_out = migrate(*arguments, "--skip-refused")
-    assert (left_out.exit_code, left_out.plan["applied"]) == (ExitCode.NO, True)
+    assert (left_out.exit_code, left_out.document["applied"]) == (ExitCode.NO, True)
     assert set(read_image(directory).acls.values()) == {ALICE_READS}
 
 
@@ -240,8 +242,8 @@ def test_a_name_with_a_slash_is_refused_since_kafka_itself_forgets_it(
     zookeeper.open("/slash")
     assert [zookeeper.ask(*question, name) for name in ("a", "a/b")] == [True, False]
     outcome = migrate("zookeeper", zookeeper.connect("/slash"), "--metadata-dir", directory)
-    assert [each["where"] for each in outcome.plan["refused"]] == ["/kafka-acl/Group/a/b"]
-    assert [each["resource_name"] for each in outcome.plan["acls"]["make"]] == ["a"]
+    assert [each["where"] for each in outcome.document["refused"]] == ["/kafka-acl/Group/a/b"]
+    assert [each["resource_name"] for each in outcome.document["acls"]["make"]] == ["a"]
 
 
 def test_what_kafka_skips_is_refused_by_name(
@@ -255,7 +257,7 @@ def test_what_kafka_skips_is_refused_by_name(
     zookeeper.open("/odd")
     theirs = {line for line in zookeeper.acls() if " UNKNOWN " not in line}
     assert theirs == {"TOPIC a LITERAL User:alice * READ ALLOW"}
-    plan = migrate("zookeeper", zookeeper.connect("/odd"), "--metadata-dir", directory).plan
+    plan = migrate("zookeeper", zookeeper.connect("/odd"), "--metadata-dir", directory).document
     assert [each["resource_name"] for each in plan["acls"]["make"]] == ["a"]
     assert [(each["where"], each["what"]) for each in plan["refused"]] == [
         ("/kafka-acl/Flight/c", "the node"),
@@ -274,12 +276,12 @@ def test_the_tree_of_the_draft_counts_where_no_release_left_another(
     )
     zookeeper.node("/kafka-acls/orders", f'{{"version":1,"acls":[{entry}]}}')
     arguments = ("zookeeper", zookeeper.connect("/draft"), "--metadata-dir", directory)
-    plan = migrate(*arguments).plan
+    plan = migrate(*arguments).document
     assert len(plan["acls"]["make"]) == 8
     zookeeper.create([ALICE_READS])
-    assert len(migrate(*arguments).plan["acls"]["make"]) == 1
-    assert [each["where"] for each in migrate(*arguments).plan["left"]] == ["/kafka-acls"]
-    assert len(migrate(*arguments, "--kip-11").plan["acls"]["make"]) == 9
+    assert len(migrate(*arguments).document["acls"]["make"]) == 1
+    assert [each["where"] for each in migrate(*arguments).document["left"]] == ["/kafka-acls"]
+    assert len(migrate(*arguments, "--kip-11").document["acls"]["make"]) == 9
 
 
 def test_a_log_in_is_needed_where_zookeeper_asks_for_one(
@@ -304,7 +306,7 @@ def test_a_log_in_is_needed_where_zookeeper_asks_for_one(
         assert (refused.exit_code, refused.error_code) == (ExitCode.NOT_AUTHORIZED, "NO_AUTH")
         assert migrate(*arguments, "--acls-only").exit_code == ExitCode.OK
         config.write_text(text + "zookeeper.connection.timeout.ms=60000\n")
-        assert migrate(*arguments, "--zookeeper-config", config).plan["left"] != []
+        assert migrate(*arguments, "--zookeeper-config", config).document["left"] != []
     config.write_text(sasl % "wrong-secret" + "zookeeper.connection.timeout.ms=3000\n")
     wrong = migrate(*arguments, "--zookeeper-config", config)
     assert (wrong.exit_code, wrong.error_code) == (ExitCode.UNREACHABLE, "AUTHENTICATION_FAILED")
@@ -329,7 +331,7 @@ def test_over_tls_both_sides_show_their_certificates(
     arguments = ("zookeeper", connect, "--metadata-dir", directory, "--zookeeper-config", config)
     config.write_text(trust.format(stores.authority) + own + "zookeeper.connection.timeout.ms=60000\n")
     outcome = migrate(*arguments)
-    assert (outcome.exit_code, len(outcome.plan["acls"]["make"])) == (ExitCode.OK, 1)
+    assert (outcome.exit_code, len(outcome.document["acls"]["make"])) == (ExitCode.OK, 1)
     for broken in (trust.format(stores.authority), trust.format(stores.client) + own):
         config.write_text(broken + "zookeeper.connection.timeout.ms=2000\n")
         refused = migrate(*arguments)

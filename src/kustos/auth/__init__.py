@@ -43,7 +43,13 @@ from kustos.auth.jaas import (
     single_jaas_entry,
 )
 from kustos.auth.mechanisms import MechanismFactory
-from kustos.auth.mechanisms.gssapi import GssapiCredentials, GssapiServer, default_realm, require_gssapi
+from kustos.auth.mechanisms.gssapi import (
+    GSSAPI,
+    GssapiCredentials,
+    GssapiServer,
+    default_realm,
+    require_gssapi,
+)
 from kustos.auth.mechanisms.oauthbearer import (
     INSUFFICIENT_SCOPE,
     INVALID_TOKEN,
@@ -77,6 +83,7 @@ __all__ = [
     "DEFAULT_SASL_SERVER_MAX_RECEIVE_SIZE",
     "DISALLOWED_LOGIN_MODULES",
     "DISALLOWED_LOGIN_MODULES_CONFIG",
+    "GSSAPI",
     "INSUFFICIENT_SCOPE",
     "INVALID_TOKEN",
     "OAUTHBEARER",

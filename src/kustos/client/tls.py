@@ -44,13 +44,5 @@ class ClientTls:
             except TlsError as error:
                 raise SettingsError(str(error)) from None
         elif self._contexts.has_new_files():
-            try:
-                self._contexts.replace()
-                LOG.info(
-                    "changed key and trust stores are in force", files=list(map(str, self.settings.files))
-                )
-            except TlsError as error:
-                LOG.error(
-                    "changed key and trust stores are not in force, the old ones stay", reason=str(error)
-                )
+            self._contexts.renew(LOG)
         return self._contexts.context

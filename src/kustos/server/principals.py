@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from kustos.auth import (
+    GSSAPI,
     DefaultKafkaPrincipalBuilder,
     KafkaPrincipalBuilder,
     ListenerPrincipals,
@@ -23,7 +24,7 @@ def listener_principals(listener: ListenerSettings, configs: Mapping[str, str]) 
     if settings.builder_class is not None:
         builder = configured(settings.builder_class, configs)
     else:
-        has_kerberos = listener.sasl is not None and "GSSAPI" in listener.sasl.enabled_mechanisms
+        has_kerberos = listener.sasl is not None and GSSAPI in listener.sasl.enabled_mechanisms
         builder = DefaultKafkaPrincipalBuilder(
             ssl_principal_mapper(settings.ssl_principal_mapping_rules),
             kerberos_shortener(

@@ -5,6 +5,7 @@ from typing import Final
 
 from kustos.acl import KafkaPrincipal
 from kustos.auth import (
+    GSSAPI,
     OAUTHBEARER,
     FormCount,
     Forms,
@@ -29,7 +30,6 @@ from kustos.runtime import Clock, Entropy, SystemClock
 from kustos.server.settings.listeners import SaslListenerSettings
 from kustos.server.settings.node_settings import KustosSettings
 
-GSSAPI: Final = "GSSAPI"
 PLAIN: Final = "PLAIN"
 SCRAM: Final[dict[str, ScramHash]] = {each.mechanism_name: each for each in ScramHash}
 

@@ -1,7 +1,7 @@
 """TLS of a node's listeners: their contexts, the principals that certificates name, and new stores.
 
 Stores are replaced by SIGHUP, by the log's settings (`IncrementalAlterConfigs`), and when their files change
-(`gateway.listener.stores`). Each process of a node has contexts of its own, of the same files.
+(`tls.follow_files`). Each process of a node has contexts of its own, of the same files.
 """
 
 import asyncio

@@ -2,7 +2,7 @@
 
 from kustos.tls.contexts import CertificateNames, MadeContext, Side, certificate_names, make_context, prove
 from kustos.tls.errors import TlsError
-from kustos.tls.reloading import TlsContexts
+from kustos.tls.reloading import TlsContexts, follow_files
 from kustos.tls.settings import (
     PROTOCOLS,
     ClientAuth,
@@ -28,6 +28,7 @@ __all__ = [
     "TlsSettings",
     "TrustStoreSettings",
     "certificate_names",
+    "follow_files",
     "make_context",
     "prove",
     "read_keystore",

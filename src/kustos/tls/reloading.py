@@ -4,14 +4,21 @@ Connections keep the context that they began with. A replacement is read, compar
 before the next connection gets it; anything wrong with it leaves the former in force (KIP-226).
 """
 
+import asyncio
 import os
 import ssl
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
+
+from structlog.typing import FilteringBoundLogger
 
 from kustos.tls.contexts import MadeContext, Side, make_context, prove
 from kustos.tls.errors import TlsError
 from kustos.tls.settings import TlsSettings
+
+LOOKED_AT_EVERY_S: Final = 2.0
+"""How often files are looked at, in microseconds each: a certificate is renewed days before it ends."""
 
 Stamp = tuple[tuple[int, int, int, int] | None, ...]
 
@@ -62,6 +69,16 @@ class TlsContexts:
             self._seen = seen
         self.put_in_force(wanted, self.checked(wanted), seen)
 
+    def renew(self, log: FilteringBoundLogger) -> None:
+        """Put changed files in force if they can be used, else leave the former; report which."""
+        files = list(map(str, self._settings.files))
+        try:
+            self.replace()
+        except TlsError as error:
+            log.error("changed key and trust stores are not in force, the old ones stay", reason=str(error))
+        else:
+            log.info("changed key and trust stores are in force", files=files)
+
     def checked(self, settings: TlsSettings) -> MadeContext:
         """Return the context of these settings, proven; raise `TlsError` if it may not replace the former."""
         for name, old, new in (
@@ -95,6 +112,22 @@ class TlsContexts:
                 "the key store's certificate has other subject alternative names than the former; use one "
                 "with the same names, or set `ssl.allow.san.changes=true`"
             )
+
+
+async def follow_files(
+    contexts: Mapping[str, TlsContexts], log: FilteringBoundLogger, every_s: float = LOOKED_AT_EVERY_S
+) -> None:
+    """Keep the contexts of listeners, by name, in step with their files, for ever.
+
+    Files are looked at, since a change may come in any way: written, renamed, or by a link as in volumes of
+    Kubernetes. Each change is tried once.
+    """
+    while contexts:
+        await asyncio.sleep(every_s)
+        for name, each in contexts.items():
+            if each.has_new_files():
+                # reading and proving takes milliseconds, too long for the event loop
+                await asyncio.to_thread(each.renew, log.bind(listener=name))
 
 
 def stamp_of(files: tuple[Path, ...]) -> Stamp:

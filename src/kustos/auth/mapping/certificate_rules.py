@@ -18,10 +18,10 @@ from kustos.auth.mapping.replacements import (
     check_name,
     check_rule_count,
     escape_missing_groups,
+    match_rule,
     template_of,
 )
 
-DEFAULT_RULE: Final = "DEFAULT"
 """Kafka's default of `ssl.principal.mapping.rules`: the whole name."""
 
 MAX_RULES_CHARACTERS: Final = 65_536
@@ -92,15 +92,9 @@ def _split(rules: str) -> Iterator[str]:
 
 def _parse(text: str) -> _Rule | None:
     """Return the rule, None for `DEFAULT`; raise `MappingRuleError`."""
-    if text == DEFAULT_RULE:
+    found = match_rule(_RULE, text, "`RULE:pattern/replacement/` with `L` or `U` behind it")
+    if found is None:
         return None
-    found = _RULE.match(text)
-    end = len(DEFAULT_RULE) if text.startswith(DEFAULT_RULE) else 0 if found is None else found.end()
-    if found is None or end != len(text):
-        raise MappingRuleError(
-            f"invalid rule: `{text}`, unmatched substring: `{text[end:]}`; "
-            "write `DEFAULT` or `RULE:pattern/replacement/` with `L` or `U` behind it"
-        )
     pattern = JavaPattern.compile(found["pattern"])
     replacement = escape_missing_groups(found["replacement"], pattern.group_count)
     return _Rule(pattern, template_of(replacement, pattern), found["case"])

@@ -14,9 +14,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from kustos.auth.errors import MappingRuleError, NoMatchingRuleError
-from kustos.auth.mapping.replacements import JavaPattern, Template, check_name, check_rule_count, template_of
-
-DEFAULT_RULE: Final = "DEFAULT"
+from kustos.auth.mapping.replacements import (
+    JavaPattern,
+    Template,
+    check_name,
+    check_rule_count,
+    match_rule,
+    template_of,
+)
 
 _NAME: Final = re.compile(r"([^/@]*)(?:/([^/@]*))?@([^/@]*)")
 _RULE: Final = re.compile(
@@ -104,15 +109,9 @@ def kerberos_shortener(rules: Sequence[str], default_realm: str) -> Callable[[st
 
 def _parse(text: str) -> _Rule | None:
     """Return the rule, None for `DEFAULT`; raise `MappingRuleError`."""
-    if text == DEFAULT_RULE:
+    found = match_rule(_RULE, text, "`RULE:[n:$1@$0](pattern)s/from/to/g` with `/L` or `/U` behind it")
+    if found is None:
         return None
-    found = _RULE.match(text)
-    end = len(DEFAULT_RULE) if text.startswith(DEFAULT_RULE) else 0 if found is None else found.end()
-    if found is None or end != len(text):
-        raise MappingRuleError(
-            f"invalid rule: `{text}`, unmatched substring: `{text[end:]}`; "
-            "write `DEFAULT` or `RULE:[n:$1@$0](pattern)s/from/to/g` with `/L` or `/U` behind it"
-        )
     if not found["count"] or len(found["count"]) > _MAX_DIGITS:
         raise MappingRuleError(f"invalid rule: `{text}` has no number of components, write it before the `:`")
     source = None if found["source"] is None else JavaPattern.compile(found["source"])

@@ -16,6 +16,8 @@ from kustos.extras import needs_extra
 if TYPE_CHECKING:
     import re2
 
+DEFAULT_RULE: Final = "DEFAULT"
+
 MAX_NAME_CHARACTERS: Final = 1024
 """Most characters of a name that rules are applied to: X.520 allows 64 for most parts of a name. Twenty times
 what names in use have, and 1024 scans of it are done in milliseconds."""
@@ -86,6 +88,21 @@ def check_name(name: str) -> None:
         raise NoMatchingRuleError(f"the name is longer than {MAX_NAME_CHARACTERS} characters")
     if _LINE_BREAK.search(name):
         raise NoMatchingRuleError("the name has a line break in it")
+
+
+def match_rule(expression: re.Pattern[str], text: str, form: str) -> re.Match[str] | None:
+    """Return the parts of a rule, None for `DEFAULT`; raise `MappingRuleError`.
+
+    `form`: how rules are written."""
+    if text == DEFAULT_RULE:
+        return None
+    found = expression.match(text)
+    end = len(DEFAULT_RULE) if text.startswith(DEFAULT_RULE) else 0 if found is None else found.end()
+    if found is None or end != len(text):
+        raise MappingRuleError(
+            f"invalid rule: `{text}`, unmatched substring: `{text[end:]}`; write `{DEFAULT_RULE}` or {form}"
+        )
+    return found
 
 
 def check_rule_count(count: int) -> None:

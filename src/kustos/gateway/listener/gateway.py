@@ -22,7 +22,6 @@ from kustos.gateway.listener.plans import (
     ListenerPlan,
 )
 from kustos.gateway.listener.proxy_protocol import ProxyProtocol
-from kustos.gateway.listener.stores import follow_files
 from kustos.gateway.listener.tls import TlsTransport
 from kustos.gateway.session.logins import CERTIFICATE_LOGIN, certificate_login
 from kustos.gateway.session.parts import SessionServices
@@ -30,6 +29,7 @@ from kustos.gateway.upstream.addresses import BrokerPorts, NoPortForBrokerError
 from kustos.gateway.upstream.cluster import Broker, UpstreamUnavailableError
 from kustos.protocol import TABLE
 from kustos.runtime import descriptor_limit, words_of
+from kustos.tls import follow_files
 from kustos.wire import RequestHeader
 
 LOG: Final = structlog.get_logger("kustos.gateway")
@@ -243,7 +243,7 @@ class Gateway:
         """
         waits = ready or {}
         self._spawn(self._end_idle())
-        self._spawn(follow_files({plan.name: plan.tls.contexts for plan in self._plans if plan.tls}))
+        self._spawn(follow_files({plan.name: plan.tls.contexts for plan in self._plans if plan.tls}, LOG))
         opening = [self._opening(plan, waits) for plan in self._plans if plan.admin is not None]
         try:
             # requests about the node itself need not wait for upstream

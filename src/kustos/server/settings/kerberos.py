@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from kustos.auth import JaasEntry, NoMatchingRuleError, require_gssapi
+from kustos.auth import GSSAPI, JaasEntry, NoMatchingRuleError, require_gssapi
 from kustos.auth.mapping import KerberosName
 from kustos.client import SettingsError
 from kustos.server.settings.properties import GivenSettings, keys_of
@@ -28,7 +28,7 @@ class KerberosSettings:
 
 def kerberos_settings(given: GivenSettings, listener: str, entry: JaasEntry | None) -> KerberosSettings:
     """Return the settings of a listener that offers GSSAPI; raise `SettingsError`, `ExtraMissingError`."""
-    key = next(iter(keys_of(table.JAAS_CONFIG, listener, "GSSAPI")))
+    key = next(iter(keys_of(table.JAAS_CONFIG, listener, GSSAPI)))
     if entry is None:
         raise SettingsError(
             f"listener `{listener}` offers `GSSAPI` (Kafka's default) without a keytab: set `{key}` to "

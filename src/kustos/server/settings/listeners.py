@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from kustos.auth import JaasEntry, JaasError, LoginModulePolicy, SaslServerSettings, single_jaas_entry
+from kustos.auth import GSSAPI, JaasEntry, JaasError, LoginModulePolicy, SaslServerSettings, single_jaas_entry
 from kustos.client import NodeAddress, SettingsError, parse_address
 from kustos.server.settings.kerberos import KerberosSettings, kerberos_settings
 from kustos.server.settings.kinds import Network
@@ -150,15 +150,13 @@ def check_ports(listeners: tuple[ListenerSettings, ...], http: NodeAddress | Non
 
 
 LOGIN_MODULES = {
-    "GSSAPI": "com.sun.security.auth.module.Krb5LoginModule",
+    GSSAPI: "com.sun.security.auth.module.Krb5LoginModule",
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
     "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
     "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
     OAUTHBEARER: OAUTH_LOGIN_MODULE,
 }
 """Supported mechanism -> the class that its `sasl.jaas.config` names in Kafka."""
-
-SERVED_MECHANISMS = tuple(LOGIN_MODULES)
 
 
 def listener_settings(given: GivenSettings) -> tuple[ListenerSettings, ...]:
@@ -245,15 +243,9 @@ def _proxies(given: GivenSettings, listener: str) -> tuple[Network, ...] | None:
 
 def _sasl(given: GivenSettings, listener: str) -> SaslListenerSettings:
     mechanisms = given.require(table.ENABLED_MECHANISMS, listener)
-    key = listener_key(table.ENABLED_MECHANISMS, listener)
     if not mechanisms:
+        key = listener_key(table.ENABLED_MECHANISMS, listener)
         raise SettingsError(f"listener `{listener}` has no SASL mechanism, set `{key}`")
-    for mechanism in mechanisms:
-        if mechanism not in SERVED_MECHANISMS:
-            raise SettingsError(
-                f"listener `{listener}` offers `{mechanism}`, which is not served yet; set `{key}` to "
-                f"some of {', '.join(SERVED_MECHANISMS)}"
-            )
     server = SaslServerSettings(
         {mechanism: given.require(table.MAX_REAUTH_MS, listener, mechanism) for mechanism in mechanisms},
         given.require(table.FAILED_AUTHENTICATION_DELAY_MS),
@@ -261,7 +253,7 @@ def _sasl(given: GivenSettings, listener: str) -> SaslListenerSettings:
     )
     jaas = _jaas(given, listener, mechanisms)
     oauth = oauth_settings(given, listener, jaas.get(OAUTHBEARER)) if OAUTHBEARER in mechanisms else None
-    kerberos = kerberos_settings(given, listener, jaas.get("GSSAPI")) if "GSSAPI" in mechanisms else None
+    kerberos = kerberos_settings(given, listener, jaas.get(GSSAPI)) if GSSAPI in mechanisms else None
     return SaslListenerSettings(mechanisms, server, jaas, oauth, kerberos)
 
 
