@@ -1,164 +1,161 @@
-"""The gateway beside a direct connection: the same clients, the same SASL, the same broker.
+"""The gateway beside a dumb relay and a direct connection: the same clients, the same SASL, the same broker.
 
-`theirs` is Kafka 4.3.1 itself over SASL_PLAINTEXT without an authorizer, `ours` the same broker behind
-kustos with SASL, ACLs and audit, so a ratio of 1 would be a guard that costs nothing. Broker, gateway and
-client share the machine. Rounds alternate, medians are compared. Kafka's own perf tools make the load;
-the latency of a single record is taken by a small producer of the same client library, since those
-tools round to milliseconds.
+`theirs` of the throughputs is a relay that writes what it reads, before a second listener of the same broker:
+what any process in between costs. A direct connection is printed beside it. With TLS `theirs` is the broker's
+own SASL_SSL. Broker, gateway and client share the machine. Rounds alternate, medians are compared. Kafka's
+own perf tools make the load; the latency of a single record is taken by a small producer of the same client
+library, since those tools round to milliseconds. Processor time is that of the process in between.
 """
 
-import re
 import shutil
 import statistics
-import subprocess
+import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from benchmarks.figures import QUICK, Figure, emit, progress
-from kustos.acl import (
-    AccessControlEntry,
-    AclBinding,
-    AclOperation,
-    AclPermissionType,
-    PatternType,
-    ResourcePattern,
-    ResourceType,
-)
-from testkit.kafka import KafkaNode, NodeSettings
-from testkit.kafka.java import command
-from testkit.kafka.listeners import PLAINTEXT, SASL_PLAINTEXT
-from testkit.kustos import KustosNode, KustosSettings
+from benchmarks.guarding.load import Round, Route
+from benchmarks.guarding.routes import Routes, started
 
 RECORDS = 60_000 if QUICK else 500_000
 SENDS = 1_000 if QUICK else 5_000
 WARM_UP_SENDS = 500 if QUICK else 2_000
 ROUNDS = 1 if QUICK else 5
-RECORD_BYTES = 1000
-TOPIC = "bench"
-USER = "bench"
-PASSWORD = "bench-secret"
-TOOLS = "org.apache.kafka.tools"
-TOOL_TIMEOUT_S = 600
-NOISE_ACLS = 1_000
-"""Other people's ACLs, so that the index is not empty."""
+OF_RELAY = 0.9
+"""The least share of the relay's throughput."""
+
+OF_TLS = 0.8
+"""The least share of the broker's own throughput with TLS."""
+
+CPU_PRODUCE = 1 / 2
+CPU_CONSUME = 1 / 2.5
+"""Processor time of the relay by ours, at least."""
+
+ADDED_US_MAX = 75.0
+RESIDENT_MB_MAX = 120.0
 
 
-def allow(resource_type: ResourceType, name: str, principal: str, operation: AclOperation) -> AclBinding:
-    """Return an ACL that allows this on names that begin so."""
-    pattern = ResourcePattern(resource_type, name, PatternType.PREFIXED)
-    return AclBinding(pattern, AccessControlEntry(principal, "*", operation, AclPermissionType.ALLOW))
-
-
-def acls() -> list[AclBinding]:
-    """Return what the client may do, among the ACLs of others."""
-    others = [
-        allow(ResourceType.TOPIC, f"other-{n}-", f"User:other-{n}", AclOperation.ALL)
-        for n in range(NOISE_ACLS)
-    ]
-    own = [
-        allow(ResourceType.TOPIC, TOPIC, f"User:{USER}", AclOperation.ALL),
-        allow(ResourceType.GROUP, TOPIC, f"User:{USER}", AclOperation.ALL),
-    ]
-    return others + own
-
-
-class Load:
-    """Kafka's perf tools against one address."""
-
-    def __init__(self, directory: Path, name: str, bootstrap: str) -> None:
-        self.name = name
-        self.bootstrap = bootstrap
-        self.properties = directory / f"{name}.properties"
-        module = "org.apache.kafka.common.security.scram.ScramLoginModule"
-        self.properties.write_text(
-            f"bootstrap.servers={bootstrap}\nsecurity.protocol=SASL_PLAINTEXT\nsasl.mechanism=SCRAM-SHA-256\n"
-            f'sasl.jaas.config={module} required username="{USER}" password="{PASSWORD}";\n'
-        )
-        self.groups = 0
-
-    def run(self, main: str, *arguments: str) -> str:
-        """Return what a tool printed, run by a JVM that optimizes as it does in real life."""
-        line = command(main, *arguments, heap="512m", peak=True)
-        done = subprocess.run(line, capture_output=True, text=True, timeout=TOOL_TIMEOUT_S, check=False)
-        if done.returncode != 0:
-            raise RuntimeError(f"{main} failed\n{done.stdout}\n{done.stderr}")
-        return done.stdout
-
-    def create_topic(self) -> None:
-        """Create the topic, through whatever is at the address."""
-        common = ("--bootstrap-server", self.bootstrap, "--command-config", str(self.properties))
-        self.run(f"{TOOLS}.TopicCommand", *common, "--create", "--topic", TOPIC, "--partitions", "1")
-
-    def produce(self) -> float:
-        """Return records per second."""
-        text = self.run(
-            f"{TOOLS}.ProducerPerformance", "--topic", TOPIC, "--num-records", str(RECORDS),
-            "--record-size", str(RECORD_BYTES), "--throughput", "-1",
-            "--command-config", str(self.properties), "--command-property", "acks=1",
-        )  # fmt: skip
-        return float(re.findall(r"([\d.]+) records/sec", text)[-1])
-
-    def consume(self) -> float:
-        """Return MB per second."""
-        self.groups += 1
-        text = self.run(
-            f"{TOOLS}.ConsumerPerformance", "--bootstrap-server", self.bootstrap, "--topic", TOPIC,
-            "--num-records", str(RECORDS), "--group", f"{TOPIC}-{self.name}-{self.groups}",
-            "--command-config", str(self.properties),
-        )  # fmt: skip
-        return float(text.strip().splitlines()[-1].split(",")[3])
-
-    def latency(self) -> float:
-        """Return the median microseconds from a send to its acknowledgement."""
-        source = Path(__file__).parent / "java" / "SendLatency.java"
-        sizes = (str(WARM_UP_SENDS), str(SENDS))
-        return float(self.run(str(source), str(self.properties), TOPIC, *sizes).strip().splitlines()[-1])
-
-
-def compare(
-    name: str, unit: str, ours: Callable[[], float], theirs: Callable[[], float], size: int
-) -> Figure:
-    """Return the figure of alternating rounds."""
-    pairs = []
+def rounds(name: str, routes: Sequence[Route], run: Callable[[Route], Round]) -> dict[str, Round]:
+    """Return the median of alternating rounds by route."""
+    taken: dict[str, list[Round]] = {route.name: [] for route in routes}
     for number in range(1, ROUNDS + 1):
-        pairs.append((theirs(), ours()))
-        progress(f"  {name} {number}/{ROUNDS}: direct {pairs[-1][0]:.1f}, kustos {pairs[-1][1]:.1f} {unit}")
+        for route in routes:
+            taken[route.name].append(run(route))
+        told = ", ".join(
+            f"{key} {each[-1].rate:.1f} ({each[-1].cpu_us:.2f} µs)" for key, each in taken.items()
+        )
+        progress(f"  {name} {number}/{ROUNDS}: {told}")
+    return {
+        key: Round(
+            rate=statistics.median(each.rate for each in done),
+            cpu_us=statistics.median(each.cpu_us for each in done),
+        )
+        for key, done in taken.items()
+    }
+
+
+def throughput(name: str, unit: str, found: dict[str, Round], theirs: str, ours: str, floor: float) -> Figure:
+    """Return the figure of rates."""
     return Figure(
         name=name,
         unit=unit,
-        ours=statistics.median(pair[1] for pair in pairs),
-        theirs=statistics.median(pair[0] for pair in pairs),
-        size=size,
-        higher_is_better=unit != "µs",
+        ours=found[ours].rate,
+        theirs=found[theirs].rate,
+        size=RECORDS,
+        higher_is_better=True,
+        floor=floor,
     )
 
 
-def main() -> None:
+def plaintext(routes: Routes) -> list[Figure]:
+    """Return what is measured beside the relay."""
+    relay = routes.relay
+    if relay is None:
+        raise ValueError("without TLS there is a relay")
+    ways = (routes.direct, relay, routes.kustos)
+    figures = []
+    for acks in ("1", "all"):
+        found = rounds(f"gateway-produce, acks={acks}", ways, lambda route: route.produce(RECORDS, acks))  # noqa: B023
+        name = "gateway-produce" if acks == "1" else "gateway-produce-all"
+        figures += [
+            throughput(name, "records/s", found, "relay", "kustos", OF_RELAY),
+            throughput(f"{name}-direct", "records/s", found, "direct", "kustos", 0.0),
+            cpu(name.replace("gateway", "gateway-cpu"), found, CPU_PRODUCE),
+        ]
+    found = rounds("gateway-consume", ways, lambda route: route.consume(RECORDS))
+    figures += [
+        throughput("gateway-consume", "MB/s", found, "relay", "kustos", OF_RELAY),
+        throughput("gateway-consume-direct", "MB/s", found, "direct", "kustos", 0.0),
+        cpu("gateway-cpu-consume", found, CPU_CONSUME),
+    ]
+    return figures
+
+
+def cpu(name: str, found: dict[str, Round], floor: float) -> Figure:
+    """Return the figure of processor time for a record."""
+    ours, theirs = found["kustos"].cpu_us, found["relay"].cpu_us
+    return Figure(name=name, unit="µs", ours=ours, theirs=theirs, size=RECORDS, floor=floor)
+
+
+def encrypted(routes: Routes) -> list[Figure]:
+    """Return what is measured with TLS."""
+    ways = (routes.direct, routes.kustos)
+    produced = rounds("gateway-produce-tls", ways, lambda route: route.produce(RECORDS, "1"))
+    consumed = rounds("gateway-consume-tls", ways, lambda route: route.consume(RECORDS))
+    return [
+        throughput("gateway-produce-tls", "records/s", produced, "direct-tls", "kustos-tls", OF_TLS),
+        throughput("gateway-consume-tls", "MB/s", consumed, "direct-tls", "kustos-tls", OF_TLS),
+    ]
+
+
+def latency(routes: Routes) -> Figure:
+    """Return the time that kustos adds to the acknowledgement of a single record."""
+    added = []
+    for number in range(1, ROUNDS + 1):
+        direct, ours = (route.latency_us(WARM_UP_SENDS, SENDS) for route in (routes.direct, routes.kustos))
+        added.append(ours - direct)
+        progress(f"  gateway-latency-p50 {number}/{ROUNDS}: direct {direct:.1f}, kustos {ours:.1f} µs")
+    return Figure(
+        name="gateway-latency-p50",
+        unit="µs",
+        ours=statistics.median(added),
+        theirs=ADDED_US_MAX,
+        size=SENDS,
+        floor=1.0,
+    )
+
+
+def memory(routes: Routes) -> Figure:
+    """Return the most memory that the node had in all of that."""
+    ours = routes.kustos.resident_mb()
+    return Figure(
+        name="gateway-memory", unit="MB", ours=ours, theirs=RESIDENT_MB_MAX, size=RECORDS, floor=1.0
+    )
+
+
+PARTS: dict[str, Callable[[Routes, Routes], list[Figure]]] = {
+    "plaintext": lambda plain, _tls: plaintext(plain),
+    "tls": lambda _plain, tls: encrypted(tls),
+    "latency": lambda plain, _tls: [latency(plain)],
+    "memory": lambda plain, _tls: [memory(plain)],
+}
+"""What can be measured by itself: `python -m benchmarks.gateway tls memory`."""
+
+
+def main(wanted: Sequence[str]) -> None:
     """Run the benchmark and print its figures."""
     directory = Path(tempfile.mkdtemp(prefix="kustos-bench-"))
-    users = {USER: PASSWORD, "admin": "admin-secret"}
-    broker = NodeSettings(listeners=(PLAINTEXT, SASL_PLAINTEXT), users=users, peak=True, heap="1g")
-    guard = KustosSettings(users=users, acls=acls())
     try:
-        progress("starting Kafka 4.3.1 and kustos")
-        with (
-            KafkaNode(directory / "kafka", broker) as kafka,
-            KustosNode(directory / "kustos", kafka.address("PLAINTEXT"), guard) as kustos,
-        ):
-            direct = Load(directory, "direct", kafka.address("SASL_PLAINTEXT"))
-            through = Load(directory, "kustos", kustos.bootstrap)
-            through.create_topic()
-            direct.produce()
-            figures = [
-                compare("gateway-produce", "records/s", through.produce, direct.produce, RECORDS),
-                compare("gateway-consume", "MB/s", through.consume, direct.consume, RECORDS),
-                compare("gateway-latency-p50", "µs", through.latency, direct.latency, SENDS),
-            ]
+        progress("starting Kafka 4.3.1, a relay and kustos")
+        with started(directory) as (plain, tls):
+            plain.direct.create_topic()
+            plain.direct.produce(RECORDS, "1")
+            figures = [figure for part in wanted or PARTS for figure in PARTS[part](plain, tls)]
     finally:
         shutil.rmtree(directory, ignore_errors=True)
     emit(figures)
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

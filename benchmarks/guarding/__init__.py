@@ -1,0 +1,1 @@
+"""What the benchmark of the gateway is made of: a dumb relay, Kafka's perf tools, what a process takes."""

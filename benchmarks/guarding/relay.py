@@ -1,0 +1,84 @@
+"""A relay that knows nothing of Kafka: it writes what it reads, with the event loop that kustos has.
+
+`python -m benchmarks.guarding.relay PORT BROKER_PORT`, both on loopback. What it takes is the price of a
+process between client and broker; what kustos takes above that is the price of guarding.
+"""
+
+import asyncio
+import sys
+from typing import cast
+
+import uvloop
+
+LOOPBACK = "127.0.0.1"
+
+
+class Half(asyncio.Protocol):
+    """One end of a relayed connection; `other` is the end that gets what comes here."""
+
+    def __init__(self) -> None:
+        self.transport: asyncio.Transport | None = None
+        self.other: Half | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Keep the transport."""
+        self.transport = cast("asyncio.Transport", transport)
+
+    def data_received(self, data: bytes) -> None:
+        """Write it to the other end."""
+        if self.other is not None and self.other.transport is not None:
+            self.other.transport.write(data)
+
+    def pause_writing(self) -> None:
+        """Leave the other end unread while this one does not take what it gets."""
+        if self.other is not None and self.other.transport is not None:
+            self.other.transport.pause_reading()
+
+    def resume_writing(self) -> None:
+        """Read the other end again."""
+        if self.other is not None and self.other.transport is not None:
+            self.other.transport.resume_reading()
+
+    def connection_lost(self, _exc: Exception | None) -> None:
+        """Close the other end, whatever ended this one."""
+        if self.other is not None and self.other.transport is not None:
+            self.other.transport.close()
+
+
+class Accepted(Half):
+    """The end at the client: what comes before the broker's end is there waits."""
+
+    def __init__(self, broker_port: int) -> None:
+        super().__init__()
+        self.broker_port = broker_port
+        self.early: list[bytes] = []
+        self.connecting: asyncio.Task[None] | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Connect to the broker."""
+        super().connection_made(transport)
+        self.connecting = asyncio.get_running_loop().create_task(self.connect())
+
+    def data_received(self, data: bytes) -> None:
+        """Write it to the broker, or keep it until one can."""
+        if self.other is None:
+            self.early.append(data)
+        else:
+            super().data_received(data)
+
+    async def connect(self) -> None:
+        """Let bytes pass."""
+        _, other = await asyncio.get_running_loop().create_connection(Half, LOOPBACK, self.broker_port)
+        other.other, self.other = self, other
+        for data in self.early:
+            super().data_received(data)
+
+
+async def serve(port: int, broker_port: int) -> None:
+    """Relay until the process is ended."""
+    server = await asyncio.get_running_loop().create_server(lambda: Accepted(broker_port), LOOPBACK, port)
+    await server.serve_forever()
+
+
+if __name__ == "__main__":
+    uvloop.run(serve(int(sys.argv[1]), int(sys.argv[2])))
