@@ -9,6 +9,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
+from zlib import crc32
 
 from kustos.acl import AclBinding, KafkaPrincipal
 from kustos.authorizer import AuthorizableRequestContext, StandardAuthorizer
@@ -21,10 +22,10 @@ from kustos.gateway.upstream.in_flight import InFlight, RevocationSettings
 from kustos.gateway.upstream.link import UpstreamLink
 from kustos.protocol import Decided, Decider, Guard, Opened, Unwrap
 from kustos.protocol.exchange import WrittenAt
-from kustos.wire import Message, RequestHeader, request_codec, request_frame
+from kustos.wire import FrameReader, Message, RequestHeader, request_codec, request_frame
 from kustos.wire.api_keys import ApiKey
 from testkit.protocol.cluster_model import Model
-from testkit.protocol.driver import HOST, OFFERED, PRINCIPAL, GatewayAddresses, served
+from testkit.protocol.driver import HOST, OFFERED, PIECE_SIZES, PRINCIPAL, GatewayAddresses, served
 from testkit.protocol.random_requests import batch, model
 
 SLOW_APIS = frozenset({ApiKey.CREATE_ACLS, ApiKey.DELETE_ACLS, ApiKey.ALTER_USER_SCRAM_CREDENTIALS})
@@ -64,6 +65,14 @@ class Pipe(asyncio.Transport):
 
     def resume_reading(self) -> None:
         self.reads = True
+
+
+def deliver(link: UpstreamLink, answer: bytes) -> None:
+    """Let a link receive an answer without its length, as a whole or in pieces: its bytes decide."""
+    frame = len(answer).to_bytes(4, "big") + answer
+    size = crc32(frame) % PIECE_SIZES or len(frame)
+    for at in range(0, len(frame), size):
+        link.data_received(frame[at : at + size])
 
 
 class SlowCluster(UpstreamCluster):
@@ -107,6 +116,8 @@ class World:
     """What went upstream and was not answered yet, without lengths."""
     all_forwarded: list[bytes] = field(default_factory=list)
     answers: list[bytes] = field(default_factory=list)
+    written: FrameReader = field(default_factory=lambda: FrameReader(2**20))
+    """What the client has of an answer that is not whole yet."""
     closed: list[str] = field(default_factory=list)
     decided_by: list[int] = field(default_factory=list)
     """The correlation id of each request that something was decided for."""
@@ -153,8 +164,7 @@ class World:
 
     def write(self, frame: bytes) -> None:
         assert not self.closed, "nothing is written after the end"
-        assert int.from_bytes(frame[:4], "big") == len(frame) - 4
-        self.answers.append(frame[4:])
+        self.answers += self.written.feed(frame)
 
     def hang_up(self, reason: str) -> None:
         self.closed.append(reason)
@@ -246,7 +256,7 @@ class World:
         while self.forwarded:
             answer = self.world.answer(self.forwarded.popleft())
             if answer is not None:
-                self.link.data_received(len(answer).to_bytes(4, "big") + answer)
+                deliver(self.link, answer)
                 return True
         return False
 
@@ -301,10 +311,15 @@ def versions(correlation_id: int) -> bytes:
     return request(ApiKey.API_VERSIONS, 0, correlation_id)
 
 
-def fetch(correlation_id: int, topic: str = "alpha-topic", max_bytes: int = 2**31 - 1) -> bytes:
-    """A Fetch of one partition, without a session, of so many bytes at most."""
+def fetch(
+    correlation_id: int,
+    topic: str = "alpha-topic",
+    max_bytes: int = 2**31 - 1,
+    partition_max_bytes: int = 0,
+) -> bytes:
+    """A Fetch of one partition, without a session, of so many bytes at most; of one batch, if 0."""
     codec = request_codec(ApiKey.FETCH, 12)
-    partition = codec.struct("FetchPartition")(partition=0)
+    partition = codec.struct("FetchPartition")(partition=0, partition_max_bytes=partition_max_bytes)
     item = codec.struct("FetchTopic")(topic=topic, partitions=[partition])
     fields = {"max_wait": 1, "session_epoch": -1, "max_bytes": max_bytes, "topics": [item]}
     return request(ApiKey.FETCH, 12, correlation_id, **fields)

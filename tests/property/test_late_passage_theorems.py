@@ -21,7 +21,7 @@ from kustos.gateway.upstream import link as link_module
 from kustos.gateway.upstream.in_flight import InFlight, RequestsInFlightError
 from kustos.gateway.upstream.link import REPLICATED_SOON_S, UpstreamLink
 from kustos.wire import peek_api, read_response_header, response_codec, response_header_is_flexible
-from testkit.gateway.sessions import World, fetch, heartbeat, produce
+from testkit.gateway.sessions import World, deliver, fetch, heartbeat, produce
 from testkit.protocol.driver import HOST, PRINCIPAL
 from testkit.protocol.random_requests import allow
 from testkit.tap.checker import check_request
@@ -112,7 +112,7 @@ class Late(World):
         if answer is not None and not self.pipe.closing:
             if throttle_ms:
                 answer = throttled(frame, answer, throttle_ms)
-            self.link.data_received(len(answer).to_bytes(4, "big") + answer)
+            deliver(self.link, answer)
         self.look()
 
     async def log_in(self, host: str, port: int) -> None:

@@ -8,6 +8,7 @@ from kustos.protocol.codes import MESSAGES, UNKNOWN_SERVER_ERROR, UNKNOWN_TOPIC_
 from kustos.protocol.described_acls import DescribedAcls
 from kustos.protocol.effects import (
     Ask,
+    AskStreamed,
     Effect,
     GiveWay,
     Handler,
@@ -19,6 +20,8 @@ from kustos.protocol.effects import (
     ResolveTopicIds,
     Serve,
     Silence,
+    Streamed,
+    StreamedAnswer,
     Unwrap,
     UpstreamAnswer,
 )
@@ -60,6 +63,7 @@ __all__ = [
     "UNKNOWN_TOPIC_OR_PARTITION",
     "Addresses",
     "Ask",
+    "AskStreamed",
     "Check",
     "ClusterOperations",
     "ContextAuthorizer",
@@ -89,6 +93,8 @@ __all__ = [
     "Serve",
     "Silence",
     "Step",
+    "Streamed",
+    "StreamedAnswer",
     "Strip",
     "Synonym",
     "UndecidedDecider",

@@ -6,12 +6,12 @@ resumption and its `Ask` or `Relay`, so all decisions for a forwarded request us
 a handler gives way in between, its grants are decided again, all at once, before the request is forwarded.
 """
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar
 
 from kustos.acl import KafkaPrincipal
-from kustos.wire import Message
+from kustos.wire import Message, Shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,30 @@ class UpstreamAnswer:
 
     message: Message
     body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class AskStreamed:
+    """Send this request upstream and let its answer pass to the client while it arrives.
+
+    Send back a `StreamedAnswer` once all of it passed. If the answer came as a whole and has something to
+    change, send back the `UpstreamAnswer` instead, of which nothing passed. `message` None: the client's own
+    bytes.
+    """
+
+    message: Message | None
+    shape: Shape
+    on_part: Callable[[Message, Message], object]
+    """Called with an item and a part of it before its records pass; raises `MalformedMessageError`."""
+    on_end: Callable[[Message], Sequence[Message]]
+    """Returns the messages whose tagged fields may pass in place of those that came, the best first."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamedAnswer:
+    """An answer that passed to the client: decoded, without its records."""
+
+    message: Message
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +83,7 @@ class GiveWay:
     """Yield the event loop during work on a large request, then go on; send back None."""
 
 
-Effect: TypeAlias = Ask | ResolveTopicIds | ListTopics | Serve | GiveWay
+Effect: TypeAlias = Ask | AskStreamed | ResolveTopicIds | ListTopics | Serve | GiveWay
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +101,11 @@ class Reply:
     """Answer the client with this message, or with the unchanged body from upstream."""
 
     content: Message | bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Streamed:
+    """Answer nothing more: the answer passed while it arrived."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +131,7 @@ class Unwrap:
     """Address of the original client: 4 or 16 bytes."""
 
 
-Outcome: TypeAlias = Relay | Reply | Silence | Hangup | Unwrap
+Outcome: TypeAlias = Relay | Reply | Streamed | Silence | Hangup | Unwrap
 T = TypeVar("T")
 Asking: TypeAlias = Generator[Effect, Any, T]
 """A part of a handler that needs effects for its result."""

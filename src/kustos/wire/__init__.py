@@ -47,6 +47,7 @@ from kustos.wire.record_batch import (
     read_raw_batch,
     whole_records,
 )
+from kustos.wire.streamed import Shape, StreamedMessage
 
 __all__ = [
     "COMPRESSION_MASK",
@@ -68,6 +69,8 @@ __all__ = [
     "Record",
     "RecordBatch",
     "RequestHeader",
+    "Shape",
+    "StreamedMessage",
     "UnencodableMessageError",
     "UnsupportedMessageError",
     "WireError",

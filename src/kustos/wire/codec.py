@@ -12,6 +12,7 @@ are reported, so that the caller re-encodes the message without them).
 """
 
 import struct
+from collections.abc import Callable
 from dataclasses import fields
 from functools import cache
 from importlib import import_module
@@ -26,7 +27,16 @@ from kustos.wire.errors import (
     UnencodableMessageError,
     UnsupportedMessageError,
 )
-from kustos.wire.generate import bad, make_init, make_reader, make_writer, too_many
+from kustos.wire.generate import (
+    bad,
+    make_init,
+    make_reader,
+    make_split_reader,
+    make_tags_writer,
+    make_writer,
+    short,
+    too_many,
+)
 from kustos.wire.message import Message
 from kustos.wire.plan import FieldPlan
 from kustos.wire.primitives import read_uvarint, read_uvarint_tail, uvarint
@@ -43,6 +53,19 @@ class Decoded(NamedTuple):
     had_unknown_tags: bool
 
 
+class SplitReader(NamedTuple):
+    """Reads a struct in two parts, around one field of it that the caller reads or lets pass.
+
+    `head(buffer, position, end, limits)` returns ((struct, length of the field), position), and
+    `tail(struct, buffer, position, end, limits)` returns (struct, position). `limits` is a list of one
+    number, of elements and tagged fields that may be read; unknown tags are appended to it. Both raise
+    `EndsEarlyError`, `IndexError` or `struct.error` if the buffer ends too early.
+    """
+
+    head: Callable[[bytes, int, int, list[int]], tuple[tuple[Message, int], int]]
+    tail: Callable[[Message, bytes, int, int, list[int]], tuple[Message, int]]
+
+
 class MessageCodec:
     """Reads and writes one version of one message.
 
@@ -55,8 +78,10 @@ class MessageCodec:
         self.flexible: Final[bool] = entity.__flexible__
         self.version: Final[int] = int(entity.__version__)
         self._structs: dict[type, type[Message]] = {}
+        self._plans: dict[str, list[FieldPlan]] = {}
         self._namespace: dict[str, Any] = {
             "bad": bad,
+            "short": short,
             "too_many": too_many,
             "uvarint": read_uvarint,
             "uvarint_tail": read_uvarint_tail,
@@ -76,6 +101,7 @@ class MessageCodec:
         for plan in plans:
             if plan.element is not None and plan.element not in self._structs:
                 self._build(plan.element)
+        self._plans[entity.__name__] = plans
         structs = self._structs
         makers = {plan.name: plan.default_maker(structs) for plan in plans}
 
@@ -141,6 +167,22 @@ class MessageCodec:
                 f"{len(buffer) - position} bytes follow after `{self.name}` v{self.version}"
             )
         return Decoded(message, had_unknown_tags)
+
+    def split(self, struct_type: type[Message], at: str) -> "SplitReader":
+        """Return the readers of what is around the field `at` of a struct: an array, or bytes."""
+        name = struct_type.__name__
+        if f"head_{name}" not in self._namespace:
+            make_split_reader(self._plans[name], name, self._namespace, self.flexible, at)
+        return SplitReader(self._namespace[f"head_{name}"], self._namespace[f"tail_{name}"])
+
+    def encode_tags(self, message: Message) -> bytes:
+        """Return the tagged fields of a struct as they end it in a flexible version: their number first."""
+        name = type(message).__name__
+        if f"tags_{name}" not in self._namespace:
+            make_tags_writer(self._plans[name], name, self._namespace)
+        out = bytearray()
+        self._namespace[f"tags_{name}"](message, out)
+        return bytes(out)
 
     def encode(self, message: Message) -> bytes:
         """Return the canonical bytes; raise `UnencodableMessageError` for a value that does not fit."""

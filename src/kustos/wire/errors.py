@@ -9,6 +9,10 @@ class MalformedMessageError(WireError):
     """The peer sent bytes that are not exactly one message of the schema; the connection must end."""
 
 
+class EndsEarlyError(MalformedMessageError):
+    """The bytes end inside the message: a reader of arriving bytes waits for more."""
+
+
 class TooManyElementsError(MalformedMessageError):
     """The message has more array elements and tagged fields than the reader allows."""
 

@@ -178,6 +178,19 @@ class FrameReader:
         """Whether no incomplete frame is buffered."""
         return not self._parts
 
+    @property
+    def begun_bytes(self) -> int:
+        """How many bytes there are of an incomplete frame, its length among them."""
+        return self._size if self._parts else 0
+
+    def peek(self) -> tuple[int, bytes]:
+        """Return the size of the incomplete frame, and what there is of it, both without its length.
+
+        At least its length must be there.
+        """
+        self._parts = [b"".join(self._parts)]
+        return self._needed - 4, self._parts[0][4:]
+
     def take_rest(self) -> bytes:
         """Return and drop the buffered bytes, so that a reader with another limit can continue."""
         rest = b"".join(self._parts)

@@ -11,7 +11,7 @@ import struct
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from kustos.wire.errors import MalformedMessageError, TooManyElementsError
+from kustos.wire.errors import EndsEarlyError, MalformedMessageError, TooManyElementsError
 from kustos.wire.plan import FieldPlan
 
 _FIXED: Final = {
@@ -37,6 +37,11 @@ STRING_SIZE_MAX_BYTES: Final = 0x7FFF
 def bad(reason: str) -> None:
     """Raise `MalformedMessageError`; generated readers call it."""
     raise MalformedMessageError(reason)
+
+
+def short(reason: str) -> None:
+    """Raise `EndsEarlyError`; generated readers call it where more bytes are needed."""
+    raise EndsEarlyError(reason)
 
 
 def too_many() -> None:
@@ -95,7 +100,7 @@ def _read_scalar(source: _Source, plan: FieldPlan, target: str, nullable: bool, 
         source.add("n = buf[pos]; pos += 1", "if n > 1: bad('a boolean that is neither 0 nor 1')")
         source.add(f"{target} = n == 1")
     elif kind == "uuid":
-        source.add("if pos + 16 > end: bad('the message ends inside a UUID')")
+        source.add("if pos + 16 > end: short('the message ends inside a UUID')")
         source.add(f"{target} = buf[pos:pos + 16]; pos += 16")
     elif kind == "struct":
         name = plan.element.__name__  # type: ignore[union-attr]
@@ -113,7 +118,7 @@ def _read_scalar(source: _Source, plan: FieldPlan, target: str, nullable: bool, 
         source.add("if n < 0:")
         source.add(f"    {target} = None" if nullable else f"    bad('`{plan.name}` is null')")
         source.add("else:")
-        source.add("    e = pos + n", "    if e > end: bad('the message ends inside a field')")
+        source.add("    e = pos + n", "    if e > end: short('the message ends inside a field')")
         source.add(f"    {target} = buf[pos:e]{decode}; pos = e")
 
 
@@ -130,7 +135,7 @@ def _read_field(source: _Source, plan: FieldPlan, is_tag: bool = False) -> None:
     source.add("if n < 0:")
     source.add(f"    {target} = None" if plan.nullable else f"    bad('`{plan.name}` is null')")
     source.add("else:")
-    source.add("    if n > end - pos: bad('an array longer than the message')")
+    source.add("    if n > end - pos: short('an array longer than the message')")
     source.add("    unknown[0] -= n", "    if unknown[0] < 0: too_many()")
     source.add("    items = []; append = items.append")
     source.add("    for _ in range(n):")
@@ -157,7 +162,7 @@ def _read_tags(source: _Source, plans: list[FieldPlan], field_values: str) -> No
     source.depth += 1
     source.add("tag, pos = uvarint(buf, pos)", "size, pos = uvarint(buf, pos)")
     source.add("if tag <= last: bad('tagged fields out of order')")
-    source.add("last = tag", "stop = pos + size", "if stop > end: bad('a tagged field beyond the message')")
+    source.add("last = tag", "stop = pos + size", "if stop > end: short('a tagged field beyond the message')")
     for index, plan in enumerate(plans):
         source.add(f"{'if' if index == 0 else 'elif'} tag == {plan.tag}:")
         source.depth += 1
@@ -184,10 +189,8 @@ def _fixed_runs(plans: list[FieldPlan]) -> Iterator[list[FieldPlan]]:
         yield run
 
 
-def make_reader(plans: list[FieldPlan], name: str, namespace: dict[str, Any], flexible: bool) -> None:
-    """Put `read_<name>` into the namespace."""
-    source = _Source(namespace, flexible)
-    source.add(f"s = new({name})")
+def _read_fields(source: _Source, plans: list[FieldPlan]) -> None:
+    """Read fields without tags into the struct `s`."""
     for run in _fixed_runs([plan for plan in plans if plan.tag is None]):
         if len(run) == 1:
             _read_field(source, run[0])
@@ -196,11 +199,46 @@ def make_reader(plans: list[FieldPlan], name: str, namespace: dict[str, Any], fl
         targets = ", ".join(f"s.{plan.name}" for plan in run)
         size = sum(_FIXED[plan.kind][1] for plan in run)
         source.add(f"{targets} = {packer}.unpack_from(buf, pos); pos += {size}")
-    if flexible:
+
+
+def _read_all_tags(source: _Source, plans: list[FieldPlan], name: str) -> None:
+    if source.flexible:
         tagged = sorted((plan for plan in plans if plan.tag is not None), key=lambda plan: plan.tag or 0)
         _read_tags(source, tagged, f"default_{name}")
+
+
+def make_reader(plans: list[FieldPlan], name: str, namespace: dict[str, Any], flexible: bool) -> None:
+    """Put `read_<name>` into the namespace."""
+    source = _Source(namespace, flexible)
+    source.add(f"s = new({name})")
+    _read_fields(source, plans)
+    _read_all_tags(source, plans, name)
     source.add("return s, pos")
     namespace[f"read_{name}"] = source.compile(f"read_{name}(buf, pos, end, unknown)")
+
+
+def make_split_reader(
+    plans: list[FieldPlan], name: str, namespace: dict[str, Any], flexible: bool, at: str
+) -> None:
+    """Put `head_<name>` and `tail_<name>` into the namespace: readers of what is around the field `at`.
+
+    The head returns ((struct, length of the field), position), and leaves the field None in the struct; the
+    tail gets the struct. The length counts elements or bytes, and is -1 for null.
+    """
+    place = next(index for index, plan in enumerate(plans) if plan.name == at)
+    source = _Source(namespace, flexible)
+    source.add(f"s = new({name}); s.{at} = None")
+    _read_fields(source, plans[:place])
+    _read_length(source, flexible, wide=True)
+    if not plans[place].nullable:
+        source.add(f"if n < 0: bad('`{at}` is null')")
+    source.add("return (s, n), pos")
+    namespace[f"head_{name}"] = source.compile(f"head_{name}(buf, pos, end, unknown)")
+    source = _Source(namespace, flexible)
+    _read_fields(source, plans[place + 1 :])
+    _read_all_tags(source, plans, name)
+    source.add("return s, pos")
+    namespace[f"tail_{name}"] = source.compile(f"tail_{name}(s, buf, pos, end, unknown)")
 
 
 def _write_scalar(source: _Source, plan: FieldPlan, value: str, nullable: bool, compact: bool) -> None:
@@ -267,6 +305,22 @@ def _write_field(source: _Source, plan: FieldPlan) -> None:
     source.depth -= 2
 
 
+def _write_tags(source: _Source, plans: list[FieldPlan], name: str) -> None:
+    tagged = sorted((plan for plan in plans if plan.tag is not None), key=lambda plan: plan.tag or 0)
+    if not tagged:
+        source.add("out.append(0)")
+    else:
+        source.add("whole = out; tags = bytearray(); count = 0")
+        for plan in tagged:
+            source.add(f"if s.{plan.name} != default_{name}_{plan.name}():")
+            source.depth += 1
+            source.add("out = bytearray()")
+            _write_field(source, plan)
+            source.add(f"tags += put_uvarint({plan.tag}) + put_uvarint(len(out)) + out; count += 1")
+            source.depth -= 1
+        source.add("whole += put_uvarint(count); whole += tags")
+
+
 def make_writer(plans: list[FieldPlan], name: str, namespace: dict[str, Any], flexible: bool) -> None:
     """Put `write_<name>` into the namespace."""
     source = _Source(namespace, flexible)
@@ -277,21 +331,17 @@ def make_writer(plans: list[FieldPlan], name: str, namespace: dict[str, Any], fl
         packer = source.packer("".join(_FIXED[plan.kind][0] for plan in run))
         source.add(f"out += {packer}.pack({', '.join(f's.{plan.name}' for plan in run)})")
     if flexible:
-        tagged = sorted((plan for plan in plans if plan.tag is not None), key=lambda plan: plan.tag or 0)
-        if not tagged:
-            source.add("out.append(0)")
-        else:
-            source.add("whole = out; tags = bytearray(); count = 0")
-            for plan in tagged:
-                source.add(f"if s.{plan.name} != default_{name}_{plan.name}():")
-                source.depth += 1
-                source.add("out = bytearray()")
-                _write_field(source, plan)
-                source.add(f"tags += put_uvarint({plan.tag}) + put_uvarint(len(out)) + out; count += 1")
-                source.depth -= 1
-            source.add("whole += put_uvarint(count); whole += tags")
+        _write_tags(source, plans, name)
     source.add("return None")
     namespace[f"write_{name}"] = source.compile(f"write_{name}(s, out)")
+
+
+def make_tags_writer(plans: list[FieldPlan], name: str, namespace: dict[str, Any]) -> None:
+    """Put `tags_<name>` into the namespace: the writer of a struct's tagged fields alone."""
+    source = _Source(namespace, flexible=True)
+    _write_tags(source, plans, name)
+    source.add("return None")
+    namespace[f"tags_{name}"] = source.compile(f"tags_{name}(s, out)")
 
 
 def make_init(name: str, makers: Mapping[str, Callable[[], Any]]) -> Callable[..., None]:

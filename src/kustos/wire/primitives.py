@@ -6,7 +6,7 @@ refused: two parsers that read one frame differently open an attack.
 
 from typing import Final
 
-from kustos.wire.errors import MalformedMessageError
+from kustos.wire.errors import EndsEarlyError, MalformedMessageError
 
 ZERO_UUID: Final = bytes(16)
 
@@ -22,7 +22,7 @@ def read_uvarint(buffer: bytes, position: int) -> tuple[int, int]:
             return byte, position + 1
         return read_uvarint_tail(buffer, position + 1, byte)
     except IndexError:
-        raise MalformedMessageError("the message ends inside a varint") from None
+        raise EndsEarlyError("the message ends inside a varint") from None
 
 
 def read_uvarint_tail(buffer: bytes, position: int, first: int) -> tuple[int, int]:

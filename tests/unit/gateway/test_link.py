@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from kustos.gateway.upstream import link as link_module
-from kustos.gateway.upstream.link import Awaited, UpstreamLink
+from kustos.gateway.upstream.awaited import Awaited
+from kustos.gateway.upstream.link import UpstreamLink
+from kustos.wire import MalformedMessageError
 from testkit.gateway.sessions import Pipe
 from testkit.waiting import wait_until
 
@@ -249,3 +251,95 @@ async def test_a_third_frame_is_never_sent_into_the_second() -> None:
     with pytest.raises(RuntimeError):
         link.send(b"abc", awaited(owner.taken.append))
     assert pipe.written == b"abcab"
+
+
+@dataclass
+class Stream:
+    """Keeps what a link passes to it; `begins` False declines, `fails_at` is how many bytes it takes."""
+
+    begins: bool = True
+    fails_at: int = 1000
+    sizes: list[int] = field(default_factory=list)
+    passed: bytes = b""
+
+    def begin(self, size_bytes: int, head: bytes) -> bool:
+        self.sizes.append(size_bytes)
+        if self.begins:
+            self.feed(head)
+        return self.begins
+
+    def feed(self, data: bytes) -> None:
+        self.passed += data
+        if len(self.passed) > self.fails_at:
+            raise MalformedMessageError("not this")
+
+
+LONG = b"\0\0\0\x14\0\0\0\7" + b"sixteen letters."
+
+
+def stream_of(owner: Owner, stream: Stream) -> Awaited:
+    return Awaited(7, owner.taken.append, lambda: True, stream=stream)
+
+
+@pytest.mark.parametrize("piece", [1, 5, 9, 23])
+async def test_an_answer_that_is_not_whole_goes_to_its_stream_and_the_next_does_not(piece: int) -> None:
+    link, owner, _ = linked()
+    stream = Stream()
+    link.send(b"one", stream_of(owner, stream))
+    link.send(b"two", awaited(owner.taken.append))
+    link.throttle(0)
+    for at in range(0, len(LONG), piece):
+        link.data_received(LONG[at : at + piece])
+    assert (stream.sizes, stream.passed, owner.taken) == ([20], LONG[4:], [b""])
+    link.throttle(0)
+    link.data_received(GOOD)
+    assert owner.taken == [b"", GOOD[4:]]
+    assert (owner.lost, owner.links) == ([], set())
+
+
+async def test_an_answer_in_one_piece_is_not_streamed_and_one_that_is_declined_is_gathered() -> None:
+    for begins, cut in ((True, len(LONG)), (False, 12)):
+        link, owner, _ = linked()
+        stream = Stream(begins=begins)
+        link.send(b"one", stream_of(owner, stream))
+        link.data_received(LONG[:cut])
+        if cut < len(LONG):
+            link.data_received(LONG[cut:])
+        assert (owner.taken, stream.passed) == ([LONG[4:]], b"")
+
+
+async def test_what_a_stream_refuses_cuts_the_link() -> None:
+    link, owner, pipe = linked()
+    link.send(b"one", stream_of(owner, Stream(fails_at=10)))
+    link.data_received(LONG[:12])
+    link.data_received(LONG[12:])
+    assert pipe.aborted
+    assert owner.lost == ["upstream broke the protocol: not this"]
+    assert owner.taken == []
+    link.forget()
+
+
+async def test_an_answer_out_of_order_is_not_streamed() -> None:
+    link, owner, pipe = linked()
+    stream = Stream()
+    link.send(b"one", stream_of(owner, stream))
+    link.data_received(LONG[:4] + b"\0\0\0\x08" + LONG[8:12])
+    assert pipe.aborted
+    assert stream.passed == b""
+    assert "out of order" in owner.lost[0]
+
+
+async def test_a_streamed_answer_is_owed_until_its_last_byte_and_nobody_gets_more_after_a_close() -> None:
+    link, owner, pipe = linked()
+    stream = Stream()
+    link.send(b"one", Awaited(7, owner.taken.append, lambda: False, stream=stream))
+    link.data_received(LONG[:12])
+    done = link.until_answered()
+    assert done is not None
+    link.close()
+    link.data_received(LONG[12:20])
+    assert (stream.passed, done.done(), pipe.closing) == (LONG[4:12], False, False)
+    link.data_received(LONG[20:])
+    assert (stream.passed, done.done(), pipe.closing) == (LONG[4:12], True, True)
+    assert owner.taken == []
+    assert owner.links == set()

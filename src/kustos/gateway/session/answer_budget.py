@@ -1,11 +1,11 @@
 """Limits the bytes of answers that a process holds for its clients: a Fetch gets what there is room for.
 
-Theory of operation. An answer to a Fetch is checked as a whole before any of it goes to the client, and a
-client may take it as slowly as it likes. A broker may always answer with less than was requested, and the
-client fetches the rest later (KIP-74). So a Fetch reserves room when it is opened, and its `max_bytes`
-is lowered to what it got: a share of what is free, so that the first requests do not take all. Once the
-answer is there, the bytes that the client has not taken replace the reservation, and are given back when it
-takes them.
+Theory of operation. An answer to a Fetch that has refused partitions is gathered and built anew, and its
+client may take it as slowly as it likes; the others pass while they arrive. A broker may always answer with
+less than was requested, and the client fetches the rest later (KIP-74). So a Fetch reserves room when it is
+opened, before anything is decided, and its `max_bytes` is lowered to what it got: a share of what is free, so
+that the first requests do not take all. Once the answer is there, the bytes that the client has not taken
+replace the reservation, and are given back when it takes them.
 
 A connection has one Fetch at a time, and none while its client does not read, so one number is all that is
 held for it, and the sum of these numbers is what is used.

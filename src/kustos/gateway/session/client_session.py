@@ -13,6 +13,7 @@ allowed.
 import asyncio
 from collections import deque
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any, Final
 
 import structlog
@@ -20,6 +21,7 @@ import structlog
 from kustos.gateway.session.answer_budget import AnswerShare
 from kustos.gateway.session.large_turns import PRODUCE, QueuePlace
 from kustos.gateway.session.parts import (
+    LENGTH_BYTES,
     PIPELINED_MAX,
     SessionOwner,
     SessionServices,
@@ -29,10 +31,12 @@ from kustos.gateway.session.parts import (
     owed,
     read_answer,
 )
+from kustos.gateway.session.streaming import FetchedStream
 from kustos.gateway.upstream.addresses import NoPortForBrokerError
 from kustos.gateway.upstream.cluster import UpstreamUnavailableError
 from kustos.protocol import (
     Ask,
+    AskStreamed,
     Effect,
     GiveWay,
     Guard,
@@ -47,6 +51,7 @@ from kustos.protocol import (
     ResolveTopicIds,
     Serve,
     Silence,
+    Streamed,
     Unwrap,
     limit_answer,
 )
@@ -60,8 +65,6 @@ BYTES_PER_TURN: Final = 32 * 1024
 """How much of one connection is begun in a turn of the event loop: one read may bring thousands of small
 requests that are answered here, and the cost of a large one grows with its bytes."""
 
-LENGTH_BYTES: Final = 4
-"""The length before each frame; an answer inside an Envelope has none."""
 INTERNAL_ERROR: Final = "an internal error, see the log above"
 LOG: Final = structlog.get_logger("kustos.gateway")
 
@@ -234,6 +237,11 @@ class ClientSession:
                     slot, opened, frame, lambda answer: self._answered(slot, opened, answer, api_version)
                 )
                 return None
+            case AskStreamed(message):
+                stream = FetchedStream(opened, effect, self._owner.write)
+                frame = opened.upstream_frame(message)
+                self._send(slot, opened, frame, partial(self._streamed, slot, opened, stream), stream)
+                return None
             case ResolveTopicIds(topic_ids):
                 names = self._services.cluster.known_names(topic_ids)
                 if names is not None:
@@ -280,8 +288,15 @@ class ClientSession:
             self._learnt.append((slot, task.result()))
             self.go_on()
 
-    def _send(self, slot: Slot, opened: Opened, frame: bytes, take: Callable[[bytes], None]) -> None:
-        """Hand a request over; `take` gets the frame that answers it."""
+    def _send(
+        self,
+        slot: Slot,
+        opened: Opened,
+        frame: bytes,
+        take: Callable[[bytes], None],
+        stream: FetchedStream | None = None,
+    ) -> None:
+        """Hand a request over; `take` gets the frame that answers it, empty if it went to the stream."""
         link = self.link
         if link is None or self._closed:
             raise UpstreamUnavailableError("upstream is gone")
@@ -297,11 +312,20 @@ class ClientSession:
                     self._fail(f"upstream's answer cannot be read: {error}")
                 self.go_on()
 
-        link.send(frame, owed(opened, taken))
+        link.send(frame, owed(opened, taken, stream))
 
     def _answered(self, slot: Slot, opened: Opened, frame: bytes, api_version: int | None) -> None:
         """Let the handler go on with upstream's answer; raise `WireError` if it is none."""
         answer = read_answer(opened, frame, api_version)
+        self._throttle(answer.message.get("throttle_time"))
+        self._advance(slot, answer)
+
+    def _streamed(self, slot: Slot, opened: Opened, stream: FetchedStream, frame: bytes) -> None:
+        """Let the handler go on once the answer passed; raise `WireError` if it is none."""
+        answer = stream.end(frame)
+        if answer is None:
+            self._answered(slot, opened, frame, None)
+            return
         self._throttle(answer.message.get("throttle_time"))
         self._advance(slot, answer)
 
@@ -321,7 +345,7 @@ class ClientSession:
             case Relay(message):
                 frame = opened.upstream_frame(message)
                 self._send(slot, opened, frame, lambda answer: self._relayed(slot, opened, answer))
-            case Silence():
+            case Silence() | Streamed():
                 self._finish(slot, b"")
             case Unwrap():
                 self._open_forwarded(slot, opened, outcome)
@@ -344,10 +368,7 @@ class ClientSession:
         self._advance(slot, None)
 
     def _finish(self, slot: Slot, answer: bytes) -> None:
-        if slot.envelope is not None:
-            root = slot.envelope.exchange.response_codec.root
-            answer = slot.envelope.client_frame(root(response_data=answer[LENGTH_BYTES:]))
-        slot.answer = answer
+        slot.answer = slot.enveloped(answer)
         slot.is_done = True
         seconds = self._loop.time() - slot.started_s
         self._observer.answered(slot.api_key, seconds, slot.upstream_s, slot.held_s)

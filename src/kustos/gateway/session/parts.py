@@ -6,11 +6,14 @@ from typing import Any, Final, Protocol
 
 from kustos.authorizer import AuthorizableRequestContext
 from kustos.gateway.session.logins import Login
+from kustos.gateway.upstream.awaited import AnswerStream, Awaited
 from kustos.gateway.upstream.cluster import UpstreamCluster, UpstreamUnavailableError
 from kustos.gateway.upstream.in_flight import InFlight, RequestsInFlightError
-from kustos.gateway.upstream.link import Awaited
 from kustos.protocol import Decided, Opened, RefusedFrameError, Unwrap, UpstreamAnswer, WrittenAt
 from kustos.wire import Message, read_response_header, response_header_is_flexible
+
+LENGTH_BYTES: Final = 4
+"""The length before each frame; an answer inside an Envelope has none."""
 
 PIPELINED_MAX: Final = 5
 """Produce requests in flight: as many as producers have (`max.in.flight.requests.per.connection`)."""
@@ -46,6 +49,13 @@ class Slot:
             raise RefusedFrameError("the ACLs changed while a large request was decided")
         self.gave_way = False
 
+    def enveloped(self, answer: bytes) -> bytes:
+        """Return the frame with this answer, in an Envelope's answer if the request came in one."""
+        if self.envelope is None:
+            return answer
+        root = self.envelope.exchange.response_codec.root
+        return self.envelope.client_frame(root(response_data=answer[LENGTH_BYTES:]))
+
 
 async def answer_after_drain(
     opened: Opened, change: Coroutine[Any, Any, Message | bytes], in_flight: InFlight
@@ -60,7 +70,7 @@ async def answer_after_drain(
     return answer
 
 
-def owed(opened: Opened, take: Callable[[bytes], None]) -> Awaited:
+def owed(opened: Opened, take: Callable[[bytes], None], stream: AnswerStream | None = None) -> Awaited:
     """Return the answer that upstream owes for a request, with what it may wait for."""
     exchange = opened.exchange
     is_produce = opened.row.pipelined
@@ -71,6 +81,7 @@ def owed(opened: Opened, take: Callable[[bytes], None]) -> Awaited:
         exchange.is_still_allowed,
         answered_at_once=by_the_leader,
         waits_for_replicas=is_produce and not by_the_leader,
+        stream=stream,
     )
 
 

@@ -16,16 +16,18 @@ cut meanwhile is not provable, and nothing follows whole until an answer reports
 A link that is closed while an answer is owed drains: it stays, tracked by `InFlight`, until the answer
 arrives, which is dropped. A link that is cut is reset at once; its requests at the broker are dead once the
 broker is seen alive afterwards, see `gateway.upstream.in_flight`.
+
+An answer too large for one read may be passed on while it arrives (`AnswerStream`). It is owed until its last
+byte.
 """
 
 import asyncio
 import socket
 import struct
 from collections import deque
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Final, Protocol, cast
+from typing import Final, cast
 
+from kustos.gateway.upstream.awaited import AnswerStream, Awaited, LinkOwner, LinkRegistry
 from kustos.wire import FrameReader, MalformedMessageError
 
 REPLICATED_SOON_S: Final = 0.1
@@ -47,56 +49,11 @@ CUT_REMEMBERED_S: Final = 600.0
 """How long requests of a cut link count as in flight if its broker is never seen again: Kafka's brokers close
 idle connections after as long, and a broker that was stalled for longer has left the cluster."""
 
+STREAM_HEAD_BYTES: Final = 9
+"""What must be there of an answer that is streamed: length, correlation id, number of tagged fields."""
+
 RESET_AT_ONCE: Final = struct.pack("ii", 1, 0)
 """SO_LINGER of zero: closing resets the connection and discards unsent data."""
-
-
-@dataclass(slots=True)
-class Awaited:
-    """An answer that upstream owes: its correlation id, and the callback for the frame without its length."""
-
-    correlation_id: int
-    take: Callable[[bytes], None]
-    is_still_allowed: Callable[[], bool]
-    """Whether the present ACLs would allow the request."""
-    answered_at_once: bool = False
-    """Whether the broker waits for nobody before it answers."""
-    waits_for_replicas: bool = False
-    """Whether the broker waits for other brokers, and for nobody else."""
-    tail: bytes = b""
-    """The end of the frame that is held back; without it the broker does nothing."""
-    sent_s: float = 0.0
-    answered: asyncio.Future[None] | None = None
-
-
-class LinkOwner(Protocol):
-    """The client half, as its upstream half sees it."""
-
-    def upstream_writable(self) -> None:
-        """Go on: upstream takes requests again."""
-
-    def upstream_lost(self, reason: str) -> None:
-        """Upstream is gone, broke the protocol, or was cut; called once, and not after `close`."""
-
-    def has_expired(self, in_ms: int = 0) -> bool:
-        """Whether the client's session will have expired in `in_ms`; then none of its requests may begin."""
-
-    def upstream_ended(self) -> None:
-        """The connection to upstream is closed; called once, whichever side closed it."""
-
-
-class LinkRegistry(Protocol):
-    """Tracks the links with requests in flight."""
-
-    @property
-    def sees_all_changes(self) -> bool:
-        """Whether every change that revokes rights waits here for the requests that it forbids."""
-
-    def add(self, link: "UpstreamLink") -> None:
-        """Track a link that now has a request in flight."""
-
-    def discard(self, link: "UpstreamLink") -> None:
-        """Forget a link with nothing in flight."""
 
 
 class UpstreamLink(asyncio.Protocol):
@@ -106,11 +63,13 @@ class UpstreamLink(asyncio.Protocol):
         "_awaited",
         "_in_flight",
         "_is_throttled",
+        "_left_bytes",
         "_may_be_muted",
         "_owner",
         "_reader",
         "_replicas_keep_up",
         "_state_timer",
+        "_stream",
         "_throttled_before",
         "_transport",
         "_unthrottle_timer",
@@ -138,6 +97,9 @@ class UpstreamLink(asyncio.Protocol):
         self._reader: Final = FrameReader(max_answer_bytes)
         self._in_flight: Final = in_flight
         self._awaited: deque[Awaited] = deque()
+        self._stream: AnswerStream | None = None
+        """Takes what comes of the answer that arrives now."""
+        self._left_bytes = 0
         self._writes = True
         self._is_throttled = False
         self._may_be_muted = False
@@ -222,21 +184,53 @@ class UpstreamLink(asyncio.Protocol):
         awaited.tail = b""
 
     def data_received(self, data: bytes) -> None:
-        """Pass each whole answer to its callback."""
+        """Pass each whole answer to its callback, and the parts of a large one to its stream."""
         if self.is_cut:
             return
         try:
-            for frame in self._reader.feed(data):
-                self._take(frame)
+            if self._stream is not None:
+                data = self._pass_on(self._stream, data)
+            if data:
+                for frame in self._reader.feed(data):
+                    self._take(frame)
+                if self._reader.begun_bytes >= STREAM_HEAD_BYTES:
+                    self._begin_stream()
         except MalformedMessageError as error:
             # what upstream still owes is unknown now
             self.cut()
             self._lose(f"upstream broke the protocol: {error}")
 
-    def _take(self, frame: bytes) -> None:
-        if self.is_cut:
+    def _begin_stream(self) -> None:
+        """Pass on what has come of an answer that is not whole, if its request wants that."""
+        if self.is_cut or self.is_closed or not self._awaited or self._awaited[0].stream is None:
             return
-        awaited = self._whose(frame)
+        size_bytes, head = self._reader.peek()
+        self._check_order(head)
+        stream, self._awaited[0].stream = self._awaited[0].stream, None
+        if stream.begin(size_bytes, head):
+            self._reader.take_rest()
+            self._stream, self._left_bytes = stream, size_bytes - len(head)
+
+    def _pass_on(self, stream: AnswerStream, data: bytes) -> bytes:
+        """Hand bytes to the stream; return those that follow its answer."""
+        part, rest = data, b""
+        if len(data) > self._left_bytes:
+            part, rest = data[: self._left_bytes], data[self._left_bytes :]
+        self._left_bytes -= len(part)
+        if not self.is_closed:
+            stream.feed(part)
+        if self._left_bytes == 0:
+            self._stream = None
+            self._end(self._awaited.popleft(), b"")
+        return rest
+
+    def _take(self, frame: bytes) -> None:
+        if not self.is_cut:
+            self._check_order(frame)
+            self._end(self._awaited.popleft(), frame)
+
+    def _end(self, awaited: Awaited, frame: bytes) -> None:
+        """Report an answer that is there: `frame` is empty if it was streamed."""
         if awaited.waits_for_replicas:
             took_s = asyncio.get_running_loop().time() - awaited.sent_s
             self._replicas_keep_up = took_s < REPLICATED_SOON_S
@@ -254,14 +248,13 @@ class UpstreamLink(asyncio.Protocol):
         else:
             self._finish()
 
-    def _whose(self, frame: bytes) -> Awaited:
-        """Return the request that a frame answers; raise `MalformedMessageError` if there is none."""
+    def _check_order(self, frame: bytes) -> None:
+        """Raise `MalformedMessageError` unless a frame answers the request that is next."""
         if not self._awaited or self._is_torn:
             raise MalformedMessageError("an answer came that nobody waits for")
         awaited = self._awaited[0]
         if len(frame) < 4 or int.from_bytes(frame[:4], "big", signed=True) != awaited.correlation_id:
             raise MalformedMessageError("an answer came out of order")
-        return self._awaited.popleft()
 
     def until_answered(self) -> asyncio.Future[None] | None:
         """Return a future for the answers to what would be denied now, None if the broker has none of it."""

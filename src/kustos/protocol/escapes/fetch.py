@@ -2,10 +2,12 @@
 
 The forwarded request is built here; the client's own bytes never go upstream with another connection's
 session: partitions no longer allowed are forgotten upstream and answered TOPIC_AUTHORIZATION_FAILED, newly
-allowed ones are added, and the answer is checked against the allowed set. Sources: KIP-227; `FetchSession` of
-Kafka 4.3.1.
+allowed ones are added, and the answer is checked against the allowed set. An answer without refused
+partitions passes while it arrives, each partition once it was checked; others are gathered and built anew.
+Sources: KIP-227; `FetchSession` of Kafka 4.3.1.
 """
 
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, field
 
 from kustos.acl import AclOperation, ResourceType
@@ -16,7 +18,17 @@ from kustos.protocol.codes import (
     TOPIC_AUTHORIZATION_FAILED,
     UNKNOWN_TOPIC_ID,
 )
-from kustos.protocol.effects import Ask, Asking, Handler, Hangup, Reply, ResolveTopicIds, UpstreamAnswer
+from kustos.protocol.effects import (
+    Ask,
+    Asking,
+    AskStreamed,
+    Handler,
+    Hangup,
+    Reply,
+    ResolveTopicIds,
+    Streamed,
+    StreamedAnswer,
+)
 from kustos.protocol.exchange import Check, Exchange
 from kustos.protocol.fetch_sessions import (
     FINAL_EPOCH,
@@ -34,10 +46,11 @@ from kustos.protocol.fetch_sessions import (
 from kustos.protocol.perform import rewrite
 from kustos.protocol.steps import Rewrite, Row
 from kustos.protocol.turns import allowed_each, each
-from kustos.wire import Message
+from kustos.wire import MalformedMessageError, Message, Shape
 
 READ_TOPIC = Check(AclOperation.READ, ResourceType.TOPIC)
 TOPIC_IDS_SINCE_VERSION = 13
+SHAPE = Shape("responses", "partitions", "records")
 
 
 @dataclass(slots=True)
@@ -72,7 +85,14 @@ def fetch(exchange: Exchange, _row: Row) -> Handler:
     known = exchange.fetch_sessions.find(request.get("session_id", 0)) is not None
     if not plan.allowed and not known:
         return Reply((yield from answer_with(exchange, plan, None)))
-    answer: UpstreamAnswer = yield Ask((yield from forwarded(exchange, plan)))
+    message = yield from forwarded(exchange, plan)
+    if plan.refused:
+        answer = yield Ask(message)
+    else:
+        answer = yield AskStreamed(message, SHAPE, only(plan.wanted), endpoints_of(exchange))
+        if isinstance(answer, StreamedAnswer):
+            remember(exchange, plan, answer.message)
+            return Streamed()
     response = answer.message
     strangers = answered_partitions(response) - plan.allowed
     if strangers:
@@ -82,6 +102,35 @@ def fetch(exchange: Exchange, _row: Row) -> Handler:
     if response.get("error_code", 0) != 0 or not plan.refused:
         return Reply(response if changed else answer.body)
     return Reply((yield from answer_with(exchange, plan, response)))
+
+
+def only(allowed: Container[Partition]) -> Callable[[Message, Message], None]:
+    """Return the check that the answer has no other partitions."""
+
+    def check(topic: Message, partition: Message) -> None:
+        if (topic_of(topic), partition.partition_index) not in allowed:
+            raise MalformedMessageError("upstream answered a Fetch for a partition that was not allowed")
+
+    return check
+
+
+def endpoints_of(exchange: Exchange) -> Callable[[Message], Sequence[Message]]:
+    """Return how to end an answer that has brokers' addresses: with the gateway's, or without any.
+
+    Without them a client asks for metadata, as before KIP-951.
+    """
+
+    def end(response: Message) -> Sequence[Message]:
+        endpoints = response.get("node_endpoints") or ()
+        if not endpoints:
+            return ()
+        for each_endpoint in endpoints:
+            each_endpoint.host, each_endpoint.port = exchange.addresses.advertised(
+                each_endpoint.node_id, each_endpoint.host, each_endpoint.port
+            )
+        return response, response.replace(node_endpoints=[])
+
+    return end
 
 
 def open_plan(exchange: Exchange) -> FetchPlan | int:

@@ -1,0 +1,72 @@
+"""An answer that upstream owes, and the interfaces of a link's surroundings."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from kustos.gateway.upstream.link import UpstreamLink
+
+
+@dataclass(slots=True)
+class Awaited:
+    """An answer that upstream owes: its correlation id, and the callback for the frame without its length."""
+
+    correlation_id: int
+    take: Callable[[bytes], None]
+    is_still_allowed: Callable[[], bool]
+    """Whether the present ACLs would allow the request."""
+    answered_at_once: bool = False
+    """Whether the broker waits for nobody before it answers."""
+    waits_for_replicas: bool = False
+    """Whether the broker waits for other brokers, and for nobody else."""
+    tail: bytes = b""
+    """The end of the frame that is held back; without it the broker does nothing."""
+    sent_s: float = 0.0
+    answered: asyncio.Future[None] | None = None
+    stream: "AnswerStream | None" = None
+    """Takes an answer that arrives in parts; then `take` gets no bytes at its end. None: it is gathered."""
+
+
+class AnswerStream(Protocol):
+    """Passes an answer on while it arrives."""
+
+    def begin(self, size_bytes: int, head: bytes) -> bool:
+        """Take the first bytes of a frame of this size, the length not among them; False: gather it.
+
+        Raise `MalformedMessageError`.
+        """
+
+    def feed(self, data: bytes) -> None:
+        """Take the next bytes; raise `MalformedMessageError`."""
+
+
+class LinkOwner(Protocol):
+    """The client half, as its upstream half sees it."""
+
+    def upstream_writable(self) -> None:
+        """Go on: upstream takes requests again."""
+
+    def upstream_lost(self, reason: str) -> None:
+        """Upstream is gone, broke the protocol, or was cut; called once, and not after `close`."""
+
+    def has_expired(self, in_ms: int = 0) -> bool:
+        """Whether the client's session will have expired in `in_ms`; then none of its requests may begin."""
+
+    def upstream_ended(self) -> None:
+        """The connection to upstream is closed; called once, whichever side closed it."""
+
+
+class LinkRegistry(Protocol):
+    """Tracks the links with requests in flight."""
+
+    @property
+    def sees_all_changes(self) -> bool:
+        """Whether every change that revokes rights waits here for the requests that it forbids."""
+
+    def add(self, link: "UpstreamLink") -> None:
+        """Track a link that now has a request in flight."""
+
+    def discard(self, link: "UpstreamLink") -> None:
+        """Forget a link with nothing in flight."""
