@@ -9,18 +9,17 @@ the settings, so the number of series is bounded.
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
 
 from kustos.authorizer import AuthorizerMetrics
 from kustos.gateway.apis.purgatory import DelayedFuturePurgatory
 from kustos.gateway.audit.log import AuditLog
+from kustos.gateway.metrics.tallies import SOCKETS, ApiTally, SocketTally, Tallied, WatchedTimes
 from kustos.gateway.metrics.watched import (
-    TimeSplit,
     Watched,
     WatchedAnswers,
     WatchedAuthorizer,
     WatchedPurgatory,
-    WatchedTimes,
 )
 from kustos.gateway.session.answer_budget import AnswerBudget
 from kustos.protocol import ADMIN_TABLE, TABLE, Decided
@@ -38,41 +37,6 @@ MECHANISMS: Final = frozenset({"PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTH
 LISTENERS_MAX: Final = 64
 """Listeners with series of their own; the settings allow fewer."""
 
-BUCKETS_S: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60)
-"""From a request that passes through to one that waits for a group to form."""
-
-_SOCKETS: Final = "kafka_server_socket_server_metrics_"
-
-
-class ApiMetrics:
-    """The series of one API, bound once."""
-
-    __slots__ = ("allowed", "denied", "probed", "split", "total", "upstream")
-
-    def __init__(
-        self, decisions: Counter, total: Histogram, upstream: Histogram, split: TimeSplit, name: str
-    ) -> None:
-        self.split: Final = split
-        self.allowed: Final = decisions.labels(name, "ALLOWED")
-        self.denied: Final = decisions.labels(name, "DENIED")
-        self.probed: Final = decisions.labels(name, PROBE)
-        self.total: Final = total.labels(name)
-        self.upstream: Final = upstream.labels(name)
-
-
-class SocketMetrics:
-    """The series of one listener, bound once."""
-
-    __slots__ = ("created", "incoming", "open", "outgoing")
-
-    def __init__(
-        self, opened: Gauge, created: Counter, incoming: Counter, outgoing: Counter, name: str
-    ) -> None:
-        self.open: Final = opened.labels(name)
-        self.created: Final = created.labels(name)
-        self.incoming: Final = incoming.labels(name)
-        self.outgoing: Final = outgoing.labels(name)
-
 
 class GatewayMetrics:
     """Counts what happens; nothing here is global, so two gateways in a process count apart."""
@@ -80,45 +44,15 @@ class GatewayMetrics:
     def __init__(self) -> None:
         self.registry: Final = CollectorRegistry()
         registry = self.registry
-        self._decisions: Final = Counter(
-            "kustos_authorization_decisions",
-            "Decisions by API and result; counted once for each item of a request. PROBE is a denial that "
-            "refuses nothing, because a later check decides.",
-            ("api", "result"),
-            registry=registry,
-        )
-        self._total: Final = Histogram(
-            "kustos_request_seconds",
-            "Time from a request to its answer (Kafka's TotalTimeMs).",
-            ("api",),
-            buckets=BUCKETS_S,
-            registry=registry,
-        )
-        self._upstream: Final = Histogram(
-            "kustos_request_upstream_seconds",
-            "The part of that time that upstream took.",
-            ("api",),
-            buckets=BUCKETS_S,
-            registry=registry,
-        )
         labels = ("listener",)
         self._open: Final = Gauge(
-            _SOCKETS + "connection_count", "Open connections.", labels, registry=registry
-        )
-        self._created: Final = Counter(
-            _SOCKETS + "connection_creation", "Connections made.", labels, registry=registry
-        )
-        self._incoming: Final = Counter(
-            _SOCKETS + "incoming_byte", "Bytes from clients.", labels, registry=registry
-        )
-        self._outgoing: Final = Counter(
-            _SOCKETS + "outgoing_byte", "Bytes to clients.", labels, registry=registry
+            SOCKETS + "connection_count", "Open connections.", labels, registry=registry
         )
         self._succeeded: Final = Counter(
-            _SOCKETS + "successful_authentication", "Logins.", ("mechanism",), registry=registry
+            SOCKETS + "successful_authentication", "Logins.", ("mechanism",), registry=registry
         )
         self._failed: Final = Counter(
-            _SOCKETS + "failed_authentication", "Failed logins.", ("mechanism",), registry=registry
+            SOCKETS + "failed_authentication", "Failed logins.", ("mechanism",), registry=registry
         )
         self._upstream_errors: Final = Counter(
             "kustos_upstream_connection_errors",
@@ -138,10 +72,12 @@ class GatewayMetrics:
             registry=registry,
         )
         self._rates: AuthorizerMetrics | None = None
-        self._splits: Final[dict[str, TimeSplit]] = {}
-        registry.register(WatchedTimes(self._splits))
-        self._by_api: Final[dict[int, ApiMetrics]] = {}
-        self._by_listener: Final[dict[str, SocketMetrics]] = {}
+        self._apis: Final[dict[str, ApiTally]] = {}
+        self._sockets: Final[dict[str, SocketTally]] = {}
+        registry.register(Tallied(self._apis, self._sockets, PROBE))
+        registry.register(WatchedTimes(self._apis))
+        self._by_api: Final[dict[int, ApiTally]] = {}
+        self._listeners: Final[set[str]] = set()
 
     def decided(self, api_key: int, decided: Iterable[Decided]) -> None:
         """Count the decisions of a request."""
@@ -153,13 +89,10 @@ class GatewayMetrics:
                 probed += 1
             else:
                 denied += 1
-        metrics = self._by_api.get(api_key) or self._bind_api(api_key)
-        if allowed:
-            metrics.allowed.inc(allowed)
-        if denied:
-            metrics.denied.inc(denied)
-        if probed:
-            metrics.probed.inc(probed)
+        tally = self._by_api.get(api_key) or self._tally(api_key)
+        tally.allowed += allowed
+        tally.denied += denied
+        tally.probed += probed
         if self._rates is not None:
             # Kafka's own rates count each answer of the authorizer, logged or not
             self._rates.record(allowed, denied + probed)
@@ -175,26 +108,25 @@ class GatewayMetrics:
 
         `held_seconds`: how long it waited for kustos itself, for example for a change of ACLs.
         """
-        metrics = self._by_api.get(api_key) or self._bind_api(api_key)
-        metrics.total.observe(seconds)
-        metrics.split.add(seconds, (upstream_seconds or 0.0) + held_seconds)
+        tally = self._by_api.get(api_key) or self._tally(api_key)
+        tally.total.observe(seconds)
+        tally.split.add(seconds, (upstream_seconds or 0.0) + held_seconds)
         if upstream_seconds is not None:
-            metrics.upstream.observe(upstream_seconds)
+            tally.upstream.observe(upstream_seconds)
 
     def connections_changed(self, listener: str, change: int) -> None:
         """Count a connection in (1) or out (-1)."""
-        metrics = self.listener(listener)
-        metrics.open.inc(change)
+        self._open.labels(self._label(listener)).inc(change)
         if change > 0:
-            metrics.created.inc(change)
+            self.listener(listener).created += change
 
     def received(self, listener: str, size_bytes: int) -> None:
         """Count bytes that came from a client."""
-        self.listener(listener).incoming.inc(size_bytes)
+        self.listener(listener).incoming_bytes += size_bytes
 
     def sent(self, listener: str, size_bytes: int) -> None:
         """Count bytes that went to a client."""
-        self.listener(listener).outgoing.inc(size_bytes)
+        self.listener(listener).outgoing_bytes += size_bytes
 
     def authenticated(self, mechanism: str, succeeded: bool) -> None:
         """Count a finished login; one without a known mechanism counts under `other`."""
@@ -211,30 +143,26 @@ class GatewayMetrics:
 
     def handshake_failed(self, listener: str, kind: str) -> None:
         """Count a connection that ended before anybody could log in; the kinds are few."""
-        name = listener if listener in self._by_listener else OTHER
+        name = listener if listener in self._listeners else OTHER
         self._handshakes.labels(name, kind).inc()
 
-    def listener(self, name: str) -> SocketMetrics:
-        """Return the series of a listener, to be kept by its connections."""
-        metrics = self._by_listener.get(name)
-        if metrics is None:
-            if len(self._by_listener) >= LISTENERS_MAX:
-                name = OTHER
-            metrics = self._by_listener[name] = SocketMetrics(
-                self._open, self._created, self._incoming, self._outgoing, name
-            )
-        return metrics
+    def listener(self, name: str) -> SocketTally:
+        """Return the figures of a listener."""
+        return self._sockets.get(name) or self._sockets.setdefault(self._label(name), SocketTally())
 
-    def _bind_api(self, api_key: int) -> ApiMetrics:
-        name, kept = (
-            (api_name(api_key), api_key) if api_key in TABLE or api_key in ADMIN_TABLE else (OTHER, -1)
-        )
-        metrics = self._by_api.get(kept)
-        if metrics is None:
-            split = self._splits.setdefault(name, TimeSplit())
-            metrics = ApiMetrics(self._decisions, self._total, self._upstream, split, name)
-            self._by_api[kept] = metrics
-        return metrics
+    def _label(self, listener: str) -> str:
+        if listener not in self._listeners:
+            if len(self._listeners) >= LISTENERS_MAX:
+                return OTHER
+            self._listeners.add(listener)
+        return listener
+
+    def _tally(self, api_key: int) -> ApiTally:
+        is_known = api_key in TABLE or api_key in ADMIN_TABLE
+        tally = self._apis.setdefault(api_name(api_key) if is_known else OTHER, ApiTally())
+        if is_known:
+            self._by_api[api_key] = tally
+        return tally
 
     def watch(
         self, *, acl_count: Callable[[], int], metadata_offset: Callable[[], int], audit: AuditLog

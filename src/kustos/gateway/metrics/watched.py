@@ -1,10 +1,10 @@
 """Figures that others keep, looked up whenever the metrics are read."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric, SummaryMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from kustos.authorizer import AuthorizerMetrics
@@ -163,46 +163,6 @@ class WatchedPurgatory(Collector):
             for operation in (purgatory.name, ACL_UPDATE):
                 family.add_metric((operation,), figure)
             yield family
-
-
-class TimeSplit:
-    """How long the requests of one API took here, and how long they waited elsewhere. Times in seconds."""
-
-    __slots__ = ("count", "local_s", "remote_s")
-
-    def __init__(self) -> None:
-        self.count = 0
-        self.local_s = self.remote_s = 0.0
-
-    def add(self, seconds: float, remote_seconds: float) -> None:
-        """Count a request by its total time and the part of it spent elsewhere."""
-        self.count += 1
-        self.local_s += seconds - remote_seconds
-        self.remote_s += remote_seconds
-
-
-class WatchedTimes(Collector):
-    """Where the time of requests went (`kafka.network:type=RequestMetrics`): sums and counts."""
-
-    def __init__(self, by_request: Mapping[str, TimeSplit]) -> None:
-        self._by_request: Final = by_request
-
-    def collect(self) -> Iterable[Metric]:
-        """Yield the figures of this moment."""
-        local = SummaryMetricFamily(
-            "kafka_network_request_metrics_local_time_ms",
-            "Milliseconds that requests were worked on here.",
-            labels=("request",),
-        )
-        remote = SummaryMetricFamily(
-            "kafka_network_request_metrics_remote_time_ms",
-            "Milliseconds that requests waited for upstream, or for the authorizer to change ACLs.",
-            labels=("request",),
-        )
-        for request, split in self._by_request.items():
-            local.add_metric((request,), split.count, split.local_s * 1000)
-            remote.add_metric((request,), split.count, split.remote_s * 1000)
-        yield from (local, remote)
 
 
 @dataclass(frozen=True, slots=True)
