@@ -143,6 +143,10 @@ class NoAudit:
     lanes: Final = (Lane(),)
 
 
+BUCKET: Final = "le"
+"""The label of a histogram's buckets, which none of ours counts."""
+
+
 def metrics() -> str:
     """Return the page of metrics."""
     gateway = GatewayMetrics()
@@ -154,6 +158,7 @@ def metrics() -> str:
     gateway.registry.register(WatchedLog(lambda: True))
     gateway.registry.register(WatchedWorkerPool(lambda: (0, 0, 0)))
     gateway.answered(ApiKey.METADATA, 0.0)
+    gateway.received("A", 0)
     families: list[Metric] = list(gateway.registry.collect())
     labels_of: dict[str, tuple[str, ...]] = {
         metric._name: metric._labelnames
@@ -162,7 +167,8 @@ def metrics() -> str:
     }
     rows = []
     for family in families:
-        labels = labels_of.get(family.name) or tuple(family.samples[0].labels if family.samples else ())
+        of_samples = tuple(family.samples[0].labels if family.samples else ())
+        labels = labels_of.get(family.name) or tuple(label for label in of_samples if label != BUCKET)
         name = family.name + ("_total" if family.type == "counter" else "")
         shown = ", ".join(f"`{label}`" for label in labels)
         rows.append((f"`{name}`", family.type, shown, family.documentation))

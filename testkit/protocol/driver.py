@@ -12,6 +12,7 @@ from kustos.gateway.upstream.link import STREAM_HEAD_BYTES
 from kustos.protocol import (
     TABLE,
     Ask,
+    AskAlike,
     AskStreamed,
     Effect,
     GiveWay,
@@ -84,6 +85,8 @@ class Driver:
     def __post_init__(self) -> None:
         self.authorizer = StandardAuthorizer()
         self._ids = 0
+        self.repeats = 0
+        """Answers that passed unread."""
         for acl in self.acls:
             self._load(acl)
         if self.ready:
@@ -124,7 +127,7 @@ class Driver:
                 return outcome
             try:
                 result = self._perform(opened, effect, outcome)
-            except StreamEndedError:
+            except (StreamEndedError, AnsweredError):
                 return outcome
 
     def start(self, opened: Opened) -> None:
@@ -136,6 +139,14 @@ class Driver:
                 frame = self._forward(opened.upstream_frame(message, version), outcome)
                 assert frame is not None, "an answer is awaited where there is none"
                 return decoded(opened, frame, version)
+            case AskAlike(alike):
+                frame = self._forward(opened.upstream_frame(None), outcome)
+                assert frame is not None, "an answer is awaited where there is none"
+                if alike.match(frame):
+                    outcome.response = frame
+                    self.repeats += 1
+                    raise AnsweredError
+                return decoded(opened, frame)
             case AskStreamed(message):
                 frame = self._forward(opened.upstream_frame(message), outcome)
                 assert frame is not None, "an answer is awaited where there is none"
@@ -216,6 +227,10 @@ class Driver:
         return outcome, found
 
 
+class AnsweredError(Exception):
+    """The answer passed as it came: the handler is not asked again."""
+
+
 class StreamEndedError(Exception):
     """The connection ended while an answer passed."""
 
@@ -224,7 +239,7 @@ def decoded(opened: Opened, frame: bytes, version: int | None = None) -> Upstrea
     """Return upstream's answer, read as a whole."""
     codec = opened.answer_codec(version)
     _, body_at = read_response_header(frame, response_header_is_flexible(opened.row.api_key, codec))
-    return UpstreamAnswer(codec.decode(frame, body_at).message, frame[body_at:])
+    return UpstreamAnswer(codec.decode(frame, body_at).message, frame[body_at:], frame)
 
 
 def served(opened: Opened, request: Message) -> Message:

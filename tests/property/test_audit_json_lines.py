@@ -64,7 +64,8 @@ ACTIONS = st.builds(
     st.booleans(),
     st.booleans(),
 )
-DECIDED = st.builds(Decided, ACTIONS, DECISIONS, st.booleans(), st.none() | TEXTS)
+COUNTS = st.none() | st.integers(1, 2**31 - 1)
+DECIDED = st.builds(Decided, ACTIONS, DECISIONS, st.booleans(), st.none() | TEXTS, COUNTS)
 CONTEXTS = st.builds(
     AuthorizableRequestContext,
     st.builds(KafkaPrincipal, TEXTS, TEXTS, st.booleans()),

@@ -8,6 +8,7 @@ from kustos.protocol.codes import MESSAGES, UNKNOWN_SERVER_ERROR, UNKNOWN_TOPIC_
 from kustos.protocol.described_acls import DescribedAcls
 from kustos.protocol.effects import (
     Ask,
+    AskAlike,
     AskStreamed,
     Effect,
     GiveWay,
@@ -63,6 +64,7 @@ __all__ = [
     "UNKNOWN_TOPIC_OR_PARTITION",
     "Addresses",
     "Ask",
+    "AskAlike",
     "AskStreamed",
     "Check",
     "ClusterOperations",

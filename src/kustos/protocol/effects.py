@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar
 
 from kustos.acl import KafkaPrincipal
-from kustos.wire import Message, Shape
+from kustos.wire import AlikeFrames, Message, Shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,8 @@ class UpstreamAnswer:
 
     message: Message
     body: bytes
+    frame: bytes = b""
+    """The whole frame without its length, if it is canonical."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,16 @@ class AskStreamed:
     """Called with an item and a part of it before its records pass; raises `MalformedMessageError`."""
     on_end: Callable[[Message], Sequence[Message]]
     """Returns the messages whose tagged fields may pass in place of those that came, the best first."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskAlike:
+    """Send the client's own bytes upstream; if the answer is alike, pass it to the client, and that is all.
+
+    Another answer is sent back as an `UpstreamAnswer`. The number of `alike` is the throttle time.
+    """
+
+    alike: AlikeFrames
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +95,7 @@ class GiveWay:
     """Yield the event loop during work on a large request, then go on; send back None."""
 
 
-Effect: TypeAlias = Ask | AskStreamed | ResolveTopicIds | ListTopics | Serve | GiveWay
+Effect: TypeAlias = Ask | AskStreamed | AskAlike | ResolveTopicIds | ListTopics | Serve | GiveWay
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,15 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
 
 from kustos.acl import CLUSTER_NAME, SUPPORTED_OPERATIONS, AclOperation, ResourceType
 from kustos.authorizer import Action, AuthorizableRequestContext, AuthorizerError, Decision
 from kustos.protocol.fetch_sessions import FetchSessions
 from kustos.wire import Message, MessageCodec, RequestHeader, response_codec
+
+if TYPE_CHECKING:
+    from kustos.protocol.repeated import RepeatedRequests
 
 ITEMS_PER_TURN: Final = 1000
 """Items of a request processed before yielding the event loop: five milliseconds."""
@@ -90,8 +93,7 @@ Question: TypeAlias = tuple[Check, str, int]
 """A check, the resource name, and how many items of the request depend on it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Decided:
+class Decided(NamedTuple):
     """A decision with the action it answers; `listing` when it only filters what a client may see."""
 
     action: Action
@@ -131,6 +133,10 @@ class Exchange:
     """Whether upstream has `auto.create.topics.enable`; assumed if unknown."""
     fetch_sessions: FetchSessions = field(default_factory=FetchSessions)
     """The fetch sessions of the request's connection."""
+    repeated: "RepeatedRequests | None" = None
+    """Requests of the connection that may come again, None if none is kept."""
+    frame: bytes | None = None
+    """The client's own bytes, if they hold the request and nothing else."""
     decided: list[Decided] = field(default_factory=list)
     granted: list[Decided] = field(default_factory=list)
     """Every decision that lets a part of the request pass or be named in its answer, logged or not."""

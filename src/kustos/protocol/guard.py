@@ -19,10 +19,12 @@ from kustos.protocol.api_versions import (
 from kustos.protocol.codes import INVALID_REQUEST, UNSUPPORTED_VERSION
 from kustos.protocol.effects import Handler, Reply
 from kustos.protocol.envelopes import FORWARDABLE
+from kustos.protocol.escapes.produce import repeat
 from kustos.protocol.exchange import Addresses, ContextAuthorizer, Decider, Exchange
 from kustos.protocol.fetch_sessions import FetchSessions
 from kustos.protocol.interpreter import handle
 from kustos.protocol.limits import frame_bytes_max, items_max
+from kustos.protocol.repeated import ProduceShape, RepeatedRequests
 from kustos.protocol.steps import RefuseRequestError, Row
 from kustos.protocol.table import TABLE
 from kustos.wire import (
@@ -117,6 +119,7 @@ class Guard:
     offered: Mapping[int, tuple[int, int]]
     auto_creates_topics: bool = True
     fetch_sessions: FetchSessions = field(default_factory=FetchSessions)
+    repeated: RepeatedRequests = field(default_factory=RepeatedRequests)
     context_authorizer: ContextAuthorizer | None = None
     table: Mapping[int, Row] = field(default_factory=lambda: TABLE)
 
@@ -125,6 +128,9 @@ class Guard:
 
         Raise `RefusedFrameError` for a frame that is not an allowed request.
         """
+        shape = self.repeated.find(frame, self.decider.version) if self.repeated.shapes else None
+        if shape is not None:
+            return self._repeat(frame, shape)
         try:
             api_key, api_version, _ = peek_api(frame)
             row = self.table.get(api_key)
@@ -171,7 +177,22 @@ class Guard:
         request, end, had_unknown_tags = codec.read(frame, header.body_offset, items_max(api_key))
         if row.unparsable(request):
             raise RefusedFrameError(f"{api_name(api_key)} has elements of type UNKNOWN")
-        exchange = Exchange(
+        exchange = self._exchange(header, codec, request)
+        is_exact = end == len(frame) and not had_unknown_tags and not header.had_unknown_tags
+        exchange.frame = frame if is_exact else None
+        handler = self._checked_api_versions(exchange) or handle(exchange, row)
+        return Opened(exchange, handler, row, frame, is_exact)
+
+    def _repeat(self, frame: bytes, shape: ProduceShape) -> Opened:
+        """Return a request that differs from one that passed only by its records and its number."""
+        header = shape.header._replace(correlation_id=peek_api(frame)[2])
+        row = self.table[header.api_key]
+        exchange = self._exchange(header, shape.codec, shape.request)
+        exchange.frame = frame
+        return Opened(exchange, repeat(exchange, row, shape), row, frame)
+
+    def _exchange(self, header: RequestHeader, codec: MessageCodec, request: Message) -> Exchange:
+        return Exchange(
             header,
             codec,
             request,
@@ -180,12 +201,10 @@ class Guard:
             self.addresses,
             self.auto_creates_topics,
             self.fetch_sessions,
+            self.repeated if self.context_authorizer is None else None,
             context_authorizer=self.context_authorizer,
             since_version=None if self.context_authorizer is not None else self.decider.version,
         )
-        handler = self._checked_api_versions(exchange) or handle(exchange, row)
-        is_exact = end == len(frame) and not had_unknown_tags and not header.had_unknown_tags
-        return Opened(exchange, handler, row, frame, is_exact)
 
     def _unsupported_api_versions(self, frame: bytes) -> bytes:
         _, _, correlation_id = peek_api(frame)

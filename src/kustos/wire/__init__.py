@@ -1,5 +1,6 @@
 """Bytes, no IO: frames, headers, exact message codecs, primitives, record batches."""
 
+from kustos.wire.alike import AlikeFrames
 from kustos.wire.api_keys import ApiKey, api_name
 from kustos.wire.batch_headers import batch_headers
 from kustos.wire.codec import (
@@ -57,6 +58,7 @@ __all__ = [
     "LENGTH_END",
     "MAGIC",
     "ZERO_UUID",
+    "AlikeFrames",
     "ApiKey",
     "CorruptBatchError",
     "Decoded",

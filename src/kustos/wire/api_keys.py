@@ -1,6 +1,7 @@
 """Kafka's API keys by name (`org.apache.kafka.common.protocol.ApiKeys`, 4.3.1)."""
 
 from enum import IntEnum, unique
+from functools import lru_cache
 
 from kio.schema.index import api_key_map
 
@@ -50,6 +51,7 @@ class ApiKey(IntEnum):
     DESCRIBE_TOPIC_PARTITIONS = 75
 
 
+@lru_cache(maxsize=256)
 def api_name(api_key: int) -> str:
     """Return Kafka's name of an API, such as `DescribeAcls`; `Unknown(n)` for an unknown key."""
     snake = api_key_map.get(api_key)

@@ -8,8 +8,7 @@ cannot gain a permission, because every bit that is authorized is read here.
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from kustos.wire.record_batch import (
     COMPRESSION_MASK,
@@ -28,9 +27,11 @@ _LEGACY_OVERHEAD_BYTES: Final = {0: 14, 1: 22}
 """CRC, magic, attributes, (timestamp,) key length, value length: a message cannot be shorter."""
 
 
-@dataclass(frozen=True, slots=True)
-class BatchHeader:
-    """The header of one batch, or of one message of magic 0 or 1. Sizes in bytes."""
+class BatchHeader(NamedTuple):
+    """The header of one batch, or of one message of magic 0 or 1. Sizes in bytes.
+
+    A named tuple is made in a fifth of the time that a frozen dataclass takes, and each Produce has some.
+    """
 
     magic: int
     base_offset: int

@@ -175,6 +175,10 @@ class MessageCodec:
             make_split_reader(self._plans[name], name, self._namespace, self.flexible, at)
         return SplitReader(self._namespace[f"head_{name}"], self._namespace[f"tail_{name}"])
 
+    def untagged(self, struct_type: type[Message]) -> list[str]:
+        """Return the fields of a struct that are always there, in order."""
+        return [plan.name for plan in self._plans[struct_type.__name__] if plan.tag is None]
+
     def encode_tags(self, message: Message) -> bytes:
         """Return the tagged fields of a struct as they end it in a flexible version: their number first."""
         name = type(message).__name__
@@ -222,11 +226,6 @@ class MessageCodec:
         return self.root(**values)
 
 
-@cache
-def _codec(api_key: int, version: int, kind: PayloadEntityType) -> MessageCodec:
-    return MessageCodec(_entity(api_key, version, kind))
-
-
 def _entity(api_key: int, version: int, kind: PayloadEntityType) -> Any:
     name = api_key_map.get(api_key)
     location = schema_name_map.get(name, {}).get(version, {}).get(kind) if name is not None else None
@@ -242,14 +241,16 @@ def load_schemas(api_key: int, version: int) -> None:
         _entity(api_key, version, kind)
 
 
+@cache
 def request_codec(api_key: int, version: int) -> MessageCodec:
     """Return the codec of a request body; raise `UnsupportedMessageError` if Kafka 4.3.1 has none."""
-    return _codec(api_key, version, EntityType.request)
+    return MessageCodec(_entity(api_key, version, EntityType.request))
 
 
+@cache
 def response_codec(api_key: int, version: int) -> MessageCodec:
     """Return the codec of a response body; raise `UnsupportedMessageError` if Kafka 4.3.1 has none."""
-    return _codec(api_key, version, EntityType.response)
+    return MessageCodec(_entity(api_key, version, EntityType.response))
 
 
 @cache

@@ -6,8 +6,7 @@ a client must be able to read before it knows the server (KIP-511).
 """
 
 import struct
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from kustos.wire.codec import MessageCodec
 from kustos.wire.errors import MalformedMessageError
@@ -24,8 +23,7 @@ HEADER_TAGS_MAX: Final = 64
 time before the client is authenticated."""
 
 
-@dataclass(frozen=True, slots=True)
-class RequestHeader:
+class RequestHeader(NamedTuple):
     """The header of a request. `body_offset` is where the body begins in the frame."""
 
     api_key: int

@@ -74,6 +74,11 @@ class StreamedMessage:
         self.message = codec.new()
         self._reading: Final = self._read()
 
+    @property
+    def position(self) -> int:
+        """Where the reader is in the bytes that it was fed last, and held before: `on_part` may ask."""
+        return self._position
+
     def feed(self, data: bytes, position: int = 0) -> bytes:
         """Return the bytes that may go on, of these and those held; raise `MalformedMessageError`.
 

@@ -6,7 +6,6 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import replace
 from socket import AF_INET, SOCK_STREAM, socket
 
 import pytest
@@ -82,7 +81,7 @@ def test_a_probe_is_no_refusal_but_for_kafkas_own_rates() -> None:
     rates = AuthorizerMetrics(lambda: now_ms)
     metrics.watch_authorizer(lambda: 0, rates)
     probe = decided("kafka-cluster", DENIED, log_if_denied=False)
-    of_any = replace(probe, name=None)
+    of_any = probe._replace(name=None)
     metrics.decided(ApiKey.INIT_PRODUCER_ID, [probe, probe, of_any, decided("a", log_if_denied=False)])
     found = samples(metrics.text().decode())
     decisions = "kustos_authorization_decisions_total"

@@ -13,6 +13,7 @@ and `node_id`.
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
 from itertools import groupby
 from json.encoder import encode_basestring
 from typing import Any, Final, Protocol
@@ -23,6 +24,11 @@ from kustos.authorizer.spi.values import Action, AuthorizableRequestContext, Dec
 
 DECISIONS_MAX: Final = 4096
 """Decisions whose text is kept, about 2 MB; there are as many as ACLs in use, and the default ones."""
+
+
+TEXTS_MAX: Final = 4096
+KEPT_CHARACTERS_MAX: Final = 255
+"""Texts whose JSON is kept, and how long they may be (topics have 249 characters at most): some 5 MB."""
 
 
 class AuditedDecision(Protocol):
@@ -51,7 +57,15 @@ class AuditedDecision(Protocol):
 
 def quoted(text: str) -> str:
     """Return a text as JSON in which every character can be seen."""
+    return _kept(text) if len(text) <= KEPT_CHARACTERS_MAX else _quoted(text)
+
+
+def _quoted(text: str) -> str:
     return visible(encode_basestring(text))
+
+
+_kept: Final = lru_cache(maxsize=TEXTS_MAX)(_quoted)
+"""Names of principals, clients and topics come again with every request."""
 
 
 def json_text(value: object) -> str:

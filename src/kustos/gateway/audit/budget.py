@@ -112,7 +112,7 @@ class AuditBudget:
             for each in account.gathered.values():
                 last = each.last.decided
                 action = replace(last.action, reference_count=min(each.references, REFERENCES_MAX))
-                decided = replace(last, action=action, distinct_names=len(each.names))
+                decided = last._replace(action=action, distinct_names=len(each.names))
                 taken.append(each.last._replace(decided=decided))
             account.gathered.clear()
         return taken

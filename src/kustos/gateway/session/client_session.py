@@ -30,12 +30,14 @@ from kustos.gateway.session.parts import (
     answer_after_drain,
     owed,
     read_answer,
+    unwrapped,
 )
 from kustos.gateway.session.streaming import FetchedStream
 from kustos.gateway.upstream.addresses import NoPortForBrokerError
 from kustos.gateway.upstream.cluster import UpstreamUnavailableError
 from kustos.protocol import (
     Ask,
+    AskAlike,
     AskStreamed,
     Effect,
     GiveWay,
@@ -45,7 +47,6 @@ from kustos.protocol import (
     Opened,
     Outcome,
     RefusedFrameError,
-    RefuseRequestError,
     Relay,
     Reply,
     ResolveTopicIds,
@@ -55,7 +56,7 @@ from kustos.protocol import (
     Unwrap,
     limit_answer,
 )
-from kustos.wire import ApiKey, Message, WireError
+from kustos.wire import AlikeFrames, ApiKey, Message, WireError
 
 AUDIT_RETRY_S: Final = 0.01
 """How soon to check again whether a full audit queue has room."""
@@ -242,6 +243,10 @@ class ClientSession:
                 frame = opened.upstream_frame(message)
                 self._send(slot, opened, frame, partial(self._streamed, slot, opened, stream), stream)
                 return None
+            case AskAlike(alike):
+                frame = opened.upstream_frame(None)
+                self._send(slot, opened, frame, partial(self._passed_if, slot, opened, alike))
+                return None
             case ResolveTopicIds(topic_ids):
                 names = self._services.cluster.known_names(topic_ids)
                 if names is not None:
@@ -329,6 +334,14 @@ class ClientSession:
         self._throttle(answer.message.get("throttle_time"))
         self._advance(slot, answer)
 
+    def _passed_if(self, slot: Slot, opened: Opened, alike: AlikeFrames, frame: bytes) -> None:
+        """Pass an answer that is alike; let the handler go on with another."""
+        if alike.match(frame):
+            self._throttle(alike.number(frame))
+            self._finish(slot, len(frame).to_bytes(LENGTH_BYTES, "big") + frame)
+        else:
+            self._answered(slot, opened, frame, None)
+
     def _relayed(self, slot: Slot, opened: Opened, frame: bytes) -> None:
         """Relay upstream's answer unchanged; raise `WireError` if it is none."""
         self._throttle(opened.throttle_time_ms(frame))
@@ -348,24 +361,10 @@ class ClientSession:
             case Silence() | Streamed():
                 self._finish(slot, b"")
             case Unwrap():
-                self._open_forwarded(slot, opened, outcome)
+                refusal = unwrapped(self._owner, slot, opened, outcome)
+                self._advance(slot, None) if refusal is None else self._finish(slot, refusal)
             case Hangup(reason):
                 self._fail(reason)
-
-    def _open_forwarded(self, slot: Slot, envelope: Opened, outcome: Unwrap) -> None:
-        """Go on with the request inside an Envelope, as its original principal."""
-        if slot.envelope is not None:
-            self._fail("an Envelope came in an Envelope")
-            return
-        try:
-            opened = self._owner.unwrap(outcome)
-        except RefuseRequestError as refusal:
-            exchange = envelope.exchange
-            refused = envelope.row.refusal.refuse(exchange.response_codec, exchange.request, refusal.code)
-            self._finish(slot, envelope.client_frame(refused))
-            return
-        slot.envelope, slot.opened = envelope, opened
-        self._advance(slot, None)
 
     def _finish(self, slot: Slot, answer: bytes) -> None:
         slot.answer = slot.enveloped(answer)

@@ -9,7 +9,15 @@ from kustos.gateway.session.logins import Login
 from kustos.gateway.upstream.awaited import AnswerStream, Awaited
 from kustos.gateway.upstream.cluster import UpstreamCluster, UpstreamUnavailableError
 from kustos.gateway.upstream.in_flight import InFlight, RequestsInFlightError
-from kustos.protocol import Decided, Opened, RefusedFrameError, Unwrap, UpstreamAnswer, WrittenAt
+from kustos.protocol import (
+    Decided,
+    Opened,
+    RefusedFrameError,
+    RefuseRequestError,
+    Unwrap,
+    UpstreamAnswer,
+    WrittenAt,
+)
 from kustos.wire import Message, read_response_header, response_header_is_flexible
 
 LENGTH_BYTES: Final = 4
@@ -90,7 +98,26 @@ def read_answer(opened: Opened, frame: bytes, api_version: int | None) -> Upstre
     codec = opened.answer_codec(api_version)
     _, body_at = read_response_header(frame, response_header_is_flexible(opened.row.api_key, codec))
     message, had_unknown_tags = codec.decode(frame, body_at)
-    return UpstreamAnswer(message, codec.encode(message) if had_unknown_tags else frame[body_at:])
+    if had_unknown_tags:
+        return UpstreamAnswer(message, codec.encode(message))
+    return UpstreamAnswer(message, frame[body_at:], frame)
+
+
+def unwrapped(owner: "SessionOwner", slot: Slot, envelope: Opened, outcome: Unwrap) -> bytes | None:
+    """Put the request of an Envelope into its slot, as its original principal's; return a refusal if any.
+
+    Raise `RefusedFrameError` for an Envelope in an Envelope.
+    """
+    if slot.envelope is not None:
+        raise RefusedFrameError("an Envelope came in an Envelope")
+    try:
+        opened = owner.unwrap(outcome)
+    except RefuseRequestError as refusal:
+        exchange = envelope.exchange
+        refused = envelope.row.refusal.refuse(exchange.response_codec, exchange.request, refusal.code)
+        return envelope.client_frame(refused)
+    slot.envelope, slot.opened = envelope, opened
+    return None
 
 
 class LocalApis(Protocol):

@@ -19,10 +19,22 @@ from kustos.protocol.codes import (
     CLUSTER_AUTHORIZATION_FAILED,
     TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
 )
-from kustos.protocol.effects import Ask, Asking, Handler, Hangup, Relay, Reply, Silence, UpstreamAnswer
+from kustos.protocol.effects import (
+    Ask,
+    AskAlike,
+    Asking,
+    Handler,
+    Hangup,
+    Relay,
+    Reply,
+    ResolveTopicIds,
+    Silence,
+    UpstreamAnswer,
+)
 from kustos.protocol.exchange import Check, Exchange
 from kustos.protocol.limits import BATCHES
 from kustos.protocol.perform import finish, merged, resolve_topic_ids, strip
+from kustos.protocol.repeated import ProduceShape
 from kustos.protocol.steps import RefuseRequestError, Row, Strip
 from kustos.protocol.turns import begin_item
 from kustos.wire import Message, WireError, batch_headers
@@ -53,8 +65,26 @@ def produce(exchange: Exchange, row: Row) -> Handler:
         return (yield from write_silently(kept, denied))
     if denied and not kept.topic_data:
         return Reply((yield from merged(exchange, step.items, denied, None)))
+    if not denied and exchange.repeated is not None and exchange.frame is not None:
+        exchange.repeated.keep(exchange.frame, exchange)
     answer: UpstreamAnswer = yield Ask(kept if denied else None)
     return (yield from finish(exchange, row, answer, denied))
+
+
+def repeat(exchange: Exchange, row: Row, shape: ProduceShape) -> Handler:
+    """Write what repeats a request that passed whole, by the same ACLs."""
+    if shape.topic_names:
+        names = yield ResolveTopicIds(frozenset(shape.topic_names))
+        if names != shape.topic_names:
+            exchange.request = shape.read(exchange.frame or b"")
+            return (yield from produce(exchange, row))
+    exchange.decided += shape.decided
+    exchange.granted += shape.decided
+    answer: UpstreamAnswer = yield AskAlike(shape.answers[0]) if shape.answers else Ask()
+    reply = yield from finish(exchange, row, answer, None)
+    if reply.content is answer.body:
+        shape.learn_answer(exchange, answer)
+    return reply
 
 
 def write_silently(kept: Message, denied: dict[int, Message]) -> Handler:

@@ -1,0 +1,192 @@
+"""Theorems about requests that repeat an earlier one but for their records."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kustos.acl import AclBinding, AclOperation, ResourceType
+from kustos.protocol import repeated
+from kustos.wire import AlikeFrames, ApiKey, request_codec, request_frame, response_codec
+from testkit.protocol.driver import Driver, Outcome
+from testkit.protocol.random_requests import EXISTING, allow, batch, model
+
+ALLOWED, FORBIDDEN = EXISTING[:3], EXISTING[3]
+VERSIONS = st.integers(3, 13)
+IDS_SINCE = 13
+TRIES_MAX = 5
+
+
+def acls(*, denied: str | None = None) -> list[AclBinding]:
+    return [
+        *(allow(ResourceType.TOPIC, name, AclOperation.WRITE) for name in ALLOWED),
+        *([] if denied is None else [allow(ResourceType.TOPIC, denied, AclOperation.WRITE, deny=True)]),
+    ]
+
+
+def produce(
+    version: int,
+    correlation_id: int,
+    partitions: Sequence[tuple[str, int, bytes]],
+    *,
+    client_id: str = "client",
+    acks: int = 1,
+    transaction: str | None = None,
+) -> bytes:
+    """Return a frame; each partition is in an item of its topic of its own."""
+    codec = request_codec(ApiKey.PRODUCE, version)
+    topic_type = codec.root.ELEMENTS["topic_data"]
+    part_type = topic_type.ELEMENTS["partition_data"]
+    ids = {name: key for key, name in model().names.items()}
+    topics = [
+        topic_type.fit(
+            name=name, topic_id=ids[name], partition_data=[part_type(index=index, records=records)]
+        )
+        for name, index, records in partitions
+    ]
+    request = codec.root.fit(acks=acks, timeout=1000, topic_data=topics, transactional_id=transaction)
+    return request_frame(codec, ApiKey.PRODUCE, correlation_id, client_id, codec.encode(request))[4:]
+
+
+def records(size: int) -> bytes:
+    """Return one batch, with so many bytes behind its header."""
+    head = batch(length=49 + size)
+    return head + bytes(size)
+
+
+PARTITIONS = st.lists(st.tuples(st.sampled_from(ALLOWED), st.integers(0, 1)), min_size=1, max_size=3)
+SIZES = st.integers(0, 300)
+KINDS = ("same", "same", "same", "other", "transaction", "forbidden", "two", "cut")
+NUMBERS = st.lists(
+    st.tuples(st.integers(0, 9), st.integers(-1, 99), st.integers(-1, 2**40)), min_size=1, max_size=3
+)
+
+
+def sent(outcome: Outcome) -> tuple[Any, ...]:
+    """What others see of a request."""
+    opened = outcome.opened
+    audited = () if opened is None else tuple(opened.exchange.decided)
+    return outcome.forwarded, outcome.response, outcome.closed, audited
+
+
+@st.composite
+def conversations(draw: st.DrawFn) -> tuple[int, list[tuple[bytes, bool]]]:
+    """Draw frames of one connection that mostly repeat each other, and whether ACLs change before each."""
+    version = draw(VERSIONS)
+    partitions = draw(PARTITIONS)
+    frames = []
+    for number in range(draw(st.integers(2, 8))):
+        kind = draw(
+            st.sampled_from(["same", "same", "same", "other", "transaction", "forbidden", "two", "cut"])
+        )
+        named = draw(PARTITIONS) if kind == "other" else list(partitions)
+        if kind == "forbidden":
+            named.append((FORBIDDEN, 0))
+        payloads = [records(draw(SIZES)) for _ in named]
+        if kind == "transaction":
+            payloads[-1] = batch(transactional=True)
+        elif kind == "two":
+            payloads[0] += records(draw(SIZES))
+        elif kind == "cut":
+            payloads[0] = payloads[0][:-1]
+        client_id = draw(st.sampled_from(["client", "client", "other"]))
+        whole = [(*name, payload) for name, payload in zip(named, payloads, strict=True)]
+        frame = produce(version, 100 + number, whole, client_id=client_id)
+        frames.append((frame, draw(st.integers(0, 4)) == 0))
+    return version, frames
+
+
+@given(conversations(), st.sampled_from([None, *ALLOWED]))
+def test_a_connection_that_remembers_behaves_like_one_that_does_not(drawn: Any, denied: str | None) -> None:
+    _, frames = drawn
+    remembers, forgets = (Driver(model(), acls()) for _ in range(2))
+    changed = False
+    for frame, changes in frames:
+        if changes:
+            changed = not changed
+            for driver in (remembers, forgets):
+                driver.replace_acls(acls(denied=denied if changed else None))
+        forgets.guard.repeated.shapes.clear()
+        one, other = remembers.checked(frame), forgets.checked(frame)
+        assert sent(one[0]) == sent(other[0])
+        assert one[1] == other[1] == []
+
+
+@given(VERSIONS, PARTITIONS, st.lists(SIZES, min_size=3, max_size=3))
+def test_what_is_repeated_is_neither_parsed_nor_its_answer_read(
+    version: int, partitions: list[tuple[str, int]], sizes: list[int]
+) -> None:
+    driver = Driver(model(), acls())
+    for number, size in enumerate(sizes):
+        frame = produce(version, number, [(*name, records(size)) for name in partitions])
+        outcome, found = driver.checked(frame)
+        assert found == []
+        assert outcome.forwarded == [frame]
+        assert outcome.response is not None
+        assert outcome.response[:4] == number.to_bytes(4, "big")
+        assert outcome.opened is not None
+        repeats = outcome.opened.handler.__name__ == "repeat"  # type: ignore[attr-defined]
+        assert repeats == (number > 0)
+    assert driver.repeats == 1, "the first repetition learns what answers are like"
+
+
+@pytest.mark.parametrize("acks", [0, 1, -1])
+def test_only_what_is_acknowledged_is_remembered(acks: int) -> None:
+    driver = Driver(model(), acls())
+    driver.run(produce(9, 1, [(ALLOWED[0], 0, records(5))], acks=acks))
+    assert bool(driver.guard.repeated.shapes) == (acks != 0)
+
+
+def test_what_never_comes_again_is_no_longer_kept() -> None:
+    driver = Driver(model(), acls())
+    for number in range(2 * repeated.TRIES):
+        driver.run(produce(9, number, [(ALLOWED[0], 0, records(5))], client_id=f"client-{number}"))
+    newest = driver.guard.repeated.shapes[0].header.client_id
+    assert newest == f"client-{repeated.TRIES - 1}"
+    assert len(driver.guard.repeated.shapes) == repeated.SHAPES_MAX
+
+
+def test_large_requests_are_not_kept() -> None:
+    driver = Driver(model(), acls())
+    driver.run(produce(9, 1, [(ALLOWED[0], 0, records(5))], client_id="c" * repeated.SHAPE_BYTES_MAX))
+    assert not driver.guard.repeated.shapes
+
+
+@given(
+    VERSIONS,
+    st.lists(
+        st.tuples(st.integers(0, 9), st.integers(-1, 99), st.integers(-1, 2**40)), min_size=1, max_size=3
+    ),
+    st.lists(
+        st.tuples(st.integers(0, 9), st.integers(-1, 99), st.integers(-1, 2**40)), min_size=1, max_size=3
+    ),
+    st.integers(0, 2**31 - 1),
+    st.sampled_from([None, "text", "other"]),
+)
+def test_answers_are_alike_if_they_differ_in_numbers_only(
+    version: int, known: list[Any], other: list[Any], throttle_ms: int, text: str | None
+) -> None:
+    codec = response_codec(ApiKey.PRODUCE, version)
+    topic_type = codec.root.ELEMENTS["responses"]
+    part_type = topic_type.ELEMENTS["partition_responses"]
+
+    def frame(numbers: list[Any], throttle_ms: int, text: str | None) -> tuple[Any, bytes]:
+        parts = [
+            part_type.fit(index=index, error_code=code, base_offset=offset, error_message=text)
+            for index, code, offset in numbers
+        ]
+        topics = [topic_type.fit(name="a", topic_id=bytes(16), partition_responses=parts)]
+        message = codec.root.fit(responses=topics, throttle_time=throttle_ms)
+        return message, b"\0\0\0\7" + (b"\0" if codec.flexible else b"") + codec.encode(message)
+
+    message, first = frame(known, 0, None)
+    alike = AlikeFrames.of(codec, message, first, 5 if codec.flexible else 4, "throttle_time")
+    _, second = frame(other, throttle_ms, text)
+    second = b"\1\2\3\4" + second[4:]
+    has_text = text is not None and "error_message" in part_type.FIELDS
+    assert alike.match(first)
+    assert alike.match(second) == (len(known) == len(other) and not has_text)
+    if alike.match(second):
+        assert alike.number(second) == throttle_ms
