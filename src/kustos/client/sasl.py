@@ -5,9 +5,10 @@ The machine of `kustos.auth` decides what to send and judges the answers; this m
 """
 
 import asyncio
+from functools import partial
 from typing import Final
 
-from kustos.auth import OAuthBearerClient, SaslClientError, SaslClientMachine, client_mechanism
+from kustos.auth import GssapiClient, OAuthBearerClient, SaslClientError, SaslClientMachine, client_mechanism
 from kustos.auth.mechanisms import ClientMechanism
 from kustos.client.addresses import NodeAddress
 from kustos.client.connection import KafkaConnection
@@ -17,6 +18,7 @@ from kustos.client.errors import (
     ConnectionClosedError,
     UnsupportedVersionError,
 )
+from kustos.client.kerberos import host_of, ticket_source
 from kustos.client.oauth import token_source
 from kustos.client.settings import ClientSettings, SaslClientSettings
 from kustos.runtime import SystemEntropy
@@ -26,7 +28,7 @@ SESSION_USE_FRACTION: Final = 0.85
 """The used part of a session's lifetime: Kafka's clients re-authenticate after 85 to 95 % (KIP-368)."""
 
 MAX_ROUNDS: Final = 10
-"""Most SaslAuthenticate exchanges before the login is given up as endless; SCRAM needs two."""
+"""Most SaslAuthenticate exchanges before the login is given up as endless; SCRAM needs two, GSSAPI three."""
 
 
 async def connect(address: NodeAddress, settings: ClientSettings) -> KafkaConnection:
@@ -65,17 +67,23 @@ async def _authenticate(connection: KafkaConnection, settings: SaslClientSetting
         lifetime_ms = await _drive(connection, settings)
     except SaslClientError as error:
         raise AuthenticationFailedError(
-            f"cannot log in at `{connection.host}:{connection.port}` as `{settings.username}`: {error}"
+            f"cannot log in at `{connection.host}:{connection.port}` as {settings.shown_name}: {error}"
         ) from error
     if lifetime_ms > 0:
         lifetime_seconds = lifetime_ms / 1000 * SESSION_USE_FRACTION
         connection.session_expires_at = asyncio.get_running_loop().time() + lifetime_seconds
 
 
-async def _mechanism(settings: SaslClientSettings) -> ClientMechanism:
-    """Return our side of the mechanism; with OAUTHBEARER this may take a request to the provider."""
+async def _mechanism(settings: SaslClientSettings, host: str) -> ClientMechanism:
+    """Return our side of the mechanism; this may take a request to an identity provider or a KDC."""
     if settings.oauth is not None:
         return OAuthBearerClient(await token_source(settings.oauth).token())
+    if settings.kerberos is not None:
+        source = ticket_source(settings.kerberos)
+        tickets = await source.tickets()
+        return GssapiClient(
+            tickets, settings.kerberos.service_name, await source.beside(partial(host_of, host))
+        )
     return client_mechanism(
         settings.mechanism,
         settings.username,
@@ -87,12 +95,14 @@ async def _mechanism(settings: SaslClientSettings) -> ClientMechanism:
 
 async def _drive(connection: KafkaConnection, settings: SaslClientSettings) -> int:
     """Exchange requests and answers until the machine is done; return the session's lifetime."""
-    mechanism = await _mechanism(settings)
+    mechanism = await _mechanism(settings, connection.host)
     machine = SaslClientMachine(mechanism, connection.choose_version(ApiKey.SASL_AUTHENTICATE))
+    kerberos = None if settings.kerberos is None else ticket_source(settings.kerberos)
     request = machine.start()
     for _ in range(MAX_ROUNDS):
         answer = await connection.exchange(request.api_key, request.api_version, request.body)
-        following = machine.receive(answer)
+        step = partial(machine.receive, answer)
+        following = step() if kerberos is None else await kerberos.beside(step)
         if following is None:
             return machine.session_lifetime_ms
         request = following

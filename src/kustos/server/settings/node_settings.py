@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from kustos.acl import AclValueError
-from kustos.auth import JaasError, parse_jaas_config
 from kustos.authorizer import Authorizer, parse_super_users
 from kustos.client import ClientSettings, NodeAddress, SettingsError, read_properties
 from kustos.gateway.admin import ConfigEntry
@@ -22,13 +21,13 @@ from kustos.gateway.upstream import RevocationSettings
 from kustos.metadata.control import TokenRules, TokenSecret
 from kustos.metadata.log import LogPolicy
 from kustos.server.settings.authorizers import find_authorizer
+from kustos.server.settings.clients import client_settings
 from kustos.server.settings.entries import config_entries
 from kustos.server.settings.kinds import Setting
 from kustos.server.settings.listeners import (
     ListenerSettings,
     check_ports,
     listener_settings,
-    login_module_policy,
 )
 from kustos.server.settings.properties import GivenSettings
 from kustos.server.settings.quorum import QuorumSettings, quorum_settings
@@ -36,7 +35,6 @@ from kustos.server.settings.table import audit as audit_table
 from kustos.server.settings.table import log as log_table
 from kustos.server.settings.table import login as login_table
 from kustos.server.settings.table import node as table
-from kustos.server.settings.table.oauth import ALLOWED_URLS
 from kustos.server.settings.table.tls import HANDSHAKE_TIMEOUT_MS
 from kustos.server.settings.table.workers import REVOCATION_GRACE_MS, REVOCATION_TIMEOUT_MS
 from kustos.server.settings.workers import WorkerSettings, worker_settings
@@ -239,33 +237,8 @@ def _early_start_listeners(given: GivenSettings, listeners: tuple[ListenerSettin
 
 
 def _upstream(given: GivenSettings) -> ClientSettings:
-    prefix = table.UPSTREAM_PREFIX
-    properties = {
-        name.removeprefix(prefix): value for name, value in given.texts.items() if name.startswith(prefix)
-    }
-    protocol = given.require(table.UPSTREAM_PROTOCOL)
-    properties[ALLOWED_URLS.name] = given.texts.get(ALLOWED_URLS.name, "")
-    if protocol.startswith("SASL"):
-        for setting in (table.UPSTREAM_MECHANISM, table.UPSTREAM_JAAS):
-            if not given.has(setting):
-                raise SettingsError(
-                    f"`{setting.name}` is not set, `{table.UPSTREAM_PROTOCOL.name}={protocol}` needs it"
-                )
-    try:
-        if given.has(table.UPSTREAM_JAAS):
-            parse_jaas_config(properties["sasl.jaas.config"], login_module_policy(given))
-        client = ClientSettings.from_properties(properties.pop("bootstrap.servers"), properties)
-        if client.tls is not None:
-            # unusable stores show now rather than at the first connection
-            client.tls.context()
-    except JaasError as error:
-        raise SettingsError(f"`{table.UPSTREAM_JAAS.name}`: {error}") from None
-    except SettingsError as error:
-        raise SettingsError(f"in the settings that begin with `{prefix}`: {error}") from None
-    except ValueError:
-        # Python refuses to parse numbers of thousands of digits
-        raise SettingsError(f"`{table.BOOTSTRAP_SERVERS.name}` has an invalid port") from None
-    return client
+    servers: str = given.require(table.BOOTSTRAP_SERVERS)
+    return client_settings(given, table.UPSTREAM, servers, table.BOOTSTRAP_SERVERS.name)
 
 
 def _decoy_secret(given: GivenSettings) -> bytes | None:
