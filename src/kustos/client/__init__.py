@@ -17,7 +17,8 @@ from kustos.client.errors import (
     UnsupportedVersionError,
 )
 from kustos.client.properties import read_properties
-from kustos.client.sasl import connect
+from kustos.client.sasl import Identity, connect
+from kustos.client.session import SaslSession
 from kustos.client.settings import ClientSettings, SaslClientSettings
 from kustos.client.tls import ClientTls
 from kustos.client.versions import choose_version
@@ -33,12 +34,14 @@ __all__ = [
     "ClientTls",
     "ConnectionClosedError",
     "ConnectionLimits",
+    "Identity",
     "KafkaConnection",
     "KafkaError",
     "NodeAddress",
     "ProtocolViolationError",
     "RequestTimedOutError",
     "SaslClientSettings",
+    "SaslSession",
     "SettingsError",
     "UnsupportedVersionError",
     "choose_version",

@@ -285,7 +285,12 @@ class ClientConnection(asyncio.Protocol):
             return
         broker = connection.host, connection.port
         session.link = UpstreamLink(
-            transport, self, self._settings.max_answer_bytes, self._port.services.in_flight, broker
+            transport,
+            self,
+            self._settings.max_answer_bytes,
+            self._port.services.in_flight,
+            broker,
+            connection.session,
         )
         self._has_link = True
         if not self._reads:

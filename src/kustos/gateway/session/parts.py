@@ -6,9 +6,9 @@ from typing import Any, Final, Protocol
 
 from kustos.authorizer import AuthorizableRequestContext
 from kustos.gateway.session.logins import Login
+from kustos.gateway.upstream.awaited import Awaited
 from kustos.gateway.upstream.cluster import UpstreamCluster, UpstreamUnavailableError
 from kustos.gateway.upstream.in_flight import InFlight, RequestsInFlightError
-from kustos.gateway.upstream.link import Awaited
 from kustos.protocol import Decided, Opened, RefusedFrameError, Unwrap, UpstreamAnswer, WrittenAt
 from kustos.wire import Message, read_response_header, response_header_is_flexible
 

@@ -90,19 +90,15 @@ class UpstreamCluster:
         self.on_brokers: Callable[[dict[int, Broker]], None] = lambda _: None
         self._versions_of: dict[int, Versions] = {}
         self._connection: KafkaConnection | None = None
-        self._retired: KafkaConnection | None = None
         self._lock = asyncio.Lock()
         self._topic_ids: Final = TopicIds(self._query_names)
 
     async def connection(self) -> KafkaConnection:
         """Return the open connection, reopened if necessary; raise `UpstreamUnavailableError`."""
         async with self._lock:
-            if self._connection is not None and self._connection.is_usable:
+            if self._connection is not None and self._connection.is_open:
                 return self._connection
-            if self._retired is not None:
-                self._retired.close()
-            # its session has expired, but requests in flight may still be answered
-            self._retired, self._connection = self._connection, None
+            self._connection = None
             failures: list[str] = []
             known = [(broker.host, broker.port) for broker in self.brokers.values()]
             for host, port in dict.fromkeys((*self.bootstrap, *known)):
@@ -205,10 +201,9 @@ class UpstreamCluster:
         return {name for name in there if name is not None}
 
     def close(self) -> None:
-        """Close the connections."""
-        for connection in (self._connection, self._retired):
-            if connection is not None:
-                connection.close()
+        """Close the connection."""
+        if self._connection is not None:
+            self._connection.close()
 
 
 def _named(answer: Message) -> dict[bytes, str]:

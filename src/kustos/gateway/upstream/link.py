@@ -6,7 +6,8 @@ quotas by connection are upstream's own, and the client's correlation id passes 
 Theory of operation. A broker works on one request of a connection at a time, and still reads those behind it
 in its socket buffer after the connection was closed. So the broker gets one whole request of a link that may
 wait. One more may be pipelined behind it, but its last byte is held back until the answer arrives: no broker
-begins with a partial frame, and the request is then checked once more.
+begins with a partial frame, and the request is then checked once more. Where the session at the broker is due
+(KIP-368), a request is held back whole: it waits for all answers before it, then for the login.
 
 A Produce may follow whole behind one that the broker answers at once, and so on: the broker finishes all of
 these in milliseconds, and changes that forbid them wait for that (`until_answered`). It takes longer if the
@@ -22,10 +23,11 @@ import asyncio
 import socket
 import struct
 from collections import deque
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Final, Protocol, cast
+from typing import Final, cast
 
+from kustos.client import SaslSession
+from kustos.gateway.upstream.awaited import Awaited, LinkOwner, LinkRegistry
+from kustos.gateway.upstream.renewal import SessionRenewal
 from kustos.wire import FrameReader, MalformedMessageError
 
 REPLICATED_SOON_S: Final = 0.1
@@ -51,54 +53,6 @@ RESET_AT_ONCE: Final = struct.pack("ii", 1, 0)
 """SO_LINGER of zero: closing resets the connection and discards unsent data."""
 
 
-@dataclass(slots=True)
-class Awaited:
-    """An answer that upstream owes: its correlation id, and the callback for the frame without its length."""
-
-    correlation_id: int
-    take: Callable[[bytes], None]
-    is_still_allowed: Callable[[], bool]
-    """Whether the present ACLs would allow the request."""
-    answered_at_once: bool = False
-    """Whether the broker waits for nobody before it answers."""
-    waits_for_replicas: bool = False
-    """Whether the broker waits for other brokers, and for nobody else."""
-    tail: bytes = b""
-    """The end of the frame that is held back; without it the broker does nothing."""
-    sent_s: float = 0.0
-    answered: asyncio.Future[None] | None = None
-
-
-class LinkOwner(Protocol):
-    """The client half, as its upstream half sees it."""
-
-    def upstream_writable(self) -> None:
-        """Go on: upstream takes requests again."""
-
-    def upstream_lost(self, reason: str) -> None:
-        """Upstream is gone, broke the protocol, or was cut; called once, and not after `close`."""
-
-    def has_expired(self, in_ms: int = 0) -> bool:
-        """Whether the client's session will have expired in `in_ms`; then none of its requests may begin."""
-
-    def upstream_ended(self) -> None:
-        """The connection to upstream is closed; called once, whichever side closed it."""
-
-
-class LinkRegistry(Protocol):
-    """Tracks the links with requests in flight."""
-
-    @property
-    def sees_all_changes(self) -> bool:
-        """Whether every change that revokes rights waits here for the requests that it forbids."""
-
-    def add(self, link: "UpstreamLink") -> None:
-        """Track a link that now has a request in flight."""
-
-    def discard(self, link: "UpstreamLink") -> None:
-        """Forget a link with nothing in flight."""
-
-
 class UpstreamLink(asyncio.Protocol):
     """Takes over an authenticated connection to a broker and carries one client's requests over it."""
 
@@ -109,6 +63,8 @@ class UpstreamLink(asyncio.Protocol):
         "_may_be_muted",
         "_owner",
         "_reader",
+        "_reads",
+        "_renewal",
         "_replicas_keep_up",
         "_state_timer",
         "_throttled_before",
@@ -127,6 +83,7 @@ class UpstreamLink(asyncio.Protocol):
         max_answer_bytes: int,
         in_flight: LinkRegistry,
         broker: tuple[str, int],
+        session: SaslSession | None = None,
     ) -> None:
         self.broker: Final = broker
         self.is_closed = False
@@ -138,6 +95,8 @@ class UpstreamLink(asyncio.Protocol):
         self._reader: Final = FrameReader(max_answer_bytes)
         self._in_flight: Final = in_flight
         self._awaited: deque[Awaited] = deque()
+        self._renewal: Final = None if session is None else SessionRenewal(session, self, transport.write)
+        self._reads = True
         self._writes = True
         self._is_throttled = False
         self._may_be_muted = False
@@ -169,7 +128,12 @@ class UpstreamLink(asyncio.Protocol):
             raise RuntimeError("part of a frame was sent, no other frame may follow yet")
         if not self._awaited:
             self._in_flight.add(self)
-        elif not self._is_done_soon(self._awaited[-1]):
+        if self._renewal is not None and self._renewal.is_due:
+            awaited.tail, awaited.is_unsent = frame, True
+            self._awaited.append(awaited)
+            self._begin_next()
+            return
+        if self._awaited and not self._is_done_soon(self._awaited[-1]):
             awaited.tail = frame[-1:]
             frame = frame[:-1]
         if awaited.waits_for_replicas:
@@ -194,7 +158,7 @@ class UpstreamLink(asyncio.Protocol):
             self._is_throttled = True
             loop = asyncio.get_running_loop()
             self._unthrottle_timer = loop.call_later(throttle_time_ms / 1000, self._unthrottle)
-        elif self._is_torn and self._may_begin():
+        elif self._is_torn and not self._awaited[0].is_unsent and self._may_begin():
             # at once, while the answer is still being read
             self._complete()
 
@@ -208,10 +172,33 @@ class UpstreamLink(asyncio.Protocol):
         """Complete the pipelined request, or send nothing more if it is no longer allowed."""
         if self.is_closed or not self._is_torn or self._is_throttled:
             return
-        if self._may_begin():
+        if self._awaited[0].is_unsent:
+            self._renew()
+        elif self._may_begin():
             self._complete()
         else:
             self.revoke()
+
+    def _renew(self) -> None:
+        """Log in again; nothing else is in flight, so that nothing read meanwhile is for the client."""
+        if self._renewal is not None and not self._renewal.is_running:
+            self._renewal.begin()
+            self._read(True)
+
+    def renewed(self) -> None:
+        """Go on after the login: check the request that waited for it once more, and send it."""
+        self._read(self._reads)
+        if self._awaited and not self.is_closed:
+            self._awaited[0].is_unsent = False
+            self._awaited[0].sent_s = asyncio.get_running_loop().time()
+            self._begin_next()
+            self._owner.upstream_writable()
+
+    def renewal_failed(self, reason: str) -> None:
+        """End the link: the broker takes no more requests."""
+        if not self.is_closed:
+            self.cut()
+            self._lose(f"the session with upstream could not be prolonged: {reason}")
 
     def _may_begin(self) -> bool:
         return self._awaited[0].is_still_allowed() and not self._owner.has_expired()
@@ -235,6 +222,9 @@ class UpstreamLink(asyncio.Protocol):
 
     def _take(self, frame: bytes) -> None:
         if self.is_cut:
+            return
+        if self._renewal is not None and self._renewal.is_running:
+            self._renewal.take(frame)
             return
         awaited = self._whose(frame)
         if awaited.waits_for_replicas:
@@ -310,13 +300,17 @@ class UpstreamLink(asyncio.Protocol):
 
     def pause_reading(self) -> None:
         """Take no more answers for now: the client does not read."""
-        if not self._transport.is_closing():
-            self._transport.pause_reading()
+        self._reads = False
+        self._read(self._renewal is not None and self._renewal.is_running)
 
     def resume_reading(self) -> None:
         """Take answers again."""
+        self._reads = True
+        self._read(True)
+
+    def _read(self, wanted: bool) -> None:
         if not self._transport.is_closing():
-            self._transport.resume_reading()
+            (self._transport.resume_reading if wanted else self._transport.pause_reading)()
 
     def pause_writing(self) -> None:
         """Note that upstream does not read fast enough."""
@@ -330,6 +324,8 @@ class UpstreamLink(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Notify the owner. A broker that closed the connection works on nothing more of it."""
+        if self._renewal is not None:
+            self._renewal.stop()
         for timer in (self._state_timer, self._unthrottle_timer):
             if timer is not None:
                 timer.cancel()
@@ -353,6 +349,8 @@ class UpstreamLink(asyncio.Protocol):
         if self.is_closed:
             return
         self.is_closed = True
+        if self._renewal is not None:
+            self._renewal.stop()
         # the broker never gets the rest of a request sent in part
         while self._awaited and self._awaited[-1].tail:
             self._awaited.pop()

@@ -1,0 +1,59 @@
+"""What a broker owes on a link, and the interfaces that a link needs: its client's half, and a registry."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from kustos.gateway.upstream.link import UpstreamLink
+
+
+@dataclass(slots=True)
+class Awaited:
+    """An answer that upstream owes: its correlation id, and the callback for the frame without its length."""
+
+    correlation_id: int
+    take: Callable[[bytes], None]
+    is_still_allowed: Callable[[], bool]
+    """Whether the present ACLs would allow the request."""
+    answered_at_once: bool = False
+    """Whether the broker waits for nobody before it answers."""
+    waits_for_replicas: bool = False
+    """Whether the broker waits for other brokers, and for nobody else."""
+    tail: bytes = b""
+    """The end of the frame that is held back; without it the broker does nothing."""
+    is_unsent: bool = False
+    """Whether the tail is the whole frame, as a login comes before it."""
+    sent_s: float = 0.0
+    answered: asyncio.Future[None] | None = None
+
+
+class LinkOwner(Protocol):
+    """The client half, as its upstream half sees it."""
+
+    def upstream_writable(self) -> None:
+        """Go on: upstream takes requests again."""
+
+    def upstream_lost(self, reason: str) -> None:
+        """Upstream is gone, broke the protocol, or was cut; called once, and not after `close`."""
+
+    def has_expired(self, in_ms: int = 0) -> bool:
+        """Whether the client's session will have expired in `in_ms`; then none of its requests may begin."""
+
+    def upstream_ended(self) -> None:
+        """The connection to upstream is closed; called once, whichever side closed it."""
+
+
+class LinkRegistry(Protocol):
+    """Tracks the links with requests in flight."""
+
+    @property
+    def sees_all_changes(self) -> bool:
+        """Whether every change that revokes rights waits here for the requests that it forbids."""
+
+    def add(self, link: "UpstreamLink") -> None:
+        """Track a link that now has a request in flight."""
+
+    def discard(self, link: "UpstreamLink") -> None:
+        """Forget a link with nothing in flight."""
