@@ -15,8 +15,10 @@ from kustos.client.errors import (
     RequestTimedOutError,
     SettingsError,
     UnsupportedVersionError,
+    error_name,
 )
 from kustos.client.properties import read_properties
+from kustos.client.refreshed import Refreshed
 from kustos.client.sasl import Identity, connect
 from kustos.client.session import SaslSession
 from kustos.client.settings import ClientSettings, SaslClientSettings
@@ -39,6 +41,7 @@ __all__ = [
     "KafkaError",
     "NodeAddress",
     "ProtocolViolationError",
+    "Refreshed",
     "RequestTimedOutError",
     "SaslClientSettings",
     "SaslSession",
@@ -46,6 +49,7 @@ __all__ = [
     "UnsupportedVersionError",
     "choose_version",
     "connect",
+    "error_name",
     "parse_address",
     "parse_bootstrap_servers",
     "read_properties",

@@ -43,15 +43,26 @@ def chance(entropy: Entropy) -> float:
 
 
 class Refreshed(Generic[T]):
-    """The current credential; used within one event loop. `fetch` gets one, and raises `ClientError`."""
+    """The current credential; used within one event loop.
+
+    `fetch` gets one, and raises `ClientError`. `is_wanted`: whether to get the next while nobody waits; if
+    not, the current one is forgotten then.
+    """
 
     def __init__(
-        self, fetch: Callable[[], Awaitable[T]], refresh_at: RefreshAt[T], clock: Clock, entropy: Entropy
+        self,
+        fetch: Callable[[], Awaitable[T]],
+        refresh_at: RefreshAt[T],
+        clock: Clock,
+        entropy: Entropy,
+        is_wanted: Callable[[], bool] = lambda: True,
     ) -> None:
         self._fetch: Final = fetch
         self._refresh_at: Final = refresh_at
         self._clock: Final = clock
         self._entropy: Final = entropy
+        self._is_wanted: Final = is_wanted
+        self._is_stopped = False
         self.held: T | None = None
         self._fetching: asyncio.Task[T] | None = None
         self.timer: asyncio.TimerHandle | None = None
@@ -86,8 +97,22 @@ class Refreshed(Generic[T]):
     def _begin_in(self, pause_ms: int) -> None:
         if self.timer is not None:
             self.timer.cancel()
+        if self._is_stopped:
+            return
         seconds = min(max(pause_ms, 0), TIMER_MAX_MS) / 1000
-        self.timer = asyncio.get_running_loop().call_later(seconds, self._begin)
+        self.timer = asyncio.get_running_loop().call_later(seconds, self._begin_unless_idle)
+
+    def _begin_unless_idle(self) -> None:
+        if self._is_wanted():
+            self._begin()
+        else:
+            self.held = None
+
+    def stop(self) -> None:
+        """Get no more while nobody waits."""
+        self._is_stopped = True
+        if self.timer is not None:
+            self.timer.cancel()
 
 
 def _mark_retrieved(task: "asyncio.Task[T]") -> None:

@@ -135,7 +135,7 @@ async def test_a_request_that_finds_the_session_due_goes_behind_a_login() -> Non
     broker = Broker()
     await broker.fall_due()
     # an idle link does not log in
-    assert broker.machine.principal is None
+    assert broker.logins == []
     broker.send(1)
     assert broker.requests == []
     was_writable = [broker.link.is_writable]

@@ -33,6 +33,7 @@ from kustos.gateway.session.parts import NoUpstream
 from kustos.gateway.upstream.addresses import java_host_address, java_host_of
 from kustos.gateway.upstream.cluster import Versions, covers
 from kustos.gateway.upstream.link import UpstreamLink, as_transport
+from kustos.gateway.upstream.tokens import IdentityError
 from kustos.protocol import Decider, Guard, Opened, UndecidedDecider, Unwrap
 from kustos.wire import FrameLengthError, FrameReader
 
@@ -264,14 +265,15 @@ class ClientConnection(asyncio.Protocol):
         """Open the upstream half; if the broker is down, the client is disconnected."""
         session = self._session
         try:
-            connection = await self._port.connect_upstream()
+            connection = await self._port.connect_upstream(self._principal)
             if session is None or self._closed:
                 connection.close()
                 return
             transport = connection.release()
         except ClientError as error:
             self._port.metrics.upstream_failed()
-            self.close(f"upstream is not reachable: {error}")
+            is_unnamed = isinstance(error, IdentityError)
+            self.close(str(error) if is_unnamed else f"upstream is not reachable: {error}")
             return
         except Exception:
             # the boundary where a bug of ours must end the client rather than leave it waiting

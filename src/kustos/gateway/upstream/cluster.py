@@ -115,11 +115,13 @@ class UpstreamCluster:
         """Whether the gateway's own connection to upstream is open."""
         return self._connection is not None and self._connection.is_open
 
-    async def query(self, api_key: ApiKey, *, cap: int | None = None, **fields: object) -> Message:
+    async def query(
+        self, api_key: ApiKey, *, cap: int | None = None, floor: int = 0, **fields: object
+    ) -> Message:
         """Return upstream's answer to one of the gateway's own requests; raise `UpstreamUnavailableError`."""
         connection = await self.connection()
         try:
-            version = connection.choose_version(api_key, cap)
+            version = connection.choose_version(api_key, cap, floor)
             message = request_codec(api_key, version).root.fit(**fields)
             return await connection.send(api_key, version, message)
         except ClientError as error:

@@ -21,7 +21,7 @@ from kustos.gateway.upstream import RevocationSettings
 from kustos.metadata.control import TokenRules, TokenSecret
 from kustos.metadata.log import LogPolicy
 from kustos.server.settings.authorizers import find_authorizer
-from kustos.server.settings.clients import client_settings
+from kustos.server.settings.clients import token_mechanism, upstream_settings
 from kustos.server.settings.entries import config_entries
 from kustos.server.settings.kinds import Setting
 from kustos.server.settings.listeners import (
@@ -89,6 +89,8 @@ class KustosSettings:
     max_connections_per_ip: int
     revocation: RevocationSettings
     upstream: ClientSettings
+    upstream_token_mechanism: str | None
+    """By which links log in to brokers as their clients; None: as `upstream` says."""
     upstream_metadata_max_age_ms: int
     token_rules: TokenRules
     """Its secret appears in no text."""
@@ -137,6 +139,7 @@ def settings_from(properties: Mapping[str, str], environment: Mapping[str, str])
     make_authorizer = _make_authorizer(given) if authorization_enabled else None
     audit = _audit(given)
     quorum = quorum_settings(given, listeners)
+    upstream = upstream_settings(given)
     workers = worker_settings(given, is_quorum=quorum is not None, is_foreign=make_authorizer is not None)
     return KustosSettings(
         node_id=given.require(table.NODE_ID),
@@ -162,7 +165,8 @@ def settings_from(properties: Mapping[str, str], environment: Mapping[str, str])
         revocation=RevocationSettings(
             grace_ms=given.require(REVOCATION_GRACE_MS), timeout_ms=given.require(REVOCATION_TIMEOUT_MS)
         ),
-        upstream=_upstream(given),
+        upstream=upstream,
+        upstream_token_mechanism=token_mechanism(given, upstream, listeners),
         upstream_metadata_max_age_ms=given.require(table.UPSTREAM_METADATA_MAX_AGE_MS),
         token_rules=_token_rules(given),
         decoy_secret=_decoy_secret(given),
@@ -234,11 +238,6 @@ def _early_start_listeners(given: GivenSettings, listeners: tuple[ListenerSettin
                 "(in capitals)"
             )
     return frozenset(early)
-
-
-def _upstream(given: GivenSettings) -> ClientSettings:
-    servers: str = given.require(table.BOOTSTRAP_SERVERS)
-    return client_settings(given, table.UPSTREAM, servers, table.BOOTSTRAP_SERVERS.name)
 
 
 def _decoy_secret(given: GivenSettings) -> bytes | None:

@@ -279,6 +279,21 @@ BOOTSTRAP_SERVERS: Final = Setting(
     required=True,
 )
 UPSTREAM: Final = client_table(UPSTREAM_PREFIX, "Upstream", "The security protocol of its brokers.")
+UPSTREAM_IDENTITY: Final = Setting(
+    UPSTREAM_PREFIX + "identity",
+    one_of("service", "token"),
+    "service",
+    "Upstream",
+    "As whom the connections of clients log in to brokers: `service`, as the principal of kustos; `token`, "
+    "as the client itself, with a delegation token that kustos creates for it.",
+)
+UPSTREAM_TOKEN_MECHANISM: Final = Setting(
+    UPSTREAM_PREFIX + "token.sasl.mechanism",
+    one_of("SCRAM-SHA-256", "SCRAM-SHA-512"),
+    "SCRAM-SHA-512",
+    "Upstream",
+    "The SASL mechanism for these tokens.",
+)
 UPSTREAM_TIMEOUT_MS: Final = Setting(
     UPSTREAM_PREFIX + "request.timeout.ms",
     whole_number(1, INT32_MAX, "milliseconds"),
