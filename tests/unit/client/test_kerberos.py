@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from kustos.client import AuthenticationFailedError, ClientSettings, SettingsError
 from kustos.client.kerberos import LOGIN_MODULE, KerberosClientSettings, RenewRules, TicketSource, host_of
+from kustos.client.kerberos.tickets import STEPS_AT_ONCE
 from testkit.kdc import REALM, Kdc
 
 ALICE = f"alice@{REALM}"
@@ -161,6 +162,27 @@ async def test_without_a_ticket_in_the_cache_the_keytab_is_used_and_else_nothing
         await TicketSource(settings(cache)).tickets()
     both = f'{cache} useKeyTab=true keyTab="{kdc.new_key("alice")}" principal="{ALICE}"'
     assert (await TicketSource(settings(both)).tickets()).principal == ALICE
+
+
+async def test_calls_that_nobody_waits_for_keep_their_slots() -> None:
+    source = TicketSource(KerberosClientSettings("kafka", ALICE, "/k"))
+    may_end, running = threading.Event(), []
+
+    def step() -> None:
+        running.append(1)
+        may_end.wait(60)
+
+    waiting = [asyncio.ensure_future(source.beside(step)) for _ in range(3 * STEPS_AT_ONCE)]
+    await until(lambda: len(running) == STEPS_AT_ONCE)
+    for each in waiting[:STEPS_AT_ONCE]:
+        each.cancel()
+    await asyncio.wait(waiting[:STEPS_AT_ONCE])
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert len(running) == STEPS_AT_ONCE
+    may_end.set()
+    await asyncio.gather(*waiting[STEPS_AT_ONCE:])
+    assert len(running) == 3 * STEPS_AT_ONCE
 
 
 def test_an_address_is_called_by_its_name_as_in_java() -> None:

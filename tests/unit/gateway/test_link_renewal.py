@@ -1,138 +1,17 @@
 """A link whose session is due logs in between two requests; none passes before that, or beside it."""
 
 import asyncio
-from dataclasses import dataclass, field
-from typing import Any
 
 import pytest
 
-from kustos.auth import (
-    PlainServer,
-    PlainUsers,
-    SaslClientMachine,
-    SaslServerMachine,
-    SaslServerSettings,
-    SendFrame,
-    client_mechanism,
-)
-from kustos.client import AuthenticationFailedError, SaslSession
+from kustos.auth import SendFrame
+from kustos.client import AuthenticationFailedError
 from kustos.client.session import Exchange
-from kustos.gateway.upstream.awaited import Awaited
-from kustos.gateway.upstream.link import UpstreamLink
-from kustos.runtime import SystemEntropy
-from testkit.clocks import ManualClock
-from testkit.gateway.sessions import TURNS_MAX, Pipe
-from testkit.sasl import api_versions_body
-
-PASSWORD = "svc-s3cret"
-NEVER_MS = 60_000
-
-
-@dataclass
-class Broker:
-    """The other end: a real login machine, and a list of all other frames."""
-
-    password: str = PASSWORD
-    lifetime_ms: int = NEVER_MS
-    bytes_in: bytes = b""
-    requests: list[bytes] = field(default_factory=list)
-    logins: list[bytes] = field(default_factory=list)
-    lost: list[str] = field(default_factory=list)
-    writable: int = 0
-    taken: list[bytes] = field(default_factory=list)
-    is_allowed: bool = True
-    answers_logins: bool = True
-    sees_all_changes: bool = True
-
-    def __post_init__(self) -> None:
-        users = PlainUsers({"svc": PASSWORD}, SystemEntropy())
-        self.machine = SaslServerMachine(
-            SaslServerSettings({"PLAIN": self.lifetime_ms}),
-            {"PLAIN": PlainServer.factory(users)},
-            api_versions_body,
-            ManualClock(1_000_000),
-        )
-        self.pipe = Pipe(self._written)
-        self.session = SaslSession(self.log_in, "broker:9092", 60_000)
-        self.session.due_at_s = asyncio.get_running_loop().time() + 3600
-        self.link = UpstreamLink(self.pipe, self, 2**20, self, ("broker", 9092), self.session)
-
-    async def log_in(self, exchange: Exchange) -> int:
-        mechanism = client_mechanism("PLAIN", "svc", self.password, SystemEntropy())
-        machine = SaslClientMachine(mechanism, 2)
-        request = machine.start()
-        while True:
-            following = machine.receive(await exchange(request.api_key, request.api_version, request.body))
-            if following is None:
-                return machine.session_lifetime_ms
-            request = following
-
-    def _written(self, data: bytes) -> None:
-        self.bytes_in += data
-        while len(self.bytes_in) >= 4 and len(self.bytes_in) >= 4 + int.from_bytes(self.bytes_in[:4], "big"):
-            size = int.from_bytes(self.bytes_in[:4], "big")
-            frame, self.bytes_in = self.bytes_in[4 : 4 + size], self.bytes_in[4 + size :]
-            if frame[:2] in {b"\0\x11", b"\0\x24"}:
-                self.logins.append(frame)
-                if self.answers_logins:
-                    asyncio.get_running_loop().call_soon(self.answer_login)
-            else:
-                assert not self.logins, "a request came amid a login"
-                self.requests.append(frame)
-
-    def answer_login(self) -> None:
-        frame = self.logins.pop()
-        for effect in self.machine.receive(frame):
-            if isinstance(effect, SendFrame):
-                assert self.pipe.reads, "the link does not read the answer to its login"
-                self.link.data_received(effect.data)
-
-    async def fall_due(self) -> None:
-        """Let the session be due now, as the timer of the link sees it."""
-        renewal = self.link._renewal
-        assert renewal is not None
-        self.session.due_at_s = asyncio.get_running_loop().time()
-        renewal._schedule()
-        await self.settle()
-        assert renewal.is_due
-
-    async def settle(self) -> None:
-        for _ in range(TURNS_MAX):
-            await asyncio.sleep(0)
-
-    def send(self, number: int, *, at_once: bool = False) -> None:
-        frame = number.to_bytes(4, "big") + b"a request"
-        awaited = Awaited(number, self.taken.append, lambda: self.is_allowed, answered_at_once=at_once)
-        self.link.send(len(frame).to_bytes(4, "big") + frame, awaited)
-
-    def answer(self) -> None:
-        """Answer the oldest request."""
-        self.link.data_received(b"\0\0\0\4" + self.requests.pop(0)[:4])
-
-    # the client half, and the registry
-
-    def upstream_writable(self) -> None:
-        self.writable += 1
-
-    def upstream_lost(self, reason: str) -> None:
-        self.lost.append(reason)
-
-    def has_expired(self, in_ms: int = 0) -> bool:
-        return False
-
-    def upstream_ended(self) -> None: ...
-
-    def add(self, link: Any) -> None: ...
-
-    def discard(self, link: Any) -> None: ...
-
-
-def numbers(frames: list[bytes]) -> list[int]:
-    return [int.from_bytes(frame[:4], "big") for frame in frames]
+from testkit.gateway.renewing_broker import RenewingBroker, numbers
 
 
 async def test_a_request_that_finds_the_session_due_goes_behind_a_login() -> None:
-    broker = Broker()
+    broker = RenewingBroker()
     await broker.fall_due()
     # an idle link does not log in
     assert broker.logins == []
@@ -154,7 +33,7 @@ async def test_a_request_that_finds_the_session_due_goes_behind_a_login() -> Non
 
 
 async def test_a_login_waits_for_all_that_is_in_flight() -> None:
-    broker = Broker()
+    broker = RenewingBroker()
     broker.send(1, at_once=True)
     broker.link.throttle(0)
     broker.send(2, at_once=True)
@@ -172,7 +51,7 @@ async def test_a_login_waits_for_all_that_is_in_flight() -> None:
 
 
 async def test_a_request_that_was_sent_in_part_is_sent_before_the_login() -> None:
-    broker = Broker()
+    broker = RenewingBroker()
     broker.send(1)
     broker.send(2)
     assert broker.bytes_in
@@ -188,7 +67,7 @@ async def test_a_request_that_was_sent_in_part_is_sent_before_the_login() -> Non
 
 
 async def test_what_is_forbidden_meanwhile_is_not_sent() -> None:
-    broker = Broker()
+    broker = RenewingBroker()
     await broker.fall_due()
     broker.send(1)
     # it is not at the broker, so that a change need not wait for it
@@ -201,7 +80,7 @@ async def test_what_is_forbidden_meanwhile_is_not_sent() -> None:
 
 
 async def test_a_login_that_fails_ends_the_link_and_the_request_is_not_sent() -> None:
-    broker = Broker(password="another")
+    broker = RenewingBroker(password="another")
 
     async def log_in(exchange: Exchange) -> int:
         raise AuthenticationFailedError("cannot log in")
@@ -216,7 +95,7 @@ async def test_a_login_that_fails_ends_the_link_and_the_request_is_not_sent() ->
 
 @pytest.mark.parametrize("end", ["close", "lost"])
 async def test_a_link_that_ends_amid_a_login_ends_it(end: str) -> None:
-    broker = Broker(answers_logins=False)
+    broker = RenewingBroker(answers_logins=False)
     await broker.fall_due()
     broker.send(1)
     await broker.settle()
@@ -233,7 +112,7 @@ async def test_a_link_that_ends_amid_a_login_ends_it(end: str) -> None:
 
 
 async def test_the_login_is_read_while_the_client_reads_nothing() -> None:
-    broker = Broker()
+    broker = RenewingBroker()
     await broker.fall_due()
     broker.send(1)
     broker.link.pause_reading()
@@ -247,7 +126,7 @@ async def test_the_login_is_read_while_the_client_reads_nothing() -> None:
 
 @pytest.mark.parametrize("wrong", [b"\0\0\0\4\0\0\0\1", b"\0\0\0\0", b"\x7f\xff\xff\xff"])
 async def test_anything_but_the_answer_to_the_login_ends_the_link(wrong: bytes) -> None:
-    broker = Broker(answers_logins=False)
+    broker = RenewingBroker(answers_logins=False)
     await broker.fall_due()
     broker.send(1)
     await broker.settle()
@@ -259,7 +138,7 @@ async def test_anything_but_the_answer_to_the_login_ends_the_link(wrong: bytes) 
 
 
 async def test_a_second_answer_to_one_request_of_the_login_ends_the_link() -> None:
-    broker = Broker(answers_logins=False)
+    broker = RenewingBroker(answers_logins=False)
     await broker.fall_due()
     broker.send(1)
     await broker.settle()
@@ -269,3 +148,26 @@ async def test_a_second_answer_to_one_request_of_the_login_ends_the_link() -> No
     await broker.settle()
     assert broker.lost == ["upstream broke the protocol: an answer came that nobody waits for"]
     assert broker.requests == []
+
+
+async def test_the_end_of_throttling_begins_no_second_login() -> None:
+    broker = RenewingBroker(answers_logins=False)
+    broker.send(1, at_once=True)
+    broker.link.throttle(0)
+    broker.send(2, at_once=True)
+    await broker.fall_due()
+    broker.send(3)
+    for _ in range(2):
+        # each answer tells of throttling
+        broker.link.throttle(1)
+        broker.answer()
+    async with asyncio.timeout(60):
+        while not broker.logins:
+            await broker.settle()
+    first = broker.link._renewal
+    assert first is not None
+    task = first._task
+    broker.link._unthrottle()
+    assert first._task is task
+    await broker.settle()
+    assert len(broker.logins) == 1

@@ -68,8 +68,16 @@ class TicketSource:
 
     async def beside(self, step: Callable[[], T]) -> T:
         """Return what a call of the library returns, or raise what it raises, done in a thread."""
-        async with self._slots:
-            return await beside_the_loop(step)
+        await self._slots.acquire()
+        running = asyncio.ensure_future(beside_the_loop(step))
+        running.add_done_callback(self._ended)
+        # who gives up waiting does not end the thread, which keeps its slot
+        return await asyncio.shield(running)
+
+    def _ended(self, running: asyncio.Future[T]) -> None:
+        self._slots.release()
+        if not running.cancelled():
+            running.exception()
 
     def _renew_at(self, held: HeldTickets, now_ms: int, chance: float) -> int:
         return self._settings.renew.renew_at_ms(chance, now_ms, held.started_at_ms, held.expires_at_ms)
