@@ -10,10 +10,28 @@ from testkit.ports import LOOPBACK, free_port
 from testkit.processes import ChildError, Server
 
 REALM = "EXAMPLE.COM"
+MODULE = "com.sun.security.auth.module.Krb5LoginModule"
 START_TIMEOUT_S = 60.0
 COMMAND_TIMEOUT_S = 60.0
 TOOLS = "/usr/sbin:/sbin"
 """Where Debian puts the tools of a KDC; not everybody's PATH has it."""
+
+
+def jaas(principal: str, keytab: Path) -> str:
+    """Return the `sasl.jaas.config` of a server or a client with this keytab."""
+    return (
+        f'{MODULE} required useKeyTab=true storeKey=true keyTab="{keytab}" principal="{principal}@{REALM}";'
+    )
+
+
+def client_keys(principal: str, keytab: Path, protocol: str = "SASL_PLAINTEXT") -> dict[str, str]:
+    """Return the keys of a client that logs in with this keytab."""
+    return {
+        "security.protocol": protocol,
+        "sasl.mechanism": "GSSAPI",
+        "sasl.kerberos.service.name": "kafka",
+        "sasl.jaas.config": jaas(principal, keytab),
+    }
 
 
 class Kdc:
@@ -61,10 +79,25 @@ class Kdc:
         if self._server is not None:
             self._server.terminate(timeout_s=COMMAND_TIMEOUT_S)
 
-    def keytab(self, principal: str) -> Path:
-        """Add a principal with a random key; return its keytab."""
-        self._run("kadmin.local", "-r", REALM, "addprinc", "-randkey", principal)
+    def keytab(self, principal: str, max_life: str = "1 day") -> Path:
+        """Add a principal with a random key, whose tickets last as long; return its keytab."""
+        self._run("kadmin.local", "-r", REALM, "addprinc", "-randkey", "-maxlife", max_life, principal)
         return self.new_key(principal)
+
+    def change_key(self, principal: str) -> None:
+        """Give a principal another random key, which no keytab has."""
+        self._run("kadmin.local", "-r", REALM, "cpw", "-randkey", principal)
+
+    def fill_cache(self, cache: Path, principal: str, keytab: Path, *options: str) -> Path:
+        """Put a ticket of this principal into a cache, as a user does; return the cache."""
+        self._run("kinit", "-c", str(cache), "-k", "-t", str(keytab), *options, principal)
+        return cache
+
+    def logins(self, principal: str) -> int:
+        """Return how often the KDC gave this principal a ticket of its own."""
+        lines = (self.directory / "kdc.log").read_text().splitlines()
+        wanted = f"{principal}@{REALM} for krbtgt/{REALM}@{REALM}"
+        return sum("AS_REQ" in line and "ISSUE" in line and line.endswith(wanted) for line in lines)
 
     def new_key(self, principal: str) -> Path:
         """Give a principal another random key, and add it to its keytab; return that."""

@@ -8,7 +8,7 @@ from zlib import crc32
 from kustos.acl import AclBinding, KafkaPrincipal
 from kustos.authorizer import AuthorizableRequestContext, StandardAuthorizer
 from kustos.gateway.session.streaming import FetchedStream
-from kustos.gateway.upstream.link import STREAM_HEAD_BYTES
+from kustos.gateway.upstream.answers import STREAM_HEAD_BYTES
 from kustos.protocol import (
     TABLE,
     Ask,

@@ -215,8 +215,8 @@ async def test_our_client_logs_in_to_kafka_with_a_token_of_its_own(
         kafka.address("SASL_PLAINTEXT"), client_keys(provider, "svc", CLIENTS["svc"])
     )
     async with await connect(settings.bootstrap_servers[0], settings) as connection:
-        assert connection.is_usable
-        assert connection.session_expires_at is not None
+        assert connection.session is not None
+        assert connection.session.due_at_s is not None
     wrong = ClientSettings.from_properties(
         kafka.address("SASL_PLAINTEXT"), client_keys(provider, "svc", "wrong-secret")
     )

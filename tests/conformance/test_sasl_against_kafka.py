@@ -193,7 +193,7 @@ SCRIPTS: dict[str, Script] = {
 
 @pytest.mark.behaviour(
     "B216", "B217", "B218", "B225", "B226", "B227", "B228", "B229", "B230", "B231", "B233", "B234", "B239",
-    "B247", "B248", "B249", "B250", "B303", "B304",
+    "B247", "B248", "B249", "B250", "B303", "B304", "B359",
 )  # fmt: skip
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_kafka_and_the_machine_answer_alike(kafka: KafkaNode, name: str) -> None:

@@ -93,7 +93,8 @@ def test_a_delegation_token_is_marked() -> None:
     ("changed", "told"),
     [
         ({"security.protocol": "TLS"}, "`security.protocol` is `TLS`"),
-        ({"sasl.mechanism": "GSSAPI"}, "`sasl.mechanism` is `GSSAPI`"),
+        ({"sasl.mechanism": "DIGEST-MD5"}, "`sasl.mechanism` is `DIGEST-MD5`"),
+        ({"sasl.mechanism": "GSSAPI"}, "one entry of `com.sun.security.auth.module.Krb5LoginModule`"),
         ({"sasl.jaas.config": ""}, "`sasl.jaas.config` is missing"),
         ({"sasl.jaas.config": "hidden-1"}, "`sasl.jaas.config`"),
         ({"sasl.mechanism": "PLAIN"}, "one entry of `org.apache.kafka.common.security.plain"),

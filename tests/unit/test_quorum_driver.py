@@ -349,9 +349,9 @@ async def test_a_connection_is_kept_for_as_long_as_its_controller_is_wanted() ->
         assert (await made.to(one.address))[0] is first
         assert (await made.to(None))[0] is first
         second, address = await made.to(two.address)
-        assert (address, first.is_usable, second.is_usable) == (two.address, False, True)
+        assert (address, first.is_open, second.is_open) == (two.address, False, True)
         made.drop()
-        assert not second.is_usable
+        assert not second.is_open
         third, _ = await made.to(two.address)
         assert third is not second
         made.drop()

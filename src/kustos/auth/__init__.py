@@ -45,8 +45,10 @@ from kustos.auth.jaas import (
 from kustos.auth.mechanisms import MechanismFactory
 from kustos.auth.mechanisms.gssapi import (
     GSSAPI,
+    GssapiClient,
     GssapiCredentials,
     GssapiServer,
+    GssapiTickets,
     default_realm,
     require_gssapi,
 )
@@ -102,8 +104,10 @@ __all__ = [
     "Fail",
     "FormCount",
     "Forms",
+    "GssapiClient",
     "GssapiCredentials",
     "GssapiServer",
+    "GssapiTickets",
     "InitialResponseError",
     "JaasEntry",
     "JaasError",

@@ -1,7 +1,7 @@
 """Outgoing Kafka connections that drive the sans-IO machines; `admin` and `quorum` use them."""
 
 from kustos.client.addresses import NodeAddress, parse_address, parse_bootstrap_servers
-from kustos.client.connection import ConnectionLimits, KafkaConnection
+from kustos.client.connection import ConnectionLimits, KafkaConnection, as_transport
 from kustos.client.errors import (
     NONE,
     RESOURCE_NOT_FOUND,
@@ -15,9 +15,12 @@ from kustos.client.errors import (
     RequestTimedOutError,
     SettingsError,
     UnsupportedVersionError,
+    error_name,
 )
 from kustos.client.properties import read_properties
-from kustos.client.sasl import connect
+from kustos.client.refreshed import Refreshed
+from kustos.client.sasl import Identity, connect
+from kustos.client.session import SaslSession
 from kustos.client.settings import ClientSettings, SaslClientSettings
 from kustos.client.tls import ClientTls
 from kustos.client.versions import choose_version
@@ -33,16 +36,21 @@ __all__ = [
     "ClientTls",
     "ConnectionClosedError",
     "ConnectionLimits",
+    "Identity",
     "KafkaConnection",
     "KafkaError",
     "NodeAddress",
     "ProtocolViolationError",
+    "Refreshed",
     "RequestTimedOutError",
     "SaslClientSettings",
+    "SaslSession",
     "SettingsError",
     "UnsupportedVersionError",
+    "as_transport",
     "choose_version",
     "connect",
+    "error_name",
     "parse_address",
     "parse_bootstrap_servers",
     "read_properties",

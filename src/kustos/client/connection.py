@@ -24,6 +24,7 @@ from kustos.client.errors import (
     RequestTimedOutError,
     raise_for,
 )
+from kustos.client.session import SaslSession
 from kustos.client.versions import ApiVersions, choose_version
 from kustos.wire import (
     ApiKey,
@@ -69,6 +70,7 @@ class _Pending:
 class KafkaConnection(asyncio.Protocol):
     """A Kafka connection; opened by `kustos.client.connect`, or `open` without SASL.
 
+    It prolongs its session when a request comes that finds it due; requests wait for that, answers do not.
     Safe for many tasks of one event loop. `versions` holds what the peer supports, once open.
     """
 
@@ -78,7 +80,8 @@ class KafkaConnection(asyncio.Protocol):
         self.client_id: Final = client_id
         self.limits: Final = limits
         self.versions: ApiVersions = {}
-        self.session_expires_at: float | None = None
+        self.session: SaslSession | None = None
+        self._prolonging: asyncio.Task[None] | None = None
         self._reader = FrameReader(limits.max_response_bytes)
         self._pending: deque[_Pending] = deque()
         self._slots = asyncio.Semaphore(limits.max_in_flight)
@@ -140,12 +143,6 @@ class KafkaConnection(asyncio.Protocol):
         return self._transport is not None and self._failure is None
 
     @property
-    def is_usable(self) -> bool:
-        """Whether it is open and its SASL session has not run out (KIP-368)."""
-        expires_at = self.session_expires_at
-        return self.is_open and (expires_at is None or asyncio.get_running_loop().time() < expires_at)
-
-    @property
     def in_flight(self) -> int:
         """The number of requests in flight."""
         return len(self._pending)
@@ -185,20 +182,46 @@ class KafkaConnection(asyncio.Protocol):
         limit_ms = timeout_ms or self.limits.request_timeout_ms
         try:
             async with asyncio.timeout(limit_ms / 1000):
-                await self._slots.acquire()
-                try:
-                    await self._writable.wait()
-                    pending = self._write(api_key, request_codec(api_key, version), body)
-                except BaseException:
-                    self._slots.release()
-                    raise
-                return await pending.answer
+                if self.session is not None and self.session.is_due:
+                    await self._prolong(self.session)
+                return await self._exchange(api_key, version, body)
         except TimeoutError as error:
             timed_out = RequestTimedOutError(
                 f"`{self.host}:{self.port}` did not answer `{api_name(api_key)}` within {limit_ms} ms"
             )
             self._fail(timed_out)
             raise timed_out from error
+
+    async def _exchange(self, api_key: int, version: int, body: bytes) -> bytes:
+        await self._slots.acquire()
+        try:
+            await self._writable.wait()
+            pending = self._write(api_key, request_codec(api_key, version), body)
+        except BaseException:
+            self._slots.release()
+            raise
+        return await pending.answer
+
+    async def authenticate(self, session: SaslSession) -> None:
+        """Log in, once; raise as `SaslSession.begin`, after which the connection must be closed."""
+        await session.begin(self._exchange)
+        self.session = session
+
+    async def _prolong(self, session: SaslSession) -> None:
+        """Log in again, once for all requests that wait; the connection does not survive a failure."""
+        if self._prolonging is None or self._prolonging.done():
+            # a request that gives up waiting must not leave half a login
+            self._prolonging = asyncio.get_running_loop().create_task(self._log_in_again(session))
+        await asyncio.shield(self._prolonging)
+
+    async def _log_in_again(self, session: SaslSession) -> None:
+        try:
+            await session.begin(self._exchange)
+        except ClientError as error:
+            self._fail(ConnectionClosedError(f"the session could not be prolonged: {error}"))
+        except BaseException:
+            self.close()
+            raise
 
     def _decode(self, api_key: int, version: int, body: bytes) -> Message:
         try:
@@ -275,7 +298,7 @@ class KafkaConnection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Take the transport."""
-        self._transport = cast("asyncio.Transport", transport)
+        self._transport = as_transport(transport)
 
     def data_received(self, data: bytes) -> None:
         """Split the data into frames and hand each answer to its request."""
@@ -349,3 +372,8 @@ def _tls_reason(error: ssl.SSLError) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"certificate verify failed: {error.verify_message}"
     return (error.reason or str(error)).lower().replace("_", " ")
+
+
+def as_transport(transport: asyncio.BaseTransport) -> asyncio.Transport:
+    """Return the transport as the type that it has; asyncio declares a more general one."""
+    return cast("asyncio.Transport", transport)

@@ -4,35 +4,36 @@ The machine of `kustos.auth` decides what to send and judges the answers; this m
 (KIP-43, KIP-152).
 """
 
-import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Final
 
-from kustos.auth import OAuthBearerClient, SaslClientError, SaslClientMachine, client_mechanism
+from kustos.auth import GssapiClient, OAuthBearerClient, SaslClientError, SaslClientMachine, client_mechanism
 from kustos.auth.mechanisms import ClientMechanism
 from kustos.client.addresses import NodeAddress
 from kustos.client.connection import KafkaConnection
-from kustos.client.errors import (
-    AuthenticationFailedError,
-    CannotConnectError,
-    ConnectionClosedError,
-    UnsupportedVersionError,
-)
+from kustos.client.errors import AuthenticationFailedError
+from kustos.client.kerberos import host_of, ticket_source
 from kustos.client.oauth import token_source
+from kustos.client.session import Exchange, SaslSession
 from kustos.client.settings import ClientSettings, SaslClientSettings
 from kustos.runtime import SystemEntropy
 from kustos.wire import ApiKey
 
-SESSION_USE_FRACTION: Final = 0.85
-"""The used part of a session's lifetime: Kafka's clients re-authenticate after 85 to 95 % (KIP-368)."""
-
 MAX_ROUNDS: Final = 10
-"""Most SaslAuthenticate exchanges before the login is given up as endless; SCRAM needs two."""
+"""Most SaslAuthenticate exchanges before the login is given up as endless; SCRAM needs two, GSSAPI three."""
+
+Identity = Callable[[], Awaitable[SaslClientSettings]]
+"""Who we log in as, asked at each login of a connection; raises `ClientError`."""
 
 
-async def connect(address: NodeAddress, settings: ClientSettings) -> KafkaConnection:
-    """Return an authenticated connection.
+async def connect(
+    address: NodeAddress, settings: ClientSettings, identity: Identity | None = None
+) -> KafkaConnection:
+    """Return an authenticated connection, as the identity of the settings or as another one.
 
-    Raise `CannotConnectError`, or `AuthenticationFailedError` if either side rejects the other.
+    It prolongs its session by itself. Raise `CannotConnectError`, or `AuthenticationFailedError` if either
+    side rejects the other.
     """
     connection = await KafkaConnection.open(
         address.host,
@@ -41,41 +42,45 @@ async def connect(address: NodeAddress, settings: ClientSettings) -> KafkaConnec
         client_id=settings.client_id,
         limits=settings.limits,
     )
-    if settings.sasl is None:
+    own = settings.sasl
+    if own is None:
         return connection
+
+    async def own_identity() -> SaslClientSettings:
+        return own
+
+    log_in = partial(_log_in, connection, identity or own_identity)
     try:
-        async with asyncio.timeout(settings.limits.connect_timeout_ms / 1000):
-            await _authenticate(connection, settings.sasl)
-    except TimeoutError as error:
-        connection.close()
-        raise CannotConnectError(
-            f"`{address}` did not finish the login within {settings.limits.connect_timeout_ms} ms"
-        ) from error
-    except (ConnectionClosedError, UnsupportedVersionError) as error:
-        connection.close()
-        raise CannotConnectError(f"`{address}` did not finish the login: {error}") from error
+        await connection.authenticate(SaslSession(log_in, str(address), settings.limits.connect_timeout_ms))
     except BaseException:
         connection.close()
         raise
     return connection
 
 
-async def _authenticate(connection: KafkaConnection, settings: SaslClientSettings) -> None:
+async def _log_in(connection: KafkaConnection, identity: Identity, exchange: Exchange) -> int:
+    """Log in by these exchanges; return the session's lifetime in milliseconds."""
+    settings = await identity()
     try:
-        lifetime_ms = await _drive(connection, settings)
+        mechanism = await _mechanism(settings, connection.host)
+        return await _drive(
+            mechanism, settings, connection.choose_version(ApiKey.SASL_AUTHENTICATE), exchange
+        )
     except SaslClientError as error:
         raise AuthenticationFailedError(
-            f"cannot log in at `{connection.host}:{connection.port}` as `{settings.username}`: {error}"
+            f"cannot log in at `{connection.host}:{connection.port}` as {settings.shown_name}: {error}"
         ) from error
-    if lifetime_ms > 0:
-        lifetime_seconds = lifetime_ms / 1000 * SESSION_USE_FRACTION
-        connection.session_expires_at = asyncio.get_running_loop().time() + lifetime_seconds
 
 
-async def _mechanism(settings: SaslClientSettings) -> ClientMechanism:
-    """Return our side of the mechanism; with OAUTHBEARER this may take a request to the provider."""
+async def _mechanism(settings: SaslClientSettings, host: str) -> ClientMechanism:
+    """Return our side of the mechanism; this may take a request to an identity provider or a KDC."""
     if settings.oauth is not None:
         return OAuthBearerClient(await token_source(settings.oauth).token())
+    if settings.kerberos is not None:
+        source = ticket_source(settings.kerberos)
+        tickets = await source.tickets()
+        name = await source.beside(partial(host_of, host))
+        return GssapiClient(tickets, settings.kerberos.service_name, name)
     return client_mechanism(
         settings.mechanism,
         settings.username,
@@ -85,14 +90,17 @@ async def _mechanism(settings: SaslClientSettings) -> ClientMechanism:
     )
 
 
-async def _drive(connection: KafkaConnection, settings: SaslClientSettings) -> int:
+async def _drive(
+    mechanism: ClientMechanism, settings: SaslClientSettings, version: int, exchange: Exchange
+) -> int:
     """Exchange requests and answers until the machine is done; return the session's lifetime."""
-    mechanism = await _mechanism(settings)
-    machine = SaslClientMachine(mechanism, connection.choose_version(ApiKey.SASL_AUTHENTICATE))
+    machine = SaslClientMachine(mechanism, version)
+    kerberos = None if settings.kerberos is None else ticket_source(settings.kerberos)
     request = machine.start()
     for _ in range(MAX_ROUNDS):
-        answer = await connection.exchange(request.api_key, request.api_version, request.body)
-        following = machine.receive(answer)
+        answer = await exchange(request.api_key, request.api_version, request.body)
+        step = partial(machine.receive, answer)
+        following = step() if kerberos is None else await kerberos.beside(step)
         if following is None:
             return machine.session_lifetime_ms
         request = following

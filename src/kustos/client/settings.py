@@ -10,11 +10,14 @@ from pathlib import Path
 from typing import Final
 
 from kustos.acl import ANONYMOUS
-from kustos.auth import OAUTHBEARER, JaasError, parse_jaas_config
+from kustos.auth import GSSAPI, OAUTHBEARER, JaasError, parse_jaas_config
 from kustos.client.addresses import NodeAddress, parse_bootstrap_servers
 from kustos.client.connection import ConnectionLimits
 from kustos.client.errors import SettingsError
-from kustos.client.oauth import LOGIN_MODULE, OAuthClientSettings
+from kustos.client.kerberos import LOGIN_MODULE as KERBEROS_MODULE
+from kustos.client.kerberos import KerberosClientSettings
+from kustos.client.oauth import LOGIN_MODULE as OAUTH_MODULE
+from kustos.client.oauth import OAuthClientSettings
 from kustos.client.properties import read_properties
 from kustos.client.tls import ClientTls
 
@@ -24,7 +27,8 @@ LOGIN_MODULES: Final = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
     "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
     "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
-    OAUTHBEARER: LOGIN_MODULE,
+    OAUTHBEARER: OAUTH_MODULE,
+    GSSAPI: KERBEROS_MODULE,
 }
 """Mechanism -> the class that its `sasl.jaas.config` must name."""
 
@@ -34,6 +38,7 @@ class SaslClientSettings:
     """Our SASL identity. `token_authenticated`: name and password are those of a delegation token.
 
     `oauth`: where our bearer tokens come from; then the name is the client's id, and there is no password.
+    `kerberos`: where our tickets come from; then the name is our principal, empty if only the tickets say it.
     """
 
     mechanism: str
@@ -41,6 +46,12 @@ class SaslClientSettings:
     password: str = field(repr=False)
     token_authenticated: bool = False
     oauth: OAuthClientSettings | None = None
+    kerberos: KerberosClientSettings | None = None
+
+    @property
+    def shown_name(self) -> str:
+        """Who logs in, for a message."""
+        return f"`{self.username}`" if self.username else "the ticket cache"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +69,9 @@ class ClientSettings:
     def principal(self) -> str | None:
         """Our principal under Kafka's default principal builder; None where only the cluster knows it."""
         if self.sasl is not None:
-            is_unknown = self.sasl.token_authenticated or self.sasl.oauth is not None
-            return None if is_unknown else f"User:{self.sasl.username}"
+            sasl = self.sasl
+            is_unknown = sasl.token_authenticated or sasl.oauth is not None or sasl.kerberos is not None
+            return None if is_unknown else f"User:{sasl.username}"
         return str(ANONYMOUS) if self.tls is None or self.tls.settings.keystore is None else None
 
     @property
@@ -69,6 +81,8 @@ class ClientSettings:
             return f"`{self.principal}`"
         if self.sasl is not None and self.sasl.oauth is not None:
             return f"whom the tokens of `{self.sasl.username}` name"
+        if self.sasl is not None and self.sasl.kerberos is not None:
+            return f"whom the Kerberos ticket of {self.sasl.shown_name} names"
         if self.sasl is not None:
             return f"the owner of the delegation token `{self.sasl.username}`"
         return "whom your certificate names"
@@ -121,8 +135,8 @@ def _sasl_settings(properties: Mapping[str, str]) -> SaslClientSettings:
     text = properties.get("sasl.jaas.config")
     if not text:
         raise SettingsError(
-            "`sasl.jaas.config` is missing; it holds the user name and the password, or "
-            f"`{LOGIN_MODULE} required;`"
+            "`sasl.jaas.config` is missing; it holds the user name and the password, or says where a token "
+            f"or ticket comes from: `{LOGIN_MODULES[mechanism]} required …;`"
         )
     try:
         entries = parse_jaas_config(text)
@@ -136,6 +150,9 @@ def _sasl_settings(properties: Mapping[str, str]) -> SaslClientSettings:
     if mechanism == OAUTHBEARER:
         oauth = OAuthClientSettings.from_properties(properties, options)
         return SaslClientSettings(mechanism, oauth.client_id or oauth.endpoint.url, "", oauth=oauth)
+    if mechanism == GSSAPI:
+        kerberos = KerberosClientSettings.from_properties(properties, options)
+        return SaslClientSettings(mechanism, kerberos.principal or "", "", kerberos=kerberos)
     for name in ("username", "password"):
         if not options.get(name):
             raise SettingsError(f"`sasl.jaas.config` gives no `{name}`")

@@ -10,7 +10,6 @@ import structlog
 
 from kustos.auth import ListenerPrincipals, SaslServerMachine
 from kustos.authorizer import ACL_COUNT_UNKNOWN
-from kustos.client import KafkaConnection, NodeAddress, connect
 from kustos.gateway.apis import (
     ALTER_ACLS,
     AclApis,
@@ -26,7 +25,7 @@ from kustos.gateway.listener import ConnectionSettings, GatewayParts, ListenerPl
 from kustos.gateway.metrics import GatewayMetrics, GatewayObserver, WatchedLog, WatchedQuorum
 from kustos.gateway.session import AnswerBudget, LocalApis
 from kustos.gateway.store import MetadataWriter, SnapshotTaker
-from kustos.gateway.upstream import BrokerPorts, InFlight, UpstreamCluster
+from kustos.gateway.upstream import BrokerPorts
 from kustos.metadata.control import ApiError
 from kustos.metadata.image import MetadataImage
 from kustos.metadata.store import MetadataStore
@@ -50,6 +49,7 @@ from kustos.server.sasl import mechanism_factories, scram_decoys, token_lookup
 from kustos.server.settings.listeners import ListenerSettings
 from kustos.server.settings.node_settings import KustosSettings
 from kustos.server.tls import TlsSide
+from kustos.server.upstream import UpstreamSide
 from kustos.server.warm_up import load_late_modules, warm_codecs
 from kustos.wire import ApiKey, Message, response_codec
 
@@ -93,16 +93,9 @@ class Node:
         self.metrics.watch_answers(self._answers)
         if isinstance(self.authorization, StandardAuthorization):
             self.metrics.watch_authorizer(self.acl_count, self.authorization.metrics)
-        upstream = settings.upstream
-        self.cluster: Final = UpstreamCluster(
-            [(address.host, address.port) for address in upstream.bootstrap_servers], self._connect
-        )
-        self.in_flight: Final = InFlight(
-            self._log_in,
-            self._broker_addresses,
-            settings.revocation,
-            sees_all_changes=self._changes_own_log,
-        )
+        self.upstream: Final = UpstreamSide(settings, self.metrics)
+        self.cluster: Final = self.upstream.cluster
+        self.in_flight: Final = self.upstream.in_flight(sees_all_changes=self._changes_own_log)
         self.tls: Final = TlsSide(settings.listeners, settings.node_id)
         local = self._local_apis()
         self.local: Final = self._audited(local)
@@ -164,15 +157,6 @@ class Node:
         """Return the metadata that logins are checked against now."""
         return self.store.image if self.quorum is None else self.quorum.image()
 
-    async def _connect(self, host: str, port: int) -> KafkaConnection:
-        return await connect(NodeAddress(host, port), self.settings.upstream)
-
-    def _broker_addresses(self) -> list[tuple[str, int]]:
-        return [(broker.host, broker.port) for broker in self.cluster.brokers.values()]
-
-    async def _log_in(self, host: str, port: int) -> None:
-        (await self._connect(host, port)).close()
-
     def offered(self) -> dict[int, tuple[int, int]]:
         """Return the APIs and versions that clients may use now."""
         return offered_versions(self.cluster.versions)
@@ -206,6 +190,7 @@ class Node:
             ),
             metrics=self.metrics,
             decider=self.authorization.decider,
+            connect_as=self.upstream.connect_as,
             context_authorizer=self.authorization.context_authorizer,
             offered=self.offered,
             in_flight=self.in_flight,
@@ -345,6 +330,7 @@ class Node:
             stack.push_async_callback(self.audit.close)
             if self.http is not None:
                 stack.push_async_callback(self.http.stop)
+            stack.push_async_callback(self.upstream.stop)
             stack.push_async_callback(self.gateway.stop)
 
 

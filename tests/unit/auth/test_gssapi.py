@@ -123,6 +123,7 @@ def test_a_choice_that_is_not_wrapped_or_not_offered_is_refused(
         answered(server, choose(context))
 
 
+@pytest.mark.behaviour("B356")
 def test_a_replayed_ticket_leads_nowhere(credentials: GssapiCredentials, alice: Any) -> None:
     context = client(alice)
     ticket = context.step()

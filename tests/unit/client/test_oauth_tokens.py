@@ -121,7 +121,8 @@ async def test_a_token_is_refreshed_before_its_end_while_nobody_waits(provider: 
     first = await source.token()
     provider.body = answer_of(token(number=1))
     await until(lambda: len(provider.requests) > 1)
-    await until(lambda: source._held is not None and source._held.value != first.value)
+    refreshed = source.refreshed
+    await until(lambda: refreshed.held is not None and refreshed.held.value != first.value)
     assert (await source.token()).value == json.loads(provider.body)["access_token"]
 
 
@@ -131,10 +132,10 @@ async def test_a_failed_refresh_keeps_the_token_as_long_as_it_is_valid(provider:
     first = await source.token()
     provider.status = 500
     with pytest.raises(CannotConnectError):
-        await source._refresh()
+        await source.refreshed._next()
     assert (await source.token()).value == first.value
-    assert source._timer is not None
-    assert not source._timer.cancelled()
+    assert source.refreshed.timer is not None
+    assert not source.refreshed.timer.cancelled()
 
 
 async def test_a_token_may_come_from_a_file(tmp_path: Path) -> None:

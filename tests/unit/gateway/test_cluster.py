@@ -127,20 +127,6 @@ async def test_bootstrap_may_be_down_and_come_up_and_restart(brokers: list[Scrip
     cluster.close()
 
 
-async def test_a_session_that_ran_out_is_replaced_and_its_connection_not_forgotten(
-    brokers: list[ScriptedBroker],
-) -> None:
-    cluster = cluster_to(brokers[0])
-    connections = []
-    for _ in range(4):
-        connection = await cluster.connection()
-        connections.append(connection)
-        connection.session_expires_at = 0.0
-    assert [connection.is_open for connection in connections] == [False, False, True, True]
-    cluster.close()
-    assert not any(connection.is_open for connection in connections)
-
-
 async def test_ids_are_asked_for_once_and_absence_is_known_for_a_moment(
     brokers: list[ScriptedBroker], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,11 +1,12 @@
-"""GSSAPI (RFC 4752), the server side, as Java's SaslServer speaks it for Kafka; by MIT's library.
+"""GSSAPI (RFC 4752), both sides, as Java's SASL speaks it for Kafka; by MIT's library.
 
 First the tokens of Kerberos pass until the context is established. Then the server offers, wrapped, the
 security layers that it has and the size of its buffer; only "no layer" is offered, as in Kafka. The client
 answers with its choice, also wrapped, which proves that it has the ticket's key: so a token that somebody
 replays leads nowhere. The authorization id in that answer is ignored, as in Kafka.
 
-The library reads the keytab and may write its replay cache, so each of its calls is a `Beside`.
+The library reads the keytab and may write its replay cache, so each of its calls is a `Beside` for the
+server. For the client it may ask a KDC: whoever drives a `GssapiClient` calls it beside the event loop.
 """
 
 from collections.abc import Callable
@@ -14,7 +15,7 @@ from enum import Enum, auto, unique
 from pathlib import Path
 from typing import Any, Final
 
-from kustos.auth.errors import CredentialsError, SaslMechanismError
+from kustos.auth.errors import CredentialsError, SaslClientError, SaslMechanismError
 from kustos.auth.mechanisms.base import Beside, Challenge, MechanismFactory, MechanismStep, Proven
 from kustos.extras import needs_extra
 
@@ -25,8 +26,24 @@ _OFFER: Final = bytes([_NO_SECURITY_LAYER]) + (65_536).to_bytes(3, "big")
 """Java's default of `javax.security.sasl.qop` and `javax.security.sasl.maxbuffer`; the size has no effect
 without a layer."""
 
+_CHOSEN: Final = bytes([_NO_SECURITY_LAYER, 0, 0, 0])
+"""The client's choice: without a layer the size must be 0. No authorization id: it is the principal's."""
+
 _CHOICE_BYTES: Final = 4
 """The layer and the size of the client's buffer; an authorization id may follow."""
+
+
+@unique
+class _Awaits(Enum):
+    """What the client waits for."""
+
+    CONTEXT = auto()
+    """The server's part of the context."""
+    OFFER = auto()
+    """The layers that the server has."""
+    OUTCOME = auto()
+    """The server's word that it accepts our choice."""
+    NOTHING = auto()
 
 
 @unique
@@ -126,6 +143,130 @@ class GssapiServer:
         if not self._claimed_name:
             raise SaslMechanismError("the GSSAPI context has no name")
         return Proven(b"", self._claimed_name)
+
+
+@dataclass(frozen=True, slots=True)
+class GssapiTickets:
+    """Who we are at a KDC, and how long the ticket lasts that proves it."""
+
+    principal: str
+    lifetime_s: int
+    _credentials: Any = field(repr=False)
+
+    @classmethod
+    def from_keytab(cls, keytab: str, principal: str, cache: str) -> "GssapiTickets":
+        """Log in at the KDC by a keytab, the ticket into this cache; raise `CredentialsError`."""
+        return cls._acquired({"client_keytab": keytab, "ccache": cache}, principal)
+
+    @classmethod
+    def from_cache(cls, cache: str | None, principal: str | None) -> "GssapiTickets":
+        """Return the tickets of a cache, None: the default one; raise `CredentialsError` if it has none."""
+        return cls._acquired({} if cache is None else {"ccache": cache}, principal)
+
+    @classmethod
+    def _acquired(cls, store: dict[str | bytes, str | bytes], principal: str | None) -> "GssapiTickets":
+        import gssapi
+
+        try:
+            name = None
+            if principal is not None:
+                name = gssapi.Name(principal, gssapi.NameType.kerberos_principal)
+            found: Any = gssapi.Credentials(
+                name=name, mechs=[gssapi.MechType.kerberos], usage="initiate", store=store or None
+            )
+            lifetime_s = found.lifetime
+            owner = str(found.name)
+        except gssapi.raw.GSSError as error:
+            raise CredentialsError(f"Kerberos gives no ticket: {error}") from None
+        if not lifetime_s:
+            raise CredentialsError("Kerberos gives no ticket that is still valid")
+        return cls(owner, lifetime_s, found)
+
+    def context(self, service: str, host: str) -> Any:
+        """Return a new context towards `service` on `host`; both sides must prove who they are."""
+        import gssapi
+
+        return gssapi.SecurityContext(
+            name=gssapi.Name(f"{service}@{host}", gssapi.NameType.hostbased_service),
+            creds=self._credentials,
+            mech=gssapi.MechType.kerberos,
+            flags=gssapi.RequirementFlag.mutual_authentication | gssapi.RequirementFlag.integrity,
+            usage="initiate",
+        )
+
+
+class GssapiClient:
+    """The client side of one exchange. Each call may block: the first may ask the KDC for a ticket."""
+
+    __slots__ = ("_awaits", "_context", "_host", "_service", "_tickets")
+
+    name = GSSAPI
+
+    def __init__(self, tickets: GssapiTickets, service: str, host: str) -> None:
+        self._tickets = tickets
+        self._service = service
+        self._host = host
+        self._context: Any = None
+        self._awaits = _Awaits.CONTEXT
+
+    def __repr__(self) -> str:
+        return f"GssapiClient({self._service}@{self._host})"
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the server proved that it is the service, and accepted our choice."""
+        return self._awaits is _Awaits.NOTHING
+
+    def first(self) -> bytes:
+        """Return the ticket for the service; raise `SaslClientError`."""
+        import gssapi
+
+        try:
+            self._context = self._tickets.context(self._service, self._host)
+            token: bytes | None = self._context.step()
+        except gssapi.raw.GSSError as error:
+            raise SaslClientError(f"no ticket for `{self._service}/{self._host}`: {error}") from None
+        return token or b""
+
+    def respond(self, token: bytes) -> bytes | None:
+        """Return the next token, None at the end; raise `SaslClientError`."""
+        import gssapi
+
+        try:
+            return self._answer(token)
+        except gssapi.raw.GSSError as error:
+            raise SaslClientError(f"GSSAPI: {error}") from None
+
+    def _answer(self, token: bytes) -> bytes | None:
+        match self._awaits:
+            case _Awaits.CONTEXT:
+                return self._establish(token)
+            case _Awaits.OFFER:
+                return self._choose(self._context.unwrap(token).message)
+            case _Awaits.OUTCOME if not token:
+                self._awaits = _Awaits.NOTHING
+                return None
+            case _:
+                raise SaslClientError("the server goes on after GSSAPI has ended")
+
+    def _establish(self, token: bytes) -> bytes:
+        import gssapi
+
+        answer: bytes | None = self._context.step(token)
+        if self._context.complete:
+            if not self._context.actual_flags & gssapi.RequirementFlag.mutual_authentication:
+                raise SaslClientError("the server did not prove who it is")
+            self._awaits = _Awaits.OFFER
+        elif not answer:
+            raise SaslClientError("the server's GSSAPI token leads nowhere")
+        return answer or b""
+
+    def _choose(self, offer: bytes) -> bytes:
+        if len(offer) != _CHOICE_BYTES or not offer[0] & _NO_SECURITY_LAYER:
+            raise SaslClientError("the server wants a security layer, which Kafka does not use")
+        self._awaits = _Awaits.OUTCOME
+        chosen: bytes = self._context.wrap(_CHOSEN, False).message
+        return chosen
 
 
 def require_gssapi() -> None:

@@ -309,7 +309,7 @@ class AdminClient:
 
     async def _ask(self, api_key: int, build: Callable[[MessageCodec], Message], floor: int = 0) -> Message:
         connection = self._connection
-        if connection is None or not connection.is_usable:
+        if connection is None or not connection.is_open:
             connection = self._connection = await self._connect_any()
         return await connection.request(api_key, build, floor=floor)
 

@@ -3,23 +3,19 @@
 No redirect is followed, since it could lead a secret elsewhere, or past the allowed URLs. No proxy is used.
 """
 
-import asyncio
 import http.client
 import socket
 import ssl
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from kustos.client.errors import SettingsError
 from kustos.runtime import reason_of
-
-T = TypeVar("T")
 
 ALLOWED_URLS_KEY: Final = "org.apache.kafka.sasl.oauthbearer.allowed.urls"
 """The setting with the allowed URLs. In Kafka it is a system property of the JVM."""
@@ -147,32 +143,6 @@ class _Exchange:
         if self.wire is not None:
             with suppress(OSError):
                 self.wire.shutdown(socket.SHUT_RDWR)
-
-
-async def beside_the_loop(work: Callable[[], T]) -> T:
-    """Return what the work returns, or raise what it raises, done in a thread of its own.
-
-    Nobody waits for the thread where the loop, or the process, ends before it.
-    """
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[T] = loop.create_future()
-
-    def settle(settled: Callable[[], None]) -> None:
-        if not future.done():
-            settled()
-
-    def run() -> None:
-        settled: Callable[[], None]
-        try:
-            settled = partial(future.set_result, work())
-        except Exception as error:  # noqa: BLE001 - whoever waits gets it
-            settled = partial(future.set_exception, error)
-        with suppress(RuntimeError):
-            # the loop may be closed
-            loop.call_soon_threadsafe(settle, settled)
-
-    threading.Thread(target=run, name="identity-provider", daemon=True).start()
-    return await future
 
 
 def checked_url(text: str, key: str, allowed: frozenset[str]) -> str:

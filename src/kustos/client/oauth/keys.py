@@ -14,7 +14,8 @@ from typing import Final
 import structlog
 
 from kustos.auth.jwt import JWKS_MAX_BYTES, NO_KEYS, JwksError, SigningKeys, parse_jwks
-from kustos.client.oauth.http import EndpointError, ProviderEndpoint, beside_the_loop
+from kustos.client.beside import beside_the_loop
+from kustos.client.oauth.http import EndpointError, ProviderEndpoint
 from kustos.client.tls import ClientTls
 from kustos.runtime import Clock
 

@@ -1,13 +1,6 @@
 """When to get the next token, as Kafka's ExpiringCredentialRefreshingLogin reckons it. Pure functions."""
 
 from dataclasses import dataclass
-from typing import Final
-
-RELOGIN_RETRY_MS: Final = 10_000
-"""The pause after a refresh that failed, as in Kafka."""
-
-TIMER_MAX_MS: Final = 86_400_000
-"""The longest pause before the time is reckoned anew: a day."""
 
 
 @dataclass(frozen=True, slots=True)

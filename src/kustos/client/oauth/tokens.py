@@ -1,13 +1,11 @@
 """Our own tokens: got by client credentials (RFC 6749, section 4.4) or from a file, and anew in time.
 
-A source gets one token at a time, whoever waits for it. While a token is valid nobody waits: it is refreshed
-beside the loop at the time that `sasl.login.refresh.*` say, and after a failure again ten seconds later.
+The next is got at the time that `sasl.login.refresh.*` say (`kustos.client.refreshed`).
 """
 
 import asyncio
 import json
 import re
-import weakref
 from base64 import b64encode
 from dataclasses import dataclass, field
 from typing import Final
@@ -17,10 +15,12 @@ import structlog
 
 from kustos.auth import BearerToken
 from kustos.auth.jwt import TokenError, TokenParts
+from kustos.client.beside import beside_the_loop
 from kustos.client.errors import AuthenticationFailedError, CannotConnectError
-from kustos.client.oauth.http import EndpointError, beside_the_loop
-from kustos.client.oauth.refresh import RELOGIN_RETRY_MS, TIMER_MAX_MS, refresh_at_ms, retry_pauses_ms
+from kustos.client.oauth.http import EndpointError
+from kustos.client.oauth.refresh import refresh_at_ms, retry_pauses_ms
 from kustos.client.oauth.settings import OAuthClientSettings
+from kustos.client.refreshed import PerLoop, Refreshed
 from kustos.runtime import Clock, Entropy, SystemClock, SystemEntropy
 
 LOG: Final = structlog.get_logger("kustos.client")
@@ -29,7 +29,6 @@ LIFE_MAX_S: Final = 10**9
 """The longest life that a provider can give a token: thirty years."""
 
 _TOKEN: Final = re.compile(r"[-_~+/.a-zA-Z0-9]+=*")
-_CHANCE_BYTES: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +48,9 @@ class TokenSource:
     ) -> None:
         self._settings: Final = settings
         self._clock: Final = clock or SystemClock()
-        self._entropy: Final = entropy or SystemEntropy()
-        self._held: HeldToken | None = None
-        self._fetching: asyncio.Task[HeldToken] | None = None
-        self._timer: asyncio.TimerHandle | None = None
+        self.refreshed: Final = Refreshed(
+            self._fetch, self._refresh_at, self._clock, entropy or SystemEntropy()
+        )
 
     def __repr__(self) -> str:
         return f"TokenSource({self._settings.endpoint.url})"
@@ -63,40 +61,19 @@ class TokenSource:
         Raise `AuthenticationFailedError` if the provider refuses us, `CannotConnectError` if it does not
         answer.
         """
-        held = self._held
-        if held is None or held.expires_at_ms <= self._clock.wall_ms():
-            # one that gives up waiting must not take the token from the others
-            held = await asyncio.shield(self._fetch())
+        held = await self.refreshed.get()
         return BearerToken(held.value, dict(self._settings.extensions))
 
-    def _fetch(self) -> asyncio.Task[HeldToken]:
-        if self._fetching is None or self._fetching.done():
-            self._fetching = asyncio.get_running_loop().create_task(self._refresh())
-            # whoever waits gets the error; if nobody does, it is logged
-            self._fetching.add_done_callback(_mark_retrieved)
-        return self._fetching
+    def _refresh_at(self, held: HeldToken, now_ms: int, chance: float) -> int:
+        return refresh_at_ms(self._settings.refresh, chance, now_ms, held.issued_at_ms, held.expires_at_ms)
 
-    async def _refresh(self) -> HeldToken:
+    async def _fetch(self) -> HeldToken:
         try:
-            held = await self._attempts()
+            return await self._attempts()
         except EndpointError as error:
             LOG.warning("no token was got", url=self._settings.endpoint.url, reason=str(error))
-            if self._held is not None:
-                self._refresh_in(RELOGIN_RETRY_MS)
             failure = CannotConnectError if error.may_pass else AuthenticationFailedError
             raise failure(f"cannot get a token: {error}") from None
-        self._held = held
-        now_ms = self._clock.wall_ms()
-        chance = int.from_bytes(self._entropy.token_bytes(_CHANCE_BYTES)) / 2 ** (8 * _CHANCE_BYTES)
-        rules = self._settings.refresh
-        self._refresh_in(refresh_at_ms(rules, chance, now_ms, held.issued_at_ms, held.expires_at_ms) - now_ms)
-        return held
-
-    def _refresh_in(self, pause_ms: int) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        seconds = min(max(pause_ms, 0), TIMER_MAX_MS) / 1000
-        self._timer = asyncio.get_running_loop().call_later(seconds, self._fetch)
 
     async def _attempts(self) -> HeldToken:
         settings = self._settings
@@ -118,11 +95,6 @@ class TokenSource:
         context = None if settings.tls is None else settings.tls.context()
         body, headers = token_request(settings)
         return read_answer(endpoint.request(context, body, headers), now_ms)
-
-
-def _mark_retrieved(task: asyncio.Task[HeldToken]) -> None:
-    if not task.cancelled():
-        task.exception()
 
 
 def token_request(settings: OAuthClientSettings) -> tuple[bytes, dict[str, str]]:
@@ -179,15 +151,9 @@ def held_token(token: str, life_s: int | None, now_ms: int) -> HeldToken:
     return HeldToken(token, issued_ms, int(expires_s * 1000))
 
 
-_SOURCES: Final[
-    weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[OAuthClientSettings, TokenSource]]
-] = weakref.WeakKeyDictionary()
+_SOURCES: Final = PerLoop(TokenSource)
 
 
 def token_source(settings: OAuthClientSettings) -> TokenSource:
-    """Return the source of these settings in the running loop: equal settings share one, as in Kafka.
-
-    There are as many as the process has identities at providers: one of a node, one of a command.
-    """
-    sources = _SOURCES.setdefault(asyncio.get_running_loop(), {})
-    return sources.setdefault(settings, TokenSource(settings))
+    """Return the source of these settings in the running loop."""
+    return _SOURCES.of(settings)

@@ -74,7 +74,7 @@ class QuorumConnection:
             wanted = servers[self._turn % len(servers)]
         else:
             wanted = NodeAddress(target.host, target.port)
-        if self._connection is None or not self._connection.is_usable or self._address != wanted:
+        if self._connection is None or not self._connection.is_open or self._address != wanted:
             self.drop()
             self._connection = await connect(wanted, self._settings)
             self._address = wanted

@@ -219,7 +219,7 @@ class KafkaTopicSink:
 
     async def _link(self, address: NodeAddress) -> KafkaConnection:
         link = self._links.get(address)
-        if link is None or not link.is_usable:
+        if link is None or not link.is_open:
             if link is not None:
                 link.close()
             link = self._links[address] = await self._connect(address)

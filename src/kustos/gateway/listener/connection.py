@@ -23,7 +23,7 @@ from kustos.auth import (
     SendFrame,
 )
 from kustos.authorizer import AuthorizerError
-from kustos.client import ClientError
+from kustos.client import ClientError, as_transport
 from kustos.gateway.listener.handshakes import HandshakeRefusal, stranger_by_length
 from kustos.gateway.listener.plans import ContextOf
 from kustos.gateway.session.answer_budget import write_sliced
@@ -32,7 +32,8 @@ from kustos.gateway.session.logins import LOG_IS_FULL, live_login, login_among
 from kustos.gateway.session.parts import NoUpstream
 from kustos.gateway.upstream.addresses import java_host_address, java_host_of
 from kustos.gateway.upstream.cluster import Versions, covers
-from kustos.gateway.upstream.link import UpstreamLink, as_transport
+from kustos.gateway.upstream.link import UpstreamLink
+from kustos.gateway.upstream.tokens import IdentityError
 from kustos.protocol import Decider, Guard, Opened, UndecidedDecider, Unwrap
 from kustos.wire import FrameLengthError, FrameReader
 
@@ -264,14 +265,15 @@ class ClientConnection(asyncio.Protocol):
         """Open the upstream half; if the broker is down, the client is disconnected."""
         session = self._session
         try:
-            connection = await self._port.connect_upstream()
+            connection = await self._port.connect_upstream(self._principal)
             if session is None or self._closed:
                 connection.close()
                 return
             transport = connection.release()
         except ClientError as error:
             self._port.metrics.upstream_failed()
-            self.close(f"upstream is not reachable: {error}")
+            is_unnamed = isinstance(error, IdentityError)
+            self.close(str(error) if is_unnamed else f"upstream is not reachable: {error}")
             return
         except Exception:
             # the boundary where a bug of ours must end the client rather than leave it waiting
@@ -285,7 +287,12 @@ class ClientConnection(asyncio.Protocol):
             return
         broker = connection.host, connection.port
         session.link = UpstreamLink(
-            transport, self, self._settings.max_answer_bytes, self._port.services.in_flight, broker
+            transport,
+            self,
+            self._settings.max_answer_bytes,
+            self._port.services.in_flight,
+            broker,
+            connection.session,
         )
         self._has_link = True
         if not self._reads:

@@ -27,6 +27,7 @@ from kustos.gateway.session.logins import CERTIFICATE_LOGIN, certificate_login
 from kustos.gateway.session.parts import SessionServices
 from kustos.gateway.upstream.addresses import BrokerPorts, NoPortForBrokerError
 from kustos.gateway.upstream.cluster import Broker, UpstreamUnavailableError
+from kustos.gateway.upstream.tokens import IdentityError
 from kustos.protocol import TABLE
 from kustos.runtime import descriptor_limit, words_of
 from kustos.tls import follow_files
@@ -162,15 +163,23 @@ class Port:
 
         return context_of
 
-    async def connect_upstream(self) -> KafkaConnection:
+    async def connect_upstream(self, principal: KafkaPrincipal) -> KafkaConnection:
         """Return a new connection to the broker behind this port, or to any behind the bootstrap port.
 
-        The broker's versions are known afterwards. Raise `ClientError`.
+        It is for a client with this principal. The broker's versions are known afterwards. Raise
+        `ClientError`; `IdentityError` if brokers cannot be told who the client is.
         """
+        connect_as = self._gateway.parts.connect_as
         failure: ClientError | None = None
         for broker in self._candidates():
             try:
-                connection = await self.services.cluster.connect(broker.host, broker.port)
+                if connect_as is None:
+                    connection = await self.services.cluster.connect(broker.host, broker.port)
+                else:
+                    connection = await connect_as(principal, broker.host, broker.port)
+            except IdentityError:
+                # it is the same at every broker
+                raise
             except ClientError as error:
                 failure = failure or error
                 continue

@@ -1,12 +1,13 @@
 """What a gateway is made of: its listeners as planned, and the parts that they share."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from kustos.acl import ANONYMOUS, KafkaPrincipal
 from kustos.auth import SaslServerMachine
 from kustos.authorizer import AuthorizableRequestContext
+from kustos.client import KafkaConnection
 from kustos.gateway.listener.proxy_protocol import ProxyAddresses
 from kustos.gateway.listener.tls import ListenerTls
 from kustos.gateway.session.answer_budget import AnswerBudget
@@ -21,6 +22,9 @@ from kustos.wire import RequestHeader
 CLIENT_ID_MAX_CHARACTERS: Final = 255
 """How much of a client id is kept with each decision: a client id has up to 32 KB, and one request may lead
 to many decisions. Upstream gets it unchanged."""
+
+ConnectLink = Callable[[KafkaPrincipal, str, int], Awaitable[KafkaConnection]]
+"""The client's principal, host and port → a connection to that broker. Raises `ClientError`."""
 
 ContextOf = Callable[[RequestHeader], AuthorizableRequestContext]
 
@@ -105,6 +109,8 @@ class GatewayParts:
     answers: AnswerBudget = field(default_factory=AnswerBudget)
     max_connections: int = 10_000
     max_connections_per_ip: int = 10_000
+    connect_as: ConnectLink | None = None
+    """Connects to a broker as a client. None: all links log in as the service principal."""
     context_authorizer: ContextAuthorizer | None = None
     """Decides in place of the deciders, unless None."""
     large_turns: LargeTurns = field(default_factory=LargeTurns)

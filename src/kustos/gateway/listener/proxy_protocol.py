@@ -10,10 +10,10 @@ import ipaddress
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
+from kustos.client import as_transport
 from kustos.gateway.listener.handshakes import HandshakeFailure, HandshakeRefusal
 from kustos.gateway.listener.proxy_header import ProxyHeaderError, read_header
 from kustos.gateway.upstream.addresses import java_host_address
-from kustos.gateway.upstream.link import as_transport
 
 if TYPE_CHECKING:
     from kustos.gateway.listener.connection import ClientConnection

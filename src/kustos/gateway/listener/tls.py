@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from kustos.acl import KafkaPrincipal
+from kustos.client import as_transport
 from kustos.gateway.listener.handshakes import (
     TIMED_OUT,
     TRUNCATED,
@@ -28,7 +29,6 @@ from kustos.gateway.listener.handshakes import (
     stranger_by_first_bytes,
 )
 from kustos.gateway.session.logins import LOG_IS_FULL
-from kustos.gateway.upstream.link import as_transport
 from kustos.tls import TlsContexts, TlsError
 
 if TYPE_CHECKING:

@@ -38,6 +38,16 @@ LISTENERS_MAX: Final = 64
 """Listeners with series of their own; the settings allow fewer."""
 
 
+def _token_counter(registry: CollectorRegistry) -> Counter:
+    return Counter(
+        "kustos_upstream_delegation_tokens",
+        "Delegation tokens that kustos asked upstream for in the name of clients, by outcome: `created`, "
+        "`refused` or `unanswered`.",
+        ("outcome",),
+        registry=registry,
+    )
+
+
 class GatewayMetrics:
     """Counts what happens; nothing here is global, so two gateways in a process count apart."""
 
@@ -59,6 +69,7 @@ class GatewayMetrics:
             "Connections to upstream brokers that could not be made, or broke.",
             registry=registry,
         )
+        self._tokens: Final = _token_counter(registry)
         self._turned_away: Final = Counter(
             "kustos_connections_turned_away",
             "Connections closed on arrival because there were too many.",
@@ -136,6 +147,10 @@ class GatewayMetrics:
     def upstream_failed(self) -> None:
         """Count a connection to upstream that could not be made, or broke."""
         self._upstream_errors.inc()
+
+    def token_requested(self, outcome: str) -> None:
+        """Count a delegation token that upstream was asked for; the outcomes are few."""
+        self._tokens.labels(outcome).inc()
 
     def turned_away(self) -> None:
         """Count a connection that was closed on arrival."""

@@ -2,13 +2,18 @@
 
 from kustos.gateway.upstream.addresses import BrokerPorts, NoPortForBrokerError
 from kustos.gateway.upstream.cluster import UpstreamCluster, UpstreamUnavailableError
+from kustos.gateway.upstream.identities import ClientIdentities
 from kustos.gateway.upstream.in_flight import InFlight, RevocationSettings
+from kustos.gateway.upstream.tokens import IdentityError, UpstreamTokens
 
 __all__ = [
     "BrokerPorts",
+    "ClientIdentities",
+    "IdentityError",
     "InFlight",
     "NoPortForBrokerError",
     "RevocationSettings",
     "UpstreamCluster",
+    "UpstreamTokens",
     "UpstreamUnavailableError",
 ]

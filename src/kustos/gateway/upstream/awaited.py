@@ -1,4 +1,4 @@
-"""An answer that upstream owes, and the interfaces of a link's surroundings."""
+"""What a broker owes on a link, and the interfaces that a link needs: its client's half, and a registry."""
 
 import asyncio
 from collections.abc import Callable
@@ -23,10 +23,17 @@ class Awaited:
     """Whether the broker waits for other brokers, and for nobody else."""
     tail: bytes = b""
     """The end of the frame that is held back; without it the broker does nothing."""
+    is_unsent: bool = False
+    """Whether the tail is the whole frame, as a login comes before it."""
     sent_s: float = 0.0
     answered: asyncio.Future[None] | None = None
     stream: "AnswerStream | None" = None
     """Takes an answer that arrives in parts; then `take` gets no bytes at its end. None: it is gathered."""
+
+    def mark_answered(self) -> None:
+        """Tell those who wait for the answer that it is there, or that none will come."""
+        if self.answered is not None and not self.answered.done():
+            self.answered.set_result(None)
 
 
 class AnswerStream(Protocol):

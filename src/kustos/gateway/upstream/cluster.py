@@ -90,19 +90,15 @@ class UpstreamCluster:
         self.on_brokers: Callable[[dict[int, Broker]], None] = lambda _: None
         self._versions_of: dict[int, Versions] = {}
         self._connection: KafkaConnection | None = None
-        self._retired: KafkaConnection | None = None
         self._lock = asyncio.Lock()
         self._topic_ids: Final = TopicIds(self._query_names)
 
     async def connection(self) -> KafkaConnection:
         """Return the open connection, reopened if necessary; raise `UpstreamUnavailableError`."""
         async with self._lock:
-            if self._connection is not None and self._connection.is_usable:
+            if self._connection is not None and self._connection.is_open:
                 return self._connection
-            if self._retired is not None:
-                self._retired.close()
-            # its session has expired, but requests in flight may still be answered
-            self._retired, self._connection = self._connection, None
+            self._connection = None
             failures: list[str] = []
             known = [(broker.host, broker.port) for broker in self.brokers.values()]
             for host, port in dict.fromkeys((*self.bootstrap, *known)):
@@ -119,11 +115,13 @@ class UpstreamCluster:
         """Whether the gateway's own connection to upstream is open."""
         return self._connection is not None and self._connection.is_open
 
-    async def query(self, api_key: ApiKey, *, cap: int | None = None, **fields: object) -> Message:
+    async def query(
+        self, api_key: ApiKey, *, cap: int | None = None, floor: int = 0, **fields: object
+    ) -> Message:
         """Return upstream's answer to one of the gateway's own requests; raise `UpstreamUnavailableError`."""
         connection = await self.connection()
         try:
-            version = connection.choose_version(api_key, cap)
+            version = connection.choose_version(api_key, cap, floor)
             message = request_codec(api_key, version).root.fit(**fields)
             return await connection.send(api_key, version, message)
         except ClientError as error:
@@ -205,10 +203,9 @@ class UpstreamCluster:
         return {name for name in there if name is not None}
 
     def close(self) -> None:
-        """Close the connections."""
-        for connection in (self._connection, self._retired):
-            if connection is not None:
-                connection.close()
+        """Close the connection."""
+        if self._connection is not None:
+            self._connection.close()
 
 
 def _named(answer: Message) -> dict[bytes, str]:

@@ -6,7 +6,8 @@ quotas by connection are upstream's own, and the client's correlation id passes 
 Theory of operation. A broker works on one request of a connection at a time, and still reads those behind it
 in its socket buffer after the connection was closed. So the broker gets one whole request of a link that may
 wait. One more may be pipelined behind it, but its last byte is held back until the answer arrives: no broker
-begins with a partial frame, and the request is then checked once more.
+begins with a partial frame, and the request is then checked once more. Where the session at the broker is due
+(KIP-368), a request is held back whole: it waits for all answers before it, then for the login.
 
 A Produce may follow whole behind one that the broker answers at once, and so on: the broker finishes all of
 these in milliseconds, and changes that forbid them wait for that (`until_answered`). It takes longer if the
@@ -25,10 +26,13 @@ import asyncio
 import socket
 import struct
 from collections import deque
-from typing import Final, cast
+from typing import Final
 
+from kustos.client import SaslSession
+from kustos.gateway.upstream.answers import AnswerReader
 from kustos.gateway.upstream.awaited import AnswerStream, Awaited, LinkOwner, LinkRegistry
-from kustos.wire import FrameReader, MalformedMessageError
+from kustos.gateway.upstream.renewal import SessionRenewal
+from kustos.wire import MalformedMessageError
 
 REPLICATED_SOON_S: Final = 0.1
 """The time within which replicas that keep up have a produced batch, even in other data centres: while this
@@ -49,9 +53,6 @@ CUT_REMEMBERED_S: Final = 600.0
 """How long requests of a cut link count as in flight if its broker is never seen again: Kafka's brokers close
 idle connections after as long, and a broker that was stalled for longer has left the cluster."""
 
-STREAM_HEAD_BYTES: Final = 9
-"""What must be there of an answer that is streamed: length, correlation id, number of tagged fields."""
-
 RESET_AT_ONCE: Final = struct.pack("ii", 1, 0)
 """SO_LINGER of zero: closing resets the connection and discards unsent data."""
 
@@ -63,13 +64,13 @@ class UpstreamLink(asyncio.Protocol):
         "_awaited",
         "_in_flight",
         "_is_throttled",
-        "_left_bytes",
         "_may_be_muted",
         "_owner",
         "_reader",
+        "_reads",
+        "_renewal",
         "_replicas_keep_up",
         "_state_timer",
-        "_stream",
         "_throttled_before",
         "_transport",
         "_unthrottle_timer",
@@ -86,6 +87,7 @@ class UpstreamLink(asyncio.Protocol):
         max_answer_bytes: int,
         in_flight: LinkRegistry,
         broker: tuple[str, int],
+        session: SaslSession | None = None,
     ) -> None:
         self.broker: Final = broker
         self.is_closed = False
@@ -94,12 +96,11 @@ class UpstreamLink(asyncio.Protocol):
         """Whether no more answers will come, owed or not."""
         self._transport: Final = transport
         self._owner: Final = owner
-        self._reader: Final = FrameReader(max_answer_bytes)
+        self._reader: Final = AnswerReader(max_answer_bytes)
         self._in_flight: Final = in_flight
         self._awaited: deque[Awaited] = deque()
-        self._stream: AnswerStream | None = None
-        """Takes what comes of the answer that arrives now."""
-        self._left_bytes = 0
+        self._renewal: Final = None if session is None else SessionRenewal(session, self, transport.write)
+        self._reads = True
         self._writes = True
         self._is_throttled = False
         self._may_be_muted = False
@@ -131,7 +132,12 @@ class UpstreamLink(asyncio.Protocol):
             raise RuntimeError("part of a frame was sent, no other frame may follow yet")
         if not self._awaited:
             self._in_flight.add(self)
-        elif not self._is_done_soon(self._awaited[-1]):
+        if self._renewal is not None and self._renewal.is_due:
+            awaited.tail, awaited.is_unsent = frame, True
+            self._awaited.append(awaited)
+            self._begin_next()
+            return
+        if self._awaited and not self._is_done_soon(self._awaited[-1]):
             awaited.tail = frame[-1:]
             frame = frame[:-1]
         if awaited.waits_for_replicas:
@@ -156,7 +162,7 @@ class UpstreamLink(asyncio.Protocol):
             self._is_throttled = True
             loop = asyncio.get_running_loop()
             self._unthrottle_timer = loop.call_later(throttle_time_ms / 1000, self._unthrottle)
-        elif self._is_torn and self._may_begin():
+        elif self._is_torn and not self._awaited[0].is_unsent and self._may_begin():
             # at once, while the answer is still being read
             self._complete()
 
@@ -170,10 +176,33 @@ class UpstreamLink(asyncio.Protocol):
         """Complete the pipelined request, or send nothing more if it is no longer allowed."""
         if self.is_closed or not self._is_torn or self._is_throttled:
             return
-        if self._may_begin():
+        if self._awaited[0].is_unsent:
+            self._renew()
+        elif self._may_begin():
             self._complete()
         else:
             self.revoke()
+
+    def _renew(self) -> None:
+        """Log in again; nothing else is in flight, so that nothing read meanwhile is for the client."""
+        if self._renewal is not None and not self._renewal.is_running:
+            self._renewal.begin()
+            self._read(True)
+
+    def renewed(self) -> None:
+        """Go on after the login: check the request that waited for it once more, and send it."""
+        self._read(self._reads)
+        if self._awaited and not self.is_closed:
+            self._awaited[0].is_unsent = False
+            self._awaited[0].sent_s = asyncio.get_running_loop().time()
+            self._begin_next()
+            self._owner.upstream_writable()
+
+    def renewal_failed(self, reason: str) -> None:
+        """End the link: the broker takes no more requests."""
+        if not self.is_closed:
+            self.cut()
+            self._lose(f"the session with upstream could not be prolonged: {reason}")
 
     def _may_begin(self) -> bool:
         return self._awaited[0].is_still_allowed() and not self._owner.has_expired()
@@ -188,58 +217,40 @@ class UpstreamLink(asyncio.Protocol):
         if self.is_cut:
             return
         try:
-            if self._stream is not None:
-                data = self._pass_on(self._stream, data)
-            if data:
-                for frame in self._reader.feed(data):
-                    self._take(frame)
-                if self._reader.begun_bytes >= STREAM_HEAD_BYTES:
-                    self._begin_stream()
+            for frame in self._reader.feed(data, self):
+                self._take(frame)
         except MalformedMessageError as error:
             # what upstream still owes is unknown now
             self.cut()
             self._lose(f"upstream broke the protocol: {error}")
 
-    def _begin_stream(self) -> None:
-        """Pass on what has come of an answer that is not whole, if its request wants that."""
-        if self.is_cut or self.is_closed or not self._awaited or self._awaited[0].stream is None:
-            return
-        size_bytes, head = self._reader.peek()
+    def stream_of(self, head: bytes) -> AnswerStream | None:
+        """Return what takes the answer that begins so; raise `MalformedMessageError` if none is awaited."""
+        is_renewing = self._renewal is not None and self._renewal.is_running
+        if self.is_cut or self.is_closed or is_renewing or not self._awaited:
+            return None
         self._check_order(head)
-        stream, self._awaited[0].stream = self._awaited[0].stream, None
-        if stream.begin(size_bytes, head):
-            self._reader.take_rest()
-            self._stream, self._left_bytes = stream, size_bytes - len(head)
+        return self._awaited[0].stream
 
-    def _pass_on(self, stream: AnswerStream, data: bytes) -> bytes:
-        """Hand bytes to the stream; return those that follow its answer."""
-        part, rest = data, b""
-        if len(data) > self._left_bytes:
-            part, rest = data[: self._left_bytes], data[self._left_bytes :]
-        self._left_bytes -= len(part)
-        if not self.is_closed:
-            stream.feed(part)
-        if self._left_bytes == 0:
-            self._stream = None
-            self._end(self._awaited.popleft(), b"")
-        return rest
-
-    def _take(self, frame: bytes) -> None:
-        if not self.is_cut:
+    def _take(self, frame: bytes | None) -> None:
+        """Report an answer that is there, None if it was streamed."""
+        if self.is_cut:
+            return
+        if self._renewal is not None and self._renewal.is_running:
+            self._renewal.take(frame or b"")
+            return
+        if frame is not None:
             self._check_order(frame)
-            self._end(self._awaited.popleft(), frame)
-
-    def _end(self, awaited: Awaited, frame: bytes) -> None:
-        """Report an answer that is there: `frame` is empty if it was streamed."""
+        awaited = self._awaited.popleft()
         if awaited.waits_for_replicas:
             took_s = asyncio.get_running_loop().time() - awaited.sent_s
             self._replicas_keep_up = took_s < REPLICATED_SOON_S
-        _mark_answered(awaited)
+        awaited.mark_answered()
         if not self._awaited:
             self._in_flight.discard(self)
         # an earlier answer may have closed the link
         if not self.is_closed:
-            awaited.take(frame)
+            awaited.take(frame or b"")
             self._begin_next()
         elif self._awaited:
             # nobody reads throttle times any more
@@ -296,20 +307,24 @@ class UpstreamLink(asyncio.Protocol):
     def forget(self) -> None:
         """Record that the broker works on nothing more of this link."""
         while self._awaited:
-            _mark_answered(self._awaited.popleft())
+            self._awaited.popleft().mark_answered()
         self._in_flight.discard(self)
         if self.is_cut and self._state_timer is not None:
             self._state_timer.cancel()
 
     def pause_reading(self) -> None:
         """Take no more answers for now: the client does not read."""
-        if not self._transport.is_closing():
-            self._transport.pause_reading()
+        self._reads = False
+        self._read(self._renewal is not None and self._renewal.is_running)
 
     def resume_reading(self) -> None:
         """Take answers again."""
+        self._reads = True
+        self._read(True)
+
+    def _read(self, wanted: bool) -> None:
         if not self._transport.is_closing():
-            self._transport.resume_reading()
+            (self._transport.resume_reading if wanted else self._transport.pause_reading)()
 
     def pause_writing(self) -> None:
         """Note that upstream does not read fast enough."""
@@ -323,6 +338,8 @@ class UpstreamLink(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Notify the owner. A broker that closed the connection works on nothing more of it."""
+        if self._renewal is not None:
+            self._renewal.stop()
         for timer in (self._state_timer, self._unthrottle_timer):
             if timer is not None:
                 timer.cancel()
@@ -346,6 +363,8 @@ class UpstreamLink(asyncio.Protocol):
         if self.is_closed:
             return
         self.is_closed = True
+        if self._renewal is not None:
+            self._renewal.stop()
         # the broker never gets the rest of a request sent in part
         while self._awaited and self._awaited[-1].tail:
             self._awaited.pop()
@@ -379,13 +398,3 @@ class UpstreamLink(asyncio.Protocol):
             self._transport.close()
             loop = asyncio.get_running_loop()
             self._state_timer = loop.call_later(LAST_REQUESTS_S, self._transport.abort)
-
-
-def _mark_answered(awaited: Awaited) -> None:
-    if awaited.answered is not None and not awaited.answered.done():
-        awaited.answered.set_result(None)
-
-
-def as_transport(transport: asyncio.BaseTransport) -> asyncio.Transport:
-    """Return the transport as the type that it has; asyncio declares a more general one."""
-    return cast("asyncio.Transport", transport)

@@ -16,8 +16,8 @@ from typing import Any, Final
 
 import structlog
 
+from kustos.client import as_transport
 from kustos.gateway.store.large_work import LARGE_ITEMS_MIN, LargeWork
-from kustos.gateway.upstream.link import as_transport
 from kustos.gateway.workers.encoding import ChannelError, Form
 from kustos.gateway.workers.messages import FRAME_MAX_BYTES, decode, encode, is_large, keeps_order
 from kustos.wire import FrameReader, MalformedMessageError

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from kustos.acl import AclValueError
-from kustos.auth import JaasError, parse_jaas_config
 from kustos.authorizer import Authorizer, parse_super_users
 from kustos.client import ClientSettings, NodeAddress, SettingsError, read_properties
 from kustos.gateway.admin import ConfigEntry
@@ -22,13 +21,13 @@ from kustos.gateway.upstream import RevocationSettings
 from kustos.metadata.control import TokenRules, TokenSecret
 from kustos.metadata.log import LogPolicy
 from kustos.server.settings.authorizers import find_authorizer
+from kustos.server.settings.clients import token_mechanism, upstream_settings
 from kustos.server.settings.entries import config_entries
 from kustos.server.settings.kinds import Setting
 from kustos.server.settings.listeners import (
     ListenerSettings,
     check_ports,
     listener_settings,
-    login_module_policy,
 )
 from kustos.server.settings.properties import GivenSettings
 from kustos.server.settings.quorum import QuorumSettings, quorum_settings
@@ -36,7 +35,6 @@ from kustos.server.settings.table import audit as audit_table
 from kustos.server.settings.table import log as log_table
 from kustos.server.settings.table import login as login_table
 from kustos.server.settings.table import node as table
-from kustos.server.settings.table.oauth import ALLOWED_URLS
 from kustos.server.settings.table.tls import HANDSHAKE_TIMEOUT_MS
 from kustos.server.settings.table.workers import REVOCATION_GRACE_MS, REVOCATION_TIMEOUT_MS
 from kustos.server.settings.workers import WorkerSettings, worker_settings
@@ -91,6 +89,8 @@ class KustosSettings:
     max_connections_per_ip: int
     revocation: RevocationSettings
     upstream: ClientSettings
+    upstream_token_mechanism: str | None
+    """By which links log in to brokers as their clients; None: as `upstream` says."""
     upstream_metadata_max_age_ms: int
     token_rules: TokenRules
     """Its secret appears in no text."""
@@ -139,6 +139,7 @@ def settings_from(properties: Mapping[str, str], environment: Mapping[str, str])
     make_authorizer = _make_authorizer(given) if authorization_enabled else None
     audit = _audit(given)
     quorum = quorum_settings(given, listeners)
+    upstream = upstream_settings(given)
     workers = worker_settings(given, is_quorum=quorum is not None, is_foreign=make_authorizer is not None)
     return KustosSettings(
         node_id=given.require(table.NODE_ID),
@@ -164,7 +165,8 @@ def settings_from(properties: Mapping[str, str], environment: Mapping[str, str])
         revocation=RevocationSettings(
             grace_ms=given.require(REVOCATION_GRACE_MS), timeout_ms=given.require(REVOCATION_TIMEOUT_MS)
         ),
-        upstream=_upstream(given),
+        upstream=upstream,
+        upstream_token_mechanism=token_mechanism(given, upstream, listeners),
         upstream_metadata_max_age_ms=given.require(table.UPSTREAM_METADATA_MAX_AGE_MS),
         token_rules=_token_rules(given),
         decoy_secret=_decoy_secret(given),
@@ -236,36 +238,6 @@ def _early_start_listeners(given: GivenSettings, listeners: tuple[ListenerSettin
                 "(in capitals)"
             )
     return frozenset(early)
-
-
-def _upstream(given: GivenSettings) -> ClientSettings:
-    prefix = table.UPSTREAM_PREFIX
-    properties = {
-        name.removeprefix(prefix): value for name, value in given.texts.items() if name.startswith(prefix)
-    }
-    protocol = given.require(table.UPSTREAM_PROTOCOL)
-    properties[ALLOWED_URLS.name] = given.texts.get(ALLOWED_URLS.name, "")
-    if protocol.startswith("SASL"):
-        for setting in (table.UPSTREAM_MECHANISM, table.UPSTREAM_JAAS):
-            if not given.has(setting):
-                raise SettingsError(
-                    f"`{setting.name}` is not set, `{table.UPSTREAM_PROTOCOL.name}={protocol}` needs it"
-                )
-    try:
-        if given.has(table.UPSTREAM_JAAS):
-            parse_jaas_config(properties["sasl.jaas.config"], login_module_policy(given))
-        client = ClientSettings.from_properties(properties.pop("bootstrap.servers"), properties)
-        if client.tls is not None:
-            # unusable stores show now rather than at the first connection
-            client.tls.context()
-    except JaasError as error:
-        raise SettingsError(f"`{table.UPSTREAM_JAAS.name}`: {error}") from None
-    except SettingsError as error:
-        raise SettingsError(f"in the settings that begin with `{prefix}`: {error}") from None
-    except ValueError:
-        # Python refuses to parse numbers of thousands of digits
-        raise SettingsError(f"`{table.BOOTSTRAP_SERVERS.name}` has an invalid port") from None
-    return client
 
 
 def _decoy_secret(given: GivenSettings) -> bytes | None:

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from kustos.client import ClientSettings, SettingsError
+from kustos.server.settings.clients import client_settings
 from kustos.server.settings.listeners import ListenerSettings
 from kustos.server.settings.properties import GivenSettings
 from kustos.server.settings.table import quorum as table
@@ -38,13 +39,6 @@ def quorum_settings(given: GivenSettings, listeners: tuple[ListenerSettings, ...
                 f"`{listener.name}` is a listener of controllers, but {KEPT}: its controllers answer for "
                 "themselves, take it out of `listeners`"
             )
-    protocol = given.require(table.PROTOCOL)
-    if protocol.startswith("SASL"):
-        for setting in (table.MECHANISM, table.JAAS):
-            if not given.has(setting):
-                raise SettingsError(
-                    f"`{setting.name}` is not set, `{table.PROTOCOL.name}={protocol}` needs it"
-                )
     return QuorumSettings(
         client=_client(given, servers),
         max_staleness_ms=given.require(table.MAX_STALENESS_MS),
@@ -53,20 +47,7 @@ def quorum_settings(given: GivenSettings, listeners: tuple[ListenerSettings, ...
 
 
 def _client(given: GivenSettings, servers: str) -> ClientSettings:
-    prefix = table.QUORUM_PREFIX
-    properties = {
-        name.removeprefix(prefix): value for name, value in given.texts.items() if name.startswith(prefix)
-    }
-    try:
-        client = ClientSettings.from_properties(servers, properties)
-        if client.tls is not None:
-            # unusable stores show now rather than at the first connection
-            client.tls.context()
-    except SettingsError as error:
-        raise SettingsError(f"of `{table.CONTROLLERS.name}` and `{prefix}*`: {error}") from None
-    except ValueError:
-        # Python refuses to parse numbers of thousands of digits
-        raise SettingsError(f"`{table.CONTROLLERS.name}` has an invalid port") from None
+    client = client_settings(given, table.QUORUM, servers, table.CONTROLLERS.name)
     timeout_ms = given.require(table.CONTROLLER_TIMEOUT_MS)
     limits = replace(client.limits, connect_timeout_ms=timeout_ms, request_timeout_ms=timeout_ms)
     return replace(client, limits=limits)

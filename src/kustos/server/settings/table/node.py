@@ -22,12 +22,13 @@ from kustos.server.settings.kinds import (
     whole_number,
 )
 from kustos.server.settings.table.audit import AUDIT_SETTINGS
+from kustos.server.settings.table.clients import client_table
 from kustos.server.settings.table.log import LOG_SETTINGS
 from kustos.server.settings.table.login import LOGIN_SETTINGS
 from kustos.server.settings.table.oauth import OAUTH_SETTINGS
 from kustos.server.settings.table.principals import PRINCIPAL_SETTINGS
 from kustos.server.settings.table.quorum import QUORUM_SETTINGS
-from kustos.server.settings.table.tls import TLS_SETTINGS, client_tls_settings
+from kustos.server.settings.table.tls import TLS_SETTINGS
 from kustos.server.settings.table.workers import WORKER_SETTINGS
 
 MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI")
@@ -277,28 +278,21 @@ BOOTSTRAP_SERVERS: Final = Setting(
     "Brokers of the upstream cluster: `host:port`, separated by commas.",
     required=True,
 )
-UPSTREAM_PROTOCOL: Final = Setting(
-    UPSTREAM_PREFIX + "security.protocol",
-    one_of("PLAINTEXT", "SASL_PLAINTEXT", "SSL", "SASL_SSL"),
-    "PLAINTEXT",
+UPSTREAM: Final = client_table(UPSTREAM_PREFIX, "Upstream", "The security protocol of its brokers.")
+UPSTREAM_IDENTITY: Final = Setting(
+    UPSTREAM_PREFIX + "identity",
+    one_of("service", "token"),
+    "service",
     "Upstream",
-    "The security protocol of its brokers.",
+    "As whom the connections of clients log in to brokers: `service`, as the principal of kustos; `token`, "
+    "as the client itself, with a delegation token that kustos creates for it.",
 )
-UPSTREAM_MECHANISM: Final = Setting(
-    UPSTREAM_PREFIX + "sasl.mechanism",
-    one_of("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"),
-    None,
+UPSTREAM_TOKEN_MECHANISM: Final = Setting(
+    UPSTREAM_PREFIX + "token.sasl.mechanism",
+    one_of("SCRAM-SHA-256", "SCRAM-SHA-512"),
+    "SCRAM-SHA-512",
     "Upstream",
-    "The SASL mechanism for logging in to it; needed for `SASL_PLAINTEXT` and `SASL_SSL`.",
-)
-UPSTREAM_JAAS: Final = Setting(
-    UPSTREAM_PREFIX + "sasl.jaas.config",
-    TEXT,
-    None,
-    "Upstream",
-    "The login module with user name and password, or for `OAUTHBEARER`; needed for `SASL_PLAINTEXT` and "
-    "`SASL_SSL`.",
-    secret=True,
+    "The SASL mechanism for these tokens.",
 )
 UPSTREAM_TIMEOUT_MS: Final = Setting(
     UPSTREAM_PREFIX + "request.timeout.ms",
@@ -329,7 +323,7 @@ SETTINGS: Final[tuple[Setting[Any], ...]] = (
     *LOGIN_SETTINGS,
     *PRINCIPAL_SETTINGS,
     *TLS_SETTINGS,
-    *client_tls_settings(UPSTREAM_PREFIX, "Upstream"),
+    *UPSTREAM.settings,
     *OAUTH_SETTINGS,
     *AUDIT_SETTINGS,
     *LOG_SETTINGS,

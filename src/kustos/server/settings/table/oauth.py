@@ -7,8 +7,6 @@ from kustos.client.oauth import (
     DEFAULT_REFRESH_MS,
     DEFAULT_RETRY_BACKOFF_MAX_MS,
     DEFAULT_RETRY_BACKOFF_MS,
-    LOGIN_HANDLER,
-    TOKEN_URL_KEY,
 )
 from kustos.server.settings.kinds import BOOLEAN, INT32_MAX, TEXT, Kind, Setting, list_of, whole_number
 
@@ -18,7 +16,6 @@ UNSECURED_HANDLER: Final = (
     "OAuthBearerUnsecuredValidatorCallbackHandler"
 )
 _MILLISECONDS: Final[Kind[int]] = whole_number(1, INT32_MAX, "milliseconds")
-_FROM_ZERO: Final[Kind[int]] = whole_number(0, INT32_MAX, "milliseconds")
 
 
 def _setting(name: str, kind: Kind[Any], default: Any, doc: str) -> Setting[Any]:
@@ -110,49 +107,7 @@ ALLOWED_URLS: Final[Setting[tuple[str, ...]]] = Setting(
 )
 
 
-def _upstream(name: str, kind: Kind[Any], doc: str, *, secret: bool = False) -> Setting[Any]:
-    """A setting of our own tokens, which the client reads and has the default of."""
-    return Setting("kustos.upstream." + name, kind, None, "Upstream", doc, secret=secret)
-
-
-_UPSTREAM_SETTINGS: Final[tuple[Setting[Any], ...]] = (
-    _upstream(
-        TOKEN_URL_KEY,
-        TEXT,
-        "With `OAUTHBEARER`: where the node gets its own token: from a provider by client credentials, or "
-        f"from a `file` URL. It must stand in `{ALLOWED_URLS_KEY}`, too.",
-    ),
-    _upstream("sasl.oauthbearer.client.credentials.client.id", TEXT, "The client id at the provider."),
-    _upstream(
-        "sasl.oauthbearer.client.credentials.client.secret", TEXT, "Its secret at the provider.", secret=True
-    ),
-    _upstream("sasl.oauthbearer.scope", TEXT, "The scope that is asked for. Without it none is."),
-    _upstream(
-        "sasl.oauthbearer.header.urlencode",
-        BOOLEAN,
-        "Whether id and secret are encoded for URLs in the header, as RFC 6749 says. By default not.",
-    ),
-    _upstream("sasl.login.callback.handler.class", TEXT, f"As in Kafka; only `{LOGIN_HANDLER}` is known."),
-    _upstream("sasl.login.connect.timeout.ms", _MILLISECONDS, "How long a connection may take: 10 s."),
-    _upstream("sasl.login.read.timeout.ms", _MILLISECONDS, "How long each part of an answer may take: 10 s."),
-    _upstream("sasl.login.retry.backoff.ms", _FROM_ZERO, "The first pause between two attempts: 100."),
-    _upstream("sasl.login.retry.backoff.max.ms", _FROM_ZERO, "How long all pauses may take: 10000."),
-    _upstream(
-        "sasl.login.refresh.window.factor",
-        TEXT,
-        "The part of a token's life after which another is got: 0.8.",
-    ),
-    _upstream(
-        "sasl.login.refresh.window.jitter", TEXT, "The random part of its life that is added to it: 0.05."
-    ),
-    _upstream(
-        "sasl.login.refresh.min.period.seconds", whole_number(0, 900), "The least time between two: 60."
-    ),
-    _upstream("sasl.login.refresh.buffer.seconds", whole_number(0, 3600), "The time before its end: 300."),
-)
-
 OAUTH_SETTINGS: Final[tuple[Setting[Any], ...]] = (
-    *_UPSTREAM_SETTINGS,
     CALLBACK_HANDLER_CLASS,
     JWKS_URL,
     JWKS_REFRESH_MS,

@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from kustos.server.settings.kinds import INT32_MAX, INT64_MAX, TEXT, Setting, one_of, whole_number
-from kustos.server.settings.table.tls import client_tls_settings
+from kustos.server.settings.table.clients import client_table
 
 QUORUM_PREFIX: Final = "kustos.quorum."
 EMBEDDED: Final = "embedded"
@@ -40,27 +40,10 @@ MAX_STALENESS_MS: Final = Setting(
     "How long a node that has lost the quorum decides by its last metadata. After that it denies everything "
     "to everybody except super users, and logins with SCRAM or tokens fail.",
 )
-PROTOCOL: Final = Setting(
-    QUORUM_PREFIX + "security.protocol",
-    one_of("PLAINTEXT", "SASL_PLAINTEXT", "SSL", "SASL_SSL"),
-    "PLAINTEXT",
+QUORUM: Final = client_table(
+    QUORUM_PREFIX,
     "Quorum",
     "The security protocol of the controllers. The principal needs CLUSTER_ACTION on the cluster there.",
-)
-MECHANISM: Final = Setting(
-    QUORUM_PREFIX + "sasl.mechanism",
-    one_of("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"),
-    None,
-    "Quorum",
-    "The SASL mechanism for logging in to them; needed for `SASL_PLAINTEXT` and `SASL_SSL`.",
-)
-JAAS: Final = Setting(
-    QUORUM_PREFIX + "sasl.jaas.config",
-    TEXT,
-    None,
-    "Quorum",
-    "The login module with user name and password; needed for `SASL_PLAINTEXT` and `SASL_SSL`.",
-    secret=True,
 )
 CHANGE_TIMEOUT_MS: Final = Setting(
     QUORUM_PREFIX + "change.timeout.ms",
@@ -76,9 +59,6 @@ QUORUM_SETTINGS: Final[tuple[Setting[Any], ...]] = (
     CONTROLLERS,
     CONTROLLER_TIMEOUT_MS,
     MAX_STALENESS_MS,
-    PROTOCOL,
-    MECHANISM,
-    JAAS,
     CHANGE_TIMEOUT_MS,
-    *client_tls_settings(QUORUM_PREFIX, "Quorum"),
+    *QUORUM.settings,
 )

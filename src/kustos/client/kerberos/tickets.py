@@ -1,0 +1,153 @@
+"""Our tickets: got by a keytab or from a cache, and anew ahead of their end (`kustos.client.refreshed`).
+
+A keytab's tickets live in caches of this process's memory, which nobody else sees. A cache of tickets belongs
+to whoever filled it: it is read again, after Kafka's `sasl.kerberos.kinit.cmd` was told to renew it.
+"""
+
+import asyncio
+import itertools
+import socket
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+from typing import Final, TypeVar
+
+import structlog
+
+from kustos.auth import CredentialsError, GssapiTickets
+from kustos.client.beside import beside_the_loop
+from kustos.client.errors import AuthenticationFailedError
+from kustos.client.kerberos.settings import KerberosClientSettings
+from kustos.client.refreshed import PerLoop, Refreshed
+from kustos.runtime import Clock, Entropy, SystemClock, SystemEntropy, words_of
+
+LOG: Final = structlog.get_logger("kustos.client")
+T = TypeVar("T")
+
+STEPS_AT_ONCE: Final = 8
+"""How many calls of the library run at once: without a KDC each may take half a minute, and has a thread."""
+
+CACHES: Final = 8
+"""Caches in memory of one source, used in turn: the library frees none, and logs in anew where the tickets in
+one are old."""
+
+KINIT_TIMEOUT_S: Final = 60.0
+
+_SOURCE_NUMBERS: Final = itertools.count()
+
+
+@dataclass(frozen=True, slots=True)
+class HeldTickets:
+    """Tickets that we hold, and their times (ms, wall time). The start of a cache's is when it was read."""
+
+    tickets: GssapiTickets = field(repr=False)
+    started_at_ms: int
+    expires_at_ms: int
+
+
+class TicketSource:
+    """The tickets of one identity of ours; used within one event loop."""
+
+    def __init__(
+        self, settings: KerberosClientSettings, clock: Clock | None = None, entropy: Entropy | None = None
+    ) -> None:
+        self._settings: Final = settings
+        self._clock: Final = clock or SystemClock()
+        self._caches: Final = itertools.cycle(
+            [f"MEMORY:kustos-{next(_SOURCE_NUMBERS)}-{number}" for number in range(CACHES)]
+        )
+        self._slots: Final = asyncio.Semaphore(STEPS_AT_ONCE)
+        self.refreshed: Final = Refreshed(
+            self._fetch, self._renew_at, self._clock, entropy or SystemEntropy()
+        )
+
+    async def tickets(self) -> GssapiTickets:
+        """Return tickets that are valid; raise `AuthenticationFailedError`."""
+        return (await self.refreshed.get()).tickets
+
+    async def beside(self, step: Callable[[], T]) -> T:
+        """Return what a call of the library returns, or raise what it raises, done in a thread."""
+        await self._slots.acquire()
+        running = asyncio.ensure_future(beside_the_loop(step))
+        running.add_done_callback(self._ended)
+        # who gives up waiting does not end the thread, which keeps its slot
+        return await asyncio.shield(running)
+
+    def _ended(self, running: asyncio.Future[T]) -> None:
+        self._slots.release()
+        if not running.cancelled():
+            running.exception()
+
+    def _renew_at(self, held: HeldTickets, now_ms: int, chance: float) -> int:
+        return self._settings.renew.renew_at_ms(chance, now_ms, held.started_at_ms, held.expires_at_ms)
+
+    async def _fetch(self) -> HeldTickets:
+        is_renewal = self.refreshed.held is not None
+        try:
+            held = await self.beside(lambda: self._once(is_renewal))
+        except CredentialsError as error:
+            principal = self._settings.principal
+            who = "the owner of the ticket cache" if principal is None else f"`{principal}`"
+            LOG.warning("no Kerberos ticket was got", who=who, reason=str(error))
+            raise AuthenticationFailedError(f"cannot log in to Kerberos as {who}: {error}") from None
+        if is_renewal:
+            LOG.info(
+                "a Kerberos ticket was renewed",
+                principal=held.tickets.principal,
+                seconds=held.tickets.lifetime_s,
+            )
+        return held
+
+    def _once(self, is_renewal: bool) -> HeldTickets:
+        """Get tickets, as Java does: from a cache if it has any, else by the keytab; in a thread."""
+        settings = self._settings
+        now_ms = self._clock.wall_ms()
+        if settings.uses_cache:
+            if is_renewal:
+                self._renew_cache()
+            try:
+                return _held(GssapiTickets.from_cache(settings.cache, settings.principal), now_ms)
+            except CredentialsError:
+                if settings.keytab is None:
+                    raise
+        keytab, principal = settings.keytab or "", settings.principal or ""
+        return _held(GssapiTickets.from_keytab(keytab, principal, next(self._caches)), now_ms)
+
+    def _renew_cache(self) -> None:
+        """Have the cache renewed; if that fails, somebody else may have done it."""
+        cache = self._settings.cache
+        command = [self._settings.kinit, "-R", *(() if cache is None else ("-c", cache))]
+        try:
+            done = subprocess.run(  # noqa: S603 - the command is a setting
+                command, capture_output=True, text=True, timeout=KINIT_TIMEOUT_S, check=False
+            )
+            reason = done.stderr.strip() if done.returncode else ""
+        except (OSError, subprocess.TimeoutExpired) as error:
+            reason = words_of(error) if isinstance(error, OSError) else "it did not end in time"
+        if reason:
+            LOG.warning("the ticket cache was not renewed", command=self._settings.kinit, reason=reason)
+
+
+def _held(tickets: GssapiTickets, now_ms: int) -> HeldTickets:
+    return HeldTickets(tickets, now_ms, now_ms + tickets.lifetime_s * 1000)
+
+
+def host_of(host: str) -> str:
+    """Return the host in the service's principal: an address's name, as Java looks it up; it may block."""
+    try:
+        ip_address(host)
+    except ValueError:
+        return host
+    try:
+        return socket.getnameinfo((host, 0), socket.NI_NAMEREQD)[0]
+    except OSError:
+        return host
+
+
+_SOURCES: Final = PerLoop(TicketSource)
+
+
+def ticket_source(settings: KerberosClientSettings) -> TicketSource:
+    """Return the source of these settings in the running loop."""
+    return _SOURCES.of(settings)

@@ -1,0 +1,140 @@
+"""A credential of ours that expires: got when it is first needed, and anew ahead of its end.
+
+One is fetched at a time, whoever waits for it. While the last one is valid nobody waits: the next is got
+beside the loop at its time, and after a failure again ten seconds later. Bearer tokens and Kerberos tickets
+are such credentials.
+"""
+
+import asyncio
+import weakref
+from collections.abc import Awaitable, Callable, Hashable
+from typing import Final, Generic, Protocol, TypeVar
+
+from kustos.runtime import Clock, Entropy
+
+RETRY_MS: Final = 10_000
+"""The pause after a refresh that failed, as in Kafka."""
+
+TIMER_MAX_MS: Final = 86_400_000
+"""The longest pause before the time is reckoned anew: a day."""
+
+_CHANCE_BYTES: Final = 4
+
+
+class Expiring(Protocol):
+    """Something that we hold until a time (ms, wall time)."""
+
+    @property
+    def expires_at_ms(self) -> int:
+        """When it is of no use any more."""
+
+
+T = TypeVar("T", bound=Expiring)
+S = TypeVar("S")
+K = TypeVar("K", bound=Hashable)
+
+RefreshAt = Callable[[T, int, float], int]
+"""What is held, the wall time and a number from 0 to 1 → the wall time at which to get the next (ms)."""
+
+
+def chance(entropy: Entropy) -> float:
+    """Return a random number from 0 to 1, by which nodes do not do the same at once."""
+    return int.from_bytes(entropy.token_bytes(_CHANCE_BYTES)) / float(256**_CHANCE_BYTES)
+
+
+class Refreshed(Generic[T]):
+    """The current credential; used within one event loop.
+
+    `fetch` gets one, and raises `ClientError`. `is_wanted`: whether to get the next while nobody waits; if
+    not, the current one is forgotten then.
+    """
+
+    def __init__(
+        self,
+        fetch: Callable[[], Awaitable[T]],
+        refresh_at: RefreshAt[T],
+        clock: Clock,
+        entropy: Entropy,
+        is_wanted: Callable[[], bool] = lambda: True,
+    ) -> None:
+        self._fetch: Final = fetch
+        self._refresh_at: Final = refresh_at
+        self._clock: Final = clock
+        self._entropy: Final = entropy
+        self._is_wanted: Final = is_wanted
+        self._is_stopped = False
+        self.held: T | None = None
+        self._fetching: asyncio.Task[T] | None = None
+        self.timer: asyncio.TimerHandle | None = None
+
+    async def get(self) -> T:
+        """Return a valid one; raise what `fetch` raises if there is none."""
+        held = self.held
+        if held is None or held.expires_at_ms <= self._clock.wall_ms():
+            # one that gives up waiting must not take it from the others
+            held = await asyncio.shield(self._begin())
+        return held
+
+    def _begin(self) -> asyncio.Task[T]:
+        if self._fetching is None or self._fetching.done():
+            self._fetching = asyncio.get_running_loop().create_task(self._next())
+            # whoever waits gets the error; if nobody does, `fetch` has logged it
+            self._fetching.add_done_callback(_mark_retrieved)
+        return self._fetching
+
+    async def _next(self) -> T:
+        try:
+            held = await self._fetch()
+        except BaseException:
+            if self.held is not None:
+                self._begin_in(RETRY_MS)
+            raise
+        self.held = held
+        now_ms = self._clock.wall_ms()
+        self._begin_in(self._refresh_at(held, now_ms, chance(self._entropy)) - now_ms)
+        return held
+
+    def _begin_in(self, pause_ms: int) -> None:
+        if self.timer is not None:
+            self.timer.cancel()
+        if self._is_stopped:
+            return
+        seconds = min(max(pause_ms, 0), TIMER_MAX_MS) / 1000
+        self.timer = asyncio.get_running_loop().call_later(seconds, self._begin_unless_idle)
+
+    def _begin_unless_idle(self) -> None:
+        if self._is_wanted():
+            self._begin()
+        else:
+            self.held = None
+
+    def stop(self) -> None:
+        """Get no more while nobody waits."""
+        self._is_stopped = True
+        if self.timer is not None:
+            self.timer.cancel()
+
+
+def _mark_retrieved(task: "asyncio.Task[T]") -> None:
+    if not task.cancelled():
+        task.exception()
+
+
+class PerLoop(Generic[K, S]):
+    """The sources of a process by their settings, for each event loop: equal settings share one, as in Kafka.
+
+    There are as many as the process has identities: those of a node, one of a command.
+    """
+
+    def __init__(self, make: Callable[[K], S]) -> None:
+        self._make: Final = make
+        self._sources: Final[weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[K, S]]] = (
+            weakref.WeakKeyDictionary()
+        )
+
+    def of(self, settings: K) -> S:
+        """Return the source of these settings in the running loop."""
+        sources = self._sources.setdefault(asyncio.get_running_loop(), {})
+        if settings not in sources:
+            sources[settings] = self._make(settings)
+        return sources[settings]

@@ -1,0 +1,124 @@
+"""The session of a link at its broker, prolonged between two requests of the client (KIP-368).
+
+A timer notes when the session is due; the link looks at that note when it has a request to send, as Kafka's
+clients do. An idle link does not log in.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Final, Protocol
+
+import structlog
+
+from kustos.client import ClientError, ProtocolViolationError, SaslSession
+from kustos.wire import (
+    MalformedMessageError,
+    read_response_header,
+    request_codec,
+    request_frame,
+    response_codec,
+    response_header_is_flexible,
+)
+
+LOG: Final = structlog.get_logger("kustos.gateway")
+
+CLIENT_ID: Final = "kustos"
+
+FIRST_CORRELATION_ID: Final = 2**31 - 8
+"""Kafka's clients keep the last eight for logins; here answers come in order, so that it only helps to read
+recorded traffic."""
+
+CORRELATION_IDS: Final = 8
+
+
+class Renewable(Protocol):
+    """The link."""
+
+    def renewed(self) -> None:
+        """Go on after the login."""
+
+    def renewal_failed(self, reason: str) -> None:
+        """End, as the broker takes nothing more."""
+
+
+class SessionRenewal:
+    """Prolongs the session of one link. `write` sends bytes to the broker."""
+
+    __slots__ = ("_answer", "_link", "_sent", "_session", "_task", "_timer", "_write", "is_due")
+
+    def __init__(self, session: SaslSession, link: Renewable, write: Callable[[bytes], object]) -> None:
+        self.is_due = False
+        """Whether the next request must wait for a login."""
+        self._session: Final = session
+        self._link: Final = link
+        self._write: Final = write
+        self._task: asyncio.Task[None] | None = None
+        self._answer: asyncio.Future[bytes] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._sent = 0
+        self._schedule()
+
+    def _schedule(self) -> None:
+        self.is_due = False
+        due_at_s = self._session.due_at_s
+        if due_at_s is not None:
+            self._timer = asyncio.get_running_loop().call_at(due_at_s, self._fall_due)
+
+    def _fall_due(self) -> None:
+        self.is_due = True
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a login is under way, to which all that comes belongs."""
+        return self._task is not None
+
+    def begin(self) -> None:
+        """Log in; no other request may be in flight until the link is told the outcome."""
+        self._task = asyncio.get_running_loop().create_task(self._run())
+
+    async def _run(self) -> None:
+        failure = None
+        try:
+            await self._session.begin(self._exchange)
+        except ClientError as error:
+            failure = str(error)
+        except Exception:
+            # the boundary where a bug of ours must end the link rather than leave its client waiting
+            LOG.exception("a session with upstream could not be prolonged")
+            failure = "an internal error, see the log above"
+        self._task = None
+        if failure is None:
+            self._schedule()
+            self._link.renewed()
+        else:
+            self._link.renewal_failed(failure)
+
+    async def _exchange(self, api_key: int, version: int, body: bytes) -> bytes:
+        correlation_id = FIRST_CORRELATION_ID + self._sent % CORRELATION_IDS
+        self._sent += 1
+        self._answer = asyncio.get_running_loop().create_future()
+        codec = request_codec(api_key, version)
+        self._write(request_frame(codec, api_key, correlation_id, CLIENT_ID, body))
+        frame = await self._answer
+        is_flexible = response_header_is_flexible(api_key, response_codec(api_key, version))
+        try:
+            answered_id, body_at = read_response_header(frame, is_flexible)
+        except MalformedMessageError as error:
+            raise ProtocolViolationError(f"upstream broke the protocol: {error}") from None
+        if answered_id != correlation_id:
+            raise ProtocolViolationError("upstream broke the protocol: an answer came out of order")
+        return frame[body_at:]
+
+    def take(self, frame: bytes) -> None:
+        """Take an answer of the login; raise `MalformedMessageError` for one that nobody waits for."""
+        if self._answer is None or self._answer.done():
+            raise MalformedMessageError("an answer came that nobody waits for")
+        self._answer.set_result(frame)
+
+    def stop(self) -> None:
+        """Do nothing more."""
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._task is not None:
+            self._task.cancel()
+            self._task = None
