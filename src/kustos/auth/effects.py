@@ -45,12 +45,14 @@ class Fail:
     """Wait `delay_ms`, send `response` if there is any, then close; read nothing more meanwhile.
 
     The wait is `connection.failed.authentication.delay.ms` and slows guessing. `response` is a whole frame,
-    empty where Kafka closes without an answer. `reason` is for the log.
+    empty where Kafka closes without an answer. `reason` is for the log. `was_judged`: the credentials were
+    checked and are wrong; False if the login failed otherwise, such as by a broken store of users.
     """
 
     response: bytes = field(repr=False)
     reason: str
     delay_ms: int
+    was_judged: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,12 +3,10 @@
 import asyncio
 from collections.abc import Callable
 from contextlib import AsyncExitStack
-from functools import partial
 from typing import Final, Protocol, Self
 
 import structlog
 
-from kustos.auth import ListenerPrincipals, SaslServerMachine
 from kustos.authorizer import ACL_COUNT_UNKNOWN
 from kustos.client import KafkaConnection, NodeAddress, connect
 from kustos.gateway.apis import (
@@ -22,32 +20,29 @@ from kustos.gateway.apis import (
     reloaded_settings,
 )
 from kustos.gateway.audit import AuditLog
-from kustos.gateway.listener import ConnectionSettings, GatewayParts, ListenerPlan, ProxyAddresses
+from kustos.gateway.listener import GatewayParts, ListenerPlan
 from kustos.gateway.metrics import GatewayMetrics, GatewayObserver, WatchedLog, WatchedQuorum
 from kustos.gateway.session import AnswerBudget, LocalApis
 from kustos.gateway.store import MetadataWriter, SnapshotTaker
-from kustos.gateway.upstream import BrokerPorts, InFlight, UpstreamCluster
+from kustos.gateway.upstream import InFlight, UpstreamCluster
 from kustos.metadata.control import ApiError
 from kustos.metadata.image import MetadataImage
 from kustos.metadata.store import MetadataStore
 from kustos.protocol import (
-    ADMIN_TABLE,
     DescribedConfig,
     api_versions_response,
     offered_versions,
-    refusal_body,
 )
-from kustos.runtime import SystemClock, SystemEntropy, freeze_objects
+from kustos.runtime import SystemClock, freeze_objects
 from kustos.server.admin import AdminSide
 from kustos.server.audit import open_audit_log
 from kustos.server.authorization.authorization import StandardAuthorization, authorization_of
 from kustos.server.authorization.life import close, server_info, start
+from kustos.server.listener_plans import ListenerPlans
 from kustos.server.oauth import BearerTokens
-from kustos.server.principals import listener_principals
 from kustos.server.process_role import WHOLE, NodePart
 from kustos.server.quorum import QuorumSide
-from kustos.server.sasl import mechanism_factories, scram_decoys, token_lookup
-from kustos.server.settings.listeners import ListenerSettings
+from kustos.server.sasl import token_lookup
 from kustos.server.settings.node_settings import KustosSettings
 from kustos.server.tls import TlsSide
 from kustos.server.warm_up import load_late_modules, warm_codecs
@@ -110,7 +105,7 @@ class Node:
             settings, self.writer, self.authorization, local, self._audited, self.tls
         )
         self.gateway: Final = part.make_gateway(
-            [self._plan(listener) for listener in settings.listeners if part.serves(listener)],
+            self._plans(),
             self._parts(),
             settings.upstream_metadata_max_age_ms / 1000,
         )
@@ -149,6 +144,13 @@ class Node:
             await writer.close()
             await audit.close()
             raise
+
+    def _plans(self) -> list[ListenerPlan]:
+        bodies = self._api_versions_body
+        plans = ListenerPlans(
+            self.settings, self.image, self.tokens, self.bearer_tokens, self.tls, self.admin, bodies
+        )
+        return [plans.plan(each) for each in self.settings.listeners if self.part.serves(each)]
 
     def _audited(self, apis: LocalApis) -> AuditedApis:
         return AuditedApis(apis, self.audit.security, lambda: self.audit.now_ms)
@@ -212,6 +214,7 @@ class Node:
             answers=self._answers,
             max_connections=settings.max_connections,
             max_connections_per_ip=settings.max_connections_per_ip,
+            failed_logins=settings.failed_logins,
         )
 
     def acl_count(self) -> int:
@@ -223,52 +226,6 @@ class Node:
             LOG.warning("the authorizer cannot count its ACLs", reason=f"{type(error).__name__}: {error}")
             return ACL_COUNT_UNKNOWN
         return count if type(count) is int else ACL_COUNT_UNKNOWN
-
-    def _plan(self, listener: ListenerSettings) -> ListenerPlan:
-        settings = self.settings
-        sasl = listener.sasl
-        principals = listener_principals(listener, settings.principal_builder_configs)
-        connection = ConnectionSettings(
-            sasl_server_max_receive_size=524_288 if sasl is None else sasl.server.max_receive_size,
-            socket_request_max_bytes=settings.socket_request_max_bytes,
-            connections_max_idle_ms=settings.connections_max_idle_ms,
-        )
-        return ListenerPlan(
-            name=listener.name,
-            security_protocol=listener.security_protocol,
-            bind_host=listener.bind.host,
-            port=listener.bind.port,
-            ports=BrokerPorts(
-                listener.advertised.host,
-                listener.broker_port_start,
-                listener.advertised_broker_port_start,
-                listener.broker_port_count,
-            ),
-            connection=connection,
-            sasl_machine=self._sasl_machines(listener, principals),
-            principal_without_login=principals.without_login,
-            admin=self.admin.parts if listener.is_controller else None,
-            tls=self.tls.listener(listener, principals, settings.handshake_timeout_ms),
-            proxies=None if listener.proxies is None else ProxyAddresses(listener.proxies),
-        )
-
-    def _sasl_machines(
-        self, listener: ListenerSettings, principals: ListenerPrincipals
-    ) -> Callable[[str], SaslServerMachine | None]:
-        sasl = listener.sasl
-        if sasl is None:
-            return lambda _: None
-        validate = self.bearer_tokens.validator(sasl.oauth)
-        factories = mechanism_factories(
-            sasl, self.image, scram_decoys(self.settings, self.image), SystemEntropy(), self.tokens, validate
-        )
-        clock = SystemClock()
-        versions, refusal = self._api_versions_body, refusal_body
-        if listener.is_controller:
-            versions, refusal = self.admin.api_versions_body, partial(refusal_body, table=ADMIN_TABLE)
-        return lambda host: SaslServerMachine(
-            sasl.server, factories, versions, clock, refusal, partial(principals.of_login, host)
-        )
 
     def _api_versions_body(self, version: int) -> bytes:
         message = api_versions_response(version, self.offered(), self.cluster.features)

@@ -8,8 +8,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from kustos.auth import SaslServerSettings
+from kustos.gateway.listener import admission as listener
 from kustos.gateway.listener import connection as client_module
-from kustos.gateway.listener import gateway as listener
 from kustos.gateway.listener.connection import ClientConnection
 from kustos.gateway.listener.plans import ConnectionSettings
 from kustos.gateway.upstream.addresses import NoPortForBrokerError
@@ -37,7 +37,7 @@ async def until(condition: Any, what: str) -> None:
 
 
 def only(served: RunningGateway) -> Any:
-    (connection,) = served.gateway._connections
+    (connection,) = served.gateway.admission.connections
     return connection
 
 

@@ -41,6 +41,7 @@ LISTENERS_MAX: Final = 64
 BUCKETS_S: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60)
 """From a request that passes through to one that waits for a group to form."""
 
+_UNAUTHENTICATED: Final = "kustos_unauthenticated_connections"
 _SOCKETS: Final = "kafka_server_socket_server_metrics_"
 
 
@@ -130,10 +131,13 @@ class GatewayMetrics:
             "Connections closed on arrival because there were too many.",
             registry=registry,
         )
+        self._unauthenticated: Final = Gauge(
+            _UNAUTHENTICATED, "Open connections without authentication yet.", labels, registry=registry
+        )
         self._handshakes: Final = Counter(
             "kustos_failed_handshakes",
-            "Connections that ended before anybody could log in, by kind: in the TLS handshake, or as they "
-            "spoke another protocol than the listener's.",
+            "Connections that ended before anybody could log in, by kind: in the TLS handshake, as they "
+            "spoke another protocol than the listener's, or by a limit on unauthenticated clients.",
             ("listener", "kind"),
             registry=registry,
         )
@@ -208,6 +212,10 @@ class GatewayMetrics:
     def turned_away(self) -> None:
         """Count a connection that was closed on arrival."""
         self._turned_away.inc()
+
+    def unauthenticated_changed(self, listener: str, change: int) -> None:
+        """Count a connection that has to authenticate (1), or that has, or has ended (-1)."""
+        self._unauthenticated.labels(listener if listener in self._by_listener else OTHER).inc(change)
 
     def handshake_failed(self, listener: str, kind: str) -> None:
         """Count a connection that ended before anybody could log in; the kinds are few."""

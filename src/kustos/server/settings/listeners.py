@@ -8,6 +8,7 @@ from kustos.auth import GSSAPI, JaasEntry, JaasError, LoginModulePolicy, SaslSer
 from kustos.client import NodeAddress, SettingsError, parse_address
 from kustos.server.settings.kerberos import KerberosSettings, kerberos_settings
 from kustos.server.settings.kinds import Network
+from kustos.server.settings.logins import DEFAULT_LOGIN_LIMITS, LoginLimits, login_limits
 from kustos.server.settings.oauth import LOGIN_MODULE as OAUTH_LOGIN_MODULE
 from kustos.server.settings.oauth import OAUTHBEARER, OAuthListenerSettings, oauth_settings
 from kustos.server.settings.principals import PrincipalSettings, principal_settings
@@ -58,6 +59,7 @@ class ListenerSettings:
     principals: PrincipalSettings = field(default_factory=PrincipalSettings)
     tls: ListenerTlsSettings | None = None
     """None: it has no TLS."""
+    logins: LoginLimits = DEFAULT_LOGIN_LIMITS
     proxies: tuple[Network, ...] | None = None
     """The balancers that send the PROXY protocol; None if the listener does not take it."""
 
@@ -225,6 +227,7 @@ def _listener(
         sasl=_sasl(given, name) if protocol.startswith("SASL") else None,
         principals=principal_settings(given, name),
         tls=listener_tls_settings(given, name, protocol),
+        logins=login_limits(given, name),
         proxies=_proxies(given, name),
     )
 
