@@ -64,9 +64,15 @@ class Close:
 
 @dataclass(frozen=True, slots=True)
 class RunBeside:
-    """Call `step` in a thread, then the machine's `resume` with what returns or raises its outcome."""
+    """Call `step` in a thread, then the machine's `resume` with what returns or raises its outcome.
+
+    With a time limit the outcome is a `CallbackError` once that has passed, and the threads are those of
+    `group`, so that steps which hang hold up no others.
+    """
 
     step: LoginStep = field(repr=False)
+    group: str = ""
+    timeout_ms: int | None = None
 
 
 SaslEffect = RunBeside | SendFrame | ClientSoftware | Authenticated | Fail | Close

@@ -6,7 +6,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from kustos.acl import KafkaPrincipal
-from kustos.auth.errors import PrincipalBuilderError, SaslAuthenticationError, SaslMechanismError
+from kustos.auth.errors import (
+    CallbackError,
+    PrincipalBuilderError,
+    SaslAuthenticationError,
+    SaslMechanismError,
+    UnverifiedCredentialsError,
+)
 from kustos.auth.mechanisms.base import Beside, MechanismStep
 from kustos.auth.sasl_requests import SaslRequest, software_is_valid, token_answer
 from kustos.auth.sasl_table import SaslEvent
@@ -15,8 +21,8 @@ AnyStep = Callable[[], MechanismStep | Beside]
 """Returns a step of a mechanism, or raises its refusal."""
 
 JUDGEMENTS: Final = (SaslAuthenticationError, SaslMechanismError)
-NO_JUDGEMENTS: Final = (PrincipalBuilderError,)
-"""Of these: the peer proved who it is, and has no principal."""
+NO_JUDGEMENTS: Final = (PrincipalBuilderError, CallbackError, UnverifiedCredentialsError)
+"""Of these: the peer proved who it is and has no principal, or nobody could say."""
 
 _LENGTH: Final = struct.Struct(">i")
 

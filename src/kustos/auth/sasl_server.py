@@ -319,8 +319,10 @@ class SaslServerMachine:
         return (self._fail(handshake_answer(seen.request, code, tuple(self._factories)), seen.reason),)
 
     def _wait(self, seen: Seen, row: Transition) -> tuple[SaslEffect, ...]:
-        self._waiting = seen.request
-        return (RunBeside(seen.step.run),) if isinstance(seen.step, Beside) else self._close(seen, row)
+        self._waiting, step = seen.request, seen.step
+        if not isinstance(step, Beside):
+            return self._close(seen, row)
+        return (RunBeside(step.run, step.group, step.timeout_ms),)
 
     def _challenge(self, seen: Seen, row: Transition) -> tuple[SaslEffect, ...]:
         if not isinstance(seen.step, Challenge):

@@ -4,13 +4,14 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from kustos.auth import ApiVersionsBody, ListenerPrincipals, SaslServerMachine, TokenLookup
+from kustos.auth import ApiVersionsBody, ListenerPrincipals, MechanismFactory, SaslServerMachine, TokenLookup
 from kustos.gateway.listener import ConnectionSettings, ListenerPlan
 from kustos.gateway.upstream import AddressRanges, BrokerPorts
 from kustos.metadata.image import MetadataImage
 from kustos.protocol import ADMIN_TABLE, refusal_body
 from kustos.runtime import SystemClock, SystemEntropy
 from kustos.server.admin import AdminSide
+from kustos.server.callbacks import CallbackHandlers
 from kustos.server.oauth import BearerTokens
 from kustos.server.principals import listener_principals
 from kustos.server.sasl import mechanism_factories, scram_decoys
@@ -32,6 +33,7 @@ class ListenerPlans:
         tls: TlsSide,
         admin: AdminSide,
         versions_body: ApiVersionsBody,
+        handlers: CallbackHandlers,
     ) -> None:
         self._settings: Final = settings
         self._image: Final = image
@@ -40,11 +42,12 @@ class ListenerPlans:
         self._tls: Final = tls
         self._admin: Final = admin
         self._versions_body: Final = versions_body
+        self._handlers: Final = handlers
 
     def plan(self, listener: ListenerSettings) -> ListenerPlan:
         """Return a listener with all that it needs; raise `PrincipalBuilderError` or `CredentialsError`."""
         settings = self._settings
-        principals = listener_principals(listener, settings.principal_builder_configs)
+        principals = listener_principals(listener, settings.own_class_configs)
         return ListenerPlan(
             name=listener.name,
             security_protocol=listener.security_protocol,
@@ -86,13 +89,15 @@ class ListenerPlans:
         if sasl is None:
             return lambda _: None
         validate = self._bearer_tokens.validator(sasl.oauth)
+        decoys, entropy = scram_decoys(self._settings, self._image), SystemEntropy()
+
+        def of_operator(mechanism: str) -> MechanismFactory | None:
+            # unknown users look like those of Kafka's tools, as nobody knows how the operator's look
+            plain = scram_decoys(self._settings)
+            return self._handlers.factory(listener.name, sasl, mechanism, plain, entropy, self._tokens)
+
         factories = mechanism_factories(
-            sasl,
-            self._image,
-            scram_decoys(self._settings, self._image),
-            SystemEntropy(),
-            self._tokens,
-            validate,
+            sasl, self._image, decoys, entropy, self._tokens, validate, of_operator
         )
         clock = SystemClock()
         versions, refusal = self._versions_body, refusal_body

@@ -38,6 +38,7 @@ from kustos.server.admin import AdminSide
 from kustos.server.audit import open_audit_log
 from kustos.server.authorization.authorization import StandardAuthorization, authorization_of
 from kustos.server.authorization.life import close, server_info, start
+from kustos.server.callbacks import CallbackHandlers
 from kustos.server.listener_plans import ListenerPlans
 from kustos.server.oauth import BearerTokens
 from kustos.server.process_role import WHOLE, NodePart
@@ -66,13 +67,14 @@ class Node:
         self.part: Final = part
         self.store: Final = writer.store
         self.audit: Final = audit
-        self.metrics: Final = GatewayMetrics()
+        self.metrics: Final = GatewayMetrics(_own_mechanisms(settings))
         self.writer: Final = writer
         self.quorum: Final = quorum
         rules = settings.token_rules
         self.token_sweeper: Final = TokenSweeper(self.writer, rules.expiry_check_interval_ms)
         self.snapshot_taker: Final = SnapshotTaker(self.writer)
         self.tokens: Final = token_lookup(rules.secret, self.image)
+        self.handlers: Final = CallbackHandlers(settings.own_class_configs)
         self.bearer_tokens: Final = BearerTokens(filter(part.serves, settings.listeners), SystemClock())
         self.authorization: Final = authorization_of(
             settings, self.store, self.writer, *(() if quorum is None else (quorum.mutator, quorum.gate))
@@ -146,9 +148,15 @@ class Node:
             raise
 
     def _plans(self) -> list[ListenerPlan]:
-        bodies = self._api_versions_body
         plans = ListenerPlans(
-            self.settings, self.image, self.tokens, self.bearer_tokens, self.tls, self.admin, bodies
+            self.settings,
+            self.image,
+            self.tokens,
+            self.bearer_tokens,
+            self.tls,
+            self.admin,
+            self._api_versions_body,
+            self.handlers,
         )
         return [plans.plan(each) for each in self.settings.listeners if self.part.serves(each)]
 
@@ -298,11 +306,19 @@ class Node:
             stack.push_async_callback(self.purgatory.close)
             stack.push_async_callback(self.token_sweeper.stop)
             stack.push_async_callback(self.bearer_tokens.stop)
+            stack.push_async_callback(self.handlers.close)
             stack.push_async_callback(self.snapshot_taker.stop)
             stack.push_async_callback(self.audit.close)
             if self.http is not None:
                 stack.push_async_callback(self.http.stop)
             stack.push_async_callback(self.gateway.stop)
+
+
+def _own_mechanisms(settings: KustosSettings) -> frozenset[str]:
+    """Return the mechanisms of the operator's own, which have series of their own in the metrics."""
+    return frozenset(
+        mechanism for each in settings.listeners if each.sasl is not None for mechanism in each.sasl.callbacks
+    )
 
 
 def embedded_store(settings: KustosSettings) -> MetadataStore:

@@ -61,7 +61,7 @@ def test_kafkas_keys_say_how_tokens_are_judged() -> None:
     ("keys", "words"),
     [
         (with_keys("handler.class"), f"but `{HANDLER}` is not set; set it to `{SIGNED_HANDLER}`"),
-        (with_keys() | {HANDLER: "a.b.C"}, f"`{HANDLER}` is `a.b.C`; set it to"),
+        (with_keys() | {HANDLER: "a.b.C"}, f"`{HANDLER}` is `a.b.C`, which cannot be used"),
         (with_keys("jwks.endpoint.url"), "jwks.endpoint.url` is not set; set it to the provider's key set"),
         (with_keys(ALLOWED), f"which `{ALLOWED}` does not allow; add it there"),
         (with_keys(jwks_endpoint_url=URL + "/"), "does not allow; add it there"),

@@ -128,8 +128,8 @@ class ConnectionLogin:
         match effect:
             case SendFrame(frame):
                 owner.write(frame)
-            case RunBeside(step):
-                port.login_threads.run(step, self._resume)
+            case RunBeside():
+                port.login_threads.run(effect, self._resume)
             case Authenticated(principal=principal, mechanism=mechanism):
                 port.metrics.authenticated(mechanism, True)
                 owner.admitted(principal)

@@ -76,9 +76,13 @@ class SocketMetrics:
 
 
 class GatewayMetrics:
-    """Counts what happens; nothing here is global, so two gateways in a process count apart."""
+    """Counts what happens; nothing here is global, so two gateways in a process count apart.
 
-    def __init__(self) -> None:
+    `mechanisms`: those of the settings that are not kustos's own.
+    """
+
+    def __init__(self, mechanisms: frozenset[str] = frozenset()) -> None:
+        self._mechanisms: Final = MECHANISMS | mechanisms
         self.registry: Final = CollectorRegistry()
         registry = self.registry
         self._decisions: Final = Counter(
@@ -203,7 +207,7 @@ class GatewayMetrics:
     def authenticated(self, mechanism: str, succeeded: bool) -> None:
         """Count a finished login; one without a known mechanism counts under `other`."""
         counter = self._succeeded if succeeded else self._failed
-        counter.labels(mechanism if mechanism in MECHANISMS else OTHER).inc()
+        counter.labels(mechanism if mechanism in self._mechanisms else OTHER).inc()
 
     def upstream_failed(self) -> None:
         """Count a connection to upstream that could not be made, or broke."""

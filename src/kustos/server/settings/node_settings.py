@@ -80,8 +80,8 @@ class KustosSettings:
     """Creates an authorizer other than StandardAuthorizer; None: StandardAuthorizer."""
     authorizer_configs: Mapping[str, str] = field(repr=False)
     """The authorizer's configuration; unknown keys may hold secrets."""
-    principal_builder_configs: Mapping[str, str] = field(repr=False)
-    """The configuration of principal builders, empty if each listener has Kafka's."""
+    own_class_configs: Mapping[str, str] = field(repr=False)
+    """The configuration of principal builders, callback handlers and mechanisms; empty if all are Kafka's."""
     early_start_listeners: frozenset[str]
     socket_request_max_bytes: int
     connections_max_idle_ms: int
@@ -150,7 +150,7 @@ def settings_from(properties: Mapping[str, str], environment: Mapping[str, str])
         authorizer_name=given.require(table.AUTHORIZER_CLASS).strip(),
         make_authorizer=make_authorizer,
         authorizer_configs=_authorizer_configs(given, is_foreign=make_authorizer is not None),
-        principal_builder_configs=given.custom_class_configs() if given.has_principal_builder else {},
+        own_class_configs=given.custom_class_configs() if given.has_own_classes else {},
         early_start_listeners=_early_start_listeners(given, listeners),
         socket_request_max_bytes=given.require(table.REQUEST_MAX_BYTES),
         connections_max_idle_ms=given.require(table.MAX_IDLE_MS),
