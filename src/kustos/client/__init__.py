@@ -19,11 +19,14 @@ from kustos.client.errors import (
 from kustos.client.properties import read_properties
 from kustos.client.sasl import connect
 from kustos.client.settings import ClientSettings, SaslClientSettings
-from kustos.client.tls import ClientTls
+from kustos.client.tls import ENGINE_FACTORIES, ENGINE_FACTORY_KEY, NO_ENGINES, ClientTls
 from kustos.client.versions import choose_version
 
 __all__ = [
+    "ENGINE_FACTORIES",
+    "ENGINE_FACTORY_KEY",
     "NONE",
+    "NO_ENGINES",
     "RESOURCE_NOT_FOUND",
     "SECURITY_DISABLED",
     "AuthenticationFailedError",

@@ -7,7 +7,7 @@ from kustos.auth import (
     DISALLOWED_LOGIN_MODULES,
     DISALLOWED_LOGIN_MODULES_CONFIG,
 )
-from kustos.client import SettingsError
+from kustos.client import ENGINE_FACTORIES, ENGINE_FACTORY_KEY, NO_ENGINES, SettingsError
 from kustos.server.settings.kinds import (
     ANY_TEXT,
     INT32_MAX,
@@ -19,20 +19,14 @@ from kustos.server.settings.kinds import (
     whole_number,
 )
 
-SSL_ENGINE_FACTORIES: Final = ("", "org.apache.kafka.common.security.ssl.DefaultSslEngineFactory")
-"""What stands for TLS as the other keys describe it."""
-
 
 def _read_login_modules(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(","))
 
 
 def _read_engine_factory(text: str) -> str:
-    if text not in SSL_ENGINE_FACTORIES:
-        raise SettingsError(
-            "TLS here is that of OpenSSL, and no factory of Java can make it; leave the key out, and say by "
-            "the other `ssl.` keys what is needed"
-        )
+    if text not in ENGINE_FACTORIES:
+        raise SettingsError(NO_ENGINES)
     return text
 
 
@@ -52,8 +46,8 @@ ALLOWED_MODULES: Final[Setting[tuple[str, ...]]] = Setting(
     "has no effect. In Kafka it is a property of the Java process.",
 )
 SSL_ENGINE_FACTORY_CLASS: Final = Setting(
-    "ssl.engine.factory.class",
-    Kind("string", f"`{SSL_ENGINE_FACTORIES[1]}`, or nothing", _read_engine_factory),
+    ENGINE_FACTORY_KEY,
+    Kind("string", f"`{ENGINE_FACTORIES[1]}`, or nothing", _read_engine_factory),
     "",
     "Listeners",
     "In Kafka a class that makes TLS engines. There is none here: any but Kafka's own is refused.",
