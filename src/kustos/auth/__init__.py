@@ -12,6 +12,7 @@ from kustos.auth.builders import (
 )
 from kustos.auth.callbacks import (
     HandlerCredentials,
+    HandlerExtensions,
     HandlerPasswords,
     HandlerTokens,
     OAuthBearerValidatorCallbackHandler,
@@ -128,6 +129,7 @@ __all__ = [
     "GssapiCredentials",
     "GssapiServer",
     "HandlerCredentials",
+    "HandlerExtensions",
     "HandlerPasswords",
     "HandlerTokens",
     "InitialResponseError",

@@ -31,6 +31,9 @@ _STATUS: Final = re.compile(r"[a-z_]{1,64}")
 _SCOPE: Final = re.compile(r"[!#-\[\]-~ ]{0,1024}")
 """RFC 6749, section 3.3; nothing that would end a text in JSON."""
 
+_REASON: Final = re.compile(r"[ -~]{0,200}")
+"""A reason that is sent to the client."""
+
 Handler = TypeVar("Handler", bound=AuthenticateCallbackHandler)
 
 
@@ -60,6 +63,14 @@ class OAuthBearerValidatorCallbackHandler(AuthenticateCallbackHandler):
     @abstractmethod
     def validate(self, token: str) -> AcceptedToken | RefusedToken:
         """Return what the token proves, or why it is refused (`INVALID_TOKEN`, `INSUFFICIENT_SCOPE`)."""
+
+    def invalid_extensions(self, token: AcceptedToken, extensions: Mapping[str, str]) -> Mapping[str, str]:
+        """Return the SASL extensions that a client may not have beside its token, each with the reason.
+
+        The login is refused if there is one. The client gets names and reasons (KIP-342).
+        """
+        del token, extensions
+        return {}
 
 
 class HandlerPasswords:
@@ -142,6 +153,22 @@ class HandlerTokens:
         ):
             claimed = answer.claimed_name if is_name(answer.claimed_name) else None
             return RefusedToken(answer.status, f"{THE_HANDLER} refused the token", answer.scope, claimed)
+        raise nonsense(THE_HANDLER, answer)
+
+
+class HandlerExtensions:
+    """A callback handler as the validator of SASL extensions."""
+
+    def __init__(self, handler: OAuthBearerValidatorCallbackHandler) -> None:
+        self._handler: Final = handler
+
+    def __call__(self, token: AcceptedToken, extensions: Mapping[str, str]) -> Mapping[str, str]:
+        """Return the extensions that the handler does not allow; raise `CallbackError`."""
+        answer = called(THE_HANDLER, lambda: self._handler.invalid_extensions(token, extensions))
+        if type(answer) is dict and all(
+            name in extensions and _is_text(reason, _REASON) for name, reason in answer.items()
+        ):
+            return answer
         raise nonsense(THE_HANDLER, answer)
 
 

@@ -13,6 +13,7 @@ from kustos.auth import (
     BesideServer,
     CustomServer,
     HandlerCredentials,
+    HandlerExtensions,
     HandlerPasswords,
     HandlerTokens,
     MechanismFactory,
@@ -96,8 +97,8 @@ class CallbackHandlers:
                 scram_hash = next(each for each in ScramHash if each.mechanism_name == mechanism)
                 make = lambda: ScramServer(scram_hash, found, decoys, entropy, tokens)  # noqa: E731
             case OAuthBearerValidatorCallbackHandler():
-                validate = HandlerTokens(handler)
-                make = lambda: OAuthBearerServer(validate)  # noqa: E731
+                validate, extensions = HandlerTokens(handler), HandlerExtensions(handler)
+                make = lambda: OAuthBearerServer(validate, extensions)  # noqa: E731
             case _:
                 return None
         return BesideServer.factory(make, around)

@@ -89,6 +89,26 @@ def test_a_wrong_setting_is_named_with_its_remedy(keys: dict[str, str], words: s
     assert "p4ss" not in str(caught.value)
 
 
+@pytest.mark.behaviour("B328")
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/keys/../secret",
+        "/keys/./jwks",
+        "/keys//jwks",
+        "/keys/%2e%2e/secret",
+        "/keys/jwks/",
+        "/Keys/jwks",
+        "/keys",
+    ],
+)
+def test_no_path_leads_from_an_allowed_file_to_another(path: str) -> None:
+    allowed = {ALLOWED: "file:///keys/jwks"}
+    settings_from(with_keys(jwks_endpoint_url="file:///keys/jwks") | allowed, {})
+    with pytest.raises(SettingsError, match="does not allow; add it there"):
+        settings_from(with_keys(jwks_endpoint_url=f"file://{path}") | allowed, {})
+
+
 @pytest.mark.behaviour("B324")
 def test_what_is_unsafe_is_done_only_if_it_is_meant_and_warned_of() -> None:
     opted = {"allow_unverified_audience": "true", "allow_unverified_issuer": "true"}
