@@ -16,6 +16,12 @@ from kustos.client.errors import (
     SettingsError,
     UnsupportedVersionError,
 )
+from kustos.client.login import (
+    KAFKAS_LOGINS,
+    LoginCallbackHandler,
+    UserPassword,
+)
+from kustos.client.plugins import PluginKind
 from kustos.client.properties import read_properties
 from kustos.client.sasl import connect
 from kustos.client.settings import ClientSettings, SaslClientSettings
@@ -25,6 +31,7 @@ from kustos.client.versions import choose_version
 __all__ = [
     "ENGINE_FACTORIES",
     "ENGINE_FACTORY_KEY",
+    "KAFKAS_LOGINS",
     "NONE",
     "NO_ENGINES",
     "RESOURCE_NOT_FOUND",
@@ -38,12 +45,15 @@ __all__ = [
     "ConnectionLimits",
     "KafkaConnection",
     "KafkaError",
+    "LoginCallbackHandler",
     "NodeAddress",
+    "PluginKind",
     "ProtocolViolationError",
     "RequestTimedOutError",
     "SaslClientSettings",
     "SettingsError",
     "UnsupportedVersionError",
+    "UserPassword",
     "choose_version",
     "connect",
     "parse_address",

@@ -7,7 +7,7 @@ The machine of `kustos.auth` decides what to send and judges the answers; this m
 import asyncio
 from typing import Final
 
-from kustos.auth import OAuthBearerClient, SaslClientError, SaslClientMachine, client_mechanism
+from kustos.auth import BearerToken, OAuthBearerClient, SaslClientError, SaslClientMachine, client_mechanism
 from kustos.auth.mechanisms import ClientMechanism
 from kustos.client.addresses import NodeAddress
 from kustos.client.connection import KafkaConnection
@@ -17,6 +17,7 @@ from kustos.client.errors import (
     ConnectionClosedError,
     UnsupportedVersionError,
 )
+from kustos.client.login import credentials_of
 from kustos.client.oauth import token_source
 from kustos.client.settings import ClientSettings, SaslClientSettings
 from kustos.runtime import SystemEntropy
@@ -65,7 +66,7 @@ async def _authenticate(connection: KafkaConnection, settings: SaslClientSetting
         lifetime_ms = await _drive(connection, settings)
     except SaslClientError as error:
         raise AuthenticationFailedError(
-            f"cannot log in at `{connection.host}:{connection.port}` as `{settings.username}`: {error}"
+            f"cannot log in at `{connection.host}:{connection.port}` as `{settings.shown_name}`: {error}"
         ) from error
     if lifetime_ms > 0:
         lifetime_seconds = lifetime_ms / 1000 * SESSION_USE_FRACTION
@@ -73,15 +74,17 @@ async def _authenticate(connection: KafkaConnection, settings: SaslClientSetting
 
 
 async def _mechanism(settings: SaslClientSettings) -> ClientMechanism:
-    """Return our side of the mechanism; with OAUTHBEARER this may take a request to the provider."""
+    """Return our side of the mechanism; it may take a request to a provider, or a class of the operator's."""
     if settings.oauth is not None:
         return OAuthBearerClient(await token_source(settings.oauth).token())
+    username, password = settings.username, settings.password
+    if settings.login is not None:
+        found = await credentials_of(settings.login)
+        if isinstance(found, BearerToken):
+            return OAuthBearerClient(found)
+        username, password = found.username, found.password
     return client_mechanism(
-        settings.mechanism,
-        settings.username,
-        settings.password,
-        SystemEntropy(),
-        settings.token_authenticated,
+        settings.mechanism, username, password, SystemEntropy(), settings.token_authenticated
     )
 
 

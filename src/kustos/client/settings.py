@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Final
 
 from kustos.acl import ANONYMOUS
-from kustos.auth import OAUTHBEARER, JaasError, parse_jaas_config
+from kustos.auth import OAUTHBEARER, JaasError, parse_jaas_config, single_jaas_entry
 from kustos.client.addresses import NodeAddress, parse_bootstrap_servers
 from kustos.client.connection import ConnectionLimits
 from kustos.client.errors import SettingsError
+from kustos.client.login import LoginCallbackHandler, LoginHandlerSettings, login_handler_class
 from kustos.client.oauth import LOGIN_MODULE, OAuthClientSettings
 from kustos.client.properties import read_properties
 from kustos.client.tls import ClientTls
@@ -34,6 +35,7 @@ class SaslClientSettings:
     """Our SASL identity. `token_authenticated`: name and password are those of a delegation token.
 
     `oauth`: where our bearer tokens come from; then the name is the client's id, and there is no password.
+    `login`: the class that gets the credentials; then name and password are empty.
     """
 
     mechanism: str
@@ -41,6 +43,12 @@ class SaslClientSettings:
     password: str = field(repr=False)
     token_authenticated: bool = False
     oauth: OAuthClientSettings | None = None
+    login: LoginHandlerSettings | None = None
+
+    @property
+    def shown_name(self) -> str:
+        """Whom messages name."""
+        return self.username if self.login is None else self.login.handler_class.__name__
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +66,9 @@ class ClientSettings:
     def principal(self) -> str | None:
         """Our principal under Kafka's default principal builder; None where only the cluster knows it."""
         if self.sasl is not None:
-            is_unknown = self.sasl.token_authenticated or self.sasl.oauth is not None
-            return None if is_unknown else f"User:{self.sasl.username}"
+            sasl = self.sasl
+            is_unknown = sasl.token_authenticated or sasl.oauth is not None or sasl.login is not None
+            return None if is_unknown else f"User:{sasl.username}"
         return str(ANONYMOUS) if self.tls is None or self.tls.settings.keystore is None else None
 
     @property
@@ -69,6 +78,8 @@ class ClientSettings:
             return f"`{self.principal}`"
         if self.sasl is not None and self.sasl.oauth is not None:
             return f"whom the tokens of `{self.sasl.username}` name"
+        if self.sasl is not None and self.sasl.login is not None:
+            return f"whom `{self.sasl.shown_name}` logs in"
         if self.sasl is not None:
             return f"the owner of the delegation token `{self.sasl.username}`"
         return "whom your certificate names"
@@ -118,7 +129,10 @@ def _sasl_settings(properties: Mapping[str, str]) -> SaslClientSettings:
         raise SettingsError(
             f"`sasl.mechanism` is `{mechanism}`, kustos logs in with {', '.join(LOGIN_MODULES)}"
         )
+    handler_class = login_handler_class(properties)
     text = properties.get("sasl.jaas.config")
+    if handler_class is not None:
+        return _of_handler(handler_class, mechanism, properties, text)
     if not text:
         raise SettingsError(
             "`sasl.jaas.config` is missing; it holds the user name and the password, or "
@@ -145,3 +159,31 @@ def _sasl_settings(properties: Mapping[str, str]) -> SaslClientSettings:
         options["password"],
         options.get("tokenauth", "").lower() == "true",
     )
+
+
+SECRET_KEYS: Final = frozenset(
+    {
+        "sasl.jaas.config",
+        "ssl.keystore.password",
+        "ssl.key.password",
+        "ssl.keystore.key",
+        "ssl.truststore.password",
+        "sasl.oauthbearer.client.credentials.client.secret",
+    }
+)
+"""The keys that no class of the operator's is handed; it gets the options of the login module."""
+
+
+def _of_handler(
+    handler_class: type[LoginCallbackHandler], mechanism: str, properties: Mapping[str, str], text: str | None
+) -> SaslClientSettings:
+    """Return the identity that a class gets the credentials of; its login module may have any name."""
+    options: Mapping[str, str] = {}
+    if text:
+        try:
+            options = single_jaas_entry(text).options
+        except JaasError as error:
+            raise SettingsError(f"`sasl.jaas.config`: {error}") from None
+    configs = {key: value for key, value in properties.items() if key not in SECRET_KEYS}
+    login = LoginHandlerSettings(handler_class, mechanism, tuple(configs.items()), tuple(options.items()))
+    return SaslClientSettings(mechanism, "", "", login=login)

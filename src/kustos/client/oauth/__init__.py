@@ -7,6 +7,7 @@ from kustos.client.oauth.http import (
     EndpointError,
     ProviderEndpoint,
     allowed_urls,
+    beside_the_loop,
     checked_url,
 )
 from kustos.client.oauth.keys import (
@@ -36,6 +37,7 @@ __all__ = [
     "RefreshingKeys",
     "TokenSource",
     "allowed_urls",
+    "beside_the_loop",
     "checked_url",
     "token_source",
 ]

@@ -12,8 +12,7 @@ from kustos.auth import (
     SaslServerMechanism,
     ScramServerCallbackHandler,
 )
-from kustos.client import SettingsError
-from kustos.server.settings.plugins import PluginKind
+from kustos.client import PluginKind, SettingsError
 from kustos.server.settings.properties import GivenSettings, keys_of
 from kustos.server.settings.table import callbacks as table
 from kustos.server.settings.table.node import ENABLED_MECHANISMS, MECHANISMS

@@ -244,7 +244,9 @@ def _upstream(given: GivenSettings) -> ClientSettings:
     protocol = given.require(table.UPSTREAM_PROTOCOL)
     properties[ALLOWED_URLS.name] = given.texts.get(ALLOWED_URLS.name, "")
     if protocol.startswith("SASL"):
-        for setting in (table.UPSTREAM_MECHANISM, table.UPSTREAM_JAAS):
+        has_handler = bool(properties.get("sasl.login.callback.handler.class"))
+        needed = (table.UPSTREAM_MECHANISM, *(() if has_handler else (table.UPSTREAM_JAAS,)))
+        for setting in needed:
             if not given.has(setting):
                 raise SettingsError(
                     f"`{setting.name}` is not set, `{table.UPSTREAM_PROTOCOL.name}={protocol}` needs it"

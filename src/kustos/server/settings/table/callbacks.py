@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from kustos.client import SettingsError
+from kustos.client import KAFKAS_LOGINS, SettingsError
 from kustos.server.settings.kinds import INT32_MAX, TEXT, Kind, Setting, whole_number
 from kustos.server.settings.table.oauth import SIGNED_HANDLER, UNSECURED_HANDLER
 
@@ -10,16 +10,9 @@ HANDLERS_GROUP: Final = "kustos.sasl.callbacks"
 MECHANISMS_GROUP: Final = "kustos.sasl.mechanisms"
 """The groups of entry points."""
 
-_LOGINS: Final = (
-    "org.apache.kafka.common.security.authenticator.DefaultLogin",
-    "org.apache.kafka.common.security.kerberos.KerberosLogin",
-    "org.apache.kafka.common.security.oauthbearer.internals.OAuthBearerRefreshingLogin",
-)
-"""Kafka's own, which do in Java what listeners do here by themselves."""
-
 
 def _read_login(text: str) -> str:
-    if text not in _LOGINS:
+    if text not in KAFKAS_LOGINS:
         raise SettingsError(
             "a listener has no login of its own to replace, as it reads users and keytabs itself; name a "
             "class for the logins of clients in `sasl.server.callback.handler.class`"
