@@ -64,7 +64,7 @@ class SaslServerMechanism(AuthenticateCallbackHandler):
 
     @abstractmethod
     def exchange(self) -> SaslServerExchange:
-        """Return the server's side of a new login; it must not block, as all clients wait."""
+        """Return the server's side of a new login."""
 
 
 @dataclass(frozen=True, slots=True)

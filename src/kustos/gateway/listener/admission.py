@@ -115,11 +115,14 @@ class Admission:
 
     def make_room(self) -> bool:
         """End a connection that has not authenticated; return False if there is none."""
-        crowds = self._unauthenticated.values()
-        connection = max(crowds, key=len).first_to_end() if crowds else None
+        crowds = self._unauthenticated
+        name = max(crowds, key=lambda each: len(crowds[each]), default="")
+        connection = crowds[name].first_to_end() if name else None
         if connection is None:
             return False
-        # counts it out, too
+        # here and now, so that whoever makes room again finds another one
+        crowds[name].remove(connection)
+        self._parts.metrics.unauthenticated_changed(name, -1)
         connection.refuse(CROWDED_OUT)
         return True
 

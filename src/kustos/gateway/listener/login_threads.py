@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kustos.auth import CallbackError, LoginStep, RunBeside
+from kustos.auth.mechanisms import MechanismStep
 
 LOGIN_THREADS: Final = 4
 """How many steps of kustos run at once in one process. A step takes less than a millisecond, unless a disk is
@@ -34,6 +35,7 @@ class LoginThreads:
     def __init__(self) -> None:
         self._executor: Final = ThreadPoolExecutor(LOGIN_THREADS, thread_name_prefix="login")
         self._groups: Final[dict[str, CallbackGroup]] = {}
+        self._is_closed = False
 
     def run(self, work: RunBeside, resume: Resume) -> None:
         """Run the step in a thread; then, on the loop, call `resume` with what returns or raises its end."""
@@ -45,10 +47,16 @@ class LoginThreads:
             group.run(work.step, work.timeout_ms, resume)
             return
         future = asyncio.get_running_loop().run_in_executor(self._executor, work.step)
-        future.add_done_callback(lambda done: None if done.cancelled() else resume(done.result))
+        future.add_done_callback(lambda done: self._ended(done, resume))
+
+    def _ended(self, done: asyncio.Future[MechanismStep], resume: Resume) -> None:
+        # afterwards nobody takes the events of logins any more
+        if not (done.cancelled() or self._is_closed):
+            resume(done.result)
 
     def close(self) -> None:
-        """Start no more steps."""
+        """Start no more steps, and report the end of none."""
+        self._is_closed = True
         self._executor.shutdown(wait=False, cancel_futures=True)
         for group in self._groups.values():
             group.close()

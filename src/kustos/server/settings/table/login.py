@@ -69,7 +69,7 @@ MAX_UNAUTHENTICATED_CONNECTIONS: Final = Setting(
     10_000,
     "Limits",
     "How many connections of a listener may wait for their authentication; each worker has an equal part. "
-    "One more ends the oldest of the address that has most of them. The default takes about 200 MiB.",
+    "One more ends the oldest of the address that has most of them. The default takes about 120 MB.",
     per_listener=True,
 )
 MAX_UNAUTHENTICATED_CONNECTIONS_PER_IP: Final = Setting(
