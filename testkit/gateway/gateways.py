@@ -12,12 +12,12 @@ from uuid import UUID
 from kustos.acl import KafkaPrincipal
 from kustos.auth import PlainServer, PlainUsers, SaslServerMachine, SaslServerSettings
 from kustos.authorizer import AuthorizableRequestContext, StandardAuthorizer
-from kustos.gateway.listener import ListenerTls, ProxyAddresses
+from kustos.gateway.listener import FailedLoginLimits, ListenerTls
 from kustos.gateway.listener.gateway import Gateway
 from kustos.gateway.listener.plans import ConnectionSettings, GatewayParts, ListenerPlan
 from kustos.gateway.session.answer_budget import AnswerBudget
 from kustos.gateway.session.logins import Login
-from kustos.gateway.upstream.addresses import BrokerPorts
+from kustos.gateway.upstream.addresses import AddressRanges, BrokerPorts
 from kustos.gateway.upstream.cluster import UpstreamCluster
 from kustos.gateway.upstream.in_flight import InFlight, RevocationSettings
 from kustos.protocol import Decided, Opened
@@ -47,11 +47,12 @@ class RunningGateway:
     answers: AnswerBudget = field(default_factory=AnswerBudget)
     max_connections: int = 100
     max_connections_per_ip: int = 100
+    failed_logins: FailedLoginLimits = field(default_factory=FailedLoginLimits)
     clock: ManualClock = field(default_factory=lambda: ManualClock(1_000_000))
     counted: Counter[str] = field(default_factory=Counter)
     is_full: bool = False
     tls: ListenerTls | None = None
-    proxies: ProxyAddresses | None = None
+    proxies: AddressRanges | None = None
     logins: list[Login] = field(default_factory=list)
     expired: list[Login] = field(default_factory=list)
 
@@ -76,6 +77,7 @@ class RunningGateway:
             answers=self.answers,
             max_connections=self.max_connections,
             max_connections_per_ip=self.max_connections_per_ip,
+            failed_logins=self.failed_logins,
         )
         plan = ListenerPlan(
             name="CLIENTS",
@@ -151,6 +153,9 @@ class RunningGateway:
 
     def turned_away(self) -> None:
         self.counted["turned away"] += 1
+
+    def unauthenticated_changed(self, listener: str, change: int) -> None:
+        self.counted["unauthenticated"] += change
 
     def handshake_failed(self, listener: str, kind: str) -> None:
         self.counted[f"handshake: {kind}"] += 1

@@ -11,15 +11,19 @@ import java.util.TreeSet;
 import javax.security.auth.callback.Callback;
 import javax.security.auth.login.AppConfigurationEntry;
 import javax.security.sasl.SaslException;
+import org.apache.kafka.common.errors.SaslAuthenticationException;
+import org.apache.kafka.common.security.auth.AuthenticateCallbackHandler;
 import org.apache.kafka.common.security.oauthbearer.BrokerJwtValidator;
 import org.apache.kafka.common.security.oauthbearer.JwtValidatorException;
+import org.apache.kafka.common.security.oauthbearer.OAuthBearerExtensionsValidatorCallback;
 import org.apache.kafka.common.security.oauthbearer.OAuthBearerToken;
 import org.apache.kafka.common.security.oauthbearer.OAuthBearerValidatorCallback;
 import org.apache.kafka.common.security.oauthbearer.internals.OAuthBearerClientInitialResponse;
+import org.apache.kafka.common.security.oauthbearer.internals.OAuthBearerSaslServer;
 import org.apache.kafka.common.security.oauthbearer.internals.unsecured.OAuthBearerUnsecuredValidatorCallbackHandler;
 
 /**
- * `message`: a line is an initial response in Base64; `secured <key>=<value>...` and `unsecured <option>=<value>...`:
+ * `message` and `extensions`: a line is an initial response in Base64; `secured <key>=<value>...` and `unsecured <option>=<value>...`:
  * a line is a token in Base64. The answer is what Kafka read in it, or `error`, or `raised` for an error that the
  * caller does not expect.
  */
@@ -42,6 +46,41 @@ public class OAuthProbe {
         return out.toString();
     }
 
+    /** A server whose handler accepts every token as `alice`, and refuses the extensions that begin with `bad`. */
+    private static String extensions(byte[] data) {
+        OAuthBearerSaslServer server = new OAuthBearerSaslServer(new AuthenticateCallbackHandler() {
+            public void configure(Map<String, ?> configs, String mechanism, List<AppConfigurationEntry> entries) { }
+            public void close() { }
+            public void handle(Callback[] callbacks) {
+                for (Callback callback : callbacks)
+                    if (callback instanceof OAuthBearerValidatorCallback each)
+                        each.token(new Anybody());
+                    else if (callback instanceof OAuthBearerExtensionsValidatorCallback each)
+                        for (String name : each.inputExtensions().map().keySet())
+                            if (name.startsWith("bad"))
+                                each.error(name, "no " + name);
+                            else
+                                each.valid(name);
+            }
+        });
+        try {
+            server.evaluateResponse(data);
+            return "proven " + encode(server.getAuthorizationID());
+        } catch (SaslAuthenticationException e) {
+            return "refused " + encode(e.getMessage());
+        } catch (SaslException e) {
+            return "error";
+        }
+    }
+
+    private static class Anybody implements OAuthBearerToken {
+        public String value() { return "token"; }
+        public java.util.Set<String> scope() { return java.util.Set.of(); }
+        public long lifetimeMs() { return Long.MAX_VALUE; }
+        public String principalName() { return "alice"; }
+        public Long startTimeMs() { return null; }
+    }
+
     private static String shown(OAuthBearerToken token) {
         StringBuilder out = new StringBuilder("token ");
         out.append(encode(token.principalName())).append(' ').append(token.lifetimeMs());
@@ -61,6 +100,8 @@ public class OAuthProbe {
     private static String answer(String kind, byte[] data) throws Exception {
         if (kind.equals("message"))
             return message(data);
+        if (kind.equals("extensions"))
+            return extensions(data);
         String token = new String(data, StandardCharsets.UTF_8);
         return kind.equals("secured") ? shown(secured.validate(token)) : unsecuredAnswer(token);
     }

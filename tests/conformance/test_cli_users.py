@@ -84,6 +84,7 @@ def wait_login(cli: Cli, user: str, password: str, mechanism: str, *, works: boo
     wait_until(lambda: can_log_in(cli, user, password, mechanism) is works, what=what)
 
 
+@pytest.mark.behaviour("B355")
 def test_both_tools_list_the_same_users(cli: Cli, kafka_configs: KafkaConfigs) -> None:
     add(cli, "listed", "one", SHA_256, 4097)
     add(cli, "listed", "two", SHA_512, 8192)
@@ -94,6 +95,7 @@ def test_both_tools_list_the_same_users(cli: Cli, kafka_configs: KafkaConfigs) -
     assert users_of(cli, "describe", "listed") == {"listed": ours["listed"]}
 
 
+@pytest.mark.behaviour("B355")
 @pytest.mark.parametrize("mechanism", [SHA_256, SHA_512])
 def test_a_user_added_here_logs_in_and_kafkas_tool_removes_it(
     cli: Cli, kafka_configs: KafkaConfigs, mechanism: str
@@ -106,6 +108,7 @@ def test_a_user_added_here_logs_in_and_kafkas_tool_removes_it(
     assert "carol" not in users_of(cli)
 
 
+@pytest.mark.behaviour("B355")
 def test_a_user_added_by_kafkas_tool_is_removed_here(cli: Cli, kafka_configs: KafkaConfigs) -> None:
     config = f"{SHA_512}=[iterations=8192,password=dave-secret]"
     kafka_configs("--alter", "--entity-name", "dave", "--add-config", config)
@@ -121,6 +124,17 @@ def test_the_password_comes_from_the_environment_too(cli: Cli, monkeypatch: pyte
     monkeypatch.setenv("ERIN_PASSWORD", "erin-secret")
     assert cli("users", "add", "erin", "--password-env", "ERIN_PASSWORD").exit_code == 0
     wait_login(cli, "erin", "erin-secret", SHA_256)
+
+
+@pytest.mark.behaviour("B355")
+def test_an_empty_password_makes_no_user(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    empty = tmp_path / "empty"
+    empty.write_text("\n")
+    monkeypatch.setenv("EMPTY_PASSWORD", "")
+    for how in (("--password-file", str(empty)), ("--password-env", "EMPTY_PASSWORD")):
+        refused = cli("users", "add", "frank", *how)
+        assert refused.exit_code == ExitCode.USAGE
+    assert "frank" not in users_of(cli)
 
 
 def test_an_unknown_user_is_a_failure_that_names_it(cli: Cli) -> None:

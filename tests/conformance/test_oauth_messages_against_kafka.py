@@ -1,9 +1,20 @@
 """OAUTHBEARER's initial response as we read and write it, against Kafka's own class."""
 
 import random
+from collections.abc import Mapping
 
 import pytest
 
+from kustos.auth import (
+    AcceptedToken,
+    HandlerExtensions,
+    HandlerTokens,
+    OAuthBearerServer,
+    OAuthBearerValidatorCallbackHandler,
+    Proven,
+    SaslAuthenticationError,
+    SaslMechanismError,
+)
 from kustos.auth.mechanisms.oauthbearer_messages import InitialResponse, InitialResponseError
 from tests.conformance.oauth_probe import encoded, kafkas
 
@@ -62,3 +73,42 @@ def test_six_thousand_messages_are_read_alike() -> None:
             # the order of several is that of a Java HashMap
             assert encoded(response.encode()) == written, message
     assert COUNT / 10 < read < COUNT
+
+
+class AnyToken(OAuthBearerValidatorCallbackHandler):
+    """Every token is `alice`'s, and extensions that begin with `bad` are not allowed, as in the probe."""
+
+    def validate(self, token: str) -> AcceptedToken:
+        return AcceptedToken("alice", 2**63 - 1)
+
+    def invalid_extensions(self, token: AcceptedToken, extensions: Mapping[str, str]) -> dict[str, str]:
+        return {name: f"no {name}" for name in extensions if name.startswith("bad")}
+
+
+def judged(message: bytes) -> str:
+    handler = AnyToken()
+    server = OAuthBearerServer(HandlerTokens(handler), HandlerExtensions(handler))
+    try:
+        step = server.respond(message)
+    except SaslAuthenticationError as error:
+        return f"refused {encoded(str(error))}"
+    except SaslMechanismError:
+        return "error"
+    assert isinstance(step, Proven)
+    return f"proven {encoded(step.authorization_id)}"
+
+
+@pytest.mark.behaviour("B307", "B308")
+def test_extensions_that_are_not_allowed_fail_the_login_and_are_named_alike() -> None:
+    lists = {
+        (): "proven",
+        ("good=1",): "proven",
+        ("bad=1",): "refused",
+        ("good=1", "badOne=2", "fine=3"): "refused",
+        ("auth=x",): "error",
+        ("1bad=2",): "error",
+    }
+    messages = [("\x01".join(("n,,", "auth=Bearer t.o.k", *each)) + "\x01\x01").encode() for each in lists]
+    theirs = kafkas("extensions", messages)
+    assert [judged(message) for message in messages] == theirs
+    assert [each.split()[0] for each in theirs] == list(lists.values())

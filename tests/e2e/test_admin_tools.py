@@ -4,7 +4,11 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 
 import pytest
+from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._acl import AclBinding as NewAcl
+from confluent_kafka.admin._acl import AclOperation, AclPermissionType
+from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
 from kio.schema.delete_acls.v3.request import DeleteAclsFilter
 from kio.static.primitive import i8
 
@@ -20,6 +24,7 @@ from tests.e2e.test_fetch_sessions import grant
 from tests.e2e.test_java_tools import Runner
 
 METADATA, DELETE_ACLS = 3, 31
+INVALID_REQUEST = 42
 WAIT_S = 60.0
 DAVES = (
     acl("dave", Op.READ, Type.TOPIC, "invoices"),
@@ -91,6 +96,34 @@ def test_kafka_acls_is_refused_to_those_who_may_not(run: Runner) -> None:
     assert "ClusterAuthorizationException" in refused.stdout + refused.stderr
     refused = run("AclCommand", "bob", "--list")
     assert "ClusterAuthorizationException" in refused.stdout + refused.stderr
+
+
+@pytest.mark.behaviour("B209")
+def test_bad_acls_are_refused_one_by_one_through_an_admin_client(
+    changing: GuardedCluster, connect: Connect
+) -> None:
+    """Those beside them are created, and in force."""
+    admin, dave = connect("admin"), connect("dave")
+    admin_client = AdminClient(changing.librdkafka("admin"))
+
+    def binding(kind: ResourceType, name: str, principal: str = "User:dave") -> NewAcl:
+        literal, read, allow = ResourcePatternType.LITERAL, AclOperation.READ, AclPermissionType.ALLOW
+        return NewAcl(kind, name, literal, principal, "*", read, allow)
+
+    good = binding(ResourceType.TOPIC, "invoices")
+    bad = (
+        binding(ResourceType.BROKER, "not-the-cluster"),
+        binding(ResourceType.TOPIC, "payroll", "no colon"),
+    )
+    made = admin_client.create_acls([bad[0], good, bad[1]])
+    assert made[good].result(WAIT_S) is None
+    for each in bad:
+        with pytest.raises(KafkaException) as caught:
+            made[each].result(WAIT_S)
+        assert caught.value.args[0].code() == INVALID_REQUEST
+    assert "invoices" in topics_of(dave)
+    assert "payroll" not in topics_of(dave)
+    assert revoke_all(admin, "dave") == 1
 
 
 def revoke_all(admin: RawClient, user: str) -> int:

@@ -291,14 +291,18 @@ def test_a_client_that_never_reads_is_not_read_from_for_ever(both: GuardedCluste
 
 
 def test_too_many_connections_are_turned_away_and_those_that_are_in_are_served(both: GuardedCluster) -> None:
+    """Clients that have not logged in make room; those that have keep their places."""
     with ExitStack() as stack:
-        clients = [
-            stack.enter_context(RawClient(both.bootstrap, "many")) for _ in range(MAX_CONNECTIONS + 100)
-        ]
-        for client in clients[MAX_CONNECTIONS:]:
+
+        def connected(count: int) -> list[RawClient]:
+            return [stack.enter_context(RawClient(both.bootstrap, "many")) for _ in range(count)]
+
+        silent = connected(MAX_CONNECTIONS)
+        served = [client.log_in("alice", USERS["alice"]) for client in connected(MAX_CONNECTIONS)]
+        assert all(client.is_closed() for client in silent)
+        for client in connected(100):
             assert client.is_closed()
-        for client in clients[:MAX_CONNECTIONS:300]:
-            client.log_in("alice", USERS["alice"])
+        for client in served[::300]:
             assert client.ask(METADATA, 1, topics=None).topics
     wait_until(lambda: _logs_in(both), what="there is room again")
 

@@ -9,7 +9,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._acl import AclBinding, AclOperation, AclPermissionType
 from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
 
-from kustos.gateway.listener.gateway import connections_within
+from kustos.gateway.listener import connections_within
 from testkit.kafka import KafkaNode
 from testkit.kustos import KustosNode, KustosSettings
 from testkit.ports import LOOPBACK

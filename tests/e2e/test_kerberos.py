@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
+import gssapi
 import pytest
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import TopicAuthorizationFailedError
@@ -126,6 +127,7 @@ async def test_aiokafka_logs_in_and_a_rule_gives_its_name(
     wait_until(lambda: logins_of(realm, "batch-jobs") == {"GSSAPI"}, what="the login is in the audit log")
 
 
+@pytest.mark.behaviour("B356")
 def test_a_stranger_without_a_ticket_is_refused_late(realm: Realm) -> None:
     with RawClient(realm.scene.bootstrap, "stranger") as client:
         client.ask(SASL_HANDSHAKE, 1, mechanism="GSSAPI")
@@ -139,3 +141,60 @@ def test_a_stranger_without_a_ticket_is_refused_late(realm: Realm) -> None:
         return any(event["result"] == "FAILURE" and "GSSAPI: " in event["failure"] for event in events)
 
     wait_until(is_told, what="the failed login is in the audit log")
+
+
+def ticket(user: str, keytab: Path, service: str) -> bytes:
+    """Return a client's first token."""
+    store = {"client_keytab": str(keytab), "ccache": f"MEMORY:{user}-{service}"}
+    name = gssapi.Name(f"{user}@{REALM}", gssapi.NameType.kerberos_principal)
+    creds = gssapi.Credentials(usage="initiate", store=store, name=name)  # type: ignore[arg-type]
+    target = gssapi.Name(f"{service}@localhost", gssapi.NameType.hostbased_service)
+    token = gssapi.SecurityContext(name=target, usage="initiate", creds=creds).step()
+    assert isinstance(token, bytes)
+    return token
+
+
+def shown(realm: Realm, token: bytes) -> tuple[int, str]:
+    """Return the answer to a token: its code and its text."""
+    with RawClient(realm.scene.bootstrap, "client") as client:
+        client.ask(SASL_HANDSHAKE, 1, mechanism="GSSAPI")
+        answer = client.ask(SASL_AUTHENTICATE, 1, auth_bytes=token)
+        if int(answer.error_code):
+            assert client.is_closed()
+        return int(answer.error_code), answer.error_message or ""
+
+
+@pytest.mark.behaviour("B356")
+def test_a_replayed_ticket_and_one_for_another_service_prove_nothing(realm: Realm) -> None:
+    keytab = realm.kdc.keytab("carol")
+    token = ticket("carol", keytab, "kafka")
+    assert shown(realm, token) == (0, "")
+    code, text = shown(realm, token)
+    assert (code, "invalid credentials with SASL mechanism GSSAPI" in text) == (58, True)
+    realm.kdc.keytab("other/localhost")
+    assert shown(realm, ticket("carol", keytab, "other"))[0] == 58
+    assert shown(realm, ticket("carol", keytab, "kafka")) == (0, "")
+
+    def reasons() -> str:
+        return str([event.get("failure") for event in realm.scene.kustos.security_events()])
+
+    wait_until(lambda: "replay" in reasons(), what="the log says that it was a replay")
+
+
+@pytest.mark.behaviour("B356")
+def test_a_client_of_a_service_that_is_missing_fails_and_is_not_served(
+    realm: Realm, kafka_tools: KafkaTools
+) -> None:
+    properties = realm.java("dan", realm.kdc.keytab("dan")) | {
+        "sasl.kerberos.service.name": "nobody",
+        "max.block.ms": "3000",
+    }
+    refused = kafka_tools.run(
+        "ConsoleProducer", "--bootstrap-server", realm.scene.bootstrap, "--topic", "alices-orders",
+        stdin="x\n", client_properties=properties,
+    )  # fmt: skip
+    assert "Exception" in refused.stdout + refused.stderr
+    assert "dan" not in str(list(realm.scene.kustos.security_events()))
+    # and it disturbs nobody who asks for the right one
+    keytab = realm.kdc.keytab("erin")
+    assert shown(realm, ticket("erin", keytab, "kafka")) == (0, "")

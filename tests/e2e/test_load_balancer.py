@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from kustos.auth import ListenerPrincipals, SaslServerSettings
-from kustos.gateway.listener import ListenerTls, ProxyAddresses
+from kustos.gateway.listener import ListenerTls
+from kustos.gateway.upstream import AddressRanges
 from kustos.server.tls import certificate_principals
 from kustos.tls import Side, TlsContexts, tls_settings
 from kustos.wire.api_keys import ApiKey
@@ -28,8 +29,8 @@ from testkit.waiting import wait_until
 
 PROGRAM = shutil.which("haproxy", path=os.environ["PATH"] + ":/usr/sbin") or "haproxy"
 CLIENT = "127.0.0.9"
-BALANCER = ProxyAddresses([ipaddress.ip_network("127.0.0.1")])
-OTHERS = ProxyAddresses([ipaddress.ip_network("127.0.0.128/25"), ipaddress.ip_network("::/0")])
+BALANCER = AddressRanges((ipaddress.ip_network("127.0.0.1"),))
+OTHERS = AddressRanges((ipaddress.ip_network("127.0.0.128/25"), ipaddress.ip_network("::/0")))
 V1 = b"PROXY TCP4 192.0.2.7 10.0.0.1 51234 9192\r\n"
 V2_LOCAL = b"\r\n\r\n\x00\r\nQUIT\n\x20\x00\x00\x00"
 
@@ -138,9 +139,7 @@ async def test_a_listed_peer_without_a_header_is_closed(data: bytes) -> None:
 
 @pytest.mark.parametrize("proxies", [None, OTHERS])
 @pytest.mark.parametrize("header", [V1, V2_LOCAL])
-async def test_an_unlisted_peer_with_a_header_is_closed(
-    proxies: ProxyAddresses | None, header: bytes
-) -> None:
+async def test_an_unlisted_peer_with_a_header_is_closed(proxies: AddressRanges | None, header: bytes) -> None:
     async with running_gateway([await broker()], proxies=proxies) as served:
         assert await refused(served, header + KAFKA)
         assert served.counted["handshake: proxy_header"] == 1

@@ -91,6 +91,7 @@ OF_WRITER: Final[dict[type[Any], st.SearchStrategy[Any]]] = {
     messages.ChangeResults: st.builds(messages.ChangeResults, INT64, RESULTS),
     messages.Failed: st.builds(messages.Failed, INT64, st.sampled_from(messages.FailureKind), TEXT),
     messages.TurnAway: st.builds(messages.TurnAway, INT64, TEXT),
+    messages.LoginFailed: st.builds(messages.LoginFailed, TEXT),
     messages.Look: st.builds(messages.Look, INT64, st.booleans()),
     messages.Reload: st.builds(messages.Reload, TABLES),
     messages.Fence: st.builds(messages.Fence, TEXT),
@@ -103,6 +104,7 @@ OF_WORKER: Final[dict[type[Any], st.SearchStrategy[Any]]] = {
     messages.Serving: st.just(messages.Serving()),
     messages.ChangeRequest: st.builds(messages.ChangeRequest, INT64, REQUESTS),
     messages.Arrived: st.builds(messages.Arrived, INT64, TEXT),
+    messages.LoginFailed: st.builds(messages.LoginFailed, TEXT),
     messages.Left: st.builds(messages.Left, INT64),
     messages.WorkerStatus: st.builds(
         messages.WorkerStatus, INT64, st.dictionaries(TEXT, st.booleans(), max_size=3), DATA

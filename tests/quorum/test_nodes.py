@@ -3,6 +3,8 @@
 import asyncio
 from dataclasses import replace
 
+import pytest
+
 from kustos.acl import EVERY_BINDING, AclBinding, AclPermissionType, ResourceType
 from kustos.client import AuthenticationFailedError, ClientSettings, parse_address
 from kustos.client.admin.client import AdminClient, PasswordUpsertion
@@ -95,7 +97,8 @@ def test_kustos_decides_first_and_the_controller_again_for_the_same_principal(wo
     assert allow("no") not in asyncio.run(acls_of_broker(world.quorum.broker))
 
 
-def test_a_user_made_at_one_node_logs_in_at_the_others(world: World) -> None:
+@pytest.mark.behaviour("B195")
+def test_a_user_made_at_one_node_logs_in_and_is_described_at_the_others(world: World) -> None:
     async def run() -> None:
         node = world.nodes[0]
         async with AdminClient(login(node, "admin")) as admin:
@@ -124,6 +127,9 @@ def test_a_user_made_at_one_node_logs_in_at_the_others(world: World) -> None:
         assert await can_log_in(node)
         for other in world.nodes[1:]:
             await asyncio.to_thread(wait_until, lambda at=other: asyncio.run(can_log_in(at)), what="a login")
+            async with AdminClient(login(other, "admin")) as admin:
+                [described] = await admin.describe_user_scram_credentials(["dora"])
+                assert described.credentials == (("SCRAM-SHA-256", 4096),)
 
     asyncio.run(run())
 

@@ -2,7 +2,10 @@
 
 from pathlib import Path
 
+import pytest
+
 from kustos.acl import AclPermissionType
+from kustos.client import ClientError, ClientSettings, connect, parse_address
 from testkit.certificates import Authority
 from testkit.kafka import PLAINTEXT
 from testkit.quorum.controllers import Quorum
@@ -18,7 +21,7 @@ def stores_of(directory: Path, authority: Authority, name: str) -> dict[str, str
         "ssl.keystore.type": "PEM",
         "ssl.keystore.location": str(authority.issue(name).write(directory / f"{name}.pem")),
         "ssl.truststore.type": "PEM",
-        "ssl.truststore.location": str(authority.write(directory / "authority.pem")),
+        "ssl.truststore.location": str(authority.write(directory / f"trusted-by-{name}.pem")),
     }
 
 
@@ -33,6 +36,18 @@ async def test_a_node_follows_and_changes_a_quorum_over_tls(tmp_path: Path) -> N
     }
     with Quorum(tmp_path / "quorum", count=1, protocol="PLAINTEXT", properties=properties) as quorum:
         own = {"security.protocol": "SSL", **stores_of(tmp_path, authority, "kustos")}
+        at = quorum.controllers[0].controller_address
+        (await connect(parse_address(at), ClientSettings.from_properties(at, own))).close()
+        stranger = stores_of(tmp_path, Authority("stranger"), "mallory")
+        trust = {key: own[key] for key in own if key.startswith(("ssl.truststore", "security"))}
+        for wrong, why in (
+            (own | {key: stranger[key] for key in stranger if "truststore" in key}, "certificate"),
+            (trust | {key: stranger[key] for key in stranger if "keystore" in key}, "."),
+            (trust, "."),
+            ({"security.protocol": "PLAINTEXT"}, "."),
+        ):
+            with pytest.raises(ClientError, match=why):
+                (await connect(parse_address(at), ClientSettings.from_properties(at, wrong))).close()
         keys = {f"kustos.quorum.{key}": value for key, value in own.items()}
         with kraft_node(tmp_path / "kustos", quorum, keys) as node:
             ann = await logged_in(node, "ann")

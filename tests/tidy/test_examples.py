@@ -27,3 +27,9 @@ def test_the_page_on_principal_builders_shows_the_example_whole() -> None:
     page = (ROOT / "docs" / "how-to" / "principal-builder.md").read_text()
     [code] = re.findall(r'```python title="examples/service_principals.py"\n(.*?)```', page, re.DOTALL)
     assert code == (ROOT / "examples" / "service_principals.py").read_text()
+
+
+def test_the_page_on_callback_handlers_shows_the_example_whole() -> None:
+    page = (ROOT / "docs" / "how-to" / "sasl-callback-handlers.md").read_text()
+    [code] = re.findall(r'```python title="examples/password_file.py"\n(.*?)```', page, re.DOTALL)
+    assert code == (ROOT / "examples" / "password_file.py").read_text()

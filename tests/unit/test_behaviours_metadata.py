@@ -27,7 +27,7 @@ from kustos.metadata.image import (
 )
 from kustos.metadata.log.snapshot import MAX_RECORDS_PER_BATCH, encode_snapshot, snapshot_batches
 from kustos.metadata.records import RemoveUserScramCredentialRecord
-from kustos.metadata.scram import ScramCredential
+from kustos.metadata.scram import ScramCredential, ScramMechanism, scram_credential
 from kustos.metadata.store.store import CreateAcls, DeleteAcls, MetadataStore
 from testkit.acls.one_line import acl
 
@@ -88,7 +88,7 @@ async def test_changes_made_at_the_same_time_all_count_in_the_end(tmp_path: Path
 CREDENTIAL = ScramCredential(b"salt", b"stored-key", b"server-key", 4096)
 
 
-@pytest.mark.behaviour("B059")
+@pytest.mark.behaviour("B059", "B302")
 def test_users_survive_records_and_deltas_apply_to_them() -> None:
     image = image_of(
         [
@@ -143,6 +143,18 @@ def test_iterations_at_format_are_those_given_else_4096(password: str) -> None:
         [f"SCRAM-SHA-256=[name=a,{password},iterations=8192]", f"SCRAM-SHA-256=[name=b,{password}]"]
     )
     assert (given.credential.iterations, default.credential.iterations) == (8192, 4096)
+
+
+@pytest.mark.behaviour("B065")
+def test_a_salt_at_format_is_the_one_given_in_base64_else_a_random_one(password: str) -> None:
+    texts = [f"SCRAM-SHA-256=[name=a,{password},salt=c2FsdA==]", f"SCRAM-SHA-256=[name=b,{password}]"]
+    given, random = scram_users(texts)
+    assert given.credential.salt == b"salt"
+    assert given.credential == scram_credential(ScramMechanism.SCRAM_SHA_256, "a password", b"salt", 4096)
+    assert len({random.credential.salt, *(scram_users(texts)[1].credential.salt for _ in range(9))}) == 10
+    for wrong in ("c2FsdA", "salt!", ""):
+        with pytest.raises(CommandError, match="no Base64"):
+            scram_users([f"SCRAM-SHA-256=[name=a,{password},salt={wrong}]"])
 
 
 @pytest.mark.behaviour("B067")

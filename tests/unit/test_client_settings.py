@@ -140,3 +140,11 @@ def test_an_unreadable_trust_store_is_a_settings_error(tmp_path: Path) -> None:
     assert tls is not None
     with pytest.raises(SettingsError, match=r"`ssl\.truststore\.location`"):
         tls.context()
+
+
+def test_an_engine_factory_of_java_is_refused() -> None:
+    key, kafkas = "ssl.engine.factory.class", "org.apache.kafka.common.security.ssl.DefaultSslEngineFactory"
+    for name in ("", kafkas):
+        ClientSettings.from_properties("127.0.0.1:9092", {"security.protocol": "SSL", key: name})
+    with pytest.raises(SettingsError, match=r"`ssl\.engine\.factory\.class` is `a\.B`: TLS here is"):
+        ClientSettings.from_properties("127.0.0.1:9092", SASL | {"security.protocol": "SASL_SSL", key: "a.B"})

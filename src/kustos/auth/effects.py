@@ -45,12 +45,14 @@ class Fail:
     """Wait `delay_ms`, send `response` if there is any, then close; read nothing more meanwhile.
 
     The wait is `connection.failed.authentication.delay.ms` and slows guessing. `response` is a whole frame,
-    empty where Kafka closes without an answer. `reason` is for the log.
+    empty where Kafka closes without an answer. `reason` is for the log. `was_judged`: the credentials were
+    checked and are wrong; False if the login failed otherwise, such as by a broken store of users.
     """
 
     response: bytes = field(repr=False)
     reason: str
     delay_ms: int
+    was_judged: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +64,15 @@ class Close:
 
 @dataclass(frozen=True, slots=True)
 class RunBeside:
-    """Call `step` in a thread, then the machine's `resume` with what returns or raises its outcome."""
+    """Call `step` in a thread, then the machine's `resume` with what returns or raises its outcome.
+
+    With a time limit the outcome is a `CallbackError` once that has passed, and the threads are those of
+    `group`, so that steps which hang hold up no others.
+    """
 
     step: LoginStep = field(repr=False)
+    group: str = ""
+    timeout_ms: int | None = None
 
 
 SaslEffect = RunBeside | SendFrame | ClientSoftware | Authenticated | Fail | Close

@@ -22,6 +22,22 @@ class SaslMechanismError(AuthError):
     """The login is refused; the text is for our log, the peer gets a general sentence (SaslException)."""
 
 
+class CallbackError(SaslMechanismError):
+    """A callback handler or mechanism of somebody else's failed: nobody judged the credentials."""
+
+    @property
+    def reason(self) -> str:
+        """The text, for our log."""
+        return str(self)
+
+
+class UnverifiedCredentialsError(SaslAuthenticationError):
+    """The store of PLAIN's users failed; the text for the peer is Kafka's."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__("Authentication failed: credentials for user could not be verified", reason)
+
+
 class SaslClientError(AuthError):
     """The other side refused us or broke the protocol; `error_code` is Kafka's, 0 if it gave none."""
 

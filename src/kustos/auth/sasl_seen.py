@@ -6,12 +6,23 @@ from dataclasses import dataclass
 from typing import Final
 
 from kustos.acl import KafkaPrincipal
+from kustos.auth.errors import (
+    CallbackError,
+    PrincipalBuilderError,
+    SaslAuthenticationError,
+    SaslMechanismError,
+    UnverifiedCredentialsError,
+)
 from kustos.auth.mechanisms.base import Beside, MechanismStep
 from kustos.auth.sasl_requests import SaslRequest, software_is_valid, token_answer
 from kustos.auth.sasl_table import SaslEvent
 
 AnyStep = Callable[[], MechanismStep | Beside]
 """Returns a step of a mechanism, or raises its refusal."""
+
+JUDGEMENTS: Final = (SaslAuthenticationError, SaslMechanismError)
+NO_JUDGEMENTS: Final = (PrincipalBuilderError, CallbackError, UnverifiedCredentialsError)
+"""Of these: the peer proved who it is and has no principal, or nobody could say."""
 
 _LENGTH: Final = struct.Struct(">i")
 
@@ -28,6 +39,8 @@ class Seen:
     """For the peer."""
     reason: str = ""
     """For the log."""
+    was_judged: bool = False
+    """Whether a refused proof was checked and is wrong."""
 
 
 def understand_versions(request: SaslRequest) -> Seen:
@@ -37,6 +50,12 @@ def understand_versions(request: SaslRequest) -> Seen:
     if not software_is_valid(request, request.body):
         return Seen(SaslEvent.VERSIONS_INVALID, request)
     return Seen(SaslEvent.VERSIONS, request)
+
+
+def refused(request: SaslRequest | None, text: str, reason: str, error: Exception) -> Seen:
+    """Return a refused proof; only an error of the credentials themselves means that they were judged."""
+    was_judged = isinstance(error, JUDGEMENTS) and not isinstance(error, NO_JUDGEMENTS)
+    return Seen(SaslEvent.PROOF_REFUSED, request, text=text, reason=reason, was_judged=was_judged)
 
 
 def carry(request: SaslRequest | None, token: bytes, session_lifetime_ms: int) -> bytes:

@@ -45,7 +45,7 @@ from kustos.auth.sasl_requests import (
     top_level_error,
     versions_refusal,
 )
-from kustos.auth.sasl_seen import AnyStep, Seen, carry, understand_versions
+from kustos.auth.sasl_seen import AnyStep, Seen, carry, refused, understand_versions
 from kustos.auth.sasl_table import SaslAction, SaslEvent, SaslState, Transition, transition
 from kustos.auth.settings import (
     CLAIMED_NAME_MAX_CHARACTERS,
@@ -237,13 +237,13 @@ class SaslServerMachine:
                 return Seen(SaslEvent.PROOF_CONTINUES, request, step)
             principal = self._principal_of(step)
         except SaslAuthenticationError as error:
-            return Seen(SaslEvent.PROOF_REFUSED, request, text=str(error), reason=error.reason)
+            return refused(request, str(error), error.reason, error)
         except SaslMechanismError as error:
-            return Seen(SaslEvent.PROOF_REFUSED, request, text=self._general_refusal(), reason=str(error))
+            return refused(request, self._general_refusal(), str(error), error)
         except Exception as error:  # noqa: BLE001 - fail closed: a broken credential store must deny
             # report only the type: the text of another library's error may hold what the peer sent
             reason = f"the {self._mechanism} mechanism raised {type(error).__name__}"
-            return Seen(SaslEvent.PROOF_REFUSED, request, text=self._general_refusal(), reason=reason)
+            return refused(request, self._general_refusal(), reason, error)
         return Seen(SaslEvent.PROOF_ACCEPTED, request, step, principal)
 
     def _principal_of(self, step: Proven) -> KafkaPrincipal:
@@ -283,8 +283,8 @@ class SaslServerMachine:
             self._exchange = None
         return effects
 
-    def _fail(self, response: bytes, reason: str) -> Fail:
-        return Fail(response, reason, self._settings.failed_authentication_delay_ms)
+    def _fail(self, response: bytes, reason: str, *, was_judged: bool = False) -> Fail:
+        return Fail(response, reason, self._settings.failed_authentication_delay_ms, was_judged)
 
     def _answer_versions(self, seen: Seen, row: Transition) -> tuple[SaslEffect, ...]:
         request, body = seen.request, seen.request.body if seen.request else None
@@ -319,8 +319,10 @@ class SaslServerMachine:
         return (self._fail(handshake_answer(seen.request, code, tuple(self._factories)), seen.reason),)
 
     def _wait(self, seen: Seen, row: Transition) -> tuple[SaslEffect, ...]:
-        self._waiting = seen.request
-        return (RunBeside(seen.step.run),) if isinstance(seen.step, Beside) else self._close(seen, row)
+        self._waiting, step = seen.request, seen.step
+        if not isinstance(step, Beside):
+            return self._close(seen, row)
+        return (RunBeside(step.run, step.group, step.timeout_ms),)
 
     def _challenge(self, seen: Seen, row: Transition) -> tuple[SaslEffect, ...]:
         if not isinstance(seen.step, Challenge):
@@ -344,7 +346,7 @@ class SaslServerMachine:
     def _refuse_proof(self, seen: Seen, row: Transition) -> tuple[SaslEffect, ...]:
         del row
         response = b"" if seen.request is None else token_refusal(seen.request, seen.text)
-        return (self._fail(response, seen.reason),)
+        return (self._fail(response, seen.reason, was_judged=seen.was_judged),)
 
     def _refuse_state(self, seen: Seen, row: Transition) -> tuple[SaslEffect, ...]:
         if seen.request is None:

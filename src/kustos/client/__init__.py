@@ -17,16 +17,26 @@ from kustos.client.errors import (
     UnsupportedVersionError,
     error_name,
 )
+from kustos.client.login import (
+    KAFKAS_LOGINS,
+    LoginCallbackHandler,
+    UserPassword,
+)
+from kustos.client.plugins import PluginKind
 from kustos.client.properties import read_properties
 from kustos.client.refreshed import Refreshed
 from kustos.client.sasl import Identity, connect
 from kustos.client.session import SaslSession
 from kustos.client.settings import ClientSettings, SaslClientSettings
-from kustos.client.tls import ClientTls
+from kustos.client.tls import ENGINE_FACTORIES, ENGINE_FACTORY_KEY, NO_ENGINES, ClientTls
 from kustos.client.versions import choose_version
 
 __all__ = [
+    "ENGINE_FACTORIES",
+    "ENGINE_FACTORY_KEY",
+    "KAFKAS_LOGINS",
     "NONE",
+    "NO_ENGINES",
     "RESOURCE_NOT_FOUND",
     "SECURITY_DISABLED",
     "AuthenticationFailedError",
@@ -39,7 +49,9 @@ __all__ = [
     "Identity",
     "KafkaConnection",
     "KafkaError",
+    "LoginCallbackHandler",
     "NodeAddress",
+    "PluginKind",
     "ProtocolViolationError",
     "Refreshed",
     "RequestTimedOutError",
@@ -47,6 +59,7 @@ __all__ = [
     "SaslSession",
     "SettingsError",
     "UnsupportedVersionError",
+    "UserPassword",
     "as_transport",
     "choose_version",
     "connect",

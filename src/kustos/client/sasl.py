@@ -8,12 +8,20 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Final
 
-from kustos.auth import GssapiClient, OAuthBearerClient, SaslClientError, SaslClientMachine, client_mechanism
+from kustos.auth import (
+    BearerToken,
+    GssapiClient,
+    OAuthBearerClient,
+    SaslClientError,
+    SaslClientMachine,
+    client_mechanism,
+)
 from kustos.auth.mechanisms import ClientMechanism
 from kustos.client.addresses import NodeAddress
 from kustos.client.connection import KafkaConnection
 from kustos.client.errors import AuthenticationFailedError
 from kustos.client.kerberos import host_of, ticket_source
+from kustos.client.login import credentials_of
 from kustos.client.oauth import token_source
 from kustos.client.session import Exchange, SaslSession
 from kustos.client.settings import ClientSettings, SaslClientSettings
@@ -73,7 +81,7 @@ async def _log_in(connection: KafkaConnection, identity: Identity, exchange: Exc
 
 
 async def _mechanism(settings: SaslClientSettings, host: str) -> ClientMechanism:
-    """Return our side of the mechanism; this may take a request to an identity provider or a KDC."""
+    """Return our side of the mechanism; it may ask a provider, a KDC, or a class of the operator's."""
     if settings.oauth is not None:
         return OAuthBearerClient(await token_source(settings.oauth).token())
     if settings.kerberos is not None:
@@ -81,12 +89,14 @@ async def _mechanism(settings: SaslClientSettings, host: str) -> ClientMechanism
         tickets = await source.tickets()
         name = await source.beside(partial(host_of, host))
         return GssapiClient(tickets, settings.kerberos.service_name, name)
+    username, password = settings.username, settings.password
+    if settings.login is not None:
+        found = await credentials_of(settings.login)
+        if isinstance(found, BearerToken):
+            return OAuthBearerClient(found)
+        username, password = found.username, found.password
     return client_mechanism(
-        settings.mechanism,
-        settings.username,
-        settings.password,
-        SystemEntropy(),
-        settings.token_authenticated,
+        settings.mechanism, username, password, SystemEntropy(), settings.token_authenticated
     )
 
 

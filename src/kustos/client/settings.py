@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Final
 
 from kustos.acl import ANONYMOUS
-from kustos.auth import GSSAPI, OAUTHBEARER, JaasError, parse_jaas_config
+from kustos.auth import GSSAPI, OAUTHBEARER, JaasError, parse_jaas_config, single_jaas_entry
 from kustos.client.addresses import NodeAddress, parse_bootstrap_servers
 from kustos.client.connection import ConnectionLimits
 from kustos.client.errors import SettingsError
 from kustos.client.kerberos import LOGIN_MODULE as KERBEROS_MODULE
 from kustos.client.kerberos import KerberosClientSettings
+from kustos.client.login import LoginCallbackHandler, LoginHandlerSettings, login_handler_class
 from kustos.client.oauth import LOGIN_MODULE as OAUTH_MODULE
 from kustos.client.oauth import OAuthClientSettings
 from kustos.client.properties import read_properties
@@ -39,6 +40,7 @@ class SaslClientSettings:
 
     `oauth`: where our bearer tokens come from; then the name is the client's id, and there is no password.
     `kerberos`: where our tickets come from; then the name is our principal, empty if only the tickets say it.
+    `login`: the class that gets the credentials; then name and password are empty.
     """
 
     mechanism: str
@@ -47,10 +49,13 @@ class SaslClientSettings:
     token_authenticated: bool = False
     oauth: OAuthClientSettings | None = None
     kerberos: KerberosClientSettings | None = None
+    login: LoginHandlerSettings | None = None
 
     @property
     def shown_name(self) -> str:
         """Who logs in, for a message."""
+        if self.login is not None:
+            return f"`{self.login.handler_class.__name__}`"
         return f"`{self.username}`" if self.username else "the ticket cache"
 
 
@@ -70,7 +75,8 @@ class ClientSettings:
         """Our principal under Kafka's default principal builder; None where only the cluster knows it."""
         if self.sasl is not None:
             sasl = self.sasl
-            is_unknown = sasl.token_authenticated or sasl.oauth is not None or sasl.kerberos is not None
+            others = (sasl.oauth, sasl.kerberos, sasl.login)
+            is_unknown = sasl.token_authenticated or any(other is not None for other in others)
             return None if is_unknown else f"User:{sasl.username}"
         return str(ANONYMOUS) if self.tls is None or self.tls.settings.keystore is None else None
 
@@ -83,6 +89,8 @@ class ClientSettings:
             return f"whom the tokens of `{self.sasl.username}` name"
         if self.sasl is not None and self.sasl.kerberos is not None:
             return f"whom the Kerberos ticket of {self.sasl.shown_name} names"
+        if self.sasl is not None and self.sasl.login is not None:
+            return f"whom {self.sasl.shown_name} logs in"
         if self.sasl is not None:
             return f"the owner of the delegation token `{self.sasl.username}`"
         return "whom your certificate names"
@@ -132,7 +140,10 @@ def _sasl_settings(properties: Mapping[str, str]) -> SaslClientSettings:
         raise SettingsError(
             f"`sasl.mechanism` is `{mechanism}`, kustos logs in with {', '.join(LOGIN_MODULES)}"
         )
+    handler_class = login_handler_class(properties)
     text = properties.get("sasl.jaas.config")
+    if handler_class is not None:
+        return _of_handler(handler_class, mechanism, properties, text)
     if not text:
         raise SettingsError(
             "`sasl.jaas.config` is missing; it holds the user name and the password, or says where a token "
@@ -162,3 +173,31 @@ def _sasl_settings(properties: Mapping[str, str]) -> SaslClientSettings:
         options["password"],
         options.get("tokenauth", "").lower() == "true",
     )
+
+
+SECRET_KEYS: Final = frozenset(
+    {
+        "sasl.jaas.config",
+        "ssl.keystore.password",
+        "ssl.key.password",
+        "ssl.keystore.key",
+        "ssl.truststore.password",
+        "sasl.oauthbearer.client.credentials.client.secret",
+    }
+)
+"""The keys that no class of the operator's is handed; it gets the options of the login module."""
+
+
+def _of_handler(
+    handler_class: type[LoginCallbackHandler], mechanism: str, properties: Mapping[str, str], text: str | None
+) -> SaslClientSettings:
+    """Return the identity that a class gets the credentials of; its login module may have any name."""
+    options: Mapping[str, str] = {}
+    if text:
+        try:
+            options = single_jaas_entry(text).options
+        except JaasError as error:
+            raise SettingsError(f"`sasl.jaas.config`: {error}") from None
+    configs = {key: value for key, value in properties.items() if key not in SECRET_KEYS}
+    login = LoginHandlerSettings(handler_class, mechanism, tuple(configs.items()), tuple(options.items()))
+    return SaslClientSettings(mechanism, "", "", login=login)

@@ -5,12 +5,21 @@ change.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from ssl import SSLContext
-from typing import Self
+from typing import Final, Self
 
 import structlog
 
 from kustos.client.errors import SettingsError
 from kustos.tls import Side, TlsContexts, TlsError, TlsSettings, tls_settings
+
+ENGINE_FACTORY_KEY: Final = "ssl.engine.factory.class"
+ENGINE_FACTORIES: Final = ("", "org.apache.kafka.common.security.ssl.DefaultSslEngineFactory")
+"""What stands for TLS as the other keys describe it."""
+
+NO_ENGINES: Final = (
+    "TLS here is that of OpenSSL, and no factory of Java can make it; leave the key out, and say by the "
+    "other `ssl.` keys what is needed"
+)
 
 LOG = structlog.get_logger("kustos.client")
 
@@ -28,6 +37,9 @@ class ClientTls:
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> Self:
         """Return the TLS of these keys; raise `SettingsError` naming a wrong one. No file is read yet."""
+        factory = properties.get(ENGINE_FACTORY_KEY, "").strip()
+        if factory not in ENGINE_FACTORIES:
+            raise SettingsError(f"`{ENGINE_FACTORY_KEY}` is `{factory}`: {NO_ENGINES}")
         try:
             return cls(tls_settings(properties))
         except TlsError as error:

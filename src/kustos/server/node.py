@@ -3,12 +3,10 @@
 import asyncio
 from collections.abc import Callable
 from contextlib import AsyncExitStack
-from functools import partial
 from typing import Final, Protocol, Self
 
 import structlog
 
-from kustos.auth import ListenerPrincipals, SaslServerMachine
 from kustos.authorizer import ACL_COUNT_UNKNOWN
 from kustos.gateway.apis import (
     ALTER_ACLS,
@@ -21,32 +19,29 @@ from kustos.gateway.apis import (
     reloaded_settings,
 )
 from kustos.gateway.audit import AuditLog
-from kustos.gateway.listener import ConnectionSettings, GatewayParts, ListenerPlan, ProxyAddresses
+from kustos.gateway.listener import GatewayParts, ListenerPlan
 from kustos.gateway.metrics import GatewayMetrics, GatewayObserver, WatchedLog, WatchedQuorum
 from kustos.gateway.session import AnswerBudget, LocalApis
 from kustos.gateway.store import MetadataWriter, SnapshotTaker
-from kustos.gateway.upstream import BrokerPorts
 from kustos.metadata.control import ApiError
 from kustos.metadata.image import MetadataImage
 from kustos.metadata.store import MetadataStore
 from kustos.protocol import (
-    ADMIN_TABLE,
     DescribedConfig,
     api_versions_response,
     offered_versions,
-    refusal_body,
 )
-from kustos.runtime import SystemClock, SystemEntropy, freeze_objects
+from kustos.runtime import SystemClock, freeze_objects
 from kustos.server.admin import AdminSide
 from kustos.server.audit import open_audit_log
 from kustos.server.authorization.authorization import StandardAuthorization, authorization_of
 from kustos.server.authorization.life import close, server_info, start
+from kustos.server.callbacks import CallbackHandlers
+from kustos.server.listener_plans import ListenerPlans
 from kustos.server.oauth import BearerTokens
-from kustos.server.principals import listener_principals
 from kustos.server.process_role import WHOLE, NodePart
 from kustos.server.quorum import QuorumSide
-from kustos.server.sasl import mechanism_factories, scram_decoys, token_lookup
-from kustos.server.settings.listeners import ListenerSettings
+from kustos.server.sasl import token_lookup
 from kustos.server.settings.node_settings import KustosSettings
 from kustos.server.tls import TlsSide
 from kustos.server.upstream import UpstreamSide
@@ -71,13 +66,14 @@ class Node:
         self.part: Final = part
         self.store: Final = writer.store
         self.audit: Final = audit
-        self.metrics: Final = GatewayMetrics()
+        self.metrics: Final = GatewayMetrics(_own_mechanisms(settings))
         self.writer: Final = writer
         self.quorum: Final = quorum
         rules = settings.token_rules
         self.token_sweeper: Final = TokenSweeper(self.writer, rules.expiry_check_interval_ms)
         self.snapshot_taker: Final = SnapshotTaker(self.writer)
         self.tokens: Final = token_lookup(rules.secret, self.image)
+        self.handlers: Final = CallbackHandlers(settings.own_class_configs)
         self.bearer_tokens: Final = BearerTokens(filter(part.serves, settings.listeners), SystemClock())
         self.authorization: Final = authorization_of(
             settings, self.store, self.writer, *(() if quorum is None else (quorum.mutator, quorum.gate))
@@ -103,7 +99,7 @@ class Node:
             settings, self.writer, self.authorization, local, self._audited, self.tls
         )
         self.gateway: Final = part.make_gateway(
-            [self._plan(listener) for listener in settings.listeners if part.serves(listener)],
+            self._plans(),
             self._parts(),
             settings.upstream_metadata_max_age_ms / 1000,
         )
@@ -142,6 +138,19 @@ class Node:
             await writer.close()
             await audit.close()
             raise
+
+    def _plans(self) -> list[ListenerPlan]:
+        plans = ListenerPlans(
+            self.settings,
+            self.image,
+            self.tokens,
+            self.bearer_tokens,
+            self.tls,
+            self.admin,
+            self._api_versions_body,
+            self.handlers,
+        )
+        return [plans.plan(each) for each in self.settings.listeners if self.part.serves(each)]
 
     def _audited(self, apis: LocalApis) -> AuditedApis:
         return AuditedApis(apis, self.audit.security, lambda: self.audit.now_ms)
@@ -197,6 +206,7 @@ class Node:
             answers=self._answers,
             max_connections=settings.max_connections,
             max_connections_per_ip=settings.max_connections_per_ip,
+            failed_logins=settings.failed_logins,
         )
 
     def acl_count(self) -> int:
@@ -208,52 +218,6 @@ class Node:
             LOG.warning("the authorizer cannot count its ACLs", reason=f"{type(error).__name__}: {error}")
             return ACL_COUNT_UNKNOWN
         return count if type(count) is int else ACL_COUNT_UNKNOWN
-
-    def _plan(self, listener: ListenerSettings) -> ListenerPlan:
-        settings = self.settings
-        sasl = listener.sasl
-        principals = listener_principals(listener, settings.principal_builder_configs)
-        connection = ConnectionSettings(
-            sasl_server_max_receive_size=524_288 if sasl is None else sasl.server.max_receive_size,
-            socket_request_max_bytes=settings.socket_request_max_bytes,
-            connections_max_idle_ms=settings.connections_max_idle_ms,
-        )
-        return ListenerPlan(
-            name=listener.name,
-            security_protocol=listener.security_protocol,
-            bind_host=listener.bind.host,
-            port=listener.bind.port,
-            ports=BrokerPorts(
-                listener.advertised.host,
-                listener.broker_port_start,
-                listener.advertised_broker_port_start,
-                listener.broker_port_count,
-            ),
-            connection=connection,
-            sasl_machine=self._sasl_machines(listener, principals),
-            principal_without_login=principals.without_login,
-            admin=self.admin.parts if listener.is_controller else None,
-            tls=self.tls.listener(listener, principals, settings.handshake_timeout_ms),
-            proxies=None if listener.proxies is None else ProxyAddresses(listener.proxies),
-        )
-
-    def _sasl_machines(
-        self, listener: ListenerSettings, principals: ListenerPrincipals
-    ) -> Callable[[str], SaslServerMachine | None]:
-        sasl = listener.sasl
-        if sasl is None:
-            return lambda _: None
-        validate = self.bearer_tokens.validator(sasl.oauth)
-        factories = mechanism_factories(
-            sasl, self.image, scram_decoys(self.settings, self.image), SystemEntropy(), self.tokens, validate
-        )
-        clock = SystemClock()
-        versions, refusal = self._api_versions_body, refusal_body
-        if listener.is_controller:
-            versions, refusal = self.admin.api_versions_body, partial(refusal_body, table=ADMIN_TABLE)
-        return lambda host: SaslServerMachine(
-            sasl.server, factories, versions, clock, refusal, partial(principals.of_login, host)
-        )
 
     def _api_versions_body(self, version: int) -> bytes:
         message = api_versions_response(version, self.offered(), self.cluster.features)
@@ -326,12 +290,20 @@ class Node:
             stack.push_async_callback(self.purgatory.close)
             stack.push_async_callback(self.token_sweeper.stop)
             stack.push_async_callback(self.bearer_tokens.stop)
+            stack.push_async_callback(self.handlers.close)
             stack.push_async_callback(self.snapshot_taker.stop)
             stack.push_async_callback(self.audit.close)
             if self.http is not None:
                 stack.push_async_callback(self.http.stop)
             stack.push_async_callback(self.upstream.stop)
             stack.push_async_callback(self.gateway.stop)
+
+
+def _own_mechanisms(settings: KustosSettings) -> frozenset[str]:
+    """Return the mechanisms of the operator's own, which have series of their own in the metrics."""
+    return frozenset(
+        mechanism for each in settings.listeners if each.sasl is not None for mechanism in each.sasl.callbacks
+    )
 
 
 def embedded_store(settings: KustosSettings) -> MetadataStore:

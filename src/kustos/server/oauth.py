@@ -9,7 +9,7 @@ from kustos.auth.jwt import UnsecuredTokenRules, validate_signed, validate_unsec
 from kustos.client.oauth import JwksSettings, RefreshingKeys
 from kustos.runtime import Clock
 from kustos.server.settings.listeners import ListenerSettings
-from kustos.server.settings.oauth import OAuthListenerSettings, SignedTokenSettings
+from kustos.server.settings.oauth import HandlerTokenSettings, OAuthListenerSettings, SignedTokenSettings
 
 
 class BearerTokens:
@@ -40,8 +40,8 @@ class BearerTokens:
             await each.stop()
 
     def validator(self, settings: OAuthListenerSettings | None) -> TokenValidator | None:
-        """Return the validator of a listener's tokens, None if it takes none."""
-        if settings is None:
+        """Return the validator of a listener's tokens, None if it takes none, or has a callback handler."""
+        if settings is None or isinstance(settings, HandlerTokenSettings):
             return None
         if isinstance(settings, UnsecuredTokenRules):
             return partial(self._judge_unsecured, settings)

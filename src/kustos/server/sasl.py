@@ -76,11 +76,14 @@ class UserForms:
         self._forms = {each: counts[each.code].forms() for each in ScramHash}
 
 
-def scram_decoys(settings: KustosSettings, image: Callable[[], MetadataImage]) -> ScramDecoys:
-    """Return the credentials of users that do not exist, alike on nodes that share their secret."""
+def scram_decoys(settings: KustosSettings, image: Callable[[], MetadataImage] | None = None) -> ScramDecoys:
+    """Return the credentials of users that do not exist, alike on nodes that share their secret.
+
+    They look like those of an image's users; without one, like those of Kafka's tools.
+    """
     shared = settings.decoy_secret
     secret = read_decoy_secret(settings.metadata_directory) if shared is None else shared
-    return ScramDecoys(secret, UserForms(image, SystemClock()).of)
+    return ScramDecoys(secret) if image is None else ScramDecoys(secret, UserForms(image, SystemClock()).of)
 
 
 def mechanism_factories(
@@ -90,12 +93,14 @@ def mechanism_factories(
     entropy: Entropy,
     tokens: TokenLookup | None = None,
     validate: TokenValidator | None = None,
+    of_operator: Callable[[str], MechanismFactory | None] = lambda _: None,
 ) -> dict[str, MechanismFactory]:
     """Return the factories of the enabled mechanisms, in the order shown to clients.
 
     `image`: the metadata of this moment, so that a credential is valid once its creation was answered.
-    `tokens`: finds delegation tokens. `validate`: validates bearer tokens, if OAUTHBEARER is enabled. Raise
-    `CredentialsError` if the keytab for GSSAPI has no usable key.
+    `tokens`: finds delegation tokens. `validate`: validates bearer tokens, if OAUTHBEARER is enabled.
+    `of_operator`: the factories of mechanisms with a class of the operator's. Raise `CredentialsError` if the
+    keytab for GSSAPI has no usable key.
     """
 
     def lookup(user: str, scram_hash: ScramHash) -> ScramCredential | None:
@@ -103,7 +108,10 @@ def mechanism_factories(
 
     factories: dict[str, MechanismFactory] = {}
     for mechanism in sasl.enabled_mechanisms:
-        if mechanism == GSSAPI and sasl.kerberos is not None:
+        own = of_operator(mechanism)
+        if own is not None:
+            factories[mechanism] = own
+        elif mechanism == GSSAPI and sasl.kerberos is not None:
             credentials = GssapiCredentials.acquire(sasl.kerberos.keytab, sasl.kerberos.principal)
             factories[mechanism] = GssapiServer.factory(credentials)
         elif mechanism == PLAIN:

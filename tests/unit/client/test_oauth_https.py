@@ -1,18 +1,23 @@
 """A provider over HTTPS: trusted by the file that the settings name, and by nothing else."""
 
+import asyncio
 import datetime
 import ipaddress
 import ssl
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+from structlog.testing import capture_logs
 
 from kustos.client import ClientTls
-from kustos.client.oauth import EndpointError, ProviderEndpoint
+from kustos.client.oauth import EndpointError, JwksSettings, ProviderEndpoint, RefreshingKeys
+from kustos.runtime import SystemClock
+from testkit.bearer_tokens import jwks, public
+from testkit.waiting import wait_until
 from tests.unit.client.http_worlds import Provider
 
 
@@ -81,6 +86,32 @@ def test_a_provider_that_nobody_vouches_for_is_refused_before_anything_is_sent(
         with pytest.raises(EndpointError, match=r"has no trusted certificate: self.signed"):
             ProviderEndpoint(provider.url).request(context, b"grant", {"Authorization": "Basic secret"})
     assert provider.requests == []
+
+
+async def until(condition: Callable[[], bool], what: str) -> None:
+    await asyncio.to_thread(wait_until, condition, what=what)
+
+
+async def test_a_key_set_follows_the_store_of_its_provider(tmp_path: Path, provider: Provider) -> None:
+    """A new certificate of the provider needs no restart."""
+    provider.body = jwks(public("rsa-1"))
+    trusted = tmp_path / "trusted.pem"
+    certificate(tmp_path, "former")
+    trusted.write_bytes((tmp_path / "former.crt").read_bytes())
+    settings = JwksSettings(
+        ProviderEndpoint(provider.url), retry_backoff_ms=1, retry_backoff_max_ms=20, tls=trusting(trusted)
+    )
+    keys = RefreshingKeys(settings, SystemClock())
+    with capture_logs() as logs:
+        keys.start()
+        try:
+            await until(lambda: "no trusted" in str(logs), "nobody vouches for it")
+            assert keys.keys.keys == ()
+            trusted.write_bytes((tmp_path / "provider.crt").read_bytes())
+            await until(lambda: keys.is_loaded, "the new store is in force")
+        finally:
+            await keys.stop()
+    assert "changed key and trust stores are in force" in str(logs)
 
 
 def test_a_provider_under_another_name_is_refused(tmp_path: Path, provider: Provider) -> None:

@@ -1,6 +1,7 @@
 """One client connection on real sockets: from a stranger to a session, and every way in which it ends."""
 
 import asyncio
+import socket
 import weakref
 from typing import Any
 
@@ -8,8 +9,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from kustos.auth import SaslServerSettings
+from kustos.gateway.listener import admission as listener
 from kustos.gateway.listener import connection as client_module
-from kustos.gateway.listener import gateway as listener
 from kustos.gateway.listener.connection import ClientConnection
 from kustos.gateway.listener.plans import ConnectionSettings
 from kustos.gateway.upstream.addresses import NoPortForBrokerError
@@ -37,7 +38,7 @@ async def until(condition: Any, what: str) -> None:
 
 
 def only(served: RunningGateway) -> Any:
-    (connection,) = served.gateway._connections
+    (connection,) = served.gateway.admission.connections
     return connection
 
 
@@ -88,6 +89,7 @@ async def test_a_login_and_requests_may_come_in_any_pieces(piece: int) -> None:
         caller.close()
 
 
+@pytest.mark.behaviour("B254")
 async def test_a_failed_login_is_answered_late_and_hears_nothing_meanwhile() -> None:
     settings = SaslServerSettings(failed_authentication_delay_ms=300)
     async with running_gateway([await broker()], sasl=settings) as served:
@@ -105,6 +107,32 @@ async def test_a_failed_login_is_answered_late_and_hears_nothing_meanwhile() -> 
         assert await caller.is_closed()
         assert served.counted["logins"] == 0
         assert served.contexts == []
+
+
+@pytest.mark.behaviour("B255")
+@pytest.mark.parametrize("reset", [False, True])
+async def test_a_client_that_leaves_before_its_refusal_disturbs_nothing(reset: bool) -> None:
+    settings = SaslServerSettings(failed_authentication_delay_ms=300)
+    async with running_gateway([await broker()], sasl=settings) as served:
+        failures: list[Any] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: failures.append(context))
+        left, other = await Caller.at(served.port), await Caller.at(served.port)
+        left.send(handshake(1))
+        await left.frame()
+        left.send(token(2, "wrong"))
+        await until(lambda: served.counted["failed logins"] == 1, "the login failed")
+        if reset:
+            linger = (1).to_bytes(4, "little") + bytes(4)
+            left.writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+        left.writer.transport.abort()
+        assert await other.log_in() is not None
+        other.send(heartbeat(1))
+        assert await other.correlation_ids(1) == [1]
+        await until(lambda: served.counted["connections"] == 1, "it is counted out")
+        last = await Caller.at(served.port)
+        assert await last.log_in("wrong") is not None, "the delay of another one has passed, too"
+        assert failures == []
+        assert served.counted["failed logins"] == 2
 
 
 async def test_connections_leave_file_descriptors_for_everything_else(

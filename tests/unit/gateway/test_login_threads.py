@@ -5,9 +5,9 @@ import threading
 
 import pytest
 
-from kustos.auth import LoginStep, SaslMechanismError
+from kustos.auth import CallbackError, LoginStep, RunBeside, SaslMechanismError
 from kustos.auth.mechanisms import MechanismStep, Proven
-from kustos.gateway.listener.login_threads import LOGIN_THREADS, LoginThreads
+from kustos.gateway.listener.login_threads import CALLBACK_THREADS, LOGIN_THREADS, LoginThreads
 
 PATIENCE_S = 60.0
 
@@ -23,7 +23,7 @@ async def outcomes_of(threads: LoginThreads, *steps: LoginStep) -> list[LoginSte
             all_ended.set_result(None)
 
     for step in steps:
-        threads.run(step, resume)
+        threads.run(RunBeside(step), resume)
     await asyncio.wait_for(all_ended, PATIENCE_S)
     return ended
 
@@ -80,10 +80,68 @@ async def test_steps_that_wait_at_the_end_are_not_started() -> None:
 
     threads = LoginThreads()
     for _ in range(LOGIN_THREADS):
-        threads.run(hold, lambda _: None)
+        threads.run(RunBeside(hold), lambda _: None)
     await asyncio.to_thread(begun.wait, PATIENCE_S)
-    threads.run(begin, resumed.append)
+    threads.run(RunBeside(begin), resumed.append)
     threads.close()
     release.set()
     await asyncio.sleep(0)
     assert (started, resumed) == ([], [])
+
+
+async def ended(threads: LoginThreads, step: LoginStep, group: str, timeout_ms: int) -> LoginStep:
+    outcome: asyncio.Future[LoginStep] = asyncio.get_running_loop().create_future()
+    threads.run(RunBeside(step, group, timeout_ms), outcome.set_result)
+    return await asyncio.wait_for(outcome, PATIENCE_S)
+
+
+async def test_a_step_of_others_that_hangs_is_refused_at_its_limit_and_its_late_end_is_nothing() -> None:
+    release, late = threading.Event(), threading.Event()
+
+    def hang() -> MechanismStep:
+        release.wait(PATIENCE_S)
+        late.set()
+        return Proven(b"", "x")
+
+    threads = LoginThreads()
+    outcome = await ended(threads, hang, "a", 100)
+    with pytest.raises(CallbackError, match="no answer within 100 ms"):
+        outcome()
+    release.set()
+    await asyncio.to_thread(late.wait, PATIENCE_S)
+    # the end of the step comes to the loop, and to nobody
+    proven = (await ended(threads, lambda: Proven(b"", "y"), "a", 60_000))()
+    assert isinstance(proven, Proven)
+    threads.close()
+
+
+async def test_steps_that_hang_hold_up_their_own_group_only() -> None:
+    release = threading.Event()
+
+    def hang() -> MechanismStep:
+        release.wait(PATIENCE_S)
+        return Proven(b"", "x")
+
+    threads = LoginThreads()
+    hanging = [asyncio.ensure_future(ended(threads, hang, "a", 60_000)) for _ in range(CALLBACK_THREADS)]
+    await asyncio.sleep(0)
+    with pytest.raises(CallbackError, match="no answer"):
+        (await ended(threads, lambda: Proven(b"", "x"), "a", 100))()
+    assert isinstance((await ended(threads, lambda: Proven(b"", "x"), "b", 60_000))(), Proven)
+    [own] = await outcomes_of(threads, lambda: Proven(b"", "x"))
+    assert isinstance(own(), Proven)
+    release.set()
+    for each in hanging:
+        assert isinstance((await each)(), Proven)
+    assert isinstance((await ended(threads, lambda: Proven(b"", "x"), "a", 60_000))(), Proven)
+    threads.close()
+
+
+async def test_even_an_exit_ends_a_login_rather_than_leave_it_waiting() -> None:
+    def leave() -> MechanismStep:
+        raise SystemExit("secret")
+
+    threads = LoginThreads()
+    with pytest.raises(CallbackError, match=r"raised SystemExit$"):
+        (await ended(threads, leave, "a", 60_000))()
+    threads.close()

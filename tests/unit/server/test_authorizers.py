@@ -12,6 +12,7 @@ from structlog.testing import capture_logs
 
 from kustos.authorizer import Authorizer, AuthorizerServerInfo, ClusterResource, Endpoint
 from kustos.authorizer.legacy import AuthorizerWrapper, SimpleAclAuthorizer
+from kustos.client import plugins
 from kustos.client.errors import SettingsError
 from kustos.server.authorization import life as authorizer_life
 from kustos.server.authorization.life import (
@@ -21,7 +22,6 @@ from kustos.server.authorization.life import (
     reconfigure,
     start,
 )
-from kustos.server.settings import plugins
 from kustos.server.settings.authorizers import find_authorizer
 from kustos.server.settings.node_settings import settings_from
 from testkit.acls.specified_authorizer import SpecAuthorizer

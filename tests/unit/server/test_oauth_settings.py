@@ -61,7 +61,7 @@ def test_kafkas_keys_say_how_tokens_are_judged() -> None:
     ("keys", "words"),
     [
         (with_keys("handler.class"), f"but `{HANDLER}` is not set; set it to `{SIGNED_HANDLER}`"),
-        (with_keys() | {HANDLER: "a.b.C"}, f"`{HANDLER}` is `a.b.C`; set it to"),
+        (with_keys() | {HANDLER: "a.b.C"}, f"`{HANDLER}` is `a.b.C`, which cannot be used"),
         (with_keys("jwks.endpoint.url"), "jwks.endpoint.url` is not set; set it to the provider's key set"),
         (with_keys(ALLOWED), f"which `{ALLOWED}` does not allow; add it there"),
         (with_keys(jwks_endpoint_url=URL + "/"), "does not allow; add it there"),
@@ -87,6 +87,26 @@ def test_a_wrong_setting_is_named_with_its_remedy(keys: dict[str, str], words: s
         settings_from(keys, {})
     assert words in str(caught.value)
     assert "p4ss" not in str(caught.value)
+
+
+@pytest.mark.behaviour("B328")
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/keys/../secret",
+        "/keys/./jwks",
+        "/keys//jwks",
+        "/keys/%2e%2e/secret",
+        "/keys/jwks/",
+        "/Keys/jwks",
+        "/keys",
+    ],
+)
+def test_no_path_leads_from_an_allowed_file_to_another(path: str) -> None:
+    allowed = {ALLOWED: "file:///keys/jwks"}
+    settings_from(with_keys(jwks_endpoint_url="file:///keys/jwks") | allowed, {})
+    with pytest.raises(SettingsError, match="does not allow; add it there"):
+        settings_from(with_keys(jwks_endpoint_url=f"file://{path}") | allowed, {})
 
 
 @pytest.mark.behaviour("B324")

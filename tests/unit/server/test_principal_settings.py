@@ -24,7 +24,7 @@ def test_kafkas_builder_is_the_default_by_its_name_too() -> None:
     for given in ({}, {"principal.builder.class": KAFKAS}):
         settings = settings_from(LEAST | given, {})
         assert settings.listeners[0].principals == PrincipalSettings()
-        assert settings.principal_builder_configs == {}
+        assert settings.own_class_configs == {}
         made = listener_principals(settings.listeners[0], {})
         assert isinstance(made.builder, DefaultKafkaPrincipalBuilder)
         assert made.without_login("::1") == ANONYMOUS
@@ -36,7 +36,7 @@ def test_a_class_of_ones_own_is_loaded_and_configured(name: str) -> None:
     settings = settings_from(LEAST | ORGANIZATION | {"principal.builder.class": name}, {})
     assert settings.listeners[0].principals.builder_class is ServicePrincipals
     assert not any("services.organization" in warning for warning in settings.warnings)
-    made = listener_principals(settings.listeners[0], settings.principal_builder_configs)
+    made = listener_principals(settings.listeners[0], settings.own_class_configs)
     found = made.of_certificate("::1", "CN=billing,OU=payments,O=Example", b"")
     assert found == KafkaPrincipal("Service", "payments.billing")
     assert made.of_login("::1", "PLAIN", Proven(b"", "alice")) == KafkaPrincipal("User", "alice")
@@ -52,13 +52,13 @@ def test_each_listener_has_its_own() -> None:
     other = {"listener.name.other.principal.builder.class": OURS}
     settings = settings_from(LEAST | rules | other | ORGANIZATION, {})
     assert settings.listeners[0].principals == PrincipalSettings(ssl_principal_mapping_rules="RULE:a/b/")
-    assert settings.principal_builder_configs["services.organization"] == "Example"
+    assert settings.own_class_configs["services.organization"] == "Example"
 
 
 def test_no_secret_is_handed_to_a_builder() -> None:
     secret = {"delegation.token.secret.key": "hidden"}
     settings = settings_from(LEAST | ORGANIZATION | secret | {"principal.builder.class": OURS}, {})
-    assert "hidden" not in str(settings.principal_builder_configs)
+    assert "hidden" not in str(settings.own_class_configs)
     assert "Example" not in repr(settings)
 
 

@@ -182,7 +182,14 @@ WRONG: list[tuple[dict[str, str | None], str]] = [
         "offers `GSSAPI` (Kafka's default) without a keytab: set "
         "`listener.name.sasl_plaintext.gssapi.sasl.jaas.config` to `com.sun.security",
     ),
-    ({"sasl.enabled.mechanisms": "PLAINN"}, "`sasl.enabled.mechanisms` is `PLAINN`, use some of `PLAIN`"),
+    (
+        {"listeners": "SASL_PLAINTEXT://127.0.0.1:9092", "sasl.enabled.mechanisms": "PLAINN"},
+        "`sasl.enabled.mechanisms` is `PLAINN`, which cannot be used: no installed package has",
+    ),
+    (
+        {"listeners": "SASL_PLAINTEXT://127.0.0.1:9092", "sasl.enabled.mechanisms": "plain"},
+        "offers `plain`, which is no name of a mechanism: use some of `PLAIN`",
+    ),
     (
         {"listeners": "SASL_PLAINTEXT://127.0.0.1:9092", "sasl.enabled.mechanisms": "PLAIN"},
         "has no users: set `listener.name.sasl_plaintext.plain.sasl.jaas.config`",

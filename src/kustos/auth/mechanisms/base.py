@@ -34,10 +34,13 @@ MechanismStep = Challenge | Proven
 class Beside:
     """The step may block, so it runs beside the event loop: `run` returns it, or raises as `respond` does.
 
-    It is called once, in any thread; the exchange is left alone until it returned.
+    It is called once, in any thread; the exchange is left alone until it returned. Code of others has threads
+    of its own `group` and a time limit; the login is refused at its end, even if the step still runs.
     """
 
     run: Callable[[], MechanismStep] = field(repr=False)
+    group: str = ""
+    timeout_ms: int | None = None
 
 
 class ServerMechanism(Protocol):

@@ -55,13 +55,25 @@ TokenValidator = Callable[[str], AcceptedToken | RefusedToken]
 """A token → what it proves, or why it is refused; answers from memory, never raises for a token's content."""
 
 
+ExtensionValidator = Callable[[AcceptedToken, Mapping[str, str]], Mapping[str, str]]
+"""A valid token and the SASL extensions beside it (KIP-342) → those that are not allowed, with the reason."""
+
+
+def any_extensions(_token: AcceptedToken, _extensions: Mapping[str, str]) -> Mapping[str, str]:
+    """Allow all extensions, as Kafka's own validators do; nothing here reads them."""
+    return {}
+
+
 class OAuthBearerServer:
     """One OAUTHBEARER exchange: the initial response; after a refused token, the client's byte 1."""
 
-    __slots__ = ("_claimed_name", "_refused", "_validate")
+    __slots__ = ("_claimed_name", "_refused", "_validate", "_validate_extensions")
 
-    def __init__(self, validate: TokenValidator) -> None:
+    def __init__(
+        self, validate: TokenValidator, validate_extensions: ExtensionValidator = any_extensions
+    ) -> None:
         self._validate = validate
+        self._validate_extensions = validate_extensions
         self._refused: RefusedToken | None = None
         self._claimed_name: str | None = None
 
@@ -79,7 +91,7 @@ class OAuthBearerServer:
         """Return the proven principal, or the JSON document that says why the token is refused.
 
         Raise `SaslAuthenticationError` after the client's byte 1, and for an authorization id other than
-        the principal; `SaslMechanismError` for a malformed message.
+        the principal, or an extension that is not allowed; `SaslMechanismError` for a malformed message.
         """
         if self._refused is not None and token == _CONTROL_A:
             raise SaslAuthenticationError(self._refused.document, self._refused.reason)
@@ -101,6 +113,13 @@ class OAuthBearerServer:
                 f"that is different from the token's principal name ({name})"
             )
         self._claimed_name = name
+        invalid = self._validate_extensions(outcome, message.extensions)
+        if invalid:
+            reasons = "; ".join(f"{key}: {reason}" for key, reason in invalid.items())
+            raise SaslAuthenticationError(
+                f"Authentication failed: {len(invalid)} extensions are invalid! They are: {reasons}",
+                f"extensions beside the token are not allowed: {', '.join(invalid)}",
+            )
         return Proven(b"", name, outcome.expires_at_ms)
 
 

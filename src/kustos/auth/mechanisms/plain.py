@@ -8,7 +8,7 @@ the user exists and whatever the lengths.
 import hashlib
 import hmac
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, Protocol
 
 from kustos.auth.errors import SaslAuthenticationError, SaslClientError
 from kustos.auth.mechanisms.base import MechanismFactory, Proven, password_bytes
@@ -54,17 +54,24 @@ class PlainUsers:
         return hmac.compare_digest(self._digest(password), expected)
 
 
+class Passwords(Protocol):
+    """Who the users of PLAIN are."""
+
+    def verify(self, user: str, password: bytes) -> bool:
+        """Return whether this is the user's password; raise `SaslAuthenticationError`."""
+
+
 class PlainServer:
     """One PLAIN exchange: one token, then the end."""
 
     __slots__ = ("_claimed_name", "_users")
 
-    def __init__(self, users: PlainUsers) -> None:
+    def __init__(self, users: Passwords) -> None:
         self._users = users
         self._claimed_name: str | None = None
 
     @classmethod
-    def factory(cls, users: PlainUsers) -> MechanismFactory:
+    def factory(cls, users: Passwords) -> MechanismFactory:
         """Return a factory of exchanges over this table, one per connection."""
         return lambda: cls(users)
 

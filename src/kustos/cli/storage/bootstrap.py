@@ -1,5 +1,6 @@
 """Initial features and users of `storage format`, from their text forms."""
 
+import base64
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,7 +23,7 @@ from kustos.runtime import SystemEntropy, random_text
 
 _SCRAM: Final = re.compile(r"\s*(?P<mechanism>[A-Za-z0-9-]+)\s*=\s*\[(?P<fields>.*)\]\s*", re.DOTALL)
 _FIELD: Final = re.compile(r'\s*([a-z-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^,"]*?))\s*(?:,|$)')
-_SCRAM_FIELDS: Final = frozenset({"name", "iterations", "password-file", "password-env"})
+_SCRAM_FIELDS: Final = frozenset({"name", "iterations", "salt", "password-file", "password-env"})
 
 
 def metadata_level(features: Sequence[str], release_version: str | None) -> int:
@@ -77,8 +78,19 @@ def _scram_user(text: str) -> InitialScramUser:
     password = read_password(
         f"password of `{name}`", Path(file) if file else None, fields.get("password-env")
     )
-    salt = random_text(SystemEntropy()).encode()
+    salt = _salt(fields["salt"]) if "salt" in fields else random_text(SystemEntropy()).encode()
     return InitialScramUser(name, mechanism, scram_credential(mechanism, password, salt, iterations))
+
+
+def _salt(text: str) -> bytes:
+    """Return the salt of a text in Base64, which is no secret: each login shows it."""
+    try:
+        salt = base64.b64decode(text, validate=True)
+    except ValueError:
+        salt = b""
+    if not salt:
+        raise usage_error(f"`salt={text}` of an `--add-scram` is no Base64")
+    return salt
 
 
 def _scram_fields(text: str) -> dict[str, str]:
@@ -89,7 +101,7 @@ def _scram_fields(text: str) -> dict[str, str]:
         if match is None:
             raise usage_error("an `--add-scram` is not written as `name=value` pairs with commas between")
         name, quoted, bare = match.groups()
-        if name in {"password", "saltedpassword", "salt"}:
+        if name in {"password", "saltedpassword"}:
             raise usage_error(
                 f"`{name}=` is refused in an argument, which every process of the machine could read; "
                 "use `password-file=`, `password-env=`, or leave it out for a prompt"

@@ -30,7 +30,8 @@ AddScram = Annotated[
         metavar="USER",
         help="A SCRAM user in Kafka's syntax, `SCRAM-SHA-256=[name=alice,iterations=8192]`. The password "
         "comes from a prompt, `password-file=` or `password-env=`; `password=` is refused, because every "
-        "process of the machine could read it. May be repeated.",
+        "process of the machine could read it. `salt=` gives a salt in Base64 in place of a random one. May "
+        "be repeated.",
     ),
 ]
 AclsFile = Annotated[

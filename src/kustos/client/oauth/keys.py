@@ -6,7 +6,6 @@ A scheduled refresh comes every `refresh_ms`; a key id that no key has brings on
 """
 
 import asyncio
-import ssl
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
@@ -61,13 +60,13 @@ class RefreshingKeys:
         self._missing: Final[dict[str, int]] = {}
         self._wanted: Final = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
-        self._context: ssl.SSLContext | None = None
         self._failures = 0
 
     def start(self) -> None:
         """Begin to refresh; raise `SettingsError` for unusable TLS files."""
         if self.settings.tls is not None:
-            self._context = self.settings.tls.context()
+            # unusable stores show now rather than at the first request
+            self.settings.tls.context()
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def stop(self) -> None:
@@ -137,6 +136,10 @@ class RefreshingKeys:
 
     def _fetch(self) -> tuple[bytes, SigningKeys | None]:
         """Return the key set's text, and its keys unless it has not changed; in a thread."""
-        endpoint = self.settings.endpoint
-        text = endpoint.read_file(JWKS_MAX_BYTES) if endpoint.is_file else endpoint.request(self._context)
+        endpoint, tls = self.settings.endpoint, self.settings.tls
+        if endpoint.is_file:
+            text = endpoint.read_file(JWKS_MAX_BYTES)
+        else:
+            # its stores may have changed since the last request
+            text = endpoint.request(None if tls is None else tls.context())
         return text, None if text == self._text else parse_jwks(text)

@@ -21,7 +21,6 @@ LOGIN_MODULE: Final = "org.apache.kafka.common.security.oauthbearer.OAuthBearerL
 LOGIN_HANDLER: Final = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler"
 TOKEN_URL_KEY: Final = "sasl.oauthbearer.token.endpoint.url"  # noqa: S105 (a key)
 
-_HANDLER_KEY: Final = "sasl.login.callback.handler.class"
 _RETRIEVER_KEY: Final = "sasl.oauthbearer.jwt.retriever.class"
 _PACKAGE: Final = "org.apache.kafka.common.security.oauthbearer."
 _RETRIEVERS: Final = frozenset(
@@ -101,9 +100,6 @@ class OAuthClientSettings:
 
 
 def _require_known_classes(properties: Mapping[str, str]) -> None:
-    handler = properties.get(_HANDLER_KEY, "").strip()
-    if handler not in {"", LOGIN_HANDLER}:
-        raise SettingsError(f"`{_HANDLER_KEY}` is `{handler}`, kustos knows only `{LOGIN_HANDLER}`")
     retriever = properties.get(_RETRIEVER_KEY, "").strip()
     if retriever and retriever not in _RETRIEVERS:
         known = ", ".join(f"`{name}`" for name in sorted(_RETRIEVERS))

@@ -1,6 +1,8 @@
 """Where clients' bytes come in: the bound ports, and each connection from login to end."""
 
-from kustos.gateway.listener.gateway import Gateway, connections_within
+from kustos.gateway.listener.admission import connections_within
+from kustos.gateway.listener.gateway import Gateway
+from kustos.gateway.listener.login_throttle import FailedLoginLimits
 from kustos.gateway.listener.plans import (
     AdminParts,
     ConnectionSettings,
@@ -8,17 +10,16 @@ from kustos.gateway.listener.plans import (
     GatewayParts,
     ListenerPlan,
 )
-from kustos.gateway.listener.proxy_protocol import ProxyAddresses
 from kustos.gateway.listener.tls import ListenerTls
 
 __all__ = [
     "AdminParts",
     "ConnectLink",
     "ConnectionSettings",
+    "FailedLoginLimits",
     "Gateway",
     "GatewayParts",
     "ListenerPlan",
     "ListenerTls",
-    "ProxyAddresses",
     "connections_within",
 ]

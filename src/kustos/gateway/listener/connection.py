@@ -1,7 +1,7 @@
 """One client connection: bytes from a socket, first an identity, then requests.
 
-Until there is a principal, frames go to the SASL machine and nowhere else. Then a connection to the
-broker behind this port is opened, and the session takes over. Everything ends in `close`.
+Until there is a principal, frames go to its login and nowhere else, and the connection has a deadline. Then a
+connection to the broker behind this port is opened, and the session takes over. Everything ends in `close`.
 """
 
 import asyncio
@@ -10,25 +10,14 @@ from typing import TYPE_CHECKING, Final
 import structlog
 
 from kustos.acl import ANONYMOUS, KafkaPrincipal
-from kustos.auth import (
-    Authenticated,
-    AuthError,
-    Close,
-    Fail,
-    LoginStep,
-    RunBeside,
-    SaslEffect,
-    SaslServerMachine,
-    SaslState,
-    SendFrame,
-)
+from kustos.auth import AuthError
 from kustos.authorizer import AuthorizerError
 from kustos.client import ClientError, as_transport
-from kustos.gateway.listener.handshakes import HandshakeRefusal, stranger_by_length
+from kustos.gateway.listener.handshakes import LOGIN_TIMED_OUT, HandshakeRefusal, stranger_by_length
+from kustos.gateway.listener.login import ConnectionLogin
 from kustos.gateway.listener.plans import ContextOf
 from kustos.gateway.session.answer_budget import write_sliced
 from kustos.gateway.session.client_session import ClientSession
-from kustos.gateway.session.logins import LOG_IS_FULL, live_login, login_among
 from kustos.gateway.session.parts import NoUpstream
 from kustos.gateway.upstream.addresses import java_host_address, java_host_of
 from kustos.gateway.upstream.cluster import Versions, covers
@@ -39,9 +28,6 @@ from kustos.wire import FrameLengthError, FrameReader
 
 if TYPE_CHECKING:
     from kustos.gateway.listener.gateway import Port
-
-SASL_HANDSHAKE: Final = b"\x00\x11"
-"""The first two bytes of a SaslHandshake: its API key."""
 
 LAST_ANSWERS_S: Final = 5.0
 """How long a client may take to read the last answers when its connection ends."""
@@ -58,7 +44,7 @@ class ClientConnection(asyncio.Protocol):
         self._loop: Final = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._session: ClientSession | None = None
-        self._machine: SaslServerMachine | None = None
+        self._login: ConnectionLogin | None = None
         self._reader = FrameReader(port.settings.socket_request_max_bytes)
         self._answers: Final = port.answers.share()
         self.host = ""
@@ -69,7 +55,8 @@ class ClientConnection(asyncio.Protocol):
         self._closed = self._has_link = self._deaf = False
         self._reads = True
         self._connecting: asyncio.Task[None] | None = None
-        self._delayed: list[asyncio.TimerHandle] = []
+        self._deadline: asyncio.TimerHandle | None = None
+        """When a client must have authenticated."""
         self._abort: asyncio.TimerHandle | None = None
         self.last_active_s = self._loop.time()
 
@@ -86,15 +73,19 @@ class ClientConnection(asyncio.Protocol):
         if refusal is not None:
             self.close(refusal, logged=False)
             return
+        if self._port.authenticates:
+            timeout_s = self._settings.login_timeout_ms / 1000
+            self._deadline = self._loop.call_later(timeout_s, self.refuse, LOGIN_TIMED_OUT)
         if self._port.tls is None:
             self.begin()
 
     def begin(self, principal: KafkaPrincipal | None = None) -> None:
         """Let the client log in; without logins, serve the principal of its certificate."""
-        self._machine = self._port.sasl_machine(self.host)
-        if self._machine is None:
+        machine = self._port.sasl_machine(self.host)
+        if machine is None:
             self._begin_session(principal)
         else:
+            self._login = ConnectionLogin(self, self._port, machine)
             self._reader = FrameReader(self._settings.sasl_server_max_receive_size)
 
     def refuse(self, refusal: HandshakeRefusal) -> None:
@@ -130,8 +121,8 @@ class ClientConnection(asyncio.Protocol):
             stranger = stranger_by_length(refusal)
             if stranger is not None:
                 self.refuse(stranger)
-            elif self._session is None and self._machine is not None:
-                self._perform_all(self._machine.oversized())
+            elif self._session is None and self._login is not None:
+                self._login.oversized()
             else:
                 self.close(str(refusal))
 
@@ -141,85 +132,41 @@ class ClientConnection(asyncio.Protocol):
                 return
             if self._session is not None:
                 self._session.take([frame])
-            elif self._machine is not None and not self._deaf:
-                self._perform_all(self._machine.receive(frame))
+            elif self._login is not None and not self._deaf:
+                self._login.receive(frame)
 
     def wants(self, frame: bytes) -> bool:
         """Whether a frame of a live session may belong to a re-authentication, or came too late."""
-        machine = self._machine
-        return machine is not None and (
-            machine.state is not SaslState.COMPLETE or frame[:2] == SASL_HANDSHAKE or machine.is_expired()
-        )
+        return self._login is not None and self._login.wants(frame)
 
     def take(self, frame: bytes) -> bool:
         """Handle such a frame; return whether that was all."""
-        machine = self._machine
-        if machine is None:
-            return False
-        if machine.state is not SaslState.COMPLETE:
-            self._perform_all(machine.receive(frame))
-        elif frame[:2] == SASL_HANDSHAKE:
-            effects = machine.begin_reauthentication(frame)
-            if effects is None:
-                return False
-            self._perform_all(effects)
-        else:
-            port = self._port
-            login = live_login(machine, self._principal, port.name, port.security_protocol, self.host)
-            port.observer.session_expired(login)
-            self.close("the session has expired")
-        return True
+        return self._login is not None and self._login.take(frame, self._principal)
 
-    def _perform_all(self, effects: tuple[SaslEffect, ...]) -> None:
-        port, machine = self._port, self._machine
-        if machine is not None:
-            login = login_among(effects, machine, port.name, port.security_protocol, self.host)
-            if login is not None and not port.observer.login_ended(login):
-                port.metrics.authenticated(self._mechanism, False)
-                self.close(LOG_IS_FULL)
-                return
-        for effect in effects:
-            self._perform(effect)
+    def admitted(self, principal: KafkaPrincipal) -> None:
+        """Serve this principal, unless its session is live: then it has proven again who it is."""
+        if self._session is None:
+            self._begin_session(principal)
 
-    def _perform(self, effect: SaslEffect) -> None:
-        """Carry out an effect of the SASL machine."""
-        match effect:
-            case SendFrame(frame):
-                self.write(frame)
-            case RunBeside(step):
-                self._port.login_threads.run(step, self._resume)
-            case Authenticated(principal=principal, mechanism=mechanism):
-                self._port.metrics.authenticated(mechanism, True)
-                if self._session is None:
-                    self._begin_session(principal)
-            case Fail(response=frame, reason=reason, delay_ms=delay_ms):
-                # answer and close are both delayed: guessing is slow and reveals nothing (KIP-306)
-                self._deaf = True
-                self.read_more(False)
-                self._port.metrics.authenticated(self._mechanism, False)
-                LOG.info("authentication failed", listener=self._port.name, host=self.host, reason=reason)
-                self._delayed.append(self._loop.call_later(delay_ms / 1000, self._end_failed, frame))
-            case Close(reason=reason):
-                self._port.metrics.authenticated(self._mechanism, False)
-                self.close(reason)
+    def listen_no_more(self) -> None:
+        """Read nothing more, and let the refusal of the login end the connection."""
+        self._deaf = True
+        self.read_more(False)
+        self._stop_clock()
 
-    def _resume(self, outcome: LoginStep) -> None:
-        """Go on with a login whose step ran in a thread."""
-        if self._machine is not None and not self._closed:
-            self._perform_all(self._machine.resume(outcome))
-
-    @property
-    def _mechanism(self) -> str:
-        return "" if self._machine is None else self._machine.mechanism
-
-    def _end_failed(self, frame: bytes) -> None:
-        if frame:
-            self.write(frame)
-        self.close("authentication failed", logged=False)
+    def _stop_clock(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
 
     def _begin_session(self, principal: KafkaPrincipal | None) -> None:
         """Serve requests from now on; without a login (None) the listener says for whom."""
         port, settings = self._port, self._settings
+        self._stop_clock()
+        refusal = port.authenticated(self)
+        if refusal is not None:
+            self.close(refusal, logged=False)
+            return
         self._reader = FrameReader(settings.socket_request_max_bytes)
         try:
             principal = principal or port.principal_without_login(self.host)
@@ -349,14 +296,14 @@ class ClientConnection(asyncio.Protocol):
 
     def has_expired(self, in_ms: int = 0) -> bool:
         """Return whether the session will have expired in `in_ms`, so that only a login is taken."""
-        return self._machine is not None and self._machine.is_expired(in_ms)
+        return self._login is not None and self._login.is_expired(in_ms)
 
     def upstream_ended(self) -> None:
         """Count the client out once nothing of it is left at the broker."""
         self._has_link = False
         self._give_back()
         if self._closed:
-            self._port.dismiss(self, self.host)
+            self._port.dismiss(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Release everything."""
@@ -386,8 +333,10 @@ class ClientConnection(asyncio.Protocol):
             # a client that does not read its last answers must not keep the socket for ever
             self._abort = self._loop.call_later(LAST_ANSWERS_S, self._transport.abort)
         self._closed = True
-        for timer in self._delayed:
-            timer.cancel()
+        self._stop_clock()
+        if self._login is not None:
+            self._login.end()
+            self._login = None
         if self._connecting is not None:
             self._connecting.cancel()
         self._reader.take_rest()
@@ -395,4 +344,4 @@ class ClientConnection(asyncio.Protocol):
             self._session.close()
             self._session = None
         if not self._has_link:
-            self._port.dismiss(self, self.host)
+            self._port.dismiss(self)

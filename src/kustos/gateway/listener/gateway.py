@@ -1,9 +1,7 @@
 """Listeners: a bootstrap port and one port for each upstream broker, bound where the settings say."""
 
 import asyncio
-import math
-from collections import Counter
-from collections.abc import Awaitable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -12,8 +10,9 @@ import structlog
 from kustos.acl import KafkaPrincipal
 from kustos.authorizer import AuthorizableRequestContext
 from kustos.client import CannotConnectError, ClientError, KafkaConnection
+from kustos.gateway.listener.admission import Admission
 from kustos.gateway.listener.connection import ClientConnection
-from kustos.gateway.listener.handshakes import OF_CERTIFICATES, UNFINISHED, FailedHandshakes, HandshakeRefusal
+from kustos.gateway.listener.handshakes import BY_LIMITS, OF_CERTIFICATES, UNFINISHED, HandshakeRefusal
 from kustos.gateway.listener.login_threads import LoginThreads
 from kustos.gateway.listener.plans import (
     CLIENT_ID_MAX_CHARACTERS,
@@ -29,7 +28,7 @@ from kustos.gateway.upstream.addresses import BrokerPorts, NoPortForBrokerError
 from kustos.gateway.upstream.cluster import Broker, UpstreamUnavailableError
 from kustos.gateway.upstream.tokens import IdentityError
 from kustos.protocol import TABLE
-from kustos.runtime import descriptor_limit, words_of
+from kustos.runtime import words_of
 from kustos.tls import follow_files
 from kustos.wire import RequestHeader
 
@@ -37,16 +36,6 @@ LOG: Final = structlog.get_logger("kustos.gateway")
 
 BACKLOG: Final = 512
 """Connections that may wait to be accepted; the kernel drops others, and clients retry."""
-
-DESCRIPTORS_RESERVED: Final = 160
-"""File descriptors that client connections must leave free: for 64 HTTP connections, the metadata log, audit,
-logs, workers, and our own connections to upstream, with room to spare."""
-
-DESCRIPTORS_PER_CONNECTION: Final = 2
-"""One for the client, one for the link to its broker."""
-
-REFUSALS_LOGGED_EVERY_S: Final = 10.0
-"""How often the log reports connections turned away: strangers open them as fast as they like."""
 
 IDLE_CHECKS: Final = 4
 """How often within the idle time the connections are checked."""
@@ -83,6 +72,9 @@ class Port:
         self.login_threads: Final = gateway.login_threads
         self.principal_without_login: Final = plan.principal_without_login
         self.tls: Final = plan.tls
+        self.authenticates: Final = plan.tls is not None or plan.security_protocol.startswith("SASL")
+        self.login_failed: Final = gateway.login_failed
+        self.is_throttled: Final = gateway.admission.is_throttled
         self.server: asyncio.Server | None = None
         self.headers_awaited = 0
         self._turn = 0
@@ -111,26 +103,31 @@ class Port:
     def refuse(self, refusal: HandshakeRefusal, host: str) -> bool:
         """Count a connection that ended before anybody could log in; return whether its line is in the log.
 
-        On ports with TLS, where each costs a handshake, the log reports some of them.
+        Where there may be many of them, on ports with TLS and by limits, the log reports some.
         """
-        self._gateway.failed_handshakes.count(refusal, self.name)
-        if self.tls is not None:
-            self._gateway.failed_handshakes.log(refusal, self.name, host)
+        has_line = self.tls is not None or refusal.kind in BY_LIMITS
+        handshakes = self._gateway.admission.failed_handshakes
+        handshakes.count(refusal, self.name)
+        if has_line:
+            handshakes.log(refusal, self.name, host)
         is_of_certificate = refusal.kind in OF_CERTIFICATES
         is_of_login = self.security_protocol.startswith("SASL") and refusal.kind not in UNFINISHED
+        if is_of_certificate:
+            self.login_failed(host)
         if is_of_certificate or is_of_login:
             self.metrics.authenticated(CERTIFICATE_LOGIN if is_of_certificate else "", False)
             self.observer.login_ended(certificate_login(self.name, self.security_protocol, host, refusal))
-        return self.tls is not None
+        return has_line
 
     def refuse_header(self, refusal: HandshakeRefusal, host: str) -> None:
         """Count and report a balancer whose connection did not get as far as a client."""
-        self._gateway.failed_handshakes.count(refusal, self.name)
-        self._gateway.failed_handshakes.log(refusal, self.name, host)
+        handshakes = self._gateway.admission.failed_handshakes
+        handshakes.count(refusal, self.name)
+        handshakes.log(refusal, self.name, host)
 
     def turn_away(self, reason: str, host: str) -> None:
         """Count a connection that is closed on arrival."""
-        self._gateway.note_refusal(reason, host)
+        self._gateway.admission.note_refusal(reason, host)
 
     def certificate_login(self, host: str, principal: KafkaPrincipal) -> bool:
         """Record the login by a certificate; return whether it may take effect."""
@@ -139,9 +136,13 @@ class Port:
         self.metrics.authenticated(CERTIFICATE_LOGIN, is_recorded)
         return is_recorded
 
-    def dismiss(self, connection: ClientConnection, host: str) -> None:
+    def authenticated(self, connection: ClientConnection) -> str | None:
+        """Count a login; return why the connection must end nevertheless, None if it need not."""
+        return self._gateway.admission.authenticated(self, connection)
+
+    def dismiss(self, connection: ClientConnection) -> None:
         """Count a connection out."""
-        self._gateway.dismiss(self, connection, host)
+        self._gateway.dismiss(self, connection)
 
     def context_of(
         self, principal: KafkaPrincipal, host: str, forwarded_by: KafkaPrincipal | None = None
@@ -212,11 +213,6 @@ class _Addresses:
         return address
 
 
-def connections_within(descriptors: int) -> int:
-    """Return how many client connections a process with this many file descriptors can serve."""
-    return max(1, (descriptors - DESCRIPTORS_RESERVED) // DESCRIPTORS_PER_CONNECTION)
-
-
 class Gateway:
     """All listeners of a node. `start` binds them, `stop` ends every connection."""
 
@@ -229,13 +225,10 @@ class Gateway:
         self._open_plans: Final[list[ListenerPlan]] = []
         self._refresh_s: Final = refresh_s
         self._ports: dict[tuple[str, int | None], Port] = {}
-        self._connections: set[ClientConnection] = set()
-        self._by_host: Counter[str] = Counter()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._connections_max: Final = connections_within(descriptor_limit())
-        self._refusals = 0
-        self._refusals_logged_s = -math.inf
-        self.failed_handshakes: Final = FailedHandshakes(parts.metrics.handshake_failed)
+        self.admission: Final = Admission(parts)
+        self.on_failed_login: Callable[[str], object] = lambda _: None
+        """Called with the client's address, for the node's other processes."""
         self.login_threads: Final = LoginThreads()
         self.is_open = False
         self._stopped = False
@@ -326,7 +319,7 @@ class Gateway:
         while True:
             await asyncio.sleep(limit_s / IDLE_CHECKS)
             now = asyncio.get_running_loop().time()
-            for connection in list(self._connections):
+            for connection in self.admission.connections:
                 if now - connection.last_active_s > limit_s:
                     connection.close("idle for longer than `connections.max.idle.ms`")
 
@@ -342,40 +335,17 @@ class Gateway:
 
     def admit(self, port: Port, connection: ClientConnection, host: str) -> str | None:
         """Count a new connection in; return why it is turned away, None if it is not."""
-        refusal = None
-        if self._stopped:
-            refusal = "the gateway stops"
-        elif len(self._connections) >= self.parts.max_connections:
-            refusal = "there are `max.connections` connections"
-        elif self._by_host[host] >= self.parts.max_connections_per_ip:
-            refusal = "there are `max.connections.per.ip` connections from this address"
-        elif len(self._connections) >= self._connections_max:
-            refusal = "there are no file descriptors for more connections (RLIMIT_NOFILE)"
-        if refusal is not None:
-            self.note_refusal(refusal, host)
-        self._connections.add(connection)
-        self._by_host[host] += 1
-        self.parts.metrics.connections_changed(port.name, 1)
-        return refusal
+        refusal = self.admission.admit(port, connection, host)
+        return "the gateway stops" if self._stopped else refusal
 
-    def note_refusal(self, reason: str, host: str) -> None:
-        """Count a connection that is turned away; the log reports some of them."""
-        self.parts.metrics.turned_away()
-        self._refusals += 1
-        now_s = asyncio.get_running_loop().time()
-        if now_s - self._refusals_logged_s >= REFUSALS_LOGGED_EVERY_S:
-            LOG.warning("connections are turned away", reason=reason, host=host, connections=self._refusals)
-            self._refusals, self._refusals_logged_s = 0, now_s
+    def dismiss(self, port: Port, connection: ClientConnection) -> None:
+        """Count a connection out; one that was never counted in is ignored."""
+        self.admission.dismiss(port, connection)
 
-    def dismiss(self, port: Port, connection: ClientConnection, host: str) -> None:
-        """Count a connection out."""
-        if connection not in self._connections:
-            return
-        self._connections.discard(connection)
-        self._by_host[host] -= 1
-        if not self._by_host[host]:
-            del self._by_host[host]
-        self.parts.metrics.connections_changed(port.name, -1)
+    def login_failed(self, host: str) -> None:
+        """Count a failed login against the network of its client, in all processes of the node."""
+        self.admission.login_failed(host)
+        self.on_failed_login(host)
 
     async def stop(self) -> None:
         """Take no more connections and end the open ones."""
@@ -390,7 +360,7 @@ class Gateway:
         for port in self._ports.values():
             if port.server is not None:
                 port.server.close()
-        for connection in list(self._connections):
+        for connection in self.admission.connections:
             connection.close("the gateway stops")
         self.login_threads.close()
         self.parts.cluster.close()

@@ -42,6 +42,9 @@ class HandshakeFailure(StrEnum):
     INCOMPATIBLE = "incompatible"
     PROTOCOL = "protocol"
     PROXY_HEADER = "proxy_header"
+    LOGIN_TIMEOUT = "login_timeout"
+    CROWDED_OUT = "crowded_out"
+    THROTTLED = "throttled"
 
 
 OF_CERTIFICATES: Final = frozenset(
@@ -56,9 +59,16 @@ OF_CERTIFICATES: Final = frozenset(
 )
 """The failures that are failed logins: somebody tried to prove an identity, or had to."""
 
-UNFINISHED: Final = frozenset(
-    {HandshakeFailure.TRUNCATED, HandshakeFailure.TIMEOUT, HandshakeFailure.PROXY_HEADER}
+BY_LIMITS: Final = frozenset(
+    {HandshakeFailure.LOGIN_TIMEOUT, HandshakeFailure.CROWDED_OUT, HandshakeFailure.THROTTLED}
 )
+"""The failures of clients that kustos ends, whatever they sent."""
+
+UNFINISHED: Final = BY_LIMITS | {
+    HandshakeFailure.TRUNCATED,
+    HandshakeFailure.TIMEOUT,
+    HandshakeFailure.PROXY_HEADER,
+}
 """The failures that are no failed login, even where clients log in."""
 
 
@@ -85,7 +95,16 @@ TRUNCATED: Final = HandshakeRefusal(
 TIMED_OUT: Final = HandshakeRefusal(
     _Kinds.TIMEOUT, "the TLS handshake took longer than `kustos.ssl.handshake.timeout.ms`"
 )
-
+LOGIN_TIMED_OUT: Final = HandshakeRefusal(
+    _Kinds.LOGIN_TIMEOUT, "the client has not authenticated within `kustos.login.timeout.ms`"
+)
+CROWDED_OUT: Final = HandshakeRefusal(
+    _Kinds.CROWDED_OUT,
+    "a newer connection took its place, see `kustos.max.unauthenticated.connections` and its `.per.ip`",
+)
+THROTTLED: Final = HandshakeRefusal(
+    _Kinds.THROTTLED, "too many logins from its address failed, see `kustos.failed.logins.per.ip.burst`"
+)
 UNLISTED_PROXY: Final = HandshakeRefusal(
     _Kinds.PROXY_HEADER,
     "a header of the PROXY protocol from an address that `kustos.proxy.protocol.addresses` does not list",

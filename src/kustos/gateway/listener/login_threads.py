@@ -1,15 +1,32 @@
-"""Threads for the steps of logins that may block, such as reading a keytab, so that the loop never waits."""
+"""Threads for the steps of logins that may block, so that the event loop never waits.
+
+Steps of kustos itself, such as reading a keytab, share a few threads. Steps that run code of others (callback
+handlers and mechanisms) have a time limit, since nothing can stop a thread that hangs: at the limit the login
+is refused, and its thread is left alone until it returns. Each group of them has threads of its own, so a
+handler that hangs holds up its own logins only, and the process does not wait for them at its end.
+"""
 
 import asyncio
+import threading
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import Final
 
-from kustos.auth import LoginStep
+from kustos.auth import CallbackError, LoginStep, RunBeside
+from kustos.auth.mechanisms import MechanismStep
 
 LOGIN_THREADS: Final = 4
-"""How many steps run at once in one process. A step takes less than a millisecond, unless a disk is slow:
-then logins wait for each other, and nothing else does. At most one step of each connection waits."""
+"""How many steps of kustos run at once in one process. A step takes less than a millisecond, unless a disk is
+slow: then logins wait for each other, and nothing else does. At most one step of each connection waits."""
+
+CALLBACK_THREADS: Final = 16
+"""How many steps of one group run at once in one process, those that hang included; others wait, until their
+time limit. Each may wait for a directory or a database for milliseconds."""
+
+Resume = Callable[[LoginStep], None]
 
 
 class LoginThreads:
@@ -17,12 +34,116 @@ class LoginThreads:
 
     def __init__(self) -> None:
         self._executor: Final = ThreadPoolExecutor(LOGIN_THREADS, thread_name_prefix="login")
+        self._groups: Final[dict[str, CallbackGroup]] = {}
+        self._is_closed = False
 
-    def run(self, step: LoginStep, resume: Callable[[LoginStep], None]) -> None:
+    def run(self, work: RunBeside, resume: Resume) -> None:
         """Run the step in a thread; then, on the loop, call `resume` with what returns or raises its end."""
-        future = asyncio.get_running_loop().run_in_executor(self._executor, step)
-        future.add_done_callback(lambda done: None if done.cancelled() else resume(done.result))
+        if work.timeout_ms is not None:
+            group = self._groups.get(work.group)
+            if group is None:
+                # groups are those of the settings, so there are few
+                group = self._groups[work.group] = CallbackGroup(work.group)
+            group.run(work.step, work.timeout_ms, resume)
+            return
+        future = asyncio.get_running_loop().run_in_executor(self._executor, work.step)
+        future.add_done_callback(lambda done: self._ended(done, resume))
+
+    def _ended(self, done: asyncio.Future[MechanismStep], resume: Resume) -> None:
+        # afterwards nobody takes the events of logins any more
+        if not (done.cancelled() or self._is_closed):
+            resume(done.result)
 
     def close(self) -> None:
-        """Start no more steps."""
+        """Start no more steps, and report the end of none."""
+        self._is_closed = True
         self._executor.shutdown(wait=False, cancel_futures=True)
+        for group in self._groups.values():
+            group.close()
+
+
+@dataclass(slots=True, eq=False)
+class _Waiting:
+    step: LoginStep
+    resume: Resume
+    timer: asyncio.TimerHandle
+
+
+class CallbackGroup:
+    """The steps of one callback handler or mechanism. Everything but a step itself happens on the loop."""
+
+    def __init__(self, name: str) -> None:
+        self._name: Final = name
+        self._loop: Final = asyncio.get_running_loop()
+        self._waiting: Final[deque[_Waiting]] = deque()
+        self._pending: Final[set[_Waiting]] = set()
+        self._busy = 0
+
+    def run(self, step: LoginStep, timeout_ms: int, resume: Resume) -> None:
+        """Run a step, or let it wait for a thread; call `resume` once, at the time limit at the latest."""
+
+        def expire() -> None:
+            self._pending.discard(work)
+            with suppress(ValueError):
+                self._waiting.remove(work)
+            resume(_no_answer(timeout_ms))
+
+        work = _Waiting(step, resume, self._loop.call_later(timeout_ms / 1000, expire))
+        self._pending.add(work)
+        self._waiting.append(work)
+        self._begin()
+
+    def _begin(self) -> None:
+        while self._waiting and self._busy < CALLBACK_THREADS:
+            work = self._waiting.popleft()
+            self._busy += 1
+            thread = threading.Thread(
+                target=self._work, args=(work,), name=f"login {self._name}", daemon=True
+            )
+            try:
+                thread.start()
+            except RuntimeError as error:
+                self._loop.call_soon(self._ended, work, _raising(CallbackError(str(error))))
+
+    def _work(self, work: _Waiting) -> None:
+        outcome = _outcome_of(work.step)
+        with suppress(RuntimeError):
+            # the loop may be closed
+            self._loop.call_soon_threadsafe(self._ended, work, outcome)
+
+    def _ended(self, work: _Waiting, outcome: LoginStep) -> None:
+        self._busy -= 1
+        self._begin()
+        if work in self._pending:
+            self._pending.discard(work)
+            work.timer.cancel()
+            work.resume(outcome)
+
+    def close(self) -> None:
+        """Start no more steps, and forget those that run."""
+        self._waiting.clear()
+        for work in self._pending:
+            work.timer.cancel()
+        self._pending.clear()
+
+
+def _outcome_of(step: LoginStep) -> LoginStep:
+    """Run a step; return what returns or raises its end."""
+    try:
+        found = step()
+    except Exception as error:  # noqa: BLE001 - the machine judges it
+        return _raising(error)
+    except BaseException as error:  # noqa: BLE001 - even `SystemExit` must end a login rather than leave it waiting
+        return _raising(CallbackError(f"a step of the login raised {type(error).__name__}"))
+    return lambda: found
+
+
+def _no_answer(timeout_ms: int) -> LoginStep:
+    return _raising(CallbackError(f"no answer within {timeout_ms} ms (`kustos.sasl.callback.timeout.ms`)"))
+
+
+def _raising(error: Exception) -> LoginStep:
+    def outcome() -> None:
+        raise error
+
+    return outcome  # type: ignore[return-value]

@@ -8,12 +8,12 @@ from kustos.acl import ANONYMOUS, KafkaPrincipal
 from kustos.auth import SaslServerMachine
 from kustos.authorizer import AuthorizableRequestContext
 from kustos.client import KafkaConnection
-from kustos.gateway.listener.proxy_protocol import ProxyAddresses
+from kustos.gateway.listener.login_throttle import FailedLoginLimits
 from kustos.gateway.listener.tls import ListenerTls
 from kustos.gateway.session.answer_budget import AnswerBudget
 from kustos.gateway.session.large_turns import LargeTurns
 from kustos.gateway.session.parts import ConnectionObserver, LocalApis
-from kustos.gateway.upstream.addresses import BrokerPorts
+from kustos.gateway.upstream.addresses import AddressRanges, BrokerPorts
 from kustos.gateway.upstream.cluster import UpstreamCluster
 from kustos.gateway.upstream.in_flight import InFlight
 from kustos.protocol import ContextAuthorizer, Decider, Row
@@ -37,6 +37,11 @@ class ConnectionSettings:
     socket_request_max_bytes: int = 104_857_600
     connections_max_idle_ms: int = 600_000
     max_answer_bytes: int = 1_073_741_824
+    login_timeout_ms: int = 30_000
+    """From a connection's first moment until its client has authenticated."""
+    max_unauthenticated_connections: int = 10_000
+    """Of all ports of the listener together."""
+    max_unauthenticated_connections_per_ip: int = 2_000
 
 
 class ListenerMetrics(Protocol):
@@ -59,6 +64,9 @@ class ListenerMetrics(Protocol):
 
     def turned_away(self) -> None:
         """Count a connection that was closed on arrival, as there are too many."""
+
+    def unauthenticated_changed(self, listener: str, change: int) -> None:
+        """Count a connection that has to authenticate (1), or that has, or has ended (-1)."""
 
     def handshake_failed(self, listener: str, kind: str) -> None:
         """Count a connection that ended before anybody could log in."""
@@ -91,7 +99,7 @@ class ListenerPlan:
     """None: the listener leads upstream."""
     tls: ListenerTls | None = None
     """None: the listener has no TLS."""
-    proxies: ProxyAddresses | None = None
+    proxies: AddressRanges | None = None
     """The balancers that send PROXY protocol headers. None: a header is refused from everybody."""
 
 
@@ -111,6 +119,7 @@ class GatewayParts:
     max_connections_per_ip: int = 10_000
     connect_as: ConnectLink | None = None
     """Connects to a broker as a client. None: all links log in as the service principal."""
+    failed_logins: FailedLoginLimits = field(default_factory=FailedLoginLimits)
     context_authorizer: ContextAuthorizer | None = None
     """Decides in place of the deciders, unless None."""
     large_turns: LargeTurns = field(default_factory=LargeTurns)

@@ -6,14 +6,12 @@ connection is admitted when its header is complete, so all limits by address cou
 """
 
 import asyncio
-import ipaddress
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from kustos.client import as_transport
 from kustos.gateway.listener.handshakes import HandshakeFailure, HandshakeRefusal
 from kustos.gateway.listener.proxy_header import ProxyHeaderError, read_header
-from kustos.gateway.upstream.addresses import java_host_address
+from kustos.gateway.upstream.addresses import AddressRanges, java_host_address
 
 if TYPE_CHECKING:
     from kustos.gateway.listener.connection import ClientConnection
@@ -27,18 +25,6 @@ AWAITED_MAX: Final = 1_000
 that send nothing."""
 
 
-class ProxyAddresses:
-    """The addresses of balancers that are believed."""
-
-    def __init__(self, networks: Iterable[ipaddress.IPv4Network | ipaddress.IPv6Network]) -> None:
-        self._networks: Final = tuple(networks)
-
-    def holds(self, host: str) -> bool:
-        """Return whether a socket's peer is listed; `host` as `java_host_address` writes it."""
-        address = ipaddress.ip_address(host.partition("%")[0])
-        return any(address.version == each.version and address in each for each in self._networks)
-
-
 class ProxyProtocol(asyncio.Protocol):
     """The protocol of an accepted socket until its header is read; then `inner` takes over.
 
@@ -46,7 +32,7 @@ class ProxyProtocol(asyncio.Protocol):
     """
 
     def __init__(
-        self, port: "Port", listed: ProxyAddresses, client: "ClientConnection", inner: asyncio.Protocol
+        self, port: "Port", listed: AddressRanges, client: "ClientConnection", inner: asyncio.Protocol
     ) -> None:
         self._port: Final = port
         self._listed: Final = listed

@@ -38,6 +38,9 @@ LISTENERS_MAX: Final = 64
 """Listeners with series of their own; the settings allow fewer."""
 
 
+_UNAUTHENTICATED: Final = "kustos_unauthenticated_connections"
+
+
 def _token_counter(registry: CollectorRegistry) -> Counter:
     return Counter(
         "kustos_upstream_delegation_tokens",
@@ -49,9 +52,13 @@ def _token_counter(registry: CollectorRegistry) -> Counter:
 
 
 class GatewayMetrics:
-    """Counts what happens; nothing here is global, so two gateways in a process count apart."""
+    """Counts what happens; nothing here is global, so two gateways in a process count apart.
 
-    def __init__(self) -> None:
+    `mechanisms`: those of the settings that are not kustos's own.
+    """
+
+    def __init__(self, mechanisms: frozenset[str] = frozenset()) -> None:
+        self._mechanisms: Final = MECHANISMS | mechanisms
         self.registry: Final = CollectorRegistry()
         registry = self.registry
         labels = ("listener",)
@@ -75,10 +82,13 @@ class GatewayMetrics:
             "Connections closed on arrival because there were too many.",
             registry=registry,
         )
+        self._unauthenticated: Final = Gauge(
+            _UNAUTHENTICATED, "Open connections without authentication yet.", labels, registry=registry
+        )
         self._handshakes: Final = Counter(
             "kustos_failed_handshakes",
-            "Connections that ended before anybody could log in, by kind: in the TLS handshake, or as they "
-            "spoke another protocol than the listener's.",
+            "Connections that ended before anybody could log in, by kind: in the TLS handshake, as they "
+            "spoke another protocol than the listener's, or by a limit on unauthenticated clients.",
             ("listener", "kind"),
             registry=registry,
         )
@@ -142,7 +152,7 @@ class GatewayMetrics:
     def authenticated(self, mechanism: str, succeeded: bool) -> None:
         """Count a finished login; one without a known mechanism counts under `other`."""
         counter = self._succeeded if succeeded else self._failed
-        counter.labels(mechanism if mechanism in MECHANISMS else OTHER).inc()
+        counter.labels(mechanism if mechanism in self._mechanisms else OTHER).inc()
 
     def upstream_failed(self) -> None:
         """Count a connection to upstream that could not be made, or broke."""
@@ -155,6 +165,10 @@ class GatewayMetrics:
     def turned_away(self) -> None:
         """Count a connection that was closed on arrival."""
         self._turned_away.inc()
+
+    def unauthenticated_changed(self, listener: str, change: int) -> None:
+        """Count a connection that has to authenticate (1), or that has, or has ended (-1)."""
+        self._unauthenticated.labels(self._label(listener)).inc(change)
 
     def handshake_failed(self, listener: str, kind: str) -> None:
         """Count a connection that ended before anybody could log in; the kinds are few."""

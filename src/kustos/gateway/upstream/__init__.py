@@ -1,12 +1,13 @@
 """The way to the brokers: a link for each client connection, requests in flight, and addresses."""
 
-from kustos.gateway.upstream.addresses import BrokerPorts, NoPortForBrokerError
+from kustos.gateway.upstream.addresses import AddressRanges, BrokerPorts, NoPortForBrokerError
 from kustos.gateway.upstream.cluster import UpstreamCluster, UpstreamUnavailableError
 from kustos.gateway.upstream.identities import ClientIdentities
 from kustos.gateway.upstream.in_flight import InFlight, RevocationSettings
 from kustos.gateway.upstream.tokens import IdentityError, UpstreamTokens
 
 __all__ = [
+    "AddressRanges",
     "BrokerPorts",
     "ClientIdentities",
     "IdentityError",

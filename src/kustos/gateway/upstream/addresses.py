@@ -1,8 +1,8 @@
-"""Where clients find the brokers: one gateway port for each upstream broker."""
+"""Addresses: of brokers, as clients find them here, and of clients, as Java writes them."""
 
 import ipaddress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 
 class NoPortForBrokerError(Exception):
@@ -61,3 +61,32 @@ def java_host_address(peer: Any) -> str:
 def java_host_of(address: bytes) -> str:
     """Return the same text for a raw address of 4 or 16 bytes; raise ValueError for any other."""
     return java_host_address((str(ipaddress.ip_address(address)),))
+
+
+NETWORK_GROUPS: Final = 4
+"""The groups of an IPv6 address that name its network: a host picks the rest as it likes (RFC 8981)."""
+
+
+def network_of(host: str) -> str:
+    """Return the network that limits by address count, of a host as `java_host_address` writes it.
+
+    It is an IPv4 address itself, and the /64 of an IPv6 address: whoever has one address there has all.
+    """
+    return ":".join(host.split(":")[:NETWORK_GROUPS]) if ":" in host else host
+
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+@dataclass(frozen=True, slots=True)
+class AddressRanges:
+    """Addresses and networks of the settings."""
+
+    networks: tuple[Network, ...] = ()
+
+    def holds(self, host: str) -> bool:
+        """Return whether a host is among them; `host` as `java_host_address` writes it."""
+        if not self.networks:
+            return False
+        address = ipaddress.ip_address(host.partition("%")[0])
+        return any(address.version == each.version and address in each for each in self.networks)

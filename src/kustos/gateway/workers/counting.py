@@ -3,6 +3,9 @@
 from collections import Counter
 from typing import Final
 
+NODE_IS_FULL: Final = "there are `max.connections` connections"
+ADDRESS_IS_FULL: Final = "there are `max.connections.per.ip` connections from this address"
+
 
 class ConnectionCount:
     """Counts connections, each identified by its worker and its number there."""
@@ -18,9 +21,9 @@ class ConnectionCount:
         """Count a connection in; return why it is turned away, if it is. It counts until it has left."""
         refusal = None
         if self.total >= self._maximum:
-            refusal = "there are `max.connections` connections"
+            refusal = NODE_IS_FULL
         elif self._by_host[host] >= self._maximum_per_ip:
-            refusal = "there are `max.connections.per.ip` connections from this address"
+            refusal = ADDRESS_IS_FULL
         self._hosts.setdefault(worker, {})[number] = host
         self._by_host[host] += 1
         self.total += 1

@@ -120,6 +120,13 @@ class TurnAway:
 
 
 @dataclass(frozen=True, slots=True)
+class LoginFailed:
+    """A login from this address failed; both sides send it, the writer to all other workers."""
+
+    host: str
+
+
+@dataclass(frozen=True, slots=True)
 class Look:
     """Report the worker's state, with its metrics if they are wanted."""
 
@@ -254,6 +261,7 @@ _FROM_WRITER: Final = {
     12: _row(Stop),
     13: _row(Levels, levels=_PROPERTIES),
     14: _row(Drain, id=INT64),
+    15: _row(LoginFailed, host=TEXT),
 }
 _FROM_WORKER: Final = {
     33: _row(Applied, offset=INT64),
@@ -265,6 +273,7 @@ _FROM_WORKER: Final = {
     39: _row(Fenced),
     40: _row(Drained, id=INT64, is_drained=FLAG),
     41: _row(Progress, steps=INT64),
+    42: _row(LoginFailed, host=TEXT),
 }
 
 FROM_WRITER: Final = forms.one_of(_FROM_WRITER)

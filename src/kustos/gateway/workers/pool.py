@@ -43,6 +43,7 @@ from kustos.gateway.workers.messages import (
     Left,
     Levels,
     Loaded,
+    LoginFailed,
     OpenListeners,
     Progress,
     Records,
@@ -106,6 +107,7 @@ class WorkerPool:
         self.workers: Final[dict[int, WorkerHandle]] = {}
         self.on_gone: Callable[[WorkerHandle], object] = lambda _: None
         self.on_died: Callable[[], object] = lambda: None
+        self.on_login_failed: Callable[[str], object] = lambda _: None
         """Called when a worker ended that may have had requests in flight, before anything else happens."""
         self._store: Final = store
         self._loop: Final = asyncio.get_running_loop()
@@ -228,12 +230,8 @@ class WorkerPool:
                 worker.serves()
             case ChangeRequest(number, request):
                 self._spawn(self._change(worker, channel, number, request))
-            case Arrived(number, host):
-                refusal = self._connections.arrived(worker, number, host)
-                if refusal is not None:
-                    channel.send(TurnAway(number, refusal))
-            case Left(number):
-                self._connections.left(worker, number)
+            case Arrived() | Left() | LoginFailed():
+                self._take_count(worker, channel, message)
             case WorkerStatus():
                 worker.seen(message)
             case Drained():
@@ -243,6 +241,18 @@ class WorkerPool:
                 worker.became_harmless()
                 # a worker that fenced itself must end, too
                 worker.fence("it decides nothing any more")
+
+    def _take_count(self, worker: WorkerHandle, channel: Channel, message: object) -> None:
+        match message:
+            case Arrived(number, host):
+                refusal = self._connections.arrived(worker, number, host)
+                if refusal is not None:
+                    channel.send(TurnAway(number, refusal))
+            case Left(number):
+                self._connections.left(worker, number)
+            case LoginFailed(host):
+                self.on_login_failed(host)
+                self.tell_login_failed(host, worker)
 
     def _lost(self, worker: WorkerHandle, reason: str) -> None:
         if not self._stopping:
@@ -333,6 +343,13 @@ class WorkerPool:
         frame = self._standing[type(message)] = encode(FROM_WRITER, message)
         for worker in self.workers.values():
             worker.send_in_turn(frame)
+
+    def tell_login_failed(self, host: str, told_by: WorkerHandle | None = None) -> None:
+        """Let the other workers that serve count a failed login; one that loads must not be held up."""
+        frame = encode(FROM_WRITER, LoginFailed(host))
+        for worker in self.workers.values():
+            if worker is not told_by and worker.phase is WorkerPhase.SERVING and worker.channel is not None:
+                worker.channel.send_frame(frame)
 
     async def stop(self) -> None:
         """Stop all workers cleanly, and kill those that do not stop in time; twice is harmless."""

@@ -42,6 +42,7 @@ from kustos.gateway.workers.messages import (
     Left,
     Levels,
     Loaded,
+    LoginFailed,
     Look,
     OpenListeners,
     Progress,
@@ -94,6 +95,7 @@ class Service:
         self.reloaded: Mapping[str, str] | None = None
         """The properties since the file was last reloaded; None if it never was."""
         self.on_turn_away: Callable[[int, str], object] = lambda _number, _reason: None
+        self.on_login_failed: Callable[[str], object] = lambda _: None
         self.applied: Callable[[], int] = lambda: -1
         """Returns the offset up to which decisions follow the log."""
         self.seen: Callable[[bool], tuple[Mapping[str, bool], bytes]] = lambda _: ({}, b"")
@@ -181,6 +183,8 @@ class Service:
                 task.add_done_callback(self._draining.discard)
             case TurnAway(number, reason):
                 self.on_turn_away(number, reason)
+            case LoginFailed(host):
+                self.on_login_failed(host)
             case Fence(reason):
                 LOG.error("the writer fences this worker", reason=reason)
                 self._end(reason)
@@ -243,6 +247,10 @@ class Service:
     def left(self, number: int) -> None:
         """Report a closed connection to the writer."""
         self._channel.send(Left(number))
+
+    def login_failed(self, host: str) -> None:
+        """Report a failed login to the writer."""
+        self._channel.send(LoginFailed(host))
 
     async def submit(self, request: StoreRequest) -> tuple[Any, ...]:
         """Return the results of a change that is in force in every worker; raise what the writer raises."""

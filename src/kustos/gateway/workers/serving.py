@@ -9,6 +9,7 @@ from kustos.gateway.listener.gateway import Gateway, Port
 from kustos.gateway.listener.plans import GatewayParts, ListenerPlan
 from kustos.gateway.store.writer import MetadataWriter
 from kustos.gateway.upstream.in_flight import nothing_in_flight
+from kustos.gateway.workers.counting import NODE_IS_FULL
 from kustos.gateway.workers.pool import WorkerPool
 from kustos.gateway.workers.service import Service
 from kustos.metadata.store import MetadataStore, StoreRequest
@@ -17,7 +18,8 @@ from kustos.metadata.store import MetadataStore, StoreRequest
 class WorkerGateway(Gateway):
     """Shares its ports with the other workers, and reports each connection to the writer.
 
-    A connection beyond the node's limit is closed as soon as the writer has counted it.
+    As soon as the writer has counted a connection beyond the node's limit, one that has not authenticated is
+    closed, or the connection itself. A failed login counts in every process.
     """
 
     shares_ports = True
@@ -31,6 +33,8 @@ class WorkerGateway(Gateway):
         self._number_of: Final[dict[ClientConnection, int]] = {}
         self._by_number: Final[dict[int, ClientConnection]] = {}
         service.on_turn_away = self._turn_away
+        service.on_login_failed = self.admission.login_failed
+        self.on_failed_login = service.login_failed
 
     def admit(self, port: Port, connection: ClientConnection, host: str) -> str | None:
         """Count a new connection in; return why it is turned away, if it is."""
@@ -41,9 +45,9 @@ class WorkerGateway(Gateway):
             self._service.arrived(number, host)
         return refusal
 
-    def dismiss(self, port: Port, connection: ClientConnection, host: str) -> None:
+    def dismiss(self, port: Port, connection: ClientConnection) -> None:
         """Count a connection out."""
-        super().dismiss(port, connection, host)
+        super().dismiss(port, connection)
         number = self._number_of.pop(connection, None)
         if number is not None:
             del self._by_number[number]
@@ -51,8 +55,8 @@ class WorkerGateway(Gateway):
 
     def _turn_away(self, number: int, reason: str) -> None:
         connection = self._by_number.get(number)
-        if connection is not None:
-            self.note_refusal(reason, connection.host)
+        if connection is not None and not (reason == NODE_IS_FULL and self.admission.make_room()):
+            self.admission.note_refusal(reason, connection.host)
             connection.close(reason, logged=False)
 
 

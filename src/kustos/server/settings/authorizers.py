@@ -6,7 +6,7 @@ from typing import Final
 
 from kustos.authorizer import Authorizer
 from kustos.authorizer.legacy import AuthorizerWrapper, LegacyAuthorizer, SimpleAclAuthorizer
-from kustos.server.settings.plugins import PluginKind
+from kustos.client import PluginKind
 from kustos.server.settings.table.node import AUTHORIZER_CLASS, STANDARD_AUTHORIZER, STANDARD_AUTHORIZER_NAMES
 
 AUTHORIZERS: Final = PluginKind(

@@ -21,7 +21,8 @@ def client_settings(
     properties[ALLOWED_URLS.name] = given.texts.get(ALLOWED_URLS.name, "")
     protocol = given.require(table.protocol)
     if protocol.startswith("SASL"):
-        for setting in (table.mechanism, table.jaas):
+        has_handler = bool(properties.get("sasl.login.callback.handler.class"))
+        for setting in (table.mechanism, *(() if has_handler else (table.jaas,))):
             if not given.has(setting):
                 raise SettingsError(
                     f"`{setting.name}` is not set, `{table.protocol.name}={protocol}` needs it"

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from kustos.gateway.admin import ConfigEntry, ConfigType
 from kustos.server.settings.kinds import Setting
-from kustos.server.settings.properties import GivenSettings, known_key
+from kustos.server.settings.properties import GivenSettings
 from kustos.server.settings.table.node import BROKER_PORT_START, SETTINGS
 
 TYPES: Final = {
@@ -24,7 +24,7 @@ def config_entries(properties: Mapping[str, str], given: GivenSettings) -> tuple
     """Return the settings of the table and the keys of the file, each once."""
     entries = {entry.name: entry for entry in _of_table()}
     for key, raw in properties.items():
-        known = known_key(key)
+        known = given.known_key(key)
         if known is None:
             # it may be a secret of another program
             entries[key] = ConfigEntry(key, value=raw)

@@ -6,12 +6,14 @@ from typing import Final
 
 from kustos.auth import GSSAPI, JaasEntry, JaasError, LoginModulePolicy, SaslServerSettings, single_jaas_entry
 from kustos.client import NodeAddress, SettingsError, parse_address
+from kustos.server.settings.callbacks import CallbackSettings, callback_settings
 from kustos.server.settings.kerberos import KerberosSettings, kerberos_settings
 from kustos.server.settings.kinds import Network
+from kustos.server.settings.logins import DEFAULT_LOGIN_LIMITS, LoginLimits, login_limits
 from kustos.server.settings.oauth import LOGIN_MODULE as OAUTH_LOGIN_MODULE
 from kustos.server.settings.oauth import OAUTHBEARER, OAuthListenerSettings, oauth_settings
 from kustos.server.settings.principals import PrincipalSettings, principal_settings
-from kustos.server.settings.properties import LISTENER_PREFIX, GivenSettings, keys_of, known_key, listener_key
+from kustos.server.settings.properties import LISTENER_PREFIX, GivenSettings, keys_of, listener_key
 from kustos.server.settings.table import login as login_table
 from kustos.server.settings.table import node as table
 from kustos.server.settings.tls import ListenerTlsSettings, listener_tls_settings
@@ -35,6 +37,8 @@ class SaslListenerSettings:
     oauth: OAuthListenerSettings | None = None
     kerberos: KerberosSettings | None = None
     """The node's Kerberos identity; None unless GSSAPI is offered."""
+    callbacks: Mapping[str, CallbackSettings] = field(default_factory=dict)
+    """Mechanism -> the class of the operator's that serves it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +62,7 @@ class ListenerSettings:
     principals: PrincipalSettings = field(default_factory=PrincipalSettings)
     tls: ListenerTlsSettings | None = None
     """None: it has no TLS."""
+    logins: LoginLimits = DEFAULT_LOGIN_LIMITS
     proxies: tuple[Network, ...] | None = None
     """The balancers that send the PROXY protocol; None if the listener does not take it."""
 
@@ -225,6 +230,7 @@ def _listener(
         sasl=_sasl(given, name) if protocol.startswith("SASL") else None,
         principals=principal_settings(given, name),
         tls=listener_tls_settings(given, name, protocol),
+        logins=login_limits(given, name),
         proxies=_proxies(given, name),
     )
 
@@ -251,21 +257,26 @@ def _sasl(given: GivenSettings, listener: str) -> SaslListenerSettings:
         given.require(table.FAILED_AUTHENTICATION_DELAY_MS),
         given.require(table.MAX_RECEIVE_SIZE, listener),
     )
-    jaas = _jaas(given, listener, mechanisms)
-    oauth = oauth_settings(given, listener, jaas.get(OAUTHBEARER)) if OAUTHBEARER in mechanisms else None
+    callbacks = callback_settings(given, listener, mechanisms)
+    jaas = _jaas(given, listener, mechanisms, frozenset(callbacks))
+    oauth, own = None, OAUTHBEARER in callbacks
+    if OAUTHBEARER in mechanisms:
+        oauth = oauth_settings(given, listener, jaas.get(OAUTHBEARER), has_own_handler=own)
     kerberos = kerberos_settings(given, listener, jaas.get(GSSAPI)) if GSSAPI in mechanisms else None
-    return SaslListenerSettings(mechanisms, server, jaas, oauth, kerberos)
+    return SaslListenerSettings(mechanisms, server, jaas, oauth, kerberos, callbacks)
 
 
-def _jaas(given: GivenSettings, listener: str, mechanisms: tuple[str, ...]) -> dict[str, JaasEntry]:
-    """Return the login module of each mechanism that has one; PLAIN must."""
+def _jaas(
+    given: GivenSettings, listener: str, mechanisms: tuple[str, ...], own: frozenset[str]
+) -> dict[str, JaasEntry]:
+    """Return the login module of each mechanism that has one; PLAIN must, unless it is among `own`."""
     found: dict[str, JaasEntry] = {}
     for mechanism in mechanisms:
         keys = list(keys_of(table.JAAS_CONFIG, listener, mechanism))
         # Kafka ignores the key without a mechanism, so no mechanism gets the users of another
-        key = next((key for key in keys if key in given.values and _names_mechanism(key)), None)
+        key = next((key for key in keys if key in given.values and given.names_mechanism(key)), None)
         if key is None:
-            if mechanism == "PLAIN":
+            if mechanism == "PLAIN" and mechanism not in own:
                 raise SettingsError(
                     f"listener `{listener}` offers `PLAIN` but has no users: set `{keys[0]}` to "
                     f'`{LOGIN_MODULES[mechanism]} required user_<name>="<password>";`'
@@ -275,7 +286,7 @@ def _jaas(given: GivenSettings, listener: str, mechanisms: tuple[str, ...]) -> d
             entry = single_jaas_entry(given.texts[key], login_module_policy(given))
         except JaasError as error:
             raise SettingsError(f"`{key}`: {error}") from None
-        if entry.login_module != LOGIN_MODULES[mechanism]:
+        if entry.login_module != LOGIN_MODULES.get(mechanism, entry.login_module):
             raise SettingsError(
                 f"`{key}` does not begin with the login module of `{mechanism}`, `{LOGIN_MODULES[mechanism]}`"
             )
@@ -295,15 +306,10 @@ def login_module_policy(given: GivenSettings) -> LoginModulePolicy:
     )
 
 
-def _names_mechanism(key: str) -> bool:
-    known = known_key(key)
-    return known is not None and known.mechanism is not None
-
-
 def _warn(given: GivenSettings, bound: Mapping[str, NodeAddress]) -> None:
     names = {name.lower() for name in bound}
     for key in given.values:
-        known = known_key(key)
+        known = given.known_key(key)
         if known is None:
             continue
         if known.listener is not None and known.listener not in names:

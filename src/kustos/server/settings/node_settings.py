@@ -17,6 +17,7 @@ from kustos.authorizer import Authorizer, parse_super_users
 from kustos.client import ClientSettings, NodeAddress, SettingsError, read_properties
 from kustos.gateway.admin import ConfigEntry
 from kustos.gateway.audit import AuditSettings
+from kustos.gateway.listener import FailedLoginLimits
 from kustos.gateway.upstream import RevocationSettings
 from kustos.metadata.control import TokenRules, TokenSecret
 from kustos.metadata.log import LogPolicy
@@ -29,6 +30,7 @@ from kustos.server.settings.listeners import (
     check_ports,
     listener_settings,
 )
+from kustos.server.settings.logins import check_delay, failed_login_limits
 from kustos.server.settings.properties import GivenSettings
 from kustos.server.settings.quorum import QuorumSettings, quorum_settings
 from kustos.server.settings.table import audit as audit_table
@@ -76,8 +78,8 @@ class KustosSettings:
     """Creates an authorizer other than StandardAuthorizer; None: StandardAuthorizer."""
     authorizer_configs: Mapping[str, str] = field(repr=False)
     """The authorizer's configuration; unknown keys may hold secrets."""
-    principal_builder_configs: Mapping[str, str] = field(repr=False)
-    """The configuration of principal builders, empty if each listener has Kafka's."""
+    own_class_configs: Mapping[str, str] = field(repr=False)
+    """The configuration of principal builders, callback handlers and mechanisms; empty if all are Kafka's."""
     early_start_listeners: frozenset[str]
     socket_request_max_bytes: int
     connections_max_idle_ms: int
@@ -87,6 +89,7 @@ class KustosSettings:
     """For all processes together."""
     max_connections: int
     max_connections_per_ip: int
+    failed_logins: FailedLoginLimits
     revocation: RevocationSettings
     upstream: ClientSettings
     upstream_token_mechanism: str | None
@@ -128,13 +131,7 @@ def settings_from(properties: Mapping[str, str], environment: Mapping[str, str])
     http = given.get(table.HTTP_LISTENER)
     listeners = listener_settings(given)
     check_ports(listeners, http)
-    idle_ms = given.require(table.MAX_IDLE_MS)
-    delay_ms = given.require(table.FAILED_AUTHENTICATION_DELAY_MS)
-    if delay_ms >= idle_ms:
-        raise SettingsError(
-            f"`{table.FAILED_AUTHENTICATION_DELAY_MS.name}` is `{delay_ms}`, it must be below "
-            f"`{table.MAX_IDLE_MS.name}` (`{idle_ms}`)"
-        )
+    check_delay(given, {each.name: each.logins for each in listeners})
     authorization_enabled = _authorization_enabled(given)
     make_authorizer = _make_authorizer(given) if authorization_enabled else None
     audit = _audit(given)
@@ -154,14 +151,15 @@ def settings_from(properties: Mapping[str, str], environment: Mapping[str, str])
         authorizer_name=given.require(table.AUTHORIZER_CLASS).strip(),
         make_authorizer=make_authorizer,
         authorizer_configs=_authorizer_configs(given, is_foreign=make_authorizer is not None),
-        principal_builder_configs=given.custom_class_configs() if given.has_principal_builder else {},
+        own_class_configs=given.custom_class_configs() if given.has_own_classes else {},
         early_start_listeners=_early_start_listeners(given, listeners),
         socket_request_max_bytes=given.require(table.REQUEST_MAX_BYTES),
-        connections_max_idle_ms=idle_ms,
+        connections_max_idle_ms=given.require(table.MAX_IDLE_MS),
         handshake_timeout_ms=given.require(HANDSHAKE_TIMEOUT_MS),
         answers_max_bytes=given.require(table.ANSWERS_MAX_BYTES),
         max_connections=given.require(table.MAX_CONNECTIONS),
         max_connections_per_ip=given.require(table.MAX_CONNECTIONS_PER_IP),
+        failed_logins=failed_login_limits(given),
         revocation=RevocationSettings(
             grace_ms=given.require(REVOCATION_GRACE_MS), timeout_ms=given.require(REVOCATION_TIMEOUT_MS)
         ),

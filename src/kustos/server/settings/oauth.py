@@ -11,6 +11,7 @@ from kustos.extras import ExtraMissingError
 from kustos.server.settings.kinds import Setting
 from kustos.server.settings.properties import GivenSettings, keys_of
 from kustos.server.settings.table import oauth as table
+from kustos.server.settings.table.callbacks import SERVER_CALLBACK_HANDLER_CLASS
 
 OAUTHBEARER: Final = "OAUTHBEARER"
 LOGIN_MODULE: Final = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
@@ -24,15 +25,25 @@ class SignedTokenSettings:
     rules: TokenClaimRules
 
 
-OAuthListenerSettings = SignedTokenSettings | UnsecuredTokenRules
+@dataclass(frozen=True, slots=True)
+class HandlerTokenSettings:
+    """Tokens are judged by the listener's callback handler."""
 
 
-def oauth_settings(given: GivenSettings, listener: str, jaas: JaasEntry | None) -> OAuthListenerSettings:
+OAuthListenerSettings = SignedTokenSettings | UnsecuredTokenRules | HandlerTokenSettings
+
+
+def oauth_settings(
+    given: GivenSettings, listener: str, jaas: JaasEntry | None, *, has_own_handler: bool = False
+) -> OAuthListenerSettings:
     """Return how a listener with OAUTHBEARER judges tokens; raise `SettingsError`, warn of what is unsafe.
 
-    `jaas`: its OAuthBearerLoginModule, None if none is given.
+    `jaas`: its OAuthBearerLoginModule, None if none is given. `has_own_handler`: a class of the operator's
+    judges them.
     """
-    key, handler = _own(given, table.CALLBACK_HANDLER_CLASS, listener)
+    if has_own_handler:
+        return HandlerTokenSettings()
+    key, handler = _own(given, SERVER_CALLBACK_HANDLER_CLASS, listener)
     if handler == table.UNSECURED_HANDLER:
         given.warnings.append(
             f"listener `{listener}` takes tokens without a signature: every client may log in as anybody. "

@@ -5,7 +5,7 @@ from typing import Final
 
 from kustos.auth import KafkaPrincipalBuilder
 from kustos.auth.mapping import DEFAULT_RULE
-from kustos.server.settings.plugins import PluginKind
+from kustos.client import PluginKind
 from kustos.server.settings.properties import GivenSettings
 from kustos.server.settings.table import principals as table
 

@@ -8,22 +8,25 @@ from typing import Any, Final, Self, TypeVar
 from kustos.client import SettingsError
 from kustos.server.settings.indirection import References
 from kustos.server.settings.kinds import Setting
+from kustos.server.settings.table.callbacks import MECHANISM_CLASS, SERVER_CALLBACK_HANDLER_CLASS
 from kustos.server.settings.table.node import (
     AUTHORIZER_CLASS,
     BROKER_PORT_START,
     BY_NAME,
+    ENABLED_MECHANISMS,
     GATEWAY_BROKER_PORT_START,
     MECHANISMS,
     SETTINGS,
     STANDARD_AUTHORIZER_NAMES,
 )
-from kustos.server.settings.table.principals import PRINCIPAL_BUILDER_CLASS
+from kustos.server.settings.table.oauth import SIGNED_HANDLER, UNSECURED_HANDLER
+from kustos.server.settings.table.principals import DEFAULT_PRINCIPAL_BUILDER, PRINCIPAL_BUILDER_CLASS
 
 T = TypeVar("T")
 LISTENER_PREFIX: Final = "listener.name."
 IGNORED: Final = "ignored"
 HANDED_ON: Final = "handed to the authorizer"
-HANDED_TO_BUILDER: Final = "handed to the principal builder"
+HANDED_TO_OWN: Final = "handed to classes of your own"
 _LIKENESS: Final = 0.8
 """How similar two keys must be for one to be suggested in place of the other."""
 
@@ -43,10 +46,11 @@ class GivenSettings:
     `unknown` are the keys that the table does not know, with their raw values.
     """
 
-    __slots__ = ("references", "texts", "unknown", "values", "warnings")
+    __slots__ = ("_mechanisms", "references", "texts", "unknown", "values", "warnings")
 
-    def __init__(self, references: References) -> None:
+    def __init__(self, references: References, mechanisms: frozenset[str]) -> None:
         self.references: Final = references
+        self._mechanisms: Final = mechanisms
         self.texts: Final[dict[str, str]] = {}
         self.values: Final[dict[str, Any]] = {}
         self.warnings: Final[list[str]] = []
@@ -58,10 +62,10 @@ class GivenSettings:
     @classmethod
     def read(cls, properties: Mapping[str, str], environment: Mapping[str, str]) -> Self:
         """Return the values of these properties; raise one `SettingsError` with all errors."""
-        given = cls(References(environment))
+        given = cls(References(environment), mechanism_prefixes(properties))
         problems: list[str] = []
         for key, raw in properties.items():
-            known = known_key(key)
+            known = given.known_key(key)
             if known is None:
                 given.unknown[key] = raw
                 continue
@@ -71,7 +75,7 @@ class GivenSettings:
             except SettingsError as error:
                 problems.append(str(error))
         is_foreign = (given.get(AUTHORIZER_CLASS) or "") not in {"", *STANDARD_AUTHORIZER_NAMES}
-        fate = HANDED_ON if is_foreign else HANDED_TO_BUILDER if given.has_principal_builder else IGNORED
+        fate = HANDED_ON if is_foreign else HANDED_TO_OWN if given.has_own_classes else IGNORED
         for key in given.unknown:
             _take_unknown(key, problems, given.warnings, fate)
         problems.extend(
@@ -84,14 +88,24 @@ class GivenSettings:
         return given
 
     @property
-    def has_principal_builder(self) -> bool:
-        """Return whether a listener has a principal builder of its operator's own."""
-        setting = PRINCIPAL_BUILDER_CLASS
+    def has_own_classes(self) -> bool:
+        """Return whether a listener has a builder, callback handler or mechanism of its operator's."""
+        if any(each not in _MECHANISM_PREFIXES for each in self._mechanisms):
+            return True
         return any(
-            text != setting.default
+            text not in _KAFKAS_CLASSES.get(known.setting.name, (text,))
             for key, text in self.texts.items()
-            if (known := known_key(key)) is not None and known.setting is setting
+            if (known := self.known_key(key)) is not None
         )
+
+    def known_key(self, key: str) -> KnownKey | None:
+        """Return a key parsed, None if neither the table nor a mechanism of the file's knows it."""
+        return known_key(key, self._mechanisms)
+
+    def names_mechanism(self, key: str) -> bool:
+        """Return whether a key is for one mechanism."""
+        known = self.known_key(key)
+        return known is not None and known.mechanism is not None
 
     def custom_class_configs(self) -> dict[str, str]:
         """Return the configuration for a custom class: every key except the secrets of kustos.
@@ -101,7 +115,7 @@ class GivenSettings:
         configs = {
             key: text
             for key, text in self.texts.items()
-            if (known := known_key(key)) is not None and not known.setting.secret
+            if (known := self.known_key(key)) is not None and not known.setting.secret
         }
         for key, raw in self.unknown.items():
             try:
@@ -146,7 +160,21 @@ def keys_of(setting: Setting[Any], listener: str | None, mechanism: str | None) 
     yield setting.name
 
 
-def known_key(key: str) -> KnownKey | None:
+_MECHANISM_PREFIXES: Final = frozenset(mechanism.lower() for mechanism in MECHANISMS)
+
+
+def mechanism_prefixes(properties: Mapping[str, str]) -> frozenset[str]:
+    """Return what may stand before the settings of a mechanism: those of kustos and those of the file."""
+    own = {
+        name.strip().lower()
+        for key, text in properties.items()
+        if (known := known_key(key)) is not None and known.setting is ENABLED_MECHANISMS
+        for name in text.split(",")
+    }
+    return _MECHANISM_PREFIXES | (own - {""})
+
+
+def known_key(key: str, mechanisms: frozenset[str] = _MECHANISM_PREFIXES) -> KnownKey | None:
     """Return a key parsed, None if the table does not know it."""
     if key in BY_NAME:
         return None if key == BROKER_PORT_START.name else KnownKey(BY_NAME[key])
@@ -157,12 +185,17 @@ def known_key(key: str) -> KnownKey | None:
         if rest in BY_NAME:
             return KnownKey(BY_NAME[rest], listener) if BY_NAME[rest].per_listener else None
     mechanism, _, name = rest.partition(".")
-    if mechanism in _MECHANISM_PREFIXES and name in BY_NAME and BY_NAME[name].per_mechanism:
+    if mechanism in mechanisms and name in BY_NAME and BY_NAME[name].per_mechanism:
         return KnownKey(BY_NAME[name], listener, mechanism)
     return None
 
 
-_MECHANISM_PREFIXES: Final = frozenset(mechanism.lower() for mechanism in MECHANISMS)
+_KAFKAS_CLASSES: Final[Mapping[str, tuple[str, ...]]] = {
+    PRINCIPAL_BUILDER_CLASS.name: (DEFAULT_PRINCIPAL_BUILDER,),
+    SERVER_CALLBACK_HANDLER_CLASS.name: (SIGNED_HANDLER, UNSECURED_HANDLER),
+    MECHANISM_CLASS.name: (),
+}
+"""The settings that name classes, and the classes that are no operator's own."""
 
 
 def _take_unknown(key: str, problems: list[str], warnings: list[str], fate: str) -> None:

@@ -51,6 +51,8 @@ class WorkerPoolNode:
         node.metrics.registry.register(WatchedWorkerPool(self.pool.states))
         writer.drain = node.in_flight.drain
         self.pool.on_died = node.in_flight.doubt
+        self.pool.on_login_failed = node.gateway.admission.login_failed
+        node.gateway.on_failed_login = self.pool.tell_login_failed
         LOG_LEVELS.on_change = lambda levels: self.pool.broadcast(Levels(levels))
 
     @classmethod

@@ -35,7 +35,13 @@ _LOGIN: Final[tuple[tuple[str, Kind[Any], str], ...]] = (
         BOOLEAN,
         "Whether id and secret are encoded for URLs in the header, as RFC 6749 says. By default not.",
     ),
-    ("sasl.login.callback.handler.class", TEXT, f"As in Kafka; only `{LOGIN_HANDLER}` is known."),
+    (
+        "sasl.login.callback.handler.class",
+        TEXT,
+        "A Python class that gets the credentials, as `package.module.Class` or an entry point in the group "
+        f"`kustos.sasl.login.callbacks`; `{LOGIN_HANDLER}` is what happens without it.",
+    ),
+    ("sasl.login.class", TEXT, "As in Kafka; there is no login to replace here, so only its own."),
     ("sasl.login.connect.timeout.ms", _MILLISECONDS, "How long a connection may take: 10 s."),
     ("sasl.login.read.timeout.ms", _MILLISECONDS, "How long each part of an answer may take: 10 s."),
     ("sasl.login.retry.backoff.ms", _FROM_ZERO, "The first pause between two attempts: 100."),

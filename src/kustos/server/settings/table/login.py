@@ -1,4 +1,4 @@
-"""The settings of logins with delegation tokens, and of logins with unknown user names."""
+"""The settings of logins: limits on who has not authenticated, delegation tokens, unknown user names."""
 
 from typing import Any, Final
 
@@ -7,11 +7,17 @@ from kustos.auth import (
     DISALLOWED_LOGIN_MODULES,
     DISALLOWED_LOGIN_MODULES_CONFIG,
 )
-from kustos.client import SettingsError
-from kustos.server.settings.kinds import ANY_TEXT, INT64_MAX, TEXT, Kind, Setting, whole_number
-
-SSL_ENGINE_FACTORIES: Final = ("", "org.apache.kafka.common.security.ssl.DefaultSslEngineFactory")
-"""What stands for TLS as the other keys describe it."""
+from kustos.client import ENGINE_FACTORIES, ENGINE_FACTORY_KEY, NO_ENGINES, SettingsError
+from kustos.server.settings.kinds import (
+    ANY_TEXT,
+    INT32_MAX,
+    INT64_MAX,
+    NETWORKS,
+    TEXT,
+    Kind,
+    Setting,
+    whole_number,
+)
 
 
 def _read_login_modules(text: str) -> tuple[str, ...]:
@@ -19,11 +25,8 @@ def _read_login_modules(text: str) -> tuple[str, ...]:
 
 
 def _read_engine_factory(text: str) -> str:
-    if text not in SSL_ENGINE_FACTORIES:
-        raise SettingsError(
-            "TLS here is that of OpenSSL, and no factory of Java can make it; leave the key out, and say by "
-            "the other `ssl.` keys what is needed"
-        )
+    if text not in ENGINE_FACTORIES:
+        raise SettingsError(NO_ENGINES)
     return text
 
 
@@ -43,12 +46,64 @@ ALLOWED_MODULES: Final[Setting[tuple[str, ...]]] = Setting(
     "has no effect. In Kafka it is a property of the Java process.",
 )
 SSL_ENGINE_FACTORY_CLASS: Final = Setting(
-    "ssl.engine.factory.class",
-    Kind("string", f"`{SSL_ENGINE_FACTORIES[1]}`, or nothing", _read_engine_factory),
+    ENGINE_FACTORY_KEY,
+    Kind("string", f"`{ENGINE_FACTORIES[1]}`, or nothing", _read_engine_factory),
     "",
     "Listeners",
     "In Kafka a class that makes TLS engines. There is none here: any but Kafka's own is refused.",
     per_listener=True,
+)
+
+LOGIN_TIMEOUT_MS: Final = Setting(
+    "kustos.login.timeout.ms",
+    whole_number(100, INT32_MAX, "milliseconds"),
+    30_000,
+    "Limits",
+    "How long a client may take from its connection until it has authenticated, the TLS handshake included. "
+    "Must be above `connection.failed.authentication.delay.ms`.",
+    per_listener=True,
+)
+MAX_UNAUTHENTICATED_CONNECTIONS: Final = Setting(
+    "kustos.max.unauthenticated.connections",
+    whole_number(1, INT32_MAX),
+    10_000,
+    "Limits",
+    "How many connections of a listener may wait for their authentication; each worker has an equal part. "
+    "One more ends the oldest of the address that has most of them. The default takes about 120 MB.",
+    per_listener=True,
+)
+MAX_UNAUTHENTICATED_CONNECTIONS_PER_IP: Final = Setting(
+    "kustos.max.unauthenticated.connections.per.ip",
+    whole_number(1, INT32_MAX),
+    2_000,
+    "Limits",
+    "How many of them may come from one address, or from one /64 of IPv6. One more ends its oldest. Where "
+    "thousands of clients share an address and connect at once, allow as many.",
+    per_listener=True,
+)
+FAILED_LOGINS_BURST: Final = Setting(
+    "kustos.failed.logins.per.ip.burst",
+    whole_number(0, INT32_MAX),
+    100,
+    "Limits",
+    "How many logins from one address, or from one /64 of IPv6, may fail at once; 0: any number. Then "
+    "kustos closes new connections from there on arrival, until time has given back a try.",
+)
+FAILED_LOGINS_PER_MINUTE: Final = Setting(
+    "kustos.failed.logins.per.ip.per.minute",
+    whole_number(1, 1_000_000),
+    30,
+    "Limits",
+    "How many tries an address gets back each minute. A client with a wrong password that waits 10 seconds "
+    "between its tries needs 6.",
+)
+FAILED_LOGINS_UNLIMITED_ADDRESSES: Final = Setting(
+    "kustos.failed.logins.unlimited.addresses",
+    NETWORKS,
+    (),
+    "Limits",
+    "Addresses or networks whose failed logins are not limited: those that many clients share, such as a "
+    "balancer that does not send the PROXY protocol.",
 )
 
 DECOY_SECRET: Final[Setting[str]] = Setting(
@@ -96,6 +151,12 @@ LOGIN_SETTINGS: Final[tuple[Setting[Any], ...]] = (
     DISALLOWED_MODULES,
     ALLOWED_MODULES,
     SSL_ENGINE_FACTORY_CLASS,
+    LOGIN_TIMEOUT_MS,
+    MAX_UNAUTHENTICATED_CONNECTIONS,
+    MAX_UNAUTHENTICATED_CONNECTIONS_PER_IP,
+    FAILED_LOGINS_BURST,
+    FAILED_LOGINS_PER_MINUTE,
+    FAILED_LOGINS_UNLIMITED_ADDRESSES,
     DECOY_SECRET,
     DELEGATION_TOKEN_SECRET_KEY,
     DELEGATION_TOKEN_MAX_LIFETIME_MS,

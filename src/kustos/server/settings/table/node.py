@@ -22,6 +22,7 @@ from kustos.server.settings.kinds import (
     whole_number,
 )
 from kustos.server.settings.table.audit import AUDIT_SETTINGS
+from kustos.server.settings.table.callbacks import CALLBACK_SETTINGS
 from kustos.server.settings.table.clients import client_table
 from kustos.server.settings.table.log import LOG_SETTINGS
 from kustos.server.settings.table.login import LOGIN_SETTINGS
@@ -143,11 +144,12 @@ PROXY_ADDRESSES: Final = Setting(
 
 ENABLED_MECHANISMS: Final = Setting(
     "sasl.enabled.mechanisms",
-    list_of(*MECHANISMS),
+    list_of(),
     ("GSSAPI",),
     "SASL",
     "The SASL mechanisms that a listener offers: `GSSAPI` (Kafka's default; it needs `kustos[gssapi]` and a "
-    "keytab), `PLAIN`, `SCRAM-SHA-256`, `SCRAM-SHA-512`, `OAUTHBEARER` (it needs `kustos[oauth]`).",
+    "keytab), `PLAIN`, `SCRAM-SHA-256`, `SCRAM-SHA-512`, `OAUTHBEARER` (it needs `kustos[oauth]`), and those "
+    "of installed packages.",
     per_listener=True,
 )
 JAAS_CONFIG: Final = Setting(
@@ -324,6 +326,7 @@ SETTINGS: Final[tuple[Setting[Any], ...]] = (
     *PRINCIPAL_SETTINGS,
     *TLS_SETTINGS,
     *UPSTREAM.settings,
+    *CALLBACK_SETTINGS,
     *OAUTH_SETTINGS,
     *AUDIT_SETTINGS,
     *LOG_SETTINGS,

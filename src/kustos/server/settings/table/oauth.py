@@ -23,15 +23,6 @@ def _setting(name: str, kind: Kind[Any], default: Any, doc: str) -> Setting[Any]
     return Setting(name, kind, default, "Bearer tokens", doc, per_listener=True, per_mechanism=True)
 
 
-CALLBACK_HANDLER_CLASS: Final[Setting[str]] = _setting(
-    "sasl.server.callback.handler.class",
-    TEXT,
-    None,
-    f"Who judges the tokens of `OAUTHBEARER`, by Kafka's names: `{SIGNED_HANDLER}` checks signatures; "
-    f"`{UNSECURED_HANDLER}` believes every token, and is for tests. Without a default: in Kafka it is the "
-    "latter. It must be given for the mechanism, as "
-    "`listener.name.<listener>.oauthbearer.sasl.server.callback.handler.class`.",
-)
 JWKS_URL: Final[Setting[str]] = _setting(
     "sasl.oauthbearer.jwks.endpoint.url",
     TEXT,
@@ -108,7 +99,6 @@ ALLOWED_URLS: Final[Setting[tuple[str, ...]]] = Setting(
 
 
 OAUTH_SETTINGS: Final[tuple[Setting[Any], ...]] = (
-    CALLBACK_HANDLER_CLASS,
     JWKS_URL,
     JWKS_REFRESH_MS,
     JWKS_RETRY_BACKOFF_MS,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from typing import Final
 
-from kustos.client import SettingsError
+from kustos.client.errors import SettingsError
 
 JAVA_PACKAGES: Final = ("kafka.", "org.apache.kafka.")
 """Kafka's own packages; a Python package of the same name must not be imported for them."""

@@ -1,0 +1,207 @@
+"""Code of others in a login: SASL mechanisms and callback handlers, which may block, raise, or talk nonsense.
+
+A step of theirs runs beside the event loop, under a time limit that the gateway keeps, and its result is
+validated before anybody acts on it. What goes wrong refuses the login; the log names the type of an
+exception, never its text, which may hold what the peer sent.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from kustos.auth.errors import CallbackError, SaslAuthenticationError
+from kustos.auth.mechanisms.base import Beside, Challenge, MechanismFactory, MechanismStep, Proven
+
+TOKEN_MAX_BYTES: Final = 524_288
+"""The longest token of a mechanism's own: as long as a client may send (KIP-938)."""
+
+NAME_MAX_CHARACTERS: Final = 32_767
+"""The longest name that Kafka's messages hold."""
+
+TEXT_MAX_CHARACTERS: Final = 1_000
+"""How much of a refusal's text is sent."""
+
+INT64_MAX: Final = 2**63 - 1
+
+
+class AuthenticateCallbackHandler(ABC):  # noqa: B024 - what it must answer is for its subclasses to say
+    """What operators bring themselves. One object serves one listener of a process.
+
+    It is created without arguments, then configured. Several threads call it at the same time.
+    """
+
+    def configure(  # noqa: B027 - most need no settings
+        self, configs: Mapping[str, str], mechanism: str, options: Mapping[str, str]
+    ) -> None:
+        """Take the node's settings, and the options of the mechanism's `sasl.jaas.config`, once and first.
+
+        An exception keeps the node from starting.
+        """
+
+    def close(self) -> None:  # noqa: B027 - most hold nothing
+        """Release everything; no login comes any more."""
+
+
+class SaslServerExchange(ABC):
+    """The server's side of one login, step by step; only one thread at a time calls it."""
+
+    claimed_name: str | None = None
+    """The name that the client claims, proven or not, for the audit log."""
+
+    @abstractmethod
+    def respond(self, token: bytes) -> MechanismStep:
+        """Return `Challenge(token)` to go on, or `Proven(token, name)` at the end.
+
+        Raise `SaslAuthenticationError` to refuse the client with this text, and any other exception to refuse
+        it with a general one.
+        """
+
+
+class SaslServerMechanism(AuthenticateCallbackHandler):
+    """A SASL mechanism of one's own."""
+
+    @abstractmethod
+    def exchange(self) -> SaslServerExchange:
+        """Return the server's side of a new login."""
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """How foreign code runs: in threads of its own `group`, for at most `timeout_ms`."""
+
+    group: str
+    timeout_ms: int
+
+
+class _Inner(Protocol):
+    @property
+    def claimed_name(self) -> str | None: ...
+
+    def respond(self, token: bytes) -> MechanismStep: ...
+
+
+class BesideServer:
+    """A mechanism of kustos whose steps call a callback handler, so that each runs beside the loop."""
+
+    __slots__ = ("_around", "_inner")
+
+    def __init__(self, inner: _Inner, around: Surroundings) -> None:
+        self._inner = inner
+        self._around = around
+
+    @classmethod
+    def factory(cls, make: Callable[[], _Inner], around: Surroundings) -> MechanismFactory:
+        """Return a factory of exchanges, one per login."""
+        return lambda: cls(make(), around)
+
+    @property
+    def claimed_name(self) -> str | None:
+        """The name that the client claims."""
+        return self._inner.claimed_name
+
+    def respond(self, token: bytes) -> Beside:
+        """Return the step, to be run in a thread."""
+        return Beside(lambda: self._inner.respond(token), self._around.group, self._around.timeout_ms)
+
+
+class CustomServer:
+    """One login by a mechanism of somebody else's."""
+
+    __slots__ = ("_around", "_claimed_name", "_exchange", "_mechanism")
+
+    def __init__(self, mechanism: SaslServerMechanism, around: Surroundings) -> None:
+        self._mechanism = mechanism
+        self._around = around
+        self._exchange: SaslServerExchange | None = None
+        self._claimed_name: str | None = None
+
+    @classmethod
+    def factory(cls, mechanism: SaslServerMechanism, around: Surroundings) -> MechanismFactory:
+        """Return a factory of exchanges, one per login."""
+        return lambda: cls(mechanism, around)
+
+    @property
+    def claimed_name(self) -> str | None:
+        """The name that the exchange says the client claims, None if it says nothing usable."""
+        return self._claimed_name
+
+    def respond(self, token: bytes) -> Beside:
+        """Return the step, to be run in a thread."""
+        return Beside(lambda: self._step(token), self._around.group, self._around.timeout_ms)
+
+    def _step(self, token: bytes) -> MechanismStep:
+        if self._exchange is None:
+            made: object = called("the mechanism", self._mechanism.exchange)
+            if not isinstance(made, SaslServerExchange):
+                raise nonsense("the mechanism", made)
+            self._exchange = made
+        exchange = self._exchange
+        try:
+            return checked_step(called("the mechanism", lambda: exchange.respond(token)))
+        finally:
+            # it may be a property, so it is read here and not on the event loop
+            with suppress(Exception):
+                claimed: object = exchange.claimed_name
+                self._claimed_name = claimed if type(claimed) is str and is_name(claimed) else None
+
+
+def called(whose: str, call: Callable[[], object]) -> object:
+    """Return what foreign code returns; raise `CallbackError` for what it raises, except its refusals."""
+    try:
+        return call()
+    except SaslAuthenticationError as error:
+        # the log need not repeat what foreign code made of the client's words
+        raise SaslAuthenticationError(_text_of(error), f"{whose} refused the login") from None
+    except Exception as error:  # noqa: BLE001 - whatever foreign code raises must deny
+        raise CallbackError(f"{whose} raised {type(error).__name__}") from None
+
+
+def _text_of(error: Exception) -> str:
+    """Return the words of a refusal, such as a message can hold."""
+    try:
+        text = str(error)[:TEXT_MAX_CHARACTERS]
+        text.encode()
+    except Exception:  # noqa: BLE001 - of a class of somebody else's
+        return ""
+    return text
+
+
+def nonsense(whose: str, answer: object) -> CallbackError:
+    """Return the error for an answer of no use, without the answer."""
+    return CallbackError(f"{whose} gave an answer of no use, a `{type(answer).__name__}`")
+
+
+def checked_step(step: object) -> MechanismStep:
+    """Return a mechanism's step, validated; raise `CallbackError`. Only kustos knows delegation tokens."""
+    # a subclass could change after it was checked
+    if type(step) is Challenge and _is_token(step.token):
+        return step
+    if type(step) is Proven and _is_token(step.token) and is_name(step.authorization_id):
+        expires_at_ms = step.credential_expires_at_ms
+        if expires_at_ms is None or is_time(expires_at_ms):
+            return Proven(step.token, step.authorization_id, expires_at_ms)
+    raise nonsense("the mechanism", step)
+
+
+def _is_token(found: object) -> bool:
+    return type(found) is bytes and len(found) <= TOKEN_MAX_BYTES
+
+
+def is_name(found: object) -> bool:
+    """Return whether it can be the name of a user."""
+    return type(found) is str and 0 < len(found) <= NAME_MAX_CHARACTERS and _is_unicode(found)
+
+
+def is_time(found: object) -> bool:
+    """Return whether it can be a wall time in milliseconds."""
+    return type(found) is int and 0 <= found <= INT64_MAX
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

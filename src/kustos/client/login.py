@@ -1,0 +1,125 @@
+"""Our own logins by a class of the operator's: each connection asks it for the credentials.
+
+In Kafka `sasl.login.class` replaces the login as a whole, and `sasl.login.callback.handler.class` whom it
+asks for credentials. Here is only the latter: nothing stands between it and the mechanism.
+"""
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Final
+
+from kustos.auth import (
+    OAUTHBEARER,
+    AuthenticateCallbackHandler,
+    BearerToken,
+    CallbackError,
+    configured_handler,
+)
+from kustos.client.beside import beside_the_loop
+from kustos.client.errors import AuthenticationFailedError, SettingsError
+from kustos.client.oauth import LOGIN_HANDLER
+from kustos.client.plugins import PluginKind
+
+HANDLER_KEY: Final = "sasl.login.callback.handler.class"
+LOGIN_KEY: Final = "sasl.login.class"
+KAFKAS_LOGINS: Final = (
+    "org.apache.kafka.common.security.authenticator.DefaultLogin",
+    "org.apache.kafka.common.security.kerberos.KerberosLogin",
+    "org.apache.kafka.common.security.oauthbearer.internals.OAuthBearerRefreshingLogin",
+)
+"""Kafka's own, which do in Java what is done here without a class."""
+
+KAFKAS_HANDLERS: Final = (
+    "org.apache.kafka.common.security.authenticator.AbstractLogin$DefaultLoginCallbackHandler",
+    LOGIN_HANDLER,
+)
+
+HANDLERS_MAX: Final = 16
+"""Handlers of a process: a node has one for each cluster that it logs in to, a command has one."""
+
+
+@dataclass(frozen=True, slots=True)
+class UserPassword:
+    """The credentials of PLAIN and SCRAM."""
+
+    username: str
+    password: str = field(repr=False)
+
+
+class LoginCallbackHandler(AuthenticateCallbackHandler):
+    """Gets our credentials, from a vault or a file that changes; `close` is not called."""
+
+    @abstractmethod
+    def credentials(self) -> UserPassword | BearerToken:
+        """Return a user and password, or with OAUTHBEARER a token; each connection asks, in a thread.
+
+        It must return within `socket.connection.setup.timeout.ms`. What it raises fails the login.
+        """
+
+
+HANDLERS: Final = PluginKind(
+    HANDLER_KEY, "kustos.sasl.login.callbacks", LOGIN_HANDLER, (LoginCallbackHandler,)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LoginHandlerSettings:
+    """The class, and what it is configured with."""
+
+    handler_class: type[LoginCallbackHandler]
+    mechanism: str
+    configs: tuple[tuple[str, str], ...] = field(repr=False)
+    options: tuple[tuple[str, str], ...] = field(repr=False)
+
+
+def login_handler_class(properties: Mapping[str, str]) -> type[LoginCallbackHandler] | None:
+    """Return the class of these keys, None if it is Kafka's; raise `SettingsError`."""
+    login = properties.get(LOGIN_KEY, "").strip()
+    if login not in {"", *KAFKAS_LOGINS}:
+        raise SettingsError(
+            f"`{LOGIN_KEY}` is `{login}`: there is no login to replace here; name the class that gets the "
+            f"credentials in `{HANDLER_KEY}`"
+        )
+    name = properties.get(HANDLER_KEY, "").strip()
+    if name in {"", *KAFKAS_HANDLERS}:
+        return None
+    found: type[LoginCallbackHandler] = HANDLERS.find(name)
+    return found
+
+
+@lru_cache(HANDLERS_MAX)
+def _handler_of(settings: LoginHandlerSettings) -> LoginCallbackHandler:
+    return configured_handler(
+        settings.handler_class, dict(settings.configs), settings.mechanism, dict(settings.options)
+    )
+
+
+def _credentials(settings: LoginHandlerSettings) -> object:
+    try:
+        # configured in the thread, too: it may have to ask somebody
+        return _handler_of(settings).credentials()
+    except SystemExit:
+        # it would end this thread, and nobody would hear of it
+        raise CallbackError(f"`{settings.handler_class.__name__}` raised SystemExit") from None
+
+
+async def credentials_of(settings: LoginHandlerSettings) -> UserPassword | BearerToken:
+    """Return our credentials of this moment, validated; raise `AuthenticationFailedError`."""
+    name = settings.handler_class.__name__
+    try:
+        found = await beside_the_loop(lambda: _credentials(settings))
+    except CallbackError as error:
+        raise AuthenticationFailedError(str(error)) from None
+    except Exception as error:  # noqa: BLE001 - whatever foreign code raises fails the login
+        # only the type: the text may hold a secret
+        raise AuthenticationFailedError(f"`{name}` raised {type(error).__name__}") from None
+    if settings.mechanism == OAUTHBEARER:
+        if type(found) is BearerToken and type(found.value) is str:
+            return found
+    elif type(found) is UserPassword and type(found.username) is type(found.password) is str:
+        return found
+    raise AuthenticationFailedError(
+        f"`{name}` gave credentials of no use for `{settings.mechanism}`, a `{type(found).__name__}`"
+    )

@@ -1,0 +1,185 @@
+"""Who may connect: counts the connections of a process, and keeps places free for clients that log in.
+
+A newcomer is turned away if its address failed to log in too often, as in Kafka by `max.connections` and
+`max.connections.per.ip`, or where there are no file descriptors. But as long as somebody has not
+authenticated, that connection makes room for the newcomer: silence must not lock clients out.
+"""
+
+import asyncio
+import math
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import structlog
+
+from kustos.gateway.listener.handshakes import CROWDED_OUT, THROTTLED, FailedHandshakes
+from kustos.gateway.listener.login_throttle import LoginThrottle
+from kustos.gateway.listener.unauthenticated import UnauthenticatedConnections
+from kustos.runtime import descriptor_limit
+
+if TYPE_CHECKING:
+    from kustos.gateway.listener.connection import ClientConnection
+    from kustos.gateway.listener.gateway import Port
+    from kustos.gateway.listener.plans import GatewayParts
+
+LOG: Final = structlog.get_logger("kustos.gateway")
+
+DESCRIPTORS_RESERVED: Final = 160
+"""File descriptors that client connections must leave free: for 64 HTTP connections, the metadata log, audit,
+logs, workers, and our own connections to upstream, with room to spare."""
+
+DESCRIPTORS_PER_CONNECTION: Final = 2
+"""One for the client, and one for the link to its broker once it has authenticated."""
+
+REFUSALS_LOGGED_EVERY_S: Final = 10.0
+"""How often the log reports connections turned away: strangers open them as fast as they like."""
+
+NO_DESCRIPTORS: Final = "there are no file descriptors for more connections (RLIMIT_NOFILE)"
+
+
+def connections_within(descriptors: int) -> int:
+    """Return how many authenticated connections a process with this many file descriptors can serve."""
+    return max(1, (descriptors - DESCRIPTORS_RESERVED) // DESCRIPTORS_PER_CONNECTION)
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    host: str
+    is_open: bool
+    """Whether nobody has to authenticate here, so that a link follows at once."""
+
+
+class Admission:
+    """The connections of one process; `parts` has the limits."""
+
+    def __init__(self, parts: "GatewayParts") -> None:
+        self._parts: Final = parts
+        self._clock: Final = asyncio.get_running_loop().time
+        self._places: Final[dict[ClientConnection, _Place]] = {}
+        self._by_host: Final[Counter[str]] = Counter()
+        self._unauthenticated: Final[dict[str, UnauthenticatedConnections[ClientConnection]]] = {}
+        self._descriptors_max: Final = DESCRIPTORS_PER_CONNECTION * connections_within(descriptor_limit())
+        self._refusals = 0
+        self._refusals_logged_s = -math.inf
+        self._throttle: Final = LoginThrottle(parts.failed_logins)
+        self.failed_handshakes: Final = FailedHandshakes(parts.metrics.handshake_failed)
+
+    @property
+    def connections(self) -> tuple["ClientConnection", ...]:
+        """All connections."""
+        return tuple(self._places)
+
+    @property
+    def unauthenticated_count(self) -> int:
+        """How many have not authenticated."""
+        return sum(map(len, self._unauthenticated.values()))
+
+    @property
+    def _descriptors(self) -> int:
+        """How many file descriptors the connections have, or will have."""
+        return DESCRIPTORS_PER_CONNECTION * len(self._places) - self.unauthenticated_count
+
+    def admit(self, port: "Port", connection: "ClientConnection", host: str) -> str | None:
+        """Count a new connection in; return why it is turned away, None if it is not."""
+        refusal = self._refusal(port, host)
+        self._places[connection] = _Place(host, not port.authenticates)
+        self._by_host[host] += 1
+        self._parts.metrics.connections_changed(port.name, 1)
+        if refusal is None and port.authenticates:
+            self._await_login(port, connection, host)
+        return refusal
+
+    def _refusal(self, port: "Port", host: str) -> str | None:
+        parts = self._parts
+        if port.authenticates and self._throttle.is_throttled(host, self._clock()):
+            port.refuse(THROTTLED, host)
+            return THROTTLED.reason
+        refusal = None
+        if self._by_host[host] >= parts.max_connections_per_ip:
+            refusal = "there are `max.connections.per.ip` connections from this address"
+        elif len(self._places) >= parts.max_connections and not self.make_room():
+            refusal = "there are `max.connections` connections"
+        elif self._lacks_descriptors(1 if port.authenticates else DESCRIPTORS_PER_CONNECTION):
+            refusal = NO_DESCRIPTORS
+        if refusal is not None:
+            self.note_refusal(refusal, host)
+        return refusal
+
+    def _lacks_descriptors(self, wanted: int) -> bool:
+        """Return whether so many more descriptors are not to be had, not even if others make room."""
+        while self._descriptors + wanted > self._descriptors_max:
+            if not self.make_room():
+                return True
+        return False
+
+    def make_room(self) -> bool:
+        """End a connection that has not authenticated; return False if there is none."""
+        crowds = self._unauthenticated
+        name = max(crowds, key=lambda each: len(crowds[each]), default="")
+        connection = crowds[name].first_to_end() if name else None
+        if connection is None:
+            return False
+        # here and now, so that whoever makes room again finds another one
+        crowds[name].remove(connection)
+        self._parts.metrics.unauthenticated_changed(name, -1)
+        connection.refuse(CROWDED_OUT)
+        return True
+
+    def _await_login(self, port: "Port", connection: "ClientConnection", host: str) -> None:
+        crowd = self._unauthenticated.get(port.name)
+        if crowd is None:
+            settings = port.settings
+            crowd = self._unauthenticated[port.name] = UnauthenticatedConnections(
+                settings.max_unauthenticated_connections, settings.max_unauthenticated_connections_per_ip
+            )
+        evicted = crowd.add(connection, host)
+        self._parts.metrics.unauthenticated_changed(port.name, 1)
+        if evicted is not None:
+            self._parts.metrics.unauthenticated_changed(port.name, -1)
+            evicted.refuse(CROWDED_OUT)
+
+    def authenticated(self, port: "Port", connection: "ClientConnection") -> str | None:
+        """Count a login; return why the connection must end nevertheless, None if it need not."""
+        self._leave_crowd(port, connection)
+        place = self._places.get(connection)
+        # its link needs one more, and is counted from now on
+        if place is not None and (place.is_open or not self._lacks_descriptors(0)):
+            return None
+        self.note_refusal(NO_DESCRIPTORS, connection.host)
+        return NO_DESCRIPTORS
+
+    def _leave_crowd(self, port: "Port", connection: "ClientConnection") -> None:
+        crowd = self._unauthenticated.get(port.name)
+        if crowd is not None and connection in crowd:
+            crowd.remove(connection)
+            self._parts.metrics.unauthenticated_changed(port.name, -1)
+
+    def dismiss(self, port: "Port", connection: "ClientConnection") -> bool:
+        """Count a connection out; return whether it was counted in."""
+        place = self._places.pop(connection, None)
+        if place is None:
+            return False
+        self._leave_crowd(port, connection)
+        self._by_host[place.host] -= 1
+        if not self._by_host[place.host]:
+            del self._by_host[place.host]
+        self._parts.metrics.connections_changed(port.name, -1)
+        return True
+
+    def note_refusal(self, reason: str, host: str) -> None:
+        """Count a connection that is turned away; the log reports some of them."""
+        self._parts.metrics.turned_away()
+        self._refusals += 1
+        now_s = self._clock()
+        if now_s - self._refusals_logged_s >= REFUSALS_LOGGED_EVERY_S:
+            LOG.warning("connections are turned away", reason=reason, host=host, connections=self._refusals)
+            self._refusals, self._refusals_logged_s = 0, now_s
+
+    def login_failed(self, host: str) -> None:
+        """Count a failed login against the network of its client."""
+        self._throttle.failed(host, self._clock())
+
+    def is_throttled(self, host: str) -> bool:
+        """Return whether clients of this address may not log in now."""
+        return self._throttle.is_throttled(host, self._clock())

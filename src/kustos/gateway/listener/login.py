@@ -1,0 +1,159 @@
+"""The logins of one connection: frames go to the SASL machine, and what it wants is done.
+
+The first login stands before the session, each later one within it (KIP-368). The credentials of a login are
+not even looked at while too many logins of the client's network fail.
+"""
+
+import asyncio
+from typing import TYPE_CHECKING, Final, Protocol
+
+import structlog
+
+from kustos.acl import KafkaPrincipal
+from kustos.auth import (
+    Authenticated,
+    Close,
+    Fail,
+    LoginStep,
+    RunBeside,
+    SaslEffect,
+    SaslServerMachine,
+    SaslState,
+    SendFrame,
+)
+from kustos.gateway.listener.handshakes import THROTTLED, HandshakeRefusal
+from kustos.gateway.session.logins import LOG_IS_FULL, live_login, login_among
+
+if TYPE_CHECKING:
+    from kustos.gateway.listener.gateway import Port
+
+SASL_HANDSHAKE: Final = b"\x00\x11"
+"""The first two bytes of a SaslHandshake: its API key."""
+
+LOG: Final = structlog.get_logger("kustos.gateway")
+
+
+class LoginOwner(Protocol):
+    """The connection of a login."""
+
+    host: str
+
+    def write(self, frame: bytes) -> None:
+        """Send a whole frame to the client."""
+
+    def close(self, reason: str, *, logged: bool = True) -> None:
+        """End the connection."""
+
+    def refuse(self, refusal: HandshakeRefusal) -> None:
+        """End a connection that never came to a session."""
+
+    def admitted(self, principal: KafkaPrincipal) -> None:
+        """Serve this principal from now on, unless a session serves it already."""
+
+    def listen_no_more(self) -> None:
+        """Read nothing more: the connection ends soon."""
+
+
+class ConnectionLogin:
+    """The logins of one connection; `principal` is that of the live session."""
+
+    def __init__(self, owner: LoginOwner, port: "Port", machine: SaslServerMachine) -> None:
+        self._owner: Final = owner
+        self._port: Final = port
+        self._machine: Final = machine
+        self._timer: asyncio.TimerHandle | None = None
+        self._has_ended = False
+
+    def receive(self, frame: bytes) -> None:
+        """Take a frame of the first login."""
+        if self._port.is_throttled(self._owner.host):
+            self._owner.refuse(THROTTLED)
+        else:
+            self._perform_all(self._machine.receive(frame))
+
+    def oversized(self) -> None:
+        """Take a frame that is longer than a login may send."""
+        self._perform_all(self._machine.oversized())
+
+    def wants(self, frame: bytes) -> bool:
+        """Whether a frame of a live session may belong to a re-authentication, or came too late."""
+        machine = self._machine
+        return machine.state is not SaslState.COMPLETE or frame[:2] == SASL_HANDSHAKE or machine.is_expired()
+
+    def take(self, frame: bytes, principal: KafkaPrincipal) -> bool:
+        """Handle such a frame in the session of a principal; return whether that was all."""
+        machine, port = self._machine, self._port
+        if machine.state is not SaslState.COMPLETE:
+            self._perform_all(machine.receive(frame))
+        elif frame[:2] == SASL_HANDSHAKE:
+            effects = machine.begin_reauthentication(frame)
+            if effects is None:
+                return False
+            self._perform_all(effects)
+        else:
+            login = live_login(machine, principal, port.name, port.security_protocol, self._owner.host)
+            port.observer.session_expired(login)
+            self._owner.close("the session has expired")
+        return True
+
+    def is_expired(self, in_ms: int = 0) -> bool:
+        """Return whether the session will have expired in `in_ms`, so that only a login is taken."""
+        return self._machine.is_expired(in_ms)
+
+    def end(self) -> None:
+        """Send nothing more: the connection has ended."""
+        self._has_ended = True
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _perform_all(self, effects: tuple[SaslEffect, ...]) -> None:
+        if not self._is_recorded(effects):
+            self._port.metrics.authenticated(self._machine.mechanism, False)
+            self._owner.close(LOG_IS_FULL)
+            return
+        for effect in effects:
+            self._perform(effect)
+
+    def _is_recorded(self, effects: tuple[SaslEffect, ...]) -> bool:
+        """Record the login that these effects complete, if any; return whether it may take effect."""
+        port, host = self._port, self._owner.host
+        if any(isinstance(effect, Fail) and effect.was_judged for effect in effects):
+            port.login_failed(host)
+        login = login_among(effects, self._machine, port.name, port.security_protocol, host)
+        return login is None or port.observer.login_ended(login)
+
+    def _perform(self, effect: SaslEffect) -> None:
+        """Carry out an effect of the SASL machine."""
+        owner, port = self._owner, self._port
+        match effect:
+            case SendFrame(frame):
+                owner.write(frame)
+            case RunBeside():
+                port.login_threads.run(effect, self._resume)
+            case Authenticated(principal=principal, mechanism=mechanism):
+                port.metrics.authenticated(mechanism, True)
+                owner.admitted(principal)
+            case Fail(response=frame, reason=reason, delay_ms=delay_ms):
+                # answer and close are both delayed: guessing is slow and reveals nothing (KIP-306)
+                owner.listen_no_more()
+                port.metrics.authenticated(self._machine.mechanism, False)
+                LOG.info("authentication failed", listener=port.name, host=owner.host, reason=reason)
+                loop = asyncio.get_running_loop()
+                self._timer = loop.call_later(delay_ms / 1000, self._end_failed, frame)
+            case Close(reason=reason):
+                port.metrics.authenticated(self._machine.mechanism, False)
+                owner.close(reason)
+
+    def _resume(self, outcome: LoginStep) -> None:
+        """Go on with a login whose step ran in a thread."""
+        effects = self._machine.resume(outcome)
+        if not self._has_ended:
+            self._perform_all(effects)
+        elif not any(isinstance(effect, Authenticated) for effect in effects):
+            # its client did not wait for the refusal, which counts all the same
+            self._is_recorded(effects)
+
+    def _end_failed(self, frame: bytes) -> None:
+        if frame:
+            self._owner.write(frame)
+        self._owner.close("authentication failed", logged=False)

@@ -1,0 +1,73 @@
+"""How often logins from one network may fail: guesses of passwords have a rate, whoever makes them.
+
+Theory of operation. Each network has a bucket of tokens. A failed login takes one, time gives them back, and
+while there is none the network's clients are turned away before they cost a handshake. A login that succeeds
+takes none, and gives none back: else whoever has one password could guess another for ever.
+
+A bucket is one number, the time at which it is full again (the generic cell rate algorithm, ITU-T I.371). A
+bucket that is full is forgotten. So a full table has networks that failed lately, and room is made by
+forgetting those nearest to a full bucket: they lose least of their guilt, and nobody is turned away because
+others filled the table. Whoever has so many networks that they keep it full with worse ones may guess as
+often by the rates of those networks alone.
+"""
+
+import heapq
+import math
+from dataclasses import dataclass, field
+from typing import Final
+
+from kustos.gateway.upstream.addresses import AddressRanges, network_of
+
+NETWORKS_MAX: Final = 8_192
+"""Networks with failed logins that are remembered, in about 1 MiB."""
+
+FORGOTTEN_AT_ONCE: Final = NETWORKS_MAX // 8
+"""How many make room in a full table: finding them takes two milliseconds, once in so many new networks."""
+
+MINUTE_S: Final = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailedLoginLimits:
+    """How many logins of one network may fail at once (0: any number), and how many more each minute."""
+
+    burst: int = 100
+    per_minute: int = 30
+    unlimited: AddressRanges = field(default_factory=AddressRanges)
+
+
+class LoginThrottle:
+    """The networks whose logins failed lately. Times in seconds of one clock that never goes back."""
+
+    def __init__(self, limits: FailedLoginLimits) -> None:
+        self._interval_s: Final = MINUTE_S / limits.per_minute
+        # with a token left, the bucket is full again within this time
+        self._allowed_s: Final = (limits.burst - 1) * self._interval_s if limits.burst else math.inf
+        self._emptied_s: Final = limits.burst * self._interval_s
+        self._unlimited: Final = limits.unlimited
+        self._full_at_s: Final[dict[str, float]] = {}
+
+    def __len__(self) -> int:
+        return len(self._full_at_s)
+
+    def is_throttled(self, host: str, now_s: float) -> bool:
+        """Return whether clients of this host's network may not log in now."""
+        full_at_s = self._full_at_s.get(network_of(host))
+        return full_at_s is not None and full_at_s - now_s > self._allowed_s
+
+    def failed(self, host: str, now_s: float) -> None:
+        """Count a failed login of this host's network."""
+        if self._allowed_s == math.inf or self._unlimited.holds(host):
+            return
+        network = network_of(host)
+        known = self._full_at_s.get(network)
+        if known is None and len(self._full_at_s) >= NETWORKS_MAX:
+            self._make_room()
+        full_at_s = max(now_s, now_s if known is None else known) + self._interval_s
+        # logins that began before the last token was taken may fail later: an empty bucket is empty
+        self._full_at_s[network] = min(full_at_s, now_s + self._emptied_s)
+
+    def _make_room(self) -> None:
+        found = self._full_at_s
+        for network in heapq.nsmallest(FORGOTTEN_AT_ONCE, found, key=found.__getitem__):
+            del found[network]

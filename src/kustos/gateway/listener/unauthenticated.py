@@ -1,0 +1,81 @@
+"""The connections of one listener that have not authenticated: how many there may be, and who makes room.
+
+Theory of operation. Whoever opens connections and says nothing wants the next client to be turned away. So
+nobody is: the newcomer gets in, and the oldest connection of the network that has most of them ends. Honest
+clients log in within milliseconds and are gone from here; silent ones become old. Who opens many connections
+from one network loses his own; to push out an honest client he must open as many connections as the limit
+allows, from as many networks as that client's has connections, while it logs in.
+"""
+
+from typing import Final, Generic, TypeVar
+
+from kustos.gateway.upstream.addresses import network_of
+
+Connection = TypeVar("Connection")
+
+
+class UnauthenticatedConnections(Generic[Connection]):
+    """At most `maximum` connections, `maximum_per_ip` of one network; each change takes constant time."""
+
+    def __init__(self, maximum: int, maximum_per_ip: int) -> None:
+        self._maximum: Final = maximum
+        self._maximum_per_ip: Final = maximum_per_ip
+        self._network_of: Final[dict[Connection, str]] = {}
+        self._by_network: Final[dict[str, dict[Connection, None]]] = {}
+        """The connections of each network, oldest first."""
+        self._by_count: Final[dict[int, dict[str, None]]] = {}
+        """The networks with so many connections; first who has had so many for longest."""
+        self._most = 0
+
+    def __len__(self) -> int:
+        return len(self._network_of)
+
+    def __contains__(self, connection: object) -> bool:
+        return connection in self._network_of
+
+    def add(self, connection: Connection, host: str) -> Connection | None:
+        """Count a connection of this host in; return the one that must end for it, None if there is room."""
+        network = network_of(host)
+        own = self._by_network.setdefault(network, {})
+        evicted: Connection | None = None
+        if len(own) >= self._maximum_per_ip:
+            evicted = next(iter(own))
+        elif len(self._network_of) >= self._maximum:
+            evicted = self.first_to_end()
+        if evicted is not None:
+            self.remove(evicted)
+            own = self._by_network.setdefault(network, {})
+        own[connection] = None
+        self._network_of[connection] = network
+        self._recount(network, len(own) - 1, len(own))
+        return evicted
+
+    def remove(self, connection: Connection) -> None:
+        """Count a connection out, as it has authenticated or ended; an unknown one is ignored."""
+        network = self._network_of.pop(connection, None)
+        if network is None:
+            return
+        own = self._by_network[network]
+        del own[connection]
+        self._recount(network, len(own) + 1, len(own))
+        if not own:
+            del self._by_network[network]
+
+    def first_to_end(self) -> Connection | None:
+        """Return the oldest connection of the network that has most of them, None if there is none."""
+        if not self._most:
+            return None
+        network = next(iter(self._by_count[self._most]))
+        return next(iter(self._by_network[network]))
+
+    def _recount(self, network: str, old: int, new: int) -> None:
+        if old:
+            peers = self._by_count[old]
+            del peers[network]
+            if not peers:
+                del self._by_count[old]
+        if new:
+            self._by_count.setdefault(new, {})[network] = None
+        # counts change by one, so the next lower one is that of this network
+        if new > self._most or (old == self._most and old not in self._by_count):
+            self._most = new

@@ -1,0 +1,129 @@
+"""Callback handlers and mechanisms of the operator's: made for each listener, and closed with the node."""
+
+import asyncio
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Final
+
+import structlog
+
+from kustos.auth import (
+    AuthenticateCallbackHandler,
+    BesideServer,
+    CustomServer,
+    HandlerCredentials,
+    HandlerExtensions,
+    HandlerPasswords,
+    HandlerTokens,
+    MechanismFactory,
+    OAuthBearerServer,
+    OAuthBearerValidatorCallbackHandler,
+    PlainServer,
+    PlainServerCallbackHandler,
+    SaslServerMechanism,
+    ScramDecoys,
+    ScramHash,
+    ScramServer,
+    ScramServerCallbackHandler,
+    Surroundings,
+    TokenLookup,
+    configured_handler,
+)
+from kustos.runtime import Entropy
+from kustos.server.settings.listeners import SaslListenerSettings
+
+LOG: Final = structlog.get_logger("kustos.server")
+
+CLOSING_TIMEOUT_S: Final = 5.0
+"""How long the handlers may take to close, all together; then the node ends without them."""
+
+
+def close_in_thread(
+    handler: AuthenticateCallbackHandler, closed: Callable[[AuthenticateCallbackHandler, str | None], None]
+) -> None:
+    """Close a handler beside the loop, in a thread that nobody waits for; then call `closed` on the loop."""
+    loop = asyncio.get_running_loop()
+
+    def close() -> None:
+        failure = None
+        try:
+            handler.close()
+        except BaseException as error:  # noqa: BLE001 - whatever it raises, the node ends
+            failure = type(error).__name__
+        with suppress(RuntimeError):
+            # the loop may be closed
+            loop.call_soon_threadsafe(closed, handler, failure)
+
+    threading.Thread(target=close, name="close a callback handler", daemon=True).start()
+
+
+class CallbackHandlers:
+    """All of them in one process. `configs`: what each is configured with."""
+
+    def __init__(self, configs: Mapping[str, str]) -> None:
+        self._configs: Final = configs
+        self._open: Final[list[AuthenticateCallbackHandler]] = []
+
+    def factory(
+        self,
+        listener: str,
+        sasl: SaslListenerSettings,
+        mechanism: str,
+        decoys: ScramDecoys,
+        entropy: Entropy,
+        tokens: TokenLookup | None,
+    ) -> MechanismFactory | None:
+        """Return the factory of a mechanism that has a class of its own, None if it has none.
+
+        Raise `CallbackError` if the class cannot be configured.
+        """
+        settings, module = sasl.callbacks.get(mechanism), sasl.jaas.get(mechanism)
+        if settings is None:
+            return None
+        options = {} if module is None else module.options
+        handler = configured_handler(settings.handler_class, self._configs, mechanism, options)
+        self._open.append(handler)
+        around = Surroundings(f"{listener} {mechanism}", settings.timeout_ms)
+        make: Callable[[], PlainServer | ScramServer | OAuthBearerServer]
+        match handler:
+            case SaslServerMechanism():
+                return CustomServer.factory(handler, around)
+            case PlainServerCallbackHandler():
+                passwords = HandlerPasswords(handler)
+                make = lambda: PlainServer(passwords)  # noqa: E731 - one of three
+            case ScramServerCallbackHandler():
+                found = HandlerCredentials(handler)
+                scram_hash = next(each for each in ScramHash if each.mechanism_name == mechanism)
+                make = lambda: ScramServer(scram_hash, found, decoys, entropy, tokens)  # noqa: E731
+            case OAuthBearerValidatorCallbackHandler():
+                validate, extensions = HandlerTokens(handler), HandlerExtensions(handler)
+                make = lambda: OAuthBearerServer(validate, extensions)  # noqa: E731
+            case _:
+                return None
+        return BesideServer.factory(make, around)
+
+    async def close(self) -> None:
+        """Close all handlers, each even if another one fails or hangs; twice is harmless."""
+        handlers = [self._open.pop() for _ in range(len(self._open))]
+        if not handlers:
+            return
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        left = len(handlers)
+
+        def closed(handler: AuthenticateCallbackHandler, failure: str | None) -> None:
+            nonlocal left
+            left -= 1
+            if failure is not None:
+                LOG.warning(
+                    "a callback handler did not close", handler=type(handler).__name__, reason=failure
+                )
+            if not left and not done.done():
+                done.set_result(None)
+
+        for each in handlers:
+            close_in_thread(each, closed)
+        try:
+            await asyncio.wait_for(done, CLOSING_TIMEOUT_S)
+        except TimeoutError:
+            LOG.warning("callback handlers do not close, the node ends without them", handlers=left)

@@ -1,0 +1,108 @@
+"""A node's listeners as the gateway gets them: addresses, limits, logins, principals and TLS."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+from kustos.auth import ApiVersionsBody, ListenerPrincipals, MechanismFactory, SaslServerMachine, TokenLookup
+from kustos.gateway.listener import ConnectionSettings, ListenerPlan
+from kustos.gateway.upstream import AddressRanges, BrokerPorts
+from kustos.metadata.image import MetadataImage
+from kustos.protocol import ADMIN_TABLE, refusal_body
+from kustos.runtime import SystemClock, SystemEntropy
+from kustos.server.admin import AdminSide
+from kustos.server.callbacks import CallbackHandlers
+from kustos.server.oauth import BearerTokens
+from kustos.server.principals import listener_principals
+from kustos.server.sasl import mechanism_factories, scram_decoys
+from kustos.server.settings.listeners import ListenerSettings
+from kustos.server.settings.logins import share_of
+from kustos.server.settings.node_settings import KustosSettings
+from kustos.server.tls import TlsSide
+
+
+class ListenerPlans:
+    """Plans listeners; `image` returns the metadata that logins are checked against now."""
+
+    def __init__(
+        self,
+        settings: KustosSettings,
+        image: Callable[[], MetadataImage],
+        tokens: TokenLookup | None,
+        bearer_tokens: BearerTokens,
+        tls: TlsSide,
+        admin: AdminSide,
+        versions_body: ApiVersionsBody,
+        handlers: CallbackHandlers,
+    ) -> None:
+        self._settings: Final = settings
+        self._image: Final = image
+        self._tokens: Final = tokens
+        self._bearer_tokens: Final = bearer_tokens
+        self._tls: Final = tls
+        self._admin: Final = admin
+        self._versions_body: Final = versions_body
+        self._handlers: Final = handlers
+
+    def plan(self, listener: ListenerSettings) -> ListenerPlan:
+        """Return a listener with all that it needs; raise `PrincipalBuilderError` or `CredentialsError`."""
+        settings = self._settings
+        principals = listener_principals(listener, settings.own_class_configs)
+        return ListenerPlan(
+            name=listener.name,
+            security_protocol=listener.security_protocol,
+            bind_host=listener.bind.host,
+            port=listener.bind.port,
+            ports=BrokerPorts(
+                listener.advertised.host,
+                listener.broker_port_start,
+                listener.advertised_broker_port_start,
+                listener.broker_port_count,
+            ),
+            connection=self._connection_settings(listener),
+            sasl_machine=self._sasl_machines(listener, principals),
+            principal_without_login=principals.without_login,
+            admin=self._admin.parts if listener.is_controller else None,
+            tls=self._tls.listener(listener, principals, settings.handshake_timeout_ms),
+            proxies=None if listener.proxies is None else AddressRanges(listener.proxies),
+        )
+
+    def _connection_settings(self, listener: ListenerSettings) -> ConnectionSettings:
+        settings, sasl, limits = self._settings, listener.sasl, listener.logins
+        # workers do not serve admin listeners
+        processes = 1 if listener.is_controller else settings.workers.count
+        return ConnectionSettings(
+            sasl_server_max_receive_size=524_288 if sasl is None else sasl.server.max_receive_size,
+            socket_request_max_bytes=settings.socket_request_max_bytes,
+            connections_max_idle_ms=settings.connections_max_idle_ms,
+            login_timeout_ms=limits.timeout_ms,
+            max_unauthenticated_connections=share_of(limits.max_unauthenticated_connections, processes),
+            max_unauthenticated_connections_per_ip=share_of(
+                limits.max_unauthenticated_connections_per_ip, processes
+            ),
+        )
+
+    def _sasl_machines(
+        self, listener: ListenerSettings, principals: ListenerPrincipals
+    ) -> Callable[[str], SaslServerMachine | None]:
+        sasl = listener.sasl
+        if sasl is None:
+            return lambda _: None
+        validate = self._bearer_tokens.validator(sasl.oauth)
+        decoys, entropy = scram_decoys(self._settings, self._image), SystemEntropy()
+
+        def of_operator(mechanism: str) -> MechanismFactory | None:
+            # unknown users look like those of Kafka's tools, as nobody knows how the operator's look
+            plain = scram_decoys(self._settings)
+            return self._handlers.factory(listener.name, sasl, mechanism, plain, entropy, self._tokens)
+
+        factories = mechanism_factories(
+            sasl, self._image, decoys, entropy, self._tokens, validate, of_operator
+        )
+        clock = SystemClock()
+        versions, refusal = self._versions_body, refusal_body
+        if listener.is_controller:
+            versions, refusal = self._admin.api_versions_body, partial(refusal_body, table=ADMIN_TABLE)
+        return lambda host: SaslServerMachine(
+            sasl.server, factories, versions, clock, refusal, partial(principals.of_login, host)
+        )
