@@ -33,6 +33,7 @@ async def test_the_page_shows_every_metric_with_its_labels() -> None:
         metrics.authenticated("PLAIN", succeeded)
     metrics.connections_changed("A", 1)
     metrics.handshake_failed("A", "http")
+    metrics.token_requested("created")
     served = {}
     for family in text_string_to_metric_families(metrics.text().decode()):
         sample = family.samples[0]
