@@ -54,7 +54,8 @@ where `code` is Kafka's name of the error if the cluster answered one, else one 
 what took effect and the error says how many failed.
 
 `--command-config` takes the properties file of Kafka's tools: `security.protocol`, `sasl.mechanism`
-(PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, [OAUTHBEARER](../how-to/bearer-tokens.md)) with
+(PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, [OAUTHBEARER](../how-to/bearer-tokens.md),
+[GSSAPI](../how-to/kerberos.md#tickets-for-kustos-itself)) with
 `sasl.jaas.config`, the keys of TLS (`ssl.truststore.*` and `ssl.keystore.*` in JKS, PKCS12 or PEM,
 `ssl.key.password`, `ssl.endpoint.identification.algorithm`,
 `ssl.enabled.protocols`, `ssl.protocol`, `ssl.cipher.suites`), `request.timeout.ms`,

@@ -19,7 +19,7 @@ from kustos.auth import (
 from kustos.auth.mechanisms import ClientMechanism
 from kustos.client.addresses import NodeAddress
 from kustos.client.connection import KafkaConnection
-from kustos.client.errors import AuthenticationFailedError
+from kustos.client.errors import AuthenticationFailedError, CannotConnectError, UnsupportedVersionError
 from kustos.client.kerberos import host_of, ticket_source
 from kustos.client.login import credentials_of
 from kustos.client.oauth import token_source
@@ -57,26 +57,29 @@ async def connect(
     async def own_identity() -> SaslClientSettings:
         return own
 
-    log_in = partial(_log_in, connection, identity or own_identity)
     try:
+        version = connection.choose_version(ApiKey.SASL_AUTHENTICATE)
+        # a session outlives the connection's object where its transport is handed over
+        log_in = partial(_log_in, address, version, identity or own_identity)
         await connection.authenticate(SaslSession(log_in, str(address), settings.limits.connect_timeout_ms))
+    except UnsupportedVersionError as error:
+        connection.close()
+        raise CannotConnectError(f"`{address}` did not finish the login: {error}") from error
     except BaseException:
         connection.close()
         raise
     return connection
 
 
-async def _log_in(connection: KafkaConnection, identity: Identity, exchange: Exchange) -> int:
+async def _log_in(address: NodeAddress, version: int, identity: Identity, exchange: Exchange) -> int:
     """Log in by these exchanges; return the session's lifetime in milliseconds."""
     settings = await identity()
     try:
-        mechanism = await _mechanism(settings, connection.host)
-        return await _drive(
-            mechanism, settings, connection.choose_version(ApiKey.SASL_AUTHENTICATE), exchange
-        )
+        mechanism = await _mechanism(settings, address.host)
+        return await _drive(mechanism, settings, version, exchange)
     except SaslClientError as error:
         raise AuthenticationFailedError(
-            f"cannot log in at `{connection.host}:{connection.port}` as {settings.shown_name}: {error}"
+            f"cannot log in at `{address}` as {settings.shown_name}: {error}"
         ) from error
 
 

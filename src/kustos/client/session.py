@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from kustos.client.errors import CannotConnectError, ConnectionClosedError, UnsupportedVersionError
+from kustos.client.errors import CannotConnectError, ConnectionClosedError
 from kustos.client.refreshed import chance
 from kustos.runtime import Entropy, SystemEntropy
 
@@ -53,7 +53,7 @@ class SaslSession:
             raise CannotConnectError(
                 f"`{self._where}` did not finish the login within {self._timeout_ms} ms"
             ) from error
-        except (ConnectionClosedError, UnsupportedVersionError) as error:
+        except ConnectionClosedError as error:
             raise CannotConnectError(f"`{self._where}` did not finish the login: {error}") from error
         self.due_at_s = None
         if lifetime_ms > 0:

@@ -1,6 +1,8 @@
 """A session that is due is prolonged once, before the next request, or its connection ends."""
 
 import asyncio
+import gc
+import weakref
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -8,16 +10,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kustos.auth import SaslServerSettings
 from kustos.client import (
     AuthenticationFailedError,
     CannotConnectError,
+    ClientSettings,
     ConnectionClosedError,
     KafkaConnection,
     SaslSession,
+    connect,
 )
 from kustos.client.session import Exchange
 from kustos.wire import request_codec
 from kustos.wire.api_keys import ApiKey
+from testkit.gateway.gateways import PASSWORD, running_gateway
 from testkit.gateway.scripted_brokers import ScriptedBroker
 from testkit.ports import LOOPBACK
 
@@ -119,6 +125,35 @@ async def test_a_failure_ends_the_connection_and_says_why(error: Exception) -> N
             await connection.send(ApiKey.METADATA, 12, QUESTION)
         assert not connection.is_open
         assert broker.asked[asked:] == [ApiKey.API_VERSIONS]
+
+
+async def test_a_session_keeps_nothing_of_a_connection_whose_transport_was_handed_over() -> None:
+    # what a broker offers takes some 10 KB, and each client of a gateway has a session upstream
+    sasl = SaslServerSettings({"PLAIN": 3_600_000})
+    async with running_gateway([await started()], sasl=sasl) as gateway:
+        keys = {
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": "PLAIN",
+            "sasl.jaas.config": "org.apache.kafka.common.security.plain.PlainLoginModule required "
+            f'username="alice" password="{PASSWORD}";',
+        }
+        settings = ClientSettings.from_properties(f"{LOOPBACK}:{gateway.port}", keys)
+        connection = await connect(settings.bootstrap_servers[0], settings)
+        session, transport = connection.session, connection.release()
+        transport.set_protocol(asyncio.Protocol())
+        kept = weakref.ref(connection)
+        del connection
+        gc.collect()
+        assert kept() is None
+        assert session is not None
+        assert session.due_at_s is not None
+        transport.close()
+
+
+async def started() -> ScriptedBroker:
+    broker = ScriptedBroker(1)
+    await broker.start()
+    return broker
 
 
 async def test_a_login_that_does_not_end_is_given_up() -> None:

@@ -99,7 +99,9 @@ class UpstreamLink(asyncio.Protocol):
         self._reader: Final = AnswerReader(max_answer_bytes)
         self._in_flight: Final = in_flight
         self._awaited: deque[Awaited] = deque()
-        self._renewal: Final = None if session is None else SessionRenewal(session, self, transport.write)
+        self._renewal: SessionRenewal | None = None
+        if session is not None and session.due_at_s is not None:
+            self._renewal = SessionRenewal(session, self, transport.write)
         self._reads = True
         self._writes = True
         self._is_throttled = False
