@@ -228,8 +228,7 @@ class UpstreamLink(asyncio.Protocol):
 
     def stream_of(self, head: bytes) -> AnswerStream | None:
         """Return what takes the answer that begins so; raise `MalformedMessageError` if none is awaited."""
-        is_renewing = self._renewal is not None and self._renewal.is_running
-        if self.is_cut or self.is_closed or is_renewing or not self._awaited:
+        if self.is_cut or self.is_closed or not self._awaited or self._awaited[0].is_unsent:
             return None
         self._check_order(head)
         return self._awaited[0].stream
@@ -398,5 +397,4 @@ class UpstreamLink(asyncio.Protocol):
             self._state_timer.cancel()
         if not self._transport.is_closing():
             self._transport.close()
-            loop = asyncio.get_running_loop()
-            self._state_timer = loop.call_later(LAST_REQUESTS_S, self._transport.abort)
+            self._state_timer = asyncio.get_running_loop().call_later(LAST_REQUESTS_S, self._transport.abort)
