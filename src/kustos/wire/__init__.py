@@ -1,6 +1,6 @@
 """Bytes, no IO: frames, headers, exact message codecs, primitives, record batches."""
 
-from kustos.wire.api_keys import ApiKey, api_name
+from kustos.wire.api_keys import ApiKey, api_constant, api_name
 from kustos.wire.batch_headers import batch_headers
 from kustos.wire.codec import (
     Decoded,
@@ -71,6 +71,7 @@ __all__ = [
     "UnencodableMessageError",
     "UnsupportedMessageError",
     "WireError",
+    "api_constant",
     "api_name",
     "batch_end",
     "batch_headers",

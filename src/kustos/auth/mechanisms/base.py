@@ -17,7 +17,6 @@ class Challenge:
 @dataclass(frozen=True, slots=True)
 class Proven:
     """The peer proved to be `authorization_id`; send this last token, which may be empty.
-
     `credential_expires_at_ms` is the wall time at which the credential expires, None for never.
     """
 
@@ -25,6 +24,8 @@ class Proven:
     authorization_id: str
     credential_expires_at_ms: int | None = None
     token_authenticated: bool = False
+    has_last_token: bool = True
+    """False: the client does not wait for one, so after a SaslHandshake of version 0 nothing is sent."""
 
 
 MechanismStep = Challenge | Proven

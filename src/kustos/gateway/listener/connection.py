@@ -191,6 +191,10 @@ class ClientConnection(asyncio.Protocol):
                 self._port.metrics.authenticated(mechanism, True)
                 if self._session is None:
                     self._begin_session(principal)
+                else:
+                    # the same principal, but maybe by a delegation token now, or no longer
+                    self._principal = principal
+                    self._session.renew(self._port.context_of(principal, self.host))
             case Fail(response=frame, reason=reason, delay_ms=delay_ms):
                 # answer and close are both delayed: guessing is slow and reveals nothing (KIP-306)
                 self._deaf = True

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import structlog
 
+from kustos.authorizer import AuthorizableRequestContext
 from kustos.gateway.session.answer_budget import AnswerShare
 from kustos.gateway.session.large_turns import PRODUCE, QueuePlace
 from kustos.gateway.session.parts import (
@@ -50,7 +51,7 @@ from kustos.protocol import (
     Unwrap,
     limit_answer,
 )
-from kustos.wire import ApiKey, Message, WireError
+from kustos.wire import ApiKey, Message, RequestHeader, WireError
 
 AUDIT_RETRY_S: Final = 0.01
 """How soon to check again whether a full audit queue has room."""
@@ -93,6 +94,10 @@ class ClientSession:
         self._retry: asyncio.TimerHandle | None = None
         self._closed = False
         self._loop: Final = asyncio.get_running_loop()
+
+    def renew(self, context_of: Callable[[RequestHeader], AuthorizableRequestContext]) -> None:
+        """Make the contexts of later requests with this: the client proved its identity again (KIP-368)."""
+        self._guard.context_of = context_of
 
     def take(self, frames: list[bytes]) -> None:
         """Take the frames that came, in order."""
