@@ -24,8 +24,9 @@ from testkit.conversations.play import Side
 from testkit.conversations.tickets import KEYTABS
 from testkit.guarded.raw_client import RawClient
 from testkit.kafka import KafkaNode, Listener, NodeSettings
-from testkit.kdc import REALM, Kdc
+from testkit.kdc import Kdc
 from testkit.kustos import BROKER_PORTS, KustosNode, KustosSettings
+from testkit.login_keys import ALLOWED_URLS, MODULES, bearer_keys, kerberos_keys, pem_keys
 from testkit.ports import LOOPBACK, free_port, free_port_range
 from testkit.waiting import wait_until
 
@@ -48,8 +49,6 @@ SHORT_LIFE_MS: Final = 1_500
 MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI")
 TOKEN_SECRET: Final = "the-token-s3cret"
 EXPIRED_AFTER_MS: Final = 1
-_MODULES: Final = "org.apache.kafka.common.security"
-_ALLOWED: Final = "org.apache.kafka.sasl.oauthbearer.allowed.urls"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,30 +61,12 @@ class Scene:
 
 def _login_keys(keytab: Path, jwks: Path) -> dict[str, str]:
     """Return the keys of both listeners with logins, without the listener's prefix."""
-    kerberos = "com.sun.security.auth.module.Krb5LoginModule"
-    handler = "OAuthBearerValidatorCallbackHandler"
-    bearer = "oauthbearer.sasl.oauthbearer"
-    return {
-        "oauthbearer.sasl.jaas.config": f"{_MODULES}.oauthbearer.OAuthBearerLoginModule required;",
-        "oauthbearer.sasl.server.callback.handler.class": f"{_MODULES}.oauthbearer.{handler}",
-        f"{bearer}.jwks.endpoint.url": jwks.as_uri(),
-        f"{bearer}.expected.audience": AUDIENCE,
-        f"{bearer}.expected.issuer": ISSUER,
-        "gssapi.sasl.jaas.config": f"{kerberos} required useKeyTab=true storeKey=true "
-        f'keyTab="{keytab}" principal="kafka/localhost@{REALM}";',
+    lives = {
         "scram-sha-512.connections.max.reauth.ms": str(SHORT_LIFE_MS),
         # below the life of a token, which is not the same to the millisecond for both
         "oauthbearer.connections.max.reauth.ms": str(LIFE_MS // 2),
     }
-
-
-def _tls_keys(store: Path, trust: Path) -> dict[str, str]:
-    return {
-        "ssl.keystore.type": "PEM",
-        "ssl.keystore.location": str(store),
-        "ssl.truststore.type": "PEM",
-        "ssl.truststore.location": str(trust),
-    }
+    return bearer_keys(jwks.as_uri(), AUDIENCE, ISSUER) | kerberos_keys(keytab) | lives
 
 
 _COMMON: Final = {
@@ -117,7 +98,7 @@ def _kustos(
         if name.startswith("SASL"):
             properties |= {prefix + key: value for key, value in login.items()}
             properties[prefix + "plain.sasl.jaas.config"] = (
-                f"{_MODULES}.plain.PlainLoginModule required {plain};"
+                f"{MODULES}.plain.PlainLoginModule required {plain};"
             )
         if name.endswith("SSL"):
             properties |= {prefix + key: value for key, value in tls.items()}
@@ -125,7 +106,7 @@ def _kustos(
         "listener.name.ssl.ssl.client.auth": "required",
         "sasl.enabled.mechanisms": ",".join(MECHANISMS),
         "listeners": ",".join(f"{name}://{LOOPBACK}:{port}" for name, port in ports.items()),
-        _ALLOWED: login["oauthbearer.sasl.oauthbearer.jwks.endpoint.url"],
+        ALLOWED_URLS: login["oauthbearer.sasl.oauthbearer.jwks.endpoint.url"],
     }
     settings = KustosSettings(users={"admin": USERS["admin"]}, properties=properties)
     return KustosNode(folder, upstream, settings)
@@ -202,7 +183,7 @@ def scene(folder: Path) -> Iterator[Scene]:
         jwks.write_text(json.dumps({"keys": [public("rsa-1", alg="RS256"), public("ec256-1", alg="ES256")]}))
         for name, value in kdc.environment.items():
             patch.setenv(name, value)
-        patch.setenv("JDK_JAVA_OPTIONS", f"-D{_ALLOWED}={jwks.as_uri()}")
+        patch.setenv("JDK_JAVA_OPTIONS", f"-D{ALLOWED_URLS}={jwks.as_uri()}")
         for user in ("alice", "bob", "batch/jobs", "nobody"):
             patch.setitem(KEYTABS, user, str(kdc.keytab(user)))
         # a service that has tickets, but none of our listeners is it
@@ -210,7 +191,7 @@ def scene(folder: Path) -> Iterator[Scene]:
         authority = Authority()
         store = authority.issue("server", hosts=["localhost"]).write(folder / "server.pem")
         login = _login_keys(kdc.keytab("kafka/localhost"), jwks)
-        tls = _tls_keys(store, authority.write(folder / "authority.pem"))
+        tls = pem_keys(store, authority.write(folder / "authority.pem"))
         kafka = stack.enter_context(_kafka(folder / "kafka", login, tls))
         ports = {name: free_port() for name in LISTENERS}
         upstream = kafka.internal_client["bootstrap.servers"]
