@@ -25,7 +25,6 @@ from kustos.auth import (
 from kustos.authorizer import AuthorizerError
 from kustos.client import ClientError
 from kustos.gateway.listener.handshakes import HandshakeRefusal, stranger_by_length
-from kustos.gateway.listener.plans import ContextOf
 from kustos.gateway.session.answer_budget import write_sliced
 from kustos.gateway.session.client_session import ClientSession
 from kustos.gateway.session.logins import LOG_IS_FULL, live_login, login_among
@@ -33,7 +32,7 @@ from kustos.gateway.session.parts import NoUpstream
 from kustos.gateway.upstream.addresses import java_host_address, java_host_of
 from kustos.gateway.upstream.cluster import Versions, covers
 from kustos.gateway.upstream.link import UpstreamLink, as_transport
-from kustos.protocol import Decider, Guard, Opened, UndecidedDecider, Unwrap
+from kustos.protocol import Decider, Opened, UndecidedDecider, Unwrap
 from kustos.wire import FrameLengthError, FrameReader
 
 if TYPE_CHECKING:
@@ -68,6 +67,7 @@ class ClientConnection(asyncio.Protocol):
         self._closed = self._has_link = self._deaf = False
         self._reads = True
         self._connecting: asyncio.Task[None] | None = None
+        self._held: list[bytes] = []
         self._delayed: list[asyncio.TimerHandle] = []
         self._abort: asyncio.TimerHandle | None = None
         self.last_active_s = self._loop.time()
@@ -116,6 +116,11 @@ class ClientConnection(asyncio.Protocol):
         except FrameLengthError as error:
             # frames before it, such as a login, still get their answers
             frames, refusal = error.frames, error
+        self._take_frames(reader, frames, refusal)
+
+    def _take_frames(
+        self, reader: FrameReader, frames: list[bytes], refusal: FrameLengthError | None = None
+    ) -> None:
         if self._session is not None:
             self._session.take(frames)
         else:
@@ -135,13 +140,19 @@ class ClientConnection(asyncio.Protocol):
                 self.close(str(refusal))
 
     def _authenticate(self, frames: list[bytes]) -> None:
-        for frame in frames:
-            if self._closed:
+        machine = self._machine
+        for at, frame in enumerate(frames):
+            if self._closed or machine is None:
                 return
             if self._session is not None:
                 self._session.take([frame])
-            elif self._machine is not None and not self._deaf:
-                self._perform_all(self._machine.receive(frame))
+            elif machine.state is SaslState.VERIFYING:
+                # after SaslHandshake 0 a client of GSSAPI waits for no answer to its last token
+                self._held = frames[at:]
+                self.read_more(False)
+                return
+            elif not self._deaf:
+                self._perform_all(machine.receive(frame))
 
     def wants(self, frame: bytes) -> bool:
         """Whether a frame of a live session may belong to a re-authentication, or came too late."""
@@ -209,7 +220,11 @@ class ClientConnection(asyncio.Protocol):
     def _resume(self, outcome: LoginStep) -> None:
         """Go on with a login whose step ran in a thread."""
         if self._machine is not None and not self._closed:
+            reader, held = self._reader, self._held
+            self._held = []
             self._perform_all(self._machine.resume(outcome))
+            self.read_more(True)
+            self._take_frames(reader, held)
 
     @property
     def _mechanism(self) -> str:
@@ -232,7 +247,7 @@ class ClientConnection(asyncio.Protocol):
             return
         self._principal = principal
         self._offered = port.offered()
-        guard = self._guard(decider, self._port.context_of(principal, self.host))
+        guard = port.guard(decider, port.context_of(principal, self.host), self._offered)
         place = port.large_turns.place(principal)
         self._session = ClientSession(self, guard, port.services, self._answers, place)
         self._session.client_reads = self._reads
@@ -240,18 +255,6 @@ class ClientConnection(asyncio.Protocol):
             self._connecting = self._loop.create_task(self._connect())
         else:
             self._session.link = NoUpstream()
-
-    def _guard(self, decider: Decider, context_of: ContextOf) -> Guard:
-        port = self._port
-        return Guard(
-            decider,
-            context_of,
-            port.ports,
-            self._offered,
-            port.services.cluster.auto_creates_topics,
-            context_authorizer=port.context_authorizer,
-            table=port.table,
-        )
 
     def unwrap(self, envelope: Unwrap) -> Opened:
         """Open the request of an Envelope, to be decided for its principal; raise `RefuseRequestError`."""
@@ -262,7 +265,7 @@ class ClientConnection(asyncio.Protocol):
             # such as `User:*`: nobody can be it, so the answer refuses each of its items
             decider = UndecidedDecider(error)
         context_of = self._port.context_of(envelope.principal, host, forwarded_by=self._principal)
-        return self._guard(decider, context_of).open_forwarded(envelope.frame)
+        return self._port.guard(decider, context_of, self._offered).open_forwarded(envelope.frame)
 
     async def _connect(self) -> None:
         """Open the upstream half; if the broker is down, the client is disconnected."""

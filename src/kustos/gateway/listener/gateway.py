@@ -15,19 +15,14 @@ from kustos.client import CannotConnectError, ClientError, KafkaConnection
 from kustos.gateway.listener.connection import ClientConnection
 from kustos.gateway.listener.handshakes import OF_CERTIFICATES, UNFINISHED, FailedHandshakes, HandshakeRefusal
 from kustos.gateway.listener.login_threads import LoginThreads
-from kustos.gateway.listener.plans import (
-    CLIENT_ID_MAX_CHARACTERS,
-    ContextOf,
-    GatewayParts,
-    ListenerPlan,
-)
+from kustos.gateway.listener.plans import CLIENT_ID_MAX_CHARACTERS, ContextOf, GatewayParts, ListenerPlan
 from kustos.gateway.listener.proxy_protocol import ProxyProtocol
 from kustos.gateway.listener.tls import TlsTransport
 from kustos.gateway.session.logins import CERTIFICATE_LOGIN, certificate_login
 from kustos.gateway.session.parts import SessionServices
 from kustos.gateway.upstream.addresses import BrokerPorts, NoPortForBrokerError
-from kustos.gateway.upstream.cluster import Broker, UpstreamUnavailableError
-from kustos.protocol import TABLE
+from kustos.gateway.upstream.cluster import Broker, UpstreamUnavailableError, Versions
+from kustos.protocol import TABLE, Decider, Guard
 from kustos.runtime import descriptor_limit, words_of
 from kustos.tls import follow_files
 from kustos.wire import RequestHeader
@@ -161,6 +156,18 @@ class Port:
             )
 
         return context_of
+
+    def guard(self, decider: Decider, context_of: ContextOf, offered: Versions) -> Guard:
+        """Return what opens the requests of a connection that was offered these versions."""
+        return Guard(
+            decider,
+            context_of,
+            self.ports,
+            offered,
+            self.services.cluster.auto_creates_topics,
+            context_authorizer=self.context_authorizer,
+            table=self.table,
+        )
 
     async def connect_upstream(self) -> KafkaConnection:
         """Return a new connection to the broker behind this port, or to any behind the bootstrap port.
