@@ -125,4 +125,6 @@ def needs_kerberos(argument: object) -> bool:
     """Return whether the bytes of a step come from a ticket."""
     if isinstance(argument, list):
         return any(map(needs_kerberos, argument))
-    return isinstance(argument, dict) and bool({"ticket", "wrapped"} & argument.keys())
+    if not isinstance(argument, dict):
+        return False
+    return bool({"ticket", "wrapped"} & argument.keys()) or any(map(needs_kerberos, argument.values()))
