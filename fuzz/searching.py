@@ -28,6 +28,7 @@ class Search:
     """A search that has ended; `find` has the end of its output if it found something, else it is empty."""
 
     target: str
+    commit: str
     seed: int
     inputs: int
     seconds: int
@@ -38,17 +39,23 @@ class Search:
     @property
     def row(self) -> str:
         """The row of the table."""
-        commit = ["git", "rev-parse", "--short", "HEAD"]
-        at = subprocess.run(commit, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
         rate = round(self.inputs / max(1, self.seconds))
         told = "FOUND" if self.find else "nothing found"
         day = datetime.now(UTC).date()
         numbers = (self.seed, self.inputs, rate, self.seconds, self.edges, self.features)
-        return f"| {day} | {at} | {self.target} | {' | '.join(map(str, numbers))} | {told} |\n"
+        return f"| {day} | {self.commit} | {self.target} | {' | '.join(map(str, numbers))} | {told} |\n"
+
+
+def _commit() -> str:
+    """Return the commit of the sources; with `-dirty` where they have changed since."""
+    asked = ["git", "describe", "--always", "--dirty", "--exclude=*"]
+    return subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def search(target: str, *options: str) -> Search:
     """Search with libFuzzer's options, such as `-runs=1000` and `-seed=1`; return how it ended."""
+    # before the search: it imports what is there now
+    commit = _commit()
     done = subprocess.run(
         [sys.executable, "-m", "fuzz", target, *options],
         cwd=ROOT,
@@ -62,7 +69,14 @@ def search(target: str, *options: str) -> Search:
     find = "" if done.returncode == 0 and counted is not None else said[-4_000:]
     inputs, seconds = (0, 0) if counted is None else map(int, counted.groups())
     return Search(
-        target, 0 if seed is None else int(seed[1]), inputs, seconds, int(edges[0][0]), int(edges[0][1]), find
+        target,
+        commit,
+        0 if seed is None else int(seed[1]),
+        inputs,
+        seconds,
+        int(edges[0][0]),
+        int(edges[0][1]),
+        find,
     )
 
 
