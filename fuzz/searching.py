@@ -48,8 +48,10 @@ class Search:
 
 def _commit() -> str:
     """Return the commit of the sources; with `-dirty` where they have changed since."""
-    asked = ["git", "describe", "--always", "--dirty", "--exclude=*"]
-    return subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+    asked = ["git", "rev-parse", "--short", "HEAD"]
+    at = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+    changed = ["git", "diff", "--quiet", "HEAD", "--", "src", "fuzz", "testkit"]
+    return at + ("-dirty" if subprocess.run(changed, cwd=ROOT, check=False).returncode else "")
 
 
 def search(target: str, *options: str) -> Search:
