@@ -18,6 +18,8 @@ MINUTES ?= 120
 SHORT ?=
 POINTS ?=
 CONNECT ?=
+TARGET ?= authorizer
+INPUTS ?= 5000000
 VERSIONS ?=
 
 # what `make test-quick` runs: what takes seconds is left out, and a property has fewer examples
@@ -25,10 +27,11 @@ QUICK := -m 'not slow' --hypothesis-profile=quick
 QUICK_SIDES := "property: $(QUICK) tests/property" "unit: $(QUICK) tests/unit"
 
 # sides of `make test`, the longest first; `rest` is what no other names, so none is left out
-SIDES := 'pipeline: tests/pipeline' 'clients: tests/e2e tests/quorum' 'rest: tests --ignore=tests/conformance --ignore=tests/e2e --ignore=tests/pipeline --ignore=tests/quorum' 'brokers: tests/conformance'
+# `fuzz` searches six targets for 60 s each, one after the other: some seven minutes of one core; KUSTOS_FUZZ_S=n for less
+SIDES := 'pipeline: tests/pipeline' 'clients: tests/e2e tests/quorum' 'rest: tests --ignore=tests/conformance --ignore=tests/e2e --ignore=tests/fuzz --ignore=tests/pipeline --ignore=tests/quorum' 'brokers: tests/conformance' 'fuzz: tests/fuzz'
 CONNECT_SIDE := 'connect: KUSTOS_TEST_SPARK=connect-short tests/pipeline'
 
-.PHONY: help setup demo test test-quick test-connect test-python check bench docs differential fuzz mutation simulation soak lock clean
+.PHONY: help setup demo test test-quick test-connect test-python check bench docs differential fuzz fuzz-soak mutation simulation soak lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z%-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 22
@@ -76,8 +79,11 @@ docs: ## build the documentation into site/
 differential: setup ## compare with Kafka's own authorizer; CHECKS=n for more, SEED=s repeats a run
 	@KUSTOS_SEED=$(SEED) KUSTOS_CHECKS=$(CHECKS) KUSTOS_PROCESSES=$(PROCESSES) $(BIN)/python -m pytest -s --timeout=0 tests/differential $(PYTEST_ARGS)
 
-fuzz: setup ## search, guided by coverage, for worlds that kustos decides otherwise than specified; MINUTES=m
-	@$(BIN)/python -m fuzz.authorizer -max_total_time=$$(($(MINUTES) * 60)) $(if $(SEED),-seed=$(SEED))
+fuzz: setup ## search, guided by coverage, for inputs that break a property; TARGET=frames (authorizer) MINUTES=m SEED=s
+	@$(BIN)/python -m fuzz $(TARGET) -max_total_time=$$(($(MINUTES) * 60)) $(if $(SEED),-seed=$(SEED))
+
+fuzz-soak: setup ## search all that strangers reach for long; INPUTS=n SEED=s; adds to soak/fuzz.md
+	@$(BIN)/python -m fuzz.searching --inputs $(INPUTS) $(if $(SEED),--seed $(SEED))
 
 mutation: setup ## break the authorizer line by line and ask the tests; ROOMS=acl SAMPLE=n faults a module or SHARE=percent SEED=s
 	@$(BIN)/python scripts/mutation.py $(ROOMS) $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(SHARE),--share $(SHARE)) $(if $(SEED),--seed $(SEED))

@@ -12,6 +12,7 @@ from kustos.auth import (
     Fail,
     PlainServer,
     PlainUsers,
+    RunBeside,
     SaslClientMachine,
     SaslServerMachine,
     SaslServerSettings,
@@ -21,6 +22,7 @@ from kustos.auth import (
     SendFrame,
 )
 from kustos.auth.mechanisms import ClientMechanism, MechanismFactory
+from kustos.auth.mechanisms.base import Beside, MechanismStep
 from kustos.auth.mechanisms.scram_keys import ServerCredential
 from kustos.runtime import random_text
 from kustos.wire import (
@@ -143,6 +145,11 @@ def only_send(effects: tuple[object, ...]) -> bytes:
     return frames[0]
 
 
+def settled(step: MechanismStep | Beside) -> MechanismStep:
+    """Return the step of an exchange, after what it does beside the event loop."""
+    return step.run() if isinstance(step, Beside) else step
+
+
 def log_in(
     server: SaslServerMachine, mechanism: ClientMechanism, version: int = 2
 ) -> Authenticated | Fail | Close:
@@ -156,6 +163,8 @@ def log_in(
         effects = server.begin_reauthentication(frame) if first else None
         effects = server.receive(frame) if effects is None else effects
         first = False
+        if isinstance(effects[-1], RunBeside):
+            effects = server.resume(effects[-1].step)
         last = effects[-1]
         if isinstance(last, Close | Fail):
             return last

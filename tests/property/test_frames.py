@@ -1,6 +1,7 @@
 """Theorems about frames: a stream split anywhere yields the same frames."""
 
 import struct
+import sys
 
 import pytest
 from hypothesis import given
@@ -25,6 +26,21 @@ def test_however_a_stream_is_cut_its_frames_are_the_same(
     assert seen == frames
     assert reader.is_empty == (not tail)
     assert reader.take_rest() == tail
+
+
+@given(cuts=st.lists(st.integers(1, 9), min_size=1, max_size=4))
+def test_a_frame_that_comes_in_crumbs_takes_little_more_than_its_bytes(cuts: list[int]) -> None:
+    size = 40_000
+    stream = struct.pack(">i", size) + bytes(size)
+    reader = FrameReader(limit=size)
+    position = 0
+    while position < size - 10:
+        cut = cuts[position % len(cuts)]
+        assert reader.feed(stream[position : position + cut]) == []
+        position += cut
+        if position % 1_000 < cut:
+            assert sum(map(sys.getsizeof, reader._parts)) <= 1.25 * position + 200
+    assert reader.feed(stream[position:]) == [bytes(size)]
 
 
 @given(frames=FRAMES, length=st.sampled_from([-1, -(2**31), 101, 2**31 - 1]), tail=st.binary(max_size=9))

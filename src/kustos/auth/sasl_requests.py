@@ -12,6 +12,7 @@ from kustos.wire import (
     Message,
     MessageCodec,
     UnencodableMessageError,
+    api_constant,
     api_name,
     codec_versions,
     peek_api,
@@ -25,8 +26,8 @@ _API_VERSIONS_FLEXIBLE_SINCE: Final = 3
 _SOFTWARE_SINCE: Final = 3
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
-ErrorBody = Callable[[int, int, int], bytes | None]
-"""(API key, version, error code) → the body that refuses an unread request, None if the API has no such
+ErrorBody = Callable[[int, int, int, str], bytes | None]
+"""(API key, version, error code, text) → the body that refuses an unread request, None if the API has no such
 body."""
 
 ITEMS_PER_REQUEST_MAX: Final = 100
@@ -130,8 +131,9 @@ def token_refusal(request: SaslRequest, text: str) -> bytes:
     return answer(request, codec.encode(body))
 
 
-def top_level_error(api_key: int, api_version: int, error_code: int) -> bytes | None:
-    """Return a refusal for an API whose answer has one error code; None for the others."""
+def top_level_error(api_key: int, api_version: int, error_code: int, text: str) -> bytes | None:
+    """Return a refusal, without the text, for an API whose answer has one error code; None for the others."""
+    del text
     codec = response_codec(api_key, api_version)
     if "error_code" not in codec.root.FIELDS:
         return None
@@ -142,8 +144,10 @@ def state_refusal(request: SaslRequest, error_body: ErrorBody) -> bytes:
     """Return the frame that refuses a request during a login; empty if there is none for its API."""
     if request.api_key == ApiKey.API_VERSIONS:
         return versions_refusal(request, SaslErrorCode.ILLEGAL_SASL_STATE)
+    text = f"Unexpected Kafka request of type {api_constant(request.api_key)} during SASL authentication."
+    code = SaslErrorCode.ILLEGAL_SASL_STATE
     try:
-        body = error_body(request.api_key, request.api_version, SaslErrorCode.ILLEGAL_SASL_STATE)
+        body = error_body(request.api_key, request.api_version, code, text)
     except UnencodableMessageError:
         body = None
     return b"" if body is None else answer(request, body)

@@ -341,6 +341,8 @@ class SaslServerMachine:
         self._principal = principal
         self._expires_at_ms = life.expires_at_ms
         self._reauthenticating = False
+        if seen.request is None and not step.has_last_token:
+            return (authenticated,)
         return SendFrame(carry(seen.request, step.token, life.lifetime_ms)), authenticated
 
     def _refuse_proof(self, seen: Seen, row: Transition) -> tuple[SaslEffect, ...]:

@@ -37,7 +37,7 @@ from kustos.protocol.exchange import (
     UndecidedDecider,
     WrittenAt,
 )
-from kustos.protocol.guard import Guard, Opened, RefusedFrameError
+from kustos.protocol.guard import ContextOf, Guard, Opened, RefusedFrameError
 from kustos.protocol.limits import items_max
 from kustos.protocol.node_messages import DescribedConfig, LocalVoter, Synonym
 from kustos.protocol.steps import (
@@ -69,6 +69,7 @@ __all__ = [
     "Check",
     "ClusterOperations",
     "ContextAuthorizer",
+    "ContextOf",
     "Decided",
     "Decider",
     "DescribedAcls",

@@ -51,6 +51,9 @@ SOFTWARE_NAME: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 INT32_BYTES: Final = 4
 
+ContextOf = Callable[[RequestHeader], AuthorizableRequestContext]
+"""Returns the context of a request with this header: its requester and listener."""
+
 
 class RefusedFrameError(Exception):
     """A frame that closes the connection without an answer; the text is for our log only."""
@@ -113,8 +116,7 @@ class Guard:
     """Opens the requests of one connection. `offered` holds the API versions offered to the client."""
 
     decider: Decider
-    context_of: Callable[[RequestHeader], AuthorizableRequestContext]
-    """Returns the context of a request with this header: its requester and listener."""
+    context_of: ContextOf
     addresses: Addresses
     offered: Mapping[int, tuple[int, int]]
     auto_creates_topics: bool = True

@@ -133,12 +133,16 @@ class Refusal:
             items = self.other_items
         return items
 
-    def refuse_unread(self, codec: MessageCodec, code: int) -> Message | None:
-        """Return the response that refuses an unread request, None if it must name the items."""
+    def refuse_unread(self, codec: MessageCodec, code: int, text: str) -> Message | None:
+        """Return the response that refuses an unread request, None if it must name the items.
+
+        `text` is said where the response has room for one.
+        """
         names_items = self._names_items(codec) and self.items is not None
         if names_items or self.top_field not in codec.root.FIELDS:
             return None
-        return fitted(codec.root, self._at_the_top(codec, code))
+        said = {} if self.message_field is None else {self.message_field: text}
+        return fitted(codec.root, self._at_the_top(codec, code) | said)
 
     def _names_items(self, codec: MessageCodec) -> bool:
         return self.top_field not in codec.root.FIELDS or codec.version < self.both_below

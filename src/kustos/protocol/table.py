@@ -349,8 +349,10 @@ ROWS: Final[tuple[Row, ...]] = (
 TABLE: Final[dict[int, Row]] = {int(row.api_key): row for row in ROWS}
 
 
-def refusal_body(api_key: int, api_version: int, code: int, table: Mapping[int, Row] = TABLE) -> bytes | None:
-    """Return the encoded body that refuses an unread request.
+def refusal_body(
+    api_key: int, api_version: int, code: int, text: str, table: Mapping[int, Row] = TABLE
+) -> bytes | None:
+    """Return the encoded body that refuses an unread request with this code and text.
 
     None for an API without a row, and if a refusal would have to name the requested items.
     """
@@ -358,5 +360,5 @@ def refusal_body(api_key: int, api_version: int, code: int, table: Mapping[int, 
     if row is None:
         return None
     codec = response_codec(api_key, api_version)
-    refusal = row.refusal.refuse_unread(codec, code)
+    refusal = row.refusal.refuse_unread(codec, code, text)
     return None if refusal is None else codec.encode(refusal)

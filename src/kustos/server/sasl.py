@@ -1,5 +1,6 @@
 """SASL servers for listeners: each enabled mechanism with its source of credentials."""
 
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
@@ -131,18 +132,22 @@ _MECHANISMS: Final = {each: ScramMechanism(each.code) for each in ScramHash}
 def token_lookup(secret: TokenSecret | None, image: Callable[[], MetadataImage]) -> TokenLookup | None:
     """Return the lookup of a login's token, None if tokens are disabled.
 
-    As in Kafka a token acts as `User:` with its owner's name, whatever the owner's type.
+    As in Kafka a token acts as `User:` with its owner's name, whatever the owner's type. Every id has a
+    credential, which the secret alone decides, so that neither salt nor time tells which ids there are.
     """
     if secret is None:
         return None
-    credentials = TokenCredentials(secret)
+    credentials, one_at_a_time = TokenCredentials(secret), threading.Lock()
 
-    def lookup(token_id: str, scram_hash: ScramHash) -> TokenLogin | None:
+    def lookup(token_id: str, scram_hash: ScramHash) -> TokenLogin:
+        # strangers may have one core of this process hash, and no more
+        with one_at_a_time:
+            credential = credentials.credential(token_id, _MECHANISMS[scram_hash])
         token = image().delegation_tokens.get(token_id)
         if token is None:
-            return None
+            return TokenLogin(credential, None, 0)
         return TokenLogin(
-            credentials.credential(token_id, _MECHANISMS[scram_hash]),
+            credential,
             KafkaPrincipal.parse(token.owner).name,
             min(token.expiration_timestamp_ms, token.max_timestamp_ms),
         )

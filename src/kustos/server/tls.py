@@ -15,7 +15,7 @@ import structlog
 from cryptography import x509
 
 from kustos.acl import KafkaPrincipal
-from kustos.auth import ListenerPrincipals, PrincipalBuilderError
+from kustos.auth import ListenerPrincipals, NoMatchingRuleError, PrincipalBuilderError
 from kustos.auth.mapping import rfc2253
 from kustos.client import SettingsError
 from kustos.gateway.listener import ListenerTls
@@ -209,7 +209,7 @@ def _subject_of(certificate: bytes) -> str:
     try:
         read = x509.load_der_x509_certificate(certificate)
         ends, name = read.not_valid_after_utc, rfc2253(read.subject)
-    except ValueError:
+    except (ValueError, x509.InvalidVersion, NoMatchingRuleError):
         raise TlsError("the client's certificate cannot be read") from None
     if ends < datetime.now(UTC):
         # a resumed TLS session does not verify it again

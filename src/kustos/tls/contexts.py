@@ -68,11 +68,15 @@ class MadeContext:
 
 
 def certificate_names(certificate: x509.Certificate) -> CertificateNames:
-    """Return the names of a certificate."""
+    """Return the names of a certificate; raise `TlsError` for one whose parts cannot be read."""
     names: Iterable[x509.GeneralName] = ()
-    with suppress(x509.ExtensionNotFound):
-        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    return CertificateNames(certificate.subject.public_bytes(), frozenset(map(repr, names)))
+    try:
+        with suppress(x509.ExtensionNotFound):
+            names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        return CertificateNames(certificate.subject.public_bytes(), frozenset(map(repr, names)))
+    except (ValueError, x509.DuplicateExtension, x509.UnsupportedGeneralNameType):
+        # `cryptography` reads the parts of a certificate when they are asked for
+        raise TlsError("the names in the certificate of the key store cannot be read") from None
 
 
 def make_context(settings: TlsSettings, side: Side) -> MadeContext:

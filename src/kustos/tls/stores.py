@@ -62,6 +62,8 @@ def read_keystore(settings: KeyStoreSettings) -> KeyStore:
 
 
 _CHAIN_KEY: Final = "ssl.keystore.certificate.chain"
+_UNREADABLE: Final = (ValueError, x509.InvalidVersion)
+"""What `cryptography` raises for bytes that are no certificate; the second is no ValueError."""
 
 
 def _placed(error: TlsError, where: str) -> TlsError:
@@ -203,7 +205,7 @@ def read_revocations(path: Path) -> tuple[x509.CertificateRevocationList, ...]:
         lists = tuple(map(x509.load_der_x509_crl, ders))
     except TlsError as error:
         raise TlsError(f"{where} cannot be used: {error}") from None
-    except ValueError:
+    except _UNREADABLE:
         raise TlsError(f"{where} has a list that cannot be read") from None
     if not lists:
         raise TlsError(f"{where} has no `X509 CRL` in PEM")
@@ -217,5 +219,5 @@ def _certificates(blocks: Iterable[PemBlock]) -> tuple[x509.Certificate, ...]:
 def _certificate(der: bytes) -> x509.Certificate:
     try:
         return x509.load_der_x509_certificate(der)
-    except ValueError:
+    except _UNREADABLE:
         raise TlsError("it has a certificate that cannot be read") from None

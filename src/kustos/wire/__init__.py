@@ -1,7 +1,7 @@
 """Bytes, no IO: frames, headers, exact message codecs, primitives, record batches."""
 
 from kustos.wire.alike import AlikeFrames
-from kustos.wire.api_keys import ApiKey, api_name
+from kustos.wire.api_keys import ApiKey, api_constant, api_name
 from kustos.wire.batch_headers import batch_headers
 from kustos.wire.codec import (
     Decoded,
@@ -76,6 +76,7 @@ __all__ = [
     "UnencodableMessageError",
     "UnsupportedMessageError",
     "WireError",
+    "api_constant",
     "api_name",
     "batch_end",
     "batch_headers",

@@ -58,3 +58,8 @@ def api_name(api_key: int) -> str:
     if snake is None:
         return f"Unknown({api_key})"
     return "".join(part.capitalize() for part in snake.split("_"))
+
+
+def api_constant(api_key: int) -> str:
+    """Return the constant's name in Kafka's code, such as `DESCRIBE_ACLS`, which its messages show."""
+    return api_key_map.get(api_key, f"unknown({api_key})").upper()

@@ -126,19 +126,24 @@ class FrameLengthError(MalformedMessageError):
         self.frames = frames
 
 
+SMALL_PART_BYTES: Final = 65_536
+"""Parts of a frame up to this size are joined as they come: a peer that sends byte by byte would else have us
+hold an object for each, forty times what it sent."""
+
+
 class FrameReader:
     """Cuts a stream of bytes into frames; no IO.
 
     `feed` returns the whole frames, without their lengths. A negative or too large length raises
     `FrameLengthError`: the limit bounds the memory one peer can take. The bytes after the last whole frame
-    are kept, for a reader with another limit. The parts of a large frame are joined once, when the last one
-    arrives.
+    are kept, for a reader with another limit. The large parts of a large frame are joined once, when the last
+    one arrives.
     """
 
     __slots__ = ("_needed", "_parts", "_size", "limit")
 
     def __init__(self, limit: int) -> None:
-        self._parts: list[bytes] = []
+        self._parts: list[bytes | bytearray] = []
         self._size = 0
         self._needed = 4
         self.limit = limit
@@ -146,7 +151,7 @@ class FrameReader:
     def feed(self, data: bytes) -> list[bytes]:
         """Return the frames completed by these bytes, in order; raise `FrameLengthError`."""
         if self._parts:
-            self._parts.append(data)
+            self._keep(data)
             self._size += len(data)
             if self._size < self._needed:
                 return []
@@ -171,6 +176,15 @@ class FrameReader:
             self._size = available - position
         return frames
 
+    def _keep(self, data: bytes) -> None:
+        last = self._parts[-1]
+        if len(last) + len(data) > SMALL_PART_BYTES:
+            self._parts.append(data)
+        elif isinstance(last, bytearray):
+            last += data
+        else:
+            self._parts[-1] = bytearray(last) + data
+
     @property
     def is_empty(self) -> bool:
         """Whether no incomplete frame is buffered."""
@@ -186,8 +200,9 @@ class FrameReader:
 
         At least its length must be there.
         """
-        self._parts = [b"".join(self._parts)]
-        return self._needed - 4, self._parts[0][4:]
+        begun = b"".join(self._parts)
+        self._parts = [begun]
+        return self._needed - 4, begun[4:]
 
     def take_rest(self) -> bytes:
         """Return and drop the buffered bytes, so that a reader with another limit can continue."""

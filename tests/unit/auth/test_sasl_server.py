@@ -149,7 +149,8 @@ def test_other_request_amid_the_login_is_an_illegal_state() -> None:
 
 
 def test_a_request_without_a_common_error_shape_is_refused_by_the_shape_given() -> None:
-    def shaped(api_key: int, version: int, code: int) -> bytes | None:
+    def shaped(api_key: int, version: int, code: int, text: str) -> bytes | None:
+        assert "during SASL authentication" in text
         return b"\x01\x02" if (api_key, version, code) == (3, 9, 34) else None
 
     for error_body, expected in ((shaped, b"\0\0\0\x07\0\0\0\x05\0\x01\x02"), (None, b"")):

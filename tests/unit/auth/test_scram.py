@@ -39,6 +39,7 @@ from testkit.sasl import (
     only_send,
     refusal,
     response,
+    settled,
     token,
 )
 
@@ -92,9 +93,9 @@ def test_a_whole_exchange_with_known_nonces() -> None:
 def test_an_independent_client_logs_in_to_our_server(scram_hash: ScramHash) -> None:
     peer = PeerClient([scram_hash.mechanism_name], "alice", PASSWORD)
     ours = server(scram_hash)
-    challenge = ours.respond(peer.get_client_first().encode())
+    challenge = settled(ours.respond(peer.get_client_first().encode()))
     peer.set_server_first(challenge.token.decode())
-    proven = ours.respond(peer.get_client_final().encode())
+    proven = settled(ours.respond(peer.get_client_final().encode()))
     peer.set_server_final(proven.token.decode())
     assert isinstance(proven, Proven)
     assert proven.authorization_id == "alice"
@@ -161,7 +162,7 @@ def test_a_user_of_the_other_mechanism_only_is_unknown() -> None:
 
 def challenge_of(user: str, scram_hash: ScramHash, secret: bytes = SECRET, seed: int = 1) -> ServerFirst:
     ours = ScramServer(scram_hash, lookup, ScramDecoys(secret), SeededEntropy(seed))
-    return ServerFirst.parse(ours.respond(f"n,,n={user},r=abc".encode()).token)
+    return ServerFirst.parse(settled(ours.respond(f"n,,n={user},r=abc".encode())).token)
 
 
 def test_a_decoy_salt_is_stable_and_differs_by_name_mechanism_and_secret() -> None:
@@ -189,7 +190,7 @@ def test_a_decoy_is_not_proven_even_by_who_holds_its_keys() -> None:
 
     def final_of(ours: ScramServer) -> tuple[ScramServer, bytes]:
         client = ScramClient(ScramHash.SHA_256, "ghost", PASSWORD, SeededEntropy())
-        final = client.respond(ours.respond(client.first()).token)
+        final = client.respond(settled(ours.respond(client.first())).token)
         assert final is not None
         return ours, final
 
@@ -205,14 +206,14 @@ def test_a_decoy_is_not_proven_even_by_who_holds_its_keys() -> None:
 @pytest.mark.parametrize("extension", ["tokenauth=true", "tokenauth=TRUE", "x=1,tokenauth=true"])
 def test_a_delegation_token_is_refused_as_an_unknown_user(extension: str) -> None:
     ours = server()
-    first = ServerFirst.parse(ours.respond(f"n,,n=alice,r=abc,{extension}".encode()).token)
+    first = ServerFirst.parse(settled(ours.respond(f"n,,n=alice,r=abc,{extension}".encode())).token)
     assert first.salt != CREDENTIALS["alice", ScramHash.SHA_256].salt
 
 
 def test_a_credential_of_too_few_iterations_is_refused_as_an_unknown_user() -> None:
     weak: ServerCredential = StoredCredential(ScramHash.SHA_256, PASSWORD, b"salt", 4095)
     ours = ScramServer(ScramHash.SHA_256, lambda u, h: weak, ScramDecoys(SECRET), SeededEntropy())
-    assert ServerFirst.parse(ours.respond(b"n,,n=alice,r=abc").token).iterations == 4096
+    assert ServerFirst.parse(settled(ours.respond(b"n,,n=alice,r=abc")).token).iterations == 4096
 
 
 @pytest.mark.behaviour("B295")
@@ -262,7 +263,7 @@ def test_only_the_very_nonce_and_a_whole_proof_pass() -> None:
     for damage in damages:
         ours = server()
         client = ScramClient(ScramHash.SHA_256, "alice", PASSWORD, SeededEntropy(8))
-        final = client.respond(ours.respond(client.first()).token)
+        final = client.respond(settled(ours.respond(client.first())).token)
         assert final is not None
         damaged = damage(final)
         assert damaged != final
@@ -289,7 +290,7 @@ def test_our_client_refuses_servers_that_weaken_the_exchange(first: bytes) -> No
 
 def test_our_client_refuses_a_server_that_does_not_know_the_password() -> None:
     client = ScramClient(ScramHash.SHA_256, "alice", PASSWORD, SeededEntropy())
-    client.respond(server().respond(client.first()).token)
+    client.respond(settled(server().respond(client.first())).token)
     with pytest.raises(SaslClientError, match="does not know the password"):
         client.respond(b"v=" + base64.b64encode(bytes(32)))
     assert not client.is_complete
@@ -320,7 +321,7 @@ def test_a_proof_over_another_nonce_is_refused_though_it_is_right(change: str) -
     """Nothing but the comparison of the nonces stands between such a client and the session."""
     ours, hash_ = server(), ScramHash.SHA_256
     bare = b"n=alice,r=abc"
-    challenge = ours.respond(b"n,," + bare).token
+    challenge = settled(ours.respond(b"n,," + bare)).token
     first = ServerFirst.parse(challenge)
     nonce = change.format(client="abc", server=first.nonce)
     without_proof = f"c=biws,r={nonce}".encode()

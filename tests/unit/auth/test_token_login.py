@@ -5,16 +5,22 @@ import pytest
 from kustos.acl import KafkaPrincipal
 from kustos.auth import (
     Authenticated,
+    Challenge,
     Fail,
     MechanismFactory,
+    Proven,
     SaslServerMachine,
     SaslServerSettings,
     ScramDecoys,
     ScramHash,
     ScramServer,
+    Surroundings,
     TokenLogin,
 )
-from kustos.auth.mechanisms.scram import ScramClient
+from kustos.auth.mechanisms.base import Beside
+from kustos.auth.mechanisms.custom import BesideServer
+from kustos.auth.mechanisms.scram import TOKEN_ID_MAX_CHARACTERS, ScramClient
+from kustos.auth.mechanisms.scram_keys import ServerCredential
 from kustos.auth.mechanisms.scram_messages import ServerFirst
 from kustos.runtime import random_text
 from testkit.clocks import ManualClock
@@ -28,6 +34,7 @@ from testkit.sasl import (
     api_versions_body,
     log_in,
     lookup,
+    settled,
 )
 
 TOKEN_ID = "AKVSuQ5WSpWpmdttEIhTSA"
@@ -52,11 +59,10 @@ class World:
             for each in HASHES
         }
 
-    def token(self, token_id: str, scram_hash: ScramHash) -> TokenLogin | None:
-        if token_id not in {TOKEN_ID, "only512"}:
-            return None
-        salt = random_text(SeededEntropy(5)).encode()
-        return TokenLogin(StoredCredential(scram_hash, PASSWORD, salt), "owner", self.ends_ms)
+    def token(self, token_id: str, scram_hash: ScramHash) -> TokenLogin:
+        salt = random_text(SeededEntropy(sum(token_id.encode()))).encode()
+        owner = "owner" if token_id in {TOKEN_ID, "only512"} else None
+        return TokenLogin(StoredCredential(scram_hash, PASSWORD, salt), owner, self.ends_ms)
 
 
 def client(
@@ -78,6 +84,21 @@ def test_a_token_logs_in_as_its_owner_for_as_long_as_it_lasts(scram_hash: ScramH
     assert not world.machine.is_expired()
     world.clock.now_ms += 1
     assert world.machine.is_expired()
+
+
+def test_a_token_logs_in_where_a_callback_handler_knows_the_users() -> None:
+    factory = World().mechanisms()[ScramHash.SHA_256.mechanism_name]
+    server, peer = BesideServer.factory(factory, Surroundings("CLIENTS", 1000))(), client(TOKEN_ID, PASSWORD)
+    first = server.respond(peer.first())
+    assert isinstance(first, Beside)
+    challenge = first.run()
+    assert isinstance(challenge, Challenge)
+    second = server.respond(peer.respond(challenge.token) or b"")
+    assert isinstance(second, Beside)
+    last = second.run()
+    assert isinstance(last, Proven)
+    assert last.authorization_id == "owner"
+    assert last.token_authenticated
 
 
 @pytest.mark.behaviour("B251")
@@ -134,20 +155,25 @@ def test_a_user_of_the_name_of_a_token_logs_in_as_before() -> None:
     assert done.session_lifetime_ms == 0
 
 
-def test_a_token_that_is_not_there_is_answered_with_a_decoy() -> None:
+def test_a_token_that_is_not_there_is_answered_with_a_credential_all_the_same() -> None:
     def salt(name: str) -> bytes:
         server = ScramServer(ScramHash.SHA_256, lookup, ScramDecoys(SECRET), SeededEntropy(), World().token)
-        return ServerFirst.parse(server.respond(f"n,,n={name},r=abc,tokenauth=true".encode()).token).salt
+        return ServerFirst.parse(
+            settled(server.respond(f"n,,n={name},r=abc,tokenauth=true".encode())).token
+        ).salt
 
-    decoys = ScramDecoys(SECRET)
-    assert salt("alice") == decoys.credential(ScramHash.SHA_256, "alice", is_token=True).salt
-    # a name that is neither a user's nor a token's shows two salts, as one that is either does
-    assert salt("alice") != decoys.credential(ScramHash.SHA_256, "alice").salt
+    def credential(name: str) -> ServerCredential:
+        return World().token(name, ScramHash.SHA_256).credential
+
+    assert salt("alice") == credential("alice").salt
     assert salt("alice") != CREDENTIALS["alice", ScramHash.SHA_256].salt
-    assert salt(TOKEN_ID) != decoys.credential(ScramHash.SHA_256, TOKEN_ID, is_token=True).salt
+    assert salt(TOKEN_ID) == credential(TOKEN_ID).salt
+    # nothing is computed for what cannot be an id
+    name = "x" * (TOKEN_ID_MAX_CHARACTERS + 1)
+    decoy = ScramDecoys(SECRET).credential(ScramHash.SHA_256, name, is_token=True)
+    assert salt(name) == decoy.salt
 
 
 def test_no_text_form_shows_the_credential() -> None:
     login = World().token(TOKEN_ID, ScramHash.SHA_256)
-    assert login is not None
     assert "credential" not in repr(login)

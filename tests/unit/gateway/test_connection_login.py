@@ -1,5 +1,6 @@
 """A login whose step runs beside the loop counts as it ends, even if its client did not wait for that."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
@@ -88,6 +89,10 @@ class Scene:
     def admitted(self, principal: KafkaPrincipal) -> None:
         self.told.append(f"admitted {principal}")
 
+    def verified(self, go_on: Callable[[], None]) -> None:
+        self.told.append("verified")
+        go_on()
+
     def listen_no_more(self) -> None:
         self.told.append("deaf")
 
@@ -101,7 +106,7 @@ async def test_a_login_ends_as_its_step_does() -> None:
     scene = Scene()
     scene.begin(b"right")
     scene.resume(scene.step)
-    assert scene.told == ["written", "written", "admitted User:alice"]
+    assert scene.told == ["written", "verified", "written", "admitted User:alice"]
     assert [login.failure for login in scene.logins] == [None]
 
 

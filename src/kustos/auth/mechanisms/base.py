@@ -25,6 +25,8 @@ class Proven:
     authorization_id: str
     credential_expires_at_ms: int | None = None
     token_authenticated: bool = False
+    has_last_token: bool = True
+    """False: the client does not wait for one, so after a SaslHandshake of version 0 nothing is sent."""
 
 
 MechanismStep = Challenge | Proven

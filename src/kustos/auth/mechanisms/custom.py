@@ -79,7 +79,7 @@ class _Inner(Protocol):
     @property
     def claimed_name(self) -> str | None: ...
 
-    def respond(self, token: bytes) -> MechanismStep: ...
+    def respond(self, token: bytes) -> MechanismStep | Beside: ...
 
 
 class BesideServer:
@@ -103,7 +103,11 @@ class BesideServer:
 
     def respond(self, token: bytes) -> Beside:
         """Return the step, to be run in a thread."""
-        return Beside(lambda: self._inner.respond(token), self._around.group, self._around.timeout_ms)
+        return Beside(lambda: self._step(token), self._around.group, self._around.timeout_ms)
+
+    def _step(self, token: bytes) -> MechanismStep:
+        step = self._inner.respond(token)
+        return step.run() if isinstance(step, Beside) else step
 
 
 class CustomServer:

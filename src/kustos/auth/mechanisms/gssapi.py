@@ -142,7 +142,7 @@ class GssapiServer:
             raise SaslMechanismError("the client did not choose GSSAPI without a security layer")
         if not self._claimed_name:
             raise SaslMechanismError("the GSSAPI context has no name")
-        return Proven(b"", self._claimed_name)
+        return Proven(b"", self._claimed_name, has_last_token=False)
 
 
 @dataclass(frozen=True, slots=True)

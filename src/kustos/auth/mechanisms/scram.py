@@ -14,6 +14,7 @@ from typing import Final
 
 from kustos.auth.errors import SaslAuthenticationError, SaslClientError, SaslMechanismError
 from kustos.auth.mechanisms.base import (
+    Beside,
     Challenge,
     MechanismFactory,
     MechanismStep,
@@ -44,15 +45,19 @@ CredentialLookup = Callable[[str, ScramHash], ServerCredential | None]
 
 @dataclass(frozen=True, slots=True)
 class TokenLogin:
-    """A delegation token at login: its owner and its expiry (wall time)."""
+    """A delegation token at login: its owner and its expiry (wall time); an owner of None: no such token."""
 
     credential: ServerCredential = field(repr=False)
-    owner_name: str
+    owner_name: str | None
     expires_at_ms: int
 
 
-TokenLookup = Callable[[str, ScramHash], TokenLogin | None]
-"""(token id, mechanism) → the token, None if there is none; answers from memory."""
+TokenLookup = Callable[[str, ScramHash], TokenLogin]
+"""(token id, mechanism) → the token, after the same work whether or not there is one. Runs beside the event
+loop: a token's credential is computed, not stored, which takes 4096 hash rounds."""
+
+TOKEN_ID_MAX_CHARACTERS: Final = 64
+"""Ids of Kafka and kustos have 22; no credential is computed or cached for a longer one."""
 
 MAX_CLIENT_ITERATIONS: Final = 1_000_000
 """Most iterations that a client computes for an unproven server; Kafka stores up to 16384."""
@@ -112,8 +117,8 @@ class ScramServer:
         """The user or token id in the client's first message."""
         return self._username or None
 
-    def respond(self, token: bytes) -> MechanismStep:
-        """Return the challenge, then the proven user.
+    def respond(self, token: bytes) -> MechanismStep | Beside:
+        """Return the challenge, then the proven user; the challenge to a delegation token comes beside.
 
         Raise `SaslMechanismError` where Kafka answers with its general sentence, and
         `SaslAuthenticationError` for an authorization id other than the user.
@@ -125,14 +130,23 @@ class ScramServer:
         except ScramSyntaxError as error:
             raise SaslMechanismError(str(error)) from None
 
-    def _begin(self, token: bytes) -> Challenge:
+    def _begin(self, token: bytes) -> Challenge | Beside:
         message = ClientFirst.parse(token)
-        self._username = message.username
+        name, tokens = message.username, self._tokens
+        self._username = name
+        if message.is_token and tokens is not None and len(name) <= TOKEN_ID_MAX_CHARACTERS:
+            return Beside(lambda: self._challenge_token(message, tokens(name, self._hash)))
         # both are always computed, so that the timing does not reveal which one is used
-        decoy = self._decoys.credential(self._hash, message.username, is_token=message.is_token)
-        found = self._found(message)
+        decoy = self._decoys.credential(self._hash, name, is_token=message.is_token)
+        found = None if message.is_token else self._lookup(name, self._hash)
         self._is_real = found is not None and found.iterations >= MIN_ITERATIONS
-        credential = found if found is not None and self._is_real else decoy
+        return self._challenge(message, found if found is not None and self._is_real else decoy)
+
+    def _challenge_token(self, message: ClientFirst, login: TokenLogin) -> Challenge:
+        self._token, self._is_real = login, login.owner_name is not None
+        return self._challenge(message, login.credential)
+
+    def _challenge(self, message: ClientFirst, credential: ServerCredential) -> Challenge:
         if message.authorization_id and message.authorization_id != message.username:
             raise SaslAuthenticationError(
                 "Authentication failed: Client requested an authorization id that is different from username"
@@ -142,13 +156,6 @@ class ScramServer:
         self._credential = credential
         self._bare = message.bare
         return Challenge(self._first.encode())
-
-    def _found(self, message: ClientFirst) -> ServerCredential | None:
-        """Return the credential of a user, or of a token if the client says that it is one."""
-        if not message.is_token:
-            return self._lookup(message.username, self._hash)
-        self._token = None if self._tokens is None else self._tokens(message.username, self._hash)
-        return None if self._token is None else self._token.credential
 
     def _finish(self, token: bytes, first: ServerFirst, credential: ServerCredential) -> Proven:
         message = ClientFinal.parse(token)
@@ -165,8 +172,10 @@ class ScramServer:
         if not (proven and self._is_real and right_size):
             raise SaslMechanismError("invalid client credentials")
         last = ServerFinal(None, server_signature).encode()
-        if self._token is not None:
-            return Proven(last, self._token.owner_name, self._token.expires_at_ms, token_authenticated=True)
+        token_login = self._token
+        if token_login is not None and token_login.owner_name is not None:
+            owner, expires_at_ms = token_login.owner_name, token_login.expires_at_ms
+            return Proven(last, owner, expires_at_ms, token_authenticated=True)
         return Proven(last, self._username)
 
 

@@ -5,6 +5,7 @@ connection to the broker behind this port is opened, and the session takes over.
 """
 
 import asyncio
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 import structlog
@@ -15,7 +16,6 @@ from kustos.authorizer import AuthorizerError
 from kustos.client import ClientError, as_transport
 from kustos.gateway.listener.handshakes import LOGIN_TIMED_OUT, HandshakeRefusal, stranger_by_length
 from kustos.gateway.listener.login import ConnectionLogin
-from kustos.gateway.listener.plans import ContextOf
 from kustos.gateway.session.answer_budget import write_sliced
 from kustos.gateway.session.client_session import ClientSession
 from kustos.gateway.session.parts import NoUpstream
@@ -23,7 +23,7 @@ from kustos.gateway.upstream.addresses import java_host_address, java_host_of
 from kustos.gateway.upstream.cluster import Versions, covers
 from kustos.gateway.upstream.link import UpstreamLink
 from kustos.gateway.upstream.tokens import IdentityError
-from kustos.protocol import Decider, Guard, Opened, UndecidedDecider, Unwrap
+from kustos.protocol import ContextOf, Decider, Guard, Opened, UndecidedDecider, Unwrap
 from kustos.wire import FrameLengthError, FrameReader
 
 if TYPE_CHECKING:
@@ -55,6 +55,8 @@ class ClientConnection(asyncio.Protocol):
         self._closed = self._has_link = self._deaf = False
         self._reads = True
         self._connecting: asyncio.Task[None] | None = None
+        self._held: list[bytes] = []
+        """Frames behind a login that is being verified."""
         self._deadline: asyncio.TimerHandle | None = None
         """When a client must have authenticated."""
         self._abort: asyncio.TimerHandle | None = None
@@ -108,6 +110,11 @@ class ClientConnection(asyncio.Protocol):
         except FrameLengthError as error:
             # frames before it, such as a login, still get their answers
             frames, refusal = error.frames, error
+        self._take_frames(reader, frames, refusal)
+
+    def _take_frames(
+        self, reader: FrameReader, frames: list[bytes], refusal: FrameLengthError | None = None
+    ) -> None:
         if self._session is not None:
             self._session.take(frames)
         else:
@@ -127,13 +134,26 @@ class ClientConnection(asyncio.Protocol):
                 self.close(str(refusal))
 
     def _authenticate(self, frames: list[bytes]) -> None:
-        for frame in frames:
-            if self._closed:
+        for at, frame in enumerate(frames):
+            if self._closed or self._login is None:
                 return
             if self._session is not None:
                 self._session.take([frame])
-            elif self._login is not None and not self._deaf:
+            elif self._login.is_verifying:
+                # after SaslHandshake 0 a client of GSSAPI waits for no answer to its last token
+                self._held = frames[at:]
+                self.read_more(False)
+                return
+            elif not self._deaf:
                 self._login.receive(frame)
+
+    def verified(self, go_on: Callable[[], None]) -> None:
+        """Let a login go on after work beside the loop, then take what came meanwhile."""
+        reader, held = self._reader, self._held
+        self._held = []
+        go_on()
+        self.read_more(True)
+        self._take_frames(reader, held)
 
     def wants(self, frame: bytes) -> bool:
         """Whether a frame of a live session may belong to a re-authentication, or came too late."""
@@ -147,6 +167,10 @@ class ClientConnection(asyncio.Protocol):
         """Serve this principal, unless its session is live: then it has proven again who it is."""
         if self._session is None:
             self._begin_session(principal)
+        else:
+            # the same principal, but maybe by a delegation token now, or no longer
+            self._principal = principal
+            self._session.renew(self._port.context_of(principal, self.host))
 
     def listen_no_more(self) -> None:
         """Read nothing more, and let the refusal of the login end the connection."""

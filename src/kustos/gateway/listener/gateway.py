@@ -16,7 +16,6 @@ from kustos.gateway.listener.handshakes import BY_LIMITS, OF_CERTIFICATES, UNFIN
 from kustos.gateway.listener.login_threads import LoginThreads
 from kustos.gateway.listener.plans import (
     CLIENT_ID_MAX_CHARACTERS,
-    ContextOf,
     GatewayParts,
     ListenerPlan,
 )
@@ -27,7 +26,7 @@ from kustos.gateway.session.parts import SessionServices
 from kustos.gateway.upstream.addresses import BrokerPorts, NoPortForBrokerError
 from kustos.gateway.upstream.cluster import Broker, UpstreamUnavailableError
 from kustos.gateway.upstream.tokens import IdentityError
-from kustos.protocol import TABLE
+from kustos.protocol import TABLE, ContextOf
 from kustos.runtime import words_of
 from kustos.tls import follow_files
 from kustos.wire import RequestHeader

@@ -5,6 +5,8 @@ not even looked at while too many logins of the client's network fail.
 """
 
 import asyncio
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
 import structlog
@@ -50,6 +52,9 @@ class LoginOwner(Protocol):
     def admitted(self, principal: KafkaPrincipal) -> None:
         """Serve this principal from now on, unless a session serves it already."""
 
+    def verified(self, go_on: Callable[[], None]) -> None:
+        """Let the login go on after work beside the loop, then take what came meanwhile."""
+
     def listen_no_more(self) -> None:
         """Read nothing more: the connection ends soon."""
 
@@ -70,6 +75,11 @@ class ConnectionLogin:
             self._owner.refuse(THROTTLED)
         else:
             self._perform_all(self._machine.receive(frame))
+
+    @property
+    def is_verifying(self) -> bool:
+        """Whether work beside the loop has to end before the next frame is taken."""
+        return self._machine.state is SaslState.VERIFYING
 
     def oversized(self) -> None:
         """Take a frame that is longer than a login may send."""
@@ -148,7 +158,7 @@ class ConnectionLogin:
         """Go on with a login whose step ran in a thread."""
         effects = self._machine.resume(outcome)
         if not self._has_ended:
-            self._perform_all(effects)
+            self._owner.verified(partial(self._perform_all, effects))
         elif not any(isinstance(effect, Authenticated) for effect in effects):
             # its client did not wait for the refusal, which counts all the same
             self._is_recorded(effects)

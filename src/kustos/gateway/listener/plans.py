@@ -6,7 +6,6 @@ from typing import Final, Protocol
 
 from kustos.acl import ANONYMOUS, KafkaPrincipal
 from kustos.auth import SaslServerMachine
-from kustos.authorizer import AuthorizableRequestContext
 from kustos.client import KafkaConnection
 from kustos.gateway.listener.login_throttle import FailedLoginLimits
 from kustos.gateway.listener.tls import ListenerTls
@@ -17,7 +16,6 @@ from kustos.gateway.upstream.addresses import AddressRanges, BrokerPorts
 from kustos.gateway.upstream.cluster import UpstreamCluster
 from kustos.gateway.upstream.in_flight import InFlight
 from kustos.protocol import ContextAuthorizer, Decider, Row
-from kustos.wire import RequestHeader
 
 CLIENT_ID_MAX_CHARACTERS: Final = 255
 """How much of a client id is kept with each decision: a client id has up to 32 KB, and one request may lead
@@ -25,8 +23,6 @@ to many decisions. Upstream gets it unchanged."""
 
 ConnectLink = Callable[[KafkaPrincipal, str, int], Awaitable[KafkaConnection]]
 """The client's principal, host and port → a connection to that broker. Raises `ClientError`."""
-
-ContextOf = Callable[[RequestHeader], AuthorizableRequestContext]
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,7 @@ from kustos.protocol import (
     Ask,
     AskAlike,
     AskStreamed,
+    ContextOf,
     Effect,
     GiveWay,
     Guard,
@@ -97,6 +98,10 @@ class ClientSession:
         self._retry: asyncio.TimerHandle | None = None
         self._closed = False
         self._loop: Final = asyncio.get_running_loop()
+
+    def renew(self, context_of: ContextOf) -> None:
+        """Make the contexts of later requests with this: the client proved its identity again (KIP-368)."""
+        self._guard.context_of = context_of
 
     def take(self, frames: list[bytes]) -> None:
         """Take the frames that came, in order."""
@@ -234,9 +239,7 @@ class ClientSession:
         match effect:
             case Ask(message, api_version):
                 frame = opened.upstream_frame(message, api_version)
-                self._send(
-                    slot, opened, frame, lambda answer: self._answered(slot, opened, answer, api_version)
-                )
+                self._send(slot, opened, frame, partial(self._answered, slot, opened, api_version))
                 return None
             case AskStreamed(message):
                 stream = FetchedStream(opened, effect, self._owner.write)
@@ -319,7 +322,7 @@ class ClientSession:
 
         link.send(frame, owed(opened, taken, stream))
 
-    def _answered(self, slot: Slot, opened: Opened, frame: bytes, api_version: int | None) -> None:
+    def _answered(self, slot: Slot, opened: Opened, api_version: int | None, frame: bytes) -> None:
         """Let the handler go on with upstream's answer; raise `WireError` if it is none."""
         answer = read_answer(opened, frame, api_version)
         self._throttle(answer.message.get("throttle_time"))
@@ -327,24 +330,20 @@ class ClientSession:
 
     def _streamed(self, slot: Slot, opened: Opened, stream: FetchedStream, frame: bytes) -> None:
         """Let the handler go on once the answer passed; raise `WireError` if it is none."""
-        answer = stream.end(frame)
-        if answer is None:
-            self._answered(slot, opened, frame, None)
-            return
+        answer = stream.end(frame) or read_answer(opened, frame, None)
         self._throttle(answer.message.get("throttle_time"))
         self._advance(slot, answer)
 
     def _passed_if(self, slot: Slot, opened: Opened, alike: AlikeFrames, frame: bytes) -> None:
         """Pass an answer that is alike; let the handler go on with another."""
         if alike.match(frame):
-            self._throttle(alike.number(frame))
-            self._finish(slot, len(frame).to_bytes(LENGTH_BYTES, "big") + frame)
+            self._relayed(slot, alike.number, frame)
         else:
-            self._answered(slot, opened, frame, None)
+            self._answered(slot, opened, None, frame)
 
-    def _relayed(self, slot: Slot, opened: Opened, frame: bytes) -> None:
+    def _relayed(self, slot: Slot, throttle_time_of: Callable[[bytes], int | None], frame: bytes) -> None:
         """Relay upstream's answer unchanged; raise `WireError` if it is none."""
-        self._throttle(opened.throttle_time_ms(frame))
+        self._throttle(throttle_time_of(frame))
         self._finish(slot, len(frame).to_bytes(LENGTH_BYTES, "big") + frame)
 
     def _throttle(self, throttle_time_ms: int | None) -> None:
@@ -357,7 +356,7 @@ class ClientSession:
                 self._finish(slot, opened.client_frame(content))
             case Relay(message):
                 frame = opened.upstream_frame(message)
-                self._send(slot, opened, frame, lambda answer: self._relayed(slot, opened, answer))
+                self._send(slot, opened, frame, partial(self._relayed, slot, opened.throttle_time_ms))
             case Silence() | Streamed():
                 self._finish(slot, b"")
             case Unwrap():

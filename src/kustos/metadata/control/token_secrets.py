@@ -100,8 +100,9 @@ class TokenIndex:
 
 
 class TokenCredentials:
-    """Computes the SCRAM credentials of tokens on demand, and caches the most recent.
+    """Computes the SCRAM credentials of tokens on demand, and caches the most recent. One call at a time.
 
+    Ids that no token has are computed and cached alike: otherwise the time of a login would tell which exist.
     As in Kafka, with 4096 iterations for both mechanisms. Unlike there, the salt is not random but derived
     from the secret and the id: if the salt of a real token changed with each restart, or between workers, it
     could be distinguished from a nonexistent one, whose salt never changes.
@@ -114,7 +115,7 @@ class TokenCredentials:
         self._kept: dict[tuple[str, ScramMechanism], ScramCredential] = {}
 
     def credential(self, token_id: str, mechanism: ScramMechanism) -> ScramCredential:
-        """Return the credential of a token; the caller must know that the token exists."""
+        """Return the credential of an id; the caller must know whether the token exists."""
         key = (token_id, mechanism)
         credential = self._kept.pop(key, None)
         if credential is None:

@@ -1,0 +1,101 @@
+"""Searches of everything that a stranger can reach, as child processes: a minute of each target."""
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from fuzz.searching import search
+from fuzz.targets import INCLUDED, LOGINS
+from testkit.paths import ROOT
+
+# fewer where somebody works on a target
+SECONDS = int(os.environ.get("KUSTOS_FUZZ_S", "60"))
+INPUTS_MIN = 1_000
+"""Of a search: with fewer it hangs, whatever the machine does beside it."""
+
+
+@pytest.mark.parametrize("target", LOGINS)
+def test_seeds_and_earlier_finds_hold(target: str) -> None:
+    found = search(target, "-runs=0")
+    assert found.find == ""
+    finds = ROOT / "fuzz" / "corpus" / target
+    # libFuzzer tries the empty input, too
+    assert found.inputs > (len(list(finds.iterdir())) if finds.is_dir() else 0) + 1
+
+
+@pytest.mark.parametrize("target", LOGINS)
+def test_a_search_finds_nothing(target: str, seed: int) -> None:
+    found = search(target, f"-max_total_time={SECONDS}", f"-seed={seed}")
+    assert found.find == "", f"seed {found.seed}; put the input into fuzz/corpus/{target}"
+    assert found.inputs > INPUTS_MIN
+    assert found.edges > 0
+
+
+BROKEN = {
+    "frames": (
+        "kustos.auth.mechanisms.plain.PlainUsers.verify = lambda *_: True",
+        r"bytes.fromhex('00000012 0011 0001 00000005 0001 63 0005 504c41494e')"
+        r" + bytes.fromhex('00000016 0024 0001 00000005 0001 63 00000007') + b'\0bob\0ab'",
+        "somebody logs in without a password",
+    ),
+    "scram": (
+        "kustos.auth.mechanisms.scram.hmac.compare_digest = lambda *_: True",
+        r"b'p\x32\x01\x50\x03'",
+        "a changed proof is taken",
+    ),
+    "jwt": (
+        "kustos.auth.jwt.signed.is_signed_by = lambda *_: True",
+        "b't' + compact(claims(sub='eve'), 'rsa-7', header={'alg': 'RS256', 'kid': 'rsa-1'}).encode()",
+        "a token is believed that nobody signed",
+    ),
+    "gssapi": (
+        "kustos.auth.mechanisms.gssapi.GssapiServer._prove = "
+        "lambda self, token: kustos.auth.mechanisms.base.Proven(b'', 'alice@EXAMPLE.COM')",
+        r"b'\x04garbage'",
+        "what nobody wrapped is believed",
+    ),
+    "tls": (
+        "kustos.tls.jks.hmac.compare_digest = lambda *_: True",
+        r"b'd\x10\x01'",
+        "a changed store is read",
+    ),
+    "mapping": (
+        "kustos.auth.mapping.kerberos._simple = lambda name: name",
+        r"b'kRULE:[2:$1/$2]\0kafka/host@EXAMPLE.COM\0'",
+        "a user has a host or a realm",
+    ),
+}
+"""Target → a fault, an input that shows it (Python), and what is said then."""
+
+
+@pytest.mark.parametrize("target", LOGINS)
+def test_a_fault_is_noticed(target: str) -> None:
+    fault, data, said = BROKEN[target]
+    program = textwrap.dedent(f"""
+        import kustos.auth.jwt.signed, kustos.auth.mapping.kerberos, kustos.auth.mechanisms.gssapi
+        import kustos.auth.mechanisms.plain, kustos.auth.mechanisms.scram, kustos.tls.jks
+        from testkit.bearer_tokens import claims, compact
+        import fuzz.targets.{target} as target
+        from fuzz.targets import FoundError
+        target.check({data})
+        {fault}
+        try:
+            target.check({data})
+        except FoundError as error:
+            print("found:", error)
+    """)
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.stdout == f"found: {said}\n", done.stderr
+
+
+def test_an_unknown_target_is_told() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "fuzz", "frame"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert f"there is no target `frame`, use one of {', '.join(INCLUDED)}" in done.stderr
