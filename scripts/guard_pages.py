@@ -27,7 +27,7 @@ from kustos.protocol import (
 from kustos.wire import api_name
 from scripts.pages import README, WIDE, page, table
 
-GUARD: Final = ("kustos.protocol.table", "kustos.protocol.admin_table", "kustos.protocol.escapes.")
+GUARD: Final = ("kustos.protocol.rows.", "kustos.protocol.admin_table", "kustos.protocol.escapes.")
 
 
 def words_of(value: object, seen: set[object]) -> Iterator[str]:
@@ -67,7 +67,7 @@ def needs(row: Row) -> str:
     found: dict[str, None] = {}
     for step in row.steps:
         found |= dict.fromkeys(words_of(step, set()))
-        if isinstance(step, Strip | Hide) and step.unless_cluster is not None:
+        if isinstance(step, Gate | Strip | Hide) and step.unless_cluster is not None:
             found[f"{step.unless_cluster.name} CLUSTER"] = None
     found |= dict.fromkeys(words_of(row.escape, set()))
     return "<br>".join(f"`{words}`" for words in found) or "nothing"
@@ -89,7 +89,7 @@ def consequence(step: Step) -> str:
 
 
 ESCAPES: Final = {
-    "produce": "the topics are refused, the others go on; a transaction is refused whatever is allowed; "
+    "produce": "the topics are refused, the others go on; all are if the transaction of their records is; "
     "without acknowledgement (`acks=0`) the connection is closed once the others went on",
     "fetch": "the partitions are refused, the others go on; asked again at every fetch of a session",
     "metadata": "topics are refused where named, left out where all were asked for; "
@@ -98,7 +98,9 @@ ESCAPES: Final = {
     "refuse_sasl": "refused: a login is no request any more",
     "create_topics": "the topics are refused; the configuration of a new one is kept from who may not see it",
     "delete_topics": "the topics are refused; who may not describe one does not learn whether it exists",
-    "init_producer_id": "the request is refused; with a transactional id it is whatever is allowed",
+    "init_producer_id": "the request is refused; with a transactional id that is asked about, else any topic",
+    "add_partitions": "the topics are refused, and with them all others; from version 4 on, "
+    "which only brokers use, the request is",
     "alter_scram": "every user of the request is refused",
     "create_token": "the request is refused; for oneself no ACL is asked, but a connection that knows who "
     "asks (not `PLAINTEXT`, not a login by token)",
@@ -148,7 +150,6 @@ CONTROLLER_APIS: Final = frozenset({52, 53, 54, 56, 58, 59, 62, 63, 67, 70, 73, 
 """What only controllers answer (`listeners` in the schemas of Kafka 4.3.1): no client speaks to them here."""
 
 NOT_OFFERED: Final[Mapping[str, tuple[int, ...]]] = {
-    "Transactions": (24, 25, 26, 27, 28, 61, 65, 66),
     "Share groups": (76, 77, 78, 79, 83, 84, 85, 86, 87, 90, 91, 92),
     "Streams groups": (88, 89),
     "Topics and settings": (21, 23, 33, 37, 44, 74),
@@ -191,7 +192,7 @@ def authorization() -> str:
     return page(
         WIDE,
         "# Authorization of each API",
-        "<!-- made from `kustos.protocol.table` and `kustos.protocol.admin_table`; do not edit -->",
+        "<!-- made from `kustos.protocol.rows` and `kustos.protocol.admin_table`; do not edit -->",
         "What the guard does with each API of Kafka's protocol. An API that is not here is not offered to "
         "clients, and a request for it closes the connection.",
         "- **Versions**: what kustos understands. Offered is what upstream has of it; the APIs that kustos "

@@ -37,6 +37,7 @@ def model() -> Model:
     for name in EXISTING:
         made.create(name)
     made.groups = {"group-one": EXISTING[:2], "group-two": [EXISTING[3]], "group-three": []}
+    made.transactions = {"tx-one": EXISTING[2:4], "tx-two": []}
     return made
 
 
@@ -83,6 +84,8 @@ def random_acls(random: Random) -> list[AclBinding]:
 
 
 TOPIC_FIELDS = {"name", "topic", "topic_names", "subscribed_topic_names", "topic_name"}
+APIS_OF_TOPICS = frozenset({*range(29), 61, *range(68, 94)})
+"""The APIs where such a field is a topic's name."""
 INDEX_FIELDS = {"partition", "partition_index", "index", "partition_indexes", "partitions"}
 RECORDS = [batch(), batch(), batch(), batch(transactional=True), b"junk"]
 POOLS: dict[str, list[Any]] = {
@@ -93,6 +96,8 @@ POOLS: dict[str, list[Any]] = {
     "coordinator_keys": [*GROUPS, *TRANSACTIONS],
     "key_type": [0, 0, 1, 1, 2, 3],
     "transactional_id": TRANSACTIONS,
+    "v3_and_below_transactional_id": TRANSACTIONS,
+    "transactional_ids": TRANSACTIONS,
     "records": RECORDS,
     "acks": [-1, 1, -1, 1, 0],
     "session_id": [0],
@@ -121,7 +126,7 @@ NULLS = {"records": 0.02, "transactional_id": 0.7}
 
 def pool(api_key: int, field: str, made: Model) -> list[Any] | None:
     """Return the values to choose from for a field, None if any value will do."""
-    if field in TOPIC_FIELDS and (api_key < 29 or api_key >= 68):
+    if field in TOPIC_FIELDS and api_key in APIS_OF_TOPICS:
         return TOPICS
     if field == "topic_id":
         return [*made.topics.values(), *made.topics.values(), UNKNOWN_ID, bytes(16)]

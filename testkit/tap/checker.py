@@ -13,7 +13,7 @@ from typing import Any
 from kio.schema.index import api_key_map
 
 from kustos.acl import CLUSTER_NAME, AclBinding
-from testkit.tap import answers
+from testkit.tap import answers, transaction_answers
 from testkit.tap.answers import Coded, Key
 from testkit.tap.client import (
     AUTHORIZATION_CODES,
@@ -68,6 +68,7 @@ RULES: dict[int, Rule] = {
     0: Rule(
         answers.produce,
         plain(answers.answered_by_partition("responses", "partition_responses", "index")),
+        ordered=False,  # a broker answers in the order of a hash table
     ),
     1: Rule(
         answers.fetch,
@@ -93,7 +94,16 @@ RULES: dict[int, Rule] = {
     17: Rule(answers.SASL_REFUSED, TOP),
     19: Rule(answers.create_topics, by_items("topics", "name")),
     20: Rule(answers.delete_topics, answers.answered_delete_topics, ordered=False),
-    22: Rule(answers.init_producer_id, TOP),
+    22: Rule(transaction_answers.init_producer_id, TOP),
+    24: Rule(
+        transaction_answers.add_partitions,
+        transaction_answers.answered_partitions_of_transaction,
+        ordered=False,
+    ),
+    25: Rule(transaction_answers.add_offsets, TOP),
+    26: Rule(transaction_answers.end_transaction, TOP),
+    27: Rule(transaction_answers.markers, plain(transaction_answers.answered_markers)),
+    28: Rule(transaction_answers.commit_in_transaction, PARTITIONS),
     29: Rule(answers.whole(Op.DESCRIBE), TOP),
     30: Rule(answers.whole(Op.ALTER, "creations"), by_items("results")),
     31: Rule(answers.whole(Op.ALTER, "filters"), by_items("filter_results")),
@@ -108,6 +118,8 @@ RULES: dict[int, Rule] = {
     50: Rule(answers.whole(Op.DESCRIBE), TOP),
     51: Rule(answers.scram_users, by_items("results", "user")),
     60: Rule(answers.top(None), TOP),
+    61: Rule(transaction_answers.producers, PARTITIONS),
+    65: Rule(transaction_answers.transactions, by_items("transaction_states", "transactional_id")),
     68: Rule(answers.consumer_group_heartbeat, TOP),
     # a group is refused as well for the hidden topics that its members have
     69: Rule(
@@ -115,7 +127,7 @@ RULES: dict[int, Rule] = {
     ),
     75: Rule(answers.describe_topic_partitions, topic_items("topics"), ordered=False),
 }
-LISTINGS = frozenset({9, 16, 18})
+LISTINGS = frozenset({9, 16, 18, 66})
 
 
 def check_request(
@@ -236,6 +248,11 @@ def listed(request: Request, body: Any, client: Client) -> Iterable[tuple[Op, Ty
             return [(Op.DESCRIBE, Type.TOPIC, str(topic.name)) for topic in body.topics]
         case 16:
             return [(Op.DESCRIBE, Type.GROUP, str(group.group_id)) for group in body.groups]
+        case 66:
+            return [
+                (Op.DESCRIBE, Type.TRANSACTIONAL_ID, str(state.transactional_id))
+                for state in body.transaction_states
+            ]
     return []
 
 

@@ -8,13 +8,12 @@ from collections.abc import Callable
 from typing import Any
 
 from kustos.acl import CLUSTER_NAME
-from testkit.tap.client import Client, Op, Question, Type
+from testkit.tap.client import INTERNAL, Client, Op, Question, Type
 from testkit.tap.frames import Request, is_transactional, topic_key
 
 Need = tuple[Question, ...]
 NEVER: Need = ()
-"""No ACL lets it through: kustos begins no transactions."""
-NOWHERE = "kustos answers it itself"
+"""No ACL lets it through."""
 
 
 def on_cluster(*operations: Op) -> Need:
@@ -31,8 +30,8 @@ def produce(request: Request, client: Client) -> list[Need]:
     body = request.body
     needs = topics(client, body.topic_data, Op.WRITE)
     payloads = [partition.records for topic in body.topic_data for partition in topic.partition_data]
-    if body.transactional_id is not None or any(is_transactional(records or b"") for records in payloads):
-        needs.append(NEVER)
+    if any(is_transactional(records or b"") is not False for records in payloads):
+        needs += in_transaction(body.transactional_id)
     return needs
 
 
@@ -98,10 +97,16 @@ def delete_topics(request: Request, client: Client) -> list[Need]:
     return needs
 
 
+def in_transaction(name: str | None) -> list[Need]:
+    """Return the need of who writes in a transaction; nobody writes in one without a name."""
+    return [NEVER] if name is None else [((Op.WRITE, Type.TRANSACTIONAL_ID, str(name)),)]
+
+
 def init_producer_id(request: Request, client: Client) -> list[Need]:
     name = request.body.transactional_id
     if name is not None:
-        return [NEVER]
+        in_two_phases = ((Op.TWO_PHASE_COMMIT, Type.TRANSACTIONAL_ID, str(name)),)
+        return in_transaction(name) + [in_two_phases] * getattr(request.body, "enable2_pc", False)
     return [] if client.may_some(Op.WRITE, Type.TOPIC) else [on_cluster(Op.IDEMPOTENT_WRITE)]
 
 
@@ -131,6 +136,15 @@ def consumer_group_heartbeat(request: Request, client: Client) -> list[Need]:
     needs += [((Op.DESCRIBE, Type.TOPIC, str(name)),) for name in body.subscribed_topic_names or ()]
     # upstream would resolve a regular expression with the rights of whoever forwards it
     return [*needs, ()] if getattr(body, "subscribed_topic_regex", None) else needs
+
+
+def add_partitions(request: Request, client: Client) -> list[Need]:
+    body = request.body
+    if request.version >= 4:
+        return [on_cluster(Op.CLUSTER_ACTION)]
+    asked = [topic for topic in body.v3_and_below_topics if topic.partitions]
+    internal = [NEVER for topic in asked if topic.name in INTERNAL]
+    return [*in_transaction(body.v3_and_below_transactional_id), *topics(client, asked, Op.WRITE), *internal]
 
 
 def nothing(request: Request, client: Client) -> list[Need]:
@@ -163,6 +177,18 @@ NEEDS: dict[int, Callable[[Request, Client], list[Need]]] = {
     19: create_topics,
     20: delete_topics,
     22: init_producer_id,
+    24: add_partitions,
+    25: lambda request, client: [
+        *in_transaction(request.body.transactional_id),
+        *read_group(request, client),
+    ],
+    26: lambda request, client: in_transaction(request.body.transactional_id),
+    27: never,
+    28: lambda request, client: [
+        *in_transaction(request.body.transactional_id),
+        *read_group(request, client),
+        *topics(client, request.body.topics, Op.READ),
+    ],
     29: never,
     30: never,
     31: never,
@@ -173,6 +199,11 @@ NEEDS: dict[int, Callable[[Request, Client], list[Need]]] = {
     50: never,
     51: never,
     60: nothing,
+    61: lambda request, client: topics(client, request.body.topics, Op.READ),
+    65: lambda request, client: [
+        ((Op.DESCRIBE, Type.TRANSACTIONAL_ID, str(name)),) for name in request.body.transactional_ids
+    ],
+    66: nothing,
     68: consumer_group_heartbeat,
     69: describe_groups("group_ids"),
     75: lambda request, client: topics(client, request.body.topics, Op.DESCRIBE) or [()],

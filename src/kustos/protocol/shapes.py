@@ -55,8 +55,12 @@ class Items:
         """Return the key of an item of the response, comparable with `key_of_request`."""
         return tuple(_key(item.get(name)) for _, name in self.keys)
 
-    def answerer(self, message_type: type[Message], code: int) -> Callable[..., Message]:
+    def answerer(
+        self, message_type: type[Message], code: int, message: str | None = None
+    ) -> Callable[..., Message]:
         """Return a function that builds the response item with this code for a request item.
+
+        `message` None: Kafka's own for the code.
 
         It takes the item, and the answers to its inner items if they exist already. All items share the
         parts that this method prepares once.
@@ -65,13 +69,13 @@ class Items:
         if self.code_field is not None:
             values[self.code_field] = code
         if self.message_field is not None:
-            values[self.message_field] = MESSAGES.get(code)
+            values[self.message_field] = MESSAGES.get(code) if message is None else message
         shared = fitting(message_type, values)
         keys = tuple((theirs, ours) for theirs, ours in self.keys if ours in message_type.FIELDS)
         inner = self.inner
         below = None
         if inner is not None:
-            below = inner.answerer(message_type.ELEMENTS[inner.response_list], code)
+            below = inner.answerer(message_type.ELEMENTS[inner.response_list], code, message)
 
         def answered(item: Any, inner_answers: list[Message] | None = None) -> Message:
             own = dict(shared)

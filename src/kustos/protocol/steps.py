@@ -14,10 +14,19 @@ from kustos.protocol.exchange import Check, Exchange
 from kustos.protocol.shapes import Items, Refusal
 from kustos.wire import Message
 
-CheckOf: TypeAlias = Check | Callable[[Exchange, Any], tuple[Check, str] | None]
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The refusal of an item without any question; `message` None: Kafka's own for the code."""
+
+    code: int
+    message: str | None = None
+
+
+CheckOf: TypeAlias = Check | Callable[[Exchange, Any], "tuple[Check, str] | Refused | None"]
 """A check, or a function that returns one and the resource name for an item; None if none is needed.
 
-It may raise `RefuseRequestError`.
+It may return the refusal of an item that a `Strip` answers, and raise `RefuseRequestError`.
 """
 
 
@@ -33,12 +42,14 @@ class RefuseRequestError(Exception):
 class Gate:
     """The whole request passes or is refused with the code of the check's resource type.
 
-    `names`: the resource names, all of which must pass.
+    `names`: the resource names, all of which must pass. `unless_cluster`: an operation on the cluster that
+    lets it pass.
     """
 
     check: CheckOf
     names: Callable[[Message], list[str]]
     when: Callable[[Message], bool] = lambda _: True
+    unless_cluster: AclOperation | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +71,17 @@ class Strip:
 
 @dataclass(frozen=True, slots=True)
 class Hide:
-    """Items of the response that are not allowed are left out silently."""
+    """Items of the response that are not allowed are left out silently.
+
+    `inside`: the list whose items each have a `response_list`; None for the one of the response itself.
+    """
 
     response_list: str
     name: str
     check: Check
     unless_cluster: AclOperation | None = None
     when: Callable[[Message], bool] = lambda _: True
+    inside: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

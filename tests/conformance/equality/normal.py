@@ -74,6 +74,8 @@ RULES: dict[str, Callable[[Any], Any]] = {
     "host": lambda value: "A HOST" if value else value,
     "port": lambda value: "A PORT" if value > 0 else value,
     "session_id": _given("A SESSION"),
+    "transaction_start_time": _time,
+    "last_timestamp": _time,
     "producer_id": lambda value: "A PRODUCER" if value >= 0 else value,
     "member_id": _uuid_text,
     "leader": lambda value: _uuid_text(value) if isinstance(value, str) else value,
