@@ -15,6 +15,7 @@ from kustos.protocol import (
     ROWS,
     Check,
     ClusterOperations,
+    Conceal,
     Gate,
     Hide,
     Operations,
@@ -24,7 +25,7 @@ from kustos.protocol import (
     common_versions,
     items_max,
 )
-from kustos.wire import api_name
+from kustos.wire import ApiKey, api_name
 from scripts.pages import README, WIDE, page, table
 
 GUARD: Final = ("kustos.protocol.rows.", "kustos.protocol.admin_table", "kustos.protocol.escapes.")
@@ -82,6 +83,8 @@ def consequence(step: Step) -> str:
             return "the items are refused, the others go on"
         case Hide():
             return "the items are left out"
+        case Conceal():
+            return "upstream's addresses are left out"
         case Operations() | ClusterOperations():
             return "the bits of authorized operations are those of the client"
         case _:
@@ -124,11 +127,19 @@ def denied(row: Row) -> str:
     """Return what becomes of that which is not allowed."""
     if row.escape is not None:
         return ESCAPES[row.escape.__name__]
+    if row.api_key == ApiKey.WRITE_TXN_MARKERS:
+        return "every request of a client is refused, whatever is allowed: only brokers write them"
     told = dict.fromkeys(consequence(step) for step in row.steps)
     return "; ".join(each for each in told if each) or "answered to everybody"
 
 
-def rows_of(rows: Sequence[Row], answered_by: Callable[[Row], str]) -> list[tuple[str, ...]]:
+def answered_by(row: Row) -> str:
+    """Return who answers the API to a client."""
+    is_ours = row.api_key in LOCAL_APIS or row.api_key == ApiKey.WRITE_TXN_MARKERS
+    return "kustos" if is_ours else "upstream"
+
+
+def rows_of(rows: Sequence[Row], answerer: Callable[[Row], str]) -> list[tuple[str, ...]]:
     """Return what the page says of each row of an authorization table."""
     shown: list[tuple[str, ...]] = []
     for row in sorted(rows, key=lambda each: each.api_key):
@@ -138,7 +149,7 @@ def rows_of(rows: Sequence[Row], answered_by: Callable[[Row], str]) -> list[tupl
                 f"{api_name(row.api_key)} ({row.api_key})",
                 f"{lowest}-{highest}",
                 f"{items_max(row.api_key):,}",
-                answered_by(row),
+                answerer(row),
                 needs(row),
                 denied(row),
             )
@@ -152,9 +163,7 @@ CONTROLLER_APIS: Final = frozenset({52, 53, 54, 56, 58, 59, 62, 63, 67, 70, 73, 
 NOT_OFFERED: Final[Mapping[str, tuple[int, ...]]] = {
     "Share groups": (76, 77, 78, 79, 83, 84, 85, 86, 87, 90, 91, 92),
     "Streams groups": (88, 89),
-    "Topics and settings": (21, 23, 33, 37, 44, 74),
-    "Groups": (42, 47),
-    "The cluster itself": (34, 35, 43, 45, 46, 49, 55, 57, 64, 80, 81),
+    "The cluster itself": (57, 80, 81),
     "Telemetry of clients": (71, 72),
 }
 """The APIs of a broker without a row, by what they are about."""
@@ -208,7 +217,7 @@ def authorization() -> str:
         f"{_handlers(ROWS)} of the rows for clients and {_handlers(ADMIN_ROWS)} of those for admin "
         "listeners have a handler, for what steps cannot say.",
         "## Listeners for clients",
-        table(head, rows_of(ROWS, lambda row: "kustos" if row.api_key in LOCAL_APIS else "upstream")),
+        table(head, rows_of(ROWS, answered_by)),
         "## Admin listeners",
         "Those of `controller.listener.names`. A request in an Envelope is refused by the same rows, for "
         "whom the Envelope names; the Envelope itself takes only what Kafka lets be forwarded.",

@@ -19,6 +19,7 @@ from kustos.wire import (
     response_codec,
     response_frame,
 )
+from testkit.protocol.administration import DONE
 
 INVALID_REQUEST = 42
 UNKNOWN_TOPIC, UNKNOWN_TOPIC_ID, INVALID_TOPIC = 3, 100, 17
@@ -315,6 +316,12 @@ def _mirror(*inner: str) -> Callable[[Model, Message, MessageCodec], Message]:
     return lambda model, request, made: model.mirrored(request, made, inner)  # type: ignore[arg-type]
 
 
+def _done(
+    answer: Callable[[Message, MessageCodec], Message],
+) -> Callable[[Model, Message, MessageCodec], Message]:
+    return lambda _model, request, made: answer(request, made)
+
+
 ANSWERS: dict[int, Callable[[Model, Message, MessageCodec], Message]] = {
     0: _mirror("topic_data", "partition_data", "index", "partition_responses"),
     1: Model.fetch,
@@ -323,18 +330,21 @@ ANSWERS: dict[int, Callable[[Model, Message, MessageCodec], Message]] = {
     8: _mirror("topics", "partitions", "partition_index", "partitions"),
     9: Model.offset_fetch,
     10: Model.coordinators,
-    **dict.fromkeys((11, 12, 13, 14, 22, 25, 26, 48, 68), Model.plain),
+    **dict.fromkeys((11, 12, 13, 14, 22, 25, 26, 35, 46, 48, 64, 68, 74), Model.plain),
     15: Model.described_groups,
     16: Model.listed_groups,
     19: Model.created,
     20: Model.deleted,
+    21: _mirror("topics", "partitions", "partition_index", "partitions"),
     24: Model.partitions_of_transaction,
     28: _mirror("topics", "partitions", "partition_index", "partitions"),
     32: Model.configs,
     60: Model.cluster,
+    47: _mirror("topics", "partitions", "partition_index", "partitions"),
     61: _mirror("topics", "partition_indexes", "", "partitions"),
     65: Model.described_transactions,
     66: Model.listed_transactions,
     69: Model.described_groups,
     75: Model.topic_partitions,
+    **{key: _done(answer) for key, answer in DONE.items()},
 }

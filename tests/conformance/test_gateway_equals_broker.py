@@ -15,6 +15,7 @@ from testkit.equality.stories import Story, unknown_fields
 from testkit.paths import ROOT
 from tests.conformance.equality import (
     cases_admin,
+    cases_daily,
     cases_groups,
     cases_tokens,
     cases_topics,
@@ -29,13 +30,16 @@ STORIES: tuple[Story, ...] = (
     *cases_groups.ASKING,
     *cases_topics.PRODUCE_STORIES,
     *cases_topics.WRITTEN,
+    *cases_daily.LEADER_EPOCHS,
     *cases_transactions.STORIES,
     *cases_topics.MALFORMED_STORIES,
     *cases_groups.WITH_OFFSETS,
     *cases_groups.JOINING,
     *cases_admin.LOOKING,
     *cases_topics.AUTO_CREATION,
+    *cases_daily.LOOKING,
     *cases_admin.CHANGING,
+    *cases_daily.CHANGING,
     *cases_tokens.STORIES,
     *cases_topics.CLOSING,
 )

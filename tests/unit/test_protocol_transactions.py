@@ -7,22 +7,16 @@ from typing import Any
 
 import pytest
 
-from kustos.acl import CLUSTER_NAME, AclBinding, AclOperation, ResourceType
+from kustos.acl import AclBinding
 from testkit.protocol.cluster_model import PARTITIONS
-from testkit.protocol.random_requests import ALL_ALLOWED, allow, batch
-from tests.unit.protocol_requests import ask, connection, forwarded
+from testkit.protocol.random_requests import ALL_ALLOWED, batch
+from tests.unit.protocol_requests import ALPHA, GROUP_NAME, TRANSACTION, ask, connection, forwarded, may
 
-ALPHA, BRAVO, HIDDEN = "alpha-topic", "bravo-topic", "hidden-gamma"
-GROUP_NAME, TRANSACTION = "group-one", "tx-one"
+HIDDEN = "hidden-gamma"
 NONE, TOPIC_DENIED, GROUP_DENIED, CLUSTER_DENIED, TRANSACTION_DENIED = 0, 29, 30, 31, 53
 UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC, NOT_ATTEMPTED = 3, 17, 55
 FAILED = -1
 PRODUCER = {"producer_id": 7, "producer_epoch": 0}
-
-
-def may(operation: str, kind: str = "TOPIC", name: str | None = None) -> AclBinding:
-    names = {"TOPIC": ALPHA, "GROUP": GROUP_NAME, "CLUSTER": CLUSTER_NAME, "TRANSACTIONAL_ID": TRANSACTION}
-    return allow(ResourceType[kind], name or names[kind], AclOperation[operation])
 
 
 WRITES = may("WRITE", "TRANSACTIONAL_ID")

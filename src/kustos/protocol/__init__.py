@@ -38,6 +38,7 @@ from kustos.protocol.limits import items_max
 from kustos.protocol.node_messages import DescribedConfig, LocalVoter, Synonym
 from kustos.protocol.steps import (
     ClusterOperations,
+    Conceal,
     Gate,
     Hide,
     Operations,
@@ -62,6 +63,7 @@ __all__ = [
     "Ask",
     "Check",
     "ClusterOperations",
+    "Conceal",
     "ContextAuthorizer",
     "Decided",
     "Decider",

@@ -24,6 +24,10 @@ PARTITIONS: Final = 12_000
 topic; a coordinator accepts about 10,000 in one commit, as they must fit into one batch
 (`message.max.bytes`)."""
 
+REPLICAS: Final = 3 * PARTITIONS
+"""Partitions with their new replicas, as a rule three: `kafka-reassign-partitions.sh` sends a whole plan at
+once."""
+
 TOPICS: Final = 20_000
 """Topics requested by name: `kafka-topics.sh --describe` names all topics in one request."""
 
@@ -59,14 +63,26 @@ ITEMS_MAX: Final[Mapping[int, int]] = {
     ApiKey.DESCRIBE_GROUPS: NAMES,
     ApiKey.CREATE_TOPICS: NAMES,
     ApiKey.DELETE_TOPICS: NAMES,
+    ApiKey.DELETE_RECORDS: PARTITIONS,
+    ApiKey.OFFSET_FOR_LEADER_EPOCH: PARTITIONS,
     ApiKey.ADD_PARTITIONS_TO_TXN: PARTITIONS,
     ApiKey.TXN_OFFSET_COMMIT: PARTITIONS,
     ApiKey.CREATE_ACLS: CHANGES,
     ApiKey.DELETE_ACLS: NAMES,
     ApiKey.DESCRIBE_CONFIGS: NAMES,
+    ApiKey.ALTER_CONFIGS: CHANGES,
+    ApiKey.ALTER_REPLICA_LOG_DIRS: PARTITIONS,
+    ApiKey.DESCRIBE_LOG_DIRS: PARTITIONS,
+    ApiKey.CREATE_PARTITIONS: PARTITIONS,
+    ApiKey.DELETE_GROUPS: NAMES,
+    ApiKey.ELECT_LEADERS: PARTITIONS,
     ApiKey.CREATE_DELEGATION_TOKEN: RENEWERS,
     ApiKey.DESCRIBE_DELEGATION_TOKEN: OWNERS,
     ApiKey.INCREMENTAL_ALTER_CONFIGS: CHANGES,
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: REPLICAS,
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: PARTITIONS,
+    ApiKey.OFFSET_DELETE: PARTITIONS,
+    ApiKey.ALTER_CLIENT_QUOTAS: CHANGES,
     ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: NAMES,
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: CHANGES,
     ApiKey.DESCRIBE_PRODUCERS: PARTITIONS,

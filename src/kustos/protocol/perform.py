@@ -20,6 +20,7 @@ from kustos.protocol.shapes import Items
 from kustos.protocol.steps import (
     CheckOf,
     ClusterOperations,
+    Conceal,
     Gate,
     Hide,
     Operations,
@@ -49,8 +50,10 @@ def finish(
                 changed |= annotate_cluster(exchange, step, response)
             case Rewrite():
                 changed |= yield from rewrite(exchange, step, response)
+            case Conceal():
+                changed |= conceal(step, response)
     for step in row.steps:
-        if isinstance(step, Strip) and denied:
+        if isinstance(step, Strip) and denied and not (step.yields and response.error_code):
             response = yield from merged(exchange, step.items, denied, response)
             changed = True
     return Reply(response if changed else answer.body)
@@ -103,8 +106,19 @@ def strip(exchange: Exchange, step: Strip, request: Message) -> Asking[tuple[Mes
     )
     named: dict[tuple[Check, str], list[int]] = {}
     refused: dict[Refused, list[int]] = {}
+    first_of: dict[Any, int] = {}
+    again: set[int] = set()
+    if step.once or step.repeated is not None:
+        keys = yield from each(exchange, items, step.items.key_of_request)
+        again = {index for index, key in enumerate(keys) if first_of.setdefault(key, index) != index}
+    repeated = again | {first_of[keys[index]] for index in again} if step.repeated is not None else set()
 
     def gather(index: int) -> None:
+        if step.once and index in again:
+            return
+        if step.repeated is not None and index in repeated:
+            refused.setdefault(step.repeated, []).append(index)
+            return
         item = items[index]
         name = item_name(exchange, item, step.name)
         if name is None:
@@ -133,7 +147,8 @@ def strip(exchange: Exchange, step: Strip, request: Message) -> Asking[tuple[Mes
             exchange, step.items, element, [items[i] for i in indexes], refusal.code, refusal.message
         )
         denied |= zip(indexes, refusing, strict=True)
-    left = [item for index, item in enumerate(items) if index not in denied]
+    gone = denied.keys() | again if step.once else denied.keys()
+    left = [item for index, item in enumerate(items) if index not in gone]
     return request.replace(**{step.items.request_list: left}), denied
 
 
@@ -250,6 +265,14 @@ def annotate_cluster(exchange: Exchange, step: ClusterOperations, response: Mess
         value = 0
     setattr(response, step.field, value)
     return True
+
+
+def conceal(step: Conceal, response: Message) -> bool:
+    """Empty the lists of upstream's addresses; return whether there were any."""
+    holders = [item for item in response.get(step.response_list) or () if item.get(step.field)]
+    for holder in holders:
+        setattr(holder, step.field, [])
+    return bool(holders)
 
 
 def rewrite(exchange: Exchange, step: Rewrite, response: Message) -> Asking[bool]:

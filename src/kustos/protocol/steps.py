@@ -59,7 +59,9 @@ class Strip:
     `name`: the field of an item that holds the resource name ("" when the item is the name). For an item with
     a `topic_id` instead, the id is resolved; if it cannot be, the answer is UNKNOWN_TOPIC_ID.
     `unless_cluster`: an operation on the cluster that allows every item. `counts_inner`: the audit reference
-    count is the number of inner items, not of items.
+    count is the number of inner items, not of items. `once`: an item named again is as if it were named once.
+    `repeated`: the refusal of each item that is named again. `yields`: an error of the whole answer takes the
+    place of all refusals, so upstream is asked even if no item is left.
     """
 
     items: Items
@@ -67,6 +69,9 @@ class Strip:
     name: str
     unless_cluster: AclOperation | None = None
     counts_inner: bool = False
+    once: bool = False
+    repeated: Refused | None = None
+    yields: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,11 +122,19 @@ class Rewrite:
 
 
 @dataclass(frozen=True, slots=True)
+class Conceal:
+    """This list of each item of the response is emptied: addresses of upstream, which no client can use."""
+
+    response_list: str
+    field: str
+
+
+@dataclass(frozen=True, slots=True)
 class ServeLocally:
     """kustos answers the request itself, from its own metadata."""
 
 
-Step: TypeAlias = Gate | Strip | Hide | Operations | ClusterOperations | Rewrite | ServeLocally
+Step: TypeAlias = Gate | Strip | Hide | Operations | ClusterOperations | Rewrite | Conceal | ServeLocally
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from kustos.protocol.rows.cluster import CLUSTER_ROWS
 from kustos.protocol.rows.groups import GROUP_ROWS
 from kustos.protocol.rows.identity import IDENTITY_ROWS
 from kustos.protocol.rows.records import RECORD_ROWS
+from kustos.protocol.rows.settings import SETTING_ROWS
 from kustos.protocol.rows.topics import TOPIC_ROWS
 from kustos.protocol.rows.transactions import TRANSACTION_ROWS
 from kustos.protocol.steps import Row
@@ -22,6 +23,7 @@ ROWS: Final[tuple[Row, ...]] = (
     *GROUP_ROWS,
     *TRANSACTION_ROWS,
     *TOPIC_ROWS,
+    *SETTING_ROWS,
     *CLUSTER_ROWS,
     *IDENTITY_ROWS,
 )

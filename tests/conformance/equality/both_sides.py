@@ -134,7 +134,8 @@ class BothSides:
             answer = side.answer(user, step.api, version)
             answers[side.name].append(answer)
             names = self.names(side, step.api, answer)
-            said.append(normal.Normalizer(side, self.rules).normal(_unwrapped(step, answer), names))
+            rules = {**self.rules, **normal.RULES_OF.get(step.api, {})}
+            said.append(normal.Normalizer(side, rules).normal(_unwrapped(step, answer), names))
         lines = audit.of_lines(self.log.new_lines())
         # its controller authorizes topics that are made by being asked for once more, a moment later
         about = {api_name(each) for each in (step.api, *(inner.api for inner in _wrapped(step)))}

@@ -138,6 +138,7 @@ COMMITS = (
     commit("to a missing topic", FEW, "pay-missing", "orders", "gone"),
     commit("to a closed group", FEW, "orders", group_id="g-closed"),
     commit("in a strange transaction", (*FEW, ALL), "orders", transactional_id=STRANGE),
+    commit("to a topic twice", FEW, "orders", "hidden", "orders"),
     commit("of nothing", FEW),
 )
 

@@ -1,54 +1,52 @@
-"""The cluster and its settings."""
+"""The cluster: its brokers and controllers, and where its partitions lie."""
 
 from typing import Final
 
-from kustos.acl import CLUSTER_NAME, AclOperation, ResourceType
-from kustos.protocol.codes import INVALID_REQUEST
-from kustos.protocol.escapes.configs import describe_configs_upstream
-from kustos.protocol.exchange import Check, Exchange
-from kustos.protocol.rows.common import TOP_WITH_MESSAGE, cluster
+from kustos.protocol.rows.common import (
+    ALTER_CLUSTER,
+    DESCRIBE_CLUSTER,
+    EVERY_VERSION,
+    TOP,
+    TOP_WITH_MESSAGE,
+    cluster,
+)
 from kustos.protocol.shapes import Items, Refusal
-from kustos.protocol.steps import ClusterOperations, Gate, RefuseRequestError, Rewrite, Row, Strip
-from kustos.wire import ApiKey, Message
+from kustos.protocol.steps import ClusterOperations, Conceal, Gate, Rewrite, Row
+from kustos.wire import ApiKey
 
-CONFIG_CHECKS: Final[dict[int, Check]] = {
-    2: Check(AclOperation.DESCRIBE_CONFIGS, ResourceType.TOPIC),
-    4: Check(AclOperation.DESCRIBE_CONFIGS, ResourceType.CLUSTER),
-    8: Check(AclOperation.DESCRIBE_CONFIGS, ResourceType.CLUSTER),
-    16: Check(AclOperation.DESCRIBE_CONFIGS, ResourceType.CLUSTER),
-    32: Check(AclOperation.DESCRIBE_CONFIGS, ResourceType.GROUP),
-}
-"""Checks by the type of a config resource: topic, broker, broker logger, client metrics, group."""
-
-CONFIGS: Final = Items(
-    "resources",
+ELECTIONS: Final = Items(
+    "topic_partitions",
+    "replica_election_results",
+    (("topic", "topic"),),
+    code_field=None,
+    inner=Items("partitions", "partition_result", (("", "partition_id"),), message_field="error_message"),
+)
+REASSIGNED: Final = Items(
+    "topics",
+    "responses",
+    (("name", "name"),),
+    code_field=None,
+    inner=Items(
+        "partitions", "partitions", (("partition_index", "partition_index"),), message_field="error_message"
+    ),
+)
+BEING_REASSIGNED: Final = Items(
+    "topics",
+    "topics",
+    (("name", "name"),),
+    code_field=None,
+    inner=Items("partition_indexes", "partitions", (("", "partition_index"),), code_field=None),
+)
+MOVED_LOGS: Final = Items(
+    "topics",
     "results",
-    (("resource_type", "resource_type"), ("resource_name", "resource_name")),
-    message_field="error_message",
+    (("name", "topic_name"),),
+    code_field=None,
+    inner=Items("partitions", "partitions", (("", "partition_index"),)),
+    inside="dirs",
 )
 
-
-def config_question(_exchange: Exchange, resource: Message) -> tuple[Check, str] | None:
-    """Return the check for the type of a config resource."""
-    check = CONFIG_CHECKS.get(resource.resource_type)
-    if check is None:
-        raise RefuseRequestError(INVALID_REQUEST)
-    is_cluster = check.resource_type is ResourceType.CLUSTER
-    return check, CLUSTER_NAME if is_cluster else resource.resource_name
-
-
 CLUSTER_ROWS: Final[tuple[Row, ...]] = (
-    Row(
-        ApiKey.DESCRIBE_CONFIGS,
-        Refusal(top_field=None, items=CONFIGS),
-        (Strip(CONFIGS, config_question, "resource_name"),),
-        escape=describe_configs_upstream,
-    ),
-    Row(
-        ApiKey.DESCRIBE_CLIENT_QUOTAS,
-        Refusal(extra={"error_message": None, "entries": None}),
-        (Gate(Check(AclOperation.DESCRIBE_CONFIGS, ResourceType.CLUSTER), cluster),),
-    ),
     Row(
         ApiKey.DESCRIBE_CLUSTER,
         TOP_WITH_MESSAGE,
@@ -56,5 +54,33 @@ CLUSTER_ROWS: Final[tuple[Row, ...]] = (
             ClusterOperations("cluster_authorized_operations", "include_cluster_authorized_operations"),
             Rewrite("brokers", "broker_id"),
         ),
+    ),
+    Row(
+        ApiKey.DESCRIBE_QUORUM,
+        TOP_WITH_MESSAGE,
+        # no client reaches the controllers
+        (Gate(DESCRIBE_CLUSTER, cluster), Conceal("nodes", "listeners")),
+    ),
+    Row(ApiKey.UNREGISTER_BROKER, TOP_WITH_MESSAGE, (Gate(ALTER_CLUSTER, cluster),)),
+    Row(
+        ApiKey.ELECT_LEADERS,
+        Refusal(items=ELECTIONS, both_below=EVERY_VERSION),
+        (Gate(ALTER_CLUSTER, cluster),),
+    ),
+    Row(
+        ApiKey.ALTER_PARTITION_REASSIGNMENTS,
+        Refusal(message_field="error_message", items=REASSIGNED, both_below=EVERY_VERSION),
+        (Gate(ALTER_CLUSTER, cluster),),
+    ),
+    Row(
+        ApiKey.LIST_PARTITION_REASSIGNMENTS,
+        Refusal(message_field="error_message", items=BEING_REASSIGNED, both_below=EVERY_VERSION),
+        (Gate(DESCRIBE_CLUSTER, cluster),),
+    ),
+    Row(ApiKey.DESCRIBE_LOG_DIRS, TOP, (Gate(DESCRIBE_CLUSTER, cluster),)),
+    Row(
+        ApiKey.ALTER_REPLICA_LOG_DIRS,
+        Refusal(top_field=None, items=MOVED_LOGS),
+        (Gate(ALTER_CLUSTER, cluster),),
     ),
 )

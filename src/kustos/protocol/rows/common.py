@@ -16,6 +16,7 @@ WRITE_TRANSACTION: Final = Check(AclOperation.WRITE, ResourceType.TRANSACTIONAL_
 CLUSTER_ACTION: Final = Check(AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER)
 DESCRIBE_CLUSTER: Final = Check(AclOperation.DESCRIBE, ResourceType.CLUSTER)
 ALTER_CLUSTER: Final = Check(AclOperation.ALTER, ResourceType.CLUSTER)
+DESCRIBE_CLUSTER_CONFIGS: Final = Check(AclOperation.DESCRIBE_CONFIGS, ResourceType.CLUSTER)
 
 TOPIC_NAME_OR_ID: Final = (("name", "name"), ("topic_id", "topic_id"))
 

@@ -38,6 +38,8 @@ COORDINATORS: Final = Items(
 UNFOUND_COORDINATORS: Final = replace(COORDINATORS, message_field="error_message")
 DESCRIBED_GROUPS: Final = Items("groups", "groups", (("", "group_id"),))
 UNFETCHED_GROUPS: Final = Items("groups", "groups", (("group_id", "group_id"),))
+DELETED_GROUPS: Final = Items("groups_names", "results", (("", "group_id"),))
+DELETE_GROUP: Final = Check(AclOperation.DELETE, ResourceType.GROUP)
 GROUP_OPERATIONS: Final = Operations(
     "groups", "group_id", ResourceType.GROUP, "authorized_operations", "include_authorized_operations"
 )
@@ -128,5 +130,15 @@ GROUP_ROWS: Final[tuple[Row, ...]] = (
         Refusal(top_field=None, items=GROUP_ITEMS),
         (GROUP_OPERATIONS,),
         escape=consumer_group_describe,
+    ),
+    Row(
+        ApiKey.DELETE_GROUPS,
+        Refusal(top_field=None, items=DELETED_GROUPS),
+        (Strip(DELETED_GROUPS, DELETE_GROUP, "", once=True),),
+    ),
+    Row(
+        ApiKey.OFFSET_DELETE,
+        TOP,
+        (Gate(DELETE_GROUP, group_of), Strip(PARTITIONS_OF_TOPIC, READ_TOPIC, "name", yields=True)),
     ),
 )

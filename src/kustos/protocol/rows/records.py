@@ -2,9 +2,11 @@
 
 from typing import Final
 
+from kustos.acl import AclOperation, ResourceType
 from kustos.protocol.escapes.fetch import TOPIC_IDS_SINCE_VERSION, fetch
 from kustos.protocol.escapes.metadata import metadata
 from kustos.protocol.escapes.produce import produce
+from kustos.protocol.exchange import Check
 from kustos.protocol.rows.common import (
     DESCRIBE_TOPIC,
     EVERY_VERSION,
@@ -18,6 +20,7 @@ from kustos.protocol.shapes import Items, Refusal
 from kustos.protocol.steps import Rewrite, Row, Strip
 from kustos.wire import ApiKey
 
+DELETE_TOPIC: Final = Check(AclOperation.DELETE, ResourceType.TOPIC)
 PRODUCED: Final = Items(
     "topic_data",
     "responses",
@@ -33,6 +36,20 @@ FETCHED: Final = Items(
     inner=partitions(
         "partitions", "partition", "partitions", "partition_index", high_watermark=-1, records=b""
     ),
+)
+DELETED_RECORDS: Final = Items(
+    "topics",
+    "topics",
+    (("name", "name"),),
+    code_field=None,
+    inner=partitions("partitions", "partition_index", "partitions", "partition_index", low_watermark=-1),
+)
+EPOCHS: Final = Items(
+    "topics",
+    "topics",
+    (("topic", "topic"),),
+    code_field=None,
+    inner=partitions("partitions", "partition", "partitions", "partition"),
 )
 
 RECORD_ROWS: Final[tuple[Row, ...]] = (
@@ -55,4 +72,14 @@ RECORD_ROWS: Final[tuple[Row, ...]] = (
         (Strip(PARTITIONS_OF_TOPIC, DESCRIBE_TOPIC, "name"),),
     ),
     Row(ApiKey.METADATA, Refusal(items=TOPIC_ENTRIES, both_below=EVERY_VERSION), escape=metadata),
+    Row(
+        ApiKey.DELETE_RECORDS,
+        Refusal(top_field=None, items=DELETED_RECORDS),
+        (Strip(DELETED_RECORDS, DELETE_TOPIC, "name"),),
+    ),
+    Row(
+        ApiKey.OFFSET_FOR_LEADER_EPOCH,
+        Refusal(top_field=None, items=EPOCHS),
+        (Strip(EPOCHS, DESCRIBE_TOPIC, "topic", unless_cluster=AclOperation.CLUSTER_ACTION),),
+    ),
 )
