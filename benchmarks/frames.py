@@ -159,7 +159,7 @@ def cost(guard: Guard, frame: bytes) -> Cost:
                 result, is_done = {topic_id: topic_id.hex() for topic_id in topic_ids}, False
                 turns_s[-1] += time.process_time() - asked_s
             case ListTopics():
-                result, is_done = set(), False
+                result, is_done = {}, False
             case GiveWay():
                 turns_s.append(time.process_time())
                 result, is_done = None, False

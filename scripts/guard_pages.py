@@ -15,6 +15,7 @@ from kustos.protocol import (
     ROWS,
     Check,
     ClusterOperations,
+    Conceal,
     Gate,
     Hide,
     Operations,
@@ -24,10 +25,10 @@ from kustos.protocol import (
     common_versions,
     items_max,
 )
-from kustos.wire import api_name
+from kustos.wire import ApiKey, api_name
 from scripts.pages import README, WIDE, page, table
 
-GUARD: Final = ("kustos.protocol.table", "kustos.protocol.admin_table", "kustos.protocol.escapes.")
+GUARD: Final = ("kustos.protocol.rows.", "kustos.protocol.admin_table", "kustos.protocol.escapes.")
 
 
 def words_of(value: object, seen: set[object]) -> Iterator[str]:
@@ -67,7 +68,7 @@ def needs(row: Row) -> str:
     found: dict[str, None] = {}
     for step in row.steps:
         found |= dict.fromkeys(words_of(step, set()))
-        if isinstance(step, Strip | Hide) and step.unless_cluster is not None:
+        if isinstance(step, Gate | Strip | Hide) and step.unless_cluster is not None:
             found[f"{step.unless_cluster.name} CLUSTER"] = None
     found |= dict.fromkeys(words_of(row.escape, set()))
     return "<br>".join(f"`{words}`" for words in found) or "nothing"
@@ -82,6 +83,8 @@ def consequence(step: Step) -> str:
             return "the items are refused, the others go on"
         case Hide():
             return "the items are left out"
+        case Conceal():
+            return "upstream's addresses are left out"
         case Operations() | ClusterOperations():
             return "the bits of authorized operations are those of the client"
         case _:
@@ -89,7 +92,7 @@ def consequence(step: Step) -> str:
 
 
 ESCAPES: Final = {
-    "produce": "the topics are refused, the others go on; a transaction is refused whatever is allowed; "
+    "produce": "the topics are refused, the others go on; all are if the transaction of their records is; "
     "without acknowledgement (`acks=0`) the connection is closed once the others went on",
     "fetch": "the partitions are refused, the others go on; asked again at every fetch of a session",
     "metadata": "topics are refused where named, left out where all were asked for; "
@@ -98,7 +101,9 @@ ESCAPES: Final = {
     "refuse_sasl": "refused: a login is no request any more",
     "create_topics": "the topics are refused; the configuration of a new one is kept from who may not see it",
     "delete_topics": "the topics are refused; who may not describe one does not learn whether it exists",
-    "init_producer_id": "the request is refused; with a transactional id it is whatever is allowed",
+    "init_producer_id": "the request is refused; with a transactional id that is asked about, else any topic",
+    "add_partitions": "the topics are refused, and with them all others; from version 4 on, "
+    "which only brokers use, the request is",
     "alter_scram": "every user of the request is refused",
     "create_token": "the request is refused; for oneself no ACL is asked, but a connection that knows who "
     "asks (not `PLAINTEXT`, not a login by token)",
@@ -122,11 +127,19 @@ def denied(row: Row) -> str:
     """Return what becomes of that which is not allowed."""
     if row.escape is not None:
         return ESCAPES[row.escape.__name__]
+    if row.api_key == ApiKey.WRITE_TXN_MARKERS:
+        return "every request of a client is refused, whatever is allowed: only brokers write them"
     told = dict.fromkeys(consequence(step) for step in row.steps)
     return "; ".join(each for each in told if each) or "answered to everybody"
 
 
-def rows_of(rows: Sequence[Row], answered_by: Callable[[Row], str]) -> list[tuple[str, ...]]:
+def answered_by(row: Row) -> str:
+    """Return who answers the API to a client."""
+    is_ours = row.api_key in LOCAL_APIS or row.api_key == ApiKey.WRITE_TXN_MARKERS
+    return "kustos" if is_ours else "upstream"
+
+
+def rows_of(rows: Sequence[Row], answerer: Callable[[Row], str]) -> list[tuple[str, ...]]:
     """Return what the page says of each row of an authorization table."""
     shown: list[tuple[str, ...]] = []
     for row in sorted(rows, key=lambda each: each.api_key):
@@ -136,7 +149,7 @@ def rows_of(rows: Sequence[Row], answered_by: Callable[[Row], str]) -> list[tupl
                 f"{api_name(row.api_key)} ({row.api_key})",
                 f"{lowest}-{highest}",
                 f"{items_max(row.api_key):,}",
-                answered_by(row),
+                answerer(row),
                 needs(row),
                 denied(row),
             )
@@ -148,12 +161,9 @@ CONTROLLER_APIS: Final = frozenset({52, 53, 54, 56, 58, 59, 62, 63, 67, 70, 73, 
 """What only controllers answer (`listeners` in the schemas of Kafka 4.3.1): no client speaks to them here."""
 
 NOT_OFFERED: Final[Mapping[str, tuple[int, ...]]] = {
-    "Transactions": (24, 25, 26, 27, 28, 61, 65, 66),
     "Share groups": (76, 77, 78, 79, 83, 84, 85, 86, 87, 90, 91, 92),
     "Streams groups": (88, 89),
-    "Topics and settings": (21, 23, 33, 37, 44, 74),
-    "Groups": (42, 47),
-    "The cluster itself": (34, 35, 43, 45, 46, 49, 55, 57, 64, 80, 81),
+    "The cluster itself": (57, 80, 81),
     "Telemetry of clients": (71, 72),
 }
 """The APIs of a broker without a row, by what they are about."""
@@ -191,7 +201,7 @@ def authorization() -> str:
     return page(
         WIDE,
         "# Authorization of each API",
-        "<!-- made from `kustos.protocol.table` and `kustos.protocol.admin_table`; do not edit -->",
+        "<!-- made from `kustos.protocol.rows` and `kustos.protocol.admin_table`; do not edit -->",
         "What the guard does with each API of Kafka's protocol. An API that is not here is not offered to "
         "clients, and a request for it closes the connection.",
         "- **Versions**: what kustos understands. Offered is what upstream has of it; the APIs that kustos "
@@ -207,7 +217,7 @@ def authorization() -> str:
         f"{_handlers(ROWS)} of the rows for clients and {_handlers(ADMIN_ROWS)} of those for admin "
         "listeners have a handler, for what steps cannot say.",
         "## Listeners for clients",
-        table(head, rows_of(ROWS, lambda row: "kustos" if row.api_key in LOCAL_APIS else "upstream")),
+        table(head, rows_of(ROWS, answered_by)),
         "## Admin listeners",
         "Those of `controller.listener.names`. A request in an Envelope is refused by the same rows, for "
         "whom the Envelope names; the Envelope itself takes only what Kafka lets be forwarded.",

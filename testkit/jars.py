@@ -101,6 +101,9 @@ def _reads(file: Path, text: str) -> bool:
 KAFKA = JarSet(name="kafka-4.3.1")
 """The broker and its tools: the newest version that has all of them."""
 
+KAFKA_STREAMS = JarSet(name="kafka-streams-4.3.1")
+"""Kafka Streams, to be used with the jars of `KAFKA`."""
+
 LEGACY_KAFKA = JarSet(name="kafka-2.8.2")
 """The last Kafka with the interface of KIP-11: tests call its classes and run its broker."""
 

@@ -48,6 +48,18 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True)
+class Made:
+    """What a function makes of parts, each of which may be a placeholder."""
+
+    make: Callable[..., Any]
+    parts: tuple[Any, ...]
+
+    def filled(self, fill: Callable[[Any], Any]) -> Any:
+        """Return what the function makes of the values of the parts."""
+        return self.make(*map(fill, self.parts))
+
+
+@dataclass(frozen=True, slots=True)
 class Wrapped:
     """A request inside an Envelope, as bytes without their length."""
 
@@ -66,7 +78,8 @@ class Wrapped:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
     """One request. `settles`: it is asked until both sides agree, for what comes into force later;
-    with `good` also until no answer has an error, with `count` until there are so many ACLs.
+    with `good` also until no answer has an error, with `count` until there are so many ACLs, with `until`
+    until that holds of the reference's answer.
 
     `user` and `version` stand in for the story's own. `body`: bytes in the place of the fields.
     `silent`: no answer is due; the connection stays open or is closed, which is the answer.
@@ -79,6 +92,7 @@ class Step:
     settles: bool = False
     good: bool = False
     count: int | None = None
+    until: Callable[[Any], bool] | None = None
     body: bytes | None = None
     silent: bool = False
     hang_up_after: bool = False

@@ -24,7 +24,7 @@ from kustos.protocol import Decided, Decider, Guard, Opened, Unwrap
 from kustos.protocol.exchange import WrittenAt
 from kustos.wire import FrameReader, Message, RequestHeader, request_codec, request_frame
 from kustos.wire.api_keys import ApiKey
-from testkit.protocol.cluster_model import Model
+from testkit.protocol.cluster_model import PARTITIONS, Model
 from testkit.protocol.driver import HOST, OFFERED, PIECE_SIZES, PRINCIPAL, GatewayAddresses, served
 from testkit.protocol.random_requests import batch, model
 
@@ -98,9 +98,9 @@ class SlowCluster(UpstreamCluster):
         await self.wait()
         return {key: name for key, name in self.world.names.items() if key in topic_ids}
 
-    async def list_topics(self, names: frozenset[str] | None) -> set[str]:
+    async def list_topics(self, names: frozenset[str] | None) -> dict[str, int]:
         await self.wait()
-        return {name for name in self.world.topics if names is None or name in names}
+        return {name: PARTITIONS for name in self.world.topics if names is None or name in names}
 
 
 @dataclass

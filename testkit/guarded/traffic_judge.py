@@ -7,7 +7,7 @@ each of them forbids is a violation.
 """
 
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -79,6 +79,8 @@ class Judge:
         self.super_users = super_users
         self.host = host
         self.names: dict[bytes, str] = {}
+        self.user_of: Callable[[str], str] = str
+        """The user whose client has this id: of the same name, unless a program makes ids for its clients."""
 
     def judge(self, clients: Tap, upstream: Tap, acl_sets: Sequence[Acls]) -> Verdict:
         """Return the verdict on all that the taps hold."""
@@ -102,7 +104,7 @@ class Judge:
 
     def _client(self, exchange: Exchange) -> dict[str, Any]:
         return {
-            "principal": f"User:{exchange.client_id}",
+            "principal": f"User:{self.user_of(exchange.client_id)}",
             "host": self.host,
             "topic_names": self.names,
             "super_users": self.super_users,

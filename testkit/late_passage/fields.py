@@ -7,6 +7,7 @@ from typing import Any, Final
 from kio.schema.create_acls.v3.request import AclCreation
 from kio.schema.create_topics.v5.request import CreatableReplicaAssignment, CreatableTopic
 from kio.schema.delete_acls.v3.request import DeleteAclsFilter
+from kio.schema.delete_records.v2.request import DeleteRecordsPartition, DeleteRecordsTopic
 from kio.schema.fetch.v12.request import FetchPartition, FetchTopic
 from kio.schema.join_group.v3.request import JoinGroupRequestProtocol
 from kio.schema.metadata.v12.request import MetadataRequestTopic
@@ -18,7 +19,7 @@ from kustos.acl import AclBinding
 from kustos.wire.record_batch import batch_of
 
 PRODUCE, FETCH, METADATA, FIND_COORDINATOR, JOIN_GROUP, SYNC_GROUP = 0, 1, 3, 10, 11, 14
-DESCRIBE_GROUPS, CREATE_TOPICS, CREATE_ACLS, DELETE_ACLS = 15, 19, 30, 31
+DESCRIBE_GROUPS, CREATE_TOPICS, DELETE_RECORDS, CREATE_ACLS, DELETE_ACLS = 15, 19, 21, 30, 31
 
 VERSIONS: Final = {
     PRODUCE: 9,
@@ -29,6 +30,7 @@ VERSIONS: Final = {
     SYNC_GROUP: 3,
     DESCRIBE_GROUPS: 5,
     CREATE_TOPICS: 5,
+    DELETE_RECORDS: 2,
     CREATE_ACLS: 3,
     DELETE_ACLS: 3,
 }
@@ -136,6 +138,13 @@ def create_topic(topic: str, brokers: Sequence[int]) -> dict[str, Any]:
         configs=(),
     )
     return {"topics": (made,), "timeout": _milliseconds(LONG_MS), "validate_only": False}
+
+
+def delete_records(topic: str, offset: int) -> dict[str, Any]:
+    """Return the deletion of the records before an offset; it waits until all replicas have done so."""
+    partition = DeleteRecordsPartition(partition_index=i32(0), offset=i64(offset))
+    deleted = DeleteRecordsTopic(name=TopicName(topic), partitions=(partition,))
+    return {"topics": (deleted,), "timeout": _milliseconds(LONG_MS)}
 
 
 def create_acls(*bindings: AclBinding) -> dict[str, Any]:

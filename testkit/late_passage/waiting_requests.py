@@ -9,6 +9,7 @@ from kustos.acl import ResourceType
 from testkit.guarded.cluster import Op, Type, acl
 from testkit.late_passage import fields as frames
 from testkit.late_passage.fields import (
+    DELETE_RECORDS,
     DESCRIBE_GROUPS,
     FETCH,
     FIND_COORDINATOR,
@@ -109,6 +110,20 @@ def fetching(stage: Stage) -> Head:
     stage.grant(acl(stage.user, Op.READ, Type.TOPIC, topic))
     frame = stage.request(FETCH, **frames.fetch(topic, max_wait_ms=frames.LONG_MS))
     return Head(FETCH, frame, partial(stage.write, FIRST, topic), (Type.TOPIC, topic))
+
+
+def deleting(stage: Stage, follower: int, pid: int) -> Head:
+    """A DeleteRecords waits for a follower that stands still."""
+    topic = f"head-{stage.name}"
+    stage.make_topic(topic, [stage.broker, follower])
+    written = stage.ask(stage.kafka, PRODUCE, **frames.produce(topic, FIRST, acks=-1))
+    assert code(written.responses[0].partition_responses[0]) == 0
+    stage.grant(acl(stage.user, Op.DELETE, Type.TOPIC, topic))
+    frame = stage.request(DELETE_RECORDS, **frames.delete_records(topic, 1))
+    release = partial(thaw, pid)
+    stage.finally_do(release)
+    freeze(pid)
+    return Head(DELETE_RECORDS, frame, release, (Type.TOPIC, topic))
 
 
 def producing(stage: Stage, follower: int, pid: int) -> Head:

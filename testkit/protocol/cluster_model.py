@@ -19,10 +19,13 @@ from kustos.wire import (
     response_codec,
     response_frame,
 )
+from testkit.protocol.administration import DONE
 
 INVALID_REQUEST = 42
 UNKNOWN_TOPIC, UNKNOWN_TOPIC_ID, INVALID_TOPIC = 3, 100, 17
 SESSION_NOT_FOUND, INVALID_EPOCH, TOPIC_ID_ERROR = 70, 71, 106
+PARTITIONS = 3
+"""How many each topic has."""
 MAX_EPOCH = 2**31 - 1
 
 
@@ -42,6 +45,8 @@ class Model:
     topics: dict[str, bytes] = field(default_factory=dict)
     groups: dict[str, list[str]] = field(default_factory=dict)
     """By group name: the topics for which it has committed offsets and assignments."""
+    transactions: dict[str, list[str]] = field(default_factory=dict)
+    """By transactional id: the topics in it."""
     auto_creates: bool = True
     sessions: dict[int, Session] = field(default_factory=dict)
     next_session: int = 100
@@ -119,7 +124,11 @@ class Model:
                 ):
                     self.create(name)
                 topic_id = self.topics.get(name, ZERO_UUID)
-            response.topics.append(topics.fit(error_code=code, name=name, topic_id=topic_id))
+            count = PARTITIONS if code == 0 else 0
+            made_partitions = [topics.ELEMENTS["partitions"].fit(partition_index=n) for n in range(count)]
+            response.topics.append(
+                topics.fit(error_code=code, name=name, topic_id=topic_id, partitions=made_partitions)
+            )
         return response
 
     def offset_fetch(self, request: Message, made: MessageCodec) -> Message:
@@ -170,7 +179,7 @@ class Model:
         results = []
         for topic in request.topics:
             code = 36 if topic.name in self.topics else 0
-            values: dict[str, Any] = {"num_partitions": 3, "replication_factor": 1}
+            values: dict[str, Any] = {"num_partitions": PARTITIONS, "replication_factor": 1}
             if code == 0 and not request.validate_only:
                 self.create(topic.name)
                 values["topic_id"] = self.topics[topic.name]
@@ -271,12 +280,46 @@ class Model:
             brokers=[broker], cluster_id="small-world", controller_id=1, cluster_authorized_operations=77
         )
 
+    def partitions_of_transaction(self, request: Message, made: MessageCodec) -> Message:
+        if "error_code" in made.root.FIELDS:
+            return made.root()
+        result = made.root.ELEMENTS["results_by_topic_v3_and_below"]
+        partition = result.ELEMENTS["results_by_partition"]
+        return made.root(
+            results_by_topic_v3_and_below=[
+                result(
+                    name=topic.name,
+                    results_by_partition=[partition(partition_index=index) for index in topic.partitions],
+                )
+                for topic in request.v3_and_below_topics
+            ]
+        )
+
+    def described_transactions(self, request: Message, made: MessageCodec) -> Message:
+        item = made.root.ELEMENTS["transaction_states"]
+        topic = item.ELEMENTS["topics"]
+        states = []
+        for name in request.transactional_ids:
+            topics = [topic(topic=each, partitions=[0]) for each in self.transactions.get(name, ())]
+            states.append(item(transactional_id=name, topics=topics))
+        return made.root(transaction_states=states)
+
+    def listed_transactions(self, _request: Message, made: MessageCodec) -> Message:
+        item = made.root.ELEMENTS["transaction_states"]
+        return made.root(transaction_states=[item(transactional_id=name) for name in self.transactions])
+
     def plain(self, _request: Message, made: MessageCodec) -> Message:
         return made.root()
 
 
 def _mirror(*inner: str) -> Callable[[Model, Message, MessageCodec], Message]:
     return lambda model, request, made: model.mirrored(request, made, inner)  # type: ignore[arg-type]
+
+
+def _done(
+    answer: Callable[[Message, MessageCodec], Message],
+) -> Callable[[Model, Message, MessageCodec], Message]:
+    return lambda _model, request, made: answer(request, made)
 
 
 ANSWERS: dict[int, Callable[[Model, Message, MessageCodec], Message]] = {
@@ -287,13 +330,21 @@ ANSWERS: dict[int, Callable[[Model, Message, MessageCodec], Message]] = {
     8: _mirror("topics", "partitions", "partition_index", "partitions"),
     9: Model.offset_fetch,
     10: Model.coordinators,
-    **dict.fromkeys((11, 12, 13, 14, 22, 48, 68), Model.plain),
+    **dict.fromkeys((11, 12, 13, 14, 22, 25, 26, 35, 46, 48, 64, 68, 74), Model.plain),
     15: Model.described_groups,
     16: Model.listed_groups,
     19: Model.created,
     20: Model.deleted,
+    21: _mirror("topics", "partitions", "partition_index", "partitions"),
+    24: Model.partitions_of_transaction,
+    28: _mirror("topics", "partitions", "partition_index", "partitions"),
     32: Model.configs,
     60: Model.cluster,
+    47: _mirror("topics", "partitions", "partition_index", "partitions"),
+    61: _mirror("topics", "partition_indexes", "", "partitions"),
+    65: Model.described_transactions,
+    66: Model.listed_transactions,
     69: Model.described_groups,
     75: Model.topic_partitions,
+    **{key: _done(answer) for key, answer in DONE.items()},
 }

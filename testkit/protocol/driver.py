@@ -36,7 +36,7 @@ from kustos.wire import (
     response_header_is_flexible,
 )
 from kustos.wire.api_keys import ApiKey
-from testkit.protocol.cluster_model import Model
+from testkit.protocol.cluster_model import PARTITIONS, Model
 from testkit.tap.checker import Violation, check_request, check_response
 from testkit.tap.fetch_sessions import UpstreamFetchSessions
 
@@ -154,7 +154,7 @@ class Driver:
             case ResolveTopicIds(topic_ids):
                 return {key: name for key, name in self.model.names.items() if key in topic_ids}
             case ListTopics(names):
-                return {name for name in self.model.topics if names is None or name in names}
+                return {name: PARTITIONS for name in self.model.topics if names is None or name in names}
             case GiveWay():
                 return None
             case Serve(message):

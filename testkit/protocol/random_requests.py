@@ -37,6 +37,7 @@ def model() -> Model:
     for name in EXISTING:
         made.create(name)
     made.groups = {"group-one": EXISTING[:2], "group-two": [EXISTING[3]], "group-three": []}
+    made.transactions = {"tx-one": EXISTING[2:4], "tx-two": []}
     return made
 
 
@@ -83,16 +84,22 @@ def random_acls(random: Random) -> list[AclBinding]:
 
 
 TOPIC_FIELDS = {"name", "topic", "topic_names", "subscribed_topic_names", "topic_name"}
+APIS_OF_TOPICS = frozenset({*range(29), 34, 35, 37, 43, 45, 46, 47, 61, *range(68, 94)})
+"""The APIs where such a field is a topic's name."""
 INDEX_FIELDS = {"partition", "partition_index", "index", "partition_indexes", "partitions"}
 RECORDS = [batch(), batch(), batch(), batch(transactional=True), b"junk"]
 POOLS: dict[str, list[Any]] = {
     "group_id": GROUPS,
     "groups": GROUPS,
     "group_ids": GROUPS,
+    "groups_names": GROUPS,
+    "config_operation": [0, 1, 2, 3],
     "key": [*GROUPS, *TRANSACTIONS],
     "coordinator_keys": [*GROUPS, *TRANSACTIONS],
     "key_type": [0, 0, 1, 1, 2, 3],
     "transactional_id": TRANSACTIONS,
+    "v3_and_below_transactional_id": TRANSACTIONS,
+    "transactional_ids": TRANSACTIONS,
     "records": RECORDS,
     "acks": [-1, 1, -1, 1, 0],
     "session_id": [0],
@@ -115,18 +122,22 @@ POOLS: dict[str, list[Any]] = {
 POOLS |= {field: [0, 1, 2] for field in INDEX_FIELDS}
 """Values for meaningful fields, by field name."""
 
-NULLS = {"records": 0.02, "transactional_id": 0.7}
+SETTINGS = [*(f"setting-{number}" for number in range(12)), "super.users", "listeners"]
+
+NULLS = {"value": 0.1, "records": 0.02, "transactional_id": 0.7}
 """The share of nulls in these nullable fields, if not the default: requests should be meaningful."""
 
 
 def pool(api_key: int, field: str, made: Model) -> list[Any] | None:
     """Return the values to choose from for a field, None if any value will do."""
-    if field in TOPIC_FIELDS and (api_key < 29 or api_key >= 68):
+    if field in TOPIC_FIELDS and api_key in APIS_OF_TOPICS:
         return TOPICS
     if field == "topic_id":
         return [*made.topics.values(), *made.topics.values(), UNKNOWN_ID, bytes(16)]
-    if field == "resource_type" and api_key == 32:
+    if field == "resource_type" and api_key in {32, 33, 44}:
         return [*[2, 4, 8, 16, 32] * 5, 99]
+    if field == "name" and api_key in {33, 44}:
+        return SETTINGS
     if field == "partition_index" and api_key == 75:
         return [0, 1, -1]
     return POOLS.get(field)

@@ -10,7 +10,6 @@ from typing import Any
 
 from kustos.acl import CLUSTER_NAME
 from testkit.tap.client import (
-    CLUSTER_DENIED,
     GROUP_DENIED,
     ILLEGAL_SASL_STATE,
     INVALID_PRINCIPAL_TYPE,
@@ -70,14 +69,17 @@ def produce(request: Request, client: Client) -> Coded:
         for topic in body.topic_data
         for partition in topic.partition_data
     ]
-    # what is found first decides, as batch by batch
-    first = next((flag for flag in flags if flag is None or flag), False)
-    whole = INVALID_RECORD if first is None else None
-    if first or (first is not None and body.transactional_id is not None):
-        whole = TRANSACTION_DENIED
+    whole = INVALID_RECORD if None in flags else None
+    if whole is None and any(flags):
+        whole = transaction_refusal(body.transactional_id, client)
     return by_partition(
         body.topic_data, "partition_data", "index", lambda key: whole or client.topic_refusal(Op.WRITE, key)
     )
+
+
+def transaction_refusal(name: str | None, client: Client) -> int | None:
+    """Return the code for who writes in a transaction; nobody writes in one without a name."""
+    return TRANSACTION_DENIED if name is None else client.refusal(Op.WRITE, Type.TRANSACTIONAL_ID, str(name))
 
 
 def fetch(request: Request, client: Client) -> Coded:
@@ -259,14 +261,6 @@ def answered_delete_topics(request: Request, body: Any) -> Coded:
         return (topic_id,) if topic_id in ids else (name,)
 
     return [(key(item), code(item)) for item in body.responses]
-
-
-def init_producer_id(request: Request, client: Client) -> Coded:
-    name = request.body.transactional_id
-    if name is None:
-        allowed = client.may_cluster(Op.IDEMPOTENT_WRITE) or client.may_some(Op.WRITE, Type.TOPIC)
-        return [(TOP, None if allowed else CLUSTER_DENIED)]
-    return [(TOP, TRANSACTION_DENIED)]
 
 
 def describe_configs(request: Request, client: Client) -> Coded:

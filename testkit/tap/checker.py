@@ -13,7 +13,7 @@ from typing import Any
 from kio.schema.index import api_key_map
 
 from kustos.acl import CLUSTER_NAME, AclBinding
-from testkit.tap import answers
+from testkit.tap import answers, daily_answers, transaction_answers
 from testkit.tap.answers import Coded, Key
 from testkit.tap.client import (
     AUTHORIZATION_CODES,
@@ -64,10 +64,14 @@ def answered_metadata(request: Request, body: Any) -> Coded:
 
 TOP = plain(answers.answered_top)
 PARTITIONS = plain(answers.answered_by_partition("topics", "partitions", "partition_index"))
+ALTERED_CONFIGS = Rule(
+    daily_answers.altered_configs, plain(answers.answered_items("responses", daily_answers.resource_key))
+)
 RULES: dict[int, Rule] = {
     0: Rule(
         answers.produce,
         plain(answers.answered_by_partition("responses", "partition_responses", "index")),
+        ordered=False,  # a broker answers in the order of a hash table
     ),
     1: Rule(
         answers.fetch,
@@ -93,7 +97,18 @@ RULES: dict[int, Rule] = {
     17: Rule(answers.SASL_REFUSED, TOP),
     19: Rule(answers.create_topics, by_items("topics", "name")),
     20: Rule(answers.delete_topics, answers.answered_delete_topics, ordered=False),
-    22: Rule(answers.init_producer_id, TOP),
+    21: Rule(daily_answers.on_topics(Op.DELETE), PARTITIONS, ordered=False),
+    22: Rule(transaction_answers.init_producer_id, TOP),
+    23: Rule(daily_answers.epochs, plain(daily_answers.answered_epochs), ordered=False),
+    24: Rule(
+        transaction_answers.add_partitions,
+        transaction_answers.answered_partitions_of_transaction,
+        ordered=False,
+    ),
+    25: Rule(transaction_answers.add_offsets, TOP),
+    26: Rule(transaction_answers.end_transaction, TOP),
+    27: Rule(transaction_answers.markers, plain(transaction_answers.answered_markers)),
+    28: Rule(transaction_answers.commit_in_transaction, PARTITIONS),
     29: Rule(answers.whole(Op.DESCRIBE), TOP),
     30: Rule(answers.whole(Op.ALTER, "creations"), by_items("results")),
     31: Rule(answers.whole(Op.ALTER, "filters"), by_items("filter_results")),
@@ -101,21 +116,50 @@ RULES: dict[int, Rule] = {
         answers.describe_configs,
         plain(answers.answered_items("results", lambda r: (r.resource_type, str(r.resource_name)))),
     ),
+    **dict.fromkeys((33, 44), ALTERED_CONFIGS),
+    34: Rule(daily_answers.moved_logs, plain(daily_answers.answered_moved_logs), ordered=False),
+    35: Rule(daily_answers.log_dirs, daily_answers.answered_log_dirs),
     36: Rule(answers.SASL_REFUSED, TOP),
+    37: Rule(daily_answers.partition_counts, by_items("results", "name"), ordered=False),
     38: Rule(answers.create_token, TOP),
     **dict.fromkeys((39, 40, 41), Rule(answers.top(None), TOP)),
+    42: Rule(daily_answers.groups, by_items("results", "group_id"), ordered=False),
+    43: Rule(
+        daily_answers.whole(Op.ALTER, "topic_partitions", "partitions", ""),
+        daily_answers.answered_with_top(daily_answers.answered_elections),
+        ordered=False,
+    ),
+    45: Rule(
+        daily_answers.whole(Op.ALTER, "topics", "partitions", "partition_index"),
+        daily_answers.answered_with_top(daily_answers.answered_reassignments),
+        ordered=False,
+    ),
+    46: Rule(answers.whole(Op.DESCRIBE), TOP),
+    47: Rule(
+        daily_answers.offsets,
+        daily_answers.answered_with_top(
+            answers.answered_by_partition("topics", "partitions", "partition_index")
+        ),
+        ordered=False,
+    ),
     48: Rule(answers.whole(Op.DESCRIBE_CONFIGS), TOP),
+    49: Rule(answers.whole(Op.ALTER_CONFIGS, "entries"), by_items("entries")),
     50: Rule(answers.whole(Op.DESCRIBE), TOP),
     51: Rule(answers.scram_users, by_items("results", "user")),
+    55: Rule(answers.whole(Op.DESCRIBE), TOP),
     60: Rule(answers.top(None), TOP),
+    61: Rule(transaction_answers.producers, PARTITIONS),
+    64: Rule(answers.whole(Op.ALTER), TOP),
+    65: Rule(transaction_answers.transactions, by_items("transaction_states", "transactional_id")),
     68: Rule(answers.consumer_group_heartbeat, TOP),
     # a group is refused as well for the hidden topics that its members have
     69: Rule(
         answers.groups("group_ids"), by_items("groups", "group_id"), unforeseen=frozenset({TOPIC_DENIED})
     ),
+    74: Rule(answers.whole(Op.DESCRIBE_CONFIGS), TOP),
     75: Rule(answers.describe_topic_partitions, topic_items("topics"), ordered=False),
 }
-LISTINGS = frozenset({9, 16, 18})
+LISTINGS = frozenset({9, 16, 18, 66})
 
 
 def check_request(
@@ -236,6 +280,11 @@ def listed(request: Request, body: Any, client: Client) -> Iterable[tuple[Op, Ty
             return [(Op.DESCRIBE, Type.TOPIC, str(topic.name)) for topic in body.topics]
         case 16:
             return [(Op.DESCRIBE, Type.GROUP, str(group.group_id)) for group in body.groups]
+        case 66:
+            return [
+                (Op.DESCRIBE, Type.TRANSACTIONAL_ID, str(state.transactional_id))
+                for state in body.transaction_states
+            ]
     return []
 
 

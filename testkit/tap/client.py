@@ -20,7 +20,9 @@ DENIED_CODES = {
 }
 AUTHORIZATION_CODES = frozenset({*DENIED_CODES.values(), TOKEN_NOT_ALLOWED, TOKEN_DENIED})
 UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION, INVALID_REQUEST, INVALID_RECORD = 100, 3, 42, 87
-ILLEGAL_SASL_STATE, UNKNOWN_SERVER_ERROR = 34, -1
+ILLEGAL_SASL_STATE, UNKNOWN_SERVER_ERROR, INVALID_TOPIC = 34, -1, 17
+INTERNAL = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+"""Topics that no client writes to in a transaction."""
 NOT_ASKED = -(2**31)
 
 

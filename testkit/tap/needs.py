@@ -4,17 +4,18 @@ A need is a tuple of alternatives, one of which must be allowed. Upstream trusts
 request with a need that is not met must never be there.
 """
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
 from kustos.acl import CLUSTER_NAME
-from testkit.tap.client import Client, Op, Question, Type
+from testkit.tap.client import INTERNAL, Client, Op, Question, Type
+from testkit.tap.daily_answers import resource_key, right_to_alter
 from testkit.tap.frames import Request, is_transactional, topic_key
 
 Need = tuple[Question, ...]
 NEVER: Need = ()
-"""No ACL lets it through: kustos begins no transactions."""
-NOWHERE = "kustos answers it itself"
+"""No ACL lets it through."""
 
 
 def on_cluster(*operations: Op) -> Need:
@@ -31,8 +32,8 @@ def produce(request: Request, client: Client) -> list[Need]:
     body = request.body
     needs = topics(client, body.topic_data, Op.WRITE)
     payloads = [partition.records for topic in body.topic_data for partition in topic.partition_data]
-    if body.transactional_id is not None or any(is_transactional(records or b"") for records in payloads):
-        needs.append(NEVER)
+    if any(is_transactional(records or b"") is not False for records in payloads):
+        needs += in_transaction(body.transactional_id)
     return needs
 
 
@@ -98,10 +99,16 @@ def delete_topics(request: Request, client: Client) -> list[Need]:
     return needs
 
 
+def in_transaction(name: str | None) -> list[Need]:
+    """Return the need of who writes in a transaction; nobody writes in one without a name."""
+    return [NEVER] if name is None else [((Op.WRITE, Type.TRANSACTIONAL_ID, str(name)),)]
+
+
 def init_producer_id(request: Request, client: Client) -> list[Need]:
     name = request.body.transactional_id
     if name is not None:
-        return [NEVER]
+        in_two_phases = ((Op.TWO_PHASE_COMMIT, Type.TRANSACTIONAL_ID, str(name)),)
+        return in_transaction(name) + [in_two_phases] * getattr(request.body, "enable2_pc", False)
     return [] if client.may_some(Op.WRITE, Type.TOPIC) else [on_cluster(Op.IDEMPOTENT_WRITE)]
 
 
@@ -133,6 +140,34 @@ def consumer_group_heartbeat(request: Request, client: Client) -> list[Need]:
     return [*needs, ()] if getattr(body, "subscribed_topic_regex", None) else needs
 
 
+def add_partitions(request: Request, client: Client) -> list[Need]:
+    body = request.body
+    if request.version >= 4:
+        return [on_cluster(Op.CLUSTER_ACTION)]
+    asked = [topic for topic in body.v3_and_below_topics if topic.partitions]
+    internal = [NEVER for topic in asked if topic.name in INTERNAL]
+    return [*in_transaction(body.v3_and_below_transactional_id), *topics(client, asked, Op.WRITE), *internal]
+
+
+def cluster(operation: Op) -> Callable[[Request, Client], list[Need]]:
+    return lambda request, client: [on_cluster(operation)]
+
+
+def named_once(needs: Callable[[Request, Client], list[Need]]) -> Callable[[Request, Client], list[Need]]:
+    """Return the needs of an API in which nothing may be named twice."""
+    return lambda request, client: [
+        *needs(request, client),
+        *[NEVER for count in Counter(str(topic.name) for topic in request.body.topics).values() if count > 1],
+    ]
+
+
+def altered_configs(request: Request, client: Client) -> list[Need]:
+    rights = [right_to_alter(request, resource) for resource in request.body.resources]
+    named = Counter(map(resource_key, request.body.resources))
+    twice = [NEVER for count in named.values() if count > 1]
+    return [*twice, *[NEVER if right is None else (right,) for right in rights]]
+
+
 def nothing(request: Request, client: Client) -> list[Need]:
     return []
 
@@ -162,19 +197,56 @@ NEEDS: dict[int, Callable[[Request, Client], list[Need]]] = {
     18: never,
     19: create_topics,
     20: delete_topics,
+    21: lambda request, client: topics(client, request.body.topics, Op.DELETE),
     22: init_producer_id,
+    23: lambda request, client: [
+        (*on_cluster(Op.CLUSTER_ACTION), *need) for need in topics(client, request.body.topics, Op.DESCRIBE)
+    ],
+    24: add_partitions,
+    25: lambda request, client: [
+        *in_transaction(request.body.transactional_id),
+        *read_group(request, client),
+    ],
+    26: lambda request, client: in_transaction(request.body.transactional_id),
+    27: never,
+    28: lambda request, client: [
+        *in_transaction(request.body.transactional_id),
+        *read_group(request, client),
+        *topics(client, request.body.topics, Op.READ),
+    ],
     29: never,
     30: never,
     31: never,
     32: describe_configs,
+    **dict.fromkeys((33, 44), altered_configs),
+    34: cluster(Op.ALTER),
+    35: cluster(Op.DESCRIBE),
     36: never,
+    37: named_once(lambda request, client: topics(client, request.body.topics, Op.ALTER)),
     **dict.fromkeys((38, 39, 40, 41), never),
-    48: lambda request, client: [on_cluster(Op.DESCRIBE_CONFIGS)],
+    42: lambda request, client: [((Op.DELETE, Type.GROUP, str(name)),) for name in request.body.groups_names],
+    43: cluster(Op.ALTER),
+    45: cluster(Op.ALTER),
+    46: cluster(Op.DESCRIBE),
+    47: lambda request, client: [
+        ((Op.DELETE, Type.GROUP, str(request.body.group_id)),),
+        *topics(client, request.body.topics, Op.READ),
+    ],
+    48: cluster(Op.DESCRIBE_CONFIGS),
+    49: cluster(Op.ALTER_CONFIGS),
     50: never,
     51: never,
+    55: cluster(Op.DESCRIBE),
     60: nothing,
+    61: lambda request, client: topics(client, request.body.topics, Op.READ),
+    64: cluster(Op.ALTER),
+    65: lambda request, client: [
+        ((Op.DESCRIBE, Type.TRANSACTIONAL_ID, str(name)),) for name in request.body.transactional_ids
+    ],
+    66: nothing,
     68: consumer_group_heartbeat,
     69: describe_groups("group_ids"),
+    74: cluster(Op.DESCRIBE_CONFIGS),
     75: lambda request, client: topics(client, request.body.topics, Op.DESCRIBE) or [()],
 }
 """By API key; what is not here may not go upstream at all."""

@@ -13,7 +13,15 @@ from kustos.protocol.table import TABLE
 from kustos.wire.api_keys import api_name
 from testkit.equality.stories import Story, unknown_fields
 from testkit.paths import ROOT
-from tests.conformance.equality import cases_admin, cases_groups, cases_tokens, cases_topics
+from tests.conformance.equality import (
+    cases_admin,
+    cases_daily,
+    cases_groups,
+    cases_settings,
+    cases_tokens,
+    cases_topics,
+    cases_transactions,
+)
 from tests.conformance.equality.both_sides import both_sides
 from tests.conformance.equality.differences import DIFFERENCES
 from tests.conformance.equality.judge import SHOWN, Played, play_all
@@ -23,12 +31,18 @@ STORIES: tuple[Story, ...] = (
     *cases_groups.ASKING,
     *cases_topics.PRODUCE_STORIES,
     *cases_topics.WRITTEN,
+    *cases_daily.LEADER_EPOCHS,
+    *cases_transactions.STORIES,
     *cases_topics.MALFORMED_STORIES,
     *cases_groups.WITH_OFFSETS,
     *cases_groups.JOINING,
     *cases_admin.LOOKING,
     *cases_topics.AUTO_CREATION,
+    *cases_daily.LOOKING,
+    *cases_settings.LOOKING,
     *cases_admin.CHANGING,
+    *cases_daily.CHANGING,
+    *cases_settings.CHANGING,
     *cases_tokens.STORIES,
     *cases_topics.CLOSING,
 )

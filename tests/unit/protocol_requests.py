@@ -1,8 +1,9 @@
 """Requests written as plain dicts, and their answers read as such."""
 
+from collections.abc import Sequence
 from typing import Any
 
-from kustos.acl import AclBinding
+from kustos.acl import CLUSTER_NAME, AclBinding, AclOperation, ResourceType
 from kustos.wire import (
     Message,
     read_request_header,
@@ -12,7 +13,10 @@ from kustos.wire import (
     response_header_is_flexible,
 )
 from testkit.protocol.driver import Driver, Outcome
-from testkit.protocol.random_requests import frame_of, model
+from testkit.protocol.random_requests import allow, frame_of, model
+
+ALPHA = "alpha-topic"
+GROUP_NAME, TRANSACTION = "group-one", "tx-one"
 
 
 def built(made: type[Message], values: dict[str, Any]) -> Message:
@@ -52,3 +56,42 @@ def forwarded(outcome: Outcome, which: int = 0) -> dict[str, Any]:
     sent = outcome.forwarded[which]
     codec = request_codec(int.from_bytes(sent[:2], "big"), int.from_bytes(sent[2:4], "big"))
     return codec.decode(sent, read_request_header(sent, codec.flexible).body_offset).message.to_dict()
+
+
+def may(operation: str, kind: str = "TOPIC", name: str | None = None) -> AclBinding:
+    """Return the ACL of an operation, by default on the resource of the kind that these tests are about."""
+    names = {"TOPIC": ALPHA, "GROUP": GROUP_NAME, "CLUSTER": CLUSTER_NAME, "TRANSACTIONAL_ID": TRANSACTION}
+    return allow(ResourceType[kind], name or names[kind], AclOperation[operation])
+
+
+def codes(value: Any) -> set[int]:
+    """Return every error code of an answer that is none of success."""
+    if isinstance(value, dict):
+        own = {value["error_code"]} - {0} if "error_code" in value else set()
+        return own.union(*map(codes, value.values()))
+    return set().union(*map(codes, value)) if isinstance(value, list) else set()
+
+
+def refusals(acls: Sequence[AclBinding], api_key: int, version: int, fields: dict[str, Any]) -> set[int]:
+    """Return the codes of the answer; a request that is refused is not forwarded, one that passes is."""
+    outcome, answer = ask(connection(*acls), api_key, version, **fields)
+    assert bool(outcome.forwarded) is not bool(codes(answer) & {29, 30, 31, 53})
+    return codes(answer)
+
+
+def needs(
+    api_key: int,
+    version: int,
+    fields: dict[str, Any],
+    acls: Sequence[AclBinding],
+    code: int,
+    *others: AclBinding,
+) -> None:
+    """Check that these ACLs pass, all but one of them do not, and no other ACL stands in for them."""
+    assert refusals(acls, api_key, version, fields) == set()
+    for missing in range(len(acls)):
+        fewer = [*acls[:missing], *acls[missing + 1 :]]
+        assert refusals(fewer, api_key, version, fields), acls[missing]
+        for other in others:
+            assert refusals([*fewer, other], api_key, version, fields), other
+    assert refusals([], api_key, version, fields) == {code}

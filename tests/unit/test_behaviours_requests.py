@@ -1,58 +1,28 @@
 """What each request needs: with just these ACLs it passes, and without any one of them it is refused."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from kustos.acl import CLUSTER_NAME, AclBinding, AclOperation, ResourceType
+from kustos.acl import AclBinding, AclOperation, ResourceType
 from testkit.protocol.driver import HOST
 from testkit.protocol.random_requests import UNKNOWN_ID, allow, batch
-from tests.unit.protocol_requests import ask, connection
+from tests.unit.protocol_requests import (
+    ALPHA,
+    GROUP_NAME,
+    TRANSACTION,
+    ask,
+    codes,
+    connection,
+    may,
+    needs,
+    refusals,
+)
 
-ALPHA, BRAVO, HIDDEN = "alpha-topic", "bravo-topic", "hidden-gamma"
-GROUP_NAME, TRANSACTION = "group-one", "tx-one"
+BRAVO, HIDDEN = "bravo-topic", "hidden-gamma"
 IDS = connection().model.topics
 TOPIC_DENIED, GROUP_DENIED, CLUSTER_DENIED, TRANSACTION_DENIED, UNKNOWN_TOPIC_ID = 29, 30, 31, 53, 100
-
-
-def may(operation: str, kind: str = "TOPIC", name: str | None = None) -> AclBinding:
-    names = {"TOPIC": ALPHA, "GROUP": GROUP_NAME, "CLUSTER": CLUSTER_NAME, "TRANSACTIONAL_ID": TRANSACTION}
-    return allow(ResourceType[kind], name or names[kind], AclOperation[operation])
-
-
-def codes(value: Any) -> set[int]:
-    """Return every error code of an answer that is none of success."""
-    if isinstance(value, dict):
-        own = {value["error_code"]} - {0} if "error_code" in value else set()
-        return own.union(*map(codes, value.values()))
-    return set().union(*map(codes, value)) if isinstance(value, list) else set()
-
-
-def refusals(acls: Sequence[AclBinding], api_key: int, version: int, fields: dict[str, Any]) -> set[int]:
-    """Return the codes of the answer; a request that is refused is not forwarded, one that passes is."""
-    outcome, answer = ask(connection(*acls), api_key, version, **fields)
-    assert bool(outcome.forwarded) is not bool(codes(answer) & {29, 30, 31, 53})
-    return codes(answer)
-
-
-def needs(
-    api_key: int,
-    version: int,
-    fields: dict[str, Any],
-    acls: Sequence[AclBinding],
-    code: int,
-    *others: AclBinding,
-) -> None:
-    """Check that these ACLs pass, all but one of them do not, and no other ACL stands in for them."""
-    assert refusals(acls, api_key, version, fields) == set()
-    for missing in range(len(acls)):
-        fewer = [*acls[:missing], *acls[missing + 1 :]]
-        assert refusals(fewer, api_key, version, fields), acls[missing]
-        for other in others:
-            assert refusals([*fewer, other], api_key, version, fields), other
-    assert refusals([], api_key, version, fields) == {code}
 
 
 def produced(version: int = 9, name: str = ALPHA) -> dict[str, Any]:

@@ -68,29 +68,6 @@ class TestProduce:
         assert outcome.closed is not None
         assert (outcome.response, outcome.forwarded) == (None, [])
 
-    @pytest.mark.parametrize("transactional_id", [None, "tx-one"])
-    @pytest.mark.parametrize(
-        "records",
-        [batch(transactional=True), batch() + batch(transactional=True), batch()],
-        ids=["first", "second", "none"],
-    )
-    def test_nothing_of_a_transaction_is_written_whatever_is_allowed(
-        self, records: bytes, transactional_id: str | None
-    ) -> None:
-        fields = produced(9, ALPHA, records=records) | {"transactional_id": transactional_id}
-        outcome, answer = ask(connection(*ALL_ALLOWED), 0, 9, **fields)
-        if records == batch() and transactional_id is None:
-            assert len(outcome.forwarded) == 1
-        else:
-            assert outcome.forwarded == []
-            assert answer["responses"][0]["partition_responses"][0]["error_code"] == 53
-
-    def test_nothing_of_a_transaction_is_written_without_acknowledgement(self) -> None:
-        fields = produced(9, ALPHA, records=batch(transactional=True), acks=0)
-        outcome, _ = ask(connection(*ALL_ALLOWED), 0, 9, **fields | {"transactional_id": "tx-one"})
-        assert outcome.closed is not None
-        assert (outcome.response, outcome.forwarded) == (None, [])
-
     @pytest.mark.parametrize("records", [b"junk", batch(length=48), batch(length=90), batch(magic=3), None])
     def test_records_that_cannot_be_walked_go_nowhere(self, records: bytes | None) -> None:
         fields = produced(9, ALPHA)

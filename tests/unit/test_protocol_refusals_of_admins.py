@@ -264,12 +264,6 @@ class TestAclsAndScram:
 
 
 class TestProducerIds:
-    @pytest.mark.parametrize("fields", [{}, {"enable2_pc": True}])
-    def test_no_transaction_is_begun_whatever_is_allowed(self, fields: dict[str, Any]) -> None:
-        outcome, answer = ask(connection(*ALL_ALLOWED), 22, 6, transactional_id="tx-one", **fields)
-        assert (answer["error_code"], answer["producer_id"], answer["producer_epoch"]) == (53, -1, -1)
-        assert outcome.forwarded == []
-
     @pytest.mark.behaviour("B146", "B147", "B148")
     @pytest.mark.parametrize(
         "acl",

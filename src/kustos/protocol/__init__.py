@@ -42,6 +42,7 @@ from kustos.protocol.limits import items_max
 from kustos.protocol.node_messages import DescribedConfig, LocalVoter, Synonym
 from kustos.protocol.steps import (
     ClusterOperations,
+    Conceal,
     Gate,
     Hide,
     Operations,
@@ -68,6 +69,7 @@ __all__ = [
     "AskStreamed",
     "Check",
     "ClusterOperations",
+    "Conceal",
     "ContextAuthorizer",
     "ContextOf",
     "Decided",

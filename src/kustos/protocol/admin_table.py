@@ -8,19 +8,15 @@ alone or in an Envelope. Derived from `ControllerApis` of Kafka 4.3.1.
 from dataclasses import replace
 from typing import Final
 
-from kustos.acl import AclOperation, ResourceType
 from kustos.protocol.api_versions import common_versions
 from kustos.protocol.escapes.cluster import describe_controllers
 from kustos.protocol.escapes.configs import alter_configs, describe_configs
 from kustos.protocol.escapes.envelope import envelope
-from kustos.protocol.exchange import Check
+from kustos.protocol.rows.common import ALTER_CLUSTER, DESCRIBE_CLUSTER, TOP_WITH_MESSAGE, cluster
 from kustos.protocol.shapes import Items, Refusal
 from kustos.protocol.steps import ClusterOperations, Gate, Row, ServeLocally
-from kustos.protocol.table import TABLE, TOP_WITH_MESSAGE, cluster
+from kustos.protocol.table import TABLE
 from kustos.wire import ApiKey
-
-ALTER_CLUSTER: Final = Check(AclOperation.ALTER, ResourceType.CLUSTER)
-DESCRIBE_CLUSTER: Final = Check(AclOperation.DESCRIBE, ResourceType.CLUSTER)
 
 ALTERED_CONFIGS: Final = Items(
     "resources",

@@ -33,9 +33,6 @@ PRODUCE_ADVERTISED_MINIMUM: Final = 0
 ZERO_FEATURES_SINCE: Final = 4
 """Earlier clients cannot read a feature whose lowest version is 0, so it is omitted (KIP-584)."""
 
-UNSERVED_FEATURES: Final = frozenset({"transaction.version"})
-"""Features of upstream hidden from clients, since their APIs have no row in the table."""
-
 
 def offered_versions(upstream: Mapping[int, tuple[int, int]]) -> dict[int, tuple[int, int]]:
     """Return API key → (lowest, highest version) that a client may use through the gateway."""
@@ -60,10 +57,7 @@ def common_versions(row: Row, upstream: tuple[int, int] | None) -> tuple[int, in
 def api_versions_response(
     version: int, offered: Mapping[int, tuple[int, int]], features: Message | None
 ) -> Message:
-    """Return the answer to ApiVersions; `features`: upstream's own answer, whose features are passed on.
-
-    Features of APIs that are not served here (`UNSERVED_FEATURES`) are left out.
-    """
+    """Return the answer to ApiVersions; `features`: upstream's own answer, whose features are passed on."""
     codec = response_codec(ApiKey.API_VERSIONS, version)
     entry = codec.root.ELEMENTS["api_keys"]
     lowest = {int(ApiKey.PRODUCE): PRODUCE_ADVERTISED_MINIMUM}
@@ -80,8 +74,7 @@ def api_versions_response(
             values[name] = [
                 feature_type(**feature.to_dict())
                 for feature in getattr(features, name)
-                if feature.name not in UNSERVED_FEATURES
-                and (version >= ZERO_FEATURES_SINCE or feature.get("min_version") != 0)
+                if version >= ZERO_FEATURES_SINCE or feature.get("min_version") != 0
             ]
     if features is not None and "finalized_features_epoch" in codec.root.FIELDS:
         values["finalized_features_epoch"] = features.finalized_features_epoch

@@ -53,3 +53,4 @@ FETCH_SESSION_ID_NOT_FOUND: Final = ErrorCode.fetch_session_id_not_found.value
 INVALID_FETCH_SESSION_EPOCH: Final = ErrorCode.invalid_fetch_session_epoch.value
 FETCH_SESSION_TOPIC_ID_ERROR: Final = ErrorCode.fetch_session_topic_id_error.value
 UNKNOWN_TOPIC_ID: Final = ErrorCode.unknown_topic_id.value
+INVALID_TOPIC_EXCEPTION: Final = ErrorCode.invalid_topic_exception.value

@@ -78,7 +78,10 @@ class ResolveTopicIds:
 
 @dataclass(frozen=True, slots=True)
 class ListTopics:
-    """Send back the set of these topics that exist upstream; None asks for all topics."""
+    """Send back how many partitions each of these topics has upstream, without those that do not exist.
+
+    `names` None asks for all topics.
+    """
 
     names: frozenset[str] | None
 

@@ -17,6 +17,7 @@ from kustos.protocol.exchange import Exchange
 from kustos.protocol.perform import finish, merged, pass_gate, resolve_topic_ids, strip
 from kustos.protocol.steps import (
     ClusterOperations,
+    Conceal,
     Gate,
     Hide,
     Operations,
@@ -54,13 +55,13 @@ def interpret(exchange: Exchange, row: Row) -> Handler:
                 yield from pass_gate(exchange, step)
             case Strip():
                 kept, denied = yield from strip(exchange, step, kept)
-                if denied and not kept.get(step.items.request_list):
+                if denied and not step.yields and not kept.get(step.items.request_list):
                     return Reply((yield from merged(exchange, step.items, denied, None)))
             case ServeLocally():
                 return Reply((yield Serve(request)))
     message = kept if denied else None
     if not denied and not any(
-        isinstance(step, Hide | Operations | ClusterOperations | Rewrite) for step in row.steps
+        isinstance(step, Hide | Operations | ClusterOperations | Rewrite | Conceal) for step in row.steps
     ):
         return Relay()
     answer: UpstreamAnswer = yield Ask(message)

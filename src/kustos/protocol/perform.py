@@ -20,9 +20,11 @@ from kustos.protocol.shapes import Items
 from kustos.protocol.steps import (
     CheckOf,
     ClusterOperations,
+    Conceal,
     Gate,
     Hide,
     Operations,
+    Refused,
     RefuseRequestError,
     Rewrite,
     Row,
@@ -48,8 +50,10 @@ def finish(
                 changed |= annotate_cluster(exchange, step, response)
             case Rewrite():
                 changed |= yield from rewrite(exchange, step, response)
+            case Conceal():
+                changed |= conceal(step, response)
     for step in row.steps:
-        if isinstance(step, Strip) and denied:
+        if isinstance(step, Strip) and denied and not (step.yields and response.error_code):
             response = yield from merged(exchange, step.items, denied, response)
             changed = True
     return Reply(response if changed else answer.body)
@@ -72,18 +76,23 @@ def pass_gate(exchange: Exchange, gate: Gate) -> Asking[None]:
     """Raise `RefuseRequestError` unless every name passes; all are checked, as in Kafka."""
     if not gate.when(exchange.request):
         return
+    if gate.unless_cluster is not None and exchange.allows_cluster(gate.unless_cluster, log_if_denied=False):
+        return
     each_question = yield from each(
         exchange, gate.names(exchange.request), lambda name: question(exchange, gate.check, name, name)
     )
-    questions = Counter(each for each in each_question if each is not None)
+    for refusal in each_question:
+        if isinstance(refusal, Refused):
+            raise RefuseRequestError(refusal.code)
+    questions = Counter(one for one in each_question if isinstance(one, tuple))
     verdicts = yield from allowed_each(exchange, [(*one, count) for one, count in questions.items()])
     for (check, _), allowed in zip(questions, verdicts, strict=True):
         if not allowed:
             raise RefuseRequestError(DENIED_CODE[check.resource_type])
 
 
-def question(exchange: Exchange, check: CheckOf, item: Any, name: str) -> tuple[Check, str] | None:
-    """Return the question to the authorizer about an item, None if it needs no check."""
+def question(exchange: Exchange, check: CheckOf, item: Any, name: str) -> tuple[Check, str] | Refused | None:
+    """Return the question to the authorizer about an item, or its refusal; None if it needs no check."""
     return (check, name) if isinstance(check, Check) else check(exchange, item)
 
 
@@ -96,16 +105,29 @@ def strip(exchange: Exchange, step: Strip, request: Message) -> Asking[tuple[Mes
         step.unless_cluster, log_if_denied=False
     )
     named: dict[tuple[Check, str], list[int]] = {}
-    refused: dict[int, list[int]] = {}
+    refused: dict[Refused, list[int]] = {}
+    first_of: dict[Any, int] = {}
+    again: set[int] = set()
+    if step.once or step.repeated is not None:
+        keys = yield from each(exchange, items, step.items.key_of_request)
+        again = {index for index, key in enumerate(keys) if first_of.setdefault(key, index) != index}
+    repeated = again | {first_of[keys[index]] for index in again} if step.repeated is not None else set()
 
     def gather(index: int) -> None:
+        if step.once and index in again:
+            return
+        if step.repeated is not None and index in repeated:
+            refused.setdefault(step.repeated, []).append(index)
+            return
         item = items[index]
         name = item_name(exchange, item, step.name)
         if name is None:
-            refused.setdefault(UNKNOWN_TOPIC_ID, []).append(index)
+            refused.setdefault(Refused(UNKNOWN_TOPIC_ID), []).append(index)
             return
         item_question = None if open_to_all else question(exchange, step.check, item, name)
-        if item_question is not None:
+        if isinstance(item_question, Refused):
+            refused.setdefault(item_question, []).append(index)
+        elif item_question is not None:
             named.setdefault(item_question, []).append(index)
 
     yield from each(exchange, range(len(items)), gather)
@@ -115,15 +137,18 @@ def strip(exchange: Exchange, step: Strip, request: Message) -> Asking[tuple[Mes
     verdicts = yield from allowed_each(exchange, questions)
     for ((check, _), indexes), allowed in zip(named.items(), verdicts, strict=True):
         if not allowed:
-            refused.setdefault(DENIED_CODE[check.resource_type], []).extend(indexes)
+            refused.setdefault(Refused(DENIED_CODE[check.resource_type]), []).extend(indexes)
     if not refused:
         return request, {}
     denied: dict[int, Message] = {}
     element = exchange.response_codec.root.ELEMENTS[step.items.response_list]
-    for code, indexes in refused.items():
-        refusing = yield from answers(exchange, step.items, element, [items[i] for i in indexes], code)
+    for refusal, indexes in refused.items():
+        refusing = yield from answers(
+            exchange, step.items, element, [items[i] for i in indexes], refusal.code, refusal.message
+        )
         denied |= zip(indexes, refusing, strict=True)
-    left = [item for index, item in enumerate(items) if index not in denied]
+    gone = denied.keys() | again if step.once else denied.keys()
+    left = [item for index, item in enumerate(items) if index not in gone]
     return request.replace(**{step.items.request_list: left}), denied
 
 
@@ -186,14 +211,19 @@ def hide(exchange: Exchange, step: Hide, response: Message) -> Asking[bool]:
     """Remove items that may not be seen; return whether any was removed."""
     if not step.when(exchange.request):
         return False
-    items = response.get(step.response_list) or []
+    holders = [response] if step.inside is None else response.get(step.inside) or []
+    items = [item for holder in holders for item in holder.get(step.response_list) or ()]
     if step.unless_cluster is not None and exchange.allows_cluster(step.unless_cluster, log_if_denied=False):
         return False
     names = yield from each(exchange, items, lambda item: item.get(step.name) or "")
     shown = yield from allowed_names(exchange, step.check, names, listing=True)
-    kept = [item for item, name in zip(items, names, strict=True) if name in shown]
-    setattr(response, step.response_list, kept)
-    return len(kept) < len(items)
+    if shown.issuperset(names):
+        return False
+    for holder in holders:
+        listed = holder.get(step.response_list) or ()
+        kept = yield from each(exchange, listed, lambda item: (item.get(step.name) or "") in shown)
+        setattr(holder, step.response_list, [item for item, keep in zip(listed, kept, strict=True) if keep])
+    return True
 
 
 def annotate(exchange: Exchange, step: Operations, response: Message) -> Asking[bool]:
@@ -235,6 +265,14 @@ def annotate_cluster(exchange: Exchange, step: ClusterOperations, response: Mess
         value = 0
     setattr(response, step.field, value)
     return True
+
+
+def conceal(step: Conceal, response: Message) -> bool:
+    """Empty the lists of upstream's addresses; return whether there were any."""
+    holders = [item for item in response.get(step.response_list) or () if item.get(step.field)]
+    for holder in holders:
+        setattr(holder, step.field, [])
+    return bool(holders)
 
 
 def rewrite(exchange: Exchange, step: Rewrite, response: Message) -> Asking[bool]:

@@ -32,7 +32,9 @@ class Items:
     """A list of the request answered by a list of the response, item by item.
 
     `keys`: pairs of (request field, response field) that name an item; the request field "" is the item
-    itself if the list holds plain values. Without `code_field` the code is in `inner`.
+    itself if the list holds plain values. Without `code_field` the code is in `inner`. `messages`: the texts
+    of the codes. `inside`: the list of the request whose items each have a `request_list`. `keeps_null`:
+    whether a null key is answered as null.
     """
 
     request_list: str
@@ -42,10 +44,14 @@ class Items:
     message_field: str | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
     inner: "Items | None" = None
+    messages: Mapping[int, str] = field(default_factory=lambda: MESSAGES)
+    inside: str | None = None
+    keeps_null: bool = False
 
     def of(self, request: Message) -> list[Any]:
         """Return the items of a request."""
-        return list(request.get(self.request_list) or ())
+        holders = [request] if self.inside is None else request.get(self.inside) or ()
+        return [item for holder in holders for item in holder.get(self.request_list) or ()]
 
     def key_of_request(self, item: Any) -> tuple[Any, ...]:
         """Return the key of an item of the request; absent fields count as zero values."""
@@ -55,8 +61,12 @@ class Items:
         """Return the key of an item of the response, comparable with `key_of_request`."""
         return tuple(_key(item.get(name)) for _, name in self.keys)
 
-    def answerer(self, message_type: type[Message], code: int) -> Callable[..., Message]:
+    def answerer(
+        self, message_type: type[Message], code: int, message: str | None = None
+    ) -> Callable[..., Message]:
         """Return a function that builds the response item with this code for a request item.
+
+        `message` None: Kafka's own for the code.
 
         It takes the item, and the answers to its inner items if they exist already. All items share the
         parts that this method prepares once.
@@ -65,19 +75,19 @@ class Items:
         if self.code_field is not None:
             values[self.code_field] = code
         if self.message_field is not None:
-            values[self.message_field] = MESSAGES.get(code)
+            values[self.message_field] = self.messages.get(code) if message is None else message
         shared = fitting(message_type, values)
         keys = tuple((theirs, ours) for theirs, ours in self.keys if ours in message_type.FIELDS)
         inner = self.inner
         below = None
         if inner is not None:
-            below = inner.answerer(message_type.ELEMENTS[inner.response_list], code)
+            below = inner.answerer(message_type.ELEMENTS[inner.response_list], code, message)
 
         def answered(item: Any, inner_answers: list[Message] | None = None) -> Message:
             own = dict(shared)
             for theirs, ours in keys:
                 value = item if theirs == "" else item.get(theirs)
-                if value is not None:
+                if value is not None or self.keeps_null:
                     own[ours] = value
             if inner is not None and below is not None:
                 if inner_answers is None:
@@ -129,7 +139,7 @@ class Refusal:
         if not self._names_items(codec):
             return None
         items = self.items
-        if items is not None and items.request_list not in request.FIELDS:
+        if items is not None and (items.inside or items.request_list) not in request.FIELDS:
             items = self.other_items
         return items
 

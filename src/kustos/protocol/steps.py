@@ -14,10 +14,19 @@ from kustos.protocol.exchange import Check, Exchange
 from kustos.protocol.shapes import Items, Refusal
 from kustos.wire import Message
 
-CheckOf: TypeAlias = Check | Callable[[Exchange, Any], tuple[Check, str] | None]
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The refusal of an item without any question; `message` None: Kafka's own for the code."""
+
+    code: int
+    message: str | None = None
+
+
+CheckOf: TypeAlias = Check | Callable[[Exchange, Any], "tuple[Check, str] | Refused | None"]
 """A check, or a function that returns one and the resource name for an item; None if none is needed.
 
-It may raise `RefuseRequestError`.
+It may return the refusal of an item that a `Strip` answers, and raise `RefuseRequestError`.
 """
 
 
@@ -33,12 +42,14 @@ class RefuseRequestError(Exception):
 class Gate:
     """The whole request passes or is refused with the code of the check's resource type.
 
-    `names`: the resource names, all of which must pass.
+    `names`: the resource names, all of which must pass. `unless_cluster`: an operation on the cluster that
+    lets it pass.
     """
 
     check: CheckOf
     names: Callable[[Message], list[str]]
     when: Callable[[Message], bool] = lambda _: True
+    unless_cluster: AclOperation | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +59,9 @@ class Strip:
     `name`: the field of an item that holds the resource name ("" when the item is the name). For an item with
     a `topic_id` instead, the id is resolved; if it cannot be, the answer is UNKNOWN_TOPIC_ID.
     `unless_cluster`: an operation on the cluster that allows every item. `counts_inner`: the audit reference
-    count is the number of inner items, not of items.
+    count is the number of inner items, not of items. `once`: an item named again is as if it were named once.
+    `repeated`: the refusal of each item that is named again. `yields`: an error of the whole answer takes the
+    place of all refusals, so upstream is asked even if no item is left.
     """
 
     items: Items
@@ -56,17 +69,24 @@ class Strip:
     name: str
     unless_cluster: AclOperation | None = None
     counts_inner: bool = False
+    once: bool = False
+    repeated: Refused | None = None
+    yields: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Hide:
-    """Items of the response that are not allowed are left out silently."""
+    """Items of the response that are not allowed are left out silently.
+
+    `inside`: the list whose items each have a `response_list`; None for the one of the response itself.
+    """
 
     response_list: str
     name: str
     check: Check
     unless_cluster: AclOperation | None = None
     when: Callable[[Message], bool] = lambda _: True
+    inside: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,11 +122,19 @@ class Rewrite:
 
 
 @dataclass(frozen=True, slots=True)
+class Conceal:
+    """This list of each item of the response is emptied: addresses of upstream, which no client can use."""
+
+    response_list: str
+    field: str
+
+
+@dataclass(frozen=True, slots=True)
 class ServeLocally:
     """kustos answers the request itself, from its own metadata."""
 
 
-Step: TypeAlias = Gate | Strip | Hide | Operations | ClusterOperations | Rewrite | ServeLocally
+Step: TypeAlias = Gate | Strip | Hide | Operations | ClusterOperations | Rewrite | Conceal | ServeLocally
 
 
 @dataclass(frozen=True, slots=True)

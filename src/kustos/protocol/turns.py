@@ -73,14 +73,19 @@ def allowed_names(
 
 
 def answers(
-    exchange: Exchange, shape: Items, message_type: type[Message], items: Sequence[Any], code: int
+    exchange: Exchange,
+    shape: Items,
+    message_type: type[Message],
+    items: Sequence[Any],
+    code: int,
+    message: str | None = None,
 ) -> Asking[list[Message]]:
-    """Return the response items that carry this code for request items."""
-    answered, inner = shape.answerer(message_type, code), shape.inner
+    """Return the response items that carry this code for request items; `message` None: Kafka's own."""
+    answered, inner = shape.answerer(message_type, code, message), shape.inner
     if inner is None:
         return (yield from each(exchange, items, answered))
     lists = [item.get(inner.request_list) or () for item in items]
-    below = inner.answerer(message_type.ELEMENTS[inner.response_list], code)
+    below = inner.answerer(message_type.ELEMENTS[inner.response_list], code, message)
     waiting = iter((yield from each(exchange, [one for each_list in lists for one in each_list], below)))
     return (
         yield from each(

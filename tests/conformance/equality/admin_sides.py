@@ -1,12 +1,11 @@
 """Both sides where controllers listen: Kafka's own controller, and the admin listener of kustos."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from kustos.wire import ZERO_UUID
 from kustos.wire.api_keys import ApiKey
 from testkit.equality.sides import GrowingLog, Side
 from testkit.kafka import SASL_PLAINTEXT, STANDARD_AUTHORIZER, KafkaNode, NodeSettings
@@ -18,21 +17,6 @@ from tests.conformance.equality import cases_tokens, normal, world
 from tests.conformance.equality.both_sides import SETTLES_WITHIN_S, WRITES_ALL, BothSides
 
 PLAIN_MODULE: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
-
-
-def _place(word: str) -> Callable[[Any], Any]:
-    return lambda value: word if value >= 0 else value
-
-
-RULES: Final[Mapping[str, Callable[[Any], Any]]] = normal.RULES | {
-    "leader_epoch": _place("AN EPOCH"),
-    "high_watermark": _place("AN OFFSET"),
-    "log_end_offset": _place("AN OFFSET"),
-    "last_fetch_timestamp": _place("A TIME"),
-    "last_caught_up_timestamp": _place("A TIME"),
-    "replica_directory_id": lambda value: value if value in {None, ZERO_UUID} else "A DIRECTORY",
-}
-"""Also what two logs cannot have in common."""
 
 
 @contextmanager
@@ -62,7 +46,7 @@ def admin_sides(directory: Path) -> Iterator[tuple[BothSides, KustosNode]]:
         theirs = stack.enter_context(Side("Kafka", reference.controller_address, dict(users)))
         ours = stack.enter_context(Side("kustos", address, dict(users)))
         made = BothSides(theirs, ours, GrowingLog(reference.authorizer_log))
-        made.rules = RULES
+        made.rules = normal.RULES | normal.QUORUM_RULES
         theirs.cluster_id, ours.cluster_id = reference.cluster_id, _cluster_id(made, ours)
         for side in made.sides:
             made.must(side, ApiKey.CREATE_ACLS, 3, {"creations": world.creations()})

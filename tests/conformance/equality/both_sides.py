@@ -17,7 +17,7 @@ from kustos.wire import (
 )
 from kustos.wire.api_keys import ApiKey, api_name
 from testkit.equality.sides import GrowingLog, Side
-from testkit.equality.stories import Run, Said, Step, TopicId, Wrapped, message_of
+from testkit.equality.stories import Made, Run, Said, Step, TopicId, Wrapped, message_of
 from testkit.kafka import SASL_PLAINTEXT, STANDARD_AUTHORIZER, KafkaNode, NodeSettings
 from testkit.kustos import KustosNode, KustosSettings
 from testkit.waiting import DeadlineExceededError, wait_until
@@ -78,6 +78,8 @@ class BothSides:
                     said = last[0].reference
                     if step.good and set(_codes(said)) - {0}:
                         return False
+                    if step.until is not None and not step.until(said):
+                        return False
                     if (
                         step.count is not None
                         and sum(len(item["acls"]) for item in said["resources"]) != step.count
@@ -117,6 +119,8 @@ class BothSides:
                     return value.on(side.topic_ids)
                 if isinstance(value, Wrapped):
                     return value.frame(client_id, fill)
+                if isinstance(value, Made):
+                    return value.filled(fill)
                 if isinstance(value, Said):
                     return fill(value.among(answers[side.name]))
                 return value.replace("{run}", run.tag) if isinstance(value, str) else value
@@ -130,7 +134,8 @@ class BothSides:
             answer = side.answer(user, step.api, version)
             answers[side.name].append(answer)
             names = self.names(side, step.api, answer)
-            said.append(normal.Normalizer(side, self.rules).normal(_unwrapped(step, answer), names))
+            rules = {**self.rules, **normal.RULES_OF.get(step.api, {})}
+            said.append(normal.Normalizer(side, rules).normal(_unwrapped(step, answer), names))
         lines = audit.of_lines(self.log.new_lines())
         # its controller authorizes topics that are made by being asked for once more, a moment later
         about = {api_name(each) for each in (step.api, *(inner.api for inner in _wrapped(step)))}
@@ -172,6 +177,8 @@ class BothSides:
             self._eventually(side, ApiKey.FIND_COORDINATOR, 6, share)
             idempotent = {"transactional_id": None, "producer_id": -1, "producer_epoch": -1}
             self._eventually(side, ApiKey.INIT_PRODUCER_ID, 4, idempotent)
+            in_transaction = idempotent | {"transactional_id": "t-first", "transaction_timeout": 60_000}
+            self._eventually(side, ApiKey.INIT_PRODUCER_ID, 4, in_transaction)
             topics = [
                 {"name": name, "partition_data": [{"index": 0, "records": world.records(b"one", b"two")}]}
                 for name in world.TOPICS

@@ -283,15 +283,6 @@ PRODUCERS = (
     producer("with an id and no epoch", THREE, None, producer_id=5),
 )
 
-IN_TRANSACTIONS = (
-    "of a transaction",
-    "of a described transaction",
-    "of a strange transaction",
-    "of a nameless transaction",
-    "with an impossible timeout",
-)
-"""How the titles of those begin that name a transaction, which kustos refuses whatever is allowed."""
-
 ASKING = COORDINATOR_STORIES + PRODUCERS
 WITH_OFFSETS = COMMITS + FETCHES + LISTS + DESCRIPTIONS
 JOINING = MEMBERSHIP + NEW_CONSUMERS

@@ -153,9 +153,6 @@ PRODUCE_STORIES = (
     silent("in a denied transaction without an answer", FEW, produced("orders", data=MADE_UP_TRANSACTION)),
 )
 
-IN_TRANSACTIONS = ("in a denied transaction", "in an allowed transaction", "a transactional id without need")
-"""How the titles of those begin that Kafka takes from some users and kustos from nobody."""
-
 MALFORMED_STORIES = (
     *[
         replace(produce(f"a batch that {what}", FEW, produced("orders", "other", data=data)), versions=LATEST)

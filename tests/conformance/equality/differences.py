@@ -8,11 +8,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from kustos.protocol.api_versions import UNSERVED_FEATURES
+from kustos.protocol.codes import MESSAGES
+from kustos.protocol.escapes.configs import UPSTREAM_ADDRESSES
 from kustos.protocol.table import TABLE
 from kustos.wire.api_keys import ApiKey
 from testkit.equality.stories import Run, offered
-from tests.conformance.equality import cases_groups, cases_topics
+from tests.conformance.equality import cases_topics
 from tests.conformance.equality.audit import gathered
 from tests.conformance.equality.both_sides import Asked
 from tests.conformance.equality.world import NOBODY
@@ -35,15 +36,6 @@ def titled(api: ApiKey, *titles: str) -> Callable[[Run, Asked], bool]:
     return lambda run, _: run.story.api == api and run.story.title.startswith(titles)
 
 
-def in_transaction(run: Run, _: Asked) -> bool:
-    """Return whether a run is about a transaction, which kustos does not begin."""
-    titles = {
-        ApiKey.PRODUCE: cases_topics.IN_TRANSACTIONS,
-        ApiKey.INIT_PRODUCER_ID: cases_groups.IN_TRANSACTIONS,
-    }
-    return run.story.title.startswith(titles.get(run.story.api, ()))
-
-
 def offered_of(answer: dict[str, Any]) -> dict[str, Any]:
     """Return what kustos offers of what the broker does: what its table has rows for."""
     kept = []
@@ -52,11 +44,43 @@ def offered_of(answer: dict[str, Any]) -> dict[str, Any]:
             lowest, highest = offered(ApiKey(item["api_key"]))
             most = min(item["max_version"], highest)
             kept.append(item | {"min_version": min(item["min_version"], lowest), "max_version": most})
-    told = {"api_keys": kept}
-    for name in {"supported_features", "finalized_features"} & answer.keys():
-        told[name] = [each for each in answer[name] if each["name"] not in UNSERVED_FEATURES]
-    return answer | told
+    return answer | {"api_keys": kept}
 
+
+def without_listeners(answer: dict[str, Any]) -> dict[str, Any]:
+    """Return a description of the quorum that does not say where its nodes are."""
+    return answer | {"nodes": [node | {"listeners": []} for node in answer["nodes"]]}
+
+
+def without_addresses(answer: dict[str, Any]) -> dict[str, Any]:
+    """Return settings of a broker in which upstream's addresses are shown as passwords are."""
+    results = []
+    for result in answer["results"]:
+        configs = []
+        for config in result["configs"]:
+            if config["name"] in UPSTREAM_ADDRESSES:
+                synonyms = [synonym | {"value": None} for synonym in config["synonyms"]]
+                config = config | {"value": None, "is_sensitive": True, "synonyms": synonyms}
+            configs.append(config)
+        results.append(result | {"configs": configs})
+    return answer | {"results": results}
+
+
+def with_a_text(answer: dict[str, Any]) -> dict[str, Any]:
+    """Return an answer in which refused resources have the text of their code."""
+    responses = [
+        each | {"error_message": each["error_message"] or MESSAGES.get(each["error_code"])}
+        for each in answer["responses"]
+    ]
+    return answer | {"responses": responses}
+
+
+ALTERING = (ApiKey.ALTER_CONFIGS, ApiKey.INCREMENTAL_ALTER_CONFIGS)
+FAULTS = ("of another broker", "of a broker that are wrong")
+STAYING = "of a broker for all of its clients"
+
+NODES_SINCE = 2
+"""From this version on DescribeQuorum tells where its nodes are."""
 
 MALFORMED = tuple(
     f"a batch that {what}"
@@ -71,6 +95,9 @@ ASKED_ITEM_BY_ITEM = {
     ApiKey.OFFSET_FETCH,
     ApiKey.DESCRIBE_CONFIGS,
     ApiKey.INCREMENTAL_ALTER_CONFIGS,
+    ApiKey.DESCRIBE_PRODUCERS,
+    ApiKey.DESCRIBE_TRANSACTIONS,
+    ApiKey.ALTER_CONFIGS,
 }
 """Where Kafka asks its authorizer about each item, also where two have the same name."""
 
@@ -81,8 +108,11 @@ DIFFERENCES = (
         where=lambda run, asked: asked.step.api == ApiKey.API_VERSIONS and asked.reference["error_code"] == 0,
         expected=offered_of,
     ),
-    Difference(name="No transaction is begun", of=ANSWER, where=in_transaction),
-    Difference(name="No transaction is begun", of=AUDIT, where=in_transaction),
+    Difference(
+        name="Only brokers write the ends of transactions",
+        of=ANSWER,
+        where=titled(ApiKey.WRITE_TXN_MARKERS, "with the right"),
+    ),
     Difference(
         name="No fetch session of nothing",
         of=ANSWER,
@@ -117,13 +147,45 @@ DIFFERENCES = (
         of=AUDIT,
         where=titled(ApiKey.PRODUCE, *MALFORMED),
     ),
+    *[
+        Difference(name="A topic named twice", of=ANSWER, where=titled(api, "to a topic twice"))
+        for api in (
+            ApiKey.OFFSET_COMMIT,
+            ApiKey.TXN_OFFSET_COMMIT,
+            ApiKey.OFFSET_DELETE,
+            ApiKey.DELETE_RECORDS,
+        )
+    ],
     Difference(
-        name="A topic named twice in OffsetCommit",
+        name="Addresses of the machines inside",
         of=ANSWER,
-        where=titled(ApiKey.OFFSET_COMMIT, "to a topic twice"),
+        where=lambda run, _: run.story.api == ApiKey.DESCRIBE_QUORUM and run.version >= NODES_SINCE,
+        expected=without_listeners,
     ),
     Difference(
-        name="A text more in FindCoordinator",
+        name="Addresses of the machines inside",
+        of=ANSWER,
+        where=titled(ApiKey.DESCRIBE_CONFIGS, "of a broker's addresses"),
+        expected=without_addresses,
+    ),
+    *[
+        Difference(name="Faults of a broker's settings", of=of, where=titled(api, *FAULTS))
+        for api in ALTERING
+        for of in (ANSWER, AUDIT)
+    ],
+    *[
+        Difference(name="Settings that stay as they are", of=of, where=titled(api, STAYING))
+        for api in ALTERING
+        for of in (ANSWER, AUDIT)
+    ],
+    Difference(
+        name="A text more",
+        of=ANSWER,
+        where=titled(ApiKey.INCREMENTAL_ALTER_CONFIGS, "of a logger", "of loggers"),
+        expected=with_a_text,
+    ),
+    Difference(
+        name="A text more",
         of=ANSWER,
         where=lambda run, _: (
             run.story.api == ApiKey.FIND_COORDINATOR

@@ -3,7 +3,7 @@
 import struct
 from dataclasses import dataclass
 
-from kustos.wire.api_keys import ApiKey
+from kustos.wire.api_keys import ApiKey, api_name
 
 METADATA, API_VERSIONS = ApiKey.METADATA, ApiKey.API_VERSIONS
 ORDERS_V4 = b"\0\0\0\1" + b"\0\6orders" + b"\0"
@@ -33,6 +33,13 @@ class Frame:
         return struct.pack(">i", len(content)) + content
 
 
+UNKNOWN = (94, 95, 999, 1000, 10_000, 2**15 - 1, -1, -7, -(2**15))
+"""Keys of no API of Kafka 4.3.1: of a later one, of a vendor, or of nobody."""
+
+REMOVED = (4, 5, 6, 7)
+OF_CONTROLLERS = (52, 53, 54, 56, 58, 59, 62, 63, 67, 70, 73, 82)
+"""What brokers and controllers ask of controllers."""
+
 FRAMES = (
     Frame(title="a request as it should be", api=METADATA, version=4, body=ORDERS_V4),
     Frame(title="no client id", api=METADATA, version=4, body=ORDERS_V4, client_id=None),
@@ -48,10 +55,10 @@ FRAMES = (
         difference="Lengths below -1",
     ),
     Frame(
-        title="an API that kustos does not offer: ListTransactions",
-        api=66,
+        title="an API that kustos does not offer: GetTelemetrySubscriptions",
+        api=71,
         version=0,
-        body=b"\1\1\0",
+        body=bytes(17),
         tags=b"\0",
         difference="APIs that are not offered",
     ),
@@ -69,12 +76,12 @@ FRAMES = (
     Frame(title="a version that is not there yet", api=METADATA, version=99, body=ORDERS_V9, tags=b"\0"),
     Frame(title="a negative version", api=METADATA, version=-1, body=ORDERS_V4),
     Frame(title="a version that was removed", api=ApiKey.PRODUCE, version=2, body=b"\0" * 10),
-    Frame(title="an API that is not there", api=999, version=0),
-    Frame(title="an API with a negative key", api=-7, version=0),
-    Frame(title="an API that was removed", api=4, version=0, body=b"\0" * 8),
-    Frame(title="an API of controllers: Vote", api=52, version=0, body=b"\0" * 8, tags=b"\0"),
-    Frame(title="an API of controllers: BrokerHeartbeat", api=63, version=0, body=b"\0" * 32, tags=b"\0"),
-    Frame(title="an API of controllers: Envelope", api=58, version=0, body=b"\0" * 8, tags=b"\0"),
+    *[Frame(title=f"an API that is not there: {api}", api=api, version=0) for api in UNKNOWN],
+    *[Frame(title=f"an API that was removed: {api}", api=api, version=0, body=bytes(8)) for api in REMOVED],
+    *[
+        Frame(title=f"an API of controllers: {api_name(api)}", api=api, version=0, body=bytes(32), tags=b"\0")
+        for api in OF_CONTROLLERS
+    ],
     Frame(title="ApiVersions of a version to come", api=API_VERSIONS, version=77, tags=b"\0", answered_in=0),
     Frame(
         title="ApiVersions with nonsense in it", api=API_VERSIONS, version=3, body=b"\x20nonsense", tags=b"\0"

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kustos.wire import ZERO_UUID, Message
+from kustos.wire.api_keys import ApiKey
 from testkit.equality.sides import Side
 
 UUID_TEXT = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|[A-Za-z0-9_-]{22}$")
@@ -74,12 +75,38 @@ RULES: dict[str, Callable[[Any], Any]] = {
     "host": lambda value: "A HOST" if value else value,
     "port": lambda value: "A PORT" if value > 0 else value,
     "session_id": _given("A SESSION"),
+    "transaction_start_time": _time,
+    "last_timestamp": _time,
     "producer_id": lambda value: "A PRODUCER" if value >= 0 else value,
     "member_id": _uuid_text,
     "leader": lambda value: _uuid_text(value) if isinstance(value, str) else value,
     "error_message": _text,
     "finalized_features_epoch": lambda value: "AN EPOCH" if value >= 0 else value,
 }
+
+
+def _place(word: str) -> Callable[[Any], Any]:
+    return lambda value: word if value >= 0 else value
+
+
+QUORUM_RULES: dict[str, Callable[[Any], Any]] = {
+    "leader_epoch": _place("AN EPOCH"),
+    "high_watermark": _place("AN OFFSET"),
+    "log_end_offset": _place("AN OFFSET"),
+    "last_fetch_timestamp": _place("A TIME"),
+    "last_caught_up_timestamp": _place("A TIME"),
+    "replica_directory_id": lambda value: value if value in {None, ZERO_UUID} else "A DIRECTORY",
+}
+"""Also what two logs of metadata cannot have in common."""
+
+RULES_OF: dict[int, dict[str, Callable[[Any], Any]]] = {
+    ApiKey.DESCRIBE_QUORUM: QUORUM_RULES,
+    ApiKey.DESCRIBE_LOG_DIRS: {
+        "log_dir": lambda value: "A PATH" if value else value,
+        **{name: _place("A SIZE") for name in ("partition_size", "total_bytes", "usable_bytes")},
+    },
+}
+"""More rules for single APIs."""
 
 
 def canonical(value: Any) -> Any:

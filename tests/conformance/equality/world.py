@@ -30,8 +30,8 @@ SHARE_KEY = "g-1:MXX3CjeMSyiaDEiVXWhXcg:0"
 """A share of a group: the group, a topic id, a partition."""
 THREE = (ALL, NOBODY, SOME)
 
-TOPICS = {"orders": 2, "pay-in": 1, "pay-secret": 1, "other": 1, "hidden": 3}
-"""Topics and their partitions."""
+TOPICS = {"orders": 2, "pay-in": 1, "pay-secret": 1, "other": 1, "hidden": 3, "pay-txn": 2, "x-txn": 1}
+"""Topics and their partitions; to the last two only transactions write."""
 
 ALLOW, DENY = AclPermissionType.ALLOW, AclPermissionType.DENY
 LITERAL, PREFIXED = PatternType.LITERAL, PatternType.PREFIXED
@@ -121,7 +121,9 @@ def creations() -> list[dict[str, Any]]:
     ]
 
 
-def records(*values: bytes, transactional: bool = False, producer_id: int = -1) -> bytes:
+def records(
+    *values: bytes, transactional: bool = False, producer_id: int = -1, producer_epoch: int = 0
+) -> bytes:
     """Return a batch of records; the same bytes each time."""
     return RecordBatch(
         base_offset=0,
@@ -132,6 +134,6 @@ def records(*values: bytes, transactional: bool = False, producer_id: int = -1) 
         base_timestamp_ms=1_700_000_000_000,
         max_timestamp_ms=1_700_000_000_000,
         producer_id=producer_id,
-        producer_epoch=0 if producer_id >= 0 else -1,
+        producer_epoch=producer_epoch if producer_id >= 0 else -1,
         base_sequence=0 if producer_id >= 0 else -1,
     ).encode()

@@ -11,7 +11,7 @@ from testkit.guarded.common_settings import USERS
 from testkit.kafka import NodeSettings, make_topics
 from testkit.kustos import KustosNode, KustosSettings
 from testkit.late_passage.stage import Stage
-from testkit.late_passage.waiting_requests import Head, fetching, joining, producing, syncing
+from testkit.late_passage.waiting_requests import Head, deleting, fetching, joining, producing, syncing
 from testkit.ports import LOOPBACK
 
 FOLLOWER: Final = 2
@@ -32,7 +32,7 @@ HURRIED: Final = {REVOCATION_TIMEOUT: "6000"}
 IMPATIENT: Final = {REVOCATION_TIMEOUT: "1500"}
 """For a node whose broker stands still: it is waited for in full, and no load makes that broker answer."""
 
-HEADS: Final = ("JoinGroup", "SyncGroup", "Fetch", "Produce")
+HEADS: Final = ("JoinGroup", "SyncGroup", "Fetch", "Produce", "DeleteRecords")
 USER: Final = "alice"
 
 Staged = Callable[..., Stage]
@@ -76,6 +76,7 @@ class Line(GuardedCluster):
 
     def head(self, api: str, stage: Stage) -> Head:
         """Return the request that will wait, its wait prepared."""
-        if api == "Produce":
-            return producing(stage, FOLLOWER, self.node(FOLLOWER).pid)
+        if api in {"Produce", "DeleteRecords"}:
+            waits = producing if api == "Produce" else deleting
+            return waits(stage, FOLLOWER, self.node(FOLLOWER).pid)
         return {"JoinGroup": joining, "SyncGroup": syncing, "Fetch": fetching}[api](stage)

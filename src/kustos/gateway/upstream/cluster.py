@@ -191,16 +191,19 @@ class UpstreamCluster:
         answer = await self.query(ApiKey.METADATA, topics=topics, allow_auto_topic_creation=False)
         return _named(answer)
 
-    async def list_topics(self, names: frozenset[str] | None) -> set[str]:
-        """Return which of these topics exist (None: all topics); raise `UpstreamUnavailableError`."""
+    async def list_topics(self, names: frozenset[str] | None) -> dict[str, int]:
+        """Return the partition counts of these topics, without those that do not exist.
+
+        `names` None asks for all topics. Raise `UpstreamUnavailableError`.
+        """
         topics = None
         if names is not None:
             item = request_codec(ApiKey.METADATA, 12).struct("MetadataRequestTopic")
             topics = [item(name=name) for name in sorted(names)]
         answer = await self.query(ApiKey.METADATA, topics=topics, allow_auto_topic_creation=False)
         self._topic_ids.learn(_named(answer), ())
-        there = (topic.name for topic in answer.topics if topic.error_code not in NOT_THERE)
-        return {name for name in there if name is not None}
+        there = [topic for topic in answer.topics if topic.error_code not in NOT_THERE]
+        return {topic.name: len(topic.partitions) for topic in there if topic.name is not None}
 
     def close(self) -> None:
         """Close the connection."""

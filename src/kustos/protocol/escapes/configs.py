@@ -37,6 +37,17 @@ So they need ALTER too. Kafka does not require it, since it does not read them w
 AUTHORIZER_SETTINGS = GOVERNING | {"authorizer.class.name"}
 """Settings of the authorizer: a gateway reports its own to clients, not the brokers'."""
 
+UPSTREAM_ADDRESSES = frozenset(
+    {
+        "listeners",
+        "advertised.listeners",
+        "controller.quorum.voters",
+        "controller.quorum.bootstrap.servers",
+    }
+)
+"""Settings of a broker that tell where upstream's nodes are. A client is shown no more of them than of a
+password: where it goes is in Metadata."""
+
 DESCRIBED_RESOURCES_MAX = 100
 """Most resources that one request may describe: a node has three, but each mention costs a hundred settings
 to write while all other clients wait."""
@@ -145,7 +156,7 @@ def describe_configs(exchange: Exchange, row: Row) -> Handler:
 
 
 def describe_configs_upstream(exchange: Exchange, row: Row) -> Handler:
-    """Let upstream describe its settings, but answer those of the authorizer from this node.
+    """Let upstream describe its settings, its addresses left out; answer those of the authorizer from here.
 
     A request for those alone does not go upstream, so a client that knows no broker can send it.
     """
@@ -153,7 +164,7 @@ def describe_configs_upstream(exchange: Exchange, row: Row) -> Handler:
     whole = exchange.request
     kept, denied = yield from strip(exchange, step, whole)
     own = [resource for resource in kept.resources if _requested_keys(resource)]
-    if not own and not denied:
+    if not own and not denied and not any(map(_asks_for_addresses, kept.resources)):
         return Relay()
     if len(own) > DESCRIBED_RESOURCES_MAX:
         raise RefuseRequestError(INVALID_REQUEST)
@@ -163,7 +174,7 @@ def describe_configs_upstream(exchange: Exchange, row: Row) -> Handler:
         passes_whole = len(left) == len(whole.resources)
         answered = yield Ask(None if passes_whole else whole.replace(resources=left))
         answer = answered.message
-    results = list(answer.results)
+    results = yield from each(exchange, answer.results, _without_addresses)
     if own:
         described = yield from _described_here(exchange, own)
         results = [_with_own(result, described) for result in results]
@@ -189,6 +200,30 @@ def _with_own(result: Message, described: Mapping[tuple[int, str], Message]) -> 
         return result
     others = [config for config in result.configs if config.name not in AUTHORIZER_SETTINGS]
     return result.replace(configs=[*others, *own.configs])
+
+
+def _asks_for_addresses(resource: Message) -> bool:
+    return resource.resource_type == ConfigResourceType.BROKER and not UPSTREAM_ADDRESSES.isdisjoint(
+        resource.configuration_keys or UPSTREAM_ADDRESSES
+    )
+
+
+def _without_addresses(result: Message) -> Message:
+    """Return a result from upstream with its addresses as a broker shows its passwords: not at all."""
+    if result.resource_type != ConfigResourceType.BROKER:
+        return result
+    return result.replace(
+        configs=[
+            config.replace(
+                value=None,
+                is_sensitive=True,
+                synonyms=[synonym.replace(value=None) for synonym in config.synonyms],
+            )
+            if config.name in UPSTREAM_ADDRESSES
+            else config
+            for config in result.configs
+        ]
+    )
 
 
 def _key(resource: Message) -> tuple[int, str]:

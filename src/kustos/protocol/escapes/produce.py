@@ -1,12 +1,10 @@
-"""Produce and InitProducerId: checks of record headers, and requests without an answer.
+"""Produce: checks of record headers, and requests without an answer.
 
-Transactions are refused: AddPartitionsToTxn and EndTxn have no row, so only its timeout
-(`transaction.max.timeout.ms`, 15 minutes) could end one, and every `read_committed` consumer of its
-partitions would wait for that. They are refused with TRANSACTIONAL_ID_AUTHORIZATION_FAILED, which is fatal in
-every client: Java's `TransactionManager` and librdkafka (`rd_kafka_idemp_check_error`) both fail the producer
-for good. On most other codes, UNSUPPORTED_VERSION among them, librdkafka retries until it times out.
+The header of a batch says whether its records are in a transaction, whatever the request says. If one are, a
+broker adds their partitions to the transaction by itself (KIP-890), so the id of the transaction is checked
+before the topics.
 
-Sources: `KafkaApis.handleProduceRequest`, `.handleInitProducerIdRequest` of Kafka 4.3.1.
+Source: `KafkaApis.handleProduceRequest` of Kafka 4.3.1.
 """
 
 from itertools import islice
@@ -15,17 +13,13 @@ from kio.schema.errors import ErrorCode
 
 from kustos.acl import AclOperation, ResourceType
 from kustos.authorizer import AuthorizerError
-from kustos.protocol.codes import (
-    CLUSTER_AUTHORIZATION_FAILED,
-    TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-)
+from kustos.protocol.codes import TRANSACTIONAL_ID_AUTHORIZATION_FAILED
 from kustos.protocol.effects import (
     Ask,
     AskAlike,
     Asking,
     Handler,
     Hangup,
-    Relay,
     Reply,
     ResolveTopicIds,
     Silence,
@@ -40,7 +34,6 @@ from kustos.protocol.turns import begin_item
 from kustos.wire import Message, WireError, batch_headers
 
 WRITE_TRANSACTION = Check(AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID)
-TWO_PHASE_COMMIT = Check(AclOperation.TWO_PHASE_COMMIT, ResourceType.TRANSACTIONAL_ID)
 INVALID_RECORD = ErrorCode.invalid_record.value
 NO_ACKNOWLEDGEMENT = 0
 LEADER_ACKNOWLEDGEMENT = 1
@@ -54,7 +47,7 @@ def produce(exchange: Exchange, row: Row) -> Handler:
     yield from resolve_topic_ids(exchange, row)
     step = next(step for step in row.steps if isinstance(step, Strip))
     try:
-        yield from refuse_transaction(exchange)
+        yield from check_transaction(exchange)
         kept, denied = yield from strip(exchange, step, request)
     except (RefuseRequestError, AuthorizerError) as refusal:
         if silent:
@@ -65,7 +58,8 @@ def produce(exchange: Exchange, row: Row) -> Handler:
         return (yield from write_silently(kept, denied))
     if denied and not kept.topic_data:
         return Reply((yield from merged(exchange, step.items, denied, None)))
-    if not denied and exchange.repeated is not None and exchange.frame is not None:
+    is_whole = not denied and request.transactional_id is None
+    if is_whole and exchange.repeated is not None and exchange.frame is not None:
         exchange.repeated.keep(exchange.frame, exchange)
     answer: UpstreamAnswer = yield Ask(kept if denied else None)
     return (yield from finish(exchange, row, answer, denied))
@@ -106,11 +100,11 @@ def write_silently(kept: Message, denied: dict[int, Message]) -> Handler:
     return Silence()
 
 
-def refuse_transaction(exchange: Exchange) -> Asking[None]:
-    """Raise `RefuseRequestError` for transactional records, and for any with a transactional id.
+def check_transaction(exchange: Exchange) -> Asking[None]:
+    """Raise `RefuseRequestError` for transactional records whose transaction the client may not write.
 
-    The header of a batch says whether its records are transactional. An unreadable batch is refused here as
-    upstream would refuse it, since its meaning is unknown. So is a request with too many batches.
+    All headers are read, since an unreadable batch is refused here as upstream would refuse it: its meaning
+    is unknown. So is a request with too many batches.
     """
     headers = (
         header
@@ -122,18 +116,13 @@ def refuse_transaction(exchange: Exchange) -> Asking[None]:
     try:
         for header in islice(headers, BATCHES):
             yield from begin_item(exchange)
-            if header.is_transactional:
-                transactional = True
-                break
-        if not transactional and next(headers, None) is not None:
+            transactional |= header.is_transactional
+        if next(headers, None) is not None:
             raise RefuseRequestError(INVALID_RECORD)
     except WireError:
         raise RefuseRequestError(INVALID_RECORD) from None
     name = exchange.request.transactional_id
-    if name is not None:
-        # the check only records in the audit log who requested which transaction
-        exchange.allows(WRITE_TRANSACTION, name)
-    if transactional or name is not None:
+    if transactional and (name is None or not exchange.allows(WRITE_TRANSACTION, name)):
         raise RefuseRequestError(TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
 
 
@@ -143,19 +132,3 @@ def records_of(partition: Message) -> bytes:
         raise RefuseRequestError(INVALID_RECORD)
     records: bytes = partition.records
     return records
-
-
-def init_producer_id(exchange: Exchange, _row: Row) -> Handler:
-    """Return a producer id to a client that may write anything at all; refuse transactions."""
-    yield from ()
-    request = exchange.request
-    name = request.transactional_id
-    if name is not None:
-        if exchange.allows(WRITE_TRANSACTION, name) and request.get("enable2_pc", False):
-            exchange.allows(TWO_PHASE_COMMIT, name)
-        raise RefuseRequestError(TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-    if not exchange.allows_cluster(
-        AclOperation.IDEMPOTENT_WRITE, log_if_denied=False
-    ) and not exchange.allows_on_some(AclOperation.WRITE, ResourceType.TOPIC):
-        raise RefuseRequestError(CLUSTER_AUTHORIZATION_FAILED)
-    return Relay()

@@ -99,7 +99,7 @@ def delete_topics(exchange: Exchange, _row: Row) -> Handler:
     """Delete the allowed topics; reveal that a topic is missing only to clients that may describe it."""
     named, with_ids, answers = yield from valid_topics(exchange)
     known = exchange.topic_names = (yield ResolveTopicIds(frozenset(with_ids))) if with_ids else {}
-    existing = (yield ListTopics(frozenset(named))) if named else frozenset()
+    existing = (yield ListTopics(frozenset(named))) if named else {}
     names = [*named, *(known[topic_id] for topic_id in with_ids if topic_id in known)]
     if exchange.allows_cluster(AclOperation.DELETE, log_if_denied=False):
         describable = deletable = frozenset(names)
@@ -190,7 +190,7 @@ def describe_topic_partitions(exchange: Exchange, _row: Row) -> Handler:
     request = exchange.request
     cursor = request.cursor
     everything = not request.topics
-    names = (yield ListTopics(None)) if everything else {topic.name for topic in request.topics}
+    names = set((yield ListTopics(None)) if everything else (topic.name for topic in request.topics))
     if cursor is not None:
         missing = not everything and cursor.topic_name not in names
         if missing or cursor.partition_index < 0:

@@ -1,0 +1,144 @@
+"""Groups of consumers, their offsets, and the coordinators of groups and of transactions."""
+
+from dataclasses import replace
+from typing import Final
+
+from kustos.acl import CLUSTER_NAME, AclOperation, ResourceType
+from kustos.protocol.codes import CLUSTER_AUTHORIZATION_FAILED, INVALID_REQUEST, UNSUPPORTED_VERSION
+from kustos.protocol.escapes.groups import (
+    DESCRIBE_GROUP,
+    GROUP_ITEMS,
+    OFFSETS_OF_TOPIC,
+    consumer_group_describe,
+    offset_fetch,
+)
+from kustos.protocol.exchange import Check, Exchange
+from kustos.protocol.rows.common import (
+    CLUSTER_ACTION,
+    DESCRIBE_TOPIC,
+    DESCRIBE_TRANSACTION,
+    PARTITIONS_OF_TOPIC,
+    READ_GROUP,
+    READ_TOPIC,
+    TOP,
+    group_of,
+)
+from kustos.protocol.shapes import Items, Refusal
+from kustos.protocol.steps import Gate, Hide, Operations, RefuseRequestError, Rewrite, Row, Strip
+from kustos.wire import ApiKey
+
+SHARE_COORDINATOR_SINCE: Final = 6
+SHARE_COORDINATOR: Final = 2
+COORDINATOR_CHECKS: Final[dict[int, Check]] = {0: DESCRIBE_GROUP, 1: DESCRIBE_TRANSACTION}
+"""Checks by the type of a coordinator's key: group, transaction."""
+
+COORDINATORS: Final = Items(
+    "coordinator_keys", "coordinators", (("", "key"),), extra={"node_id": -1, "port": -1}
+)
+UNFOUND_COORDINATORS: Final = replace(COORDINATORS, message_field="error_message")
+DESCRIBED_GROUPS: Final = Items("groups", "groups", (("", "group_id"),))
+UNFETCHED_GROUPS: Final = Items("groups", "groups", (("group_id", "group_id"),))
+DELETED_GROUPS: Final = Items("groups_names", "results", (("", "group_id"),))
+DELETE_GROUP: Final = Check(AclOperation.DELETE, ResourceType.GROUP)
+GROUP_OPERATIONS: Final = Operations(
+    "groups", "group_id", ResourceType.GROUP, "authorized_operations", "include_authorized_operations"
+)
+
+
+def coordinator_question(exchange: Exchange, key: str) -> tuple[Check, str] | None:
+    """Return the check for the type of a coordinator's key."""
+    key_type = exchange.request.get("key_type", 0)
+    if key_type == SHARE_COORDINATOR:
+        if exchange.version < SHARE_COORDINATOR_SINCE:
+            raise RefuseRequestError(INVALID_REQUEST)
+        if not exchange.allows(CLUSTER_ACTION, CLUSTER_NAME):
+            raise RefuseRequestError(CLUSTER_AUTHORIZATION_FAILED)
+        return None
+    if key_type not in COORDINATOR_CHECKS:
+        raise RefuseRequestError(INVALID_REQUEST)
+    return COORDINATOR_CHECKS[key_type], key
+
+
+def no_regular_expression(_exchange: Exchange, expression: str) -> tuple[Check, str] | None:
+    """Refuse a subscription by regular expression: only upstream's coordinator could authorize its topics.
+
+    Clients get the answer of version 0, which has no such field.
+    """
+    if expression:
+        raise RefuseRequestError(UNSUPPORTED_VERSION)
+    return None
+
+
+GROUP_ROWS: Final[tuple[Row, ...]] = (
+    Row(
+        ApiKey.OFFSET_COMMIT,
+        Refusal(top_field=None, items=PARTITIONS_OF_TOPIC),
+        (Gate(READ_GROUP, group_of), Strip(PARTITIONS_OF_TOPIC, READ_TOPIC, "name")),
+    ),
+    Row(
+        ApiKey.OFFSET_FETCH,
+        Refusal(items=OFFSETS_OF_TOPIC, other_items=UNFETCHED_GROUPS),
+        escape=offset_fetch,
+    ),
+    Row(
+        ApiKey.FIND_COORDINATOR,
+        Refusal(message_field="error_message", extra={"node_id": -1, "port": -1}, items=UNFOUND_COORDINATORS),
+        (
+            Gate(coordinator_question, lambda request: [request.key] if "key" in request.FIELDS else []),
+            Strip(COORDINATORS, coordinator_question, ""),
+            Rewrite("coordinators", "node_id"),
+            Rewrite("", "node_id"),
+        ),
+    ),
+    Row(
+        ApiKey.JOIN_GROUP,
+        Refusal(extra={"generation_id": -1, "protocol_name": None}),
+        (Gate(READ_GROUP, group_of),),
+    ),
+    Row(ApiKey.HEARTBEAT, TOP, (Gate(READ_GROUP, group_of),)),
+    Row(ApiKey.LEAVE_GROUP, TOP, (Gate(READ_GROUP, group_of),)),
+    Row(ApiKey.SYNC_GROUP, TOP, (Gate(READ_GROUP, group_of),)),
+    Row(
+        ApiKey.DESCRIBE_GROUPS,
+        Refusal(top_field=None, items=DESCRIBED_GROUPS),
+        (Strip(DESCRIBED_GROUPS, DESCRIBE_GROUP, ""), GROUP_OPERATIONS),
+    ),
+    Row(
+        ApiKey.LIST_GROUPS,
+        TOP,
+        (
+            Hide(
+                "groups",
+                "group_id",
+                Check(AclOperation.DESCRIBE, ResourceType.GROUP, log_if_denied=False),
+                unless_cluster=AclOperation.DESCRIBE,
+            ),
+        ),
+    ),
+    Row(
+        ApiKey.CONSUMER_GROUP_HEARTBEAT,
+        TOP,
+        (
+            Gate(READ_GROUP, group_of),
+            Gate(DESCRIBE_TOPIC, lambda request: list(dict.fromkeys(request.subscribed_topic_names or ()))),
+            Gate(no_regular_expression, lambda request: [request.get("subscribed_topic_regex") or ""]),
+        ),
+        versions=(0, 1),
+    ),
+    Row(
+        ApiKey.CONSUMER_GROUP_DESCRIBE,
+        Refusal(top_field=None, items=GROUP_ITEMS),
+        (GROUP_OPERATIONS,),
+        escape=consumer_group_describe,
+    ),
+    Row(
+        ApiKey.DELETE_GROUPS,
+        Refusal(top_field=None, items=DELETED_GROUPS),
+        (Strip(DELETED_GROUPS, DELETE_GROUP, "", once=True),),
+    ),
+    Row(
+        ApiKey.OFFSET_DELETE,
+        TOP,
+        (Gate(DELETE_GROUP, group_of), Strip(PARTITIONS_OF_TOPIC, READ_TOPIC, "name", yields=True)),
+    ),
+)

@@ -1,0 +1,141 @@
+"""Transactions and the producers that write in them (KIP-98, KIP-664, KIP-890)."""
+
+import re
+from typing import Final
+
+from kustos.acl import AclOperation
+from kustos.protocol.codes import CLUSTER_AUTHORIZATION_FAILED, INVALID_TOPIC_EXCEPTION
+from kustos.protocol.escapes.transactions import add_partitions, init_producer_id
+from kustos.protocol.exchange import Check, Exchange
+from kustos.protocol.rows.common import (
+    CLUSTER_ACTION,
+    DESCRIBE_TOPIC,
+    DESCRIBE_TRANSACTION,
+    PARTITIONS_OF_TOPIC,
+    READ_GROUP,
+    READ_TOPIC,
+    TOP,
+    WRITE_TRANSACTION,
+    cluster,
+    group_of,
+)
+from kustos.protocol.shapes import Items, Refusal
+from kustos.protocol.steps import Gate, Hide, Refused, RefuseRequestError, Row, Strip
+from kustos.wire import ApiKey, Message
+
+ADDED_PARTITIONS: Final = Items(
+    "v3_and_below_topics",
+    "results_by_topic_v3_and_below",
+    (("name", "name"),),
+    code_field=None,
+    inner=Items(
+        "partitions", "results_by_partition", (("", "partition_index"),), code_field="partition_error_code"
+    ),
+)
+MARKERS: Final = Items(
+    "markers",
+    "markers",
+    (("producer_id", "producer_id"),),
+    code_field=None,
+    inner=Items(
+        "topics",
+        "topics",
+        (("name", "name"),),
+        code_field=None,
+        inner=Items("partition_indexes", "partitions", (("", "partition_index"),)),
+    ),
+)
+PRODUCERS: Final = Items(
+    "topics",
+    "topics",
+    (("name", "name"),),
+    code_field=None,
+    inner=Items("partition_indexes", "partitions", (("", "partition_index"),), message_field="error_message"),
+)
+TRANSACTIONS: Final = Items("transactional_ids", "transaction_states", (("", "transactional_id"),))
+
+TOPIC_NAME: Final = re.compile(r"[a-zA-Z0-9._-]+")
+TOPIC_NAME_LENGTH_MAX: Final = 249
+"""`Topic.MAX_NAME_LENGTH`: the longest that a broker turns into a file name."""
+
+
+def transaction_of(request: Message) -> list[str]:
+    """Return the one transactional id that a request is about."""
+    return [request.transactional_id]
+
+
+def no_markers(_exchange: Exchange, _name: str) -> tuple[Check, str] | None:
+    """Refuse the end of a transaction that its coordinator did not decide: only brokers write it."""
+    raise RefuseRequestError(CLUSTER_AUTHORIZATION_FAILED)
+
+
+def producers_question(_exchange: Exchange, topic: Message) -> tuple[Check, str] | Refused:
+    """Return the check for a topic; an impossible name is refused before, as by a broker."""
+    name = topic.name
+    reason = None
+    if not name:
+        reason = "the empty string is not allowed"
+    elif name in {".", ".."}:
+        reason = f"'{name}' is not allowed"
+    elif len(name) > TOPIC_NAME_LENGTH_MAX:
+        reason = f"the length of '{name}' is longer than the max allowed length {TOPIC_NAME_LENGTH_MAX}"
+    elif not TOPIC_NAME.fullmatch(name):
+        reason = f"'{name}' contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'"
+    if reason is not None:
+        return Refused(INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {reason}")
+    return READ_TOPIC, name
+
+
+TRANSACTION_ROWS: Final[tuple[Row, ...]] = (
+    Row(
+        ApiKey.INIT_PRODUCER_ID,
+        Refusal(extra={"producer_id": -1, "producer_epoch": -1}),
+        escape=init_producer_id,
+    ),
+    Row(ApiKey.ADD_PARTITIONS_TO_TXN, Refusal(items=ADDED_PARTITIONS), escape=add_partitions),
+    Row(
+        ApiKey.ADD_OFFSETS_TO_TXN,
+        TOP,
+        (Gate(WRITE_TRANSACTION, transaction_of), Gate(READ_GROUP, group_of)),
+    ),
+    Row(
+        ApiKey.END_TXN,
+        Refusal(extra={"producer_id": -1, "producer_epoch": -1}),
+        (Gate(WRITE_TRANSACTION, transaction_of),),
+    ),
+    Row(
+        ApiKey.WRITE_TXN_MARKERS,
+        Refusal(top_field=None, items=MARKERS),
+        (
+            Gate(CLUSTER_ACTION, cluster, unless_cluster=AclOperation.ALTER),
+            Gate(no_markers, cluster),
+        ),
+    ),
+    Row(
+        ApiKey.TXN_OFFSET_COMMIT,
+        Refusal(top_field=None, items=PARTITIONS_OF_TOPIC),
+        (
+            Gate(WRITE_TRANSACTION, transaction_of),
+            Gate(READ_GROUP, group_of),
+            Strip(PARTITIONS_OF_TOPIC, READ_TOPIC, "name"),
+        ),
+    ),
+    Row(
+        ApiKey.DESCRIBE_PRODUCERS,
+        Refusal(top_field=None, items=PRODUCERS),
+        (Strip(PRODUCERS, producers_question, "name"),),
+    ),
+    Row(
+        ApiKey.DESCRIBE_TRANSACTIONS,
+        Refusal(top_field=None, items=TRANSACTIONS),
+        (
+            Strip(TRANSACTIONS, DESCRIBE_TRANSACTION, ""),
+            Hide("topics", "topic", DESCRIBE_TOPIC, inside="transaction_states"),
+        ),
+    ),
+    Row(
+        ApiKey.LIST_TRANSACTIONS,
+        TOP,
+        (Hide("transaction_states", "transactional_id", DESCRIBE_TRANSACTION),),
+    ),
+)

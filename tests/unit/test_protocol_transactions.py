@@ -1,0 +1,286 @@
+"""Transactions: what each of their requests needs, and how a refusal of one looks.
+
+Expected values: the handlers of `KafkaApis`, Kafka 4.3.1.
+"""
+
+from typing import Any
+
+import pytest
+
+from kustos.acl import AclBinding
+from testkit.protocol.cluster_model import PARTITIONS
+from testkit.protocol.random_requests import ALL_ALLOWED, batch
+from tests.unit.protocol_requests import ALPHA, GROUP_NAME, TRANSACTION, ask, connection, forwarded, may
+
+HIDDEN = "hidden-gamma"
+NONE, TOPIC_DENIED, GROUP_DENIED, CLUSTER_DENIED, TRANSACTION_DENIED = 0, 29, 30, 31, 53
+UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC, NOT_ATTEMPTED = 3, 17, 55
+FAILED = -1
+PRODUCER = {"producer_id": 7, "producer_epoch": 0}
+
+
+WRITES = may("WRITE", "TRANSACTIONAL_ID")
+
+
+class TestInitProducerId:
+    @pytest.mark.behaviour("B142", "B143")
+    @pytest.mark.parametrize("version", [0, 4, 6])
+    def test_a_transaction_needs_write_on_its_id(self, version: int) -> None:
+        for acls, code in (
+            ([WRITES], NONE),
+            ([may("DESCRIBE", "TRANSACTIONAL_ID"), may("ALL"), may("ALL", "CLUSTER")], TRANSACTION_DENIED),
+            ([may("WRITE", "TRANSACTIONAL_ID", "tx-two")], TRANSACTION_DENIED),
+        ):
+            outcome, answer = ask(connection(*acls), 22, version, transactional_id=TRANSACTION)
+            assert answer["error_code"] == code
+            assert len(outcome.forwarded) == (code == NONE)
+            if code:
+                assert (answer["producer_id"], answer["producer_epoch"]) == (-1, -1)
+
+    @pytest.mark.behaviour("B169")
+    @pytest.mark.parametrize(("acls", "code"), [([WRITES], TRANSACTION_DENIED), (ALL_ALLOWED, NONE)])
+    def test_two_phases_need_a_right_of_their_own(self, acls: list[AclBinding], code: int) -> None:
+        outcome, answer = ask(connection(*acls), 22, 6, transactional_id=TRANSACTION, enable2_pc=True)
+        assert answer["error_code"] == code
+        assert len(outcome.forwarded) == (code == NONE)
+
+
+def written(records: bytes, name: str | None, version: int = 9, acks: int = -1) -> dict[str, Any]:
+    data = [{"name": ALPHA, "partition_data": [{"index": 0, "records": records}]}]
+    return {"acks": acks, "transactional_id": name, "topic_data": data}
+
+
+TRANSACTIONAL = batch(transactional=True)
+
+
+class TestProduce:
+    @pytest.mark.behaviour("B143")
+    @pytest.mark.parametrize("version", [3, 9, 12])
+    @pytest.mark.parametrize("records", [TRANSACTIONAL, batch() + TRANSACTIONAL], ids=["first", "second"])
+    @pytest.mark.parametrize(
+        ("acls", "name", "code"),
+        [
+            ([WRITES, may("WRITE")], TRANSACTION, NONE),
+            ([WRITES], TRANSACTION, TOPIC_DENIED),
+            ([may("WRITE")], TRANSACTION, TRANSACTION_DENIED),
+            (ALL_ALLOWED, None, TRANSACTION_DENIED),
+        ],
+    )
+    def test_records_of_a_transaction_need_its_id_and_the_topic(
+        self, acls: list[AclBinding], name: str | None, code: int, records: bytes, version: int
+    ) -> None:
+        outcome, answer = ask(connection(*acls), 0, version, **written(records, name))
+        assert answer["responses"][0]["partition_responses"][0]["error_code"] == code
+        assert len(outcome.forwarded) == (code == NONE)
+
+    def test_an_id_without_records_of_a_transaction_is_not_asked_about(self) -> None:
+        outcome, answer = ask(connection(may("WRITE")), 0, 9, **written(batch(), TRANSACTION))
+        assert answer["responses"][0]["partition_responses"][0]["error_code"] == NONE
+        assert outcome.opened is not None
+        assert [str(each.action.resource_type.name) for each in outcome.opened.exchange.granted] == ["TOPIC"]
+
+    def test_a_refused_transaction_without_acknowledgement_closes(self) -> None:
+        outcome, _ = ask(connection(may("WRITE")), 0, 9, **written(TRANSACTIONAL, TRANSACTION, acks=0))
+        assert outcome.closed is not None
+        assert (outcome.response, outcome.forwarded) == (None, [])
+
+
+def added(version: int, topics: dict[str, list[int]], name: str = TRANSACTION) -> dict[str, Any]:
+    named = [{"name": topic, "partitions": indexes} for topic, indexes in topics.items()]
+    if version >= 4:
+        return {"transactions": [{"transactional_id": name, "topics": named, **PRODUCER}]}
+    producer = {f"v3_and_below_{field}": value for field, value in PRODUCER.items()}
+    return {"v3_and_below_transactional_id": name, "v3_and_below_topics": named, **producer}
+
+
+def codes(answer: dict[str, Any]) -> dict[str, list[int]]:
+    return {
+        topic["name"]: [each["partition_error_code"] for each in topic["results_by_partition"]]
+        for topic in answer["results_by_topic_v3_and_below"]
+    }
+
+
+class TestAddPartitions:
+    @pytest.mark.behaviour("B166")
+    @pytest.mark.parametrize("version", [0, 2, 3])
+    def test_a_denied_id_is_told_of_every_partition(self, version: int) -> None:
+        fields = added(version, {ALPHA: [0, 1], HIDDEN: [0]})
+        outcome, answer = ask(connection(may("WRITE")), 24, version, **fields)
+        assert codes(answer) == {ALPHA: [TRANSACTION_DENIED] * 2, HIDDEN: [TRANSACTION_DENIED]}
+        assert outcome.forwarded == []
+
+    @pytest.mark.behaviour("B166", "B145")
+    @pytest.mark.parametrize("version", [0, 3])
+    def test_one_denied_topic_has_nothing_attempted(self, version: int) -> None:
+        asked = {ALPHA: [0, PARTITIONS, -1], HIDDEN: [0, 5], "missing-topic": [0]}
+        rights = [WRITES, may("WRITE"), may("WRITE", name="missing-topic")]
+        outcome, answer = ask(connection(*rights), 24, version, **added(version, asked))
+        assert codes(answer) == {
+            ALPHA: [NOT_ATTEMPTED, UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_OR_PARTITION],
+            HIDDEN: [TOPIC_DENIED] * 2,
+            "missing-topic": [UNKNOWN_TOPIC_OR_PARTITION],
+        }
+        assert outcome.forwarded == []
+        # the transaction is as it was, and can be ended
+        assert ask(connection(*rights), 26, 3, transactional_id=TRANSACTION, **PRODUCER)[1]["error_code"] == 0
+
+    @pytest.mark.parametrize("name", ["__consumer_offsets", "__transaction_state", "__share_group_state"])
+    def test_internal_topics_are_nobodys_and_not_asked_about(self, name: str) -> None:
+        outcome, answer = ask(connection(*ALL_ALLOWED), 24, 3, **added(3, {name: [0], ALPHA: [0]}))
+        assert codes(answer) == {name: [TOPIC_DENIED], ALPHA: [NOT_ATTEMPTED]}
+        assert outcome.forwarded == []
+        assert outcome.opened is not None
+        assert name not in [each.name for each in outcome.opened.exchange.decided]
+
+    @pytest.mark.parametrize("version", [0, 3])
+    def test_what_is_allowed_goes_whole(self, version: int) -> None:
+        fields = added(version, {ALPHA: [0, 1], HIDDEN: []})
+        outcome, answer = ask(connection(WRITES, may("WRITE")), 24, version, **fields)
+        assert len(outcome.forwarded) == 1
+        assert codes(answer) == {ALPHA: [NONE, NONE], HIDDEN: []}
+
+    @pytest.mark.parametrize("version", [4, 5])
+    def test_the_batches_of_brokers_need_the_cluster(self, version: int) -> None:
+        fields = added(version, {HIDDEN: [0]})
+        others = [may("ALL"), may("ALL", "TRANSACTIONAL_ID"), may("ALTER", "CLUSTER")]
+        outcome, answer = ask(connection(*others), 24, version, **fields)
+        assert (answer["error_code"], answer["results_by_transaction"]) == (CLUSTER_DENIED, [])
+        assert outcome.forwarded == []
+        outcome, answer = ask(connection(may("CLUSTER_ACTION", "CLUSTER")), 24, version, **fields)
+        assert (answer["error_code"], len(outcome.forwarded)) == (NONE, 1)
+
+    def test_before_the_acls_are_loaded_every_partition_fails(self) -> None:
+        _, answer = ask(connection(ready=False), 24, 3, **added(3, {ALPHA: [0], HIDDEN: [1]}))
+        assert codes(answer) == {ALPHA: [FAILED], HIDDEN: [FAILED]}
+
+
+READS_GROUP = may("READ", "GROUP")
+
+
+class TestOffsets:
+    @pytest.mark.behaviour("B144")
+    @pytest.mark.parametrize("version", [0, 4])
+    @pytest.mark.parametrize(
+        ("acls", "code"),
+        [
+            ([WRITES, READS_GROUP], NONE),
+            ([WRITES, may("DESCRIBE", "GROUP")], GROUP_DENIED),
+            ([READS_GROUP], TRANSACTION_DENIED),
+        ],
+    )
+    def test_adding_them_needs_the_id_and_the_group(
+        self, acls: list[AclBinding], code: int, version: int
+    ) -> None:
+        fields = {"transactional_id": TRANSACTION, "group_id": GROUP_NAME, **PRODUCER}
+        outcome, answer = ask(connection(*acls), 25, version, **fields)
+        assert answer["error_code"] == code
+        assert len(outcome.forwarded) == (code == NONE)
+
+    @pytest.mark.behaviour("B144")
+    @pytest.mark.parametrize("version", [0, 3, 5])
+    @pytest.mark.parametrize(
+        ("acls", "expected"),
+        [
+            ([WRITES, READS_GROUP, may("READ")], {ALPHA: NONE, HIDDEN: TOPIC_DENIED}),
+            ([WRITES, READS_GROUP], {ALPHA: TOPIC_DENIED, HIDDEN: TOPIC_DENIED}),
+            ([WRITES, may("READ")], {ALPHA: GROUP_DENIED, HIDDEN: GROUP_DENIED}),
+            ([READS_GROUP, may("READ")], {ALPHA: TRANSACTION_DENIED, HIDDEN: TRANSACTION_DENIED}),
+        ],
+    )
+    def test_committing_them_needs_id_group_and_topic(
+        self, acls: list[AclBinding], expected: dict[str, int], version: int
+    ) -> None:
+        partitions = [{"partition_index": 0, "committed_offset": 1}]
+        topics = [{"name": name, "partitions": partitions} for name in (ALPHA, HIDDEN)]
+        fields = {"transactional_id": TRANSACTION, "group_id": GROUP_NAME, "topics": topics, **PRODUCER}
+        outcome, answer = ask(connection(*acls), 28, version, **fields)
+        told = {topic["name"]: topic["partitions"][0]["error_code"] for topic in answer["topics"]}
+        assert told == expected
+        kept = [topic["name"] for topic in forwarded(outcome)["topics"]] if outcome.forwarded else []
+        assert kept == [name for name, code in expected.items() if code == NONE]
+
+
+class TestEnds:
+    @pytest.mark.behaviour("B143")
+    @pytest.mark.parametrize("version", [0, 5])
+    def test_ending_needs_the_id(self, version: int) -> None:
+        fields = {"transactional_id": TRANSACTION, "committed": True, **PRODUCER}
+        for acls, code in (([WRITES], NONE), ([may("DESCRIBE", "TRANSACTIONAL_ID")], TRANSACTION_DENIED)):
+            outcome, answer = ask(connection(*acls), 26, version, **fields)
+            assert answer["error_code"] == code
+            assert len(outcome.forwarded) == (code == NONE)
+
+    @pytest.mark.behaviour("B165")
+    @pytest.mark.parametrize("version", [1, 2])
+    @pytest.mark.parametrize(
+        ("right", "asked"),
+        [
+            (None, ["ALTER", "CLUSTER_ACTION"]),
+            ("CLUSTER_ACTION", ["ALTER", "CLUSTER_ACTION"]),
+            ("ALTER", ["ALTER"]),
+        ],
+    )
+    def test_markers_are_decided_as_by_a_broker_and_refused_to_every_client(
+        self, right: str | None, asked: list[str], version: int
+    ) -> None:
+        topics = [{"name": ALPHA, "partition_indexes": [0, 1]}]
+        fields = {"markers": [{"transaction_result": True, "topics": topics, **PRODUCER}]}
+        driver = connection(*([] if right is None else [may(right, "CLUSTER")]))
+        outcome, answer = ask(driver, 27, version, **fields)
+        assert outcome.forwarded == []
+        [marker] = answer["markers"]
+        assert marker["producer_id"] == PRODUCER["producer_id"]
+        told = [each["error_code"] for topic in marker["topics"] for each in topic["partitions"]]
+        assert told == [CLUSTER_DENIED] * 2
+        assert outcome.opened is not None
+        decided = outcome.opened.exchange.decided
+        assert [each.action.operation.name for each in decided] == asked
+        assert [each.is_probe for each in decided] == [
+            each.action.operation.name == "ALTER" and right != "ALTER" for each in decided
+        ]
+
+
+DESCRIBES = may("DESCRIBE", "TRANSACTIONAL_ID")
+
+
+class TestDescriptions:
+    @pytest.mark.behaviour("B151")
+    def test_topics_that_may_not_be_described_are_left_out(self) -> None:
+        # the model's first transaction is in `delta-topic` and `hidden-gamma`
+        described = may("DESCRIBE", name="delta-topic")
+        outcome, answer = ask(connection(DESCRIBES, described), 65, 0, transactional_ids=[TRANSACTION])
+        [state] = answer["transaction_states"]
+        assert [topic["topic"] for topic in state["topics"]] == ["delta-topic"]
+        assert outcome.response is not None
+        assert HIDDEN.encode() not in outcome.response
+        _, answer = ask(connection(*ALL_ALLOWED), 65, 0, transactional_ids=[TRANSACTION])
+        assert len(answer["transaction_states"][0]["topics"]) == 2
+
+    def test_transactions_are_described_to_who_may(self) -> None:
+        asked = ["tx-two", TRANSACTION]
+        outcome, answer = ask(connection(DESCRIBES), 65, 0, transactional_ids=asked)
+        told = [(state["transactional_id"], state["error_code"]) for state in answer["transaction_states"]]
+        assert told == [("tx-two", TRANSACTION_DENIED), (TRANSACTION, NONE)]
+        assert forwarded(outcome)["transactional_ids"] == [TRANSACTION]
+
+    @pytest.mark.behaviour("B150")
+    @pytest.mark.parametrize("version", [0, 1, 2])
+    def test_transactions_are_listed_to_who_may_describe_them(self, version: int) -> None:
+        for acls, names in (([DESCRIBES], [TRANSACTION]), ([], []), (ALL_ALLOWED, [TRANSACTION, "tx-two"])):
+            _, answer = ask(connection(*acls), 66, version, state_filters=[], producer_id_filters=[])
+            assert [state["transactional_id"] for state in answer["transaction_states"]] == names
+
+    def test_producers_are_described_to_who_may_read(self) -> None:
+        names = (ALPHA, HIDDEN, "no/name", "", ".", "x" * 250, "é")
+        asked = [{"name": name, "partition_indexes": [0, 1]} for name in names]
+        rights = [may("READ"), may("DESCRIBE", name=HIDDEN)]
+        outcome, answer = ask(connection(*rights), 61, 0, topics=asked)
+        told = {
+            topic["name"]: {(each["error_code"], each["error_message"]) for each in topic["partitions"]}
+            for topic in answer["topics"]
+        }
+        assert told.pop(ALPHA) == {(NONE, None)}
+        assert told.pop(HIDDEN) == {(TOPIC_DENIED, "Topic authorization failed.")}
+        assert {code for each in told.values() for code, _ in each} == {INVALID_TOPIC}
+        assert told["."] == {(INVALID_TOPIC, "Topic name is invalid: '.' is not allowed")}
+        assert [topic["name"] for topic in forwarded(outcome)["topics"]] == [ALPHA]
