@@ -221,7 +221,7 @@ def test_requests_that_give_way_are_in_order_and_handed_over_only_if_still_allow
 def test_histories_that_give_way_reach_what_they_are_about() -> None:
     with patch.object(turns, "ITEMS_PER_TURN", FEW_ITEMS_PER_TURN):
         worlds = [
-            asyncio.run(history(seed, Random(seed).choices(EVENTS, k=30), hurries=True)) for seed in range(60)
+            asyncio.run(history(seed, Random(seed).choices(EVENTS, k=30), hurries=True)) for seed in range(90)
         ]
     assert sum(world.gave_way for world in worlds) > 300
     assert sum(len(world.all_forwarded) for world in worlds) > 100
@@ -232,7 +232,7 @@ def test_histories_that_give_way_reach_what_they_are_about() -> None:
 
 def test_histories_reach_what_they_are_about() -> None:
     """The histories of the theorem above reach held requests, fetches, full windows and ends."""
-    worlds = [asyncio.run(history(seed, Random(seed).choices(EVENTS, k=30))) for seed in range(60)]
+    worlds = [asyncio.run(history(seed, Random(seed).choices(EVENTS, k=30))) for seed in range(90)]
     assert sum(len(world.cluster.questions) for world in worlds) > 30
     assert sum(len(world.all_forwarded) for world in worlds) > 100
     assert sum(world.pipelined for world in worlds) > 20
