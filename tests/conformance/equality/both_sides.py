@@ -76,6 +76,8 @@ class BothSides:
                     self.log.new_lines()
                     last[:] = [self.ask(run, step, {name: list(said) for name, said in answers.items()})]
                     said = last[0].reference
+                    if step.parted is not None and step.parted(said):
+                        return True
                     if step.good and set(_codes(said)) - {0}:
                         return False
                     if step.until is not None and not step.until(said):
