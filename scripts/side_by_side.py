@@ -44,6 +44,9 @@ INTERRUPTED: Final = 130
 FOUND_NONE: Final = 5
 """Pytest's exit code where it has found no test."""
 
+SLOWEST: Final = ("--durations=12", "--durations-min=5")
+"""Each side says what took it longest."""
+
 FILE: Final = re.compile(r"^(\S+\.py)\b", re.MULTILINE)
 PERCENT: Final = re.compile(r"\[ *(\d+)%\]$", re.MULTILINE)
 MARKS: Final = re.compile(r"^(?:\S+\.py )?([.sxXFE]+)(?: +\[ *\d+%\])?$", re.MULTILINE)
@@ -67,7 +70,7 @@ class Side:
         """Start it in a session of its own, where a Ctrl-C at the terminal reaches us alone."""
         cache = f"cache_dir=.pytest_cache/{self.name}"
         # --pdeathsig: were this script killed, nobody would end its sides
-        command = ["setpriv", "--pdeathsig", "KILL", sys.executable, "-m", "pytest", "-o", cache]
+        command = ["setpriv", "--pdeathsig", "KILL", sys.executable, "-m", "pytest", "-o", cache, *SLOWEST]
         self.begun_s = time.monotonic()
         with self.output.open("wb") as sink:
             self.process = subprocess.Popen(  # noqa: S603 (what the caller of this script asks for)

@@ -106,6 +106,8 @@ def _kustos(
         "listener.name.ssl.ssl.client.auth": "required",
         "sasl.enabled.mechanisms": ",".join(MECHANISMS),
         "listeners": ",".join(f"{name}://{LOOPBACK}:{port}" for name, port in ports.items()),
+        # all clients come from one address, and many of them are refused
+        "kustos.failed.logins.per.ip.burst": "0",
         ALLOWED_URLS: login["oauthbearer.sasl.oauthbearer.jwks.endpoint.url"],
     }
     settings = KustosSettings(users={"admin": USERS["admin"]}, properties=properties)
