@@ -51,9 +51,9 @@ def working(
     )
 
     from kustos.pipeline.configuration import SparkSettings
+    from kustos.pipeline.progress import watched
     from kustos.pipeline.session import open_session
     from kustos.pipeline.tables.delta import SETTINGS as DELTA_SETTINGS
-    from kustos.pipeline.watching import watched
 
     settings = settings or SparkSettings()
     wanted = {**(DELTA_SETTINGS if delta else {}), **settings.all_settings()}
