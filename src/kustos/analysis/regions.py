@@ -12,6 +12,9 @@ from kustos.authorizer.index import ALLOWS, EVERY_ALLOW
 
 _WITNESS: Final = "User:someone"
 
+REGIONS_MAX: Final = 10_000
+"""Regions per answer: more than anybody reads, and few enough for memory and for one page."""
+
 
 @dataclass(frozen=True, slots=True)
 class PrincipalSet:
@@ -46,10 +49,6 @@ class PrincipalSet:
     def to_json(self) -> dict[str, Any]:
         """Return `{"in": [...]}` or `{"except": [...]}`."""
         return {"except" if self.is_everyone_but else "in": list(self.names)}
-
-
-REGIONS_MAX: Final = 10_000
-"""Regions per answer: more than anybody reads, and few enough for memory and for one page."""
 
 
 def operations_of(bits: int) -> tuple[AclOperation, ...]:

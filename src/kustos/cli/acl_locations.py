@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from kustos.client.admin import AdminClient
     from kustos.metadata.inspection import Moment, StateAt
 
-
 STANDARD_INPUT: Final = "-"
 CLUSTER_SCHEME: Final = "kafka://"
 NO_SETTINGS: Final = BrokerSettings(unknown="a file of ACLs does not hold them")

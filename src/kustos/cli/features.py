@@ -16,7 +16,6 @@ from kustos.cli.storage.options import BootstrapController, Config, Directory
 if TYPE_CHECKING:
     from kustos.metadata.control import UpgradeType
 
-
 Feature = Annotated[
     list[str] | None,
     typer.Option("--feature", metavar="NAME=LEVEL", help="Only metadata.version: 4.4-IV2, or 33."),

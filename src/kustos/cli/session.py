@@ -16,7 +16,6 @@ from kustos.client.admin import AdminClient
 if TYPE_CHECKING:
     from kustos.metadata.store import MetadataStore
 
-
 T = TypeVar("T")
 
 

@@ -14,6 +14,9 @@ from kustos.cli.output import printable
 PATIENCE_SECONDS: Final = 1.0
 """Shorter work needs no progress display; it would only flicker."""
 
+SHOWN_MAX = 20
+"""Lines shown before a confirmation; nobody reads more, the rest is counted."""
+
 
 @contextmanager
 def progress(doing: str) -> Iterator[None]:
@@ -43,10 +46,6 @@ def counting_progress(doing: str, total: int | None) -> Iterator[Callable[[int],
         timer.cancel()
         timer.join()
         display.stop()
-
-
-SHOWN_MAX = 20
-"""Lines shown before a confirmation; nobody reads more, the rest is counted."""
 
 
 def confirm(verb: str, what: Sequence[str], option: str = "--force") -> None:

@@ -34,7 +34,6 @@ class MechanismName(StrEnum):
 UserName = Annotated[str, typer.Argument(metavar="NAME", help="The user's name, without `User:`.")]
 Mechanism = Annotated[MechanismName, typer.Option("--mechanism", help="The SASL mechanism.")]
 
-
 LIST_EXAMPLES = """
 kustos users list --bootstrap-server broker:9092 \\
     --command-config admin.properties

@@ -15,7 +15,6 @@ from kustos.runtime import reason_of
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-
 MAXIMUM_FILES: Final = 100_000
 """Each file is a path in the driver's plan; beyond this, report on one period at a time."""
 

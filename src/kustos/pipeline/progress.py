@@ -10,20 +10,18 @@ from kustos.pipeline.session import is_connect
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-
 Progress = Callable[[str], None]
 """Called with the name of each step as it begins."""
-
-
-def silent(_step: str) -> None:
-    """Show nothing."""
-
 
 LOOK_SECONDS: Final = 0.25
 """How often a classic session is polled; each poll costs it a millisecond."""
 
 Watcher = Callable[[int, int], None]
 """Called with tasks done and tasks in all, of the stages at work."""
+
+
+def silent(_step: str) -> None:
+    """Show nothing."""
 
 
 @contextmanager

@@ -23,6 +23,9 @@ _RESTS: Final[list[None]] = []
 _WAS_AWAKE: Final[list[None]] = []
 """Has an entry if the collector was enabled before the first of them."""
 
+OUT_OF_DESCRIPTORS: Final = frozenset({errno.EMFILE, errno.ENFILE})
+"""Errors of a process or machine with too many open files: nothing was done, and a retry may succeed."""
+
 
 @contextmanager
 def garbage_collection_paused() -> Iterator[None]:
@@ -68,10 +71,6 @@ def short_switch_interval() -> Iterator[None]:
         _SHORT.pop()
         if not _SHORT:
             sys.setswitchinterval(USUAL_SWITCH_INTERVAL_S)
-
-
-OUT_OF_DESCRIPTORS: Final = frozenset({errno.EMFILE, errno.ENFILE})
-"""Errors of a process or machine with too many open files: nothing was done, and a retry may succeed."""
 
 
 def is_out_of_descriptors(error: OSError) -> bool:

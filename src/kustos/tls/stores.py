@@ -34,6 +34,9 @@ KEYS: Final = frozenset({"PRIVATE KEY", ENCRYPTED_KEY, "RSA PRIVATE KEY", "EC PR
 
 _BLOCK: Final = re.compile(r"-----BEGIN ([A-Z0-9 ]{1,40})-----([^-]*(?:-(?!----)[^-]*)*)-----END \1-----")
 
+STORE_MAX_BYTES: Final = 4 * 2**20
+"""Ten times the trust store of a JDK."""
+
 
 @dataclass(frozen=True, slots=True)
 class PemBlock:
@@ -60,10 +63,6 @@ def pem_blocks(text: str) -> list[PemBlock]:
             raise TlsError(f"a block `{label}` is no base64") from None
         blocks.append(PemBlock(label, der))
     return blocks
-
-
-STORE_MAX_BYTES: Final = 4 * 2**20
-"""Ten times the trust store of a JDK."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,6 @@ from kustos.cli.options import IgnoreTornTail
 if TYPE_CHECKING:
     from kustos.metadata.image import MetadataImage
 
-
 EXPORT_EXAMPLES = """
 kustos metadata export /var/lib/kustos/metadata --out cluster.jsonl
 kustos metadata export /var/lib/kafka/metadata --out full.jsonl \\

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from kustos.cli.migrate.plan import MigrationSource
     from kustos.metadata.image import MetadataImage
 
-
 TargetDirectory = Annotated[
     Path | None,
     typer.Option(
@@ -57,7 +56,6 @@ KipEleven = Annotated[
         "CONSUMER_GROUP. No release reads them.",
     ),
 ]
-
 
 KAFKA_EXAMPLES = """
 kustos migrate kafka old:9092 --source-config old.properties \\

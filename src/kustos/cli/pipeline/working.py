@@ -13,7 +13,6 @@ import typer
 if TYPE_CHECKING:
     from kustos.pipeline.configuration import PipelineConfiguration, SparkSettings
 
-
 Config = Annotated[
     Path,
     typer.Option("--config", "-c", metavar="FILE", help="The pipeline's configuration, a YAML file."),

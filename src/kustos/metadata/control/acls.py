@@ -52,6 +52,8 @@ such limit; there ten thousand filters can request an answer of gigabytes."""
 _NOT_STORED: Final = {0, 1}
 """UNKNOWN and ANY, the same codes in all four enums."""
 
+_IPV4_RANGE: Final = re.compile(r"(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})/(\d{1,2})", re.ASCII)
+
 
 @dataclass(frozen=True, slots=True)
 class AclCreated:
@@ -236,9 +238,6 @@ def describe_acls(
 
 def _invalid(message: str) -> ApiError:
     return ApiError(ErrorCode.invalid_request, message)
-
-
-_IPV4_RANGE: Final = re.compile(r"(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})/(\d{1,2})", re.ASCII)
 
 
 def host_error(host: str, metadata_version: int) -> ApiError | None:

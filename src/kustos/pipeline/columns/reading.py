@@ -18,8 +18,12 @@ from kustos.pipeline.columns.coding import Coded, coded
 PART_BYTES_MAX: Final = 128 << 20
 """As large as the part of a file that Spark gives a task: some two million events."""
 
-
 WHOLE_FILE: Final = 1 << 62
+
+CHUNK_ROWS_MAX: Final = 1 << 20
+"""Rows at a time: some 100 MB of codes and numbers."""
+
+Chunk = dict[str, Coded | pa.Array]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +44,6 @@ def parts_of(paths: Iterable[Path]) -> list[FilePart]:
         edges = [size * number // count for number in range(count + 1)]
         parts += [FilePart(str(path), start, end) for start, end in pairwise(edges)]
     return parts
-
-
-CHUNK_ROWS_MAX: Final = 1 << 20
-"""Rows at a time: some 100 MB of codes and numbers."""
-
-Chunk = dict[str, Coded | pa.Array]
 
 
 def chunks(

@@ -19,6 +19,10 @@ from kustos.pipeline.session import is_connect
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+COMPILED_SETS_MAX: Final = 4
+"""Cached in a process: two sets to compare, and two of the query before. The least recently used is evicted
+first; a set of 100,000 ACLs takes some 150 MB with the tables of bulk decisions."""
+
 
 class ShippedAcls(Protocol):
     """A set of ACLs that workers can load; created by `ship`."""
@@ -87,11 +91,6 @@ def ship(spark: "SparkSession", acl_set: AclsInForce) -> ShippedAcls:
         path.write_bytes(acl_set.content)
         spark.addArtifacts(str(path), file=True)
     return FileAcls(acl_set.name, acl_set.digest)
-
-
-COMPILED_SETS_MAX: Final = 4
-"""Cached in a process: two sets to compare, and two of the query before. The least recently used is evicted
-first; a set of 100,000 ACLs takes some 150 MB with the tables of bulk decisions."""
 
 
 class _Compiled:

@@ -39,7 +39,6 @@ from kustos.pipeline.schemas import (
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-
 FORMAT: Final = "kafka_metadata"
 TABLES: Final = {
     "acls": ACL_HISTORY_SCHEMA,

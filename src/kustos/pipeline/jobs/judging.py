@@ -14,7 +14,6 @@ from kustos.pipeline.tables.store import AUDIT_ROLLUP, PARQUET, Tables
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-
 JUDGE_STEPS: Final = ("reading the history", "judging by the ACLs then in force", "looking for what differs")
 
 _VERDICTS: Final = ("AGREES", "DIFFERS", "UNCERTAIN", "OUT_OF_REACH", "NOT_JUDGED")

@@ -15,6 +15,9 @@ from kustos.pipeline.errors import PipelineError
 CUTS_MAX: Final = 8
 """Prefixes tried for one name: deeper ones are not sensible, and a hostile name could have many."""
 
+PREFIXABLE: Final = frozenset({ResourceType.TOPIC, ResourceType.GROUP, ResourceType.TRANSACTIONAL_ID})
+"""Types whose names share meaningful prefixes. Users and tokens with similar names have nothing in common."""
+
 
 class PrivilegeOptionError(PipelineError, ValueError):
     """An invalid option; the text names it and its valid values."""
@@ -94,10 +97,6 @@ def _check(holds: bool, name: str, expected: str) -> None:
 
 
 DEFAULT_OPTIONS: Final = PrivilegeOptions()
-
-
-PREFIXABLE: Final = frozenset({ResourceType.TOPIC, ResourceType.GROUP, ResourceType.TRANSACTIONAL_ID})
-"""Types whose names share meaningful prefixes. Users and tokens with similar names have nothing in common."""
 
 
 @lru_cache(maxsize=64)

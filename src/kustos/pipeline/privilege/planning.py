@@ -24,6 +24,8 @@ from kustos.pipeline.privilege.values import (
     closure,
 )
 
+_BITS: Final = {4: 32, 6: 128}
+
 
 class ImpliedDeny(NamedTuple):
     """A planned DENY: an operation that another one, needed by the same host on the same name, implies."""
@@ -159,9 +161,6 @@ def probe_name(resource_type: ResourceType) -> str:
 def can_be_named(resource_type: ResourceType, name: str) -> bool:
     """Return whether a literal ACL can match exactly this name."""
     return name not in {"", WILDCARD} and (resource_type is not ResourceType.CLUSTER or name == CLUSTER_NAME)
-
-
-_BITS: Final = {4: 32, 6: 128}
 
 
 def host_terms(hosts: Iterable[str], options: PrivilegeOptions) -> dict[str, str]:

@@ -23,9 +23,10 @@ from kustos.pipeline.schemas import RECOMMENDATIONS_SCHEMA
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-
 _ceilings: Final[dict[str, Ceiling]] = {}
 """The ceiling of this worker's query, built once: only the last one is cached."""
+
+_YAML_HEAD = "acls:\n"
 
 
 def recommend(
@@ -104,9 +105,6 @@ def _order(acl: RecommendedAcl) -> tuple[Any, ...]:
     pattern, entry = acl.binding.pattern, acl.binding.entry
     resource = (pattern.resource_type, pattern.name, pattern.pattern_type)
     return (entry.principal, *resource, entry.permission_type, entry.operation, entry.host)
-
-
-_YAML_HEAD = "acls:\n"
 
 
 def recommended_yaml(acls: Iterable[RecommendedAcl]) -> str:

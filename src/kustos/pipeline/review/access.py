@@ -46,6 +46,9 @@ _BASES: Final = (
 _GRANT_SCHEMA: Final = StructType([*NUMBERED_ACL_SCHEMA.fields, StructField("basis", StringType())])
 _SUPER_USER_SCHEMA: Final = StructType([StructField("principal", StringType())])
 
+FLIPS_MAX: Final = 10_000
+"""Accesses that a replay names: a longer list is unreadable."""
+
 
 def review_questions(rollup: DataFrame, shipped: ShippedAcls, as_of: datetime) -> DataFrame:
     """Return each question recorded up to `as_of`, with its uses, denials and matching ACLs."""
@@ -233,10 +236,6 @@ def under(review: DataFrame, resource_type: str, prefix: str) -> DataFrame:
     wanted = sql.lit(prefix)
     stands_for_some = sql.startswith(name, wanted) | is_wildcard | (is_prefix & sql.startswith(wanted, name))
     return review.filter((sql.col("resource_type") == resource_type) & stands_for_some)
-
-
-FLIPS_MAX: Final = 10_000
-"""Accesses that a replay names: a longer list is unreadable."""
 
 
 def lost_uses(

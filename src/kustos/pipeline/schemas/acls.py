@@ -84,7 +84,6 @@ METADATA_REACH_SCHEMA: Final = StructType(
 `is_whole`: nothing was ever before it. `is_in_transaction`: the last records were not committed yet, and are
 left out. Before `from_*` nothing is known; `to_*` is the end of the log when it was read."""
 
-
 RECOMMENDATIONS_SCHEMA: Final = StructType(
     [
         StructField("outcome", StringType()),

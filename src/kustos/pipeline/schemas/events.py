@@ -138,7 +138,6 @@ ACCESS_COUNTS_SCHEMA: Final = StructType(
 """Table `access_counts`: `listing_count` of the events only filtered a list of names, `probe_count` were
 denials that refused nothing."""
 
-
 RULE_SCHEMA: Final = AUDIT_EVENTS_SCHEMA["rule"].dataType
 """The deciding rule: `kind`, and for an ACL its seven fields (null for other kinds)."""
 

@@ -30,6 +30,21 @@ __all__ = [
 ]
 
 
+def parse_lines(lines: DataFrame, *, time_zone: str = "UTC") -> DataFrame:
+    """Return each line parsed as PARSED_SCHEMA: the fields of `audit_events` and `security_events`, `reason`,
+    `line`, `log`, `position`.
+
+    `reason` is null for an event. `lines` is of INPUT_LINES_SCHEMA, or of LINES_SCHEMA: a file is then a log
+    of its own, and its `.gz` is the same log. `time_zone` (an IANA name) is that of the brokers whose log
+    lines have none. The workers' Python, which must have kustos, parses the lines in Arrow batches.
+    """
+
+    def read(batch: pa.RecordBatch) -> pa.RecordBatch:
+        return read_lines(batch, time_zone)
+
+    return by_batch(lines, read, PARSED_SCHEMA)
+
+
 def classify(lines: DataFrame, *, time_zone: str = "UTC") -> DataFrame:
     """Return every line of `lines` once, with its fields, `day`, `outcome`, `reason`, `line` and `line_id`.
 
@@ -68,18 +83,3 @@ def tally(classified: DataFrame) -> DataFrame:
 
 
 __all__ = ["MAXIMUM_LINE_CHARACTERS", "PARSED_SCHEMA", "parse_lines"]
-
-
-def parse_lines(lines: DataFrame, *, time_zone: str = "UTC") -> DataFrame:
-    """Return each line parsed as PARSED_SCHEMA: the fields of `audit_events` and `security_events`, `reason`,
-    `line`, `log`, `position`.
-
-    `reason` is null for an event. `lines` is of INPUT_LINES_SCHEMA, or of LINES_SCHEMA: a file is then a log
-    of its own, and its `.gz` is the same log. `time_zone` (an IANA name) is that of the brokers whose log
-    lines have none. The workers' Python, which must have kustos, parses the lines in Arrow batches.
-    """
-
-    def read(batch: pa.RecordBatch) -> pa.RecordBatch:
-        return read_lines(batch, time_zone)
-
-    return by_batch(lines, read, PARSED_SCHEMA)

@@ -40,6 +40,16 @@ line without one, else null. `is_counted`: equal lines of its file are numbered.
 
 IDENTIFIED: Final = to_arrow_schema(IDENTIFIED_SCHEMA, timezone="UTC")
 
+EVENT, DUPLICATE, QUARANTINED = "event", "duplicate", "quarantined"
+
+CONFLICT: Final = "event_id_conflict"
+
+MILLISECONDS_OF_A_DAY: Final = 86_400_000
+
+_KEY_COLUMNS: Final = ("line_key", "is_counted", "log", "position")
+
+_KEPT: Final = tuple(name for name in IDENTIFIED_SCHEMA.fieldNames() if name not in _KEY_COLUMNS)
+
 
 def identified(parsed: pa.RecordBatch) -> pa.RecordBatch:
     """Return lines (PARSED_SCHEMA) with their keys, as IDENTIFIED_SCHEMA.
@@ -69,15 +79,6 @@ def identified(parsed: pa.RecordBatch) -> pa.RecordBatch:
         pc.and_not(positions.is_null(), brings_id),
     ]
     return pa.RecordBatch.from_arrays([*parsed.columns, *columns], schema=IDENTIFIED)
-
-
-EVENT, DUPLICATE, QUARANTINED = "event", "duplicate", "quarantined"
-CONFLICT: Final = "event_id_conflict"
-
-MILLISECONDS_OF_A_DAY: Final = 86_400_000
-
-_KEY_COLUMNS: Final = ("line_key", "is_counted", "log", "position")
-_KEPT: Final = tuple(name for name in IDENTIFIED_SCHEMA.fieldNames() if name not in _KEY_COLUMNS)
 
 
 def day_of(time_ms: Column) -> Column:

@@ -22,6 +22,9 @@ from kustos.pipeline.tables.ledger import UPKEEP, State
 from kustos.pipeline.tables.store import AUDIT_EVENTS, AUDIT_ROLLUP, PARQUET, Tables
 from kustos.pipeline.tables.writing import replace_days, stage_by_day
 
+TASK_BYTES_MAX: Final = 512 << 20
+"""The largest day for a single task, some eight million events; several tasks share a larger one."""
+
 
 def days_to_rebuild(tables: Tables, state: State, days: Collection[str]) -> frozenset[str]:
     """Return those of the days whose roll-up lacks committed events."""
@@ -90,10 +93,6 @@ def refresh_rollup(spark: SparkSession, tables: Tables) -> tuple[str, ...]:
 def is_of(days: Collection[str]) -> Column:
     """Return whether a row is of one of these days."""
     return sql.col("day").isin([date.fromisoformat(day) for day in days])
-
-
-TASK_BYTES_MAX: Final = 512 << 20
-"""The largest day for a single task, some eight million events; several tasks share a larger one."""
 
 
 def is_one_task(files: Sequence[Path]) -> bool:
