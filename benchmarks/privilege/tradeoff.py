@@ -14,7 +14,7 @@ from kustos.pipeline.privilege import (
     Use,
     least_privilege,
 )
-from kustos.pipeline.privilege.names import cutter
+from kustos.pipeline.privilege.options import cutter
 from kustos.pipeline.privilege.values import KnownNames
 
 WEIGHTS = (0.0, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, float("inf"))

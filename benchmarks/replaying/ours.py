@@ -32,7 +32,7 @@ from kustos.pipeline.replay import (
 )
 from kustos.pipeline.schemas import AUDIT_EVENTS_SCHEMA, AUDIT_ROLLUP_SCHEMA
 from kustos.pipeline.session import open_session
-from kustos.pipeline.tables.rollup_of_files import rollup_of_files
+from kustos.pipeline.tables.rollups import rollup_of_files
 
 OF_ROLLUP: Final = ("replay-rollup", "decide-distinct")
 """Cases that need a roll-up, which only the full size has: their first round is the one that warms up."""

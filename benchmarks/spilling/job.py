@@ -25,7 +25,7 @@ from kustos.pipeline.session import open_session
 from kustos.pipeline.stages import classify
 from kustos.pipeline.stages.rollup import rollup
 from kustos.pipeline.tables import Tables
-from kustos.pipeline.tables.rollup_of_files import rollup_of_files
+from kustos.pipeline.tables.rollups import rollup_of_files
 
 DORMANT_DAYS: Final = 3
 UNBOUNDED: Final = "8g"

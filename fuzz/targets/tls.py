@@ -33,7 +33,7 @@ from kustos.tls import (
     read_keystore,
     read_truststore,
 )
-from kustos.tls.pem import BLOCKS_MAX, pem_blocks
+from kustos.tls.stores import BLOCKS_MAX, pem_blocks
 from testkit.certificates import Authority, Holder
 
 INPUT_MAX_BYTES: Final = 4_096

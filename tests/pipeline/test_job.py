@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from kustos.pipeline.errors import AuditInputError, LinesLostError
 from kustos.pipeline.jobs import run_access_report
 from kustos.pipeline.stages.dedupe import resolve_alone
-from kustos.pipeline.tables import sorting
+from kustos.pipeline.tables import staging
 from tests.pipeline.events import event_line, kafka_line, login_line
 
 
@@ -80,7 +80,7 @@ def test_a_stage_that_loses_a_line_is_found_out(
     def lossy(identified: DataFrame) -> DataFrame:
         return identified.transform(resolve_alone).filter("reason IS NULL")
 
-    monkeypatch.setattr(sorting, "resolve_alone", lossy)
+    monkeypatch.setattr(staging, "resolve_alone", lossy)
     audit, out = audit_folder(tmp_path / "audit"), tmp_path / "out"
     with pytest.raises(LinesLostError, match="8 lines were read but"):
         run_access_report(spark, audit, out)

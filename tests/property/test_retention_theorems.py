@@ -4,8 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kustos.metadata.log.layout import SnapshotId
-from kustos.metadata.log.policy import LogPolicy
-from kustos.metadata.log.retention import KeptSnapshot, superfluous
+from kustos.metadata.log.policy import KeptSnapshot, LogPolicy, superfluous
 
 NOW_MS = 1000
 TIMES_MS = (0, 1, 499, 500, 501, 999, NOW_MS)

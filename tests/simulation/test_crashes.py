@@ -11,7 +11,7 @@ from kustos.metadata.errors import LogFailedError
 from kustos.metadata.image import ImageBuilder, MetadataDelta
 from kustos.metadata.log import layout, reader, segment, writer
 from kustos.metadata.log.layout import SnapshotId
-from kustos.metadata.log.retention import Superfluous, superfluous
+from kustos.metadata.log.policy import Superfluous, superfluous
 from kustos.metadata.log.unfinished import is_unfinished_write
 from kustos.metadata.store import snapshots
 from kustos.metadata.store.snapshots import SnapshotJob

@@ -12,8 +12,7 @@ from kustos.acl import (
 )
 from kustos.acl.forms import AclForm, AclFormatError, Place, form_of_name, form_of_text, read_acls, write_acls
 from kustos.acl.forms.fields import FIELDS
-from kustos.acl.forms.lines import LineCounter
-from kustos.acl.forms.values import VALUE_CHARACTERS_SHOWN_MAX
+from kustos.acl.forms.values import VALUE_CHARACTERS_SHOWN_MAX, LineCounter
 
 SIX = (
     '"resource_type":"TOPIC","resource_name":"a","pattern_type":"LITERAL",'

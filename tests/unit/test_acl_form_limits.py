@@ -12,7 +12,7 @@ from kustos.acl import (
     forms,
 )
 from kustos.acl.forms import FIELD_BYTES_MAX, AclForm, AclFormatError, form_of_name, read_acls, write_acls
-from kustos.acl.forms.lines import numbered_lines
+from kustos.acl.forms.values import numbered_lines
 
 GOOD = {
     "resource_type": "TOPIC",

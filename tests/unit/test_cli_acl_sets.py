@@ -8,7 +8,7 @@ import pytest
 
 from kustos.acl import AclOperation, AclPermissionType, PatternType
 from kustos.acl.forms import AclForm, write_acls
-from kustos.cli.acl_sources import read_acl_file
+from kustos.cli.acl_locations import read_acl_file
 from kustos.cli.failures import ExitCode
 from kustos.metadata.directory.format import format_directory
 from tests.unit.cli_sets import Said, acl

@@ -7,7 +7,7 @@ import pytest
 
 from kustos.acl import AclOperation, AclPermissionType, PatternType, ResourceType
 from kustos.acl.forms import AclForm, write_acls
-from kustos.cli.acl_sources import read_acl_file
+from kustos.cli.acl_locations import read_acl_file
 from kustos.cli.failures import ExitCode
 from kustos.cli.reference import DOCUMENTS
 from kustos.metadata.directory.format import format_directory

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from kustos.cli.explain import java_host
 from kustos.cli.failures import CommandError, ExitCode
-from kustos.cli.hosts import java_host
 from kustos.cli.run import run
 from kustos.cli.storage.bootstrap import metadata_level, scram_users
 from kustos.metadata.directory.format import format_directory

@@ -85,7 +85,7 @@ def test_an_interrupt_ends_with_its_own_code() -> None:
 
 LONG_WORK = """
 import sys
-import kustos.cli.progress as room
+import kustos.cli.terminal as room
 room.PATIENCE_SECONDS = float(sys.argv[1])
 with room.progress("reading acls.yaml"):
     input("working ")

@@ -5,7 +5,7 @@ import sys
 from contextlib import ExitStack
 
 from kustos.runtime import freeze_objects, garbage_collection_paused, short_switch_interval
-from kustos.runtime.interpreter import SHORT_SWITCH_INTERVAL_S, USUAL_SWITCH_INTERVAL_S
+from kustos.runtime.process import SHORT_SWITCH_INTERVAL_S, USUAL_SWITCH_INTERVAL_S
 
 
 def test_short_turns_end_with_the_last_who_wants_them() -> None:

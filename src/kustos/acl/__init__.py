@@ -12,7 +12,6 @@ from kustos.acl.enums import (
     PatternType,
     ResourceType,
 )
-from kustos.acl.errors import AclValueError
 from kustos.acl.filters import (
     EVERY_BINDING,
     AccessControlEntryFilter,
@@ -20,14 +19,15 @@ from kustos.acl.filters import (
     ResourcePatternFilter,
 )
 from kustos.acl.hosts import HostRange, host_holds, host_matches, hosts_meet, java_int, java_ipv6
-from kustos.acl.sharing import SharedParts
 from kustos.acl.values import (
     ANONYMOUS,
     EVERY_PRINCIPAL,
     AccessControlEntry,
     AclBinding,
+    AclValueError,
     KafkaPrincipal,
     ResourcePattern,
+    SharedParts,
 )
 
 __all__ = [

@@ -14,7 +14,7 @@ from ipaddress import IPv6Address
 from typing import Final, Self
 
 from kustos.acl.enums import WILDCARD
-from kustos.acl.errors import AclValueError
+from kustos.acl.values import AclValueError
 
 _IPV4_BITS: Final = 32
 _IPV6_BITS: Final = 128

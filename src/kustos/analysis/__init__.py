@@ -2,7 +2,6 @@
 
 from kustos.analysis.access import AllowedAccess, Grant, what_can, who_can
 from kustos.analysis.difference import Difference, diff
-from kustos.analysis.errors import AnalysisError, PolicyError
 from kustos.analysis.explain import Explanation, NearMiss, Overruled, SmallestChange, explain, is_allow
 from kustos.analysis.explain_scope import ExplainScope, Part, ScopeExplanation, explain_scope, meets
 from kustos.analysis.headline import Claim, Consequence, Headline, Rest, headline_of
@@ -19,9 +18,8 @@ from kustos.analysis.policy import (
     StatementKind,
 )
 from kustos.analysis.policy_file import POLICY_VERSION, parse_policy
-from kustos.analysis.principal_sets import PrincipalSet
-from kustos.analysis.regions import REGIONS_MAX, Change, Direction, Probe, Region, operations_of
-from kustos.analysis.rules import ACLS_ALONE, Rules
+from kustos.analysis.regions import REGIONS_MAX, Change, Direction, PrincipalSet, Probe, Region, operations_of
+from kustos.analysis.rules import ACLS_ALONE, AnalysisError, PolicyError, Rules
 from kustos.analysis.sentences import SentenceError, parse_sentence
 from kustos.analysis.verification import COUNTER_EXAMPLES_MAX, CounterExample, Verdict, verify
 from kustos.analysis.wording import SHOWN_MAX, listed

@@ -11,7 +11,7 @@ from typing import Final, Generic
 from kustos.acl import EVERY_PRINCIPAL, ResourceType
 from kustos.analysis.kernel import AclSet, Key, Sides, Values, turns_of, walk, zone_on
 from kustos.analysis.name_sets import EVERYWHERE, NameSet, Site, Zone
-from kustos.analysis.principal_sets import PrincipalSet
+from kustos.analysis.regions import PrincipalSet
 
 ROLE_ACLS_MAX: Final = 16
 """Up to this many ACLs, principals with identical ACLs share one result: roles are short and common."""

@@ -25,14 +25,13 @@ from kustos.acl import (
 )
 from kustos.analysis.access import marking, names_of
 from kustos.analysis.by_host import LINE_END, ByHost, canonical, combined, mapped, place_of, summed
-from kustos.analysis.errors import AnalysisError
 from kustos.analysis.everyone import Answers
 from kustos.analysis.explain import SmallestChange, is_allow, names
 from kustos.analysis.host_sets import ANYWHERE, NOWHERE, HostSet
 from kustos.analysis.kernel import NOTHING, RESOURCE_TYPES, AclSet, Values
 from kustos.analysis.name_sets import NameSet, Zone, site_of
 from kustos.analysis.regions import Probe
-from kustos.analysis.rules import ACLS_ALONE, Rules
+from kustos.analysis.rules import ACLS_ALONE, AnalysisError, Rules
 from kustos.authorizer import Decision, StandardAuthorizer
 from kustos.authorizer.index import ALLOWS, DECIDES, binding_mask, visit_order
 

@@ -12,8 +12,7 @@ from typing import Final
 from kustos.acl import AclOperation, ResourceType
 from kustos.analysis.host_sets import HostSet
 from kustos.analysis.name_sets import NameSet, Site
-from kustos.analysis.principal_sets import PrincipalSet
-from kustos.analysis.regions import Change, Direction, Region
+from kustos.analysis.regions import Change, Direction, PrincipalSet, Region
 from kustos.authorizer.index import EVERY_ALLOW
 
 MANY_PRINCIPALS_MIN: Final = 10

@@ -32,10 +32,9 @@ from typing import Final, NamedTuple, TypeVar
 
 from kustos.acl import CLUSTER_NAME, EVERY_PRINCIPAL, WILDCARD, AclBinding, ResourceType
 from kustos.analysis.by_host import ByHost, constant, summed
-from kustos.analysis.errors import AnalysisError
 from kustos.analysis.layers import COVERED, Layer, Row
 from kustos.analysis.name_sets import EVERY_NAME, Site, Zone
-from kustos.analysis.rules import ACLS_ALONE, Rules
+from kustos.analysis.rules import ACLS_ALONE, AnalysisError, Rules
 from kustos.authorizer.index import DENY_SHIFT, EVERY_ALLOW
 
 RESOURCE_TYPES: Final = tuple(

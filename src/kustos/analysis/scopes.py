@@ -17,8 +17,7 @@ from kustos.acl import CLUSTER_NAME, EVERY_PRINCIPAL, WILDCARD, AclBinding, AclP
 from kustos.analysis.by_host import HOST_PATTERNS_MAX, HostPattern, host_pattern, place_of, summed
 from kustos.analysis.host_sets import ANYWHERE, HostSet
 from kustos.analysis.name_sets import WILDCARD_NAMES, NameSet, Site, Zone, site_of
-from kustos.analysis.principal_sets import PrincipalSet
-from kustos.analysis.regions import Direction, Region, operations_of
+from kustos.analysis.regions import Direction, PrincipalSet, Region, operations_of
 from kustos.authorizer.index import ALLOWS, DENY_SHIFT, EVERY_ALLOW, HOSTED, binding_mask
 
 SITES_MAX: Final = 32

@@ -13,8 +13,7 @@ from kustos.analysis.kernel import NOTHING, AclSet, PrincipalView, Values
 from kustos.analysis.layers import Layer
 from kustos.analysis.name_sets import NameSet, Site, Zone
 from kustos.analysis.policy import Policy, Statement, StatementKind
-from kustos.analysis.principal_sets import PrincipalSet
-from kustos.analysis.regions import Probe, Region, operations_of
+from kustos.analysis.regions import PrincipalSet, Probe, Region, operations_of
 from kustos.analysis.rules import ACLS_ALONE, Rules
 from kustos.authorizer import Decision, StandardAuthorizer
 from kustos.authorizer.index import ALLOWS, EVERY_ALLOW

@@ -23,13 +23,6 @@ from kustos.authorizer.audit.security import (
     SecurityResult,
     security_json_schema,
 )
-from kustos.authorizer.errors import (
-    AclFaultError,
-    DuplicateAclError,
-    DuplicateAclIdError,
-    InvalidAclError,
-    UnknownAclIdError,
-)
 from kustos.authorizer.listing import AclListing
 from kustos.authorizer.metrics import AuthorizerMetrics
 from kustos.authorizer.questions import ALLOWED, ERROR, Answer, Fault, Questioner
@@ -41,6 +34,7 @@ from kustos.authorizer.spi.values import (
     AclBindingDeleteResult,
     AclCreateResult,
     AclDeleteResult,
+    AclFaultError,
     Action,
     AuthorizableRequestContext,
     AuthorizationResult,
@@ -49,11 +43,15 @@ from kustos.authorizer.spi.values import (
     AuthorizerServerInfo,
     ClusterResource,
     Decision,
+    DuplicateAclError,
+    DuplicateAclIdError,
     Endpoint,
+    InvalidAclError,
     InvalidActionError,
     KafkaApiError,
     Rule,
     RuleKind,
+    UnknownAclIdError,
 )
 from kustos.authorizer.standard import StandardAuthorizer, parse_super_users
 from kustos.authorizer.standard_plugin import (

@@ -25,7 +25,6 @@ from kustos.acl import (
     KafkaPrincipal,
     ResourceType,
 )
-from kustos.authorizer.errors import AclFaultError, DuplicateAclIdError, UnknownAclIdError
 from kustos.authorizer.index.index import (
     SHARD_BITS,
     AclIndex,
@@ -35,7 +34,14 @@ from kustos.authorizer.index.index import (
 )
 from kustos.authorizer.listing import PIECE_ACLS, AclListing
 from kustos.authorizer.session import AuthorizerSession
-from kustos.authorizer.spi.values import Action, AuthorizableRequestContext, Decision
+from kustos.authorizer.spi.values import (
+    AclFaultError,
+    Action,
+    AuthorizableRequestContext,
+    Decision,
+    DuplicateAclIdError,
+    UnknownAclIdError,
+)
 from kustos.runtime import garbage_collection_paused
 
 KEPT_SESSIONS_MAX: Final = 1024

@@ -1,4 +1,4 @@
-"""The `kustos` command: one file per command, grouped by noun; heavy packages are imported on use."""
+"""The `kustos` command: a file for each command or small group; heavy packages are imported on use."""
 
 __all__ = ["main"]
 

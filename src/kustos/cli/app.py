@@ -1,6 +1,6 @@
 """The tree of commands; each command imports what it needs when it runs."""
 
-from typing import Final
+from typing import Annotated, Final
 
 import typer
 
@@ -20,12 +20,13 @@ from kustos.cli import (
     storage,
     users,
     verify,
-    version,
     what_can,
     who_can,
 )
 from kustos.cli.commands import register
 from kustos.cli.failures import EXIT_CODE_MEANINGS
+from kustos.cli.options import DocumentOutput
+from kustos.cli.output import OutputFormat
 
 # the mark `\b` keeps the help from rewrapping these lines
 _EXIT_CODES: Final = "\n".join(
@@ -44,8 +45,31 @@ app = typer.Typer(
 )
 
 
+def version(output: DocumentOutput = OutputFormat.TABLE) -> None:
+    """Print the version of kustos."""
+    from kustos import __version__
+    from kustos.cli.output import print_document, print_lines
+
+    if output.is_document:
+        print_document({"version": __version__}, output)
+    else:
+        print_lines(f"kustos {__version__}")
+
+
+def _print_and_exit(wanted: bool) -> None:
+    if wanted:
+        version()
+        raise typer.Exit
+
+
+VersionFlag = Annotated[
+    bool,
+    typer.Option("--version", callback=_print_and_exit, is_eager=True, help="Print the version and exit."),
+]
+
+
 @app.callback()
-def _options_of_all(version: version.VersionFlag = False) -> None:
+def _options_of_all(version: VersionFlag = False) -> None:
     """Take the options before a command."""
 
 
@@ -66,4 +90,4 @@ app.add_typer(legacy.app, name="legacy")
 app.add_typer(migrate.app, name="migrate")
 app.add_typer(pipeline.app, name="pipeline")
 register(app, "serve", serve.serve, serve.EXAMPLES)
-register(app, "version", version.version, version.EXAMPLES)
+register(app, "version", version, "kustos version")

@@ -81,7 +81,7 @@ def decide(
     nothing, and the rest goes on. If any ACL cannot be understood, nothing is decided. The ACLs and settings
     of a running cluster are read once, before the first request.
     """
-    from kustos.cli.acl_sources import AclSource
+    from kustos.cli.acl_locations import AclSource
     from kustos.cli.broker_settings import SettingOptions
     from kustos.cli.deciding import RequestDecider, load_authorizer, open_answers, open_requests
     from kustos.cli.deciding_workers import cores

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kustos.authorizer import Decision, Fault, Questioner, StandardAuthorizer
-from kustos.cli.acl_sources import STANDARD_INPUT, AclSource
+from kustos.cli.acl_locations import STANDARD_INPUT, AclSource
 from kustos.cli.answers import (
     TEXT_FORMS,
     AnswerWriter,

@@ -85,11 +85,11 @@ def diff(
     """
     from kustos.analysis import diff as difference_between
     from kustos.analysis import headline_of
-    from kustos.cli.acl_sources import STANDARD_INPUT, read_location
+    from kustos.cli.acl_locations import STANDARD_INPUT, read_location
     from kustos.cli.broker_settings import SettingOptions, report_unknown, shared
     from kustos.cli.differences import print_difference
     from kustos.cli.failures import ExitCode, usage_error
-    from kustos.cli.progress import progress
+    from kustos.cli.terminal import progress
 
     old_at, new_at = _moments(at or [])
     if new is None:

@@ -36,7 +36,7 @@ from kustos.cli.output import OutputFormat
 if TYPE_CHECKING:
     from kustos.acl import AclBindingFilter
     from kustos.analysis import ExplainScope
-    from kustos.cli.acl_sources import AclSource
+    from kustos.cli.acl_locations import AclSource
 
 EXAMPLES = """
 kustos explain --bootstrap-server broker:9092 \\
@@ -104,11 +104,10 @@ def explain(
     """
     from kustos.acl import KafkaPrincipal, PatternType, ResourcePattern
     from kustos.analysis import ExplainScope
-    from kustos.cli.acl_sources import AclSource
+    from kustos.cli.acl_locations import AclSource
     from kustos.cli.acls.mapping import parse_operation
     from kustos.cli.broker_settings import SettingOptions
     from kustos.cli.failures import ExitCode
-    from kustos.cli.hosts import java_host
 
     resource_type, name = the_resource(
         topic=topic,
@@ -166,3 +165,22 @@ def _filter_of(scope: "ExplainScope") -> "AclBindingFilter":
     if not scope.is_one_name:
         return AclBindingFilter(ResourcePatternFilter(pattern.resource_type))
     return AclBindingFilter(ResourcePatternFilter(pattern.resource_type, pattern.name, PatternType.MATCH))
+
+
+def java_host(text: str) -> str:
+    """Return an address as Java's `getHostAddress()` writes it; raise a usage error for any other text."""
+    from ipaddress import IPv6Address, ip_address
+
+    from kustos.cli.failures import usage_error
+
+    try:
+        address = ip_address(text.strip())
+    except ValueError:
+        raise usage_error(f"`{text}` is no IP address; ACLs know no host names, give an address") from None
+    if not isinstance(address, IPv6Address):
+        return str(address)
+    if address.ipv4_mapped is not None:
+        return str(address.ipv4_mapped)
+    words = address.packed
+    joined = ":".join(f"{words[at] << 8 | words[at + 1]:x}" for at in range(0, 16, 2))
+    return f"{joined}%{address.scope_id}" if address.scope_id else joined

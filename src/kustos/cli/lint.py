@@ -75,11 +75,11 @@ def lint(
     """
     from kustos.analysis.lint import LINT_CODES, Severity
     from kustos.analysis.lint import lint as lint_acls
-    from kustos.cli.acl_sources import read_location
+    from kustos.cli.acl_locations import read_location
     from kustos.cli.broker_settings import SettingOptions, report_unknown
     from kustos.cli.failures import ExitCode, usage_error
     from kustos.cli.findings import existing_names, print_findings, write_sarif
-    from kustos.cli.progress import progress
+    from kustos.cli.terminal import progress
 
     unknown = sorted(set(ignore or ()) - LINT_CODES.keys())
     if unknown:

@@ -1,12 +1,18 @@
 """`kustos minimize`."""
 
-from typing import Annotated
+from operator import itemgetter
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kustos.cli.acl_options import AllowEveryone, Force, Form, NodeConfig, Source, SuperUsers, To
 from kustos.cli.options import CommandConfig, IgnoreTornTail, Output
-from kustos.cli.output import OutputFormat
+from kustos.cli.output import Column, Columns, OutputFormat, counted, print_rows
+
+if TYPE_CHECKING:
+    from kustos.acl import AclBinding
+    from kustos.analysis import Minimized
+    from kustos.cli.acl_locations import LoadedAcls
 
 EXAMPLES = """
 kustos minimize acls.yaml
@@ -41,12 +47,10 @@ def minimize(
     replace them. Super users and the default of the source are part of the meaning.
     """
     from kustos.analysis import minimize as minimized
-    from kustos.cli.acl_sources import read_location
-    from kustos.cli.acl_targets import AclTarget
+    from kustos.cli.acl_locations import AclTarget, read_location
     from kustos.cli.broker_settings import SettingOptions, report_unknown
     from kustos.cli.failures import usage_error
-    from kustos.cli.minimized import print_minimized
-    from kustos.cli.progress import progress
+    from kustos.cli.terminal import progress
 
     if target is None and to is not None:
         raise usage_error("`--to` is the form of a target, name one (`-` for standard output)")
@@ -66,4 +70,45 @@ def minimize(
         destination.write(found.bindings)
         if destination.path is None:
             return
-    print_minimized(found, loaded, target, output)
+    _print(found, loaded, target, output)
+
+
+def edit_columns() -> "Columns[tuple[str, AclBinding]]":
+    """Return the columns: what to do with an ACL, and the ACL."""
+    from kustos.cli.acls.rendering import acl_columns
+
+    return Columns(
+        (Column("edit", itemgetter(0)), *acl_columns(lambda edit: edit[1])),
+        lambda edit: (edit[1].entry.principal,),
+        "the principals whose ACLs would be others, as `what-can` takes them",
+    )
+
+
+def _print(found: "Minimized", loaded: "LoadedAcls", target: str | None, output: OutputFormat) -> None:
+    """Print the removed and added ACLs for a person, or as one document for a program."""
+    from kustos.acl.forms import texts_of
+
+    count = len(loaded.bindings)
+    rows = [
+        *(("remove", binding) for binding in found.removed),
+        *(("add", binding) for binding in found.added),
+    ]
+    written = f", written to {target}" if target is not None else ""
+    print_rows(
+        edit_columns(),
+        rows,
+        output,
+        document=lambda: {
+            "given": count,
+            "left": len(found.bindings),
+            "removed": [texts_of(binding) for binding in found.removed],
+            "added": [texts_of(binding) for binding in found.added],
+            "target": target,
+            "settings": loaded.settings.to_json(),
+        },
+        tail=(
+            f"{counted(count, 'ACL')}, {len(found.bindings)} would mean the same{written}"
+            if rows
+            else f"found no smaller set than the {counted(count, 'ACL')} given{written}",
+        ),
+    )

@@ -18,18 +18,18 @@ from kustos.cli.acls.rendering import ACLS
 from kustos.cli.app import app
 from kustos.cli.differences import CHANGES
 from kustos.cli.failures import EXIT_CODE_MEANINGS
-from kustos.cli.features.rendering import FEATURES
+from kustos.cli.features import FEATURES
 from kustos.cli.findings import FINDINGS
-from kustos.cli.legacy.rendering import STATEMENTS
+from kustos.cli.legacy.statements import STATEMENTS
 from kustos.cli.metadata.dump import record_columns
 from kustos.cli.metadata.history import event_columns
-from kustos.cli.minimized import EDITS
+from kustos.cli.minimize import edit_columns
 from kustos.cli.output import Columns, OutputFormat
 from kustos.cli.pipeline.anomalies import anomaly_columns
 from kustos.cli.pipeline.flows import path_columns
 from kustos.cli.pipeline.jars import jar_columns
 from kustos.cli.pipeline.replay import flip_columns
-from kustos.cli.users.rendering import USERS
+from kustos.cli.users import USERS
 from kustos.cli.verdicts import VERDICTS
 
 _OPENING = """# The `kustos` command
@@ -100,7 +100,7 @@ ROWS: Final[dict[str, Columns[Any]]] = {
     "lint": FINDINGS,
     "metadata dump": record_columns(),
     "metadata history": event_columns(with_audit=True),
-    "minimize": EDITS,
+    "minimize": edit_columns(),
     "pipeline anomalies": anomaly_columns(),
     "pipeline flows": path_columns(),
     "pipeline jars": jar_columns(),

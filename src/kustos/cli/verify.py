@@ -56,10 +56,10 @@ def verify(
     """
     from kustos.analysis import parse_policy
     from kustos.analysis import verify as verdicts_on
-    from kustos.cli.acl_sources import STANDARD_INPUT, AclSource, called_name, read_text
+    from kustos.cli.acl_locations import STANDARD_INPUT, AclSource, called_name, read_text
     from kustos.cli.broker_settings import SettingOptions, report_unknown
     from kustos.cli.failures import ExitCode, usage_error
-    from kustos.cli.progress import progress
+    from kustos.cli.terminal import progress
     from kustos.cli.verdicts import print_verdicts
 
     if policy == acls == STANDARD_INPUT:

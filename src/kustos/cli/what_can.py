@@ -54,9 +54,9 @@ def what_can(
     """
     from kustos.analysis import what_can as access_of
     from kustos.cli.access import print_regions
-    from kustos.cli.acl_sources import AclSource
+    from kustos.cli.acl_locations import AclSource
     from kustos.cli.broker_settings import SettingOptions, report_unknown
-    from kustos.cli.progress import progress
+    from kustos.cli.terminal import progress
 
     source = AclSource(
         acls=acls,

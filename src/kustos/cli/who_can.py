@@ -76,11 +76,11 @@ def who_can(
     from kustos.acl import PatternType, ResourcePattern
     from kustos.analysis import who_can as access_to
     from kustos.cli.access import print_access
-    from kustos.cli.acl_sources import AclSource
+    from kustos.cli.acl_locations import AclSource
     from kustos.cli.acls.mapping import parse_operation
     from kustos.cli.broker_settings import SettingOptions, report_unknown
     from kustos.cli.one_resource import note_likely_prefix
-    from kustos.cli.progress import progress
+    from kustos.cli.terminal import progress
 
     resource_type, name = the_resource(
         topic=topic,

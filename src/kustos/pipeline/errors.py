@@ -55,3 +55,19 @@ class ReportOutputError(PipelineError):
 
 class LinesLostError(PipelineError):
     """Lines read and lines accounted for differ: a fault of this program, so nothing is published."""
+
+
+class TablesError(PipelineError):
+    """The folder of tables cannot be used this way; the text says why. Committed rows are intact."""
+
+
+class TablesInUseError(TablesError):
+    """Another run is writing to the tables."""
+
+
+class TablesDamagedError(TablesError):
+    """A committed file is missing, or the ledger cannot be read."""
+
+
+class SchemaConflictError(TablesError):
+    """A file of a table has a column of an incompatible type."""

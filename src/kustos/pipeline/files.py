@@ -1,4 +1,4 @@
-"""Which files are read, and how a finished table takes the place of the former one."""
+"""Which files are read, their lines, and how a finished table takes the place of the former one."""
 
 import fcntl
 import os
@@ -7,10 +7,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from kustos.pipeline.errors import AuditInputError, ReportOutputError
 from kustos.runtime import reason_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 MAXIMUM_FILES: Final = 100_000
 """Each file is a path in the driver's plan; beyond this, report on one period at a time."""
@@ -130,3 +133,14 @@ def publish(folder: Path, out: Path, tables: tuple[str, ...], files: tuple[str, 
         shutil.rmtree(aside, ignore_errors=True)
     for name in files:
         (folder / name).replace(out / name)
+
+
+def read_files(spark: "SparkSession", folder: Path) -> "DataFrame":
+    """Return every line of the files below a folder as LINES_SCHEMA: plain, rotated and gzip files.
+
+    Raises `AuditInputError` if the folder is missing, empty, or has a file that cannot be opened; a damaged
+    file fails the action that reads it.
+    """
+    from kustos.pipeline.jobs import read_lines
+
+    return read_lines(spark, list_audit_files(folder))

@@ -1,9 +1,15 @@
 """The only home of time, randomness and files: real here, replaceable in tests."""
 
 from kustos.runtime.clock import Clock, SystemClock
-from kustos.runtime.descriptors import descriptor_limit, is_out_of_descriptors, raise_descriptor_limit
 from kustos.runtime.entropy import Entropy, SystemEntropy, base36_text, random_text
-from kustos.runtime.interpreter import freeze_objects, garbage_collection_paused, short_switch_interval
+from kustos.runtime.process import (
+    descriptor_limit,
+    freeze_objects,
+    garbage_collection_paused,
+    is_out_of_descriptors,
+    raise_descriptor_limit,
+    short_switch_interval,
+)
 from kustos.runtime.storage import (
     DEFAULT_FILE_MODE,
     PART_SUFFIX,

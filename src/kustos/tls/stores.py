@@ -1,9 +1,13 @@
 """Key stores and trust stores, read from what the settings name: PEM, PKCS12 and JKS.
 
-PEM and PKCS12 are read by `cryptography`, JKS by `kustos.tls.jks`. As in Java, a file of either binary format
-may be named under the type of the other.
+PEM (RFC 7468) is read as Kafka reads it: CRLF, blank lines, text around the blocks, one long line. Its blocks
+become DER for `cryptography`, which also reads PKCS12; `kustos.tls.jks` reads JKS. As in Java, a file of
+either binary format may be named under the type of the other.
 """
 
+import base64
+import binascii
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,11 +22,47 @@ from cryptography.hazmat.primitives.serialization.pkcs12 import PKCS12KeyAndCert
 from kustos.runtime import reason_of
 from kustos.tls import jks
 from kustos.tls.errors import TlsError
-from kustos.tls.pem import CERTIFICATE, ENCRYPTED_KEY, KEYS, REVOCATIONS, PemBlock, pem_blocks
 from kustos.tls.settings import KeyStoreSettings, StoreType, TrustStoreSettings
+
+BLOCKS_MAX: Final = 4_096
+"""The trust store of a system has 150 certificates."""
+
+CERTIFICATE: Final = "CERTIFICATE"
+REVOCATIONS: Final = "X509 CRL"
+ENCRYPTED_KEY: Final = "ENCRYPTED PRIVATE KEY"
+KEYS: Final = frozenset({"PRIVATE KEY", ENCRYPTED_KEY, "RSA PRIVATE KEY", "EC PRIVATE KEY"})
+
+_BLOCK: Final = re.compile(r"-----BEGIN ([A-Z0-9 ]{1,40})-----([^-]*(?:-(?!----)[^-]*)*)-----END \1-----")
 
 STORE_MAX_BYTES: Final = 4 * 2**20
 """Ten times the trust store of a JDK."""
+
+
+@dataclass(frozen=True, slots=True)
+class PemBlock:
+    """One block: its label, and its content as DER."""
+
+    label: str
+    der: bytes = field(repr=False)
+
+
+def pem_blocks(text: str) -> list[PemBlock]:
+    """Return the blocks of a text in order; raise `TlsError` for a damaged one."""
+    blocks: list[PemBlock] = []
+    for match in _BLOCK.finditer(text):
+        if len(blocks) == BLOCKS_MAX:
+            raise TlsError(f"it has more than {BLOCKS_MAX} blocks of PEM")
+        label, body = match.groups()
+        if ":" in body:
+            raise TlsError(
+                "its private key is encrypted in OpenSSL's old way, convert it with `openssl pkcs8 -topk8`"
+            )
+        try:
+            der = base64.b64decode("".join(body.split()), validate=True)
+        except (binascii.Error, ValueError):
+            raise TlsError(f"a block `{label}` is no base64") from None
+        blocks.append(PemBlock(label, der))
+    return blocks
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,11 +10,11 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from kustos.pipeline.errors import MetadataHistoryError
-from kustos.pipeline.history.as_of import acls_as_of
 from kustos.pipeline.history.lives import rows_of
 from kustos.pipeline.history.source import (
     TABLES,
     HistoryOptions,
+    acls_as_of,
     history_failure,
     read_history,
     register,

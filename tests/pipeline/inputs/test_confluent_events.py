@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from kustos.pipeline.schemas import LINES_SCHEMA
-from kustos.pipeline.stages.parsing import parse_lines
+from kustos.pipeline.stages.classify import parse_lines
 
 
 def cloud_event(**changes: Any) -> dict[str, Any]:

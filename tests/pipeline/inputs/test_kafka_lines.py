@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from kustos.pipeline.schemas import LINES_SCHEMA
 from kustos.pipeline.stages import classify
-from kustos.pipeline.stages.parsing import parse_lines
+from kustos.pipeline.stages.classify import parse_lines
 from tests.pipeline.inputs import lines, reference
 
 LINES = 1500

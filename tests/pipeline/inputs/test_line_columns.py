@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kustos.pipeline.stages import json_columns, line_columns
+from kustos.pipeline.stages.dedupe import IDENTIFIED, identified
 from kustos.pipeline.stages.line_columns import MAXIMUM_LINE_CHARACTERS, read_lines
-from kustos.pipeline.stages.line_keys import IDENTIFIED, identified
 from tests.pipeline.events import event_line, kafka_line
 from tests.pipeline.inputs.test_confluent_events import cloud_event
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 from pyspark.sql import DataFrame, SparkSession
 
-from kustos.pipeline.columns import parts, reading
+from kustos.pipeline.columns import reading
 from kustos.pipeline.deciding import ship
 from kustos.pipeline.replay import accesses_of_rollup, flips, flips_of_files
 from kustos.pipeline.schemas import AUDIT_ROLLUP_SCHEMA
@@ -66,7 +66,7 @@ def test_flips_of_files_are_those_of_plain_python(
         "audit_rollup": written(tmp_path / "rollup", rollup_frame(spark, events), 2),
     }
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(parts, "PART_BYTES_MAX", 30_000 + seed)
+        patched.setattr(reading, "PART_BYTES_MAX", 30_000 + seed)
         for table, files in tables.items():
             found = found_flips(flips_of_files(spark, table, files, shipped))
             assert found == known_only_now(lost_and_gained(expected_flips(events, now, None)), False)
@@ -121,10 +121,10 @@ def test_each_row_group_is_in_one_part(
             writer.write_table(pa.table([names, numbers], schema=schema), row_group_size=size)
             start += size
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(parts, "PART_BYTES_MAX", part_bytes)
+        patched.setattr(reading, "PART_BYTES_MAX", part_bytes)
         patched.setattr(reading, "CHUNK_ROWS_MAX", 16)
         read: list[dict[str, Any]] = [
-            chunk for part in parts.parts_of([path]) for chunk in reading.chunks(part, ["name"], ["number"])
+            chunk for part in reading.parts_of([path]) for chunk in reading.chunks(part, ["name"], ["number"])
         ]
     expected = parquet.read_table(path)
     assert [n for chunk in read for n in chunk["number"].to_pylist()] == list(range(start))

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from kustos.pipeline.deciding import AclsInForce
-from kustos.pipeline.review.replaying import lost_uses
+from kustos.pipeline.review.access import lost_uses
 from testkit.review_rows import AS_OF, acl_worlds, rollup, row_worlds
 from testkit.seeds import Drawing
 from tests.pipeline.findings.test_supports import verdicts

@@ -13,13 +13,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.testing import assertDataFrameEqual
 
-from kustos.pipeline.columns import parts, rolling
+from kustos.pipeline.columns import reading, rolling
 from kustos.pipeline.schemas import AUDIT_EVENTS_SCHEMA, ROLLUP_GRAIN
 from kustos.pipeline.stages.rollup import merge_rollups, rollup
 from kustos.pipeline.tables import Tables
-from kustos.pipeline.tables import rollup_of_files as module
-from kustos.pipeline.tables.rollup_of_files import rollup_of_files
-from kustos.pipeline.tables.rollups import rolled_up
+from kustos.pipeline.tables import rollups as module
+from kustos.pipeline.tables.rollups import rolled_up, rollup_of_files
 from tests.pipeline.tables.test_rollup import by_python, event, frame, milliseconds, some_events
 
 SCHEMA = to_arrow_schema(AUDIT_EVENTS_SCHEMA, timezone="UTC")
@@ -60,7 +59,7 @@ def test_however_it_is_read_it_is_plain_pythons(
         patched.setattr(rolling, "CHUNK_ROWS_MAX", chunk_rows)
         patched.setattr(rolling, "KEPT_GROUPS_MAX", kept_groups)
         patched.setattr(rolling, "OUT_ROWS", 7)
-        batches = list(rolling.rolled_up_parts(parts.FilePart(str(path)) for path in files))
+        batches = list(rolling.rolled_up_parts(reading.FilePart(str(path)) for path in files))
     assert of_batches(batches) == by_python(rows)
     assert all(batch.num_rows <= 7 for batch in batches)
 
@@ -90,7 +89,7 @@ def test_a_rule_that_is_not_there_is_none_of_nulls(tmp_path: Path) -> None:
     rows[0]["rule"] = None
     rows[1]["rule"] = dict.fromkeys(rows[2]["rule"])
     path = written(tmp_path / "events.parquet", rows)
-    rules = {grain[-1] for grain in of_batches(list(rolling.rolled_up_parts([parts.FilePart(str(path))])))}
+    rules = {grain[-1] for grain in of_batches(list(rolling.rolled_up_parts([reading.FilePart(str(path))])))}
     assert rules == {None, (None,) * len(rows[2]["rule"]), tuple(rows[2]["rule"].values())}
 
 
@@ -112,7 +111,7 @@ def test_the_files_of_days_are_rolled_up_as_their_rows(
     ]
     assert len(days) > 2
     monkeypatch.setattr(module, "TASK_BYTES_MAX", task_bytes_max)
-    monkeypatch.setattr(parts, "PART_BYTES_MAX", 20_000)
+    monkeypatch.setattr(reading, "PART_BYTES_MAX", 20_000)
     found: DataFrame = rollup_of_files(spark, days)
     assertDataFrameEqual(found, frame(spark, rows).transform(rollup))
     assert found.dtypes == frame(spark, []).transform(rollup).dtypes

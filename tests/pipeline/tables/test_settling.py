@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 from kustos.pipeline.schemas.events import INPUT_LINES_SCHEMA
-from kustos.pipeline.stages.classify import classify
+from kustos.pipeline.stages.classify import classify, parse_lines
 from kustos.pipeline.stages.dedupe import (
     DUPLICATE,
     EVENT,
@@ -20,7 +20,6 @@ from kustos.pipeline.stages.dedupe import (
     resolve_copies,
 )
 from kustos.pipeline.stages.dedupe_known import conflicting_events, judge, known_events
-from kustos.pipeline.stages.parsing import parse_lines
 from tests.pipeline.events import event_line, kafka_line
 
 WORLDS = 40

@@ -17,10 +17,11 @@ from kustos.metadata.features import LATEST_LEVEL
 from kustos.metadata.image import image_of
 from kustos.metadata.inspection.dump import DumpedBatch, TornBytes, dump_file
 from kustos.metadata.inspection.files import begins_itself, files_of
+from kustos.metadata.inspection.moments import Moment
 from kustos.metadata.inspection.shell import MetadataShell
 from kustos.metadata.inspection.shown import shown_control
 from kustos.metadata.inspection.sources import DirectorySource, FileSource, PastSource
-from kustos.metadata.inspection.timeline import Moment, Timeline
+from kustos.metadata.inspection.timeline import Timeline
 from kustos.metadata.inspection.tree import tree_of
 from kustos.metadata.inspection.verification import verify
 from kustos.metadata.log import METADATA_PARTITION, SnapshotId

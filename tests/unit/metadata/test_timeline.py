@@ -12,7 +12,8 @@ from kustos.cli.failures import ExitCode
 from kustos.cli.run import run
 from kustos.metadata.errors import LogDamagedError
 from kustos.metadata.image import EMPTY_IMAGE, AclAdded, AclRemoved, ImageBuilder, image_of
-from kustos.metadata.inspection.timeline import Moment, OutOfReachError, StateAt, Timeline
+from kustos.metadata.inspection.moments import Moment
+from kustos.metadata.inspection.timeline import OutOfReachError, StateAt, Timeline
 from kustos.metadata.records import (
     AccessControlEntryRecord,
     BeginTransactionRecord,

@@ -20,7 +20,8 @@ from kustos.acl import (
 )
 from kustos.metadata.directory.format import format_directory
 from kustos.metadata.image import MetadataImage
-from kustos.metadata.inspection.timeline import Moment, OutOfReachError, Timeline
+from kustos.metadata.inspection.moments import Moment
+from kustos.metadata.inspection.timeline import OutOfReachError, Timeline
 from kustos.metadata.inspection.verification import verify
 from kustos.metadata.log import LogPolicy
 from kustos.metadata.store.store import MetadataStore

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kustos.metadata.inspection.epochs import contradiction
+from kustos.metadata.inspection.agreement import contradiction
 from kustos.metadata.inspection.verification import verify
 from kustos.metadata.log import METADATA_PARTITION
 from kustos.metadata.store.store import MetadataStore

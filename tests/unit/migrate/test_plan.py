@@ -10,9 +10,15 @@ from hypothesis import strategies as st
 
 from kustos.acl import AclBinding, AclPermissionType
 from kustos.cli.migrate.kafka_source import ClusterFacts, read_snapshot, source_of, source_of_snapshot
-from kustos.cli.migrate.plan import MigrationPlan, TargetState, make_plan
+from kustos.cli.migrate.plan import (
+    LeftOut,
+    MigrationPlan,
+    MigrationSource,
+    NewPassword,
+    TargetState,
+    make_plan,
+)
 from kustos.cli.migrate.rendering import document_of
-from kustos.cli.migrate.source import LeftOut, MigrationSource, NewPassword
 from kustos.cli.reference import DOCUMENTS
 from kustos.metadata.directory.format import InitialScramUser, format_directory
 from kustos.metadata.errors import MetadataError, NoMetadataError

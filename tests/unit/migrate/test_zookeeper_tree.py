@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kustos.acl import AclOperation
-from kustos.cli.migrate.source import MigrationSource
+from kustos.cli.migrate.plan import MigrationSource
 from kustos.cli.migrate.zookeeper_tree import Tree, read_tree
 from kustos.metadata.scram import ScramCredential
 

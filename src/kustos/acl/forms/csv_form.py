@@ -8,8 +8,7 @@ import io
 from collections.abc import Iterable, Iterator
 
 from kustos.acl.forms.fields import FIELDS, binding_of_fields, check_names, fields_of
-from kustos.acl.forms.lines import numbered_lines
-from kustos.acl.forms.values import AclFormatError, LocatedBinding, Place
+from kustos.acl.forms.values import AclFormatError, LocatedBinding, Place, numbered_lines
 from kustos.acl.values import AclBinding
 
 

@@ -4,9 +4,8 @@ from collections.abc import Collection, Mapping
 from typing import Any, Final, TypeVar
 
 from kustos.acl.enums import AclOperation, AclPermissionType, PatternType, ResourceType
-from kustos.acl.errors import AclValueError
 from kustos.acl.forms.values import FIELD_BYTES_MAX, AclFormatError, Place
-from kustos.acl.values import AccessControlEntry, AclBinding, KafkaPrincipal, ResourcePattern
+from kustos.acl.values import AccessControlEntry, AclBinding, AclValueError, KafkaPrincipal, ResourcePattern
 
 FIELDS: Final = (
     "resource_type",

@@ -10,8 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from kustos.acl.forms.fields import binding_of_fields, check_names, fields_of
-from kustos.acl.forms.lines import LineCounter, numbered_lines
-from kustos.acl.forms.values import AclFormatError, LocatedBinding, Place
+from kustos.acl.forms.values import AclFormatError, LineCounter, LocatedBinding, Place, numbered_lines
 from kustos.acl.values import AclBinding
 
 _BLANK: Final = re.compile(r"[ \t\r\n]*")

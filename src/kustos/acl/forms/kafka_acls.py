@@ -17,8 +17,7 @@ from typing import Final
 
 from kustos.acl.enums import AclOperation, AclPermissionType, PatternType, ResourceType
 from kustos.acl.forms.fields import check_texts, enum_of
-from kustos.acl.forms.lines import numbered_lines
-from kustos.acl.forms.values import AclFormatError, LocatedBinding, Place
+from kustos.acl.forms.values import AclFormatError, LocatedBinding, Place, numbered_lines
 from kustos.acl.values import AccessControlEntry, AclBinding, ResourcePattern
 
 BEGINNING: Final = "Current ACLs for resource `"

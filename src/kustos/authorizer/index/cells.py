@@ -14,9 +14,8 @@ from bisect import bisect_left
 from typing import Final
 
 from kustos.acl import WILDCARD, AclBinding, AclOperation, AclPermissionType, PatternType
-from kustos.authorizer.errors import DuplicateAclError
 from kustos.authorizer.index.host_views import HostViews
-from kustos.authorizer.spi.values import AuthorizationResult, Decision, Rule, RuleKind
+from kustos.authorizer.spi.values import AuthorizationResult, Decision, DuplicateAclError, Rule, RuleKind
 
 _OPERATIONS: Final[list[AclOperation]] = [
     operation for operation in AclOperation if operation not in {AclOperation.UNKNOWN, AclOperation.ANY}

@@ -26,10 +26,9 @@ from kustos.acl import (
     ResourceType,
     SharedParts,
 )
-from kustos.authorizer.errors import DuplicateAclIdError, InvalidAclError
 from kustos.authorizer.index.cells import PatternCell
 from kustos.authorizer.index.prefixes import LiteralCell, PrefixTable
-from kustos.authorizer.spi.values import Decision
+from kustos.authorizer.spi.values import Decision, DuplicateAclIdError, InvalidAclError
 
 _Key = TypeVar("_Key")
 

@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Final, Self
 
 from kustos.acl import AclBinding, AclOperation, KafkaPrincipal, ResourceType
 
+if TYPE_CHECKING:
+    from kio.schema.errors import ErrorCode
+
 
 @unique
 class AuthorizationResult(Enum):
@@ -101,10 +104,6 @@ class AuthorizerNotReadyError(AuthorizerError):
 
 class InvalidActionError(AuthorizerError, ValueError):
     """An invalid question: operation or resource type ANY or UNKNOWN, principal `User:*`."""
-
-
-if TYPE_CHECKING:
-    from kio.schema.errors import ErrorCode
 
 
 def error_codes() -> "type[ErrorCode]":
@@ -201,3 +200,27 @@ class AclDeleteResult:
         """Return the result of a filter whose matches were all deleted."""
         results = tuple(AclBindingDeleteResult(binding) for binding in deleted)
         return cls(results, change_offset=change_offset)
+
+
+class AclFaultError(AuthorizerError):
+    """An ACL could not be applied; the index is unchanged.
+
+    A fault of the log or of its reader, never of a client: the node must not decide by an index that no
+    longer follows the log.
+    """
+
+
+class DuplicateAclIdError(AclFaultError):
+    """An ACL with this id exists already."""
+
+
+class DuplicateAclError(AclFaultError):
+    """The same ACL exists already under another id."""
+
+
+class UnknownAclIdError(AclFaultError):
+    """No ACL has the id to remove."""
+
+
+class InvalidAclError(AclFaultError):
+    """An ACL that could never match as its author meant."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from kustos.cli.acls.options import (
+from kustos.cli.acl_options import (
     AllowHost,
     AllowPrincipal,
     Consumer,

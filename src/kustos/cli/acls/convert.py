@@ -38,8 +38,7 @@ def convert(
     output of `kafka-acls --list`, which is ambiguous for names with line breaks: such names are refused.
     `metadata` is a snapshot of Kafka's metadata log.
     """
-    from kustos.cli.acl_sources import read_location
-    from kustos.cli.acl_targets import AclTarget
+    from kustos.cli.acl_locations import AclTarget, read_location
     from kustos.cli.output import counted, print_document, print_lines
 
     destination = AclTarget.of(target, to, force=force)

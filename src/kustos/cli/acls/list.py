@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kustos.cli.acl_options import At, MetadataDirectory
-from kustos.cli.acls.options import PatternTypeName, PatternTypeOption
+from kustos.cli.acl_options import At, MetadataDirectory, PatternTypeName, PatternTypeOption
 from kustos.cli.options import (
     Cluster,
     CommandConfig,
@@ -62,7 +61,7 @@ def list_acls(
     with `--at` its state at an earlier moment.
     """
     from kustos.acl import KafkaPrincipal, PatternType
-    from kustos.cli.acl_sources import AclSource
+    from kustos.cli.acl_locations import AclSource
     from kustos.cli.acls.mapping import ResourceArguments, filters_to_list, sorted_bindings
     from kustos.cli.acls.rendering import print_bindings
 

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from kustos.cli.acls.options import (
+from kustos.cli.acl_options import (
     AllowHost,
     AllowPrincipal,
     Consumer,
@@ -68,9 +68,9 @@ def remove(
     from kustos.acl import PatternType
     from kustos.cli.acls.mapping import EntryArguments, ResourceArguments, filters_to_remove, sorted_bindings
     from kustos.cli.acls.rendering import filter_text, print_removed
-    from kustos.cli.confirm import confirm
     from kustos.cli.failures import failure_of_items
     from kustos.cli.session import query_cluster
+    from kustos.cli.terminal import confirm
 
     filters = filters_to_remove(
         ResourceArguments(

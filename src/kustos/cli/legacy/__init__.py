@@ -3,10 +3,10 @@
 import typer
 
 from kustos.cli.commands import register
-from kustos.cli.legacy import convert, grant, list, revoke  # noqa: A004 - modules, named as their commands
+from kustos.cli.legacy import commands
 
 app = typer.Typer(help="Grant and revoke in a file of legacy (KIP-11) ACLs.", no_args_is_help=True)
-register(app, "list", list.list_acls, list.EXAMPLES)
-register(app, "grant", grant.grant, grant.EXAMPLES)
-register(app, "revoke", revoke.revoke, revoke.EXAMPLES)
-register(app, "convert", convert.convert, convert.EXAMPLES)
+register(app, "list", commands.list_acls, commands.LIST_EXAMPLES)
+register(app, "grant", commands.grant, commands.GRANT_EXAMPLES)
+register(app, "revoke", commands.revoke, commands.REVOKE_EXAMPLES)
+register(app, "convert", commands.convert, commands.CONVERT_EXAMPLES)

@@ -3,7 +3,7 @@
 import typer
 
 from kustos.cli.commands import register
-from kustos.cli.metadata import dump, export, history, import_, repair, shell, verify
+from kustos.cli.metadata import dump, history, portable, repair, shell, verify
 
 app = typer.Typer(help="Inspect metadata logs, at earlier moments too.", no_args_is_help=True)
 register(app, "dump", dump.dump, dump.EXAMPLES)
@@ -11,5 +11,5 @@ register(app, "verify", verify.verify, verify.EXAMPLES)
 register(app, "repair", repair.repair, repair.EXAMPLES)
 register(app, "shell", shell.shell, shell.EXAMPLES, context_settings={"allow_interspersed_args": False})
 register(app, "history", history.history, history.EXAMPLES)
-register(app, "export", export.export, export.EXAMPLES)
-register(app, "import", import_.import_metadata, import_.EXAMPLES)
+register(app, "export", portable.export, portable.EXPORT_EXAMPLES)
+register(app, "import", portable.import_metadata, portable.IMPORT_EXAMPLES)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from kustos.cli.acls.options import PatternTypeName
+from kustos.cli.acl_options import PatternTypeName
 from kustos.cli.options import (
     Cluster,
     DelegationToken,
@@ -76,7 +76,7 @@ def history(
     """
     from kustos.acl import KafkaPrincipal, PatternType
     from kustos.cli.acls.mapping import ResourceArguments, filters_to_list
-    from kustos.cli.progress import progress
+    from kustos.cli.terminal import progress
     from kustos.metadata.inspection import Requesters, Timeline
     from kustos.runtime import FileSystemStorage
 

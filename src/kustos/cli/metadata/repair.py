@@ -37,8 +37,8 @@ def repair(
     Files beside the log keep the removed bytes. If you have a copy of the directory, restore that instead.
     With --dry-run the exit code is 5 if there is something to remove.
     """
-    from kustos.cli.confirm import confirm
     from kustos.cli.failures import ExitCode
+    from kustos.cli.terminal import confirm
     from kustos.metadata.directory import carry_out, plan_repair
     from kustos.metadata.inspection import metadata_directory
     from kustos.runtime import FileSystemStorage

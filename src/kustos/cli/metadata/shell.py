@@ -68,7 +68,7 @@ def shell(
 
     from kustos import __version__
     from kustos.cli.failures import ExitCode
-    from kustos.cli.progress import progress
+    from kustos.cli.terminal import progress
     from kustos.metadata.inspection import MetadataShell, tree_of
 
     files = directory, snapshot, at, ignore_torn_tail
@@ -122,7 +122,7 @@ def _source(
         return QuorumSource(controllers, command_config)
     storage = FileSystemStorage()
     if at is not None and directory is not None:
-        from kustos.cli.acl_sources import moment_of
+        from kustos.cli.acl_locations import moment_of
 
         moment = moment_of(at)
         return nullcontext(PastSource(directory, moment, storage, ignore_torn_tail=ignore_torn_tail))

@@ -35,7 +35,7 @@ def verify(
     """
     from kustos.cli.failures import ExitCode
     from kustos.cli.output import print_document
-    from kustos.cli.progress import counting_progress
+    from kustos.cli.terminal import counting_progress
     from kustos.metadata.inspection import files_of
     from kustos.metadata.inspection import verify as verify_files
     from kustos.runtime import FileSystemStorage

@@ -3,8 +3,8 @@
 import typer
 
 from kustos.cli.commands import register
-from kustos.cli.migrate import kafka, zookeeper
+from kustos.cli.migrate import commands
 
 app = typer.Typer(help="Migrate ACLs and users from Kafka or ZooKeeper.", no_args_is_help=True)
-register(app, "zookeeper", zookeeper.zookeeper, zookeeper.EXAMPLES)
-register(app, "kafka", kafka.kafka, kafka.EXAMPLES)
+register(app, "zookeeper", commands.zookeeper, commands.ZOOKEEPER_EXAMPLES)
+register(app, "kafka", commands.kafka, commands.KAFKA_EXAMPLES)

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kustos.acl import AclBinding
-from kustos.cli.migrate.source import LeftOut, MigrationSource, NewPassword
-from kustos.cli.progress import progress
+from kustos.cli.migrate.plan import LeftOut, MigrationSource, NewPassword
+from kustos.cli.terminal import progress
 from kustos.metadata import ScramCredential, ScramMechanism
 from kustos.metadata.image import MetadataImage, ScramKey
 from kustos.metadata.records import DelegationTokenRecord

@@ -1,4 +1,4 @@
-"""The plan that makes a target hold what a source holds. No IO.
+"""What a migration found in another system, and the plan that makes a target hold it. No IO.
 
 Nothing is removed: what only the target has stays, and is counted. After a plan is applied, the next plan is
 empty, so a migration is idempotent.
@@ -10,11 +10,53 @@ from dataclasses import dataclass, field, replace
 from kustos.acl import AclBinding, AclPermissionType
 from kustos.analysis.lint import acl_text
 from kustos.cli.acls.mapping import sorted_bindings
-from kustos.cli.migrate.source import LeftOut, MigrationRefusal, MigrationSource, NewPassword
 from kustos.metadata import ScramCredential
 from kustos.metadata.control import ApiError, ScramCopy, copy_error, new_acl_error
 from kustos.metadata.image import ScramKey
 from kustos.metadata.records import DelegationTokenRecord
+
+
+@dataclass(frozen=True, slots=True)
+class MigrationRefusal:
+    """An item that should be migrated but cannot: it would change its meaning, or cannot be parsed."""
+
+    where: str
+    what: str
+    reason: str
+    is_user: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """Items that this command does not migrate; `count` of them."""
+
+    where: str
+    what: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class NewPassword:
+    """A user who needs a new password, since the keys of the old one cannot be read or cannot be sent."""
+
+    user: str
+    mechanism: int
+    iterations: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MigrationSource:
+    """Everything found. `acls` maps each ACL to its location; `closed` are users without their keys."""
+
+    name: str
+    acls: Mapping[AclBinding, str]
+    credentials: Mapping[ScramKey, ScramCredential] = field(default_factory=dict, repr=False)
+    closed: tuple[NewPassword, ...] = ()
+    tokens: Mapping[str, DelegationTokenRecord] = field(default_factory=dict)
+    refused: tuple[MigrationRefusal, ...] = ()
+    left: tuple[LeftOut, ...] = ()
+
 
 CANNOT_SEND = "Kafka's API takes passwords, not the keys that were made of them"
 DIFFERS = "another password is set for it there, which stays without `--replace-users`"

@@ -6,8 +6,7 @@ from typing import Any, Final, TypeVar
 
 from kustos.acl.forms import texts_of
 from kustos.cli.acls.rendering import print_bindings
-from kustos.cli.migrate.plan import MigrationPlan
-from kustos.cli.migrate.source import MigrationRefusal, NewPassword
+from kustos.cli.migrate.plan import MigrationPlan, MigrationRefusal, NewPassword
 from kustos.cli.output import (
     Cell,
     OutputFormat,

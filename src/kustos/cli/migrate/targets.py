@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 from kustos.acl import AclPermissionType
 from kustos.analysis.lint import acl_text
 from kustos.cli.failures import CommandError, ExitCode, failure_of_items, kafka_error_text, usage_error
-from kustos.cli.migrate.plan import MigrationPlan, TargetState
-from kustos.cli.migrate.source import MigrationRefusal
-from kustos.cli.opened_store import opened_store
-from kustos.cli.progress import progress
+from kustos.cli.migrate.plan import MigrationPlan, MigrationRefusal, TargetState
+from kustos.cli.session import opened_store
+from kustos.cli.terminal import progress
 from kustos.metadata import METADATA_VERSION_FEATURE, MINIMUM_LEVEL
 from kustos.metadata.control import Copy
 

@@ -24,8 +24,8 @@ from kustos.authorizer.legacy import (
     path_of,
     resource_of,
 )
+from kustos.cli.migrate.plan import LeftOut, MigrationRefusal, MigrationSource
 from kustos.cli.migrate.scram_text import ScramTextError, credential_of, user_of
-from kustos.cli.migrate.source import LeftOut, MigrationRefusal, MigrationSource
 from kustos.metadata import ScramCredential, ScramMechanism
 from kustos.metadata.image import ScramKey
 from kustos.runtime import garbage_collection_paused

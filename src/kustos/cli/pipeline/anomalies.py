@@ -7,7 +7,7 @@ import typer
 
 from kustos.cli.options import Output, exit_code_if
 from kustos.cli.output import OutputFormat
-from kustos.cli.pipeline.options import DEFAULT_CONFIG, Config, DryRun, Limit, Until
+from kustos.cli.pipeline.working import DEFAULT_CONFIG, Config, DryRun, Limit, Until, configured, working
 
 if TYPE_CHECKING:
     from kustos.cli.output import Columns
@@ -47,7 +47,6 @@ def anomalies(
     from kustos.cli.output import print_rows
     from kustos.cli.pipeline.inputs import day_of, filled_tables
     from kustos.cli.pipeline.shown import plain, print_plan
-    from kustos.cli.pipeline.working import configured, working
 
     configuration = configured(config)
     last = day_of("--until", until) or datetime.now(UTC).date() - timedelta(days=1)

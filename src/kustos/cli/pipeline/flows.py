@@ -9,7 +9,7 @@ import typer
 
 from kustos.cli.options import Output
 from kustos.cli.output import OutputFormat
-from kustos.cli.pipeline.options import DEFAULT_CONFIG, Config, Limit, Since, Until
+from kustos.cli.pipeline.working import DEFAULT_CONFIG, Config, Limit, Since, Until, configured, working
 
 if TYPE_CHECKING:
     from kustos.cli.output import Columns
@@ -62,7 +62,6 @@ def flows(
     from kustos.cli.failures import usage_error
     from kustos.cli.output import print_rows
     from kustos.cli.pipeline.inputs import check_writable, filled_tables, period_of
-    from kustos.cli.pipeline.working import configured, working
 
     configuration = configured(config)
     first, last = period_of(since, until)
@@ -72,7 +71,7 @@ def flows(
         raise usage_error(f"`{out}` has none of the endings .dot, .graphml and .json")
     check_writable(out)
     from kustos.pipeline.reach import edges, flow_paths
-    from kustos.pipeline.stages.days import within_days
+    from kustos.pipeline.stages.rollup import within_days
 
     with working("flows", configuration.spark, delta=tables.form == "delta", steps=2) as (spark, step):
         step("finding who feeds whom")

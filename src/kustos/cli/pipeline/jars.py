@@ -34,7 +34,7 @@ def jars(out: Out = None, output: Output = OutputFormat.TABLE) -> None:
     """
     from kustos.cli.output import print_rows
     from kustos.cli.pipeline.working import check_installed
-    from kustos.cli.progress import progress
+    from kustos.cli.terminal import progress
 
     check_installed()
     from kustos.pipeline.inputs import KAFKA_COORDINATES, download_jars

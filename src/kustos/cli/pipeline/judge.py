@@ -7,7 +7,17 @@ import typer
 
 from kustos.cli.options import DocumentOutput, exit_code_if
 from kustos.cli.output import OutputFormat
-from kustos.cli.pipeline.options import DEFAULT_CONFIG, Config, DryRun, Limit, Rules, Since, Until
+from kustos.cli.pipeline.working import (
+    DEFAULT_CONFIG,
+    Config,
+    DryRun,
+    Limit,
+    Rules,
+    Since,
+    Until,
+    configured,
+    working,
+)
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -66,7 +76,6 @@ def judge(
     from kustos.cli.output import print_document, print_lines
     from kustos.cli.pipeline.inputs import filled_tables, period_of
     from kustos.cli.pipeline.shown import plain, print_plan
-    from kustos.cli.pipeline.working import configured, working
 
     configuration = configured(config)
     first, last = period_of(since, until)

@@ -7,7 +7,7 @@ import typer
 
 from kustos.cli.options import DocumentOutput, exit_code_if
 from kustos.cli.output import OutputFormat
-from kustos.cli.pipeline.options import DEFAULT_CONFIG, Config
+from kustos.cli.pipeline.working import DEFAULT_CONFIG, Config, configured
 
 if TYPE_CHECKING:
     from kustos.pipeline.reach import BlastRadius
@@ -50,8 +50,7 @@ def reach(
     from kustos.cli.failures import ExitCode
     from kustos.cli.output import print_document
     from kustos.cli.pipeline.inputs import acl_set, names_of, todays_acls
-    from kustos.cli.pipeline.working import configured
-    from kustos.cli.progress import progress
+    from kustos.cli.terminal import progress
     from kustos.pipeline.reach import blast_radius
 
     configuration = configured(config)

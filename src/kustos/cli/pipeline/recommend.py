@@ -8,7 +8,7 @@ import typer
 from kustos.cli.options import DocumentOutput
 from kustos.cli.output import OutputFormat
 from kustos.cli.pipeline import recommend_flags as flags
-from kustos.cli.pipeline.options import DEFAULT_CONFIG, Config, DryRun, Since, Until
+from kustos.cli.pipeline.working import DEFAULT_CONFIG, Config, DryRun, Since, Until, configured, working
 
 if TYPE_CHECKING:
     from kustos.pipeline.privilege import Legitimate, PrivilegeNumbers, PrivilegeOptions, Recommendation
@@ -81,7 +81,6 @@ def recommend(
     from kustos.cli.output import print_document
     from kustos.cli.pipeline.inputs import check_writable, filled_tables, period_of, todays_acls
     from kustos.cli.pipeline.shown import print_plan
-    from kustos.cli.pipeline.working import configured, working
 
     configuration = configured(config)
     first, last = period_of(since, until)

@@ -8,7 +8,17 @@ import typer
 
 from kustos.cli.options import Output, exit_code_if
 from kustos.cli.output import OutputFormat
-from kustos.cli.pipeline.options import DEFAULT_CONFIG, Config, DryRun, Limit, Rules, Since, Until
+from kustos.cli.pipeline.working import (
+    DEFAULT_CONFIG,
+    Config,
+    DryRun,
+    Limit,
+    Rules,
+    Since,
+    Until,
+    configured,
+    working,
+)
 
 if TYPE_CHECKING:
     from kustos.cli.output import Columns
@@ -60,7 +70,6 @@ def replay(
     from kustos.cli.output import print_rows
     from kustos.cli.pipeline.inputs import acl_set, filled_tables, period_of, todays_acls
     from kustos.cli.pipeline.shown import plain, print_plan
-    from kustos.cli.pipeline.working import configured, working
 
     configuration = configured(config)
     first, last = period_of(since, until)

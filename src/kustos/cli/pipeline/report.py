@@ -7,7 +7,15 @@ import typer
 
 from kustos.cli.options import DocumentOutput
 from kustos.cli.output import OutputFormat
-from kustos.cli.pipeline.options import DEFAULT_CONFIG, Config, Since, Until
+from kustos.cli.pipeline.working import (
+    DEFAULT_CONFIG,
+    Config,
+    Since,
+    Until,
+    check_installed,
+    configured,
+    working,
+)
 
 if TYPE_CHECKING:
     from kustos.pipeline.jobs import ReportSummary
@@ -73,7 +81,6 @@ def report(
         return
     from kustos.cli.output import print_document
     from kustos.cli.pipeline.inputs import filled_tables, period_of
-    from kustos.cli.pipeline.working import configured, working
 
     configuration = configured(config)
     first, last = period_of(since, until)
@@ -91,7 +98,6 @@ def report(
 
 
 def _report_on_folder(audit: Path, out: Path, time_zone: str, output: OutputFormat) -> None:
-    from kustos.cli.pipeline.working import check_installed, working
 
     check_installed()
     import json

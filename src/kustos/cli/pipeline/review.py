@@ -7,7 +7,7 @@ import typer
 
 from kustos.cli.options import DocumentOutput
 from kustos.cli.output import OutputFormat
-from kustos.cli.pipeline.options import DEFAULT_CONFIG, Config, DryRun
+from kustos.cli.pipeline.working import DEFAULT_CONFIG, Config, DryRun, configured, working
 
 if TYPE_CHECKING:
     from kustos.pipeline.configuration import PipelineConfiguration
@@ -65,7 +65,6 @@ def review(
     from kustos.cli.output import print_document
     from kustos.cli.pipeline.inputs import acls_then, check_writable, filled_tables, moment_of
     from kustos.cli.pipeline.shown import print_plan
-    from kustos.cli.pipeline.working import configured, working
 
     configuration = configured(config)
     moment = moment_of("--as-of", as_of)
@@ -112,7 +111,7 @@ def _existing(topics: Path | None, groups: Path | None, users: Path | None) -> "
 def _rules(configuration: "PipelineConfiguration") -> dict[str, Any]:
     """Return the declared rules of the configuration; raise `PolicyError`."""
     from kustos.analysis import parse_policy
-    from kustos.cli.acl_sources import read_text
+    from kustos.cli.acl_locations import read_text
     from kustos.pipeline.reach import parse_duties
 
     duties, policy = configuration.duties, configuration.policy

@@ -6,8 +6,15 @@ import typer
 
 from kustos.cli.options import DocumentOutput
 from kustos.cli.output import OutputFormat
-from kustos.cli.pipeline.options import DEFAULT_CONFIG, Config, DryRun
-from kustos.cli.pipeline.working import Step
+from kustos.cli.pipeline.working import (
+    DEFAULT_CONFIG,
+    Config,
+    DryRun,
+    Step,
+    configured,
+    until_interrupted,
+    working,
+)
 
 if TYPE_CHECKING:
     from kustos.pipeline.configuration import InputSettings, PipelineConfiguration
@@ -63,7 +70,6 @@ def run(
     from kustos.cli.failures import usage_error
     from kustos.cli.output import print_document
     from kustos.cli.pipeline.inputs import tables_of
-    from kustos.cli.pipeline.working import configured, working
 
     configuration = configured(config)
     topics = [one for one in configuration.inputs if one.topic is not None]
@@ -154,7 +160,6 @@ def _take_topic(
 ) -> dict[str, Any]:
     from dataclasses import asdict
 
-    from kustos.cli.pipeline.interrupts import until_interrupted
     from kustos.pipeline.inputs import TopicSettings
     from kustos.pipeline.streaming import StreamOptions, run_stream
     from kustos.pipeline.tables import IngestOptions

@@ -11,7 +11,7 @@ from kustos.cli.commands import register
 from kustos.cli.failures import ExitCode
 from kustos.cli.options import DocumentOutput, exit_code_if
 from kustos.cli.output import OutputFormat
-from kustos.cli.pipeline.options import DEFAULT_CONFIG, Config
+from kustos.cli.pipeline.working import DEFAULT_CONFIG, Config, configured, working
 
 if TYPE_CHECKING:
     from kustos.pipeline.review import ReviewChanges, ReviewState
@@ -202,7 +202,6 @@ def changes(
 def _replayed(document: Any, config: Path) -> "ReviewChanges":
     """Return the changes with the result of a replay of all recorded use up to now."""
     from kustos.cli.pipeline.inputs import filled_tables, todays_acls
-    from kustos.cli.pipeline.working import configured, working
     from kustos.pipeline.review import changes_of, lost_uses
 
     configuration = configured(config)
@@ -234,7 +233,7 @@ def _report_lost(proposed: "ReviewChanges") -> None:
 
 
 def _text(path: Path) -> str:
-    from kustos.cli.acl_sources import read_text
+    from kustos.cli.acl_locations import read_text
 
     return read_text(str(path))
 

@@ -1,12 +1,39 @@
-"""What every pipeline command needs first: its configuration, Spark, progress."""
+"""What pipeline commands need: options, configuration, Spark, progress, an end when interrupted."""
 
+import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from threading import Event
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
 
 if TYPE_CHECKING:
     from kustos.pipeline.configuration import PipelineConfiguration, SparkSettings
+
+Config = Annotated[
+    Path,
+    typer.Option("--config", "-c", metavar="FILE", help="The pipeline's configuration, a YAML file."),
+]
+DEFAULT_CONFIG: Final = Path("pipeline.yml")
+
+Since = Annotated[
+    str | None,
+    typer.Option("--since", metavar="DAY", help="First day (UTC) to look at, such as 2026-11-01."),
+]
+Until = Annotated[
+    str | None, typer.Option("--until", metavar="DAY", help="Last day (UTC) to look at, itself included.")
+]
+DryRun = Annotated[
+    bool,
+    typer.Option("--dry-run", help="Check everything that can be checked without Spark, and print the plan."),
+]
+Limit = Annotated[int, typer.Option("--limit", metavar="N", min=1, max=10_000, help="Rows to show.")]
+Rules = Annotated[
+    bool, typer.Option("--rules", help="Also show what is decided the same way, but by another rule.")
+]
 
 Step = Callable[[str], None]
 """Callback with the name of each step as it begins."""
@@ -51,9 +78,9 @@ def working(
     )
 
     from kustos.pipeline.configuration import SparkSettings
+    from kustos.pipeline.progress import watched
     from kustos.pipeline.session import open_session
     from kustos.pipeline.tables.delta import SETTINGS as DELTA_SETTINGS
-    from kustos.pipeline.watching import watched
 
     settings = settings or SparkSettings()
     wanted = {**(DELTA_SETTINGS if delta else {}), **settings.all_settings()}
@@ -78,3 +105,23 @@ def working(
 
             with watched(spark, lambda done, total: bars.update(tasks, completed=done, total=total)):
                 yield spark, step
+
+
+@contextmanager
+def until_interrupted() -> Iterator[Event]:
+    """Yield an event that the first interrupt sets; a second one interrupts as usual."""
+    stop = Event()
+
+    def first(_number: int, _frame: FrameType | None) -> None:
+        stop.set()
+        for number, handler in former.items():
+            signal.signal(number, handler)
+
+    former = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    for number in former:
+        signal.signal(number, first)
+    try:
+        yield stop
+    finally:
+        for number, handler in former.items():
+            signal.signal(number, handler)

@@ -75,7 +75,7 @@ def format_storage(
 
     Overwrites nothing. Kafka's own tools read the directory.
     """
-    from kustos.cli.acl_sources import read_acl_file
+    from kustos.cli.acl_locations import read_acl_file
     from kustos.cli.output import print_document, print_lines
     from kustos.cli.storage.bootstrap import metadata_level, scram_users
     from kustos.cli.storage.options import find_target

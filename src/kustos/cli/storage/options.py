@@ -1,4 +1,4 @@
-"""The directory of a storage command: given, or found in a properties file."""
+"""The target of a command: a running cluster or node, or a directory, given or found in a properties file."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +20,15 @@ Config = Annotated[
 Directory = Annotated[
     Path | None,
     typer.Option("--directory", "-d", metavar="DIR", help="The directory, instead of a properties file."),
+]
+BootstrapController = Annotated[
+    str | None,
+    typer.Option(
+        "--bootstrap-controller",
+        metavar="HOST:PORT[,...]",
+        help="Controllers of Kafka, or the admin listener of a node.",
+        show_default=False,
+    ),
 ]
 
 
@@ -54,3 +63,16 @@ def find_target(config: Path | None, directory: Path | None) -> StorageTarget:
 def _first_log_directory(properties: dict[str, str]) -> str:
     listed = properties.get("log.dirs") or properties.get("log.dir") or ""
     return listed.split(",")[0].strip()
+
+
+def servers_of(
+    bootstrap_server: str | None, bootstrap_controller: str | None, files: list[Path | None]
+) -> str:
+    """Return the server addresses, empty for files; raise a usage error unless one target was named."""
+    targets = [each for each in (bootstrap_server, bootstrap_controller, *files) if each is not None]
+    if len(targets) != 1:
+        raise usage_error(
+            "say whose features: `--bootstrap-server` of a Kafka cluster, `--bootstrap-controller` of a "
+            "running node, or `--config` or `--directory` of a stopped one"
+        )
+    return bootstrap_server or bootstrap_controller or ""

@@ -8,6 +8,7 @@ from kustos.metadata.control.acls import (
     delete_acls,
     describe_acls,
     filter_error,
+    host_error,
     name_error,
     new_acl_error,
     texts_error,
@@ -51,7 +52,6 @@ from kustos.metadata.control.features import (
     UpgradeType,
     update_features,
 )
-from kustos.metadata.control.hosts import host_error
 from kustos.metadata.control.results import MAX_RECORDS_PER_USER_OPERATION, ApiError, ControlResult
 from kustos.metadata.control.scram import (
     ScramAlterResult,

@@ -4,6 +4,7 @@ Texts and codes are Kafka's, since clients show them and their tests compare the
 checks: the first failure is reported.
 """
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,17 +16,21 @@ from kio.schema.errors import ErrorCode
 from kustos.acl import (
     CLUSTER_NAME,
     EVERY_BINDING,
+    WILDCARD,
     AccessControlEntry,
     AclBinding,
     AclBindingFilter,
     AclOperation,
     AclPermissionType,
+    AclValueError,
+    HostRange,
     PatternType,
     ResourcePattern,
     ResourceType,
+    java_int,
+    java_ipv6,
 )
 from kustos.metadata.control.acl_matching import Acl, each_match
-from kustos.metadata.control.hosts import host_error
 from kustos.metadata.control.results import (
     EXCESSIVE_BATCH,
     MAX_RECORDS_PER_USER_OPERATION,
@@ -33,6 +38,7 @@ from kustos.metadata.control.results import (
     ControlResult,
 )
 from kustos.metadata.errors import RecordError
+from kustos.metadata.features import CIDR_ACL_LEVEL, metadata_version_name
 from kustos.metadata.ids import new_uuid
 from kustos.metadata.image import MetadataImage, acl_record
 from kustos.metadata.records import MetadataRecord, RemoveAccessControlEntryRecord
@@ -45,6 +51,8 @@ such limit; there ten thousand filters can request an answer of gigabytes."""
 
 _NOT_STORED: Final = {0, 1}
 """UNKNOWN and ANY, the same codes in all four enums."""
+
+_IPV4_RANGE: Final = re.compile(r"(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})/(\d{1,2})", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,3 +238,46 @@ def describe_acls(
 
 def _invalid(message: str) -> ApiError:
     return ApiError(ErrorCode.invalid_request, message)
+
+
+def host_error(host: str, metadata_version: int) -> ApiError | None:
+    """Return why a new ACL cannot have this host, None if it can.
+
+    Ranges of addresses need metadata.version 4.4-IV1 (KIP-1276).
+    """
+    if not host:
+        return ApiError(ErrorCode.invalid_request, "Host pattern cannot be null or empty")
+    if host == WILDCARD or "/" not in host:
+        return None
+    if metadata_version < CIDR_ACL_LEVEL:
+        return ApiError(
+            ErrorCode.unsupported_version,
+            "CIDR-based ACL host patterns require metadata version "
+            f"{metadata_version_name(CIDR_ACL_LEVEL)} or higher.",
+        )
+    try:
+        HostRange.parse(host)
+    except AclValueError:
+        reason = _ipv6_reason(host) if ":" in host else _ipv4_reason(host)
+        return ApiError(ErrorCode.invalid_request, f"Invalid CIDR notation '{host}': {reason}")
+    return None
+
+
+def _ipv4_reason(host: str) -> str:
+    match = _IPV4_RANGE.fullmatch(host)
+    if match is not None:
+        for part, highest in zip(map(int, match.groups()), (255, 255, 255, 255, 32), strict=True):
+            if part > highest:
+                return f"Value [{part}] not in range [0,{highest}]"
+    return f"Could not parse [{host}]"
+
+
+def _ipv6_reason(host: str) -> str:
+    address, _, prefix_text = host.partition("/")
+    prefix = java_int(prefix_text)
+    if prefix is None:
+        return f"Could not parse [{host}] - invalid prefix length"
+    if not 0 <= prefix <= 128:
+        return f"Could not parse [{host}] - prefix length must be between 0 and 128"
+    is_mapped = java_ipv6(address) is not None
+    return f"Could not parse [{address}]" + (" - not an IPv6 address" if is_mapped else "")

@@ -20,9 +20,9 @@ from kustos.metadata.image.image import (
     MetadataImage,
     ScramKey,
     acl_record,
+    records_at,
     scram_record,
 )
-from kustos.metadata.image.levels import records_at
 from kustos.metadata.image.replay import ImageBuilder, binding_of, image_of
 
 __all__ = [

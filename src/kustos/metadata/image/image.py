@@ -1,12 +1,19 @@
 """The state described by the records of the log, at one offset; frozen, swapped whole."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, Final
 from uuid import UUID
 
 from kustos.acl import AclBinding
-from kustos.metadata.features import METADATA_VERSION_FEATURE, MINIMUM_LEVEL
+from kustos.metadata.features import (
+    DELEGATION_TOKEN_LEVEL,
+    METADATA_VERSION_FEATURE,
+    MINIMUM_LEVEL,
+    SCRAM_LEVEL,
+)
 from kustos.metadata.image.maps import FrozenMap
 from kustos.metadata.records import (
     AccessControlEntryRecord,
@@ -16,7 +23,7 @@ from kustos.metadata.records import (
     MetadataRecord,
     UserScramCredentialRecord,
 )
-from kustos.metadata.scram import ScramCredential
+from kustos.metadata.scram import ScramCredential, ScramMechanism
 
 ScramKey = tuple[str, int]
 """User name and mechanism code (a `ScramMechanism`, or an unknown number)."""
@@ -110,3 +117,40 @@ def scram_record(user: str, mechanism: int, credential: ScramCredential) -> User
         credential.server_key,
         credential.iterations,
     )
+
+
+def records_at(image: MetadataImage, level: int, on_loss: Callable[[str], None]) -> Iterator[MetadataRecord]:
+    """Yield the records of a snapshot of this image at this level of metadata.version.
+
+    Parts that the level cannot hold are left out and reported to `on_loss`, by names only, in the wording of
+    Kafka's images. To lose nothing, let `on_loss` raise.
+    """
+    yield FeatureLevelRecord(METADATA_VERSION_FEATURE, level)
+    if level < SCRAM_LEVEL and image.scram_credentials:
+        on_loss(_scram_text(image))
+    if level < DELEGATION_TOKEN_LEVEL and image.delegation_tokens:
+        on_loss(f"DelegationTokenImage({', '.join(sorted(image.delegation_tokens))})")
+    for record in image.records():
+        match record:
+            case FeatureLevelRecord(name=name) if name == METADATA_VERSION_FEATURE:
+                continue
+            case UserScramCredentialRecord() if level < SCRAM_LEVEL:
+                continue
+            case DelegationTokenRecord() if level < DELEGATION_TOKEN_LEVEL:
+                continue
+            case _:
+                yield record
+
+
+def _scram_text(image: MetadataImage) -> str:
+    keys = sorted((mechanism, user) for user, mechanism in image.scram_credentials)
+    parts = "".join(
+        f"{_mechanism_name(mechanism)}:{', '.join(user for _, user in users)}}},{{"
+        for mechanism, users in groupby(keys, key=itemgetter(0))
+    )
+    return f"ScramImage({{{parts}}})"
+
+
+def _mechanism_name(code: int) -> str:
+    known = ScramMechanism.from_code(code)
+    return "UNKNOWN" if known is None else known.name

@@ -2,7 +2,7 @@
 
 from kustos.metadata.inspection.dump import DumpedBatch, DumpedRecord, TornBytes, dump_file
 from kustos.metadata.inspection.files import MetadataFile, files_of, metadata_directory
-from kustos.metadata.inspection.moments import moment_text
+from kustos.metadata.inspection.moments import Moment, moment_text
 from kustos.metadata.inspection.requesters import (
     AdminEvent,
     AuditTrailError,
@@ -13,7 +13,7 @@ from kustos.metadata.inspection.requesters import (
 from kustos.metadata.inspection.shell import MetadataShell, ShellError
 from kustos.metadata.inspection.shown import field_text
 from kustos.metadata.inspection.sources import DirectorySource, FileSource, ImageSource, PastSource
-from kustos.metadata.inspection.timeline import LoggedChange, Moment, Passage, StateAt, Timeline
+from kustos.metadata.inspection.timeline import LoggedChange, Passage, StateAt, Timeline
 from kustos.metadata.inspection.tree import tree_of
 from kustos.metadata.inspection.verification import Verification, verify
 

@@ -7,7 +7,8 @@ from kustos.metadata.directory.acl_files import read_metadata_file
 from kustos.metadata.directory.loader import read_image, require_beginning
 from kustos.metadata.image import MetadataImage
 from kustos.metadata.inspection.files import metadata_directory
-from kustos.metadata.inspection.timeline import Moment, Timeline
+from kustos.metadata.inspection.moments import Moment
+from kustos.metadata.inspection.timeline import Timeline
 from kustos.runtime import Storage
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
-from typing import Final, Self
+from typing import Final
 
 from kustos.metadata.directory.loader import records_of, replay_batches, replay_snapshot
 from kustos.metadata.errors import LogDamagedError, MetadataError, RecordError, ReplayError
@@ -22,7 +22,7 @@ from kustos.metadata.inspection.files import (
     files_of,
     metadata_directory,
 )
-from kustos.metadata.inspection.moments import moment_ms, moment_text
+from kustos.metadata.inspection.moments import Moment, moment_text
 from kustos.metadata.log import METADATA_PARTITION, SegmentReader, SnapshotId, recovery_point_of
 from kustos.metadata.log.segment import UNKNOWN_EPOCH
 from kustos.metadata.log.snapshot import raw_snapshot_batches, snapshot_batches
@@ -35,34 +35,6 @@ FILE_SUFFIXES: Final = frozenset(kind.value for kind in FileKind)
 
 class OutOfReachError(MetadataError):
     """The requested moment is older or newer than the files."""
-
-
-@dataclass(frozen=True, slots=True)
-class Moment:
-    """A requested point of the line: exactly one of offset and time."""
-
-    text: str
-    offset: int | None = None
-    time_ms: int | None = None
-
-    @classmethod
-    def parse(cls, text: str) -> Self:
-        """Return the moment in a text: digits are an offset, else ISO 8601; raise `ValueError`."""
-        if text.isascii() and text.isdigit():
-            return cls(text, offset=int(text))
-        try:
-            return cls(text, time_ms=moment_ms(text))
-        except (ValueError, OverflowError):
-            raise ValueError(
-                f"`{text}` is neither an offset nor a time: write `1234`, `2026-11-03`, "
-                "`2026-11-03T09:30` (UTC) or `2026-11-03T09:30+01:00`"
-            ) from None
-
-    def includes(self, batch: RecordBatch) -> bool:
-        """Return whether a batch existed at this moment."""
-        if self.offset is not None:
-            return batch.last_offset <= self.offset
-        return self.time_ms is not None and batch.max_timestamp_ms <= self.time_ms
 
 
 @dataclass(frozen=True, slots=True)

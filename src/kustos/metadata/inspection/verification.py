@@ -13,8 +13,7 @@ from typing import Final
 from kustos.metadata.directory.loader import load, records_of, require_beginning, require_known_features
 from kustos.metadata.errors import LogError, MetadataError, RecordError, ReplayError
 from kustos.metadata.image import EMPTY_IMAGE, ImageBuilder
-from kustos.metadata.inspection.comparison import first_difference
-from kustos.metadata.inspection.epochs import Epoch, contradiction
+from kustos.metadata.inspection.agreement import Epoch, contradiction, first_difference
 from kustos.metadata.inspection.files import (
     FileKind,
     MetadataFile,

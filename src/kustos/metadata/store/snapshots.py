@@ -16,9 +16,8 @@ from kustos.metadata.ids import SNAPSHOT_SUFFIX
 from kustos.metadata.image import MetadataImage
 from kustos.metadata.log import layout
 from kustos.metadata.log.layout import SnapshotId
-from kustos.metadata.log.policy import LogPolicy
+from kustos.metadata.log.policy import KeptSnapshot, LogPolicy, superfluous
 from kustos.metadata.log.reader import LogReader
-from kustos.metadata.log.retention import KeptSnapshot, superfluous
 from kustos.metadata.log.snapshot import (
     last_contained_timestamp_ms,
     raw_snapshot_batches,

@@ -1,6 +1,12 @@
-"""Parquet columns as Arrow arrays of bounded length, texts as the file's dictionary codes."""
+"""Parquet columns as Arrow arrays of bounded length, texts as the file's dictionary codes.
 
-from collections.abc import Iterator, Sequence
+Files are cut into parts of similar size by their bytes alone: planning reads no footer.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
@@ -8,12 +14,36 @@ import pyarrow.compute as pc
 from pyarrow import parquet
 
 from kustos.pipeline.columns.coding import Coded, coded
-from kustos.pipeline.columns.parts import FilePart
+
+PART_BYTES_MAX: Final = 128 << 20
+"""As large as the part of a file that Spark gives a task: some two million events."""
+
+WHOLE_FILE: Final = 1 << 62
 
 CHUNK_ROWS_MAX: Final = 1 << 20
 """Rows at a time: some 100 MB of codes and numbers."""
 
 Chunk = dict[str, Coded | pa.Array]
+
+
+@dataclass(frozen=True, slots=True)
+class FilePart:
+    """The row groups of a file whose middle byte lies in `start` (included) to `end` (excluded)."""
+
+    path: str
+    start: int = 0
+    end: int = WHOLE_FILE
+
+
+def parts_of(paths: Iterable[Path]) -> list[FilePart]:
+    """Return parts that hold each row group of the files once; raise `OSError` for a file that is gone."""
+    parts = []
+    for path in paths:
+        size = path.stat().st_size
+        count = max(1, -(-size // PART_BYTES_MAX))
+        edges = [size * number // count for number in range(count + 1)]
+        parts += [FilePart(str(path), start, end) for start, end in pairwise(edges)]
+    return parts
 
 
 def chunks(

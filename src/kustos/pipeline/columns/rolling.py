@@ -10,8 +10,7 @@ import pyarrow.compute as pc
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from kustos.pipeline.columns.coding import OR, Coded, coded, grouped, joined
-from kustos.pipeline.columns.parts import FilePart
-from kustos.pipeline.columns.reading import Chunk, chunks
+from kustos.pipeline.columns.reading import Chunk, FilePart, chunks
 from kustos.pipeline.columns.waiting import spilled_groups
 from kustos.pipeline.schemas import AUDIT_ROLLUP_SCHEMA, ROLLUP_GRAIN
 from kustos.pipeline.stages.dedupe import MILLISECONDS_OF_A_DAY

@@ -4,7 +4,6 @@ The workers compile and run `kustos.authorizer`; there is no second implementati
 """
 
 from kustos.pipeline.deciding.acl_set import AclsInForce
-from kustos.pipeline.deciding.compiled import ShippedAcls
 from kustos.pipeline.deciding.questions import (
     VERDICT_SCHEMA,
     decide,
@@ -14,7 +13,7 @@ from kustos.pipeline.deciding.questions import (
     verdict,
     with_principal,
 )
-from kustos.pipeline.deciding.shipping import ship
+from kustos.pipeline.deciding.shipping import ShippedAcls, ship
 from kustos.pipeline.deciding.sources import read_acl_set, read_acl_set_at_revision
 
 __all__ = [

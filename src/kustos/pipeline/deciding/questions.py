@@ -9,7 +9,7 @@ from pyspark.sql import functions as sql
 from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.types import DataType, StringType, StructField, StructType
 
-from kustos.pipeline.deciding.compiled import ShippedAcls, compiled
+from kustos.pipeline.deciding.shipping import ShippedAcls, compiled
 from kustos.pipeline.errors import QuestionsError
 from kustos.pipeline.schemas import QUESTION_COLUMNS
 

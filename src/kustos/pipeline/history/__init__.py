@@ -1,9 +1,9 @@
 """ACLs, users and tokens as they were: a data source over metadata logs, and events judged by it."""
 
-from kustos.pipeline.history.as_of import acls_as_of
 from kustos.pipeline.history.findings import gravest_findings, history_findings
 from kustos.pipeline.history.judging import judged_by_history
 from kustos.pipeline.history.source import (
+    acls_as_of,
     history_errors,
     history_failure,
     history_reach,

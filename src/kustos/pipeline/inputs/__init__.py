@@ -1,7 +1,7 @@
 """Sources of audit lines: folders of files, and topics of a Kafka cluster, as a batch or a stream."""
 
 from kustos.pipeline.errors import KafkaInputError
-from kustos.pipeline.inputs.files import read_files
+from kustos.pipeline.files import read_files
 from kustos.pipeline.inputs.jars import KAFKA_COORDINATES, download_jars
 from kustos.pipeline.inputs.settings import TopicSettings
 from kustos.pipeline.inputs.topic import check_topic, read_topic, stream_topic

@@ -58,8 +58,7 @@ def write_tables(
 ) -> tuple[int, dict[str, int]]:
     """Write the tables below `folder`; return lines read and rows per outcome, as found on disk."""
     from kustos.pipeline.stages import access, classify
-    from kustos.pipeline.tables.sorting import sort_out
-    from kustos.pipeline.tables.staging import stage_lines
+    from kustos.pipeline.tables.staging import sort_out, stage_lines
 
     progress(STEPS[0])
     (folder / "sorted").mkdir()

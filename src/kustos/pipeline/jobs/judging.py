@@ -1,16 +1,18 @@
-"""The judgement over the tables: compares each recorded decision with that of the ACLs then in force."""
+"""The record decided again: by the ACLs then in force, over the tables, or by others, as a replay."""
 
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from kustos.pipeline.deciding import AclsInForce, ship
 from kustos.pipeline.progress import Progress, silent
+from kustos.pipeline.replay import Replay, flips_of_files, replay
+from kustos.pipeline.stages.rollup import within_days
+from kustos.pipeline.tables.store import AUDIT_ROLLUP, PARQUET, Tables
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-    from kustos.pipeline.tables import Tables
 
 JUDGE_STEPS: Final = ("reading the history", "judging by the ACLs then in force", "looking for what differs")
 
@@ -36,7 +38,7 @@ class JudgeQuestion:
 
 
 def run_judgement(
-    spark: "SparkSession", tables: "Tables", question: JudgeQuestion, progress: Progress = silent
+    spark: "SparkSession", tables: Tables, question: JudgeQuestion, progress: Progress = silent
 ) -> dict[str, Any]:
     """Replace the tables `judged` and `history_findings`; return their sums, and the extent of the history.
 
@@ -50,7 +52,6 @@ def run_judgement(
         judged_by_history,
         read_history,
     )
-    from kustos.pipeline.stages.days import within_days
 
     with history_errors():
         progress(JUDGE_STEPS[0])
@@ -97,3 +98,26 @@ def _kinds(findings: "DataFrame") -> list[dict[str, Any]]:
         sql.count(sql.lit(1)).alias("count"), sql.sum("event_count").alias("events")
     )
     return [row.asDict() for row in sums.orderBy("kind").collect()]
+
+
+def replay_of_tables(
+    spark: "SparkSession",
+    tables: Tables,
+    candidate: AclsInForce,
+    baseline: AclsInForce | None = None,
+    *,
+    first_day: date | None = None,
+    last_day: date | None = None,
+    rule_changes: bool = True,
+) -> Replay:
+    """Return the accesses that `candidate` decides differently in the roll-up of these days, both included.
+
+    As `replay`; without rule changes it reads the files of Parquet tables by column, which takes a third of
+    the time. Raises what `Tables.read` raises.
+    """
+    if rule_changes or tables.form != PARQUET:
+        rollup = within_days(tables.read(spark, AUDIT_ROLLUP), first_day, last_day)
+        return replay(spark, rollup, candidate, baseline, rule_changes=rule_changes)
+    files = tables.files(spark, AUDIT_ROLLUP, first_day, last_day)
+    shipped = None if baseline is None else ship(spark, baseline)
+    return Replay(flips_of_files(spark, AUDIT_ROLLUP, files, ship(spark, candidate), shipped))

@@ -58,7 +58,7 @@ def run_tables_report(
     from kustos.pipeline.report.model import collect_report
     from kustos.pipeline.report.render import render_report
     from kustos.pipeline.stages.access import counts_of_rollup
-    from kustos.pipeline.stages.days import within_days
+    from kustos.pipeline.stages.rollup import within_days
 
     if not tables.days("audit_rollup") and tables.form == "parquet":
         raise AuditInputError(f"no run has filled the tables in `{tables.folder}`, see `kustos pipeline run`")

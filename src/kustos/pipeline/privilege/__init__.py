@@ -3,7 +3,6 @@
 `solving` decides for one principal, without Spark; `recommending` calls it for all of them.
 """
 
-from kustos.pipeline.privilege.emitting import recommended_commands, recommended_yaml
 from kustos.pipeline.privilege.legitimate import EVERY_USE, Legitimate, known_names
 from kustos.pipeline.privilege.options import (
     DEFAULT_OPTIONS,
@@ -12,7 +11,12 @@ from kustos.pipeline.privilege.options import (
     PrivilegeOptions,
 )
 from kustos.pipeline.privilege.proving import PrivilegeNumbers, Recommendation, recommendation
-from kustos.pipeline.privilege.recommending import recommend, recommended_acls
+from kustos.pipeline.privilege.recommending import (
+    recommend,
+    recommended_acls,
+    recommended_commands,
+    recommended_yaml,
+)
 from kustos.pipeline.privilege.solving import least_privilege
 from kustos.pipeline.privilege.values import (
     Denial,

@@ -9,8 +9,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 
-from kustos.pipeline.privilege.names import PREFIXABLE
-from kustos.pipeline.privilege.options import CUTS_MAX, PrivilegeOptions
+from kustos.pipeline.privilege.options import CUTS_MAX, PREFIXABLE, PrivilegeOptions
 from kustos.pipeline.schemas import QUESTION_COLUMNS
 
 GROUP_ACCESSES: Final = 200_000

@@ -10,7 +10,7 @@ from pyspark.sql import functions as sql
 from kustos.acl import WILDCARD, PatternType, ResourcePattern
 from kustos.pipeline.privilege.options import PrivilegeOptionError
 from kustos.pipeline.schemas import QUESTION_COLUMNS
-from kustos.pipeline.stages.days import within_days
+from kustos.pipeline.stages.rollup import within_days
 
 ALLOWED: Final = "ALLOWED"
 DENIED: Final = "DENIED"

@@ -1,14 +1,22 @@
-"""The options of a recommendation: how broad ACLs may become, and when."""
+"""The options of a recommendation: how broad ACLs may become, and when; where a name may be cut."""
 
 import math
+import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, unique
+from functools import lru_cache
+from itertools import islice
 from typing import Final
 
+from kustos.acl import ResourceType
 from kustos.pipeline.errors import PipelineError
 
 CUTS_MAX: Final = 8
 """Prefixes tried for one name: deeper ones are not sensible, and a hostile name could have many."""
+
+PREFIXABLE: Final = frozenset({ResourceType.TOPIC, ResourceType.GROUP, ResourceType.TRANSACTIONAL_ID})
+"""Types whose names share meaningful prefixes. Users and tokens with similar names have nothing in common."""
 
 
 class PrivilegeOptionError(PipelineError, ValueError):
@@ -89,3 +97,18 @@ def _check(holds: bool, name: str, expected: str) -> None:
 
 
 DEFAULT_OPTIONS: Final = PrivilegeOptions()
+
+
+@lru_cache(maxsize=64)
+def cutter(options: PrivilegeOptions) -> Callable[[str], list[str]]:
+    """Return a function from a name to its possible prefixes, shortest first: at most `CUTS_MAX`."""
+    if not options.separators or not options.has_prefixes:
+        return lambda _name: []
+    separators = re.compile("[" + re.escape(options.separators) + "]")
+    shortest = options.prefix_length_min
+
+    def cuts(name: str) -> list[str]:
+        ends = [match.end() for match in islice(separators.finditer(name), CUTS_MAX)]
+        return [name[:end] for end in ends if end >= shortest]
+
+    return cuts

@@ -4,14 +4,14 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import NamedTuple
+from ipaddress import IPv6Address
+from typing import Final, NamedTuple
 
-from kustos.acl import CLUSTER_NAME, WILDCARD, ResourceType, host_matches
+from kustos.acl import CLUSTER_NAME, WILDCARD, AclValueError, HostRange, ResourceType, host_matches
 from kustos.authorizer.index import ALLOWS
 from kustos.authorizer.spi import PROBED_NAME
 from kustos.pipeline.privilege.ceiling import PrincipalCeiling
-from kustos.pipeline.privilege.hosts import host_terms
-from kustos.pipeline.privilege.options import PrivilegeOptions
+from kustos.pipeline.privilege.options import HostChoice, PrivilegeOptions
 from kustos.pipeline.privilege.serving import HostedPlacement
 from kustos.pipeline.privilege.terms import ByHost, Denied, cheapest_for_term
 from kustos.pipeline.privilege.tree import nothing_beyond
@@ -23,6 +23,8 @@ from kustos.pipeline.privilege.values import (
     bits_of,
     closure,
 )
+
+_BITS: Final = {4: 32, 6: 128}
 
 
 class ImpliedDeny(NamedTuple):
@@ -159,3 +161,51 @@ def probe_name(resource_type: ResourceType) -> str:
 def can_be_named(resource_type: ResourceType, name: str) -> bool:
     """Return whether a literal ACL can match exactly this name."""
     return name not in {"", WILDCARD} and (resource_type is not ResourceType.CLUSTER or name == CLUSTER_NAME)
+
+
+def host_terms(hosts: Iterable[str], options: PrivilegeOptions) -> dict[str, str]:
+    """Return for each address the host of the ACLs that serve it; `*` for all if there are too many terms."""
+    everywhere = dict.fromkeys(hosts, WILDCARD)
+    if options.hosts is HostChoice.ANY:
+        return everywhere
+    terms = {host: host for host in everywhere}
+    if options.hosts is HostChoice.RANGES:
+        terms |= _ranges(everywhere, options)
+    return terms if len(set(terms.values())) <= options.hosts_max else everywhere
+
+
+def _ranges(hosts: Iterable[str], options: PrivilegeOptions) -> dict[str, str]:
+    """Return the smallest range of each network that contains enough of the hosts."""
+    least = {4: options.range_bits_min_ipv4, 6: options.range_bits_min_ipv6}
+    neighbours: dict[tuple[int, int], list[tuple[int, str]]] = defaultdict(list)
+    for host in hosts:
+        parsed = _number(host)
+        if parsed is not None:
+            version, number = parsed
+            neighbours[version, number >> (_BITS[version] - least[version])].append((number, host))
+    found: dict[str, str] = {}
+    for (version, _), members in neighbours.items():
+        if len(members) < options.range_hosts_min:
+            continue
+        numbers = [number for number, _ in members]
+        differing = (min(numbers) ^ max(numbers)).bit_length()
+        term = _range_text(version, min(numbers) >> differing << differing, _BITS[version] - differing)
+        # an address that Kafka does not match with the range keeps its own term
+        found |= {host: term for _, host in members if host_matches(term, host)}
+    return found
+
+
+def _number(host: str) -> tuple[int, int] | None:
+    """Return the version and number of an address as Kafka parses it, None if it does not."""
+    version = 6 if ":" in host else 4
+    try:
+        alone = HostRange.parse(f"{host}/{_BITS[version]}")
+    except AclValueError:
+        return None
+    return version, alone.highest
+
+
+def _range_text(version: int, number: int, prefix: int) -> str:
+    if version == 6:
+        return f"{IPv6Address(number)}/{prefix}"
+    return f"{'.'.join(str(number >> shift & 255) for shift in (24, 16, 8, 0))}/{prefix}"

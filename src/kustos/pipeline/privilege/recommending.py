@@ -1,11 +1,14 @@
-"""Least privilege of all principals: the table `recommendations` of the table `audit_rollup`."""
+"""Least privilege of all principals: the table `recommendations` of the table `audit_rollup`.
 
-from collections.abc import Iterator, Mapping
+Its ACLs also as texts: YAML that `kustos acls` reads, and commands of Kafka's own tool.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from kustos.acl.forms import binding_of_texts
+from kustos.acl.forms import AclForm, binding_of_texts, write_acls
 from kustos.pipeline.deciding import AclsInForce, ShippedAcls, ship
 from kustos.pipeline.deciding.acl_set import parts_of_content
 from kustos.pipeline.privilege.ceiling import Ceiling
@@ -14,14 +17,16 @@ from kustos.pipeline.privilege.grouping import GROUP, GROUP_ACCESSES, grouped_ro
 from kustos.pipeline.privilege.legitimate import EVERY_USE, Legitimate, distinct_accesses, known_names
 from kustos.pipeline.privilege.options import DEFAULT_OPTIONS, PrivilegeOptions
 from kustos.pipeline.privilege.values import RecommendedAcl
+from kustos.pipeline.review.commands import AclAction, kafka_acls_commands
 from kustos.pipeline.schemas import RECOMMENDATIONS_SCHEMA
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-
 _ceilings: Final[dict[str, Ceiling]] = {}
 """The ceiling of this worker's query, built once: only the last one is cached."""
+
+_YAML_HEAD = "acls:\n"
 
 
 def recommend(
@@ -100,3 +105,33 @@ def _order(acl: RecommendedAcl) -> tuple[Any, ...]:
     pattern, entry = acl.binding.pattern, acl.binding.entry
     resource = (pattern.resource_type, pattern.name, pattern.pattern_type)
     return (entry.principal, *resource, entry.permission_type, entry.operation, entry.host)
+
+
+def recommended_yaml(acls: Iterable[RecommendedAcl]) -> str:
+    """Return a YAML text of the ACLs, each below a comment with its reason.
+
+    `read_acls` reads it, and so does every command that takes ACLs. Raises `AclFormatError` for an ACL that
+    could not be read back.
+    """
+    parts: list[str] = []
+    for acl in acls:
+        # reasons are sentences of our own with numbers in them: no recorded name gets into a comment
+        item = write_acls([acl.binding], AclForm.YAML).removeprefix(_YAML_HEAD)
+        parts.append(f"  # {acl.reason}\n{item}")
+    return _YAML_HEAD + "".join(parts) if parts else "acls: []\n"
+
+
+def recommended_commands(
+    acls: Iterable[RecommendedAcl],
+    *,
+    bootstrap_server: str = "$BOOTSTRAP_SERVER",
+    command_config: str | None = None,
+) -> list[str]:
+    """Return a `kafka-acls.sh --add` command for each ACL, quoted for a POSIX shell.
+
+    Raises `ReviewError` for a name that the tool cannot take; the YAML can hold it.
+    """
+    bindings = [acl.binding for acl in acls]
+    return kafka_acls_commands(
+        bindings, AclAction.ADD, bootstrap_server=bootstrap_server, command_config=command_config
+    )

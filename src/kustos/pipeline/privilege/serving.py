@@ -4,8 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from kustos.acl import WILDCARD, host_matches
-from kustos.pipeline.privilege.names import cutter
-from kustos.pipeline.privilege.options import PrivilegeOptions
+from kustos.pipeline.privilege.options import PrivilegeOptions, cutter
 from kustos.pipeline.privilege.tree import Placement
 from kustos.pipeline.privilege.values import CLOSURES
 

@@ -18,8 +18,7 @@ from kustos.acl import (
 from kustos.acl.forms import FIELD_BYTES_MAX
 from kustos.authorizer.index import ALLOWS
 from kustos.pipeline.privilege.ceiling import PrincipalCeiling
-from kustos.pipeline.privilege.names import cutter
-from kustos.pipeline.privilege.options import DEFAULT_OPTIONS, PrivilegeOptions
+from kustos.pipeline.privilege.options import DEFAULT_OPTIONS, PrivilegeOptions, cutter
 from kustos.pipeline.privilege.planning import ImpliedDeny, TypePlan, can_be_named
 from kustos.pipeline.privilege.probes import answer_probes
 from kustos.pipeline.privilege.serving import HostedPlacement, Index

@@ -12,8 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final, Protocol
 
 from kustos.acl import ResourceType
-from kustos.pipeline.privilege.names import PREFIXABLE, cutter
-from kustos.pipeline.privilege.options import PrivilegeOptions
+from kustos.pipeline.privilege.options import PREFIXABLE, PrivilegeOptions, cutter
 from kustos.pipeline.privilege.search import NEEDS_MAX, cheapest_cover
 from kustos.pipeline.privilege.serving import HostedPlacement, Index, pruned
 from kustos.pipeline.privilege.tree import Beyond, Demand, cheapest_acls, possible_acls

@@ -14,8 +14,7 @@ from typing import Final, NamedTuple
 
 from kustos.acl import SUPPORTED_OPERATIONS, WILDCARD, ResourceType
 from kustos.authorizer.index import ALLOWS, EVERY_ALLOW
-from kustos.pipeline.privilege.names import PREFIXABLE, cutter
-from kustos.pipeline.privilege.options import PrivilegeOptions
+from kustos.pipeline.privilege.options import PREFIXABLE, PrivilegeOptions, cutter
 from kustos.pipeline.privilege.values import ALL_BIT, CLOSURES, KnownNames, bits_of, closure
 
 _EPSILON: Final = 1e-9

@@ -2,8 +2,7 @@
 
 from kustos.pipeline.replay.accesses import accesses_of_events, accesses_of_rollup, rule_text
 from kustos.pipeline.replay.answer import Replay, replay
-from kustos.pipeline.replay.each_event import verdict_on_each_event
-from kustos.pipeline.replay.flips import GAINED, LOST, RULE_CHANGED, decisions, flips
+from kustos.pipeline.replay.flips import GAINED, LOST, RULE_CHANGED, decisions, flips, verdict_on_each_event
 from kustos.pipeline.replay.of_files import flips_of_files
 from kustos.pipeline.replay.summaries import (
     flips_by_kind,

@@ -5,7 +5,7 @@ from typing import Any, Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 
-from kustos.pipeline.deciding import ShippedAcls, decide_each
+from kustos.pipeline.deciding import ShippedAcls, decide_each, with_principal
 from kustos.pipeline.replay.accesses import rule_text
 from kustos.pipeline.replay.comparing import ALLOWED, compared, compared_with_recorded
 from kustos.pipeline.schemas import DECISIONS_SCHEMA, FLIPS_SCHEMA, QUESTION_COLUMNS
@@ -100,3 +100,19 @@ def _uses(accesses: DataFrame) -> DataFrame:
         sql.max("last_time").alias("last_time"),
         sql.min("sample_event_id").alias("sample_event_id"),
     )
+
+
+def verdict_on_each_event(events: DataFrame, candidate: ShippedAcls, *, with_rule: bool = False) -> DataFrame:
+    """Return `audit_events` with `to_decision`, `to_rule` (`with_rule`), and `flip` (LOST, GAINED or null).
+
+    For the events themselves; to count flips, use the roll-up.
+    """
+    decided = decide_each(
+        with_principal(events),
+        candidate,
+        with_rule=with_rule,
+        decision_column="to_decision",
+        rule_column="to_rule",
+    )
+    before = decided.withColumn("from_decision", sql.col("decision"))
+    return before.withColumn("flip", kind_of_flip(rule_changes=False)).drop("from_decision", "principal")

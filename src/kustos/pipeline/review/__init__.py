@@ -7,12 +7,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from kustos.pipeline.review.access import DORMANT_DAYS, access_review, of_team, review_questions, under
+    from kustos.pipeline.review.access import (
+        DORMANT_DAYS,
+        access_review,
+        lost_uses,
+        of_team,
+        review_questions,
+        under,
+    )
     from kustos.pipeline.review.changes import Contested, ReplayFunction, ReviewChanges, changes_of
     from kustos.pipeline.review.commands import AclAction, kafka_acls_commands
     from kustos.pipeline.review.csv_form import review_csv
     from kustos.pipeline.review.period import bindings_of, in_force, until, with_team
-    from kustos.pipeline.review.replaying import lost_uses
     from kustos.pipeline.review.signing import sign_review, verify_signed_review
     from kustos.pipeline.review.signoff import (
         Document,
@@ -73,7 +79,7 @@ _HOMES: Final = {
     "changes_of": "changes",
     "in_force": "period",
     "kafka_acls_commands": "commands",
-    "lost_uses": "replaying",
+    "lost_uses": "access",
     "of_team": "access",
     "read_review": "signoff",
     "review_csv": "csv_form",

@@ -19,8 +19,9 @@ from pyspark.sql.types import StringType, StructField, StructType
 from kustos.acl.forms import texts_of
 from kustos.analysis import necessity
 from kustos.authorizer import RuleKind
-from kustos.pipeline.deciding import AclsInForce, ShippedAcls, ship
+from kustos.pipeline.deciding import AclsInForce, ShippedAcls, decide, ship
 from kustos.pipeline.review.asking import NUMBERED_ACL_SCHEMA, numbered, rules_of, with_matching
+from kustos.pipeline.review.changes import Flipped, ReplayFunction
 from kustos.pipeline.review.matching import NOBODY
 from kustos.pipeline.review.period import ACL_COLUMNS, in_force, moment, until, with_team
 from kustos.pipeline.schemas import (
@@ -44,6 +45,9 @@ _BASES: Final = (
 
 _GRANT_SCHEMA: Final = StructType([*NUMBERED_ACL_SCHEMA.fields, StructField("basis", StringType())])
 _SUPER_USER_SCHEMA: Final = StructType([StructField("principal", StringType())])
+
+FLIPS_MAX: Final = 10_000
+"""Accesses that a replay names: a longer list is unreadable."""
 
 
 def review_questions(rollup: DataFrame, shipped: ShippedAcls, as_of: datetime) -> DataFrame:
@@ -232,3 +236,24 @@ def under(review: DataFrame, resource_type: str, prefix: str) -> DataFrame:
     wanted = sql.lit(prefix)
     stands_for_some = sql.startswith(name, wanted) | is_wildcard | (is_prefix & sql.startswith(wanted, name))
     return review.filter((sql.col("resource_type") == resource_type) & stands_for_some)
+
+
+def lost_uses(
+    spark: SparkSession, rollup: DataFrame, acls: AclsInForce, *, as_of: datetime
+) -> ReplayFunction:
+    """Return a function that names the recorded uses that `acls` allow and the remaining ACLs do not.
+
+    Each call runs one query and names at most FLIPS_MAX, the first in order.
+    """
+    used = used_questions(rollup, as_of).filter("use_count > 0")
+    allowed = decide(used, ship(spark, acls), with_rule=False, decision_column="before").filter(
+        sql.col("before") == "ALLOWED"
+    )
+
+    def replay(left: AclsInForce) -> list[Flipped]:
+        after = decide(allowed, ship(spark, left), with_rule=False, decision_column="after")
+        names = ("principal", "operation", "resource_type", "resource_name")
+        lost = after.filter(sql.col("after") != "ALLOWED").select(*names).distinct()
+        return [tuple(row) for row in lost.orderBy(*names).limit(FLIPS_MAX).collect()]
+
+    return replay

@@ -5,6 +5,7 @@ from kustos.pipeline.schemas.acls import (
     ACL_SCHEMA,
     DELEGATION_TOKEN_HISTORY_SCHEMA,
     METADATA_REACH_SCHEMA,
+    RECOMMENDATIONS_SCHEMA,
     SCRAM_CREDENTIAL_HISTORY_SCHEMA,
 )
 from kustos.pipeline.schemas.answers import (
@@ -18,24 +19,25 @@ from kustos.pipeline.schemas.events import (
     ACCESS_COUNTS_SCHEMA,
     ANY_EVENT_SCHEMA,
     AUDIT_EVENTS_SCHEMA,
+    AUDIT_ROLLUP_SCHEMA,
     EVENT_SCHEMA,
     LINES_SCHEMA,
     QUARANTINE_SCHEMA,
     REQUIRED_FIELDS,
     REQUIRED_SECURITY_FIELDS,
+    ROLLUP_GRAIN,
+    RULE_SCHEMA,
     SECURITY_EVENTS_SCHEMA,
     SECURITY_SCHEMA,
     event_struct,
     relaxed,
 )
-from kustos.pipeline.schemas.privilege import RECOMMENDATIONS_SCHEMA
 from kustos.pipeline.schemas.replay import (
     FLIPS_BY_KIND_SCHEMA,
     FLIPS_BY_PRINCIPAL_SCHEMA,
     FLIPS_BY_RESOURCE_SCHEMA,
     FLIPS_SCHEMA,
 )
-from kustos.pipeline.schemas.rollup import AUDIT_ROLLUP_SCHEMA, ROLLUP_GRAIN, RULE_SCHEMA
 
 __all__ = [
     "ACCESS_COUNTS_SCHEMA",

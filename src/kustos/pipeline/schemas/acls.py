@@ -1,4 +1,4 @@
-"""ACLs, SCRAM credentials and delegation tokens as rows: as they are, and as they were (valid from, to)."""
+"""ACLs, SCRAM credentials and delegation tokens as rows: as they are, were (valid from, to), and could be."""
 
 from typing import Final
 
@@ -83,3 +83,22 @@ METADATA_REACH_SCHEMA: Final = StructType(
 
 `is_whole`: nothing was ever before it. `is_in_transaction`: the last records were not committed yet, and are
 left out. Before `from_*` nothing is known; `to_*` is the end of the log when it was read."""
+
+RECOMMENDATIONS_SCHEMA: Final = StructType(
+    [
+        StructField("outcome", StringType()),
+        *ACL_SCHEMA.fields,
+        StructField("access_count", LongType()),
+        StructField("event_count", LongType()),
+        StructField("name_count", LongType()),
+        StructField("known_count", LongType()),
+        StructField("over_grant_count", LongType()),
+        StructField("examples", ArrayType(StringType())),
+        StructField("reason", StringType()),
+    ]
+)
+"""`outcome` RECOMMENDED is an ACL: it serves `access_count` distinct accesses, `event_count` events, to
+`name_count` names (each access counts for one ACL), matches `known_count` known names, of which
+`over_grant_count` were never used with its operation. UNSERVED is access that no ACL can allow, OVERRULED a
+denied question for any resource of a type that cannot stay denied: both have the question in the columns of
+the ACL, without `pattern_type` and `permission_type`. `reason` is for people."""

@@ -16,7 +16,7 @@ from pyspark.sql.types import (
 )
 
 from kustos.pipeline.schemas.acls import ACL_SCHEMA
-from kustos.pipeline.schemas.rollup import RULE_SCHEMA
+from kustos.pipeline.schemas.events import RULE_SCHEMA
 
 QUESTION_COLUMNS: Final = ("principal", "host", "operation", "resource_type", "resource_name")
 """The inputs of a decision besides the ACLs."""

@@ -1,4 +1,4 @@
-"""The Spark schemas of audit events, built from the tables in `kustos.authorizer.audit.fields`."""
+"""The Spark schemas of events, from the tables in `kustos.authorizer.audit.fields`, and of their roll-up."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -8,6 +8,7 @@ from typing import Final
 from pyspark.sql.types import (
     BooleanType,
     DataType,
+    DateType,
     IntegerType,
     LongType,
     StringType,
@@ -136,3 +137,44 @@ ACCESS_COUNTS_SCHEMA: Final = StructType(
 )
 """Table `access_counts`: `listing_count` of the events only filtered a list of names, `probe_count` were
 denials that refused nothing."""
+
+RULE_SCHEMA: Final = AUDIT_EVENTS_SCHEMA["rule"].dataType
+"""The deciding rule: `kind`, and for an ACL its seven fields (null for other kinds)."""
+
+ROLLUP_GRAIN: Final = (
+    "day",
+    "principal",
+    "host",
+    "operation",
+    "resource_type",
+    "resource_name",
+    "decision",
+    "access",
+    "rule",
+)
+"""One row for each distinct combination of these."""
+
+AUDIT_ROLLUP_SCHEMA: Final = StructType(
+    [
+        StructField("day", DateType()),
+        StructField("principal", StringType()),
+        StructField("host", StringType()),
+        StructField("operation", StringType()),
+        StructField("resource_type", StringType()),
+        StructField("resource_name", StringType()),
+        StructField("decision", StringType()),
+        StructField("access", StringType()),
+        StructField("rule", RULE_SCHEMA),
+        StructField("event_count", LongType()),
+        StructField("reference_count", LongType()),
+        StructField("first_time", TimestampType()),
+        StructField("last_time", TimestampType()),
+        StructField("hours", IntegerType()),
+        StructField("sample_event_id", StringType()),
+    ]
+)
+"""`day` is in UTC, and the partition. `principal` is `Type:name`. A null `resource_name` means any of the
+type. `access` is ACCESS for a use, LISTING for a name that only filtered a list, PROBE for a denial that
+refused nothing (ACCESS if that is unknown, and in older roll-ups). The `event_count` events concern
+`reference_count` items of requests. Bit h of `hours` is set if there was an event in hour h of UTC.
+`sample_event_id` is the smallest event id of the row: a re-run chooses the same."""

@@ -2,12 +2,14 @@
 
 from typing import Final
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
 from kustos.pipeline.schemas import AUDIT_EVENTS_SCHEMA, QUARANTINE_SCHEMA, SECURITY_EVENTS_SCHEMA
+from kustos.pipeline.stages.by_batch import by_batch
 from kustos.pipeline.stages.dedupe import DUPLICATE, EVENT, QUARANTINED, deduplicate
-from kustos.pipeline.stages.parsing import MAXIMUM_LINE_CHARACTERS, parse_lines
+from kustos.pipeline.stages.line_columns import MAXIMUM_LINE_CHARACTERS, PARSED_SCHEMA, read_lines
 
 MAXIMUM_QUARANTINED_CHARACTERS: Final = 4_096
 """How much of a quarantined line is kept: enough to identify it, too little to fill a disk."""
@@ -26,6 +28,21 @@ __all__ = [
     "security_events",
     "tally",
 ]
+
+
+def parse_lines(lines: DataFrame, *, time_zone: str = "UTC") -> DataFrame:
+    """Return each line parsed as PARSED_SCHEMA: the fields of `audit_events` and `security_events`, `reason`,
+    `line`, `log`, `position`.
+
+    `reason` is null for an event. `lines` is of INPUT_LINES_SCHEMA, or of LINES_SCHEMA: a file is then a log
+    of its own, and its `.gz` is the same log. `time_zone` (an IANA name) is that of the brokers whose log
+    lines have none. The workers' Python, which must have kustos, parses the lines in Arrow batches.
+    """
+
+    def read(batch: pa.RecordBatch) -> pa.RecordBatch:
+        return read_lines(batch, time_zone)
+
+    return by_batch(lines, read, PARSED_SCHEMA)
 
 
 def classify(lines: DataFrame, *, time_zone: str = "UTC") -> DataFrame:
@@ -63,3 +80,6 @@ def quarantine(classified: DataFrame) -> DataFrame:
 def tally(classified: DataFrame) -> DataFrame:
     """Return how many lines had each outcome: `outcome`, `line_count`."""
     return classified.groupBy("outcome").agg(sql.count(sql.lit(1)).alias("line_count"))
+
+
+__all__ = ["MAXIMUM_LINE_CHARACTERS", "PARSED_SCHEMA", "parse_lines"]

@@ -7,28 +7,78 @@ was renamed, moved or compressed gives no line twice, real repetitions within a 
 lines of two brokers are two events. Lines of a topic have a position instead.
 
 To compare lines Spark must shuffle them, which costs more than to read them; yet nearly no line has a copy.
-So `repeated_keys` compares a few bytes of each line's key (`line_keys`), and only lines with such a key are
+So `repeated_keys` compares a few bytes of each line's key (`identified`), and only lines with such a key are
 shuffled: `resolve_copies`. All others take `resolve_alone`. For a run of few lines `verdicts` gives the same
 outcomes.
 """
 
 from typing import Final
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sql
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import BooleanType, DateType, StringType, StructField, StructType
 
 from kustos.pipeline.schemas import ANY_EVENT_SCHEMA
 from kustos.pipeline.stages.by_batch import by_batch
-from kustos.pipeline.stages.generated_ids import DIGEST_CHARACTERS, LINE_ID_BEGIN
-from kustos.pipeline.stages.line_keys import IDENTIFIED_SCHEMA, identified
+from kustos.pipeline.stages.generated_ids import DIGEST_CHARACTERS, EVENT_ID_BEGIN, LINE_ID_BEGIN, line_digest
+from kustos.pipeline.stages.line_columns import PARSED_SCHEMA
+
+IDENTIFIED_SCHEMA: Final = StructType(
+    [
+        *PARSED_SCHEMA.fields,
+        StructField("day", DateType()),
+        StructField("brings_id", BooleanType()),
+        StructField("line_key", StringType()),
+        StructField("is_counted", BooleanType()),
+    ]
+)
+"""A parsed line with `day`, its date in UTC. `brings_id`: its text has an event id. `line_key`: the key of a
+line without one, else null. `is_counted`: equal lines of its file are numbered."""
+
+IDENTIFIED: Final = to_arrow_schema(IDENTIFIED_SCHEMA, timezone="UTC")
 
 EVENT, DUPLICATE, QUARANTINED = "event", "duplicate", "quarantined"
+
 CONFLICT: Final = "event_id_conflict"
 
 MILLISECONDS_OF_A_DAY: Final = 86_400_000
 
 _KEY_COLUMNS: Final = ("line_key", "is_counted", "log", "position")
+
 _KEPT: Final = tuple(name for name in IDENTIFIED_SCHEMA.fieldNames() if name not in _KEY_COLUMNS)
+
+
+def identified(parsed: pa.RecordBatch) -> pa.RecordBatch:
+    """Return lines (PARSED_SCHEMA) with their keys, as IDENTIFIED_SCHEMA.
+
+    The key is an event's own id, for any other line a digest of log and text.
+    """
+    event_ids, positions = parsed["event_id"], parsed["position"]
+    brings_id = event_ids.is_valid()
+    keys: pa.Array = pa.nulls(parsed.num_rows, pa.string())
+    if event_ids.null_count:
+        others = pc.invert(brings_id)
+        unnamed = parsed.filter(others)
+        generated = (
+            EVENT_ID_BEGIN + line_digest(*each)
+            for each in zip(
+                unnamed["log"].to_pylist(),
+                unnamed["position"].to_pylist(),
+                unnamed["line"].cast(pa.binary()).to_pylist(),
+                strict=True,
+            )
+        )
+        keys = pc.replace_with_mask(keys, others, pa.array(generated, pa.string()))
+    columns = [
+        parsed["time"].cast(pa.date32()),
+        brings_id,
+        keys,
+        pc.and_not(positions.is_null(), brings_id),
+    ]
+    return pa.RecordBatch.from_arrays([*parsed.columns, *columns], schema=IDENTIFIED)
 
 
 def day_of(time_ms: Column) -> Column:

@@ -1,5 +1,7 @@
 """The roll-up of events by day, access and rule: computed in one pass, and mergeable."""
 
+from datetime import date
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 
@@ -60,3 +62,10 @@ def _typed() -> list[Column]:
     return [
         sql.col(field.name).cast(field.dataType).alias(field.name) for field in AUDIT_ROLLUP_SCHEMA.fields
     ]
+
+
+def within_days(rows: DataFrame, first_day: date | None, last_day: date | None) -> DataFrame:
+    """Return the rows from the first to the last day, both included; None leaves that end open."""
+    if first_day is not None:
+        rows = rows.filter(sql.col("day") >= sql.lit(first_day))
+    return rows if last_day is None else rows.filter(sql.col("day") <= sql.lit(last_day))

@@ -1,12 +1,12 @@
 """Tables of access: runs append each event exactly once, even after kills and repeated input."""
 
-from kustos.pipeline.tables.compaction import compact_tables
-from kustos.pipeline.tables.errors import (
+from kustos.pipeline.errors import (
     SchemaConflictError,
     TablesDamagedError,
     TablesError,
     TablesInUseError,
 )
+from kustos.pipeline.tables.compaction import compact_tables
 from kustos.pipeline.tables.ingest import IngestOptions, ingest
 from kustos.pipeline.tables.ledger import InputFile
 from kustos.pipeline.tables.retention import Dropped, Retention, drop_expired, would_drop

@@ -6,8 +6,8 @@ from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 
+from kustos.pipeline.errors import TablesError
 from kustos.pipeline.tables import delta
-from kustos.pipeline.tables.errors import TablesError
 from kustos.pipeline.tables.ledger import UPKEEP
 from kustos.pipeline.tables.reading import rows_on_disk, spark_path, with_unknown_columns
 from kustos.pipeline.tables.retention import day_taken, taken_on

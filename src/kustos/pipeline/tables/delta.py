@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
 
-from kustos.pipeline.tables.errors import TablesError
+from kustos.pipeline.errors import TablesError
 
 SETTINGS: Final = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",

@@ -26,8 +26,7 @@ from kustos.pipeline.tables.short_runs import (
     deduplicate_short,
 )
 from kustos.pipeline.tables.short_writing import FEW_BYTES, FEW_LINES, Places, write_short
-from kustos.pipeline.tables.sorting import SortedLines, sort_out
-from kustos.pipeline.tables.staging import StagedLines, stage_lines
+from kustos.pipeline.tables.staging import SortedLines, StagedLines, sort_out, stage_lines
 from kustos.pipeline.tables.store import (
     AUDIT_EVENTS,
     AUDIT_RAW,

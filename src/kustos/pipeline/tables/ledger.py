@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
-from kustos.pipeline.tables.errors import TablesDamagedError, TablesError
+from kustos.pipeline.errors import TablesDamagedError, TablesError
 from kustos.runtime import FileSystemStorage
 
 LEDGER: Final = "_ledger"

@@ -24,7 +24,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from kustos.pipeline.tables.errors import SchemaConflictError, TablesError
+from kustos.pipeline.errors import SchemaConflictError, TablesError
 from kustos.runtime import reason_of
 
 MAXIMUM_FOOTERS: Final = 2_000

@@ -16,7 +16,7 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
-from kustos.pipeline.tables.errors import TablesError
+from kustos.pipeline.errors import TablesError
 from kustos.pipeline.tables.ledger import UPKEEP, State
 from kustos.pipeline.tables.reading import rows_on_disk
 from kustos.pipeline.tables.store import (

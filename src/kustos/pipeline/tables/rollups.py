@@ -1,19 +1,29 @@
-"""The roll-up of some days: the stored roll-up merged with new events, or rebuilt from the events."""
+"""The roll-up of some days: the stored roll-up merged with new events, or rebuilt from the files of events.
 
-from collections.abc import Collection, Sequence
+A task takes the files of a whole day, without a shuffle.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import reduce
 from pathlib import Path
+from typing import Final
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
-from kustos.pipeline.stages.rollup import merge_rollups, rollup
+from kustos.pipeline.columns.reading import FilePart, parts_of
+from kustos.pipeline.columns.rolling import rolled_up_parts
+from kustos.pipeline.schemas import AUDIT_ROLLUP_SCHEMA
+from kustos.pipeline.stages.rollup import merge_rollups, rollup, together
 from kustos.pipeline.tables.ledger import UPKEEP, State
-from kustos.pipeline.tables.rollup_of_files import is_one_task, rollup_of_files
 from kustos.pipeline.tables.store import AUDIT_EVENTS, AUDIT_ROLLUP, PARQUET, Tables
 from kustos.pipeline.tables.writing import replace_days, stage_by_day
+
+TASK_BYTES_MAX: Final = 512 << 20
+"""The largest day for a single task, some eight million events; several tasks share a larger one."""
 
 
 def days_to_rebuild(tables: Tables, state: State, days: Collection[str]) -> frozenset[str]:
@@ -83,3 +93,34 @@ def refresh_rollup(spark: SparkSession, tables: Tables) -> tuple[str, ...]:
 def is_of(days: Collection[str]) -> Column:
     """Return whether a row is of one of these days."""
     return sql.col("day").isin([date.fromisoformat(day) for day in days])
+
+
+def is_one_task(files: Sequence[Path]) -> bool:
+    """Return whether a single task takes the day of these files."""
+    return sum(path.stat().st_size for path in files) <= TASK_BYTES_MAX
+
+
+def rollup_of_files(spark: SparkSession, days: Iterable[Sequence[Path]]) -> DataFrame:
+    """Return the table `audit_rollup` of the events in files; each item has all files of one day.
+
+    The same as `rollup` for these rows. Workers must see the files under these paths. Raises `OSError` for a
+    file that is gone.
+    """
+    tasks: list[list[FilePart]] = []
+    is_whole = True
+    for files in days:
+        if is_one_task(files):
+            tasks.append([FilePart(str(path)) for path in files])
+        else:
+            tasks += [[part] for part in parts_of(files)]
+            is_whole = False
+    if not tasks:
+        return spark.createDataFrame([], AUDIT_ROLLUP_SCHEMA)
+
+    def rolled_up(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield from rolled_up_parts(tasks[number])
+
+    found = spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(rolled_up, AUDIT_ROLLUP_SCHEMA)
+    return found if is_whole else found.transform(together)

@@ -1,4 +1,7 @@
-"""Staging of lines: each task writes its parsed lines with their keys into a Parquet file."""
+"""Staging of lines: each task writes its parsed lines with their keys into a Parquet file.
+
+Lines are read and parsed once. They are classified on disk, and only those with a copy are shuffled.
+"""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -10,13 +13,23 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from kustos.pipeline.stages.dedupe import MILLISECONDS_OF_A_DAY
+from kustos.pipeline.stages.dedupe import (
+    IDENTIFIED,
+    IDENTIFIED_SCHEMA,
+    MILLISECONDS_OF_A_DAY,
+    identified,
+    of_keys,
+    repeated_keys,
+    resolve_alone,
+    resolve_copies,
+)
 from kustos.pipeline.stages.line_columns import read_lines
-from kustos.pipeline.stages.line_keys import IDENTIFIED, identified
+from kustos.pipeline.tables.reading import rows_on_disk, spark_path
+from kustos.pipeline.tables.transaction import data_files
 from kustos.runtime import SystemEntropy
 
 _SUMS: Final = ("lines", "rows", "security", "quarantined", "total_bytes", "key_bytes")
@@ -126,3 +139,32 @@ def _staged(batches: Iterable[pa.RecordBatch], folder: str, time_zone: str) -> I
         writer.close()
         times = {"first_time_ms": min(spans, default=None), "last_time_ms": max(spans, default=None)}
         yield pa.RecordBatch.from_pylist([{"file": file, **found, **times}], schema=_FOUND)
+
+
+@dataclass(frozen=True, slots=True)
+class SortedLines:
+    """Classified lines, as `rows` on disk; `may_quarantine` is False if no line can be quarantined."""
+
+    rows: DataFrame
+    may_quarantine: bool
+
+
+def sort_out(spark: SparkSession, staged: StagedLines, folder: Path) -> SortedLines:
+    """Return the result of `classify` for each line, written below `folder`, which must exist."""
+    paths = [spark_path(file) for file in staged.files]
+    reader = spark.read.schema(IDENTIFIED_SCHEMA)
+    identified = reader.parquet(*paths) if paths else spark.createDataFrame([], IDENTIFIED_SCHEMA)
+    found = repeated_keys(identified)
+    keys, repeated = _written(spark, found, folder / "repeated", found.schema)
+    if not repeated:
+        return SortedLines(identified.transform(resolve_alone), may_quarantine=staged.quarantined > 0)
+    copies = of_keys(identified, keys).transform(resolve_copies)
+    resolved, _ = _written(spark, copies, folder / "settled", copies.schema)
+    alone = of_keys(identified, keys, others=True).transform(resolve_alone)
+    return SortedLines(alone.unionByName(resolved), may_quarantine=True)
+
+
+def _written(spark: SparkSession, rows: DataFrame, folder: Path, schema: StructType) -> tuple[DataFrame, int]:
+    """Write rows; return them as read from there, and their number."""
+    rows.write.parquet(str(folder))
+    return spark.read.schema(schema).parquet(spark_path(folder)), rows_on_disk(folder, data_files(folder))

@@ -13,6 +13,7 @@ from typing import Any, Final, Literal
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import DateType, StructField, StructType
 
+from kustos.pipeline.errors import TablesError, TablesInUseError
 from kustos.pipeline.schemas import (
     ACCESS_REVIEW_SCHEMA,
     AUDIT_EVENTS_SCHEMA,
@@ -25,7 +26,6 @@ from kustos.pipeline.schemas import (
 )
 from kustos.pipeline.schemas.events import INPUT_LINES_SCHEMA
 from kustos.pipeline.tables import delta
-from kustos.pipeline.tables.errors import TablesError, TablesInUseError
 from kustos.pipeline.tables.ledger import UPKEEP, State, read_state
 from kustos.pipeline.tables.reading import check_schemas, read_parquet
 from kustos.pipeline.tables.transaction import (

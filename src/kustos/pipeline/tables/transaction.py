@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from kustos.pipeline.tables.errors import TablesDamagedError, TablesError, TablesInUseError
+from kustos.pipeline.errors import TablesDamagedError, TablesError, TablesInUseError
 from kustos.pipeline.tables.ledger import (
     MAXIMUM_ENTRIES,
     LedgerEntry,

@@ -1,4 +1,4 @@
-"""`kustos metadata export`."""
+"""`kustos metadata export` and `kustos metadata import`."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,14 +10,14 @@ from kustos.cli.options import IgnoreTornTail
 if TYPE_CHECKING:
     from kustos.metadata.image import MetadataImage
 
-EXAMPLES = """
+EXPORT_EXAMPLES = """
 kustos metadata export /var/lib/kustos/metadata --out cluster.jsonl
 kustos metadata export /var/lib/kafka/metadata --out full.jsonl \\
     --with-credentials
 kustos metadata export /var/lib/kustos/metadata --at 2026-11-03 --out -
 """
 
-Source = Annotated[
+ExportSource = Annotated[
     Path, typer.Argument(metavar="SOURCE", help="The directory of a metadata log, or a snapshot.")
 ]
 Out = Annotated[
@@ -42,7 +42,7 @@ At = Annotated[
 
 
 def export(
-    source: Source,
+    source: ExportSource,
     out: Out,
     with_credentials: WithCredentials = False,
     at: At = None,
@@ -57,10 +57,10 @@ def export(
     """
     import sys
 
-    from kustos.cli.acl_sources import STANDARD_INPUT
+    from kustos.cli.acl_locations import STANDARD_INPUT
     from kustos.cli.failures import usage_error
     from kustos.cli.output import counted
-    from kustos.cli.progress import progress
+    from kustos.cli.terminal import progress
     from kustos.metadata.portable import export_lines, left_out
     from kustos.runtime import DEFAULT_FILE_MODE, PRIVATE_FILE_MODE, FileSystemStorage
 
@@ -98,7 +98,7 @@ def summary(image: "MetadataImage") -> str:
 
 
 def _image(source: Path, at: str | None, *, ignore_torn_tail: bool) -> "MetadataImage":
-    from kustos.cli.acl_sources import state_at
+    from kustos.cli.acl_locations import state_at
     from kustos.cli.failures import usage_error
     from kustos.metadata import METADATA_SUFFIXES
     from kustos.metadata.inspection import DirectorySource, FileSource
@@ -111,3 +111,41 @@ def _image(source: Path, at: str | None, *, ignore_torn_tail: bool) -> "Metadata
     if is_file:
         raise usage_error("`--at` looks back in a metadata log: name its directory")
     return state_at(source, at, ignore_torn_tail=ignore_torn_tail).image
+
+
+IMPORT_EXAMPLES = """
+kustos metadata import cluster.jsonl /var/lib/kustos/metadata
+kustos metadata import - /var/lib/kustos/metadata < cluster.jsonl
+"""
+
+ExportedFile = Annotated[
+    str,
+    typer.Argument(metavar="FILE", help="A file of `kustos metadata export`, `-` for standard input."),
+]
+Directory = Annotated[Path, typer.Argument(metavar="DIR", help="A new directory of `kustos storage format`.")]
+
+
+def import_metadata(source: ExportedFile, directory: Directory) -> None:
+    """Import a file of metadata into a new directory.
+
+    `kustos storage format` created the directory, and no node has used it yet. Its users and ACLs stay;
+    features get the levels of the file. The command checks every line before it writes anything: if a line
+    is malformed, or Kafka would refuse it, the error names the first one, and the directory stays as it
+    was.
+    """
+    from kustos.cli.acl_locations import called_name, read_text
+    from kustos.cli.failures import usage_error
+    from kustos.cli.output import print_lines
+    from kustos.cli.terminal import progress
+    from kustos.metadata.portable import PortableError, apply_export, read_export
+    from kustos.runtime import FileSystemStorage, SystemClock
+
+    called = called_name(source)
+    with progress(f"reading {called}"):
+        try:
+            text = read_text(source).removesuffix("\n")
+            found = read_export(text.split("\n") if text else (), called)
+            image = apply_export(directory, found, FileSystemStorage(), SystemClock())
+        except PortableError as error:
+            raise usage_error(str(error)) from error
+    print_lines(f"`{directory}` now holds {summary(image)}")

@@ -1,19 +1,63 @@
-"""`kustos migrate kafka`."""
+"""`kustos migrate kafka` and `kustos migrate zookeeper`."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kustos.cli.migrate.options import AclsOnly, Apply, ReplaceUsers, SkipRefused, TargetDirectory
 from kustos.cli.options import CommandConfig, DocumentOutput, IgnoreTornTail, OptionalBootstrapServer
 from kustos.cli.output import OutputFormat
 
 if TYPE_CHECKING:
-    from kustos.cli.migrate.source import MigrationSource
+    from kustos.cli.migrate.plan import MigrationSource
     from kustos.metadata.image import MetadataImage
 
-EXAMPLES = """
+TargetDirectory = Annotated[
+    Path | None,
+    typer.Option(
+        "--metadata-dir",
+        metavar="DIR",
+        help="The target directory: created by `kustos storage format`, and not open in a node.",
+        show_default=False,
+    ),
+]
+Apply = Annotated[bool, typer.Option("--apply", help="Apply the plan. Without it nothing is changed.")]
+SkipRefused = Annotated[
+    bool,
+    typer.Option("--skip-refused", help="With --apply: leave out the refused items, and apply the rest."),
+]
+ReplaceUsers = Annotated[
+    bool,
+    typer.Option("--replace-users", help="Overwrite users whose password differs in the directory."),
+]
+AclsOnly = Annotated[bool, typer.Option("--acls-only", help="Migrate no users, and do not read them.")]
+ZookeeperConfig = Annotated[
+    Path | None,
+    typer.Option(
+        "--zookeeper-config",
+        metavar="FILE",
+        help="Properties: kustos.zookeeper.sasl.jaas.config or kustos.zookeeper.digest to log in, "
+        "zookeeper.ssl.* (PEM), zookeeper.connection.timeout.ms.",
+    ),
+]
+Connect = Annotated[
+    str,
+    typer.Argument(
+        metavar="CONNECT",
+        help="As zookeeper.connect of the brokers: HOST:PORT[,HOST:PORT][/CHROOT].",
+        show_default=False,
+    ),
+]
+KipEleven = Annotated[
+    bool,
+    typer.Option(
+        "--kip-11",
+        help="Take what only previews wrote too: /kafka-acls beside /kafka-acl, and types such as "
+        "CONSUMER_GROUP. No release reads them.",
+    ),
+]
+
+KAFKA_EXAMPLES = """
 kustos migrate kafka old:9092 --source-config old.properties \\
     --snapshot 00000000000000012345-0000000007.checkpoint \\
     --metadata-dir /var/lib/kustos/metadata
@@ -110,3 +154,54 @@ def _source(
         servers, config, lambda admin: read_facts(admin, acls_only=acls_only), "reading ACLs and users"
     )
     return source_of(f"the cluster at {servers}", facts, image if not acls_only else None)
+
+
+ZOOKEEPER_EXAMPLES = """
+kustos migrate zookeeper zk1:2181,zk2:2181/kafka \\
+    --metadata-dir /var/lib/kustos/metadata
+kustos migrate zookeeper zk1:2181 --zookeeper-config zk.properties \\
+    --metadata-dir /var/lib/kustos/metadata --apply
+kustos migrate zookeeper zk1:2181 --acls-only --apply \\
+    --bootstrap-server broker:9092 --command-config admin.properties
+"""
+
+
+def zookeeper(
+    connect: Connect,
+    metadata_dir: TargetDirectory = None,
+    bootstrap_server: OptionalBootstrapServer = None,
+    command_config: CommandConfig = None,
+    zookeeper_config: ZookeeperConfig = None,
+    apply: Apply = False,
+    skip_refused: SkipRefused = False,
+    replace_users: ReplaceUsers = False,
+    acls_only: AclsOnly = False,
+    kip_11: KipEleven = False,
+    output: DocumentOutput = OutputFormat.TABLE,
+) -> int:
+    """Migrate the ACLs and SCRAM users of a ZooKeeper.
+
+    Shows a plan; --apply carries it out. Nothing is ever written to ZooKeeper, nothing is removed
+    from the target, and a second run finds nothing to do.
+
+    Exit code 5 says that something was found that is not taken over: refused by name, or a user who
+    needs a new password.
+    """
+    from kustos.cli.migrate.migration import Migration
+    from kustos.cli.migrate.targets import TargetOptions
+    from kustos.cli.migrate.zookeeper_reading import read_zookeeper
+    from kustos.cli.migrate.zookeeper_settings import ZookeeperSettings
+    from kustos.cli.migrate.zookeeper_tree import read_tree
+    from kustos.cli.terminal import progress
+
+    migration = Migration(
+        target=TargetOptions(metadata_dir, bootstrap_server, command_config, with_users=not acls_only),
+        apply=apply,
+        skip_refused=skip_refused,
+        replace_users=replace_users,
+    )
+    settings = ZookeeperSettings.of(connect, zookeeper_config)
+    with progress(f"reading {settings.name}"):
+        tree = read_zookeeper(settings, acls_only=acls_only)
+        source = read_tree(settings.name, tree, with_kip_11=kip_11)
+    return migration.run(source, output)

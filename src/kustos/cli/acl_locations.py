@@ -1,23 +1,31 @@
-"""Where commands read ACLs: a file in any form, standard input, a metadata directory, a running cluster.
+"""Where commands read and write ACLs: files in any form, standard streams, metadata, a running cluster.
 
-All four return one `LoadedAcls`, with the broker settings that affect decisions if the caller requests them.
-A file is rejected as a whole if any part of it cannot be parsed.
+All that can be read returns one `LoadedAcls`, with the broker settings that affect decisions if the caller
+requests them. A file is rejected as a whole if any part of it cannot be parsed.
 """
 
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Self
 
 from kustos.acl import EVERY_BINDING, AclBinding, AclBindingFilter
-from kustos.acl.forms import FILE_BYTES_MAX, AclForm, LocatedBinding, form_of_name, form_of_text, read_acls
+from kustos.acl.forms import (
+    FILE_BYTES_MAX,
+    AclForm,
+    LocatedBinding,
+    form_of_name,
+    form_of_text,
+    read_acls,
+    write_acls,
+)
 from kustos.cli.acl_options import AclFormName
 from kustos.cli.broker_settings import NAMES, BrokerSettings, SettingOptions, of_cluster, of_log
 from kustos.cli.failures import usage_error
-from kustos.cli.progress import progress
+from kustos.cli.terminal import progress
 from kustos.metadata import METADATA_SUFFIXES
-from kustos.runtime import TextFileError, read_text_file, read_text_stream, reason_of
+from kustos.runtime import FileSystemStorage, TextFileError, read_text_file, read_text_stream, reason_of
 
 if TYPE_CHECKING:
     from kustos.client.admin import AdminClient
@@ -180,7 +188,6 @@ def state_at(path: Path, at: str, *, ignore_torn_tail: bool) -> "StateAt":
     Raises a usage error for a text that is no moment, and the errors of `Timeline`.
     """
     from kustos.metadata.inspection import Timeline
-    from kustos.runtime import FileSystemStorage
 
     moment = moment_of(at)
     with progress(f"reading {path}"):
@@ -222,3 +229,41 @@ def _of_bindings(name: str, bindings: Sequence[AclBinding], settings: BrokerSett
 
     located = tuple([LocatedBinding(binding, 0) for binding in sorted_bindings(bindings)])
     return LoadedAcls(name, located, settings=settings)
+
+
+@dataclass(frozen=True, slots=True)
+class AclTarget:
+    """A file (standard output if `path` is None) and the form to write."""
+
+    path: Path | None
+    form: AclFormName
+
+    @classmethod
+    def of(cls, target: str, form: AclFormName | None, *, force: bool) -> Self:
+        """Return the target of the arguments, before any work; raise a usage error if it is unusable."""
+        path = None if target == STANDARD_INPUT else Path(target)
+        if path is not None and path.exists() and not force:
+            raise usage_error(f"`{target}` exists already, choose another target or give `--force`")
+        inferred = None if path is None else form_of_name(target)
+        if form is not None:
+            return cls(path, form)
+        if path is not None and path.suffix in METADATA_SUFFIXES:
+            return cls(path, AclFormName.METADATA)
+        if inferred is None:
+            raise usage_error("the target's name has no extension of a known form, give `--to`")
+        return cls(path, AclFormName(inferred.value))
+
+    def write(self, bindings: Sequence[AclBinding]) -> None:
+        """Write the ACLs, all or nothing; raise `AclFormatError` for one that the form cannot express."""
+        with progress(f"writing {len(bindings)} ACLs"):
+            if self.form is AclFormName.METADATA:
+                from kustos.metadata.directory import encode_acl_snapshot
+
+                data = encode_acl_snapshot(bindings)
+            else:
+                data = write_acls(bindings, AclForm(self.form.value)).encode()
+            if self.path is not None:
+                FileSystemStorage().write(self.path, data)
+                return
+        sys.stdout.flush()
+        sys.stdout.buffer.write(data)

@@ -1,9 +1,11 @@
-"""From KIP-11's arguments to legacy ACLs; pure.
+"""Statements of KIP-11: legacy ACLs from its arguments, and as output.
 
 Sources: KIP-11, `AclCommand` of Kafka 0.9. Commas separate a list, or the option repeats. As in 0.9, the
-bundles of producers and consumers take no operations and deny nobody.
+bundles of producers and consumers take no operations and deny nobody. Output has KIP-11's sets in rows, the
+file's own form as a document.
 """
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -18,13 +20,20 @@ from kustos.acl import (
 )
 from kustos.authorizer.legacy import (
     CLUSTER_RESOURCE,
+    OPERATION_NAMES,
+    PERMISSION_NAMES,
     Acl,
     Acls,
     Resource,
     kip_11_principal_of,
+    merged,
     operation_of,
+    order_of,
+    singles_of,
+    write_tree,
 )
 from kustos.cli.failures import usage_error
+from kustos.cli.output import Column, Columns, OutputFormat, counted, print_rows
 
 _PRODUCER: Final = frozenset((AclOperation.WRITE, AclOperation.DESCRIBE))
 _CONSUMER: Final = frozenset((AclOperation.READ, AclOperation.DESCRIBE))
@@ -137,3 +146,35 @@ def _principals(values: Iterable[str]) -> list[KafkaPrincipal]:
 def of_resources(acls: Acls, resources: Sequence[Resource]) -> Acls:
     """Return the ACLs of these resources, or all if `resources` is empty."""
     return {resource: of for resource, of in acls.items() if not resources or resource in resources}
+
+
+_Statement = tuple[Resource, Acl]
+
+STATEMENTS: Final[Columns[_Statement]] = Columns(
+    (
+        Column("resource", lambda row: str(row[0]), groups=True),
+        Column("principal", lambda row: str(row[1].principal)),
+        Column("permission", lambda row: PERMISSION_NAMES[row[1].permission_type]),
+        Column("operations", lambda row: tuple(sorted(OPERATION_NAMES[each] for each in row[1].operations))),
+        Column("hosts", lambda row: tuple(sorted(row[1].hosts))),
+    ),
+    lambda row: (str(row[1].principal),),
+    "the principals, as `--allowprincipals` takes them",
+)
+
+
+def print_acls(acls: Acls, output: OutputFormat, *, empty: str) -> None:
+    """Print ACLs by resource, in a fixed order."""
+    rows = [
+        (resource, acl)
+        for resource, of in sorted(acls.items(), key=lambda item: str(item[0]))
+        for acl in sorted(merged(of), key=order_of)
+    ]
+    count = sum(len(singles_of(of)) for of in acls.values())
+    print_rows(
+        STATEMENTS,
+        rows,
+        output,
+        document=lambda: json.loads(write_tree(acls)),
+        tail=(counted(count, "statement") if rows else empty,),
+    )

@@ -1,9 +1,11 @@
-"""Tuning of the interpreter during bulk work: its garbage collector and its thread switching."""
+"""The process: its garbage collector, thread switching and file descriptors."""
 
+import errno
 import gc
+import resource
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Final
 
 SHORT_SWITCH_INTERVAL_S: Final = 0.0001
@@ -20,6 +22,9 @@ _RESTS: Final[list[None]] = []
 
 _WAS_AWAKE: Final[list[None]] = []
 """Has an entry if the collector was enabled before the first of them."""
+
+OUT_OF_DESCRIPTORS: Final = frozenset({errno.EMFILE, errno.ENFILE})
+"""Errors of a process or machine with too many open files: nothing was done, and a retry may succeed."""
 
 
 @contextmanager
@@ -66,3 +71,25 @@ def short_switch_interval() -> Iterator[None]:
         _SHORT.pop()
         if not _SHORT:
             sys.setswitchinterval(USUAL_SWITCH_INTERVAL_S)
+
+
+def is_out_of_descriptors(error: OSError) -> bool:
+    """Return whether an operation failed, before it began, for lack of a file descriptor."""
+    return error.errno in OUT_OF_DESCRIPTORS
+
+
+def descriptor_limit() -> int:
+    """Return how many descriptors the process may have open (the soft RLIMIT_NOFILE)."""
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+
+
+def raise_descriptor_limit() -> int:
+    """Raise the soft limit to the hard one, also for later child processes; return the former limit.
+
+    The limit stays where the system refuses (macOS has an infinite hard limit that it does not grant).
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        with suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return soft
