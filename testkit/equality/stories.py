@@ -79,8 +79,8 @@ class Wrapped:
 class Step:
     """One request. `settles`: it is asked until both sides agree, for what comes into force later;
     with `good` also until no answer has an error, with `count` until there are so many ACLs, with `until`
-    until that holds of the reference's answer. `parted`: a reference's answer with which the sides never agree,
-    so that nobody waits for it.
+    until that holds of the reference's answer. `parted`: an answer of the reference with which
+    the sides never agree, so that nobody waits for it.
 
     `user` and `version` stand in for the story's own. `body`: bytes in the place of the fields.
     `silent`: no answer is due; the connection stays open or is closed, which is the answer.
