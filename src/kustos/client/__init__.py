@@ -14,6 +14,7 @@ from kustos.client.errors import (
     ProtocolViolationError,
     RequestTimedOutError,
     SettingsError,
+    UnreachableError,
     UnsupportedVersionError,
     error_name,
 )
@@ -58,6 +59,7 @@ __all__ = [
     "SaslClientSettings",
     "SaslSession",
     "SettingsError",
+    "UnreachableError",
     "UnsupportedVersionError",
     "UserPassword",
     "as_transport",

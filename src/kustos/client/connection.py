@@ -22,6 +22,7 @@ from kustos.client.errors import (
     ConnectionClosedError,
     ProtocolViolationError,
     RequestTimedOutError,
+    UnreachableError,
     raise_for,
 )
 from kustos.client.session import SaslSession
@@ -104,7 +105,8 @@ class KafkaConnection(asyncio.Protocol):
     ) -> Self:
         """Return a connection that knows the peer's versions and has not authenticated.
 
-        Raise `CannotConnectError` where nobody answers in time, or not in Kafka's protocol.
+        Raise `UnreachableError` where nobody answers in time, `CannotConnectError` where somebody does
+        otherwise than in Kafka's protocol.
         """
         limits = limits or ConnectionLimits()
         loop = asyncio.get_running_loop()
@@ -118,13 +120,15 @@ class KafkaConnection(asyncio.Protocol):
         except TimeoutError as error:
             if connection is not None:
                 connection.close()
-            raise CannotConnectError(
+            raise UnreachableError(
                 f"`{host}:{port}` did not answer within {limits.connect_timeout_ms} ms; "
                 "check the address and that its listener has this security protocol"
             ) from error
         except ssl.SSLError as error:
             raise CannotConnectError(f"TLS with `{host}:{port}` failed: {_tls_reason(error)}") from error
-        except (OSError, ValueError, UnicodeError) as error:
+        except OSError as error:
+            raise UnreachableError(f"cannot connect to `{host}:{port}`: {_reason(error)}") from error
+        except ValueError as error:
             raise CannotConnectError(f"cannot connect to `{host}:{port}`: {_reason(error)}") from error
         except ConnectionClosedError as error:
             raise CannotConnectError(

@@ -31,6 +31,10 @@ class CannotConnectError(ClientError):
     """Nobody answers at this address, or not in Kafka's protocol."""
 
 
+class UnreachableError(CannotConnectError):
+    """The connection was refused, or nothing came in time, or the host has no address now: it may pass."""
+
+
 class ConnectionClosedError(ClientError):
     """The connection ended before the answer came; the request may or may not have taken effect."""
 

@@ -36,7 +36,7 @@ EXIT_UNREACHABLE: Final = 3
 def serve(path: Path) -> int:
     """Run a node until SIGINT or SIGTERM; return the exit code of the process. SIGHUP reloads settings.
 
-    0 stopped by a signal, 1 failed (metadata directory, port, audit), 2 settings, 3 upstream not reachable.
+    0 stopped by a signal, 1 failed (metadata directory, port, audit), 2 settings, 3 upstream lets nobody in.
     """
     configure_logs()
     try:

@@ -6,9 +6,10 @@ import signal
 import socket
 import sys
 from collections.abc import AsyncIterator, Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -92,8 +93,17 @@ def no_audit_directory(settings: Settings, _stack: ExitStack) -> None:
     (settings.directory / "audit").write_text("a file")
 
 
-def upstream_down(settings: Settings, _stack: ExitStack) -> None:
-    settings.values["kustos.upstream.bootstrap.servers"] = f"{LOOPBACK}:{free_port()}"
+def upstream_hangs_up(settings: Settings, stack: ExitStack) -> None:
+    server = stack.enter_context(socket.create_server((LOOPBACK, 0)))
+    stack.callback(server.shutdown, socket.SHUT_RDWR)
+
+    def hang_up() -> None:
+        with suppress(OSError):
+            while True:
+                server.accept()[0].close()
+
+    Thread(target=hang_up, daemon=True).start()
+    settings.values["kustos.upstream.bootstrap.servers"] = f"{LOOPBACK}:{server.getsockname()[1]}"
 
 
 def too_few_ports(settings: Settings, _stack: ExitStack) -> None:
@@ -120,7 +130,7 @@ CASES: list[tuple[Callable[[Settings, ExitStack], None], int, tuple[str, ...]]] 
     (port_taken, 1, ("in use",)),
     (no_audit_directory, 1, ("audit",)),
     (too_few_ports, 1, ("broker `1` has no port", "kustos.gateway.broker.port.count")),
-    (upstream_down, 3, ("upstream is not reachable", "kustos.upstream.bootstrap.servers")),
+    (upstream_hangs_up, 3, ("upstream is not reachable", "kustos.upstream.bootstrap.servers")),
     (nonsense, 2, ("settings", "listeners")),
     (authorizer(OURS + "Failing"), 1, ("`Failing` does not start, OSError: the store is down",)),
     (authorizer(OURS + "FailingLater"), 1, ("`FailingLater` does not start, OSError: the store is down",)),

@@ -16,7 +16,7 @@ from tests.unit.server.test_start_and_end import (
     port_taken,
     started,
     too_few_ports,
-    upstream_down,
+    upstream_hangs_up,
 )
 
 pytestmark = pytest.mark.slow
@@ -40,7 +40,7 @@ def no_audit_directory_of_a_worker(settings: Settings, _stack: ExitStack) -> Non
     [
         (locked, 1, "another process"),
         (port_taken, 1, "in use"),
-        (upstream_down, 3, "upstream is not reachable"),
+        (upstream_hangs_up, 3, "upstream is not reachable"),
         (too_few_ports, 1, "before it served"),
         (no_audit_directory_of_a_worker, 1, "worker 1 ended with 1 before it served"),
     ],

@@ -237,7 +237,7 @@ class Gateway:
         return _Addresses(plan.ports, self)
 
     async def start(self, ready: Mapping[str, Awaitable[None]] | None = None) -> None:
-        """Learn the upstream cluster and bind each listener as soon as its awaitable in `ready` is done.
+        """Find the upstream cluster, and bind each listener as soon as its awaitable in `ready` is done.
 
         Raise `UpstreamUnavailableError`, `NoPortForBrokerError`, OSError, or what an awaitable in `ready`
         raises.
@@ -248,7 +248,7 @@ class Gateway:
         opening = [self._opening(plan, waits) for plan in self._plans if plan.admin is not None]
         try:
             # requests about the node itself need not wait for upstream
-            await self.parts.cluster.refresh()
+            await self.parts.cluster.find()
             self.parts.cluster.on_brokers = lambda _: self._spawn(self._bind_brokers())
             self._spawn(self._keep_fresh())
             opening += [self._opening(plan, waits) for plan in self._plans if plan.admin is None]

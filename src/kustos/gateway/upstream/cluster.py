@@ -9,11 +9,12 @@ all brokers share, so a cluster can be upgraded one broker at a time.
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import count
 from typing import Final, Protocol, TypeAlias
 
 import structlog
 
-from kustos.client import ClientError, KafkaConnection
+from kustos.client import ClientError, ConnectionClosedError, KafkaConnection, UnreachableError
 from kustos.gateway.upstream.topic_ids import TopicIds
 from kustos.wire import ZERO_UUID, ApiKey, Message, request_codec
 
@@ -22,6 +23,12 @@ NOT_THERE: Final = frozenset({3, 17})
 
 LOOKS_AT_ONCE: Final = 16
 """Brokers queried concurrently: each query costs upstream a login."""
+
+RETRY_S: Final = 1.0
+"""How soon a node that starts looks again for an upstream that is not up: it costs a refused connection."""
+
+RETRIES_PER_LINE: Final = 30
+"""The log reports one of so many attempts."""
 
 BROKER_CONFIG: Final = 4
 LOG: Final = structlog.get_logger("kustos.gateway")
@@ -72,7 +79,14 @@ def covers(offered: Versions, used: Versions) -> bool:
 
 
 class UpstreamUnavailableError(Exception):
-    """No upstream broker answers; clients are disconnected, as by a broker that is down."""
+    """No upstream broker answers; clients are disconnected, as by a broker that is down.
+
+    `may_come`: none was reachable, or one left amid an answer, so that waiting helps.
+    """
+
+    def __init__(self, text: str, *, may_come: bool = False) -> None:
+        super().__init__(text)
+        self.may_come: Final = may_come
 
 
 class UpstreamCluster:
@@ -99,16 +113,17 @@ class UpstreamCluster:
             if self._connection is not None and self._connection.is_open:
                 return self._connection
             self._connection = None
-            failures: list[str] = []
+            failures: list[ClientError] = []
             known = [(broker.host, broker.port) for broker in self.brokers.values()]
             for host, port in dict.fromkeys((*self.bootstrap, *known)):
                 try:
                     self._connection = await self.connect(host, port)
                 except ClientError as error:
-                    failures.append(str(error))
+                    failures.append(error)
                     continue
                 return self._connection
-            raise UpstreamUnavailableError("; ".join(failures))
+            may_come = all(isinstance(error, UnreachableError) for error in failures)
+            raise UpstreamUnavailableError("; ".join(map(str, failures)), may_come=may_come)
 
     @property
     def is_reachable(self) -> bool:
@@ -125,7 +140,26 @@ class UpstreamCluster:
             message = request_codec(api_key, version).root.fit(**fields)
             return await connection.send(api_key, version, message)
         except ClientError as error:
-            raise UpstreamUnavailableError(str(error)) from error
+            may_come = isinstance(error, ConnectionClosedError)
+            raise UpstreamUnavailableError(str(error), may_come=may_come) from error
+
+    async def find(self) -> None:
+        """Learn the cluster; while none of its brokers is up, as after a power cut, wait and say so.
+
+        Raise `UpstreamUnavailableError` if one that is up does not let us in.
+        """
+        for attempt in count():
+            try:
+                await self.refresh()
+            except UpstreamUnavailableError as error:
+                if not error.may_come:
+                    raise
+                if attempt % RETRIES_PER_LINE == 0:
+                    hint = "see `kustos.upstream.bootstrap.servers`"
+                    LOG.warning("upstream is not reachable, waiting for it", reason=str(error), hint=hint)
+                await asyncio.sleep(RETRY_S)
+            else:
+                return
 
     async def refresh(self) -> None:
         """Learn the brokers, their versions and whether they create topics automatically."""
