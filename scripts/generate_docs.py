@@ -23,6 +23,7 @@ from kustos.gateway.session import AnswerBudget
 from kustos.gateway.workers import WatchedWorkerPool
 from kustos.metadata.quorum import NEXT, FollowerPhase
 from kustos.wire import ApiKey
+from scripts.dashboard import dashboard
 from scripts.guard_pages import authorization, readme
 from scripts.pages import REFERENCE, WIDE, page, table
 
@@ -219,6 +220,7 @@ PAGES: Final[Mapping[str, Callable[[], str]]] = {
     "metrics.md": metrics,
     "lint.md": lint,
     "../../README.md": readme,
+    "../../deploy/grafana/kustos.json": dashboard,
 }
 
 

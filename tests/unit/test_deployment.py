@@ -1,0 +1,138 @@
+"""The files in `deploy`: the metrics that they ask for exist, and systemd accepts the unit."""
+
+import json
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import promql_parser
+import pytest
+import yaml
+
+from scripts.dashboard import COLUMNS, expressions
+from testkit.paths import ROOT
+
+DEPLOY = ROOT / "deploy"
+RULES = yaml.safe_load((DEPLOY / "prometheus" / "kustos.rules.yml").read_text())["groups"][0]["rules"]
+DASHBOARD = json.loads((DEPLOY / "grafana" / "kustos.json").read_text())
+METRIC = re.compile(r"^\| `(\w+)` \| (\w+) \| (.*?) \|", re.MULTILINE)
+SAMPLES_OF = {"histogram": ("_bucket", "_sum", "_count"), "summary": ("_sum", "_count")}
+ADDED_BY_PROMETHEUS = {"job", "instance"}
+EXPOSURE_MAX = 2.0
+"""Of `systemd-analyze security`, which calls 2 and less the best of its classes."""
+
+
+def metrics() -> dict[str, set[str]]:
+    """Return the labels of every sample of the reference page, which a tidy test keeps current."""
+    page = (ROOT / "docs" / "reference" / "metrics.md").read_text()
+    found: dict[str, set[str]] = {}
+    for name, kind, labels in METRIC.findall(page):
+        for suffix in SAMPLES_OF.get(kind, ("",)):
+            bucket = {"le"} if suffix == "_bucket" else set()
+            found[name + suffix] = set(re.findall(r"`(\w+)`", labels)) | bucket
+    assert len(found) > 40
+    return found
+
+
+def selectors(node: Any) -> Iterator[promql_parser.VectorSelector]:
+    """Yield every selector below a node of a parsed expression."""
+    if isinstance(node, promql_parser.VectorSelector):
+        yield node
+    elif isinstance(node, promql_parser.MatrixSelector):
+        yield node.vector_selector
+    elif isinstance(node, promql_parser.Call):
+        for argument in node.args:
+            yield from selectors(argument)
+    elif isinstance(node, promql_parser.BinaryExpr):
+        yield from selectors(node.lhs)
+        yield from selectors(node.rhs)
+    elif isinstance(node, promql_parser.AggregateExpr | promql_parser.ParenExpr):
+        yield from selectors(node.expr)
+    else:
+        assert isinstance(node, promql_parser.NumberLiteral), node
+
+
+def grouped(node: Any) -> Iterator[tuple[set[str], list[promql_parser.VectorSelector]]]:
+    """Yield the labels by which each aggregation groups, with the selectors below it."""
+    if isinstance(node, promql_parser.AggregateExpr):
+        if node.modifier is not None:
+            yield set(node.modifier.labels), list(selectors(node.expr))
+        yield from grouped(node.expr)
+    elif isinstance(node, promql_parser.BinaryExpr):
+        yield from grouped(node.lhs)
+        yield from grouped(node.rhs)
+    elif isinstance(node, promql_parser.Call):
+        for argument in node.args:
+            yield from grouped(argument)
+
+
+@pytest.mark.parametrize("expression", [*expressions(), *(rule["expr"] for rule in RULES)])
+def test_an_expression_asks_for_metrics_and_labels_that_there_are(expression: str) -> None:
+    known = metrics()
+    # Grafana fills its variables in
+    parsed = promql_parser.parse(expression.replace("$__rate_interval", "5m"))
+    found = list(selectors(parsed))
+    assert found
+    for selector in found:
+        assert selector.name in known, selector.name
+        labels = {matcher.name for matcher in selector.matchers.matchers}
+        assert labels <= known[selector.name] | ADDED_BY_PROMETHEUS
+    for labels, below in grouped(parsed):
+        for selector in below:
+            assert labels <= known[selector.name or ""] | ADDED_BY_PROMETHEUS, (labels, selector.name)
+
+
+def test_an_alert_speaks_of_labels_that_its_expression_keeps() -> None:
+    for rule in RULES:
+        [(kept, _)] = list(grouped(promql_parser.parse(rule["expr"])))[:1]
+        spoken = set(re.findall(r"\$labels\.(\w+)", json.dumps(rule["annotations"])))
+        assert spoken <= kept, rule["alert"]
+        assert rule["labels"]["severity"] in {"critical", "warning"}
+        assert {"summary", "description"} == rule["annotations"].keys()
+
+
+def test_what_the_page_says_to_alert_on_has_an_alert() -> None:
+    page = (ROOT / "docs" / "how-to" / "metrics.md").read_text()
+    listed = page.partition("## What to alert on")[2].partition("\n## ")[0]
+    named = {
+        name
+        for name in re.findall(r"^- `(\w+)", listed, re.MULTILINE)
+        if name.startswith(("kustos", "kafka"))
+    }
+    assert len(named) > 10
+    asked = {selector.name for rule in RULES for selector in selectors(promql_parser.parse(rule["expr"]))}
+    assert named <= asked, named - asked
+
+
+def test_no_panel_covers_another() -> None:
+    covered: set[tuple[int, int]] = set()
+    for panel in DASHBOARD["panels"]:
+        at = panel["gridPos"]
+        cells = {(x, y) for x in range(at["x"], at["x"] + at["w"]) for y in range(at["y"], at["y"] + at["h"])}
+        assert max(x for x, _ in cells) < COLUMNS
+        assert not covered & cells, panel["title"]
+        covered |= cells
+    assert len({panel["id"] for panel in DASHBOARD["panels"]}) == len(DASHBOARD["panels"])
+
+
+def test_systemd_accepts_the_unit_and_finds_it_well_confined(tmp_path: Path) -> None:
+    command = tmp_path / "kustos"
+    command.write_text("#!/bin/sh\n")
+    command.chmod(0o755)
+    text = (DEPLOY / "systemd" / "kustos.service").read_text()
+    unit = tmp_path / "kustos.service"
+    unit.write_text(text.replace("/opt/kustos/bin/kustos", str(command)))
+    verified = subprocess.run(
+        ["systemd-analyze", "verify", "--man=no", unit], capture_output=True, text=True, check=False
+    )
+    assert (verified.returncode, verified.stderr) == (0, "")
+    threshold = str(int(EXPOSURE_MAX * 10))
+    confined = subprocess.run(
+        ["systemd-analyze", "security", "--offline=true", "--no-pager", f"--threshold={threshold}", unit],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert confined.returncode == 0, confined.stdout[-300:]
