@@ -87,8 +87,11 @@ class Route:
         return done.stdout, self._cpu_s() - before_s
 
     def _cpu_s(self) -> float:
-        if self.pid is None:
-            return 0.0
-        # the command's name, which may hold spaces, ends with the last bracket (proc(5))
-        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / TICKS_PER_S
+        return 0.0 if self.pid is None else cpu_s(self.pid)
+
+
+def cpu_s(pid: int) -> float:
+    """Return the processor seconds of a process so far, of all its threads, in steps of 10 ms."""
+    # the command's name, which may hold spaces, ends with the last bracket (proc(5))
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS_PER_S

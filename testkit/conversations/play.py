@@ -20,12 +20,13 @@ LAST_WORDS: Final = Step("versions", 0, {"correlation_id": 99})
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """A server: an address for each listener, its own tokens, and the TLS contexts of the clients."""
+    """A server: an address for each listener, its own tokens, the TLS contexts of clients, its process."""
 
     name: str
     addresses: Mapping[str, str]
     secrets: Mapping[str, str]
     tls: Mapping[str, ssl.SSLContext] = field(default_factory=dict)
+    pid: int = 0
 
 
 class Line:

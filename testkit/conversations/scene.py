@@ -23,6 +23,7 @@ from testkit.conversations.documents import LISTENERS, SASL_PLAINTEXT
 from testkit.conversations.play import Side
 from testkit.conversations.tickets import KEYTABS
 from testkit.guarded.raw_client import RawClient
+from testkit.guarded.workers import writer_pid
 from testkit.kafka import KafkaNode, Listener, NodeSettings
 from testkit.kdc import Kdc
 from testkit.kustos import BROKER_PORTS, KustosNode, KustosSettings
@@ -57,6 +58,7 @@ class Scene:
 
     kafka: Side
     kustos: Side
+    kustos_of_workers: Side | None = None
 
 
 def _login_keys(keytab: Path, jwks: Path) -> dict[str, str]:
@@ -77,18 +79,30 @@ _COMMON: Final = {
     "ssl.principal.mapping.rules": "RULE:^CN=([a-z]+),O=kustos$/$1/,RULE:^CN=no-.*$//,DEFAULT",
 }
 
+_MANY_AT_ONCE: Final = {"socket.listen.backlog.size": "512"}
+"""As many connections may wait to be accepted as at kustos; a broker's default is 50."""
 
-def _kafka(folder: Path, login: Mapping[str, str], tls: Mapping[str, str]) -> KafkaNode:
+
+def _kafka(folder: Path, login: Mapping[str, str], tls: Mapping[str, str], *, for_speed: bool) -> KafkaNode:
     listeners = (
         Listener(name="SASL_PLAINTEXT", protocol="SASL_PLAINTEXT", mechanisms=MECHANISMS, properties=login),
         Listener(name="SASL_SSL", protocol="SASL_SSL", mechanisms=MECHANISMS, properties={**login, **tls}),
         Listener(name="SSL", protocol="SSL", properties={**tls, "ssl.client.auth": "required"}),
     )
-    return KafkaNode(folder, NodeSettings(listeners=listeners, users=USERS, properties=_COMMON))
+    properties = _COMMON | (_MANY_AT_ONCE if for_speed else {})
+    settings = NodeSettings(listeners=listeners, users=USERS, properties=properties, peak=for_speed)
+    return KafkaNode(folder, settings)
 
 
 def _kustos(
-    folder: Path, upstream: str, login: Mapping[str, str], tls: Mapping[str, str], ports: Mapping[str, int]
+    folder: Path,
+    upstream: str,
+    login: Mapping[str, str],
+    tls: Mapping[str, str],
+    ports: Mapping[str, int],
+    *,
+    audit: bool,
+    workers: int = 1,
 ) -> KustosNode:
     properties = dict(_COMMON)
     plain = " ".join(f'user_{name}="{password}"' for name, password in USERS.items())
@@ -105,12 +119,13 @@ def _kustos(
     properties |= {
         "listener.name.ssl.ssl.client.auth": "required",
         "sasl.enabled.mechanisms": ",".join(MECHANISMS),
+        "kustos.workers": str(workers),
         "listeners": ",".join(f"{name}://{LOOPBACK}:{port}" for name, port in ports.items()),
         # all clients come from one address, and many of them are refused
         "kustos.failed.logins.per.ip.burst": "0",
         ALLOWED_URLS: login["oauthbearer.sasl.oauthbearer.jwks.endpoint.url"],
     }
-    settings = KustosSettings(users={"admin": USERS["admin"]}, properties=properties)
+    settings = KustosSettings(users={"admin": USERS["admin"]}, audit=audit, properties=properties)
     return KustosNode(folder, upstream, settings)
 
 
@@ -176,8 +191,14 @@ def _context() -> ssl.SSLContext:
 
 
 @contextmanager
-def scene(folder: Path) -> Iterator[Scene]:
-    """Start the KDC, the broker and kustos; end them with the context."""
+def scene(
+    folder: Path, *, for_speed: bool = False, audit: bool = True, workers: int | None = None
+) -> Iterator[Scene]:
+    """Start the KDC, the broker and kustos; end them with the context.
+
+    `for_speed`: the broker's JVM optimizes as in real life. `audit`: kustos writes what it decides to files.
+    `workers`: another node has so many of them.
+    """
     with ExitStack() as stack:
         patch = stack.enter_context(pytest.MonkeyPatch.context())
         kdc = stack.enter_context(Kdc(folder / "kdc"))
@@ -194,19 +215,24 @@ def scene(folder: Path) -> Iterator[Scene]:
         store = authority.issue("server", hosts=["localhost"]).write(folder / "server.pem")
         login = _login_keys(kdc.keytab("kafka/localhost"), jwks)
         tls = pem_keys(store, authority.write(folder / "authority.pem"))
-        kafka = stack.enter_context(_kafka(folder / "kafka", login, tls))
-        ports = {name: free_port() for name in LISTENERS}
+        kafka = stack.enter_context(_kafka(folder / "kafka", login, tls, for_speed=for_speed))
         upstream = kafka.internal_client["bootstrap.servers"]
-        stack.enter_context(_kustos(folder / "kustos", upstream, login, tls, ports))
-        addresses = {name: f"{LOOPBACK}:{port}" for name, port in ports.items()}
         contexts = _client_contexts(folder, authority)
+
+        def ours(name: str, count: int) -> Side:
+            ports = {each: free_port() for each in LISTENERS}
+            node = _kustos(folder / name, upstream, login, tls, ports, audit=audit, workers=count)
+            stack.enter_context(node)
+            addresses = {each: f"{LOOPBACK}:{port}" for each, port in ports.items()}
+            return _side(name, addresses, contexts, writer_pid(node))
+
+        theirs = _side("kafka", {name: kafka.address(name) for name in LISTENERS}, contexts, kafka.pid)
         yield Scene(
-            _side("kafka", {name: kafka.address(name) for name in LISTENERS}, contexts),
-            _side("kustos", addresses, contexts),
+            theirs, ours("kustos", 1), None if workers is None else ours(f"kustos of {workers}", workers)
         )
 
 
-def _side(name: str, addresses: Mapping[str, str], contexts: Mapping[str, ssl.SSLContext]) -> Side:
+def _side(name: str, addresses: Mapping[str, str], contexts: Mapping[str, ssl.SSLContext], pid: int) -> Side:
     plain = addresses[SASL_PLAINTEXT]
     _add_users(
         {
@@ -217,4 +243,4 @@ def _side(name: str, addresses: Mapping[str, str], contexts: Mapping[str, ssl.SS
             "sasl.password": USERS["admin"],
         }
     )
-    return Side(name, addresses, _tokens(plain), contexts)
+    return Side(name, addresses, _tokens(plain), contexts, pid)

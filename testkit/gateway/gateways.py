@@ -20,11 +20,10 @@ from kustos.gateway.session.logins import Login
 from kustos.gateway.upstream.addresses import AddressRanges, BrokerPorts
 from kustos.gateway.upstream.cluster import UpstreamCluster
 from kustos.gateway.upstream.in_flight import InFlight, RevocationSettings
-from kustos.protocol import Decided, Opened
-from kustos.protocol.api_versions import api_versions_response, offered_versions
+from kustos.protocol import Decided, OfferedApis, Opened
 from kustos.protocol.exchange import WrittenAt
 from kustos.runtime import SystemEntropy
-from kustos.wire import Message, response_codec
+from kustos.wire import Message
 from kustos.wire.api_keys import ApiKey
 from testkit.clocks import ManualClock
 from testkit.gateway.scripted_brokers import ScriptedBroker, connect
@@ -62,6 +61,7 @@ class RunningGateway:
         self.authorizer.complete_initial_load()
         bootstrap = [(LOOPBACK, broker.port) for broker in self.brokers]
         self.cluster = UpstreamCluster(bootstrap, connect)
+        self.offered = OfferedApis(lambda: self.cluster.versions)
         self.port = free_port()
         self.first_port = free_port_range(PORTS)
         self.contexts: list[AuthorizableRequestContext] = []
@@ -72,7 +72,7 @@ class RunningGateway:
             observer=self,
             metrics=self,
             decider=self.decider,
-            offered=self.offered,
+            offered=lambda: self.offered.versions,
             in_flight=InFlight(self.log_in, tuple, RevocationSettings(), sees_all_changes=True),
             answers=self.answers,
             max_connections=self.max_connections,
@@ -95,9 +95,6 @@ class RunningGateway:
     async def log_in(self, host: str, port: int) -> None:
         (await connect(host, port)).close()
 
-    def offered(self) -> dict[int, tuple[int, int]]:
-        return offered_versions(self.cluster.versions)
-
     def decider(self, principal: KafkaPrincipal, host: str) -> Any:
         self.hosts.append(host)
         return self.authorizer.session(KafkaPrincipal("User", "alice"), host)
@@ -107,17 +104,13 @@ class RunningGateway:
             return None
         users = PlainUsers({"alice": PASSWORD}, SystemEntropy())
         return SaslServerMachine(
-            self.sasl, {"PLAIN": PlainServer.factory(users)}, self._versions_body, self.clock
+            self.sasl, {"PLAIN": PlainServer.factory(users)}, self.offered.body, self.clock
         )
-
-    def _versions_body(self, version: int) -> bytes:
-        message = api_versions_response(version, self.offered(), None)
-        return response_codec(ApiKey.API_VERSIONS, version).encode(message)
 
     # what sessions need
 
-    def serve(self, opened: Opened) -> Message | Coroutine[Any, Any, Message]:
-        return api_versions_response(opened.exchange.version, self.offered(), None)
+    def serve(self, opened: Opened) -> Message | bytes | Coroutine[Any, Any, Message]:
+        return self.offered.body(opened.exchange.version)
 
     def decided(self, context: AuthorizableRequestContext, decided: list[Decided]) -> WrittenAt | None:
         self.contexts.append(context)

@@ -173,6 +173,10 @@ class World:
     def read_more(self, wanted: bool) -> None:
         self.reads = wanted
 
+    def needs_upstream(self, frame: bytes) -> bool:
+        """Leave it to the test when the link is there: `connect`."""
+        return True
+
     def context_of(self, header: RequestHeader) -> AuthorizableRequestContext:
         principal = KafkaPrincipal.parse(PRINCIPAL)
         return AuthorizableRequestContext(principal, HOST, correlation_id=header.correlation_id)
@@ -204,7 +208,7 @@ class World:
 
     # what kustos serves itself
 
-    def serve(self, opened: Opened) -> Message | Coroutine[Any, Any, Message | bytes]:
+    def serve(self, opened: Opened) -> Message | bytes | Coroutine[Any, Any, Message | bytes]:
         if self.serving_fails is not None:
             raise self.serving_fails
         message = served(opened, opened.exchange.request)

@@ -67,7 +67,8 @@ class RunBeside:
     """Call `step` in a thread, then the machine's `resume` with what returns or raises its outcome.
 
     With a time limit the outcome is a `CallbackError` once that has passed, and the threads are those of
-    `group`, so that steps which hang hold up no others.
+    `group`, so that steps which hang hold up no others. Without one, those of the group `HASHING` run one
+    after the other.
     """
 
     step: LoginStep = field(repr=False)

@@ -2,8 +2,8 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Final
+from functools import lru_cache
+from typing import Final, NamedTuple
 
 from kustos.auth.errors import SaslErrorCode
 from kustos.wire import (
@@ -35,8 +35,11 @@ ITEMS_PER_REQUEST_MAX: Final = 100
 SaslAuthenticate and ApiVersions have no lists, and no tagged fields so far."""
 
 
-@dataclass(frozen=True, slots=True)
-class SaslRequest:
+HANDSHAKE_ANSWERS_KEPT_MAX: Final = 256
+"""Encoded answers to SaslHandshake: two versions and three error codes for each listener's mechanisms."""
+
+
+class SaslRequest(NamedTuple):
     """A request as far as it was read; `body` is None if only the header was.
 
     This is the case for an API that is not allowed here, and for an ApiVersions of an unknown version.
@@ -113,15 +116,20 @@ def versions_refusal(request: SaslRequest, code: SaslErrorCode) -> bytes:
 
 def handshake_answer(request: SaslRequest, code: SaslErrorCode, mechanisms: tuple[str, ...]) -> bytes:
     """Return the frame that answers a SaslHandshake with all enabled mechanisms."""
-    codec = response_codec(ApiKey.SASL_HANDSHAKE, request.api_version)
-    return answer(request, codec.encode(codec.new(error_code=code, mechanisms=list(mechanisms))))
+    return answer(request, _handshake_body(request.api_version, code, mechanisms))
+
+
+@lru_cache(maxsize=HANDSHAKE_ANSWERS_KEPT_MAX)
+def _handshake_body(version: int, code: SaslErrorCode, mechanisms: tuple[str, ...]) -> bytes:
+    codec = response_codec(ApiKey.SASL_HANDSHAKE, version)
+    return codec.encode(codec.new(error_code=code, mechanisms=list(mechanisms)))
 
 
 def token_answer(request: SaslRequest, token: bytes, session_lifetime_ms: int = 0) -> bytes:
     """Return the frame that answers a SaslAuthenticate with a token; version 0 has no lifetime."""
     codec = response_codec(ApiKey.SASL_AUTHENTICATE, request.api_version)
-    body = codec.root.fit(auth_bytes=token, session_lifetime=session_lifetime_ms)
-    return answer(request, codec.encode(body))
+    lifetime = {} if request.api_version == 0 else {"session_lifetime": session_lifetime_ms}
+    return answer(request, codec.encode(codec.new(auth_bytes=token, **lifetime)))
 
 
 def token_refusal(request: SaslRequest, text: str) -> bytes:

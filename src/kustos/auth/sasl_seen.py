@@ -2,8 +2,7 @@
 
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from kustos.acl import KafkaPrincipal
 from kustos.auth.errors import (
@@ -27,8 +26,7 @@ NO_JUDGEMENTS: Final = (PrincipalBuilderError, CallbackError, UnverifiedCredenti
 _LENGTH: Final = struct.Struct(">i")
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(NamedTuple):
     """A classified frame: its event and what the action needs."""
 
     event: SaslEvent

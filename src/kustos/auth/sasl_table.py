@@ -10,8 +10,14 @@ from enum import Enum, auto, unique
 from typing import Final
 
 
+class _Singletons(Enum):
+    """An enum whose members are hashed by identity: `Enum` itself hashes their names, in Python."""
+
+    __hash__ = object.__hash__
+
+
 @unique
-class SaslState(Enum):
+class SaslState(_Singletons):
     """The states of a session on its way to a principal."""
 
     INITIAL = auto()
@@ -35,7 +41,7 @@ class SaslState(Enum):
 
 
 @unique
-class SaslEvent(Enum):
+class SaslEvent(_Singletons):
     """The meaning of a frame in the state it came in."""
 
     UNREADABLE = "not a readable request"
@@ -56,7 +62,7 @@ class SaslEvent(Enum):
 
 
 @unique
-class SaslAction(Enum):
+class SaslAction(_Singletons):
     """The action for an event."""
 
     ANSWER_VERSIONS = "answer"

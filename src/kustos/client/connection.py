@@ -14,7 +14,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, Self, cast
 
-from kustos import __version__
 from kustos.client.errors import (
     UNSUPPORTED_VERSION,
     CannotConnectError,
@@ -26,7 +25,7 @@ from kustos.client.errors import (
     raise_for,
 )
 from kustos.client.session import SaslSession
-from kustos.client.versions import ApiVersions, choose_version
+from kustos.client.versions import ApiVersions, choose_version, read_versions, versions_request
 from kustos.wire import (
     ApiKey,
     FrameReader,
@@ -231,9 +230,12 @@ class KafkaConnection(asyncio.Protocol):
         try:
             return response_codec(api_key, version).decode(body).message
         except MalformedMessageError as error:
-            violation = ProtocolViolationError(f"`{self.host}:{self.port}` broke the protocol: {error}")
-            self._fail(violation)
-            raise violation from error
+            raise self._violated(error) from error
+
+    def _violated(self, error: MalformedMessageError) -> ProtocolViolationError:
+        violation = ProtocolViolationError(f"`{self.host}:{self.port}` broke the protocol: {error}")
+        self._fail(violation)
+        return violation
 
     def close(self) -> None:
         """Close now; requests in flight fail with `ConnectionClosedError`. Closing twice is harmless."""
@@ -284,20 +286,20 @@ class KafkaConnection(asyncio.Protocol):
         api_key = ApiKey.API_VERSIONS
         version = 4
         while True:
-            names = {"client_software_name": "kustos", "client_software_version": __version__}
-            codec = request_codec(api_key, version)
-            body = await self.exchange(api_key, version, codec.encode(codec.root.fit(**names)))
+            body = await self.exchange(api_key, version, versions_request(version))
             # UNSUPPORTED_VERSION is always answered in version 0 (KIP-511)
             answered_version = 0 if body[:2] == _UNSUPPORTED else version
-            answer = self._decode(api_key, answered_version, body)
-            offered = {item.api_key: (item.min_version, item.max_version) for item in answer.api_keys}
-            if answer.error_code != UNSUPPORTED_VERSION:
+            try:
+                error_code, offered = read_versions(answered_version, body)
+            except MalformedMessageError as error:
+                raise self._violated(error) from error
+            if error_code != UNSUPPORTED_VERSION:
                 break
             lower = min(offered.get(api_key, (0, 0))[1], version - 1)
             if lower < 0:
                 break
             version = lower
-        raise_for(answer.error_code)
+        raise_for(error_code)
         self.versions = offered
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:

@@ -1,12 +1,33 @@
 """Which version of an API to use: the highest that the peer, our codecs and the caller all allow."""
 
 from collections.abc import Mapping
+from functools import cache, lru_cache
+from typing import Final
 
+from kustos import __version__
 from kustos.client.errors import UnsupportedVersionError
-from kustos.wire import api_name, codec_versions
+from kustos.wire import ApiKey, api_name, codec_versions, request_codec, response_codec
 
 ApiVersions = Mapping[int, tuple[int, int]]
 """API key -> (lowest, highest version), as reported by a peer."""
+
+ANSWERS_KEPT_MAX: Final = 64
+"""Answers to ApiVersions kept as they were read, some 10 KB each: a broker gives the same each time."""
+
+
+@cache
+def versions_request(version: int) -> bytes:
+    """Return the body of an ApiVersions of one of its few versions."""
+    codec = request_codec(ApiKey.API_VERSIONS, version)
+    names = {"client_software_name": "kustos", "client_software_version": __version__}
+    return codec.encode(codec.root.fit(**names))
+
+
+@lru_cache(maxsize=ANSWERS_KEPT_MAX)
+def read_versions(version: int, body: bytes) -> tuple[int, ApiVersions]:
+    """Return the error code and the versions of an answer to ApiVersions; raise `MalformedMessageError`."""
+    answer = response_codec(ApiKey.API_VERSIONS, version).decode(body).message
+    return answer.error_code, {item.api_key: (item.min_version, item.max_version) for item in answer.api_keys}
 
 
 def choose_version(upstream: ApiVersions, api_key: int, cap: int | None = None, floor: int = 0) -> int:

@@ -3,7 +3,12 @@
 from kustos.protocol import admin, node_messages, token_messages
 from kustos.protocol.admin_table import ADMIN_OFFERED, ADMIN_ROWS, ADMIN_TABLE
 from kustos.protocol.answer_limits import limit_answer
-from kustos.protocol.api_versions import LOCAL_APIS, api_versions_response, common_versions, offered_versions
+from kustos.protocol.api_versions import (
+    LOCAL_APIS,
+    OfferedApis,
+    api_versions_response,
+    common_versions,
+)
 from kustos.protocol.codes import MESSAGES, UNKNOWN_SERVER_ERROR, UNKNOWN_TOPIC_OR_PARTITION
 from kustos.protocol.described_acls import DescribedAcls
 from kustos.protocol.effects import (
@@ -86,6 +91,7 @@ __all__ = [
     "Hide",
     "ListTopics",
     "LocalVoter",
+    "OfferedApis",
     "Opened",
     "Operations",
     "Outcome",
@@ -112,7 +118,6 @@ __all__ = [
     "items_max",
     "limit_answer",
     "node_messages",
-    "offered_versions",
     "principal_bytes",
     "refusal_body",
     "token_messages",

@@ -1,6 +1,6 @@
 """Which APIs and versions are offered: upstream's ∩ the table's ∩ the codec's (Kafka 4.3.1)."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from kustos.protocol.codes import INVALID_REQUEST, NONE, UNSUPPORTED_VERSION
@@ -42,6 +42,44 @@ def offered_versions(upstream: Mapping[int, tuple[int, int]]) -> dict[int, tuple
         if versions is not None:
             offered[api_key] = versions
     return offered
+
+
+class OfferedApis:
+    """What clients are offered, made anew only when what upstream offers is replaced.
+
+    `upstream`: the versions of upstream; `features`: its answer to ApiVersions. Both are replaced whole, and
+    never changed. For one event loop.
+    """
+
+    __slots__ = ("_bodies", "_features", "_of", "_upstream", "_versions")
+
+    def __init__(
+        self,
+        upstream: Callable[[], Mapping[int, tuple[int, int]]],
+        features: Callable[[], Message | None] = lambda: None,
+    ) -> None:
+        self._upstream: Final = upstream
+        self._features: Final = features
+        self._of: tuple[Mapping[int, tuple[int, int]], Message | None] | None = None
+        self._versions: Mapping[int, tuple[int, int]] = {}
+        self._bodies: dict[int, bytes] = {}
+
+    @property
+    def versions(self) -> Mapping[int, tuple[int, int]]:
+        """API key → (lowest, highest version) that clients may use now; the same object until it changes."""
+        upstream, features = self._upstream(), self._features()
+        if self._of is None or upstream is not self._of[0] or features is not self._of[1]:
+            self._of, self._versions, self._bodies = (upstream, features), offered_versions(upstream), {}
+        return self._versions
+
+    def body(self, version: int) -> bytes:
+        """Return the encoded answer to an ApiVersions of a version that can be read, one of five."""
+        versions = self.versions
+        body = self._bodies.get(version)
+        if body is None:
+            message = api_versions_response(version, versions, self._features())
+            body = self._bodies[version] = response_codec(ApiKey.API_VERSIONS, version).encode(message)
+        return body
 
 
 def common_versions(row: Row, upstream: tuple[int, int] | None) -> tuple[int, int] | None:

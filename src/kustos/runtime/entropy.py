@@ -7,6 +7,7 @@ from typing import Final, Protocol
 TEXT_BITS: Final = 130
 TEXT_SOURCE_SIZE_BYTES: Final = -(-TEXT_BITS // 8)
 _DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
+_PAIRS: Final = tuple(first + second for first in _DIGITS for second in _DIGITS)
 
 
 class Entropy(Protocol):
@@ -42,8 +43,8 @@ def random_text(entropy: Entropy) -> str:
 def base36_text(data: bytes) -> str:
     """Return the first 130 bits of at least 17 bytes in base 36, without leading zeros."""
     number = int.from_bytes(data) >> (len(data) * 8 - TEXT_BITS)
-    digits = ""
+    pairs = []
     while number:
-        number, digit = divmod(number, len(_DIGITS))
-        digits = _DIGITS[digit] + digits
-    return digits or "0"
+        number, pair = divmod(number, len(_PAIRS))
+        pairs.append(_PAIRS[pair])
+    return "".join(reversed(pairs)).lstrip("0") or "0"

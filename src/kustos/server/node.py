@@ -26,11 +26,7 @@ from kustos.gateway.store import MetadataWriter, SnapshotTaker
 from kustos.metadata.control import ApiError
 from kustos.metadata.image import MetadataImage
 from kustos.metadata.store import MetadataStore
-from kustos.protocol import (
-    DescribedConfig,
-    api_versions_response,
-    offered_versions,
-)
+from kustos.protocol import DescribedConfig, OfferedApis
 from kustos.runtime import SystemClock, freeze_objects
 from kustos.server.admin import AdminSide
 from kustos.server.audit import open_audit_log
@@ -46,7 +42,7 @@ from kustos.server.settings.node_settings import KustosSettings
 from kustos.server.tls import TlsSide
 from kustos.server.upstream import UpstreamSide
 from kustos.server.warm_up import load_late_modules, warm_codecs
-from kustos.wire import ApiKey, Message, response_codec
+from kustos.wire import Message
 
 LOG: Final = structlog.get_logger("kustos.server")
 
@@ -91,6 +87,7 @@ class Node:
             self.metrics.watch_authorizer(self.acl_count, self.authorization.metrics)
         self.upstream: Final = UpstreamSide(settings, self.metrics)
         self.cluster: Final = self.upstream.cluster
+        self.offered: Final = OfferedApis(lambda: self.cluster.versions, lambda: self.cluster.features)
         self.in_flight: Final = self.upstream.in_flight(sees_all_changes=self._changes_own_log)
         self.tls: Final = TlsSide(settings.listeners, settings.node_id)
         local = self._local_apis()
@@ -147,7 +144,7 @@ class Node:
             self.bearer_tokens,
             self.tls,
             self.admin,
-            self._api_versions_body,
+            self.offered.body,
             self.handlers,
         )
         return [plans.plan(each) for each in self.settings.listeners if self.part.serves(each)]
@@ -166,17 +163,13 @@ class Node:
         """Return the metadata that logins are checked against now."""
         return self.store.image if self.quorum is None else self.quorum.image()
 
-    def offered(self) -> dict[int, tuple[int, int]]:
-        """Return the APIs and versions that clients may use now."""
-        return offered_versions(self.cluster.versions)
-
     def _local_apis(self) -> LocalApis:
         """Return the APIs that the node answers itself, from its own metadata or from a quorum's."""
         acls = AclApis(self.authorization.authorizer, self.purgatory)
         if self.quorum is not None:
-            return self.quorum.apis(self.cluster, self.offered, acls, self._authorizer_settings)
+            return self.quorum.apis(self.offered.body, acls, self._authorizer_settings)
         shared = SharedApis(
-            lambda: self.writer.store.image, self.cluster, self.offered, acls, self._authorizer_settings
+            lambda: self.writer.store.image, self.offered.body, acls, self._authorizer_settings
         )
         return MetadataApis(self.writer, shared)
 
@@ -201,7 +194,7 @@ class Node:
             decider=self.authorization.decider,
             connect_as=self.upstream.connect_as,
             context_authorizer=self.authorization.context_authorizer,
-            offered=self.offered,
+            offered=lambda: self.offered.versions,
             in_flight=self.in_flight,
             answers=self._answers,
             max_connections=settings.max_connections,
@@ -218,10 +211,6 @@ class Node:
             LOG.warning("the authorizer cannot count its ACLs", reason=f"{type(error).__name__}: {error}")
             return ACL_COUNT_UNKNOWN
         return count if type(count) is int else ACL_COUNT_UNKNOWN
-
-    def _api_versions_body(self, version: int) -> bytes:
-        message = api_versions_response(version, self.offered(), self.cluster.features)
-        return response_codec(ApiKey.API_VERSIONS, version).encode(message)
 
     def readiness(self) -> dict[str, bool]:
         """Return the conditions for serving requests, and whether they hold."""

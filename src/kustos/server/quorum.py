@@ -11,7 +11,6 @@ from kustos.gateway.apis import AclApis, Described, SharedApis
 from kustos.gateway.metrics import QuorumFigures
 from kustos.gateway.quorum import QuorumApis, QuorumMutator, StalenessGate
 from kustos.gateway.store import MetadataWriter
-from kustos.gateway.upstream import UpstreamCluster
 from kustos.metadata import MetadataError
 from kustos.metadata.image import EMPTY_IMAGE, MetadataImage
 from kustos.metadata.quorum import FollowedStore
@@ -84,13 +83,12 @@ class QuorumSide:
 
     def apis(
         self,
-        cluster: UpstreamCluster,
-        offered: Callable[[], Mapping[int, tuple[int, int]]],
+        api_versions: Callable[[int], bytes],
         acls: AclApis,
         described: Described,
     ) -> QuorumApis:
         """Return the APIs that the node answers itself."""
-        shared = SharedApis(self.image, cluster, offered, acls, described)
+        shared = SharedApis(self.image, api_versions, acls, described)
         return QuorumApis(self.store.token_rules, self.forwarder, shared)
 
     def start(

@@ -137,19 +137,25 @@ def token_lookup(secret: TokenSecret | None, image: Callable[[], MetadataImage])
     """
     if secret is None:
         return None
-    credentials, one_at_a_time = TokenCredentials(secret), threading.Lock()
+    credentials, use, one_at_a_time = TokenCredentials(secret), threading.Lock(), threading.Lock()
 
     def lookup(token_id: str, scram_hash: ScramHash) -> TokenLogin:
-        # strangers may have one core of this process hash, and no more
-        with one_at_a_time:
-            credential = credentials.credential(token_id, _MECHANISMS[scram_hash])
-        token = image().delegation_tokens.get(token_id)
+        token, mechanism = image().delegation_tokens.get(token_id), _MECHANISMS[scram_hash]
+
+        def compute() -> ScramCredential:
+            # strangers may have one core of this process hash, and no more, whatever thread they come in
+            with one_at_a_time:
+                credential = credentials.compute(token_id, mechanism)
+            if token is not None:
+                with use:
+                    credentials.keep(token_id, mechanism, credential)
+            return credential
+
+        with use:
+            known = credentials.known(token_id, mechanism)
         if token is None:
-            return TokenLogin(credential, None, 0)
-        return TokenLogin(
-            credential,
-            KafkaPrincipal.parse(token.owner).name,
-            min(token.expiration_timestamp_ms, token.max_timestamp_ms),
-        )
+            return TokenLogin(known, compute, None, 0)
+        expires_at_ms = min(token.expiration_timestamp_ms, token.max_timestamp_ms)
+        return TokenLogin(known, compute, KafkaPrincipal.parse(token.owner).name, expires_at_ms)
 
     return lookup

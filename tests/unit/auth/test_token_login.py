@@ -9,6 +9,7 @@ from kustos.auth import (
     Fail,
     MechanismFactory,
     Proven,
+    SaslMechanismError,
     SaslServerMachine,
     SaslServerSettings,
     ScramDecoys,
@@ -17,7 +18,7 @@ from kustos.auth import (
     Surroundings,
     TokenLogin,
 )
-from kustos.auth.mechanisms.base import Beside
+from kustos.auth.mechanisms.base import HASHING, Beside
 from kustos.auth.mechanisms.custom import BesideServer
 from kustos.auth.mechanisms.scram import TOKEN_ID_MAX_CHARACTERS, ScramClient
 from kustos.auth.mechanisms.scram_keys import ServerCredential
@@ -45,7 +46,9 @@ HASHES = list(ScramHash)
 class World:
     """A listener that takes tokens: one of the owner `alice`, and one that has the name of a user."""
 
-    def __init__(self, life_ms: int = LIFE_MS, max_reauth_ms: int = 0) -> None:
+    def __init__(self, life_ms: int = LIFE_MS, max_reauth_ms: int = 0, *, knows: bool = False) -> None:
+        self.knows = knows
+        """Whether credentials were computed before."""
         self.clock = ManualClock(1_000_000)
         self.ends_ms = self.clock.wall_ms() + life_ms
         settings = SaslServerSettings({each.mechanism_name: max_reauth_ms for each in HASHES})
@@ -62,7 +65,9 @@ class World:
     def token(self, token_id: str, scram_hash: ScramHash) -> TokenLogin:
         salt = random_text(SeededEntropy(sum(token_id.encode()))).encode()
         owner = "owner" if token_id in {TOKEN_ID, "only512"} else None
-        return TokenLogin(StoredCredential(scram_hash, PASSWORD, salt), owner, self.ends_ms)
+        right = StoredCredential(scram_hash, PASSWORD, salt)
+        known = right if self.knows else StoredCredential(scram_hash, "nobody's", salt)
+        return TokenLogin(known, lambda: right, owner, self.ends_ms)
 
 
 def client(
@@ -73,8 +78,9 @@ def client(
 
 @pytest.mark.behaviour("B222", "B252")
 @pytest.mark.parametrize("scram_hash", HASHES)
-def test_a_token_logs_in_as_its_owner_for_as_long_as_it_lasts(scram_hash: ScramHash) -> None:
-    world = World()
+@pytest.mark.parametrize("knows", [False, True])
+def test_a_token_logs_in_as_its_owner_for_as_long_as_it_lasts(scram_hash: ScramHash, knows: bool) -> None:
+    world = World(knows=knows)
     done = log_in(world.machine, client(TOKEN_ID, PASSWORD, scram_hash))
     assert isinstance(done, Authenticated)
     assert done.principal == KafkaPrincipal("User", "owner")
@@ -158,12 +164,11 @@ def test_a_user_of_the_name_of_a_token_logs_in_as_before() -> None:
 def test_a_token_that_is_not_there_is_answered_with_a_credential_all_the_same() -> None:
     def salt(name: str) -> bytes:
         server = ScramServer(ScramHash.SHA_256, lookup, ScramDecoys(SECRET), SeededEntropy(), World().token)
-        return ServerFirst.parse(
-            settled(server.respond(f"n,,n={name},r=abc,tokenauth=true".encode())).token
-        ).salt
+        challenge = server.respond(f"n,,n={name},r=abc,tokenauth=true".encode())
+        return ServerFirst.parse(settled(challenge).token).salt
 
     def credential(name: str) -> ServerCredential:
-        return World().token(name, ScramHash.SHA_256).credential
+        return World().token(name, ScramHash.SHA_256).compute()
 
     assert salt("alice") == credential("alice").salt
     assert salt("alice") != CREDENTIALS["alice", ScramHash.SHA_256].salt
@@ -176,4 +181,31 @@ def test_a_token_that_is_not_there_is_answered_with_a_credential_all_the_same() 
 
 def test_no_text_form_shows_the_credential() -> None:
     login = World().token(TOKEN_ID, ScramHash.SHA_256)
-    assert "credential" not in repr(login)
+    assert "known" not in repr(login)
+    assert "compute" not in repr(login)
+
+
+@pytest.mark.parametrize("name", [TOKEN_ID, "nobody"])
+@pytest.mark.parametrize("knows", [False, True])
+def test_every_wrong_proof_is_refused_after_hashing_in_the_one_thread_for_that(
+    name: str, knows: bool
+) -> None:
+    world = World(knows=knows)
+    server = ScramServer(ScramHash.SHA_256, lookup, ScramDecoys(SECRET), SeededEntropy(), world.token)
+    peer = client(name, OTHER_PASSWORD)
+    challenge = server.respond(peer.first())
+    assert isinstance(challenge, Challenge), "a first message costs no hashing"
+    step = server.respond(peer.respond(challenge.token) or b"")
+    assert isinstance(step, Beside)
+    assert step.group == HASHING
+    with pytest.raises(SaslMechanismError, match="invalid client credentials"):
+        step.run()
+
+
+def test_a_known_credential_is_proven_without_hashing() -> None:
+    world = World(knows=True)
+    server = ScramServer(ScramHash.SHA_256, lookup, ScramDecoys(SECRET), SeededEntropy(), world.token)
+    peer = client(TOKEN_ID, PASSWORD)
+    challenge = server.respond(peer.first())
+    assert isinstance(challenge, Challenge)
+    assert isinstance(server.respond(peer.respond(challenge.token) or b""), Proven)

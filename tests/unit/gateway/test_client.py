@@ -305,12 +305,46 @@ async def test_an_answer_that_nobody_asked_for_ends_the_client() -> None:
 async def test_a_broker_that_came_back_older_is_offered_as_it_is_from_the_next_connection_on() -> None:
     async with running_gateway([await broker()]) as served:
         served.brokers[0].versions[ApiKey.HEARTBEAT] = (0, 2)
-        assert await (await Caller.at(served.first_port + 1)).is_closed()
+        caller = await Caller.at(served.first_port + 1)
+        caller.send(heartbeat(4))
+        assert await caller.is_closed()
         caller = await Caller.at(served.first_port + 1)
         caller.send(request(ApiKey.HEARTBEAT, 2, 5, group_id="group-one", member_id="m"))
         assert await caller.correlation_ids(1) == [5]
         caller.send(heartbeat(6))
         assert await caller.is_closed()
+
+
+async def test_who_asks_for_versions_only_costs_the_broker_no_connection() -> None:
+    async with running_gateway([await broker()]) as served:
+        accepted = served.brokers[0].connections
+        caller = await Caller.at(served.port)
+        caller.send(versions(1))
+        caller.send(versions(2))
+        assert await caller.correlation_ids(2) == [1, 2]
+        assert served.brokers[0].connections == accepted
+        # the first other request is answered behind all before it, and one connection serves them all
+        caller.send(versions(3), heartbeat(4), versions(5), heartbeat(6))
+        assert await caller.correlation_ids(4) == [3, 4, 5, 6]
+        assert served.brokers[0].connections == accepted + 1
+
+
+async def test_where_the_broker_was_lost_not_even_versions_are_told_until_it_is_back() -> None:
+    async with running_gateway([await broker()]) as served:
+        caller = await Caller.at(served.port)
+        caller.send(heartbeat(1))
+        assert await caller.correlation_ids(1) == [1]
+        served.brokers[0].stop()
+        assert await caller.is_closed()
+        for _ in range(2):
+            # a client that got an answer would take the broker for alive, and come back without a pause
+            caller = await Caller.at(served.port)
+            caller.send(versions(1))
+            assert await caller.is_closed()
+        await served.brokers[0].start()
+        caller = await Caller.at(served.port)
+        caller.send(versions(1), heartbeat(2))
+        assert await caller.correlation_ids(2) == [1, 2]
 
 
 async def test_the_bootstrap_port_goes_on_without_one_broker() -> None:
@@ -323,7 +357,9 @@ async def test_the_bootstrap_port_goes_on_without_one_broker() -> None:
             caller.send(heartbeat(number))
             assert await caller.correlation_ids(1) == [number]
             caller.close()
-        assert await (await Caller.at(served.first_port + 1)).is_closed()
+        caller = await Caller.at(served.first_port + 1)
+        caller.send(heartbeat(7))
+        assert await caller.is_closed()
         assert brokers[0].asked.count(ApiKey.HEARTBEAT) + brokers[2].asked.count(ApiKey.HEARTBEAT) == 6
         assert min(brokers[0].asked.count(12), brokers[2].asked.count(12)) >= 1
 

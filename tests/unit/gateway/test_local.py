@@ -29,6 +29,7 @@ from kustos.gateway.store.writer import MetadataWriter
 from kustos.metadata.directory.format import format_directory
 from kustos.metadata.image import AclAdded, AclRemoved, MetadataDelta
 from kustos.metadata.store.store import CreateAcls, MetadataStore
+from kustos.protocol import OfferedApis
 from kustos.wire.api_keys import ApiKey
 from testkit.gateway.sessions import World, request
 from testkit.protocol.random_requests import ALL_ALLOWED, allow
@@ -106,7 +107,7 @@ async def test_a_login_that_cannot_be_changed_is_told(tmp_path: Path) -> None:
     writer = MetadataWriter(MetadataStore.open(tmp_path / "log"))
     acls = AclApis(None, DelayedFuturePurgatory(ALTER_ACLS, 1000))
     apis = MetadataApis(
-        writer, SharedApis(lambda: writer.store.image, world.cluster, dict, acls, lambda _: [])
+        writer, SharedApis(lambda: writer.store.image, OfferedApis(dict).body, acls, lambda _: [])
     )
     await writer.close()
     world.serve = apis.serve  # type: ignore[method-assign]

@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from kustos.auth import CallbackError, LoginStep, RunBeside, SaslMechanismError
-from kustos.auth.mechanisms import MechanismStep, Proven
+from kustos.auth.mechanisms import HASHING, MechanismStep, Proven
 from kustos.gateway.listener.login_threads import CALLBACK_THREADS, LOGIN_THREADS, LoginThreads
 
 PATIENCE_S = 60.0
@@ -60,6 +60,37 @@ async def test_the_loop_turns_while_every_thread_is_held_and_all_steps_end() -> 
     assert not waiting.done()
     release.set()
     assert len(await waiting) == 2 * LOGIN_THREADS
+    threads.close()
+
+
+async def test_what_hashes_takes_one_thread_and_none_of_the_others() -> None:
+    release, at_once, most = threading.Event(), 0, 0
+
+    def hash_for_long() -> MechanismStep:
+        nonlocal at_once, most
+        at_once += 1
+        most = max(most, at_once)
+        release.wait(PATIENCE_S)
+        at_once -= 1
+        return Proven(b"", "x")
+
+    threads, ended = LoginThreads(), asyncio.Event()
+    left = 2 * LOGIN_THREADS
+
+    def resume(_: LoginStep) -> None:
+        nonlocal left
+        left -= 1
+        if not left:
+            ended.set()
+
+    for _ in range(left):
+        threads.run(RunBeside(hash_for_long, HASHING), resume)
+    # steps of every other kind come and go meanwhile
+    assert len(await outcomes_of(threads, *[lambda: Proven(b"", "y")] * LOGIN_THREADS)) == LOGIN_THREADS
+    assert left == 2 * LOGIN_THREADS
+    release.set()
+    await asyncio.wait_for(ended.wait(), PATIENCE_S)
+    assert most == 1
     threads.close()
 
 

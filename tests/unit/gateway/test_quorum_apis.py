@@ -13,7 +13,7 @@ from kustos.gateway.apis.shared import SharedApis
 from kustos.gateway.quorum.apis import QuorumApis, QuorumMutator
 from kustos.metadata.control import TokenRules
 from kustos.metadata.image import EMPTY_IMAGE
-from kustos.protocol import Guard, Opened, RefusedFrameError
+from kustos.protocol import Guard, OfferedApis, Opened, RefusedFrameError
 from kustos.wire import Message, response_codec
 from testkit.acls.one_line import acl
 from testkit.protocol.driver import OFFERED, GatewayAddresses
@@ -52,9 +52,8 @@ def opened(api_key: int, version: int, **fields: Any) -> Opened:
 
 def apis(forwarder: Any) -> QuorumApis:
     acls = AclApis(None, DelayedFuturePurgatory(ALTER_ACLS, 1_000))
-    cluster: Any = None
     return QuorumApis(
-        TokenRules(), forwarder, SharedApis(lambda: EMPTY_IMAGE, cluster, dict, acls, lambda _: [])
+        TokenRules(), forwarder, SharedApis(lambda: EMPTY_IMAGE, OfferedApis(dict).body, acls, lambda _: [])
     )
 
 

@@ -102,6 +102,19 @@ async def test_a_sweeper_ends_with_its_writer(tmp_path: Path) -> None:
     assert logs == []
 
 
+def test_ids_that_no_token_has_push_out_no_credential_of_a_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kustos.metadata.control.token_secrets.CREDENTIALS_KEPT_MAX", 2)
+    image = image_of([DelegationTokenRecord("User:a", "User:a", (), 1, 30, 20, "t")])
+    lookup = token_lookup(SECRET, lambda: image)
+    assert lookup is not None
+    made = lookup("t", ScramHash.SHA_256).compute()
+    for number in range(5):
+        stranger = lookup(f"made up {number}", ScramHash.SHA_256)
+        computed = stranger.compute()
+        assert lookup(f"made up {number}", ScramHash.SHA_256).known == stranger.known != computed
+    assert lookup("t", ScramHash.SHA_256).known is made
+
+
 @pytest.mark.behaviour("B222")
 def test_logins_see_the_tokens_of_this_moment() -> None:
     token = DelegationTokenRecord("Group:a:b", "User:c", (), 1, 30, 20, "t")
@@ -112,8 +125,10 @@ def test_logins_see_the_tokens_of_this_moment() -> None:
     for each in ScramHash:
         login = lookup("t", each)
         assert (login.owner_name, login.expires_at_ms) == ("a:b", 20)
-        made = scram_credential(ScramMechanism(each.code), SECRET.password("t"), login.credential.salt, 4096)
-        assert login.credential == made
+        made = scram_credential(ScramMechanism(each.code), SECRET.password("t"), login.known.salt, 4096)
+        assert login.known != made
+        assert login.compute() == made
+        assert lookup("t", each).known == made
     image = image_of([DelegationTokenRecord("User:a", "User:c", (), 1, 10, 20, "t")])
     login = lookup("t", ScramHash.SHA_512)
     assert (login.owner_name, login.expires_at_ms) == ("a", 10)

@@ -299,21 +299,28 @@ def test_the_index_keeps_step_with_the_records() -> None:
 @pytest.mark.parametrize("mechanism", list(ScramMechanism))
 def test_a_token_logs_in_with_its_hmac_in_base64(mechanism: ScramMechanism) -> None:
     credentials = TokenCredentials(SECRET)
-    made = credentials.credential(TOKEN_ID, mechanism)
+    made = credentials.compute(TOKEN_ID, mechanism)
     assert made == scram_credential(mechanism, SECRET.password(TOKEN_ID), made.salt, 4096)
-    assert made is credentials.credential(TOKEN_ID, mechanism)
-    assert made == TokenCredentials(SECRET).credential(TOKEN_ID, mechanism)
+    assert made == TokenCredentials(SECRET).compute(TOKEN_ID, mechanism)
+    nobodys = credentials.known(TOKEN_ID, mechanism)
+    assert (nobodys.salt, nobodys.iterations) == (made.salt, made.iterations)
+    assert len(nobodys.stored_key) == len(made.stored_key) == len(nobodys.server_key)
+    assert nobodys != made
+    credentials.keep(TOKEN_ID, mechanism, made)
+    assert credentials.known(TOKEN_ID, mechanism) is made
 
 
 def test_credentials_unused_for_longest_are_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     assert CREDENTIALS_KEPT_MAX == 10_000
     monkeypatch.setattr("kustos.metadata.control.token_secrets.CREDENTIALS_KEPT_MAX", 2)
-    credentials = TokenCredentials(SECRET)
-    one, two = (credentials.credential(token_id, ScramMechanism.SCRAM_SHA_256) for token_id in ("1", "2"))
-    assert credentials.credential("1", ScramMechanism.SCRAM_SHA_256) is one
-    credentials.credential("3", ScramMechanism.SCRAM_SHA_256)
-    assert credentials.credential("1", ScramMechanism.SCRAM_SHA_256) is one
-    assert credentials.credential("2", ScramMechanism.SCRAM_SHA_256) is not two
+    credentials, mechanism = TokenCredentials(SECRET), ScramMechanism.SCRAM_SHA_256
+    one, two, three = (credentials.compute(token_id, mechanism) for token_id in ("1", "2", "3"))
+    credentials.keep("1", mechanism, one)
+    credentials.keep("2", mechanism, two)
+    assert credentials.known("1", mechanism) is one
+    credentials.keep("3", mechanism, three)
+    assert credentials.known("1", mechanism) is one
+    assert credentials.known("2", mechanism) is not two
 
 
 @pytest.mark.behaviour("B070")
@@ -323,7 +330,8 @@ def test_no_text_form_shows_the_secret_or_an_hmac() -> None:
         SECRET, RULES, made, create(TokenCreation(ALICE, BOB)), IMAGE,
         TokenRenewal(BOB, HMAC), TokenExpiry(BOB, HMAC),
         describe_tokens(IMAGE, SECRET, None), found_in(IMAGE), TokenCredentials(SECRET),
-        TokenCredentials(SECRET).credential(TOKEN_ID, ScramMechanism.SCRAM_SHA_512),
+        TokenCredentials(SECRET).compute(TOKEN_ID, ScramMechanism.SCRAM_SHA_512),
+        TokenCredentials(SECRET).known(TOKEN_ID, ScramMechanism.SCRAM_SHA_512),
     )  # fmt: skip
     for value in shown:
         for secret in (KEY.encode(), HMAC, made.hmac):

@@ -35,6 +35,7 @@ TOKEN_ID, UNKNOWN_ID = "AKVSuQ5WSpWpmdttEIhTSA", "BBBBBBBBBBBBBBBBBBBBBB"
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 COUNTED = (
     (hashlib, "pbkdf2_hmac"), (hashlib, "new"), (hmac, "digest"), (hmac, "compare_digest"),
+    (hmac.HMAC, "copy"),
 )  # fmt: skip
 """What the server hashes and compares with."""
 
@@ -66,11 +67,14 @@ class Listener:
         )
         # the first login ever counts the users
         decoys.credential(ScramHash.SHA_256, "")
-        self.machine = SaslServerMachine(settings.server, factories, api_versions_body, clock)
+        self._parts = settings.server, factories, api_versions_body, clock
+
+    def machine(self) -> SaslServerMachine:
+        return SaslServerMachine(*self._parts)
 
 
 @pytest.fixture
-def work_of(monkeypatch: pytest.MonkeyPatch) -> Callable[[ClientMechanism], tuple[Work, Any]]:
+def work_of(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Work, Any]]:
     """Return a function that logs in and says what the server did for it, and how it ended."""
     work: Work = Counter()
     counts = False
@@ -100,8 +104,11 @@ def work_of(monkeypatch: pytest.MonkeyPatch) -> Callable[[ClientMechanism], tupl
     for name in ("receive", "resume"):
         monkeypatch.setattr(SaslServerMachine, name, watched(getattr(SaslServerMachine, name)))
 
-    def measured(mechanism: ClientMechanism) -> tuple[Work, Any]:
-        machine = Listener().machine
+    def measured(mechanism: ClientMechanism, before: ClientMechanism | None = None) -> tuple[Work, Any]:
+        listener = Listener()
+        if before is not None:
+            assert isinstance(log_in(listener.machine(), before), Authenticated)
+        machine = listener.machine()
         work.clear()
         ended = log_in(machine, mechanism)
         return Counter(work), ended
@@ -118,7 +125,7 @@ def told(ended: object) -> tuple[bytes, int]:
     return ended.response, ended.delay_ms
 
 
-WorkOf = Callable[[ClientMechanism], tuple[Work, Any]]
+WorkOf = Callable[..., tuple[Work, Any]]
 
 
 def test_plain(work_of: WorkOf) -> None:
@@ -150,5 +157,17 @@ def test_a_delegation_token(work_of: WorkOf, scram_hash: ScramHash) -> None:
     assert wrong["pbkdf2_hmac"] == 4096
     assert told(also_refused) == told(refused)
     password = Listener().password_of_token
-    _, done = work_of(scram(TOKEN_ID, password, scram_hash, token=True))
+
+    def right() -> ScramClient:
+        return scram(TOKEN_ID, password, scram_hash, token=True)
+
+    _, done = work_of(right())
     assert isinstance(done, Authenticated)
+    # nor does the time tell which tokens are used
+    in_use, refused_again = work_of(scram(TOKEN_ID, "wrong", scram_hash, token=True), before=right())
+    beside_it, unknown_again = work_of(scram(UNKNOWN_ID, "wrong", scram_hash, token=True), before=right())
+    assert in_use == beside_it == wrong
+    assert told(refused_again) == told(unknown_again) == told(refused)
+    used, done = work_of(right(), before=right())
+    assert isinstance(done, Authenticated)
+    assert used["pbkdf2_hmac"] == 0

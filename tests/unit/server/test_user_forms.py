@@ -65,11 +65,11 @@ def test_a_login_counts_some_users_and_waits_for_no_others(monkeypatch: pytest.M
 def test_a_token_shows_the_same_salt_on_every_node_and_after_each_restart() -> None:
     secret = TokenSecret.of("key")
     assert secret is not None
-    made = [TokenCredentials(secret).credential("id", SHA_256) for _ in range(2)]
+    made = [TokenCredentials(secret).compute("id", SHA_256) for _ in range(2)]
     assert made[0] == made[1]
     assert CredentialForm.of(made[0]) == CredentialForm()
-    assert TokenCredentials(secret).credential("other", SHA_256).salt != made[0].salt
-    assert TokenCredentials(secret).credential("id", ScramMechanism.SCRAM_SHA_512).salt != made[0].salt
+    assert TokenCredentials(secret).compute("other", SHA_256).salt != made[0].salt
+    assert TokenCredentials(secret).compute("id", ScramMechanism.SCRAM_SHA_512).salt != made[0].salt
 
 
 def test_nodes_with_one_secret_have_the_same_decoys() -> None:

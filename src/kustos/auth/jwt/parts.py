@@ -76,7 +76,7 @@ def _json_object(part: str, what: str) -> Mapping[str, Any]:
         raise TokenError(f"the {what} is not in Base64 for URLs")
     try:
         data = base64.b64decode(part + "=" * (-len(part) % 4), altchars=b"-_", validate=True)
-        found = json.loads(data.decode(), object_pairs_hook=_without_repetition, parse_constant=_no_constant)
+        found = _STRICT.decode(data.decode())
     except (ValueError, RecursionError):
         # Python's own errors hold the text
         raise TokenError(f"the {what} is no JSON object with each name once") from None
@@ -95,3 +95,6 @@ def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _no_constant(_: str) -> NoReturn:
     # NaN and Infinity, which are no JSON
     raise ValueError
+
+
+_STRICT: Final = json.JSONDecoder(object_pairs_hook=_without_repetition, parse_constant=_no_constant)

@@ -1,6 +1,7 @@
 """SASL mechanisms: the contents of the tokens."""
 
 from kustos.auth.mechanisms.base import (
+    HASHING,
     Beside,
     Challenge,
     ClientMechanism,
@@ -12,6 +13,7 @@ from kustos.auth.mechanisms.base import (
 from kustos.auth.mechanisms.scram_keys import ScramHash
 
 __all__ = [
+    "HASHING",
     "Beside",
     "Challenge",
     "ClientMechanism",

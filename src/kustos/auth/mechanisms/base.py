@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Final, Protocol
 
 from kustos.auth.errors import SaslClientError
 
@@ -32,12 +32,17 @@ class Proven:
 MechanismStep = Challenge | Proven
 
 
+HASHING: Final = "hashing"
+"""The group of steps that take thousands of hash rounds, which strangers may ask for."""
+
+
 @dataclass(frozen=True, slots=True)
 class Beside:
     """The step may block, so it runs beside the event loop: `run` returns it, or raises as `respond` does.
 
     It is called once, in any thread; the exchange is left alone until it returned. Code of others has threads
-    of its own `group` and a time limit; the login is refused at its end, even if the step still runs.
+    of its own `group` and a time limit; the login is refused at its end, even if the step still runs. Steps
+    of the group `HASHING` share one thread.
     """
 
     run: Callable[[], MechanismStep] = field(repr=False)

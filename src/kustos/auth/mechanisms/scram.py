@@ -4,6 +4,11 @@ It differs from Kafka's on purpose in one point: in Kafka an unknown user fails 
 password at the second, which reveals who exists. Here a user without a credential for the mechanism gets a
 decoy and fails at the same step, time and with the same text as a wrong password. So does a credential below
 4096 iterations, and an unknown delegation token (KIP-48).
+
+The credential of a delegation token is computed, not stored. Once it is known, the right proof is accepted at
+once. Any other proof costs the rounds of one credential before it is refused: of a token that logs in all the
+time, of one that never did, and of an id that no token has. So the time of a refusal tells nothing, only a
+whole exchange costs hashing, and it counts as a failed login of its client's network.
 """
 
 import base64
@@ -14,6 +19,7 @@ from typing import Final
 
 from kustos.auth.errors import SaslAuthenticationError, SaslClientError, SaslMechanismError
 from kustos.auth.mechanisms.base import (
+    HASHING,
     Beside,
     Challenge,
     MechanismFactory,
@@ -45,16 +51,20 @@ CredentialLookup = Callable[[str, ScramHash], ServerCredential | None]
 
 @dataclass(frozen=True, slots=True)
 class TokenLogin:
-    """A delegation token at login: its owner and its expiry (wall time); an owner of None: no such token."""
+    """A delegation token at login: its owner and its expiry (wall time); an owner of None: no such token.
 
-    credential: ServerCredential = field(repr=False)
+    `known` is its credential if that was computed before, else one that nothing proves; both have the salt
+    that clients are shown. `compute` returns the credential in any case, after 4096 hash rounds.
+    """
+
+    known: ServerCredential = field(repr=False)
+    compute: Callable[[], ServerCredential] = field(repr=False)
     owner_name: str | None
     expires_at_ms: int
 
 
 TokenLookup = Callable[[str, ScramHash], TokenLogin]
-"""(token id, mechanism) → the token, after the same work whether or not there is one. Runs beside the event
-loop: a token's credential is computed, not stored, which takes 4096 hash rounds."""
+"""(token id, mechanism) → the token, from memory, after the same work whether or not there is one."""
 
 TOKEN_ID_MAX_CHARACTERS: Final = 64
 """Ids of Kafka and kustos have 22; no credential is computed or cached for a longer one."""
@@ -118,7 +128,7 @@ class ScramServer:
         return self._username or None
 
     def respond(self, token: bytes) -> MechanismStep | Beside:
-        """Return the challenge, then the proven user; the challenge to a delegation token comes beside.
+        """Return the challenge, then the proven user; a delegation token may take hashing beside the loop.
 
         Raise `SaslMechanismError` where Kafka answers with its general sentence, and
         `SaslAuthenticationError` for an authorization id other than the user.
@@ -126,25 +136,26 @@ class ScramServer:
         try:
             if self._first is None or self._credential is None:
                 return self._begin(token)
-            return self._finish(token, self._first, self._credential)
+            message = self._read_final(token, self._first)
+            if self._token is not None:
+                return self._finish_token(message, self._first, self._token)
+            return self._finish(message, self._first, self._credential)
         except ScramSyntaxError as error:
             raise SaslMechanismError(str(error)) from None
 
-    def _begin(self, token: bytes) -> Challenge | Beside:
+    def _begin(self, token: bytes) -> Challenge:
         message = ClientFirst.parse(token)
-        name, tokens = message.username, self._tokens
+        name, tokens, is_token = message.username, self._tokens, message.is_token
         self._username = name
-        if message.is_token and tokens is not None and len(name) <= TOKEN_ID_MAX_CHARACTERS:
-            return Beside(lambda: self._challenge_token(message, tokens(name, self._hash)))
+        if is_token and tokens is not None and len(name) <= TOKEN_ID_MAX_CHARACTERS:
+            self._token = login = tokens(name, self._hash)
+            self._is_real = login.owner_name is not None
+            return self._challenge(message, login.known)
         # both are always computed, so that the timing does not reveal which one is used
-        decoy = self._decoys.credential(self._hash, name, is_token=message.is_token)
-        found = None if message.is_token else self._lookup(name, self._hash)
+        decoy = self._decoys.credential(self._hash, name, is_token=is_token)
+        found = None if is_token else self._lookup(name, self._hash)
         self._is_real = found is not None and found.iterations >= MIN_ITERATIONS
         return self._challenge(message, found if found is not None and self._is_real else decoy)
-
-    def _challenge_token(self, message: ClientFirst, login: TokenLogin) -> Challenge:
-        self._token, self._is_real = login, login.owner_name is not None
-        return self._challenge(message, login.credential)
 
     def _challenge(self, message: ClientFirst, credential: ServerCredential) -> Challenge:
         if message.authorization_id and message.authorization_id != message.username:
@@ -157,10 +168,20 @@ class ScramServer:
         self._bare = message.bare
         return Challenge(self._first.encode())
 
-    def _finish(self, token: bytes, first: ServerFirst, credential: ServerCredential) -> Proven:
+    def _read_final(self, token: bytes, first: ServerFirst) -> ClientFinal:
         message = ClientFinal.parse(token)
         if not hmac.compare_digest(message.nonce.encode(), first.nonce.encode()):
             raise SaslMechanismError("the nonce of the client's final message is not the server's")
+        return message
+
+    def _finish_token(self, message: ClientFinal, first: ServerFirst, login: TokenLogin) -> Proven | Beside:
+        """Accept a proof that fits the known credential; hash before anything else is said."""
+        try:
+            return self._finish(message, first, login.known)
+        except SaslMechanismError:
+            return Beside(lambda: self._finish(message, first, login.compute()), HASHING)
+
+    def _finish(self, message: ClientFinal, first: ServerFirst, credential: ServerCredential) -> Proven:
         signed = auth_message(self._bare, first.encode(), message.without_proof)
         signature = self._hash.hmac(credential.stored_key, signed)
         right_size = len(message.proof) == self._hash.size

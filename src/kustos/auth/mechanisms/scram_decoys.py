@@ -43,6 +43,11 @@ class CredentialForm:
     alphabet: int = 1
     salt_size: int = 0
     """In bytes; 0 for a salt in the form of Kafka's tools."""
+    text: bytes = field(init=False, repr=False, compare=False)
+    """What its random number is derived from."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "text", repr(self).encode())
 
     @classmethod
     def of(cls, credential: ServerCredential) -> Self:
@@ -106,19 +111,24 @@ class ScramDecoys:
     """Makes credentials for users without one, so that their logins fail like a wrong password.
 
     Salt and form are derived from `secret`, mechanism and name; `forms` returns the forms of the existing
-    users, and without users decoys have Kafka's form. Keys are derived too, and no password is known for
-    them. Raise ValueError for a secret of less than 32 bytes.
+    users, and without users decoys have Kafka's form. Nobody sees a key: all decoys of a mechanism have the
+    same, and no password is known for them. Raise ValueError for a secret of less than 32 bytes.
     """
 
-    __slots__ = ("_forms", "_secret")
+    __slots__ = ("_forms", "_keyed", "_keys")
 
     MINIMUM_SECRET_SIZE: Final = 32
 
     def __init__(self, secret: bytes, forms: Callable[[ScramHash], Forms] = _no_users) -> None:
         if len(secret) < self.MINIMUM_SECRET_SIZE:
             raise ValueError(f"the decoy secret is shorter than {self.MINIMUM_SECRET_SIZE} bytes")
-        self._secret = secret
         self._forms = forms
+        # a copy takes half as long as a new one
+        self._keyed = {each: hmac.new(secret, digestmod=each.hash_name) for each in ScramHash}
+        self._keys = {
+            each: [hmac.digest(secret, purpose, each.hash_name) for purpose in (b"stored key", b"server key")]
+            for each in ScramHash
+        }
 
     def __repr__(self) -> str:
         return "ScramDecoys()"
@@ -127,19 +137,24 @@ class ScramDecoys:
         """Return the decoy of a name, or of a delegation token's id, with the same work for every name."""
         kind = b"token" if is_token else b"user"
 
+        keyed = self._keyed[scram_hash]
+        name = f"\0{scram_hash.mechanism_name}\0{username}".encode()
+
         def derived(purpose: bytes) -> bytes:
-            name = b"\0".join((kind, purpose, scram_hash.mechanism_name.encode(), username.encode()))
-            return hmac.digest(self._secret, name, scram_hash.value)
+            made = keyed.copy()
+            made.update(b"%b\0%b%b" % (kind, purpose, name))
+            return made.digest()
 
-        forms = {} if is_token else self._forms(scram_hash)
-        form = min(forms, key=lambda each: _place(each, forms[each], derived), default=KAFKA_FORM)
-        salt = form.salt(derived)
-        return _DecoyCredential(salt, derived(b"stored key"), derived(b"server key"), form.iterations)
+        forms = {KAFKA_FORM: 1} if is_token else self._forms(scram_hash) or {KAFKA_FORM: 1}
+        # most nodes have one form, which wins every race
+        form, *others = forms
+        if others:
+            form = min((_arrival(each, count, derived), each) for each, count in forms.items())[1]
+        stored_key, server_key = self._keys[scram_hash]
+        return _DecoyCredential(form.salt(derived), stored_key, server_key, form.iterations)
 
 
-def _place(
-    form: CredentialForm, count: int, derived: Callable[[bytes], bytes]
-) -> tuple[float, CredentialForm]:
+def _arrival(form: CredentialForm, count: int, derived: Callable[[bytes], bytes]) -> float:
     """Return when a form arrives in the race for a name; its chance to win is in proportion to its count."""
-    chance = (int.from_bytes(derived(repr(form).encode())[:8]) + 1) / (2**64 + 1)
-    return -math.log(chance) / count, form
+    chance = (int.from_bytes(derived(form.text)[:8]) + 1) / (2**64 + 1)
+    return -math.log(chance) / count

@@ -16,32 +16,30 @@ class ScramHash(Enum):
     SHA_256 = "sha256"
     SHA_512 = "sha512"
 
-    @property
-    def mechanism_name(self) -> str:
+    def __init__(self, hash_name: str) -> None:
+        # looked up several times in each login
+        self.hash_name: Final = hash_name
+        self.mechanism_name: Final = f"SCRAM-SHA-{hash_name.removeprefix('sha')}"
         """The SASL name, such as `SCRAM-SHA-256`."""
-        return f"SCRAM-{self.name.replace('_', '-')}"
-
-    @property
-    def code(self) -> int:
+        self.code: Final = {"sha256": 1, "sha512": 2}[hash_name]
         """Kafka's code of the mechanism in requests and records."""
-        return 1 if self is ScramHash.SHA_256 else 2
-
-    @property
-    def size(self) -> int:
+        self.size: Final = hashlib.new(hash_name).digest_size
         """Bytes of a key, proof or signature."""
-        return hashlib.new(self.value).digest_size
+
+    # members are singletons; `Enum` hashes their names in Python
+    __hash__ = object.__hash__
 
     def digest(self, data: bytes) -> bytes:
         """Return the hash."""
-        return hashlib.new(self.value, data).digest()
+        return hashlib.new(self.hash_name, data).digest()
 
     def hmac(self, key: bytes, data: bytes) -> bytes:
         """Return the keyed hash."""
-        return hmac.digest(key, data, self.value)
+        return hmac.digest(key, data, self.hash_name)
 
     def salted_password(self, password: bytes, salt: bytes, iterations: int) -> bytes:
         """Return RFC 5802's SaltedPassword; the password is UTF-8 without SASLprep, as in Kafka."""
-        return hashlib.pbkdf2_hmac(self.value, password, salt, iterations)
+        return hashlib.pbkdf2_hmac(self.hash_name, password, salt, iterations)
 
 
 class ServerCredential(Protocol):
@@ -71,4 +69,6 @@ def auth_message(client_first_bare: bytes, server_first: bytes, client_final_wit
 
 def exclusive_or(first: bytes, second: bytes) -> bytes:
     """Return the bitwise XOR; raise ValueError unless both have the same length."""
-    return bytes(a ^ b for a, b in zip(first, second, strict=True))
+    if len(first) != len(second):
+        raise ValueError("texts of different lengths have no XOR")
+    return (int.from_bytes(first) ^ int.from_bytes(second)).to_bytes(len(first))

@@ -55,7 +55,7 @@ class AdminApis:
     loggers: Loggers
     clock: Clock
 
-    def serve(self, opened: Opened) -> Message | Coroutine[Any, Any, Message | bytes]:
+    def serve(self, opened: Opened) -> Message | bytes | Coroutine[Any, Any, Message | bytes]:
         """Return the answer, or a coroutine that returns it."""
         exchange = opened.exchange
         response_type, request = exchange.response_codec.root, exchange.request

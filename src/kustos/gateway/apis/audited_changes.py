@@ -145,7 +145,7 @@ class AuditedApis:
         self._now_ms: Final = now_ms
         self._under_way: Final[set[asyncio.Future[Message | bytes]]] = set()
 
-    def serve(self, opened: Opened) -> Message | Coroutine[Any, Any, Message | bytes]:
+    def serve(self, opened: Opened) -> Message | bytes | Coroutine[Any, Any, Message | bytes]:
         """Return the answer to an authorized request, or a coroutine that returns it."""
         if opened.row.api_key not in _CHANGES or opened.exchange.request.get("validate_only"):
             return self._apis.serve(opened)
@@ -156,8 +156,9 @@ class AuditedApis:
         except Exception:
             report_outcome(self._ended(opened, requested, events, None))
             raise
-        if isinstance(answer, Message):
-            report_outcome(self._ended(opened, requested, events, answer))
+        if isinstance(answer, Message | bytes):
+            outcome = answer if isinstance(answer, Message) else None
+            report_outcome(self._ended(opened, requested, events, outcome))
             return answer
         # a task of its own: the change goes on if its client goes away
         change = asyncio.ensure_future(answer)

@@ -1,14 +1,13 @@
 """The APIs that a node answers alike in embedded mode and in cluster mode."""
 
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
 
 from kustos.gateway.apis.acls import AclApis
-from kustos.gateway.upstream.cluster import UpstreamCluster
 from kustos.metadata.control import ApiError, describe_scram
 from kustos.metadata.image import MetadataImage
-from kustos.protocol import DescribedConfig, Opened, admin, api_versions_response, node_messages
+from kustos.protocol import DescribedConfig, Opened, admin, node_messages
 from kustos.wire import ApiKey, Message
 
 Described = Callable[[Message], list[DescribedConfig] | ApiError]
@@ -23,20 +22,19 @@ class SharedApis:
     """
 
     image: Callable[[], MetadataImage]
-    cluster: UpstreamCluster
-    offered: Callable[[], Mapping[int, tuple[int, int]]]
+    api_versions: Callable[[int], bytes]
+    """Version → the encoded answer to ApiVersions."""
     acls: AclApis
     described: Described
     """Describes this node's authorizer to clients that request the settings of a broker."""
 
-    def serve(self, opened: Opened) -> Message | Coroutine[Any, Any, Message | bytes] | None:
+    def serve(self, opened: Opened) -> Message | bytes | Coroutine[Any, Any, Message | bytes] | None:
         """Return the answer, or a coroutine that returns it; None for any other API."""
         codec = opened.exchange.response_codec
         request = opened.exchange.request
         match opened.row.api_key:
             case ApiKey.API_VERSIONS:
-                version = opened.exchange.version
-                return api_versions_response(version, self.offered(), self.cluster.features)
+                return self.api_versions(opened.exchange.version)
             case ApiKey.DESCRIBE_ACLS:
                 return self.acls.describe(codec, request)
             case ApiKey.CREATE_ACLS | ApiKey.DELETE_ACLS:

@@ -1,7 +1,10 @@
 """One client connection: bytes from a socket, first an identity, then requests.
 
-Until there is a principal, frames go to its login and nowhere else, and the connection has a deadline. Then a
-connection to the broker behind this port is opened, and the session takes over. Everything ends in `close`.
+Until there is a principal, frames go to its login and nowhere else, and the connection has a deadline. Then
+the session takes over. A connection to the broker behind this port is opened for its first request other than
+ApiVersions, so that who only logs in costs the broker nothing. Where the broker was lost lately, it is opened
+at once and ApiVersions waits for it, too: clients take that answer for a broker that is there, and would come
+back without a pause. Everything ends in `close`.
 """
 
 import asyncio
@@ -24,10 +27,13 @@ from kustos.gateway.upstream.cluster import Versions, covers
 from kustos.gateway.upstream.link import UpstreamLink
 from kustos.gateway.upstream.tokens import IdentityError
 from kustos.protocol import ContextOf, Decider, Guard, Opened, UndecidedDecider, Unwrap
-from kustos.wire import FrameLengthError, FrameReader
+from kustos.wire import ApiKey, FrameLengthError, FrameReader
 
 if TYPE_CHECKING:
     from kustos.gateway.listener.gateway import Port
+
+API_VERSIONS: Final = int(ApiKey.API_VERSIONS).to_bytes(2, "big")
+"""The first two bytes of an ApiVersions: its API key."""
 
 LAST_ANSWERS_S: Final = 5.0
 """How long a client may take to read the last answers when its connection ends."""
@@ -204,10 +210,10 @@ class ClientConnection(asyncio.Protocol):
         place = port.large_turns.place(principal)
         self._session = ClientSession(self, guard, port.services, self._answers, place)
         self._session.client_reads = self._reads
-        if port.leads_upstream:
-            self._connecting = self._loop.create_task(self._connect())
-        else:
+        if not port.leads_upstream:
             self._session.link = NoUpstream()
+        elif port.lost_upstream:
+            self._want_upstream()
 
     def _guard(self, decider: Decider, context_of: ContextOf) -> Guard:
         port = self._port
@@ -231,6 +237,17 @@ class ClientConnection(asyncio.Protocol):
             decider = UndecidedDecider(error)
         context_of = self._port.context_of(envelope.principal, host, forwarded_by=self._principal)
         return self._guard(decider, context_of).open_forwarded(envelope.frame)
+
+    def needs_upstream(self, frame: bytes) -> bool:
+        """Whether a request must wait for the upstream half, which is on its way then."""
+        if self._connecting is None and frame[:2] == API_VERSIONS:
+            return False
+        self._want_upstream()
+        return True
+
+    def _want_upstream(self) -> None:
+        if self._connecting is None and not self._closed:
+            self._connecting = self._loop.create_task(self._connect())
 
     async def _connect(self) -> None:
         """Open the upstream half; if the broker is down, the client is disconnected."""
@@ -315,6 +332,7 @@ class ClientConnection(asyncio.Protocol):
     def upstream_lost(self, reason: str) -> None:
         """End the client's connection with its upstream half."""
         if not self._closed:
+            self._port.lost_upstream = True
             self._port.metrics.upstream_failed()
         self.close(reason, logged=not reason.startswith("upstream closed"))
 

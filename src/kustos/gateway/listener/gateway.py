@@ -75,6 +75,8 @@ class Port:
         self.login_failed: Final = gateway.login_failed
         self.is_throttled: Final = gateway.admission.is_throttled
         self.server: asyncio.Server | None = None
+        self.lost_upstream = False
+        """Whether the last connection to a broker behind this port failed, or broke."""
         self.headers_awaited = 0
         self._turn = 0
 
@@ -184,7 +186,9 @@ class Port:
                 failure = failure or error
                 continue
             self.services.cluster.learn_versions(broker.node_id, connection.versions)
+            self.lost_upstream = False
             return connection
+        self.lost_upstream = True
         which = "no broker" if self.node_id is None else f"no broker `{self.node_id}`"
         raise failure or CannotConnectError(f"{which} is known upstream")
 

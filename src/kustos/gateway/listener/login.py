@@ -117,6 +117,10 @@ class ConnectionLogin:
             self._timer.cancel()
 
     def _perform_all(self, effects: tuple[SaslEffect, ...]) -> None:
+        if len(effects) == 1 and isinstance(effects[0], SendFrame):
+            # most frames of a login do not end it
+            self._owner.write(effects[0].data)
+            return
         if not self._is_recorded(effects):
             self._port.metrics.authenticated(self._machine.mechanism, False)
             self._owner.close(LOG_IS_FULL)

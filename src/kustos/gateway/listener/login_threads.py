@@ -1,6 +1,7 @@
 """Threads for the steps of logins that may block, so that the event loop never waits.
 
-Steps of kustos itself, such as reading a keytab, share a few threads. Steps that run code of others (callback
+Steps of kustos itself, such as reading a keytab, share a few threads, and those that hash for strangers share
+one, so that these take one core at most, and no place of the others. Steps that run code of others (callback
 handlers and mechanisms) have a time limit, since nothing can stop a thread that hangs: at the limit the login
 is refused, and its thread is left alone until it returns. Each group of them has threads of its own, so a
 handler that hangs holds up its own logins only, and the process does not wait for them at its end.
@@ -16,7 +17,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kustos.auth import CallbackError, LoginStep, RunBeside
-from kustos.auth.mechanisms import MechanismStep
+from kustos.auth.mechanisms import HASHING, MechanismStep
 
 LOGIN_THREADS: Final = 4
 """How many steps of kustos run at once in one process. A step takes less than a millisecond, unless a disk is
@@ -34,6 +35,7 @@ class LoginThreads:
 
     def __init__(self) -> None:
         self._executor: Final = ThreadPoolExecutor(LOGIN_THREADS, thread_name_prefix="login")
+        self._hashing: Final = ThreadPoolExecutor(1, thread_name_prefix="login-hashing")
         self._groups: Final[dict[str, CallbackGroup]] = {}
         self._is_closed = False
 
@@ -46,7 +48,8 @@ class LoginThreads:
                 group = self._groups[work.group] = CallbackGroup(work.group)
             group.run(work.step, work.timeout_ms, resume)
             return
-        future = asyncio.get_running_loop().run_in_executor(self._executor, work.step)
+        executor = self._hashing if work.group == HASHING else self._executor
+        future = asyncio.get_running_loop().run_in_executor(executor, work.step)
         future.add_done_callback(lambda done: self._ended(done, resume))
 
     def _ended(self, done: asyncio.Future[MechanismStep], resume: Resume) -> None:
@@ -57,7 +60,8 @@ class LoginThreads:
     def close(self) -> None:
         """Start no more steps, and report the end of none."""
         self._is_closed = True
-        self._executor.shutdown(wait=False, cancel_futures=True)
+        for executor in (self._executor, self._hashing):
+            executor.shutdown(wait=False, cancel_futures=True)
         for group in self._groups.values():
             group.close()
 

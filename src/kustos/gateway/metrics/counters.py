@@ -9,12 +9,12 @@ the settings, so the number of series is bounded.
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
+from prometheus_client import CollectorRegistry, Counter, generate_latest
 
 from kustos.authorizer import AuthorizerMetrics
 from kustos.gateway.apis.purgatory import DelayedFuturePurgatory
 from kustos.gateway.audit.log import AuditLog
-from kustos.gateway.metrics.tallies import SOCKETS, ApiTally, SocketTally, Tallied, WatchedTimes
+from kustos.gateway.metrics.tallies import ApiTally, LoginTally, SocketTally, Tallied, WatchedTimes
 from kustos.gateway.metrics.watched import (
     Watched,
     WatchedAnswers,
@@ -38,9 +38,6 @@ LISTENERS_MAX: Final = 64
 """Listeners with series of their own; the settings allow fewer."""
 
 
-_UNAUTHENTICATED: Final = "kustos_unauthenticated_connections"
-
-
 def _token_counter(registry: CollectorRegistry) -> Counter:
     return Counter(
         "kustos_upstream_delegation_tokens",
@@ -61,16 +58,6 @@ class GatewayMetrics:
         self._mechanisms: Final = MECHANISMS | mechanisms
         self.registry: Final = CollectorRegistry()
         registry = self.registry
-        labels = ("listener",)
-        self._open: Final = Gauge(
-            SOCKETS + "connection_count", "Open connections.", labels, registry=registry
-        )
-        self._succeeded: Final = Counter(
-            SOCKETS + "successful_authentication", "Logins.", ("mechanism",), registry=registry
-        )
-        self._failed: Final = Counter(
-            SOCKETS + "failed_authentication", "Failed logins.", ("mechanism",), registry=registry
-        )
         self._upstream_errors: Final = Counter(
             "kustos_upstream_connection_errors",
             "Connections to upstream brokers that could not be made, or broke.",
@@ -82,9 +69,6 @@ class GatewayMetrics:
             "Connections closed on arrival because there were too many.",
             registry=registry,
         )
-        self._unauthenticated: Final = Gauge(
-            _UNAUTHENTICATED, "Open connections without authentication yet.", labels, registry=registry
-        )
         self._handshakes: Final = Counter(
             "kustos_failed_handshakes",
             "Connections that ended before anybody could log in, by kind: in the TLS handshake, as they "
@@ -95,7 +79,8 @@ class GatewayMetrics:
         self._rates: AuthorizerMetrics | None = None
         self._apis: Final[dict[str, ApiTally]] = {}
         self._sockets: Final[dict[str, SocketTally]] = {}
-        registry.register(Tallied(self._apis, self._sockets, PROBE))
+        self._logins: Final[dict[str, LoginTally]] = {}
+        registry.register(Tallied(self._apis, self._sockets, self._logins, PROBE))
         registry.register(WatchedTimes(self._apis))
         self._by_api: Final[dict[int, ApiTally]] = {}
         self._listeners: Final[set[str]] = set()
@@ -137,9 +122,10 @@ class GatewayMetrics:
 
     def connections_changed(self, listener: str, change: int) -> None:
         """Count a connection in (1) or out (-1)."""
-        self._open.labels(self._label(listener)).inc(change)
+        tally = self.listener(listener)
+        tally.open += change
         if change > 0:
-            self.listener(listener).created += change
+            tally.created += change
 
     def received(self, listener: str, size_bytes: int) -> None:
         """Count bytes that came from a client."""
@@ -151,8 +137,12 @@ class GatewayMetrics:
 
     def authenticated(self, mechanism: str, succeeded: bool) -> None:
         """Count a finished login; one without a known mechanism counts under `other`."""
-        counter = self._succeeded if succeeded else self._failed
-        counter.labels(mechanism if mechanism in self._mechanisms else OTHER).inc()
+        name = mechanism if mechanism in self._mechanisms else OTHER
+        tally = self._logins.get(name) or self._logins.setdefault(name, LoginTally())
+        if succeeded:
+            tally.succeeded += 1
+        else:
+            tally.failed += 1
 
     def upstream_failed(self) -> None:
         """Count a connection to upstream that could not be made, or broke."""
@@ -168,7 +158,7 @@ class GatewayMetrics:
 
     def unauthenticated_changed(self, listener: str, change: int) -> None:
         """Count a connection that has to authenticate (1), or that has, or has ended (-1)."""
-        self._unauthenticated.labels(self._label(listener)).inc(change)
+        self.listener(listener).unauthenticated += change
 
     def handshake_failed(self, listener: str, kind: str) -> None:
         """Count a connection that ended before anybody could log in; the kinds are few."""

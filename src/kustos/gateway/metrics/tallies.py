@@ -9,7 +9,13 @@ from collections.abc import Iterable, Mapping
 from itertools import accumulate
 from typing import Final
 
-from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, Metric, SummaryMetricFamily
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+    SummaryMetricFamily,
+)
 from prometheus_client.registry import Collector
 
 BUCKETS_S: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60)
@@ -70,18 +76,35 @@ class ApiTally:
 class SocketTally:
     """The bytes and connections of one listener."""
 
-    __slots__ = ("created", "incoming_bytes", "outgoing_bytes")
+    __slots__ = ("created", "incoming_bytes", "open", "outgoing_bytes", "unauthenticated")
 
     def __init__(self) -> None:
-        self.created = self.incoming_bytes = self.outgoing_bytes = 0
+        self.created = self.open = self.unauthenticated = 0
+        self.incoming_bytes = self.outgoing_bytes = 0
+
+
+class LoginTally:
+    """The logins of one mechanism."""
+
+    __slots__ = ("failed", "succeeded")
+
+    def __init__(self) -> None:
+        self.failed = self.succeeded = 0
 
 
 class Tallied(Collector):
     """Shows the tallies: `probe` is the label of denials that refused nothing."""
 
-    def __init__(self, apis: Mapping[str, ApiTally], sockets: Mapping[str, SocketTally], probe: str) -> None:
+    def __init__(
+        self,
+        apis: Mapping[str, ApiTally],
+        sockets: Mapping[str, SocketTally],
+        logins: Mapping[str, LoginTally],
+        probe: str,
+    ) -> None:
         self._apis: Final = apis
         self._sockets: Final = sockets
+        self._logins: Final = logins
         self._probe: Final = probe
 
     def collect(self) -> Iterable[Metric]:
@@ -110,16 +133,47 @@ class Tallied(Collector):
             api.total.add_to(total, name)
             api.upstream.add_to(upstream, name)
         yield from (decisions, total, upstream)
-        created = CounterMetricFamily(
-            SOCKETS + "connection_creation", "Connections made.", labels=("listener",)
+        yield from self._connections()
+        yield from self._ended_logins()
+
+    def _connections(self) -> Iterable[Metric]:
+        labels = ("listener",)
+        families = (
+            (
+                CounterMetricFamily(SOCKETS + "connection_creation", "Connections made.", labels=labels),
+                "created",
+            ),
+            (GaugeMetricFamily(SOCKETS + "connection_count", "Open connections.", labels=labels), "open"),
+            (
+                GaugeMetricFamily(
+                    "kustos_unauthenticated_connections",
+                    "Open connections without authentication yet.",
+                    labels=labels,
+                ),
+                "unauthenticated",
+            ),
+            (
+                CounterMetricFamily(SOCKETS + "incoming_byte", "Bytes from clients.", labels=labels),
+                "incoming_bytes",
+            ),
+            (
+                CounterMetricFamily(SOCKETS + "outgoing_byte", "Bytes to clients.", labels=labels),
+                "outgoing_bytes",
+            ),
         )
-        incoming = CounterMetricFamily(SOCKETS + "incoming_byte", "Bytes from clients.", labels=("listener",))
-        outgoing = CounterMetricFamily(SOCKETS + "outgoing_byte", "Bytes to clients.", labels=("listener",))
-        for name, socket in self._sockets.items():
-            created.add_metric((name,), socket.created)
-            incoming.add_metric((name,), socket.incoming_bytes)
-            outgoing.add_metric((name,), socket.outgoing_bytes)
-        yield from (created, incoming, outgoing)
+        for family, field in families:
+            for name, socket in self._sockets.items():
+                family.add_metric((name,), getattr(socket, field))
+            yield family
+
+    def _ended_logins(self) -> Iterable[Metric]:
+        labels = ("mechanism",)
+        succeeded = CounterMetricFamily(SOCKETS + "successful_authentication", "Logins.", labels=labels)
+        failed = CounterMetricFamily(SOCKETS + "failed_authentication", "Failed logins.", labels=labels)
+        for name, logins in self._logins.items():
+            succeeded.add_metric((name,), logins.succeeded)
+            failed.add_metric((name,), logins.failed)
+        yield from (succeeded, failed)
 
 
 class WatchedTimes(Collector):

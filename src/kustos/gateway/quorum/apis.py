@@ -123,7 +123,7 @@ class QuorumApis:
     forwarder: ControllerForwarder
     shared: SharedApis
 
-    def serve(self, opened: Opened) -> Message | Coroutine[Any, Any, Message | bytes]:
+    def serve(self, opened: Opened) -> Message | bytes | Coroutine[Any, Any, Message | bytes]:
         """Return the answer, or a coroutine that returns it; raise `RefusedFrameError` for a bug of ours."""
         if (answer := self.shared.serve(opened)) is not None:
             return answer

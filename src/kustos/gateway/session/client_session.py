@@ -150,6 +150,8 @@ class ClientSession:
 
     def _may_begin(self, frame: bytes) -> bool:
         """Whether this frame's turn has come."""
+        if self.link is None and self._owner.needs_upstream(frame):
+            return False
         if not self._slots:
             return True
         last = self._slots[-1]
@@ -170,7 +172,7 @@ class ClientSession:
         if self._observer.is_full:
             self._look_again(AUDIT_RETRY_S)
             return False
-        return self.link is not None and self.link.is_writable
+        return self.link is None or self.link.is_writable
 
     def _look_again(self, delay_s: float) -> None:
         if self._retry is None and not self._closed:
@@ -259,7 +261,7 @@ class ClientSession:
                 self._hold(slot, self._services.cluster.list_topics(names))
             case Serve():
                 answer = self._services.local.serve(opened)
-                if isinstance(answer, Message):
+                if isinstance(answer, Message | bytes):
                     return (answer,)
                 self._hold(
                     slot,

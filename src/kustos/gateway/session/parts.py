@@ -123,7 +123,7 @@ def unwrapped(owner: "SessionOwner", slot: Slot, envelope: Opened, outcome: Unwr
 class LocalApis(Protocol):
     """The APIs that kustos answers itself."""
 
-    def serve(self, opened: Opened) -> Message | Coroutine[Any, Any, Message | bytes]:
+    def serve(self, opened: Opened) -> Message | bytes | Coroutine[Any, Any, Message | bytes]:
         """Return the answer to an authorized request, or a coroutine that returns it."""
 
 
@@ -138,6 +138,9 @@ class SessionOwner(Protocol):
 
     def read_more(self, wanted: bool) -> None:
         """Read the socket, or leave it unread while frames wait here."""
+
+    def needs_upstream(self, frame: bytes) -> bool:
+        """Whether a request must wait for the link, which is on its way then; the session goes on with it."""
 
     def wants(self, frame: bytes) -> bool:
         """Whether the frame may belong to a re-authentication (KIP-368); `take` gets it in its turn."""

@@ -2,7 +2,11 @@
 
 import ipaddress
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
+
+HOSTS_KNOWN_MAX: Final = 4_096
+"""Addresses whose text is kept, some 200 bytes each: clients come back."""
 
 
 class NoPortForBrokerError(Exception):
@@ -48,13 +52,17 @@ def java_host_address(peer: Any) -> str:
     IPv6 is written in full without leading zeros (`0:0:0:0:0:0:0:1`), a mapped IPv4 address as IPv4,
     the zone of a link-local one as its number after `%`. Hosts of ACLs are compared with this text.
     """
-    parsed = ipaddress.ip_address(str(peer[0]).partition("%")[0])
+    return _java_text(str(peer[0]), peer[3] if len(peer) > 3 else 0)
+
+
+@lru_cache(maxsize=HOSTS_KNOWN_MAX)
+def _java_text(host: str, scope_id: int) -> str:
+    parsed = ipaddress.ip_address(host.partition("%")[0])
     if isinstance(parsed, ipaddress.IPv4Address):
         return str(parsed)
     if parsed.ipv4_mapped is not None:
         return str(parsed.ipv4_mapped)
     groups = ":".join(f"{int(group, 16):x}" for group in parsed.exploded.split(":"))
-    scope_id = peer[3] if len(peer) > 3 else 0
     return f"{groups}%{scope_id}" if scope_id else groups
 
 

@@ -72,7 +72,7 @@ def common_to_all(brokers: Iterable[Versions]) -> dict[int, tuple[int, int]]:
 
 def covers(offered: Versions, used: Versions) -> bool:
     """Return whether everything in `used` is offered."""
-    return all(
+    return used is offered or all(
         key in offered and offered[key][0] <= low and high <= offered[key][1]
         for key, (low, high) in used.items()
     )

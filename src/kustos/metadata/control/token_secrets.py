@@ -15,7 +15,7 @@ from kustos.metadata.scram import MIN_ITERATIONS, ScramCredential, ScramMechanis
 from kustos.runtime import Entropy, base36_text
 
 CREDENTIALS_KEPT_MAX: Final = 10_000
-"""SCRAM credentials of tokens cached, about 500 bytes each; a miss costs 4096 hash rounds."""
+"""SCRAM credentials of tokens kept, about 500 bytes each; to compute one takes 4096 hash rounds."""
 
 _INDEX_KEY_SIZE: Final = 32
 
@@ -47,6 +47,15 @@ class TokenSecret:
         name = b"\0".join((b"salt", mechanism.mechanism_name.encode(), token_id.encode()))
         # a separate key: the HMAC of a text that is not a token's id, and is never shown
         return base36_text(hmac.digest(self.hmac("\0kustos salts"), name, "sha512")).encode()
+
+    def nobodys_keys(self, mechanism: ScramMechanism) -> tuple[bytes, bytes]:
+        """Return a stored key and a server key that no password has."""
+        own = self.hmac("\0kustos keys")
+        stored, server = (
+            hmac.digest(own, each + mechanism.hash_name.encode(), mechanism.hash_name)
+            for each in (b"stored", b"server")
+        )
+        return stored, server
 
     def password(self, token_id: str) -> str:
         """Return the password with which a client logs in."""
@@ -100,29 +109,40 @@ class TokenIndex:
 
 
 class TokenCredentials:
-    """Computes the SCRAM credentials of tokens on demand, and caches the most recent. One call at a time.
+    """Computes the SCRAM credentials of tokens, and keeps those that were used most recently.
 
-    Ids that no token has are computed and cached alike: otherwise the time of a login would tell which exist.
     As in Kafka, with 4096 iterations for both mechanisms. Unlike there, the salt is not random but derived
     from the secret and the id: if the salt of a real token changed with each restart, or between workers, it
     could be distinguished from a nonexistent one, whose salt never changes.
     """
 
-    __slots__ = ("_kept", "_secret")
+    __slots__ = ("_kept", "_nobodys", "_secret")
 
     def __init__(self, secret: TokenSecret) -> None:
         self._secret = secret
+        self._nobodys = {each: secret.nobodys_keys(each) for each in ScramMechanism}
         self._kept: dict[tuple[str, ScramMechanism], ScramCredential] = {}
 
-    def credential(self, token_id: str, mechanism: ScramMechanism) -> ScramCredential:
-        """Return the credential of an id; the caller must know whether the token exists."""
+    def known(self, token_id: str, mechanism: ScramMechanism) -> ScramCredential:
+        """Return the credential that was kept, else one that nobody can prove; both have the id's salt."""
+        salt = self._secret.salt(token_id, mechanism)
+        nobodys = ScramCredential(salt, *self._nobodys[mechanism], MIN_ITERATIONS)
         key = (token_id, mechanism)
-        credential = self._kept.pop(key, None)
-        if credential is None:
-            salt = self._secret.salt(token_id, mechanism)
-            credential = scram_credential(mechanism, self._secret.password(token_id), salt, MIN_ITERATIONS)
-            if len(self._kept) >= CREDENTIALS_KEPT_MAX:
-                # a dict keeps its order: the first is the least recently used
-                del self._kept[next(iter(self._kept))]
-        self._kept[key] = credential
-        return credential
+        kept = self._kept.pop(key, None)
+        if kept is None:
+            return nobodys
+        # a dict keeps its order: the first is the least recently used
+        self._kept[key] = kept
+        return kept
+
+    def compute(self, token_id: str, mechanism: ScramMechanism) -> ScramCredential:
+        """Return the credential of an id, whether or not there is such a token; any thread may call it."""
+        salt = self._secret.salt(token_id, mechanism)
+        return scram_credential(mechanism, self._secret.password(token_id), salt, MIN_ITERATIONS)
+
+    def keep(self, token_id: str, mechanism: ScramMechanism, credential: ScramCredential) -> None:
+        """Keep the credential of a token that exists: whoever makes up ids must push none out."""
+        self._kept.pop((token_id, mechanism), None)
+        if len(self._kept) >= CREDENTIALS_KEPT_MAX:
+            del self._kept[next(iter(self._kept))]
+        self._kept[token_id, mechanism] = credential
