@@ -13,7 +13,7 @@ from typing import Any
 from kio.schema.index import api_key_map
 
 from kustos.acl import CLUSTER_NAME, AclBinding
-from testkit.tap import answers, daily_answers, transaction_answers
+from testkit.tap import answers, daily_answers, share_answers, transaction_answers
 from testkit.tap.answers import Coded, Key
 from testkit.tap.client import (
     AUTHORIZATION_CODES,
@@ -158,6 +158,21 @@ RULES: dict[int, Rule] = {
     ),
     74: Rule(answers.whole(Op.DESCRIBE_CONFIGS), TOP),
     75: Rule(answers.describe_topic_partitions, topic_items("topics"), ordered=False),
+    76: Rule(share_answers.heartbeat, TOP),
+    77: Rule(
+        answers.groups("group_ids"), by_items("groups", "group_id"), unforeseen=frozenset({TOPIC_DENIED})
+    ),
+    78: Rule(
+        share_answers.fetch,
+        daily_answers.answered_with_top(
+            answers.answered_by_partition("responses", "partitions", "partition_index")
+        ),
+        ordered=False,
+    ),
+    79: Rule(lambda request, client: [(answers.TOP, share_answers.refused(request, client))], TOP),
+    90: Rule(share_answers.offsets, share_answers.answered_offsets),
+    91: Rule(share_answers.altered, share_answers.answered_altered, ordered=False),
+    92: Rule(share_answers.deleted, share_answers.answered_deleted, ordered=False),
 }
 LISTINGS = frozenset({9, 16, 18, 66})
 
@@ -318,11 +333,11 @@ def wrong_operations(request: Request, body: Any, client: Client) -> Iterable[st
         if body.cluster_authorized_operations != (bits if asked and not failed else NOT_ASKED):
             yield f"has cluster operations {body.cluster_authorized_operations}"
     flags = {3: "include_topic_authorized_operations", 15: "include_authorized_operations"}
-    flags[69] = flags[15]
+    flags |= dict.fromkeys((69, 77), flags[15])
     kind = Type.TOPIC if request.api_key in {3, 75} else Type.GROUP
     items = getattr(body, "topics" if kind is Type.TOPIC else "groups", ())
     field = "topic_authorized_operations" if kind is Type.TOPIC else "authorized_operations"
-    for item in items if request.api_key in {3, 15, 69, 75} else ():
+    for item in items if request.api_key in {3, 15, 69, 75, 77} else ():
         if not hasattr(item, field):
             continue
         name = item.name if kind is Type.TOPIC else item.group_id
