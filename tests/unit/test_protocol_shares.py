@@ -204,6 +204,7 @@ class TestOffsets:
     @pytest.mark.behaviour("B162")
     @pytest.mark.parametrize("version", [0, 1])
     def test_are_told_to_who_may_describe_the_group_and_the_topic(self, version: int) -> None:
+        asked: list[dict[str, Any]]
         asked = [{"group_id": GROUP_NAME, "topics": [{"topic_name": ALPHA, "partitions": [0]}]}]
         acls = [may("DESCRIBE", "GROUP"), may("DESCRIBE")]
         _, answer = ask(connection(*acls), OFFSETS, version, groups=asked)
