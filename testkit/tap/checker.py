@@ -147,6 +147,7 @@ RULES: dict[int, Rule] = {
     50: Rule(answers.whole(Op.DESCRIBE), TOP),
     51: Rule(answers.scram_users, by_items("results", "user")),
     55: Rule(answers.whole(Op.DESCRIBE), TOP),
+    **dict.fromkeys((57, 80, 81), Rule(answers.whole(Op.ALTER), TOP)),
     60: Rule(answers.top(None), TOP),
     61: Rule(transaction_answers.producers, PARTITIONS),
     64: Rule(answers.whole(Op.ALTER), TOP),

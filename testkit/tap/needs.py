@@ -262,6 +262,7 @@ NEEDS: dict[int, Callable[[Request, Client], list[Need]]] = {
     50: never,
     51: never,
     55: cluster(Op.DESCRIBE),
+    **dict.fromkeys((57, 80, 81), cluster(Op.ALTER)),
     60: nothing,
     61: lambda request, client: topics(client, request.body.topics, Op.READ),
     64: cluster(Op.ALTER),

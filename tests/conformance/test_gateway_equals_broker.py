@@ -16,6 +16,7 @@ from testkit.paths import ROOT
 from tests.conformance.equality import (
     cases_admin,
     cases_daily,
+    cases_features,
     cases_groups,
     cases_settings,
     cases_shares,
@@ -45,6 +46,7 @@ STORIES: tuple[Story, ...] = (
     *cases_admin.CHANGING,
     *cases_daily.CHANGING,
     *cases_settings.CHANGING,
+    *cases_features.STORIES,
     *cases_tokens.STORIES,
     *cases_topics.CLOSING,
 )

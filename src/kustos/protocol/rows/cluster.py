@@ -61,7 +61,15 @@ CLUSTER_ROWS: Final[tuple[Row, ...]] = (
         # no client reaches the controllers
         (Gate(DESCRIBE_CLUSTER, cluster), Conceal("nodes", "listeners")),
     ),
-    Row(ApiKey.UNREGISTER_BROKER, TOP_WITH_MESSAGE, (Gate(ALTER_CLUSTER, cluster),)),
+    *[
+        Row(api_key, TOP_WITH_MESSAGE, (Gate(ALTER_CLUSTER, cluster),))
+        for api_key in (
+            ApiKey.UNREGISTER_BROKER,
+            ApiKey.UPDATE_FEATURES,
+            ApiKey.ADD_RAFT_VOTER,
+            ApiKey.REMOVE_RAFT_VOTER,
+        )
+    ],
     Row(
         ApiKey.ELECT_LEADERS,
         Refusal(items=ELECTIONS, both_below=EVERY_VERSION),
