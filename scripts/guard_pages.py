@@ -168,7 +168,6 @@ CONTROLLER_APIS: Final = frozenset({52, 53, 54, 56, 58, 59, 62, 63, 67, 70, 73, 
 NOT_OFFERED: Final[Mapping[str, tuple[int, ...]]] = {
     "States of share groups, which brokers keep": (83, 84, 85, 86, 87),
     "Streams groups": (88, 89),
-    "Telemetry of clients": (71, 72),
 }
 """The APIs of a broker without a row, by what they are about."""
 

@@ -157,6 +157,7 @@ RULES: dict[int, Rule] = {
     69: Rule(
         answers.groups("group_ids"), by_items("groups", "group_id"), unforeseen=frozenset({TOPIC_DENIED})
     ),
+    **dict.fromkeys((71, 72), Rule(answers.top(None), TOP)),
     74: Rule(answers.whole(Op.DESCRIBE_CONFIGS), TOP),
     75: Rule(answers.describe_topic_partitions, topic_items("topics"), ordered=False),
     76: Rule(share_answers.heartbeat, TOP),

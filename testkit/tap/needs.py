@@ -272,6 +272,7 @@ NEEDS: dict[int, Callable[[Request, Client], list[Need]]] = {
     66: nothing,
     68: consumer_group_heartbeat,
     69: describe_groups("group_ids"),
+    **dict.fromkeys((71, 72), nothing),
     74: cluster(Op.DESCRIBE_CONFIGS),
     75: lambda request, client: topics(client, request.body.topics, Op.DESCRIBE) or [()],
     76: share_group_heartbeat,

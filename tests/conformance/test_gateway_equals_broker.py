@@ -20,6 +20,7 @@ from tests.conformance.equality import (
     cases_groups,
     cases_settings,
     cases_shares,
+    cases_telemetry,
     cases_tokens,
     cases_topics,
     cases_transactions,
@@ -47,6 +48,7 @@ STORIES: tuple[Story, ...] = (
     *cases_daily.CHANGING,
     *cases_settings.CHANGING,
     *cases_features.STORIES,
+    *cases_telemetry.STORIES,
     *cases_tokens.STORIES,
     *cases_topics.CLOSING,
 )

@@ -262,6 +262,13 @@ def test_the_cluster_is_administered_by_who_may(which: str) -> None:
     needs(api_key, version, fields, [may(operation, "CLUSTER")], CLUSTER_DENIED, *elsewhere, *rights)
 
 
+@pytest.mark.parametrize(("api_key", "fields"), [(71, {}), (72, {"subscription_id": 3, "metrics": b"m"})])
+def test_every_client_may_send_its_metrics(api_key: int, fields: dict[str, Any]) -> None:
+    sent = frame(api_key, 0, **fields)
+    outcome = connection().run(sent)
+    assert outcome.forwarded == [sent]
+
+
 @pytest.mark.behaviour("B177")
 def test_a_refused_quota_names_its_entity() -> None:
     entities = [

@@ -107,6 +107,10 @@ VOTER_RULES: dict[str, Callable[[Any], Any]] = {
 
 RULES_OF: dict[int, dict[str, Callable[[Any], Any]]] = {
     ApiKey.DESCRIBE_QUORUM: QUORUM_RULES,
+    ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: {
+        "client_instance_id": lambda value: value if value in {None, ZERO_UUID} else "AN INSTANCE",
+        "subscription_id": lambda value: "A SUBSCRIPTION" if value else value,
+    },
     ApiKey.ADD_RAFT_VOTER: VOTER_RULES,
     ApiKey.REMOVE_RAFT_VOTER: VOTER_RULES,
     ApiKey.DESCRIBE_LOG_DIRS: {

@@ -1,4 +1,4 @@
-"""The cluster: its brokers and controllers, and where its partitions lie."""
+"""The cluster: its brokers and controllers, where its partitions lie, and metrics of its clients."""
 
 from typing import Final
 
@@ -85,6 +85,9 @@ CLUSTER_ROWS: Final[tuple[Row, ...]] = (
         Refusal(message_field="error_message", items=BEING_REASSIGNED, both_below=EVERY_VERSION),
         (Gate(DESCRIBE_CLUSTER, cluster),),
     ),
+    # of clients themselves, which every client may send (KIP-714)
+    Row(ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, TOP),
+    Row(ApiKey.PUSH_TELEMETRY, TOP),
     Row(ApiKey.DESCRIBE_LOG_DIRS, TOP, (Gate(DESCRIBE_CLUSTER, cluster),)),
     Row(
         ApiKey.ALTER_REPLICA_LOG_DIRS,
