@@ -44,7 +44,7 @@ answers more with an error; to send that error we must read the request."""
 MEMBERS: Final = 10_000
 """Members of one group: the largest have a few thousand."""
 
-ACKNOWLEDGEMENTS: Final = 40_000
+ACKNOWLEDGEMENTS: Final = 2 * PARTITIONS
 """Partitions and records that a member of a share group acknowledges together, one by one: a broker lets it
 hold 2,000 of a partition (`group.share.partition.max.record.locks`)."""
 

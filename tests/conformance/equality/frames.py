@@ -52,7 +52,7 @@ FRAMES = (
         api=METADATA,
         version=4,
         body=b"\xff\xff\xff\xf0\0",
-        difference="Lengths below -1",
+        difference="Frames that are not in canonical form",
     ),
     Frame(
         title="an API that kustos does not offer: StreamsGroupDescribe",
