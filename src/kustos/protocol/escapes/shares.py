@@ -130,10 +130,12 @@ def share_acknowledge(exchange: Exchange, _row: Row) -> Handler:
         return Reply(response if changed else answer.body)
     element = exchange.response_codec.root.ELEMENTS["responses"]
     made = element.ELEMENTS["partitions"]
-    refusals = [
-        (key, made(partition_index=key[1], error_code=acknowledgement_code(exchange, code, named[key])))
-        for key, code in refused.items()
-    ]
+
+    def refusal(key: SharePartition) -> tuple[SharePartition, Message]:
+        code = acknowledgement_code(exchange, refused[key], named[key])
+        return key, made(partition_index=key[1], error_code=code)
+
+    refusals = yield from each(exchange, list(refused), refusal)
     topics = yield from by_topic(exchange, element, refusals)
     return Reply(response.replace(responses=[*response.responses, *topics]))
 
@@ -223,7 +225,11 @@ def forwarded(exchange: Exchange, plan: SharePlan) -> Asking[Message | None]:
     root = exchange.codec.root
     topic_type = root.ELEMENTS["topics"]
     partition_type = topic_type.ELEMENTS["partitions"]
-    more = [(key, partition_type(partition_index=key[1])) for key in plan.held if key in added]
+    more = yield from each(
+        exchange,
+        [key for key in plan.held if key in added],
+        lambda key: (key, partition_type(partition_index=key[1])),
+    )
     indexes = [(key, key[1]) for key in forgotten]
     return request.replace(
         topics=(yield from by_topic(exchange, topic_type, [*named.items(), *more])),
