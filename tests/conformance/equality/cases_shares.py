@@ -34,6 +34,9 @@ INITIAL, FINAL = 0, -1
 """The epochs of a member or of its session with which it begins and ends."""
 
 ACCEPT, RELEASE, REJECT, RENEW = 1, 2, 3, 4
+MISSING = 17
+"""No partition: what a broker says of one that its coordinator has not prepared depends on the moment."""
+
 READERS = (SUPER, ALL, SOME, MIXED)
 """Who may read the group; the last two only some of the topics."""
 
@@ -203,7 +206,7 @@ SESSIONS = (
     fetching("of a nameless member", FEW, fetch(INITIAL, (QUEUE, 0), member_id="")),
     fetching("of an unknown member", FEW, fetch(INITIAL, (QUEUE, 0), member_id=None)),
     fetching("of a member with a long name", FEW, fetch(INITIAL, (QUEUE, 0), member_id="é" * 37)),
-    fetching("of a strange group", FEW, fetch(INITIAL, (QUEUE, 0), group_id="x-1")),
+    fetching("of a strange group", FEW, fetch(INITIAL, (QUEUE, MISSING), group_id="x-1")),
     fetching(
         "with acknowledgements before all records",
         READERS,
@@ -235,7 +238,7 @@ SESSIONS = (
     fetching(
         "of missing partitions",
         READERS,
-        fetch(INITIAL, (QUEUE, 17), (SHUT_QUEUE, 17)),
+        fetch(INITIAL, (QUEUE, MISSING), (SHUT_QUEUE, MISSING)),
         fetch(1, (QUEUE, 18, ACCEPTED), (SHUT_QUEUE, 18, ACCEPTED)),
         fetch(FINAL),
     ),
@@ -293,9 +296,9 @@ LIVES = (
             title=f"acknowledgements of the form {number}",
             steps=(
                 fetch(INITIAL, (SHUT_QUEUE, 3)),
-                fetch(1, (QUEUE, 0, faulty), (SHUT_QUEUE, 0, faulty), ("orders", 0)),
-                acknowledge(2, (QUEUE, 0, faulty), (SHUT_QUEUE, 0, faulty)),
-                fetch(FINAL, (QUEUE, 0, faulty), (SHUT_QUEUE, 0, faulty)),
+                fetch(1, (QUEUE, MISSING, faulty), (SHUT_QUEUE, 0, faulty), ("orders", 0)),
+                acknowledge(2, (QUEUE, MISSING, faulty), (SHUT_QUEUE, 0, faulty)),
+                fetch(FINAL, (QUEUE, MISSING, faulty), (SHUT_QUEUE, 0, faulty)),
             ),
             users=(SOME, MIXED),
         )
@@ -369,7 +372,7 @@ CHANGES = (
     Story(title="of denied topics only", steps=(altering(SHUT_QUEUE),), users=(SOME, MIXED)),
     Story(title="of nothing", steps=(altering(),), users=FEW),
     Story(title="of a nameless group", steps=(altering(QUEUE, group=""),), users=FEW),
-    Story(title="of some topics", steps=(deleting(*EVERY_TOPIC, group="g-shared-1"),), users=EVERYBODY),
+    Story(title="of some topics", steps=(deleting(*EVERY_TOPIC, group="g-shared-none"),), users=EVERYBODY),
     Story(title="of no group that is there", steps=(deleting(*EVERY_TOPIC),), users=THREE),
     Story(title="of nothing", steps=(deleting(),), users=FEW),
     Story(title="of a nameless group", steps=(deleting(QUEUE, group=""),), users=FEW),
