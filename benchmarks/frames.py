@@ -54,6 +54,8 @@ ROUNDS = 1 if QUICK else 5
 ALICE = KafkaPrincipal("User", "alice")
 CONTEXT = AuthorizableRequestContext(ALICE, "10.0.0.1", "CLIENTS", "SASL_PLAINTEXT")
 NAMES = frozenset({"name", "topic", "key", "group_id", "resource_name", "principal_name"})
+ASKERS = {"group_id": "group", "member_id": "member"}
+"""Without them a request is refused before its lists are looked at."""
 OFFERED = {key: versions for key, row in TABLE.items() if (versions := common_versions(row, None))}
 SPARE = 8
 """Elements left for what stands around a list."""
@@ -116,7 +118,8 @@ def frames(api_key: int, version: int) -> Iterator[bytes]:
             lists += [[each] for share in (1, 2) for each in overfull(made, count // share)]
         for items in lists:
             try:
-                body = codec.encode(codec.root(**{field: items}))
+                who = {name: value for name, value in ASKERS.items() if name in codec.root.FIELDS}
+                body = codec.encode(codec.root(**who | {field: items}))
                 if codec.read(body, 0, items_max(api_key))[0].get(field) == items:
                     yield request_frame(codec, api_key, 1, "client", body)[4:]
             except WireError:

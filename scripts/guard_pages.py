@@ -111,6 +111,11 @@ ESCAPES: Final = {
     "describe_tokens": "another's tokens are left out unless one of the two is allowed; one's own are shown, "
     "over a connection that knows who asks",
     "consumer_group_describe": "the groups are refused, also where a member has a hidden topic",
+    "share_group_describe": "the groups are refused, also where a member has a hidden topic",
+    "share_fetch": "without the group the request is refused; partitions and acknowledgements are refused by "
+    "topic, the others go on; asked again at every fetch of a session",
+    "share_acknowledge": "without the group the request is refused; the partitions are refused, "
+    "the others go on",
     "alter_configs": "the resources are refused, the others go on",
     "describe_configs_upstream": "the resources are refused, the others go on; the authorizer's "
     "settings of a broker are answered here",
@@ -161,10 +166,8 @@ CONTROLLER_APIS: Final = frozenset({52, 53, 54, 56, 58, 59, 62, 63, 67, 70, 73, 
 """What only controllers answer (`listeners` in the schemas of Kafka 4.3.1): no client speaks to them here."""
 
 NOT_OFFERED: Final[Mapping[str, tuple[int, ...]]] = {
-    "Share groups": (76, 77, 78, 79, 83, 84, 85, 86, 87, 90, 91, 92),
+    "States of share groups, which brokers keep": (83, 84, 85, 86, 87),
     "Streams groups": (88, 89),
-    "The cluster itself": (57, 80, 81),
-    "Telemetry of clients": (71, 72),
 }
 """The APIs of a broker without a row, by what they are about."""
 

@@ -14,6 +14,8 @@ from typing import Any
 from kio.static.constants import EntityType
 
 from kustos.acl import AclBinding
+from testkit.guarded import share_sessions
+from testkit.guarded.share_sessions import SharesUpstream
 from testkit.tap import Exchange, Tap
 from testkit.tap.checker import Violation, check_request, check_response
 from testkit.tap.client import Client, Op
@@ -112,7 +114,7 @@ class Judge:
         }
 
     def _judge_upstream(self, exchanges: Iterable[Exchange], sets: Sequence[Acls], verdict: Verdict) -> None:
-        sessions = Sessions()
+        sessions, shares = Sessions(), SharesUpstream()
         for exchange in exchanges:
             if exchange.client_id.startswith(OWN_CLIENT_ID):
                 verdict.own += 1
@@ -127,6 +129,15 @@ class Judge:
                     for violations, acls in zip(by_set, sets, strict=True):
                         violations += self._foreign_partitions(exchange, sessions, acls, subject)
                     _learn_session(sessions, exchange)
+                if exchange.api_key == share_sessions.FETCH:
+                    body = request_body(exchange)
+                    for violations, acls in zip(by_set, sets, strict=True):
+                        violations += shares.judge(body, Client(acls=acls, **subject))
+                    if exchange.answer is not None:
+                        answer = read_response(exchange.answer, exchange.api_key, exchange.api_version)[1]
+                        verdict.violations += [
+                            (exchange.client_id, each) for each in shares.learn(body, answer)
+                        ]
                 found = [] if not all(by_set) else by_set[0]
             verdict.violations += [(exchange.client_id, each) for each in found]
 
@@ -174,6 +185,8 @@ class Judge:
                 _learn_session(sessions, exchange)
                 if session is None and getattr(request_body(exchange), "session_epoch", -1) > 0:
                     continue  # no session of this connection: asserted by the tests themselves
+            if getattr(request_body(exchange), "share_session_epoch", 0) != share_sessions.INITIAL:
+                continue  # `test_protocol_share_sessions` holds what requests of a session are answered
             by_set = [
                 check_response(
                     whole_request(exchange),

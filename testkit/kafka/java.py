@@ -1,6 +1,7 @@
 """Command lines for JVMs: flags for a small machine, logging, class data archives."""
 
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 from testkit.jars import KAFKA
@@ -34,12 +35,13 @@ def command(
     logs: Path | None = None,
     archiving: bool = False,
     peak: bool = False,
+    jars: Sequence[Path] = (),
 ) -> list[str]:
     """Return the command line that runs the class `main` on Kafka's classpath.
 
     `archive_name` uses that class data archive if it exists, `archiving` writes it instead at a clean
     exit; `logs` is the folder of the log files, separate from standard output; `peak` leaves the optimizing
-    compiler on, for benchmarks.
+    compiler on, for benchmarks; `jars` come after Kafka's.
     """
     flags = [flag for flag in FLAGS if not (peak and "Tiered" in flag)]
     if archive_name is not None:
@@ -50,4 +52,5 @@ def command(
     if logs is not None:
         flags.append(f"-Dkafka.logs.dir={logs}")
     logging = f"-Dlog4j2.configurationFile={LOGGING}" if logs is not None else "-Dlog4j2.level=ERROR"
-    return [java(), f"-Xmx{heap}", *flags, logging, "-cp", KAFKA.classpath, main, *arguments]
+    classpath = ":".join((KAFKA.classpath, *map(str, jars)))
+    return [java(), f"-Xmx{heap}", *flags, logging, "-cp", classpath, main, *arguments]

@@ -57,6 +57,7 @@ class NodeSettings:
     SASL_PLAINTEXT as `User:broker`, so that ANONYMOUS may be anybody. `peak` starts the JVM for speed, not
     for a fast start. `authorizer_log_level`: TRACE also shows what Kafka has flagged not to be logged.
     `release_version` is the release for formatting the storage, by default the newest.
+    `jars` hold plug-ins.
     """
 
     listeners: tuple[Listener, ...] = (PLAINTEXT,)
@@ -70,6 +71,7 @@ class NodeSettings:
     peak: bool = False
     authorizer_log_level: str = "DEBUG"
     release_version: str | None = None
+    jars: tuple[Path, ...] = ()
 
     @property
     def internal(self) -> str:
@@ -233,6 +235,7 @@ class KafkaNode:
             logs=self.directory,
             archiving=archiving,
             peak=self.settings.peak,
+            jars=self.settings.jars,
         )
         environment = {"AUTHORIZER_LOG_LEVEL": self.settings.authorizer_log_level}
         self.server = Server(f"kafka node {self.node_id}", line, self.output, environment)

@@ -23,6 +23,8 @@ SHORT_NAMES = {
     "StorageTool": "kafka.tools.StorageTool",
     "ConsoleConsumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
     "ConsumerGroupCommand": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
+    "ConsoleShareConsumer": "org.apache.kafka.tools.consumer.ConsoleShareConsumer",
+    "ShareGroupCommand": "org.apache.kafka.tools.consumer.group.ShareGroupCommand",
     "MetadataShell": "org.apache.kafka.shell.MetadataShell",
 }
 """Tools that are not in `org.apache.kafka.tools`."""

@@ -3,15 +3,19 @@
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any, Final
+from uuid import UUID
 
 from kio.schema.create_acls.v3.request import AclCreation
 from kio.schema.create_topics.v5.request import CreatableReplicaAssignment, CreatableTopic
 from kio.schema.delete_acls.v3.request import DeleteAclsFilter
 from kio.schema.delete_records.v2.request import DeleteRecordsPartition, DeleteRecordsTopic
 from kio.schema.fetch.v12.request import FetchPartition, FetchTopic
+from kio.schema.incremental_alter_configs.v1.request import AlterableConfig, AlterConfigsResource
 from kio.schema.join_group.v3.request import JoinGroupRequestProtocol
 from kio.schema.metadata.v12.request import MetadataRequestTopic
 from kio.schema.produce.v9.request import PartitionProduceData, TopicProduceData
+from kio.schema.share_fetch.v1.request import FetchPartition as SharePartition
+from kio.schema.share_fetch.v1.request import FetchTopic as ShareTopic
 from kio.schema.types import BrokerId, GroupId, TopicName
 from kio.static.primitive import Records, i8, i16, i32, i32Timedelta, i64
 
@@ -20,6 +24,7 @@ from kustos.wire.record_batch import batch_of
 
 PRODUCE, FETCH, METADATA, FIND_COORDINATOR, JOIN_GROUP, SYNC_GROUP = 0, 1, 3, 10, 11, 14
 DESCRIBE_GROUPS, CREATE_TOPICS, DELETE_RECORDS, CREATE_ACLS, DELETE_ACLS = 15, 19, 21, 30, 31
+INCREMENTAL_ALTER_CONFIGS, SHARE_GROUP_HEARTBEAT, SHARE_FETCH = 44, 76, 78
 
 VERSIONS: Final = {
     PRODUCE: 9,
@@ -33,9 +38,13 @@ VERSIONS: Final = {
     DELETE_RECORDS: 2,
     CREATE_ACLS: 3,
     DELETE_ACLS: 3,
+    INCREMENTAL_ALTER_CONFIGS: 1,
+    SHARE_GROUP_HEARTBEAT: 1,
+    SHARE_FETCH: 1,
 }
 """The last that name topics; and a JoinGroup that a broker answers by a member id first is of version 4."""
 
+SHARE_MEMBER: Final = "DAAAAAAAQACAAAAAAAAAAA"
 LONG_MS: Final = 300_000
 """How long a broker lets a request wait: longer than any test takes."""
 
@@ -80,6 +89,41 @@ def fetch(topic: str, *, max_wait_ms: int) -> dict[str, Any]:
         "topics": (FetchTopic(topic=TopicName(topic), partitions=(partition,)),),
         "forgotten_topics_data": (),
         "rack_id": "",
+    }
+
+
+def share_from_the_beginning(group: str) -> dict[str, Any]:
+    """Return the setting by which a share group reads what is there already."""
+    config = AlterableConfig(name="share.auto.offset.reset", config_operation=i8(0), value="earliest")
+    resource = AlterConfigsResource(resource_type=i8(32), resource_name=group, configs=(config,))
+    return {"resources": (resource,), "validate_only": False}
+
+
+def share_heartbeat(group: str, epoch: int, topic: str) -> dict[str, Any]:
+    """Return the heartbeat of a member that reads one topic."""
+    return {
+        "group_id": GroupId(group),
+        "member_id": SHARE_MEMBER,
+        "member_epoch": i32(epoch),
+        "rack_id": None,
+        "subscribed_topic_names": (TopicName(topic),),
+    }
+
+
+def share_fetch(group: str, topic_id: UUID) -> dict[str, Any]:
+    """Return a first ShareFetch, which waits for a first byte."""
+    partition = SharePartition(partition_index=i32(0), acknowledgement_batches=())
+    return {
+        "group_id": GroupId(group),
+        "member_id": SHARE_MEMBER,
+        "share_session_epoch": i32(0),
+        "max_wait": _milliseconds(LONG_MS),
+        "min_bytes": i32(1),
+        "max_bytes": i32(1 << 20),
+        "max_records": i32(100),
+        "batch_size": i32(100),
+        "topics": (ShareTopic(topic_id=topic_id, partitions=(partition,)),),
+        "forgotten_topics_data": (),
     }
 
 

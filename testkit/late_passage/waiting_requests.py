@@ -13,8 +13,12 @@ from testkit.late_passage.fields import (
     DESCRIBE_GROUPS,
     FETCH,
     FIND_COORDINATOR,
+    INCREMENTAL_ALTER_CONFIGS,
     JOIN_GROUP,
+    METADATA,
     PRODUCE,
+    SHARE_FETCH,
+    SHARE_GROUP_HEARTBEAT,
     SYNC_GROUP,
     VERSIONS,
 )
@@ -110,6 +114,29 @@ def fetching(stage: Stage) -> Head:
     stage.grant(acl(stage.user, Op.READ, Type.TOPIC, topic))
     frame = stage.request(FETCH, **frames.fetch(topic, max_wait_ms=frames.LONG_MS))
     return Head(FETCH, frame, partial(stage.write, FIRST, topic), (Type.TOPIC, topic))
+
+
+def sharing(stage: Stage) -> Head:
+    """A ShareFetch waits for a first record, of a partition that the group's coordinator has prepared."""
+    topic, group = f"head-{stage.name}", f"share-{stage.group}"
+    stage.make_topic(topic, [stage.broker])
+    stage.grant(acl(stage.user, Op.READ, Type.GROUP, group))
+    stage.grant(acl(stage.user, Op.READ, Type.TOPIC, topic))
+    stage.ask(stage.kafka, INCREMENTAL_ALTER_CONFIGS, **frames.share_from_the_beginning(group))
+    epochs = [0]
+
+    def is_prepared() -> bool:
+        fields = frames.share_heartbeat(group, epochs[-1], topic)
+        answer = stage.ask(stage.kafka, SHARE_GROUP_HEARTBEAT, **fields)
+        if code(answer):
+            return False
+        epochs.append(int(answer.member_epoch))
+        return bool(answer.assignment is not None and answer.assignment.topic_partitions)
+
+    wait_until(is_prepared, what="the member has a partition")
+    described = stage.ask(stage.kafka, METADATA, **frames.metadata(topic))
+    frame = stage.request(SHARE_FETCH, **frames.share_fetch(group, described.topics[0].topic_id))
+    return Head(SHARE_FETCH, frame, partial(stage.write, FIRST, topic), (Type.TOPIC, topic))
 
 
 def deleting(stage: Stage, follower: int, pid: int) -> Head:

@@ -20,6 +20,7 @@ from kustos.wire import (
     response_frame,
 )
 from testkit.protocol.administration import DONE
+from testkit.protocol.shares import SHARED, ShareSession
 
 INVALID_REQUEST = 42
 UNKNOWN_TOPIC, UNKNOWN_TOPIC_ID, INVALID_TOPIC = 3, 100, 17
@@ -49,6 +50,8 @@ class Model:
     """By transactional id: the topics in it."""
     auto_creates: bool = True
     sessions: dict[int, Session] = field(default_factory=dict)
+    shares: dict[tuple[str, str], ShareSession] = field(default_factory=dict)
+    """By group and member id."""
     next_session: int = 100
     random: Random = field(default_factory=lambda: Random(1))
 
@@ -170,7 +173,8 @@ class Model:
                 topics = assignment.ELEMENTS["topic_partitions"]
                 listed = [topics(topic_name=n, topic_id=self.topics[n]) for n in self.groups[name]]
                 target = assignment(topic_partitions=listed)
-                group.members = [member(member_id="m", target_assignment=target)]
+                where = "target_assignment" if "target_assignment" in member.FIELDS else "assignment"
+                group.members = [member(member_id="m", **{where: target})]
             groups.append(group)
         return made.root(groups=groups)
 
@@ -330,7 +334,9 @@ ANSWERS: dict[int, Callable[[Model, Message, MessageCodec], Message]] = {
     8: _mirror("topics", "partitions", "partition_index", "partitions"),
     9: Model.offset_fetch,
     10: Model.coordinators,
-    **dict.fromkeys((11, 12, 13, 14, 22, 25, 26, 35, 46, 48, 64, 68, 74), Model.plain),
+    **dict.fromkeys(
+        (11, 12, 13, 14, 22, 25, 26, 35, 46, 48, 57, 64, 68, 71, 72, 74, 76, 80, 81), Model.plain
+    ),
     15: Model.described_groups,
     16: Model.listed_groups,
     19: Model.created,
@@ -344,7 +350,8 @@ ANSWERS: dict[int, Callable[[Model, Message, MessageCodec], Message]] = {
     61: _mirror("topics", "partition_indexes", "", "partitions"),
     65: Model.described_transactions,
     66: Model.listed_transactions,
-    69: Model.described_groups,
+    **dict.fromkeys((69, 77), Model.described_groups),
     75: Model.topic_partitions,
     **{key: _done(answer) for key, answer in DONE.items()},
+    **SHARED,
 }

@@ -104,6 +104,9 @@ POOLS: dict[str, list[Any]] = {
     "acks": [-1, 1, -1, 1, 0],
     "session_id": [0],
     "session_epoch": [0, -1],
+    "share_session_epoch": [0, 0, 0, -1, 1],
+    "member_id": ["member", "member", "member", "member", "", "m" * 37],
+    "is_renew_ack": [False, False, False, True],
     "replica_id": [-1, -1, -1, 3],
     "resource_name": [*TOPICS, *GROUPS, "1", ""],
     "client_software_name": ["client-1.0"],
@@ -121,6 +124,9 @@ POOLS: dict[str, list[Any]] = {
 }
 POOLS |= {field: [0, 1, 2] for field in INDEX_FIELDS}
 """Values for meaningful fields, by field name."""
+
+MOSTLY_EMPTY = frozenset({"acknowledgement_batches"})
+"""Lists that make most requests senseless: nothing is acknowledged before it was fetched."""
 
 SETTINGS = [*(f"setting-{number}" for number in range(12)), "super.users", "listeners"]
 
@@ -178,6 +184,8 @@ def random_struct(codec: MessageCodec, made: Any, api_key: int, random: Random, 
             return scalar(kind, random) if values is None else random.choice(values)
 
         count = random.choice((0, 1, 2, 3, 4)) if random.random() < 0.8 else 2
+        if field.name in MOSTLY_EMPTY and random.random() < 0.9:
+            count = 0
         values[field.name] = [one() for _ in range(count)] if is_array else one()
     return codec.struct(made.__name__)(**values)
 

@@ -13,7 +13,7 @@ from typing import Any
 from kio.schema.index import api_key_map
 
 from kustos.acl import CLUSTER_NAME, AclBinding
-from testkit.tap import answers, daily_answers, transaction_answers
+from testkit.tap import answers, daily_answers, share_answers, transaction_answers
 from testkit.tap.answers import Coded, Key
 from testkit.tap.client import (
     AUTHORIZATION_CODES,
@@ -147,6 +147,7 @@ RULES: dict[int, Rule] = {
     50: Rule(answers.whole(Op.DESCRIBE), TOP),
     51: Rule(answers.scram_users, by_items("results", "user")),
     55: Rule(answers.whole(Op.DESCRIBE), TOP),
+    **dict.fromkeys((57, 80, 81), Rule(answers.whole(Op.ALTER), TOP)),
     60: Rule(answers.top(None), TOP),
     61: Rule(transaction_answers.producers, PARTITIONS),
     64: Rule(answers.whole(Op.ALTER), TOP),
@@ -156,8 +157,24 @@ RULES: dict[int, Rule] = {
     69: Rule(
         answers.groups("group_ids"), by_items("groups", "group_id"), unforeseen=frozenset({TOPIC_DENIED})
     ),
+    **dict.fromkeys((71, 72), Rule(answers.top(None), TOP)),
     74: Rule(answers.whole(Op.DESCRIBE_CONFIGS), TOP),
     75: Rule(answers.describe_topic_partitions, topic_items("topics"), ordered=False),
+    76: Rule(share_answers.heartbeat, TOP),
+    77: Rule(
+        answers.groups("group_ids"), by_items("groups", "group_id"), unforeseen=frozenset({TOPIC_DENIED})
+    ),
+    78: Rule(
+        share_answers.fetch,
+        daily_answers.answered_with_top(
+            answers.answered_by_partition("responses", "partitions", "partition_index")
+        ),
+        ordered=False,
+    ),
+    79: Rule(lambda request, client: [(answers.TOP, share_answers.refused(request, client))], TOP),
+    90: Rule(share_answers.offsets, share_answers.answered_offsets),
+    91: Rule(share_answers.altered, share_answers.answered_altered, ordered=False),
+    92: Rule(share_answers.deleted, share_answers.answered_deleted, ordered=False),
 }
 LISTINGS = frozenset({9, 16, 18, 66})
 
@@ -225,7 +242,8 @@ def check_response(
             # a page: what is allowed may be on a later one
             shown = {key for key, _ in answered}
             expected = [(key, refusal) for key, refusal in expected if refusal is not None or key in shown]
-        partial = session_partitions is not None
+        # the answer to a first ShareFetch has only partitions with records or errors
+        partial = session_partitions is not None or request.api_key == share_answers.FETCH
         found += differences(expected, answered, rule.ordered, partial, rule.unforeseen)
     return [Violation(name, "the answer is Kafka's", f"v{request.version} {text}") for text in found]
 
@@ -318,11 +336,11 @@ def wrong_operations(request: Request, body: Any, client: Client) -> Iterable[st
         if body.cluster_authorized_operations != (bits if asked and not failed else NOT_ASKED):
             yield f"has cluster operations {body.cluster_authorized_operations}"
     flags = {3: "include_topic_authorized_operations", 15: "include_authorized_operations"}
-    flags[69] = flags[15]
+    flags |= dict.fromkeys((69, 77), flags[15])
     kind = Type.TOPIC if request.api_key in {3, 75} else Type.GROUP
     items = getattr(body, "topics" if kind is Type.TOPIC else "groups", ())
     field = "topic_authorized_operations" if kind is Type.TOPIC else "authorized_operations"
-    for item in items if request.api_key in {3, 15, 69, 75} else ():
+    for item in items if request.api_key in {3, 15, 69, 75, 77} else ():
         if not hasattr(item, field):
             continue
         name = item.name if kind is Type.TOPIC else item.group_id

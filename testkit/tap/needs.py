@@ -140,6 +140,31 @@ def consumer_group_heartbeat(request: Request, client: Client) -> list[Need]:
     return [*needs, ()] if getattr(body, "subscribed_topic_regex", None) else needs
 
 
+def share_group_heartbeat(request: Request, client: Client) -> list[Need]:
+    names = request.body.subscribed_topic_names or ()
+    return [*read_group(request, client), *[((Op.DESCRIBE, Type.TOPIC, str(name)),) for name in names]]
+
+
+def shared(request: Request, client: Client) -> list[Need]:
+    asked = [topic for topic in request.body.topics if topic.partitions]
+    return [*read_group(request, client), *topics(client, asked, Op.READ)]
+
+
+def share_group_offsets(operation: Op) -> Callable[[Request, Client], list[Need]]:
+    return lambda request, client: [
+        ((operation, Type.GROUP, str(request.body.group_id)),),
+        *[((Op.READ, Type.TOPIC, str(topic.topic_name)),) for topic in request.body.topics],
+    ]
+
+
+def described_share_offsets(request: Request, client: Client) -> list[Need]:
+    needs: list[Need] = []
+    for group in request.body.groups:
+        needs.append(((Op.DESCRIBE, Type.GROUP, str(group.group_id)),))
+        needs += [((Op.DESCRIBE, Type.TOPIC, str(topic.topic_name)),) for topic in group.topics or ()]
+    return needs
+
+
 def add_partitions(request: Request, client: Client) -> list[Need]:
     body = request.body
     if request.version >= 4:
@@ -237,6 +262,7 @@ NEEDS: dict[int, Callable[[Request, Client], list[Need]]] = {
     50: never,
     51: never,
     55: cluster(Op.DESCRIBE),
+    **dict.fromkeys((57, 80, 81), cluster(Op.ALTER)),
     60: nothing,
     61: lambda request, client: topics(client, request.body.topics, Op.READ),
     64: cluster(Op.ALTER),
@@ -246,7 +272,15 @@ NEEDS: dict[int, Callable[[Request, Client], list[Need]]] = {
     66: nothing,
     68: consumer_group_heartbeat,
     69: describe_groups("group_ids"),
+    **dict.fromkeys((71, 72), nothing),
     74: cluster(Op.DESCRIBE_CONFIGS),
     75: lambda request, client: topics(client, request.body.topics, Op.DESCRIBE) or [()],
+    76: share_group_heartbeat,
+    77: describe_groups("group_ids"),
+    78: shared,
+    79: shared,
+    90: described_share_offsets,
+    91: share_group_offsets(Op.READ),
+    92: share_group_offsets(Op.DELETE),
 }
 """By API key; what is not here may not go upstream at all."""

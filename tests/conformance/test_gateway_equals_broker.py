@@ -16,8 +16,11 @@ from testkit.paths import ROOT
 from tests.conformance.equality import (
     cases_admin,
     cases_daily,
+    cases_features,
     cases_groups,
     cases_settings,
+    cases_shares,
+    cases_telemetry,
     cases_tokens,
     cases_topics,
     cases_transactions,
@@ -33,6 +36,7 @@ STORIES: tuple[Story, ...] = (
     *cases_topics.WRITTEN,
     *cases_daily.LEADER_EPOCHS,
     *cases_transactions.STORIES,
+    *cases_shares.STORIES,
     *cases_topics.MALFORMED_STORIES,
     *cases_groups.WITH_OFFSETS,
     *cases_groups.JOINING,
@@ -43,6 +47,8 @@ STORIES: tuple[Story, ...] = (
     *cases_admin.CHANGING,
     *cases_daily.CHANGING,
     *cases_settings.CHANGING,
+    *cases_features.STORIES,
+    *cases_telemetry.STORIES,
     *cases_tokens.STORIES,
     *cases_topics.CLOSING,
 )

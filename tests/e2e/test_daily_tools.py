@@ -228,3 +228,13 @@ def test_librdkafka_administers_what_it_may(scene: GuardedCluster) -> None:
     committed = [ConsumerGroupTopicPartitions("tom-other", [Partition("orders", 0, 2)])]
     tom.alter_consumer_group_offsets(committed)["tom-other"].result(WAIT_S)
     tom.delete_consumer_groups(["tom-other"])["tom-other"].result(WAIT_S)
+
+
+@pytest.mark.behaviour("B178")
+def test_features_and_voters_are_changed_by_who_may_alter_the_cluster(tool: Tool) -> None:
+    upgrade = ("upgrade", "--feature", "share.version=1", "--dry-run")
+    tool.refuses("Cluster authorization failed", "FeatureCommand", "tom", *upgrade)
+    assert "share.version can be upgraded to 1" in tool("FeatureCommand", "olga", *upgrade).require()
+    voter = ("--controller-id", "4711", "--controller-directory-id", "MzMzMzMzMzMzMzMzMzMzMw")
+    tool.refuses(CLUSTER_DENIED, "MetadataQuorumCommand", "tom", "remove-controller", *voter)
+    tool.refuses("Cannot remove voter", "MetadataQuorumCommand", "olga", "remove-controller", *voter)

@@ -17,10 +17,12 @@ from kustos.protocol.admin_table import ADMIN_OFFERED
 from kustos.protocol.effects import Handler
 from kustos.protocol.exchange import ITEMS_PER_TURN, Exchange
 from kustos.protocol.limits import items_max
+from kustos.protocol.share_sessions import ShareSession as GuardedShares
 from kustos.wire import Message, WireError, request_codec
 from testkit.protocol.cluster_model import Model
 from testkit.protocol.driver import OFFERED, Driver
 from testkit.protocol.random_requests import ALL_ALLOWED, KINDS, allow, batch, frame_of
+from testkit.protocol.shares import ShareSession
 
 SHARED_NAMES = frozenset({"name", "topic", "group_id", "resource_name", "principal_name"})
 OF_THE_WHOLE = 16
@@ -87,11 +89,15 @@ def filled(made: type[Message], path: tuple[str, ...], count: int, model: Model)
         yield made(**{field: list(range(count))})
 
 
+OF_EVERY_REQUEST = {"group_id": name(1), "member_id": "member", "replica_id": -1, "share_session_epoch": 1}
+"""Fields without which a request is refused before its lists are looked at."""
+
+
 def frames(api_key: int, version: int, path: tuple[str, ...], count: int, model: Model) -> Iterator[bytes]:
     """Yield requests in which the list at the path has `count` items; none if there is no list."""
     codec = request_codec(api_key, version)
     for message in filled(codec.root, path, count, model):
-        for field, value in {"group_id": name(1), "replica_id": -1}.items():
+        for field, value in OF_EVERY_REQUEST.items():
             if field in codec.root.FIELDS:
                 setattr(message, field, value)
         try:
@@ -185,6 +191,8 @@ def watched_run(
     model = world(count // 2)
     for frame in frames(api_key, version, path, count, model):
         watcher = Watcher(model, RIGHTS[rights])
+        watcher.guard.share_sessions.open(GuardedShares((name(1), "member"), epoch=1))
+        model.shares[name(1), "member"] = ShareSession()
         if is_admin:
             guard = watcher.guard
             watcher.guard = replace(guard, offered=ADMIN_OFFERED, table=ADMIN_TABLE)

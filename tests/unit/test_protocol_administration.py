@@ -237,6 +237,9 @@ OF_THE_CLUSTER: dict[str, tuple[int, int, dict[str, Any], str]] = {
     "elect leaders at first": (43, 0, {"topic_partitions": TOPIC_PARTITIONS}, "ALTER"),
     "reassign": (45, 1, {"topics": [{"name": ALPHA, "partitions": PARTITION}]}, "ALTER"),
     "unregister": (64, 0, {"broker_id": 5}, "ALTER"),
+    "update features": (57, 2, {"feature_updates": [{"feature": "share.version"}]}, "ALTER"),
+    "add a voter": (80, 1, {"cluster_id": None, "listeners": []}, "ALTER"),
+    "remove a voter": (81, 0, {"cluster_id": None}, "ALTER"),
     "move logs": (34, 2, {"dirs": [{"path": "/", "topics": [{"name": ALPHA, "partitions": [0]}]}]}, "ALTER"),
     "list reassignments": (46, 0, {"topics": None}, "DESCRIBE"),
     "describe the quorum": (55, 2, {"topics": []}, "DESCRIBE"),
@@ -257,6 +260,13 @@ def test_the_cluster_is_administered_by_who_may(which: str) -> None:
     elsewhere = [may("ALL"), may("ALL", "GROUP")]
     rights = [may(other, "CLUSTER") for other in sorted(others)]
     needs(api_key, version, fields, [may(operation, "CLUSTER")], CLUSTER_DENIED, *elsewhere, *rights)
+
+
+@pytest.mark.parametrize(("api_key", "fields"), [(71, {}), (72, {"subscription_id": 3, "metrics": b"m"})])
+def test_every_client_may_send_its_metrics(api_key: int, fields: dict[str, Any]) -> None:
+    sent = frame(api_key, 0, **fields)
+    outcome = connection().run(sent)
+    assert outcome.forwarded == [sent]
 
 
 @pytest.mark.behaviour("B177")

@@ -1,6 +1,7 @@
 """Reducing the answer size that a request asks for when memory is short.
 
-Only Fetch has such a field: `max_bytes`, which a broker exceeds only by the first batch (KIP-74).
+Only Fetch and ShareFetch have such a field: `max_bytes`, which a broker exceeds only by the first batch
+(KIP-74).
 """
 
 from collections.abc import Callable
@@ -14,18 +15,22 @@ WITHOUT_REPLICA_ID_VERSION: Final = 15
 
 
 def limit_answer(opened: Opened, grant: Callable[[int], int]) -> None:
-    """Lower the `max_bytes` of a Fetch to the granted number; call before its handler runs.
+    """Lower the `max_bytes` of a Fetch or ShareFetch to the granted number; call before its handler runs.
 
-    Only these four of the client's own bytes change, since they may go upstream otherwise unchanged.
+    Only these four of a Fetch's own bytes change, since they may go upstream otherwise unchanged. In a
+    ShareFetch names of any length precede them: it is encoded anew.
     """
     exchange = opened.exchange
-    if exchange.header.api_key != ApiKey.FETCH:
+    if exchange.header.api_key not in {ApiKey.FETCH, ApiKey.SHARE_FETCH}:
         return
     wanted_bytes = exchange.request.max_bytes
     granted_bytes = grant(wanted_bytes)
     if granted_bytes == wanted_bytes:
         return
     exchange.request = exchange.request.replace(max_bytes=granted_bytes)
+    if exchange.header.api_key == ApiKey.SHARE_FETCH:
+        opened.is_exact = False
+        return
     frame, at = opened.frame, max_bytes_at(exchange.header.body_offset, exchange.version)
     patched = granted_bytes.to_bytes(INT32_BYTES, "big", signed=True)
     opened.frame = b"".join((frame[:at], patched, frame[at + INT32_BYTES :]))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
 from kustos.acl import CLUSTER_NAME, SUPPORTED_OPERATIONS, AclOperation, ResourceType
 from kustos.authorizer import Action, AuthorizableRequestContext, AuthorizerError, Decision
 from kustos.protocol.fetch_sessions import FetchSessions
+from kustos.protocol.share_sessions import ShareSessions
 from kustos.wire import Message, MessageCodec, RequestHeader, response_codec
 
 if TYPE_CHECKING:
@@ -133,6 +134,8 @@ class Exchange:
     """Whether upstream has `auto.create.topics.enable`; assumed if unknown."""
     fetch_sessions: FetchSessions = field(default_factory=FetchSessions)
     """The fetch sessions of the request's connection."""
+    share_sessions: ShareSessions = field(default_factory=ShareSessions)
+    """Its share sessions."""
     repeated: "RepeatedRequests | None" = None
     """Requests of the connection that may come again, None if none is kept."""
     frame: bytes | None = None

@@ -6,9 +6,9 @@ again at every Fetch. A session id that this connection did not get from upstrea
 forwarded: it may be another client's.
 """
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar
 
 from kustos.protocol.convert import converted
 from kustos.wire import ZERO_UUID, Message
@@ -46,17 +46,34 @@ class FetchSession:
     """The partitions that upstream's session holds: the allowed ones of the last Fetch."""
 
 
+SessionId = TypeVar("SessionId", bound=Hashable)
+SessionId_co = TypeVar("SessionId_co", bound=Hashable, covariant=True)
+Held = TypeVar("Held", bound="Session[Any]")
+
+
+class Session(Protocol[SessionId_co]):
+    """A session of either kind: of consumers, or of members of share groups."""
+
+    @property
+    def session_id(self) -> SessionId_co:
+        """What a request names the session by."""
+
+    @property
+    def partitions(self) -> Mapping[Any, Any]:
+        """All its partitions."""
+
+
 @dataclass(slots=True)
-class FetchSessions:
-    """The sessions of one connection, oldest first."""
+class Sessions(Generic[SessionId, Held]):
+    """The sessions of one kind that upstream opened for one connection, oldest first."""
 
-    by_id: dict[int, FetchSession] = field(default_factory=dict)
+    by_id: dict[SessionId, Held] = field(default_factory=dict)
 
-    def find(self, session_id: int) -> FetchSession | None:
+    def find(self, session_id: SessionId) -> Held | None:
         """Return the session with this id, None if this connection has no such session."""
         return self.by_id.get(session_id)
 
-    def open(self, session: FetchSession) -> None:
+    def open(self, session: Held) -> None:
         """Add a session that upstream opened; evict the oldest if there is no room."""
         self.by_id.pop(session.session_id, None)
         self.by_id[session.session_id] = session
@@ -70,9 +87,13 @@ class FetchSessions:
         ):
             del self.by_id[next(iter(self.by_id))]
 
-    def close(self, session_id: int) -> None:
+    def close(self, session_id: SessionId) -> None:
         """Forget a session."""
         self.by_id.pop(session_id, None)
+
+
+FetchSessions: TypeAlias = Sessions[int, FetchSession]
+"""The fetch sessions of one connection."""
 
 
 def topic_of(item: Message) -> Topic:

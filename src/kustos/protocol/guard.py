@@ -25,6 +25,7 @@ from kustos.protocol.fetch_sessions import FetchSessions
 from kustos.protocol.interpreter import handle
 from kustos.protocol.limits import frame_bytes_max, items_max
 from kustos.protocol.repeated import ProduceShape, RepeatedRequests
+from kustos.protocol.share_sessions import ShareSessions
 from kustos.protocol.steps import RefuseRequestError, Row
 from kustos.protocol.table import TABLE
 from kustos.wire import (
@@ -121,6 +122,7 @@ class Guard:
     offered: Mapping[int, tuple[int, int]]
     auto_creates_topics: bool = True
     fetch_sessions: FetchSessions = field(default_factory=FetchSessions)
+    share_sessions: ShareSessions = field(default_factory=ShareSessions)
     repeated: RepeatedRequests = field(default_factory=RepeatedRequests)
     context_authorizer: ContextAuthorizer | None = None
     table: Mapping[int, Row] = field(default_factory=lambda: TABLE)
@@ -203,6 +205,7 @@ class Guard:
             self.addresses,
             self.auto_creates_topics,
             self.fetch_sessions,
+            self.share_sessions,
             self.repeated if self.context_authorizer is None else None,
             context_authorizer=self.context_authorizer,
             since_version=None if self.context_authorizer is not None else self.decider.version,

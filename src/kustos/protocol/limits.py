@@ -44,6 +44,10 @@ answers more with an error; to send that error we must read the request."""
 MEMBERS: Final = 10_000
 """Members of one group: the largest have a few thousand."""
 
+ACKNOWLEDGEMENTS: Final = 2 * PARTITIONS
+"""Partitions and records that a member of a share group acknowledges together, one by one: a broker lets it
+hold 2,000 of a partition (`group.share.partition.max.record.locks`)."""
+
 RENEWERS: Final = 100
 """Renewers of a token: a few services."""
 
@@ -91,6 +95,13 @@ ITEMS_MAX: Final[Mapping[int, int]] = {
     ApiKey.CONSUMER_GROUP_HEARTBEAT: PARTITIONS,
     ApiKey.CONSUMER_GROUP_DESCRIBE: NAMES,
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: TOPICS,
+    ApiKey.SHARE_GROUP_HEARTBEAT: PARTITIONS,
+    ApiKey.SHARE_GROUP_DESCRIBE: NAMES,
+    ApiKey.SHARE_FETCH: ACKNOWLEDGEMENTS,
+    ApiKey.SHARE_ACKNOWLEDGE: ACKNOWLEDGEMENTS,
+    ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: PARTITIONS,
+    ApiKey.ALTER_SHARE_GROUP_OFFSETS: PARTITIONS,
+    ApiKey.DELETE_SHARE_GROUP_OFFSETS: PARTITIONS,
 }
 
 

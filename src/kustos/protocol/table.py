@@ -13,6 +13,7 @@ from kustos.protocol.rows.groups import GROUP_ROWS
 from kustos.protocol.rows.identity import IDENTITY_ROWS
 from kustos.protocol.rows.records import RECORD_ROWS
 from kustos.protocol.rows.settings import SETTING_ROWS
+from kustos.protocol.rows.shares import SHARE_ROWS
 from kustos.protocol.rows.topics import TOPIC_ROWS
 from kustos.protocol.rows.transactions import TRANSACTION_ROWS
 from kustos.protocol.steps import Row
@@ -21,6 +22,7 @@ from kustos.wire import response_codec
 ROWS: Final[tuple[Row, ...]] = (
     *RECORD_ROWS,
     *GROUP_ROWS,
+    *SHARE_ROWS,
     *TRANSACTION_ROWS,
     *TOPIC_ROWS,
     *SETTING_ROWS,

@@ -19,6 +19,7 @@ from kustos.wire.api_keys import ApiKey, api_name
 from testkit.equality.sides import GrowingLog, Side
 from testkit.equality.stories import Made, Run, Said, Step, TopicId, Wrapped, message_of
 from testkit.kafka import SASL_PLAINTEXT, STANDARD_AUTHORIZER, KafkaNode, NodeSettings
+from testkit.kafka.telemetry import TelemetryPlugin
 from testkit.kustos import KustosNode, KustosSettings
 from testkit.waiting import DeadlineExceededError, wait_until
 from tests.conformance.equality import audit, cases_tokens, normal, world
@@ -252,6 +253,7 @@ def _codes(value: Any) -> Iterator[int]:
 def both_sides(directory: Path, *, auto_create_topics: bool) -> Iterator[tuple[BothSides, KustosNode]]:
     """Start both sides and give them their world."""
     users = world.PASSWORDS
+    plugins = [TelemetryPlugin.made_in(directory / name) for name in ("plugin", "upstream-plugin")]
     reference_node = KafkaNode(
         directory / "reference",
         NodeSettings(
@@ -261,11 +263,17 @@ def both_sides(directory: Path, *, auto_create_topics: bool) -> Iterator[tuple[B
             super_users=(f"User:{world.SUPER}",),
             auto_create_topics=auto_create_topics,
             authorizer_log_level="TRACE",
-            properties=cases_tokens.SECRET | KEEPS_ALL,
+            properties={**cases_tokens.SECRET, **KEEPS_ALL, **plugins[0].properties},
+            jars=(plugins[0].jar,),
         ),
     )
     upstream = KafkaNode(
-        directory / "upstream", NodeSettings(auto_create_topics=auto_create_topics, properties=KEEPS_ALL)
+        directory / "upstream",
+        NodeSettings(
+            auto_create_topics=auto_create_topics,
+            properties={**KEEPS_ALL, **plugins[1].properties},
+            jars=(plugins[1].jar,),
+        ),
     )
     with ExitStack() as stack, ThreadPoolExecutor() as starters:
         starting = [starters.submit(node.start) for node in (reference_node, upstream)]

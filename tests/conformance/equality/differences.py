@@ -8,9 +8,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from kustos.protocol.codes import MESSAGES
+from kustos.protocol.codes import MESSAGES, TOPIC_AUTHORIZATION_FAILED
 from kustos.protocol.escapes.configs import UPSTREAM_ADDRESSES
 from kustos.protocol.table import TABLE
+from kustos.wire import ZERO_UUID
 from kustos.wire.api_keys import ApiKey
 from testkit.equality.stories import Run, offered
 from tests.conformance.equality import cases_topics
@@ -75,6 +76,15 @@ def with_a_text(answer: dict[str, Any]) -> dict[str, Any]:
     return answer | {"responses": responses}
 
 
+def without_ids(answer: dict[str, Any]) -> dict[str, Any]:
+    """Return an answer in which refused topics have no ids."""
+    responses = []
+    for topic in answer["responses"]:
+        is_refused = any(each["error_code"] == TOPIC_AUTHORIZATION_FAILED for each in topic["partitions"])
+        responses.append(topic | {"topic_id": ZERO_UUID} if is_refused else topic)
+    return answer | {"responses": responses}
+
+
 ALTERING = (ApiKey.ALTER_CONFIGS, ApiKey.INCREMENTAL_ALTER_CONFIGS)
 FAULTS = ("of another broker", "of a broker that are wrong")
 STAYING = "of a broker for all of its clients"
@@ -98,6 +108,8 @@ ASKED_ITEM_BY_ITEM = {
     ApiKey.DESCRIBE_PRODUCERS,
     ApiKey.DESCRIBE_TRANSACTIONS,
     ApiKey.ALTER_CONFIGS,
+    ApiKey.SHARE_GROUP_DESCRIBE,
+    ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS,
 }
 """Where Kafka asks its authorizer about each item, also where two have the same name."""
 
@@ -136,6 +148,28 @@ DIFFERENCES = (
         name="Fetch sessions belong to a connection",
         of=AUDIT,
         where=titled(ApiKey.FETCH, "a session of another's"),
+    ),
+    *[
+        Difference(
+            name="Fetch sessions belong to a connection",
+            of=of,
+            where=titled(ApiKey.SHARE_FETCH, "of another's session"),
+        )
+        for of in (ANSWER, AUDIT)
+    ],
+    *[
+        Difference(
+            name="Ids that nobody knows",
+            of=of,
+            where=titled(ApiKey.SHARE_FETCH, "of missing topics"),
+        )
+        for of in (ANSWER, AUDIT)
+    ],
+    Difference(
+        name="Ids of refused topics",
+        of=ANSWER,
+        where=lambda run, asked: asked.step.api == ApiKey.ALTER_SHARE_GROUP_OFFSETS,
+        expected=without_ids,
     ),
     Difference(
         name="A payload is whole batches",

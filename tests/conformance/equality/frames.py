@@ -55,10 +55,10 @@ FRAMES = (
         difference="Frames that are not in canonical form",
     ),
     Frame(
-        title="an API that kustos does not offer: GetTelemetrySubscriptions",
-        api=71,
+        title="an API that kustos does not offer: StreamsGroupDescribe",
+        api=89,
         version=0,
-        body=bytes(17),
+        body=b"\1\0\0",
         tags=b"\0",
         difference="APIs that are not offered",
     ),

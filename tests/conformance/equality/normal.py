@@ -10,6 +10,7 @@ from kustos.wire.api_keys import ApiKey
 from testkit.equality.sides import Side
 
 UUID_TEXT = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|[A-Za-z0-9_-]{22}$")
+OWN_ID = re.compile(r'(?<=["=])[A-Za-z0-9_-]{22}(?=[")])')
 REQUEST_DUMP = re.compile(r"Request Request\(.*\) needs \w+ permission\.", re.DOTALL)
 TIMES = frozenset({"throttle_time", "log_append_time", "timestamp"})
 MEMBERS = frozenset({"member_id", "leader"})
@@ -99,8 +100,19 @@ QUORUM_RULES: dict[str, Callable[[Any], Any]] = {
 }
 """Also what two logs of metadata cannot have in common."""
 
+VOTER_RULES: dict[str, Callable[[Any], Any]] = {
+    "error_message": lambda value: None if value is None else OWN_ID.sub("AN ID", _text(value) or "")
+}
+"""Also the ids of two clusters and of their directories, which a refusal tells."""
+
 RULES_OF: dict[int, dict[str, Callable[[Any], Any]]] = {
     ApiKey.DESCRIBE_QUORUM: QUORUM_RULES,
+    ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: {
+        "client_instance_id": lambda value: value if value in {None, ZERO_UUID} else "AN INSTANCE",
+        "subscription_id": lambda value: "A SUBSCRIPTION" if value else value,
+    },
+    ApiKey.ADD_RAFT_VOTER: VOTER_RULES,
+    ApiKey.REMOVE_RAFT_VOTER: VOTER_RULES,
     ApiKey.DESCRIBE_LOG_DIRS: {
         "log_dir": lambda value: "A PATH" if value else value,
         **{name: _place("A SIZE") for name in ("partition_size", "total_bytes", "usable_bytes")},

@@ -30,8 +30,19 @@ SHARE_KEY = "g-1:MXX3CjeMSyiaDEiVXWhXcg:0"
 """A share of a group: the group, a topic id, a partition."""
 THREE = (ALL, NOBODY, SOME)
 
-TOPICS = {"orders": 2, "pay-in": 1, "pay-secret": 1, "other": 1, "hidden": 3, "pay-txn": 2, "x-txn": 1}
-"""Topics and their partitions; to the last two only transactions write."""
+QUEUE, SHUT_QUEUE = "pay-queue", "x-queue"
+TOPICS = {
+    "orders": 2,
+    "pay-in": 1,
+    "pay-secret": 1,
+    "other": 1,
+    "hidden": 3,
+    QUEUE: 2,
+    SHUT_QUEUE: 1,
+    "pay-txn": 2,
+    "x-txn": 1,
+}
+"""Topics and their partitions; to the last two only transactions write, to the queues nothing later."""
 
 ALLOW, DENY = AclPermissionType.ALLOW, AclPermissionType.DENY
 LITERAL, PREFIXED = PatternType.LITERAL, PatternType.PREFIXED
@@ -65,6 +76,8 @@ ACLS: tuple[tuple[str, AclPermissionType, AclOperation, ResourceType, str, Patte
     (MIXED, ALLOW, OP.DESCRIBE_CONFIGS, TOPIC, "other", LITERAL, ANY_HOST),
     (MIXED, ALLOW, OP.DESCRIBE, GROUP, "*", LITERAL, ANY_HOST),
     (MIXED, ALLOW, OP.READ, GROUP, "g-open", LITERAL, ANY_HOST),
+    (MIXED, ALLOW, OP.READ, GROUP, "g-shared-", PREFIXED, ANY_HOST),
+    (MIXED, DENY, OP.READ, TOPIC, SHUT_QUEUE, LITERAL, ANY_HOST),
     (MIXED, ALLOW, OP.DESCRIBE, TRANSACTION, "t-one", LITERAL, ANY_HOST),
     # reads everything that it sees, sees nothing of groups
     (READER, ALLOW, OP.READ, TOPIC, "*", LITERAL, THIS_HOST),

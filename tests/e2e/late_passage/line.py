@@ -11,7 +11,15 @@ from testkit.guarded.common_settings import USERS
 from testkit.kafka import NodeSettings, make_topics
 from testkit.kustos import KustosNode, KustosSettings
 from testkit.late_passage.stage import Stage
-from testkit.late_passage.waiting_requests import Head, deleting, fetching, joining, producing, syncing
+from testkit.late_passage.waiting_requests import (
+    Head,
+    deleting,
+    fetching,
+    joining,
+    producing,
+    sharing,
+    syncing,
+)
 from testkit.ports import LOOPBACK
 
 FOLLOWER: Final = 2
@@ -32,7 +40,7 @@ HURRIED: Final = {REVOCATION_TIMEOUT: "6000"}
 IMPATIENT: Final = {REVOCATION_TIMEOUT: "1500"}
 """For a node whose broker stands still: it is waited for in full, and no load makes that broker answer."""
 
-HEADS: Final = ("JoinGroup", "SyncGroup", "Fetch", "Produce", "DeleteRecords")
+HEADS: Final = ("JoinGroup", "SyncGroup", "Fetch", "ShareFetch", "Produce", "DeleteRecords")
 USER: Final = "alice"
 
 Staged = Callable[..., Stage]
@@ -53,8 +61,9 @@ class Line(GuardedCluster):
         )
 
     def _make_topics(self) -> None:
-        """Let the first broker lead all groups."""
-        make_topics(self.cluster.nodes, NewTopic("__consumer_offsets", 1, replica_assignment=[[1]]))
+        """Let the first broker lead all groups, and keep what share groups have read."""
+        internal = ("__consumer_offsets", "__share_group_state")
+        make_topics(self.cluster.nodes, *[NewTopic(name, 1, replica_assignment=[[1]]) for name in internal])
 
     def guard(self, name: str, **properties: str) -> KustosNode:
         """Return one more node before the same brokers, with settings of its own; not started."""
@@ -79,4 +88,5 @@ class Line(GuardedCluster):
         if api in {"Produce", "DeleteRecords"}:
             waits = producing if api == "Produce" else deleting
             return waits(stage, FOLLOWER, self.node(FOLLOWER).pid)
-        return {"JoinGroup": joining, "SyncGroup": syncing, "Fetch": fetching}[api](stage)
+        waits_alone = {"JoinGroup": joining, "SyncGroup": syncing, "Fetch": fetching, "ShareFetch": sharing}
+        return waits_alone[api](stage)

@@ -372,8 +372,11 @@ async def test_a_gateway_that_cannot_start_leaves_nothing_open() -> None:
         await served.gateway.start()
     await served.gateway.stop()
     far.stop()
-    with pytest.raises(UpstreamUnavailableError):
-        await RunningGateway([far]).gateway.start()
+    strange = ScriptedBroker(1, versions={ApiKey.API_VERSIONS: (0, 3)})
+    await strange.start()
+    with pytest.raises(UpstreamUnavailableError, match="Metadata"):
+        await RunningGateway([strange]).gateway.start()
+    strange.stop()
     near = await broker()
     taken = RunningGateway([near])
     taken.first_port = near.port - 1

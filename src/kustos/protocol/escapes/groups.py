@@ -1,9 +1,11 @@
-"""OffsetFetch and ConsumerGroupDescribe: the topics of a group are authorized separately.
+"""Offsets of groups, and groups with their members: the topics of a group are authorized separately.
 
-Sources: `KafkaApis.fetchOffsetsForGroup`, `.handleConsumerGroupDescribe` of Kafka 4.3.1.
+Sources: `KafkaApis.fetchOffsetsForGroup`, `.handleDescribeShareGroupOffsetsRequest`,
+`.handleConsumerGroupDescribe`, `.handleShareGroupDescribe` of Kafka 4.3.1.
 """
 
 from collections import deque
+from collections.abc import Callable
 from functools import partial
 from itertools import chain
 
@@ -19,27 +21,15 @@ from kustos.wire import ZERO_UUID, Message
 
 DESCRIBE_GROUP = Check(AclOperation.DESCRIBE, ResourceType.GROUP)
 DESCRIBE_TOPIC = Check(AclOperation.DESCRIBE, ResourceType.TOPIC)
-BATCHED_SINCE_VERSION = 8
-OFFSETS_OF_TOPIC = Items(
-    "topics",
-    "topics",
-    (("name", "name"), ("topic_id", "topic_id")),
-    code_field=None,
-    inner=Items(
-        "partition_indexes",
-        "partitions",
-        (("", "partition_index"),),
-        extra={"committed_offset": -1, "committed_leader_epoch": -1, "metadata": ""},
-    ),
-)
 
 
-def offset_fetch(exchange: Exchange, _row: Row) -> Handler:
+def offset_fetch(exchange: Exchange, row: Row) -> Handler:
     """Return the offsets of the groups and topics that may be described, group by group.
 
-    Before version 8 the request itself is the one group.
+    An OffsetFetch before version 8 is itself the one group.
     """
-    batched = exchange.version >= BATCHED_SINCE_VERSION
+    [step] = [step for step in row.steps if isinstance(step, Strip)]
+    batched = "groups" in exchange.request.FIELDS
     groups = exchange.request.groups if batched else [exchange.request]
     yield from resolve_requested(exchange, groups)
     allowed = yield from allowed_names(exchange, DESCRIBE_GROUP, (group.group_id for group in groups))
@@ -54,7 +44,7 @@ def offset_fetch(exchange: Exchange, _row: Row) -> Handler:
         if group.group_id not in allowed:
             continue
         refused = denied[index] = (
-            (yield from denied_topics(exchange, group, topic_type)) if group.topics else {}
+            (yield from denied_topics(exchange, step, group, topic_type)) if group.topics else {}
         )
         left = [topic for i, topic in enumerate(group.topics or ()) if i not in refused]
         sent.append(group.replace(topics=left) if refused else group)
@@ -64,7 +54,7 @@ def offset_fetch(exchange: Exchange, _row: Row) -> Handler:
     message = exchange.request.replace(groups=sent) if batched else sent[0]
     answer: UpstreamAnswer = yield Ask(None if untouched else message)
     response = answer.message
-    yield from resolve_answered(exchange, response, batched)
+    yield from resolve_answered(exchange, step, response, batched)
     answers = list(response.groups) if batched else [response]
     by_group: dict[str | None, deque[Message]] = {}
     for answered in answers:
@@ -75,7 +65,7 @@ def offset_fetch(exchange: Exchange, _row: Row) -> Handler:
         if index not in denied:
             result.append(refused_group(exchange, group))
         elif waiting := by_group.get(group.group_id if batched else None):
-            result.append((yield from completed(exchange, group, waiting.popleft(), denied[index])))
+            result.append((yield from completed(exchange, step, group, waiting.popleft(), denied[index])))
     return Reply(response.replace(groups=result) if batched else result[0])
 
 
@@ -87,30 +77,40 @@ def resolve_requested(exchange: Exchange, groups: list[Message]) -> Asking[None]
         exchange.topic_names = yield ResolveTopicIds(frozenset(ids))
 
 
-def resolve_answered(exchange: Exchange, response: Message, batched: bool) -> Asking[None]:
+def resolve_answered(exchange: Exchange, step: Strip, response: Message, batched: bool) -> Asking[None]:
     """Resolve the topic ids of the answer, which may have topics that the request does not name."""
     groups = response.groups if batched else [response]
-    ids = {topic.get("topic_id", ZERO_UUID) for group in groups for topic in group.topics}
+    ids = {
+        topic.get("topic_id", ZERO_UUID)
+        for group in groups
+        for topic in group.topics
+        if step.name not in topic.FIELDS
+    }
     unknown = ids - exchange.topic_names.keys() - {ZERO_UUID}
     if unknown:
         exchange.topic_names |= yield ResolveTopicIds(frozenset(unknown))
 
 
 def denied_topics(
-    exchange: Exchange, group: Message, topic_type: type[Message]
+    exchange: Exchange, step: Strip, group: Message, topic_type: type[Message]
 ) -> Asking[dict[int, Message]]:
     """Return the answers to the refused topics of the request, by their index."""
     topics = group.topics
-    names = yield from each(exchange, topics, lambda topic: item_name(exchange, topic, "name"))
+    names = yield from each(exchange, topics, lambda topic: topic_name(exchange, step, topic))
     allowed = yield from allowed_names(exchange, DESCRIBE_TOPIC, (name for name in names if name is not None))
     unknown = [index for index, name in enumerate(names) if name is None]
     hidden = [index for index, name in enumerate(names) if name is not None and name not in allowed]
     denied: dict[int, Message] = {}
     for indexes, code in ((unknown, UNKNOWN_TOPIC_ID), (hidden, TOPIC_AUTHORIZATION_FAILED)):
         refused_topics = [topics[index] for index in indexes]
-        refusing = yield from answers(exchange, OFFSETS_OF_TOPIC, topic_type, refused_topics, code)
+        refusing = yield from answers(exchange, step.items, topic_type, refused_topics, code)
         denied |= zip(indexes, refusing, strict=True)
     return denied
+
+
+def topic_name(exchange: Exchange, step: Strip, topic: Message) -> str | None:
+    """Return the name of a topic of the request or answer, None for an unresolved topic id."""
+    return topic.get(step.name) or item_name(exchange, topic, step.name)
 
 
 def refused_group(exchange: Exchange, group: Message) -> Message:
@@ -120,20 +120,20 @@ def refused_group(exchange: Exchange, group: Message) -> Message:
 
 
 def completed(
-    exchange: Exchange, group: Message, answered: Message, denied: dict[int, Message]
+    exchange: Exchange, step: Strip, group: Message, answered: Message, denied: dict[int, Message]
 ) -> Asking[Message]:
     """Return a group's answer with its denied topics, or without the hidden ones."""
     if answered.get("error_code", 0) != 0:
         return answered
     if group.topics is None:
-        names = yield from each(exchange, answered.topics, lambda topic: item_name(exchange, topic, "name"))
+        names = yield from each(exchange, answered.topics, lambda topic: topic_name(exchange, step, topic))
         shown = yield from allowed_names(
             exchange, DESCRIBE_TOPIC, (name for name in names if name is not None), listing=True
         )
         kept = [topic for topic, name in zip(answered.topics, names, strict=True) if name in shown]
         return answered.replace(topics=kept)
-    requested = OFFSETS_OF_TOPIC.of(group)
-    topics = yield from placed_items(exchange, OFFSETS_OF_TOPIC, requested, denied, answered.topics)
+    requested = step.items.of(group)
+    topics = yield from placed_items(exchange, step.items, requested, denied, answered.topics)
     return answered.replace(topics=topics)
 
 
@@ -143,32 +143,46 @@ HIDDEN_TOPICS = "The group has described topic(s) that the client is not authori
 
 
 def consumer_group_describe(exchange: Exchange, row: Row) -> Handler:
-    """Describe groups; one whose assignments name a hidden topic is replaced by an error."""
+    """Describe groups of consumers, unless a member has a hidden topic or is to get one."""
+    return (
+        yield from describe_members(
+            exchange, row, lambda group: assigned(group, "assignment", "target_assignment")
+        )
+    )
+
+
+def share_group_describe(exchange: Exchange, row: Row) -> Handler:
+    """Describe share groups, unless a member has a hidden topic."""
+    return (yield from describe_members(exchange, row, lambda group: assigned(group, "assignment")))
+
+
+def describe_members(
+    exchange: Exchange, row: Row, topics_of: Callable[[Message], set[str]], text: str = HIDDEN_TOPICS
+) -> Handler:
+    """Describe groups; one in which `topics_of` finds a hidden topic is replaced by an error."""
     kept, denied = yield from strip(exchange, GROUPS, exchange.request)
     if denied and not kept.group_ids:
         return Reply((yield from merged(exchange, GROUP_ITEMS, denied, None)))
     answer: UpstreamAnswer = yield Ask(kept if denied else None)
     response = answer.message
-    assigned = yield from each(exchange, response.groups, lambda group: set(assigned_topics(group)))
-    visible = yield from allowed_names(exchange, DESCRIBE_TOPIC, dict.fromkeys(chain(*assigned)))
+    topics_each = yield from each(exchange, response.groups, topics_of)
+    visible = yield from allowed_names(exchange, DESCRIBE_TOPIC, dict.fromkeys(chain(*topics_each)))
     yield from finish(exchange, row, answer, None)
     group_type = exchange.response_codec.root.ELEMENTS["groups"]
     response.groups = [
         group
         if visible.issuperset(topics)
-        else group_type(
-            group_id=group.group_id, error_code=TOPIC_AUTHORIZATION_FAILED, error_message=HIDDEN_TOPICS
-        )
-        for group, topics in zip(response.groups, assigned, strict=True)
+        else group_type(group_id=group.group_id, error_code=TOPIC_AUTHORIZATION_FAILED, error_message=text)
+        for group, topics in zip(response.groups, topics_each, strict=True)
     ]
     return Reply((yield from merged(exchange, GROUP_ITEMS, denied, response)))
 
 
-def assigned_topics(group: Message) -> list[str]:
-    """Return the topics in the current and target assignments of a group."""
-    return [
+def assigned(group: Message, *fields: str) -> set[str]:
+    """Return the topics in these assignments of the members of a group."""
+    return {
         topic.topic_name
         for member in group.members
-        for assignment in (member.assignment, member.target_assignment)
-        for topic in assignment.topic_partitions
-    ]
+        for field in fields
+        for topic in getattr(member, field).topic_partitions
+    }

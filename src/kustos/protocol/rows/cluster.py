@@ -1,4 +1,4 @@
-"""The cluster: its brokers and controllers, and where its partitions lie."""
+"""The cluster: its brokers and controllers, where its partitions lie, and metrics of its clients."""
 
 from typing import Final
 
@@ -61,7 +61,15 @@ CLUSTER_ROWS: Final[tuple[Row, ...]] = (
         # no client reaches the controllers
         (Gate(DESCRIBE_CLUSTER, cluster), Conceal("nodes", "listeners")),
     ),
-    Row(ApiKey.UNREGISTER_BROKER, TOP_WITH_MESSAGE, (Gate(ALTER_CLUSTER, cluster),)),
+    *[
+        Row(api_key, TOP_WITH_MESSAGE, (Gate(ALTER_CLUSTER, cluster),))
+        for api_key in (
+            ApiKey.UNREGISTER_BROKER,
+            ApiKey.UPDATE_FEATURES,
+            ApiKey.ADD_RAFT_VOTER,
+            ApiKey.REMOVE_RAFT_VOTER,
+        )
+    ],
     Row(
         ApiKey.ELECT_LEADERS,
         Refusal(items=ELECTIONS, both_below=EVERY_VERSION),
@@ -77,6 +85,9 @@ CLUSTER_ROWS: Final[tuple[Row, ...]] = (
         Refusal(message_field="error_message", items=BEING_REASSIGNED, both_below=EVERY_VERSION),
         (Gate(DESCRIBE_CLUSTER, cluster),),
     ),
+    # of clients themselves, which every client may send (KIP-714)
+    Row(ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, TOP),
+    Row(ApiKey.PUSH_TELEMETRY, TOP),
     Row(ApiKey.DESCRIBE_LOG_DIRS, TOP, (Gate(DESCRIBE_CLUSTER, cluster),)),
     Row(
         ApiKey.ALTER_REPLICA_LOG_DIRS,

@@ -5,9 +5,11 @@ from typing import Any, Final
 from kustos.acl import CLUSTER_NAME, AclOperation, ResourceType
 from kustos.protocol.exchange import Check
 from kustos.protocol.shapes import Items, Refusal
+from kustos.protocol.steps import Operations
 from kustos.wire import Message
 
 READ_GROUP: Final = Check(AclOperation.READ, ResourceType.GROUP)
+DELETE_GROUP: Final = Check(AclOperation.DELETE, ResourceType.GROUP)
 READ_TOPIC: Final = Check(AclOperation.READ, ResourceType.TOPIC)
 WRITE_TOPIC: Final = Check(AclOperation.WRITE, ResourceType.TOPIC)
 DESCRIBE_TOPIC: Final = Check(AclOperation.DESCRIBE, ResourceType.TOPIC)
@@ -36,6 +38,9 @@ PARTITIONS_OF_TOPIC: Final = Items(
     inner=partitions("partitions", "partition_index", "partitions", "partition_index"),
 )
 TOPIC_ENTRIES: Final = Items("topics", "topics", TOPIC_NAME_OR_ID)
+GROUP_OPERATIONS: Final = Operations(
+    "groups", "group_id", ResourceType.GROUP, "authorized_operations", "include_authorized_operations"
+)
 TOP: Final = Refusal()
 TOP_WITH_MESSAGE: Final = Refusal(message_field="error_message")
 EVERY_VERSION: Final = 2**15
@@ -44,6 +49,11 @@ EVERY_VERSION: Final = 2**15
 def group_of(request: Message) -> list[str]:
     """Return the one group that a request is about."""
     return [request.group_id]
+
+
+def subscribed_topics(request: Message) -> list[str]:
+    """Return the topics that a member of a group subscribes to, each once."""
+    return list(dict.fromkeys(request.subscribed_topic_names or ()))
 
 
 def cluster(_request: Message) -> list[str]:

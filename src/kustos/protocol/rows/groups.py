@@ -8,23 +8,26 @@ from kustos.protocol.codes import CLUSTER_AUTHORIZATION_FAILED, INVALID_REQUEST,
 from kustos.protocol.escapes.groups import (
     DESCRIBE_GROUP,
     GROUP_ITEMS,
-    OFFSETS_OF_TOPIC,
     consumer_group_describe,
     offset_fetch,
 )
 from kustos.protocol.exchange import Check, Exchange
 from kustos.protocol.rows.common import (
     CLUSTER_ACTION,
+    DELETE_GROUP,
     DESCRIBE_TOPIC,
     DESCRIBE_TRANSACTION,
+    GROUP_OPERATIONS,
     PARTITIONS_OF_TOPIC,
     READ_GROUP,
     READ_TOPIC,
     TOP,
+    TOPIC_NAME_OR_ID,
     group_of,
+    subscribed_topics,
 )
 from kustos.protocol.shapes import Items, Refusal
-from kustos.protocol.steps import Gate, Hide, Operations, RefuseRequestError, Rewrite, Row, Strip
+from kustos.protocol.steps import Gate, Hide, RefuseRequestError, Rewrite, Row, Strip
 from kustos.wire import ApiKey
 
 SHARE_COORDINATOR_SINCE: Final = 6
@@ -38,11 +41,19 @@ COORDINATORS: Final = Items(
 UNFOUND_COORDINATORS: Final = replace(COORDINATORS, message_field="error_message")
 DESCRIBED_GROUPS: Final = Items("groups", "groups", (("", "group_id"),))
 UNFETCHED_GROUPS: Final = Items("groups", "groups", (("group_id", "group_id"),))
-DELETED_GROUPS: Final = Items("groups_names", "results", (("", "group_id"),))
-DELETE_GROUP: Final = Check(AclOperation.DELETE, ResourceType.GROUP)
-GROUP_OPERATIONS: Final = Operations(
-    "groups", "group_id", ResourceType.GROUP, "authorized_operations", "include_authorized_operations"
+OFFSETS_OF_TOPIC: Final = Items(
+    "topics",
+    "topics",
+    TOPIC_NAME_OR_ID,
+    code_field=None,
+    inner=Items(
+        "partition_indexes",
+        "partitions",
+        (("", "partition_index"),),
+        extra={"committed_offset": -1, "committed_leader_epoch": -1, "metadata": ""},
+    ),
 )
+DELETED_GROUPS: Final = Items("groups_names", "results", (("", "group_id"),))
 
 
 def coordinator_question(exchange: Exchange, key: str) -> tuple[Check, str] | None:
@@ -78,6 +89,7 @@ GROUP_ROWS: Final[tuple[Row, ...]] = (
     Row(
         ApiKey.OFFSET_FETCH,
         Refusal(items=OFFSETS_OF_TOPIC, other_items=UNFETCHED_GROUPS),
+        (Strip(OFFSETS_OF_TOPIC, DESCRIBE_TOPIC, "name"),),
         escape=offset_fetch,
     ),
     Row(
@@ -120,7 +132,7 @@ GROUP_ROWS: Final[tuple[Row, ...]] = (
         TOP,
         (
             Gate(READ_GROUP, group_of),
-            Gate(DESCRIBE_TOPIC, lambda request: list(dict.fromkeys(request.subscribed_topic_names or ()))),
+            Gate(DESCRIBE_TOPIC, subscribed_topics),
             Gate(no_regular_expression, lambda request: [request.get("subscribed_topic_regex") or ""]),
         ),
         versions=(0, 1),

@@ -1,0 +1,94 @@
+"""Share groups: their members, sessions, records and offsets (KIP-932)."""
+
+from typing import Final
+
+from kustos.protocol.codes import INVALID_REQUEST
+from kustos.protocol.escapes.groups import GROUP_ITEMS, offset_fetch, share_group_describe
+from kustos.protocol.escapes.shares import share_acknowledge, share_fetch
+from kustos.protocol.exchange import Check, Exchange
+from kustos.protocol.rows.common import (
+    DELETE_GROUP,
+    DESCRIBE_TOPIC,
+    GROUP_OPERATIONS,
+    READ_GROUP,
+    READ_TOPIC,
+    TOP,
+    TOP_WITH_MESSAGE,
+    group_of,
+    subscribed_topics,
+)
+from kustos.protocol.shapes import Items, Refusal
+from kustos.protocol.share_sessions import is_member_id
+from kustos.protocol.steps import Gate, RefuseRequestError, Row, Strip
+from kustos.wire import ApiKey
+
+UNSHARED_GROUPS: Final = Items("groups", "groups", (("group_id", "group_id"),))
+SHARE_OFFSETS_OF_TOPIC: Final = Items(
+    "topics",
+    "topics",
+    (("topic_name", "topic_name"),),
+    code_field=None,
+    inner=Items(
+        "partitions",
+        "partitions",
+        (("", "partition_index"),),
+        message_field="error_message",
+        extra={"start_offset": -1, "lag": -1},
+    ),
+)
+ALTERED_OFFSETS: Final = Items(
+    "topics",
+    "responses",
+    (("topic_name", "topic_name"),),
+    code_field=None,
+    inner=Items(
+        "partitions", "partitions", (("partition_index", "partition_index"),), message_field="error_message"
+    ),
+)
+DELETED_OFFSETS: Final = Items(
+    "topics", "responses", (("topic_name", "topic_name"),), message_field="error_message"
+)
+
+
+def member_question(_exchange: Exchange, member_id: str) -> tuple[Check, str] | None:
+    """Refuse an id of a member that brokers refuse, before anything is asked about topics."""
+    if not is_member_id(member_id):
+        raise RefuseRequestError(INVALID_REQUEST)
+    return None
+
+
+SHARE_ROWS: Final[tuple[Row, ...]] = (
+    Row(
+        ApiKey.SHARE_GROUP_HEARTBEAT,
+        TOP,
+        (
+            Gate(READ_GROUP, group_of),
+            Gate(member_question, lambda request: [request.member_id]),
+            Gate(DESCRIBE_TOPIC, subscribed_topics),
+        ),
+    ),
+    Row(
+        ApiKey.SHARE_GROUP_DESCRIBE,
+        Refusal(top_field=None, items=GROUP_ITEMS),
+        (GROUP_OPERATIONS,),
+        escape=share_group_describe,
+    ),
+    Row(ApiKey.SHARE_FETCH, TOP, escape=share_fetch),
+    Row(ApiKey.SHARE_ACKNOWLEDGE, TOP, escape=share_acknowledge),
+    Row(
+        ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS,
+        Refusal(top_field=None, items=UNSHARED_GROUPS),
+        (Strip(SHARE_OFFSETS_OF_TOPIC, DESCRIBE_TOPIC, "topic_name"),),
+        escape=offset_fetch,
+    ),
+    Row(
+        ApiKey.ALTER_SHARE_GROUP_OFFSETS,
+        TOP_WITH_MESSAGE,
+        (Gate(READ_GROUP, group_of), Strip(ALTERED_OFFSETS, READ_TOPIC, "topic_name", yields=True)),
+    ),
+    Row(
+        ApiKey.DELETE_SHARE_GROUP_OFFSETS,
+        TOP_WITH_MESSAGE,
+        (Gate(DELETE_GROUP, group_of), Strip(DELETED_OFFSETS, READ_TOPIC, "topic_name", yields=True)),
+    ),
+)

@@ -1,0 +1,143 @@
+"""Kafka's share consumers and their tool through kustos before two brokers (KIP-932)."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+
+from testkit.guarded.cluster import PREFIXED, GuardedCluster, Op, Type, acl
+from testkit.kafka import KafkaTools, ToolResult
+from testkit.kafka.tools import write_properties
+from testkit.kustos import KustosSettings
+
+USERS = {name: f"{name}-secret" for name in ("admin", "tom", "dave", "eve")}
+ACLS = (
+    # tom reads a topic in his groups, and keeps these
+    acl("tom", Op.READ, Type.TOPIC, "orders"),
+    *[
+        acl("tom", operation, Type.GROUP, "tom-", PREFIXED)
+        for operation in (Op.READ, Op.DELETE, Op.ALTER_CONFIGS)
+    ],
+    # dave sees the topic, and reads in tom's groups nothing of it
+    acl("dave", Op.DESCRIBE, Type.TOPIC, "orders"),
+    acl("dave", Op.READ, Type.GROUP, "tom-", PREFIXED),
+    # eve reads the topic, in no group
+    acl("eve", Op.READ, Type.TOPIC, "orders"),
+)
+RECORDS = 20
+WAIT_S = 60.0
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GuardedCluster]:
+    """Two brokers, each leading a partition of a topic with records."""
+    settings = KustosSettings(users=USERS, acls=ACLS)
+    with GuardedCluster(
+        tmp_path_factory.mktemp("shares"), settings, nodes=2, topics=("orders", "hidden"), partitions=2
+    ) as made:
+        producer = Producer({"bootstrap.servers": made.direct})
+        for number in range(RECORDS):
+            producer.produce("orders", f"record-{number}".encode(), partition=number % 2)
+            producer.produce("hidden", b"secret", partition=number % 2)
+        assert producer.flush(WAIT_S) == 0
+        yield made
+
+
+@pytest.fixture
+def scene(world: GuardedCluster) -> Iterator[GuardedCluster]:
+    """The world, judged after every test."""
+    yield world
+    try:
+        world.assert_proper()
+    finally:
+        world.begin_anew()
+
+
+class Tool:
+    """Runs Kafka's tools against kustos as a user."""
+
+    def __init__(self, scene: GuardedCluster, tools: KafkaTools, directory: Path) -> None:
+        self.scene = scene
+        self.tools = tools
+        self.directory = directory
+
+    def __call__(
+        self, tool: str, user: str, *arguments: str, flag: str = "--command-config", **settings: str
+    ) -> ToolResult:
+        file = self.directory / f"{user}.properties"
+        properties = {name.replace("_", "."): value for name, value in settings.items()}
+        write_properties(file, self.scene.java(user) | properties)
+        common = ("--bootstrap-server", self.scene.bootstrap, flag, str(file))
+        return self.tools.run(tool, *common, *arguments)
+
+    def from_the_beginning(self, group: str) -> None:
+        """Have a group read what is there already."""
+        entity = ("--entity-type", "groups", "--entity-name", group)
+        change = ("--alter", "--add-config", "share.auto.offset.reset=earliest")
+        self("kafka.admin.ConfigCommand", "tom", *change, *entity).require()
+
+    def consume(self, user: str, group: str, count: int, topic: str = "orders") -> ToolResult:
+        """Read records until there are as many, or none came for a while."""
+        wanted = ("--max-messages", str(count), "--timeout-ms", "15000")
+        return self("ConsoleShareConsumer", user, "--topic", topic, "--group", group, *wanted)
+
+
+@pytest.fixture
+def tool(scene: GuardedCluster, kafka_tools: KafkaTools, tmp_path: Path) -> Tool:
+    return Tool(scene, kafka_tools, tmp_path)
+
+
+@pytest.mark.behaviour("B160")
+def test_records_are_shared_by_who_reads_the_group_and_the_topic(tool: Tool) -> None:
+    tool.from_the_beginning("tom-shares")
+    outcome = tool.consume("tom", "tom-shares", RECORDS)
+    assert sorted(outcome.require().split()) == sorted(f"record-{number}" for number in range(RECORDS))
+
+
+@pytest.mark.behaviour("B160")
+@pytest.mark.parametrize(
+    ("user", "group", "topic", "why"),
+    [
+        ("dave", "tom-denied", "orders", "TopicAuthorizationException"),
+        ("eve", "tom-denied", "orders", "GroupAuthorizationException"),
+        ("tom", "others", "orders", "GroupAuthorizationException"),
+        ("tom", "tom-denied", "hidden", "TopicAuthorizationException"),
+    ],
+)
+def test_nothing_is_shared_with_others(tool: Tool, user: str, group: str, topic: str, why: str) -> None:
+    tool.from_the_beginning("tom-denied")
+    outcome = tool.consume(user, group, 1, topic)
+    assert why in outcome.stdout + outcome.stderr, outcome.stdout + outcome.stderr
+    assert "record" not in outcome.stdout
+    assert "secret" not in outcome.stdout
+
+
+def test_a_verifiable_consumer_acknowledges_every_record(tool: Tool) -> None:
+    tool.from_the_beginning("tom-verifies")
+    wanted = ("--topic", "orders", "--group-id", "tom-verifies", "--max-messages", str(RECORDS))
+    outcome = tool("VerifiableShareConsumer", "tom", *wanted)
+    assert '"name":"offsets_acknowledged"' in outcome.require()
+    described = tool(
+        "ShareGroupCommand", "tom", "--describe", "--group", "tom-verifies", "--offsets"
+    ).require()
+    lines = [line.split() for line in described.splitlines() if line.startswith("tom-verifies")]
+    lags = {(topic, partition): lag for _, topic, partition, _, lag in lines}
+    assert lags == {("orders", "0"): "0", ("orders", "1"): "0"}
+
+
+@pytest.mark.behaviour("B162")
+def test_offsets_are_kept_by_who_may(tool: Tool) -> None:
+    group = ("--group", "tom-offsets")
+    reset = ("--reset-offsets", *group, "--topic", "orders", "--to-earliest", "--execute")
+    assert "orders" in tool("ShareGroupCommand", "tom", *reset).require()
+    listed = tool("ShareGroupCommand", "tom", "--list").require()
+    assert "tom-offsets" in listed
+    offsets = ("--describe", *group, "--offsets")
+    assert "orders" in tool("ShareGroupCommand", "tom", *offsets).require()
+    refused = tool("ShareGroupCommand", "eve", *offsets)
+    assert "GroupAuthorizationException" in refused.stdout + refused.stderr
+    deletion = ("--delete-offsets", *group, "--topic", "orders")
+    refused = tool("ShareGroupCommand", "dave", *deletion)
+    assert "Group authorization failed" in refused.stdout + refused.stderr
+    assert "Successful" in tool("ShareGroupCommand", "tom", *deletion).require()
