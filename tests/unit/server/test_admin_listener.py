@@ -65,8 +65,11 @@ async def test_what_has_no_row_closes_the_connection(node: AdminNode, api: ApiKe
 
 async def test_listeners_for_clients_have_only_what_goes_upstream(node: AdminNode) -> None:
     talker = await node.talk("admin", admin=False)
+    address = bytes((127, 0, 0, 1))
     with pytest.raises(NoAnswerError):
-        await talker.ask(ApiKey.UPDATE_FEATURES, 0)
+        await talker.ask(
+            ApiKey.ENVELOPE, 0, request_data=b"", request_principal=None, client_host_address=address
+        )
 
 
 async def test_the_quorum_is_the_node_itself(node: AdminNode) -> None:
