@@ -1,8 +1,9 @@
-"""The files in `deploy`: the metrics that they ask for exist, and systemd accepts the unit."""
+"""The files in `deploy`: what they ask for exists, and the tools that they are for accept them."""
 
 import json
 import re
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -115,6 +116,16 @@ def test_no_panel_covers_another() -> None:
         assert not covered & cells, panel["title"]
         covered |= cells
     assert len({panel["id"] for panel in DASHBOARD["panels"]}) == len(DASHBOARD["panels"])
+
+
+def test_the_dockerfile_has_no_findings() -> None:
+    hadolint = [
+        str(Path(sys.executable).with_name("hadolint")),
+        "--no-color",
+        DEPLOY / "docker" / "Dockerfile",
+    ]
+    found = subprocess.run(hadolint, capture_output=True, text=True, check=False)
+    assert (found.returncode, found.stdout) == (0, "")
 
 
 def test_systemd_accepts_the_unit_and_finds_it_well_confined(tmp_path: Path) -> None:
