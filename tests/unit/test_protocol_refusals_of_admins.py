@@ -71,6 +71,12 @@ class TestTopics:
         assert outcome.response is not None
         assert HIDDEN.encode() not in outcome.response
 
+    def test_a_topic_that_no_broker_knows_yet_is_deleted_by_the_controller(self) -> None:
+        driver = connection(allow(TOPIC, "just-made", AclOperation.DELETE))
+        outcome, answer = ask(driver, 20, 5, topic_names=["just-made"])
+        assert forwarded(outcome)["topic_names"] == ["just-made"]
+        assert [(item["name"], item["error_code"]) for item in answer["responses"]] == [("just-made", 3)]
+
     def test_deleting_by_name_needs_describe_as_well(self) -> None:
         driver = connection(
             allow(TOPIC, ALPHA, AclOperation.DELETE), allow(TOPIC, ALPHA, AclOperation.DESCRIBE, deny=True)

@@ -110,10 +110,11 @@ def delete_topics(exchange: Exchange, _row: Row) -> Handler:
     sent: set[str | bytes] = set()
     for topic_name in named:
         yield from begin_item(exchange)
-        if topic_name in describable and topic_name not in existing:
-            answers.append(undeleted(entry, UNKNOWN_TOPIC_OR_PARTITION, topic_name))
-        elif topic_name in describable and topic_name in deletable:
+        if topic_name in describable and topic_name in deletable:
+            # the controller knows topics that the broker we asked has not heard of yet
             sent.add(topic_name)
+        elif topic_name in describable and topic_name not in existing:
+            answers.append(undeleted(entry, UNKNOWN_TOPIC_OR_PARTITION, topic_name))
         else:
             answers.append(undeleted(entry, TOPIC_AUTHORIZATION_FAILED, topic_name))
     for topic_id in with_ids:
