@@ -119,11 +119,8 @@ def test_no_panel_covers_another() -> None:
 
 
 def test_the_dockerfile_has_no_findings() -> None:
-    hadolint = [
-        str(Path(sys.executable).with_name("hadolint")),
-        "--no-color",
-        DEPLOY / "docker" / "Dockerfile",
-    ]
+    tool = str(Path(sys.executable).with_name("hadolint"))
+    hadolint = [tool, "--no-color", str(DEPLOY / "docker" / "Dockerfile")]
     found = subprocess.run(hadolint, capture_output=True, text=True, check=False)
     assert (found.returncode, found.stdout) == (0, "")
 
