@@ -47,7 +47,8 @@ def test_figures_of_speed_are_those_of_the_pages_it_links_to() -> None:
     ((_, ours, theirs, *_),) = cells(PERFORMANCE, "memory-1m")
     assert f"a million ACLs {ours} in place of {theirs}" in FLAT
     assert f"[{span(METADATA_LOG, 'create-acl-rate-32')} times as often in a second]" in FLAT
-    assert f"[{span(BENCHMARK, 'produce throughput', 1)} of its produce throughput]" in FLAT
+    produced, consumed = (span(BENCHMARK, f"`gateway-{each}`", 4) for each in ("produce", "consume"))
+    assert f"[{produced} of the produce throughput and {consumed} of the consume throughput]" in FLAT
     for page in (PERFORMANCE, METADATA_LOG, BENCHMARK):
         assert f"({page.relative_to(ROOT)})" in TEXT
 
