@@ -1,6 +1,5 @@
 """Our client's logins to a real broker by PLAIN and SCRAM."""
 
-import socket
 from collections.abc import Iterator
 
 import pytest
@@ -8,10 +7,10 @@ import pytest
 from kustos.auth import SaslClientError, SaslClientMachine, client_mechanism
 from kustos.runtime import SystemEntropy
 from kustos.wire import read_response_header, request_codec, request_frame, response_codec
+from testkit.conversations.play import Line
+from testkit.guarded.raw_client import framed
 from testkit.kafka import SASL_PLAINTEXT, KafkaNode, NodeSettings
 from testkit.sasl import NAMES, PASSWORD, request
-
-TIMEOUT_S = 60
 
 
 @pytest.fixture(scope="module")
@@ -25,45 +24,7 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
         yield node
 
 
-class Link:
-    """A blocking connection that speaks whole frames."""
-
-    def __init__(self, kafka: KafkaNode) -> None:
-        host, _, port = kafka.address("SASL_PLAINTEXT").rpartition(":")
-        self._socket = socket.create_connection((host, int(port)), TIMEOUT_S)
-
-    def __enter__(self) -> "Link":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._socket.close()
-
-    def send(self, data: bytes) -> None:
-        self._socket.sendall(data)
-
-    def receive(self) -> bytes | None:
-        """One frame without its length, None when the peer closed."""
-        head = self._exactly(4)
-        return None if head is None else self._exactly(int.from_bytes(head))
-
-    def _exactly(self, size: int) -> bytes | None:
-        data = b""
-        while len(data) < size:
-            try:
-                more = self._socket.recv(size - len(data))
-            except ConnectionResetError:
-                return None
-            if not more:
-                return None
-            data += more
-        return data
-
-
-def framed(frame: bytes) -> bytes:
-    return len(frame).to_bytes(4) + frame
-
-
-def log_in_to(link: Link, mechanism: str, user: str, password: str, version: int) -> SaslClientMachine:
+def log_in_to(link: Line, mechanism: str, user: str, password: str, version: int) -> SaslClientMachine:
     client = SaslClientMachine(client_mechanism(mechanism, user, password, SystemEntropy()), version)
     asked = client.start()
     while True:
@@ -82,7 +43,7 @@ def log_in_to(link: Link, mechanism: str, user: str, password: str, version: int
 @pytest.mark.parametrize("mechanism", NAMES)
 @pytest.mark.parametrize("version", [0, 1, 2])
 def test_our_client_logs_in_to_kafka(kafka: KafkaNode, mechanism: str, version: int) -> None:
-    with Link(kafka) as link:
+    with Line(kafka.address("SASL_PLAINTEXT"), None) as link:
         client = log_in_to(link, mechanism, "alice", PASSWORD, version)
         assert client.session_lifetime_ms == (3_600_000 if version else 0)
         link.send(framed(request(3, 9)))
@@ -95,7 +56,10 @@ def test_our_client_logs_in_to_kafka(kafka: KafkaNode, mechanism: str, version: 
 @pytest.mark.behaviour("B235", "B256")
 @pytest.mark.parametrize("mechanism", NAMES)
 def test_our_client_says_why_kafka_refused(kafka: KafkaNode, mechanism: str) -> None:
-    with Link(kafka) as link, pytest.raises(SaslClientError, match=r"(?i)invalid") as raised:
+    with (
+        Line(kafka.address("SASL_PLAINTEXT"), None) as link,
+        pytest.raises(SaslClientError, match=r"(?i)invalid") as raised,
+    ):
         log_in_to(link, mechanism, "alice", "wrong-s3cret", 2)
     assert raised.value.error_code == 58
     assert "s3cret" not in str(raised.value)

@@ -11,8 +11,8 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions
 
 from testkit.guarded.cluster import PREFIXED, GuardedCluster, Op, Type, acl
-from testkit.kafka import KafkaTools, ToolResult
-from testkit.kafka.tools import write_properties
+from testkit.guarded.tools import GuardedTools
+from testkit.kafka import KafkaTools
 from testkit.kustos import KustosSettings
 from testkit.waiting import wait_until
 
@@ -52,29 +52,8 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GuardedCluster]:
         yield made
 
 
-@pytest.fixture
-def scene(world: GuardedCluster) -> Iterator[GuardedCluster]:
-    """The world, judged after every test."""
-    yield world
-    try:
-        world.assert_proper()
-    finally:
-        world.begin_anew()
-
-
-class Tool:
-    """Runs Kafka's tools against kustos as a user; the settings stand before a tool's own words."""
-
-    def __init__(self, scene: GuardedCluster, tools: KafkaTools, directory: Path) -> None:
-        self.scene = scene
-        self.tools = tools
-        self.directory = directory
-
-    def __call__(self, tool: str, user: str, *arguments: str, flag: str = "--command-config") -> ToolResult:
-        settings = self.directory / f"{user}.properties"
-        write_properties(settings, self.scene.java(user))
-        common = ("--bootstrap-server", self.scene.bootstrap, flag, str(settings))
-        return self.tools.run(tool, *common, *arguments)
+class Tool(GuardedTools):
+    """What these tests ask of the tools."""
 
     def refuses(self, why: str, tool: str, user: str, *arguments: str) -> None:
         """Assert that the tool says why it may not."""

@@ -41,16 +41,6 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GuardedCluster]:
         yield made
 
 
-@pytest.fixture
-def scene(world: GuardedCluster) -> Iterator[GuardedCluster]:
-    """The world, judged after every test."""
-    yield world
-    try:
-        world.assert_proper()
-    finally:
-        world.begin_anew()
-
-
 def first_of(consumer: Consumer) -> str:
     """Return the value of the next record; raise `KafkaException` for what is refused."""
     message = consumer.poll(WAIT_S)

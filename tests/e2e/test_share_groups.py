@@ -7,8 +7,8 @@ import pytest
 from confluent_kafka import Producer
 
 from testkit.guarded.cluster import PREFIXED, GuardedCluster, Op, Type, acl
+from testkit.guarded.tools import GuardedTools
 from testkit.kafka import KafkaTools, ToolResult
-from testkit.kafka.tools import write_properties
 from testkit.kustos import KustosSettings
 
 USERS = {name: f"{name}-secret" for name in ("admin", "tom", "dave", "eve")}
@@ -44,32 +44,8 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GuardedCluster]:
         yield made
 
 
-@pytest.fixture
-def scene(world: GuardedCluster) -> Iterator[GuardedCluster]:
-    """The world, judged after every test."""
-    yield world
-    try:
-        world.assert_proper()
-    finally:
-        world.begin_anew()
-
-
-class Tool:
-    """Runs Kafka's tools against kustos as a user."""
-
-    def __init__(self, scene: GuardedCluster, tools: KafkaTools, directory: Path) -> None:
-        self.scene = scene
-        self.tools = tools
-        self.directory = directory
-
-    def __call__(
-        self, tool: str, user: str, *arguments: str, flag: str = "--command-config", **settings: str
-    ) -> ToolResult:
-        file = self.directory / f"{user}.properties"
-        properties = {name.replace("_", "."): value for name, value in settings.items()}
-        write_properties(file, self.scene.java(user) | properties)
-        common = ("--bootstrap-server", self.scene.bootstrap, flag, str(file))
-        return self.tools.run(tool, *common, *arguments)
+class Tool(GuardedTools):
+    """What these tests ask of the tools."""
 
     def from_the_beginning(self, group: str) -> None:
         """Have a group read what is there already."""

@@ -4,9 +4,7 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import promql_parser
 import pytest
@@ -37,36 +35,29 @@ def metrics() -> dict[str, set[str]]:
     return found
 
 
-def selectors(node: Any) -> Iterator[promql_parser.VectorSelector]:
-    """Yield every selector below a node of a parsed expression."""
-    if isinstance(node, promql_parser.VectorSelector):
-        yield node
-    elif isinstance(node, promql_parser.MatrixSelector):
-        yield node.vector_selector
-    elif isinstance(node, promql_parser.Call):
-        for argument in node.args:
-            yield from selectors(argument)
-    elif isinstance(node, promql_parser.BinaryExpr):
-        yield from selectors(node.lhs)
-        yield from selectors(node.rhs)
-    elif isinstance(node, promql_parser.AggregateExpr | promql_parser.ParenExpr):
-        yield from selectors(node.expr)
-    else:
-        assert isinstance(node, promql_parser.NumberLiteral), node
+def nodes(parsed: promql_parser.Expr) -> list[promql_parser.Expr]:
+    """Return every node of a parsed expression, the outermost first."""
+    found: list[promql_parser.Expr] = []
+    promql_parser.walk(parsed, found.append)
+    return found
 
 
-def grouped(node: Any) -> Iterator[tuple[set[str], list[promql_parser.VectorSelector]]]:
-    """Yield the labels by which each aggregation groups, with the selectors below it."""
-    if isinstance(node, promql_parser.AggregateExpr):
-        if node.modifier is not None:
-            yield set(node.modifier.labels), list(selectors(node.expr))
-        yield from grouped(node.expr)
-    elif isinstance(node, promql_parser.BinaryExpr):
-        yield from grouped(node.lhs)
-        yield from grouped(node.rhs)
-    elif isinstance(node, promql_parser.Call):
-        for argument in node.args:
-            yield from grouped(argument)
+def selectors(parsed: promql_parser.Expr) -> list[promql_parser.VectorSelector]:
+    """Return every selector in a parsed expression."""
+    instant = [node for node in nodes(parsed) if isinstance(node, promql_parser.VectorSelector)]
+    ranges = [
+        node.vector_selector for node in nodes(parsed) if isinstance(node, promql_parser.MatrixSelector)
+    ]
+    return [*instant, *ranges]
+
+
+def grouped(parsed: promql_parser.Expr) -> list[tuple[set[str], list[promql_parser.VectorSelector]]]:
+    """Return the labels by which each aggregation groups, with the selectors below it."""
+    return [
+        (set(node.modifier.labels), selectors(node.expr))
+        for node in nodes(parsed)
+        if isinstance(node, promql_parser.AggregateExpr) and node.modifier is not None
+    ]
 
 
 @pytest.mark.parametrize("expression", [*expressions(), *(rule["expr"] for rule in RULES)])
@@ -74,7 +65,7 @@ def test_an_expression_asks_for_metrics_and_labels_that_there_are(expression: st
     known = metrics()
     # Grafana fills its variables in
     parsed = promql_parser.parse(expression.replace("$__rate_interval", "5m"))
-    found = list(selectors(parsed))
+    found = selectors(parsed)
     assert found
     for selector in found:
         assert selector.name in known, selector.name
@@ -87,7 +78,7 @@ def test_an_expression_asks_for_metrics_and_labels_that_there_are(expression: st
 
 def test_an_alert_speaks_of_labels_that_its_expression_keeps() -> None:
     for rule in RULES:
-        [(kept, _)] = list(grouped(promql_parser.parse(rule["expr"])))[:1]
+        kept, _ = grouped(promql_parser.parse(rule["expr"]))[0]
         spoken = set(re.findall(r"\$labels\.(\w+)", json.dumps(rule["annotations"])))
         assert spoken <= kept, rule["alert"]
         assert rule["labels"]["severity"] in {"critical", "warning"}

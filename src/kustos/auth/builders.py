@@ -120,10 +120,7 @@ class ListenerPrincipals:
             mechanism=mechanism,
             authorization_id=proven.authorization_id,
         )
-        found = self._built(context)
-        if found.token_authenticated == proven.token_authenticated:
-            return found
-        return replace(found, token_authenticated=proven.token_authenticated)
+        return replace(self._built(context), token_authenticated=proven.token_authenticated)
 
     def _built(self, context: AuthenticationContext) -> KafkaPrincipal:
         """Return what the builder returns, validated."""

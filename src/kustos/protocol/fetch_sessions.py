@@ -48,10 +48,10 @@ class FetchSession:
 
 SessionId = TypeVar("SessionId", bound=Hashable)
 SessionId_co = TypeVar("SessionId_co", bound=Hashable, covariant=True)
-Held = TypeVar("Held", bound="Session[Any]")
+Held = TypeVar("Held", bound="AnySession[Any]")
 
 
-class Session(Protocol[SessionId_co]):
+class AnySession(Protocol[SessionId_co]):
     """A session of either kind: of consumers, or of members of share groups."""
 
     @property

@@ -5,10 +5,11 @@ Each is a generator, since it gives way after a number of items (`turns`).
 """
 
 from collections import Counter, deque
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, Final, TypeVar
 
 from kustos.acl import CLUSTER_NAME, SUPPORTED_OPERATIONS, AclOperation, ResourceType
-from kustos.protocol.codes import DENIED_CODE, UNKNOWN_TOPIC_ID
+from kustos.protocol.codes import DENIED_CODE, TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_ID
 from kustos.protocol.effects import (
     Asking,
     Reply,
@@ -24,7 +25,7 @@ from kustos.protocol.steps import (
     Gate,
     Hide,
     Operations,
-    Refused,
+    RefusedItem,
     RefuseRequestError,
     Rewrite,
     Row,
@@ -32,6 +33,11 @@ from kustos.protocol.steps import (
 )
 from kustos.protocol.turns import allowed_each, allowed_names, answers, each
 from kustos.wire import ZERO_UUID, Message
+
+READ_TOPIC: Final = Check(AclOperation.READ, ResourceType.TOPIC)
+
+SomePartition = TypeVar("SomePartition", bound=tuple[str | bytes, int])
+"""A topic, by name or by id, and an index."""
 
 
 def finish(
@@ -82,7 +88,7 @@ def pass_gate(exchange: Exchange, gate: Gate) -> Asking[None]:
         exchange, gate.names(exchange.request), lambda name: question(exchange, gate.check, name, name)
     )
     for refusal in each_question:
-        if isinstance(refusal, Refused):
+        if isinstance(refusal, RefusedItem):
             raise RefuseRequestError(refusal.code)
     questions = Counter(one for one in each_question if isinstance(one, tuple))
     verdicts = yield from allowed_each(exchange, [(*one, count) for one, count in questions.items()])
@@ -91,7 +97,9 @@ def pass_gate(exchange: Exchange, gate: Gate) -> Asking[None]:
             raise RefuseRequestError(DENIED_CODE[check.resource_type])
 
 
-def question(exchange: Exchange, check: CheckOf, item: Any, name: str) -> tuple[Check, str] | Refused | None:
+def question(
+    exchange: Exchange, check: CheckOf, item: Any, name: str
+) -> tuple[Check, str] | RefusedItem | None:
     """Return the question to the authorizer about an item, or its refusal; None if it needs no check."""
     return (check, name) if isinstance(check, Check) else check(exchange, item)
 
@@ -105,7 +113,7 @@ def strip(exchange: Exchange, step: Strip, request: Message) -> Asking[tuple[Mes
         step.unless_cluster, log_if_denied=False
     )
     named: dict[tuple[Check, str], list[int]] = {}
-    refused: dict[Refused, list[int]] = {}
+    refused: dict[RefusedItem, list[int]] = {}
     first_of: dict[Any, int] = {}
     again: set[int] = set()
     if step.once or step.repeated is not None:
@@ -122,10 +130,10 @@ def strip(exchange: Exchange, step: Strip, request: Message) -> Asking[tuple[Mes
         item = items[index]
         name = item_name(exchange, item, step.name)
         if name is None:
-            refused.setdefault(Refused(UNKNOWN_TOPIC_ID), []).append(index)
+            refused.setdefault(RefusedItem(UNKNOWN_TOPIC_ID), []).append(index)
             return
         item_question = None if open_to_all else question(exchange, step.check, item, name)
-        if isinstance(item_question, Refused):
+        if isinstance(item_question, RefusedItem):
             refused.setdefault(item_question, []).append(index)
         elif item_question is not None:
             named.setdefault(item_question, []).append(index)
@@ -137,7 +145,7 @@ def strip(exchange: Exchange, step: Strip, request: Message) -> Asking[tuple[Mes
     verdicts = yield from allowed_each(exchange, questions)
     for ((check, _), indexes), allowed in zip(named.items(), verdicts, strict=True):
         if not allowed:
-            refused.setdefault(Refused(DENIED_CODE[check.resource_type]), []).extend(indexes)
+            refused.setdefault(RefusedItem(DENIED_CODE[check.resource_type]), []).extend(indexes)
     if not refused:
         return request, {}
     denied: dict[int, Message] = {}
@@ -287,3 +295,41 @@ def rewrite(exchange: Exchange, step: Rewrite, response: Message) -> Asking[bool
         return True
 
     return any((yield from each(exchange, items, rewrite_one)))
+
+
+def refused_by_topic(
+    exchange: Exchange, partitions: Iterable[SomePartition]
+) -> Asking[dict[SomePartition, int]]:
+    """Decide who may read the partitions, by topic, with Kafka's reference counts; return refusing codes.
+
+    The ids of topics are resolved already.
+    """
+    refused: dict[SomePartition, int] = {}
+    by_name: dict[str, list[SomePartition]] = {}
+
+    def gather(partition: SomePartition) -> None:
+        topic = partition[0]
+        name = topic if isinstance(topic, str) else exchange.topic_names.get(topic)
+        if name is None:
+            refused[partition] = UNKNOWN_TOPIC_ID
+        else:
+            by_name.setdefault(name, []).append(partition)
+
+    yield from each(exchange, list(partitions), gather)
+    questions = [(READ_TOPIC, name, len(of_topic)) for name, of_topic in by_name.items()]
+    verdicts = yield from allowed_each(exchange, questions)
+    for of_topic, allowed in zip(by_name.values(), verdicts, strict=True):
+        if not allowed:
+            refused.update(dict.fromkeys(of_topic, TOPIC_AUTHORIZATION_FAILED))
+    return refused
+
+
+def by_topic(
+    exchange: Exchange, topic_type: type[Message], partitions: Iterable[tuple[tuple[str | bytes, int], Any]]
+) -> Asking[list[Message]]:
+    """Return the items of a list by topic, in order, such as the topics of a request or of a response."""
+    topics: dict[str | bytes, list[Any]] = {}
+    for (topic, _), item in partitions:
+        topics.setdefault(topic, []).append(item)
+    name = "topic" if "topic" in topic_type.FIELDS else "topic_id"
+    return each(exchange, list(topics.items()), lambda of: topic_type(**{name: of[0], "partitions": of[1]}))

@@ -16,14 +16,14 @@ from kustos.wire import Message
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RefusedItem:
     """The refusal of an item without any question; `message` None: Kafka's own for the code."""
 
     code: int
     message: str | None = None
 
 
-CheckOf: TypeAlias = Check | Callable[[Exchange, Any], "tuple[Check, str] | Refused | None"]
+CheckOf: TypeAlias = Check | Callable[[Exchange, Any], "tuple[Check, str] | RefusedItem | None"]
 """A check, or a function that returns one and the resource name for an item; None if none is needed.
 
 It may return the refusal of an item that a `Strip` answers, and raise `RefuseRequestError`.
@@ -70,7 +70,7 @@ class Strip:
     unless_cluster: AclOperation | None = None
     counts_inner: bool = False
     once: bool = False
-    repeated: Refused | None = None
+    repeated: RefusedItem | None = None
     yields: bool = False
 
 

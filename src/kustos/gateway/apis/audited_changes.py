@@ -157,8 +157,7 @@ class AuditedApis:
             report_outcome(self._ended(opened, requested, events, None))
             raise
         if isinstance(answer, Message | bytes):
-            outcome = answer if isinstance(answer, Message) else None
-            report_outcome(self._ended(opened, requested, events, outcome))
+            report_outcome(self._ended(opened, requested, events, answer))
             return answer
         # a task of its own: the change goes on if its client goes away
         change = asyncio.ensure_future(answer)
@@ -168,9 +167,7 @@ class AuditedApis:
             self._under_way.discard(change)
             failed = change.cancelled() or change.exception() is not None
             answer = None if failed else change.result()
-            report_outcome(
-                self._ended(opened, requested, events, answer if isinstance(answer, Message) else None)
-            )
+            report_outcome(self._ended(opened, requested, events, answer))
 
         change.add_done_callback(done)
         return _answer_of(change)
@@ -202,10 +199,14 @@ class AuditedApis:
         return requested, events
 
     def _ended(
-        self, opened: Opened, requested: list[_Requested], events: list[SecurityEvent], answer: Message | None
+        self,
+        opened: Opened,
+        requested: list[_Requested],
+        events: list[SecurityEvent],
+        answer: Message | bytes | None,
     ) -> list[SecurityEvent]:
-        """Return the events with their outcomes; without an answer they are unknown."""
-        if answer is None:
+        """Return the events with their outcomes; without an answer, or unread, they are unknown."""
+        if not isinstance(answer, Message):
             return [replace(event, failure=NOT_ANSWERED) for event in events]
         results = _CHANGES[opened.row.api_key][2](answer)
         ends = [results.get(each.key, _NO_ERROR) for each in requested]

@@ -108,8 +108,6 @@ class Admission:
 
     def _lacks_descriptors(self, wanted: int) -> bool:
         """Return whether so many more descriptors are not to be had, not even if others make room."""
-        if DESCRIPTORS_PER_CONNECTION * len(self._places) + wanted <= self._descriptors_max:
-            return False
         while self._descriptors + wanted > self._descriptors_max:
             if not self.make_room():
                 return True

@@ -10,13 +10,12 @@ Sources: KIP-227; `FetchSession` of Kafka 4.3.1.
 from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, field
 
-from kustos.acl import AclOperation, ResourceType
+from kustos.acl import AclOperation
 from kustos.protocol.codes import (
     FETCH_SESSION_ID_NOT_FOUND,
     FETCH_SESSION_TOPIC_ID_ERROR,
     INVALID_FETCH_SESSION_EPOCH,
     TOPIC_AUTHORIZATION_FAILED,
-    UNKNOWN_TOPIC_ID,
 )
 from kustos.protocol.effects import (
     Ask,
@@ -29,13 +28,12 @@ from kustos.protocol.effects import (
     Streamed,
     StreamedAnswer,
 )
-from kustos.protocol.exchange import Check, Exchange
+from kustos.protocol.exchange import Exchange
 from kustos.protocol.fetch_sessions import (
     FINAL_EPOCH,
     INITIAL_EPOCH,
     FetchSession,
     Partition,
-    Topic,
     forgotten_of,
     in_version,
     is_named,
@@ -43,12 +41,11 @@ from kustos.protocol.fetch_sessions import (
     partitions_of,
     topic_of,
 )
-from kustos.protocol.perform import rewrite
+from kustos.protocol.perform import by_topic, refused_by_topic, rewrite
 from kustos.protocol.steps import Rewrite, Row
-from kustos.protocol.turns import allowed_each, each
+from kustos.protocol.turns import each
 from kustos.wire import MalformedMessageError, Message, Shape
 
-READ_TOPIC = Check(AclOperation.READ, ResourceType.TOPIC)
 TOPIC_IDS_SINCE_VERSION = 13
 SHAPE = Shape("responses", "partitions", "records")
 
@@ -162,22 +159,7 @@ def refuse_partitions(exchange: Exchange, plan: FetchPlan) -> Asking[None]:
         if not exchange.allows_cluster(AclOperation.CLUSTER_ACTION):
             plan.refused = dict.fromkeys(plan.wanted, TOPIC_AUTHORIZATION_FAILED)
         return
-    by_name: dict[str, list[Partition]] = {}
-
-    def gather(partition: Partition) -> None:
-        topic = partition[0]
-        name = topic if isinstance(topic, str) else exchange.topic_names.get(topic)
-        if name is None:
-            plan.refused[partition] = UNKNOWN_TOPIC_ID
-        else:
-            by_name.setdefault(name, []).append(partition)
-
-    yield from each(exchange, list(plan.wanted), gather)
-    questions = [(READ_TOPIC, name, len(partitions)) for name, partitions in by_name.items()]
-    verdicts = yield from allowed_each(exchange, questions)
-    for partitions, allowed in zip(by_name.values(), verdicts, strict=True):
-        if not allowed:
-            plan.refused.update(dict.fromkeys(partitions, TOPIC_AUTHORIZATION_FAILED))
+    plan.refused |= yield from refused_by_topic(exchange, plan.wanted)
 
 
 def replica_id(request: Message) -> int:
@@ -217,36 +199,14 @@ def forwarded(exchange: Exchange, plan: FetchPlan) -> Asking[Message | None]:
         ):
             return None
     root = exchange.codec.root
-    topics = grouped({partition: state for partition, state in sent.items() if partition in allowed})
+    kept = [(partition, state) for partition, state in sent.items() if partition in allowed]
     values: dict[str, object] = dict(changes)
-    values["topics"] = yield from topic_items(exchange, root.ELEMENTS["topics"], topics)
+    values["topics"] = yield from by_topic(exchange, root.ELEMENTS["topics"], kept)
     if "forgotten_topics_data" in root.FIELDS:
-        indexes: dict[Topic, list[object]] = {}
-        for topic, index in forgotten:
-            indexes.setdefault(topic, []).append(index)
+        indexes = [(partition, partition[1]) for partition in forgotten]
         topic_type = root.ELEMENTS["forgotten_topics_data"]
-        values["forgotten_topics_data"] = yield from topic_items(exchange, topic_type, indexes)
+        values["forgotten_topics_data"] = yield from by_topic(exchange, topic_type, indexes)
     return request.replace(**values)
-
-
-def topic_items(
-    exchange: Exchange, topic_type: type[Message], by_topic: dict[Topic, list[object]]
-) -> Asking[list[Message]]:
-    """Return the items of a list by topic, such as the topics of a request or of a response."""
-    name = "topic" if "topic" in topic_type.FIELDS else "topic_id"
-    return each(
-        exchange,
-        list(by_topic.items()),
-        lambda item: topic_type(**{name: item[0], "partitions": item[1]}),
-    )
-
-
-def grouped(partitions: dict[Partition, Message]) -> dict[Topic, list[object]]:
-    """Return partition items by topic, in order."""
-    topics: dict[Topic, list[object]] = {}
-    for (topic, _), item in partitions.items():
-        topics.setdefault(topic, []).append(item)
-    return topics
 
 
 def answered_partitions(response: Message) -> set[Partition]:
@@ -299,12 +259,12 @@ def answer_with(exchange: Exchange, plan: FetchPlan, response: Message | None) -
         return found.get(partition) if code is None else refused_partition(partition_type, partition[1], code)
 
     each_answered = yield from each(exchange, list(plan.wanted), answered)
-    items = {
-        partition: item
+    items = [
+        (partition, item)
         for partition, item in zip(plan.wanted, each_answered, strict=True)
         if item is not None
-    }
-    return base.replace(responses=(yield from topic_items(exchange, element, grouped(items))))
+    ]
+    return base.replace(responses=(yield from by_topic(exchange, element, items)))
 
 
 def refused_partition(partition_type: type[Message], index: int, code: int) -> Message:

@@ -7,9 +7,8 @@ Sources: KIP-932, KIP-1222; `KafkaApis.handleShareFetchRequest`, `.handleShareAc
 `SharePartitionManager.newContext` of Kafka 4.3.1.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from kio.schema.errors import ErrorCode
 
@@ -18,14 +17,13 @@ from kustos.protocol.codes import (
     GROUP_AUTHORIZATION_FAILED,
     INVALID_REQUEST,
     NONE,
-    TOPIC_AUTHORIZATION_FAILED,
     UNKNOWN_SERVER_ERROR,
     UNKNOWN_TOPIC_ID,
 )
 from kustos.protocol.effects import Ask, Asking, Handler, Hangup, Reply, ResolveTopicIds, UpstreamAnswer
 from kustos.protocol.exchange import Check, Exchange
 from kustos.protocol.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, next_epoch
-from kustos.protocol.perform import rewrite
+from kustos.protocol.perform import by_topic, refused_by_topic, rewrite
 from kustos.protocol.share_sessions import (
     MemberKey,
     SharePartition,
@@ -37,11 +35,10 @@ from kustos.protocol.share_sessions import (
     named_partitions,
 )
 from kustos.protocol.steps import RefuseRequestError, Rewrite, Row
-from kustos.protocol.turns import allowed_each, each
+from kustos.protocol.turns import each
 from kustos.wire import ZERO_UUID, Message
 
 READ_GROUP = Check(AclOperation.READ, ResourceType.GROUP)
-READ_TOPIC = Check(AclOperation.READ, ResourceType.TOPIC)
 SHARE_SESSION_NOT_FOUND = ErrorCode.share_session_not_found.value
 INVALID_SHARE_SESSION_EPOCH = ErrorCode.invalid_share_session_epoch.value
 ENDPOINTS = Rewrite("node_endpoints", "node_id")
@@ -191,23 +188,7 @@ def refuse_partitions(
     ids = frozenset(topic_id for topic_id, _ in asked if topic_id != ZERO_UUID)
     if ids:
         exchange.topic_names = yield ResolveTopicIds(ids)
-    refused: dict[SharePartition, int] = {}
-    by_name: dict[str, list[SharePartition]] = {}
-
-    def gather(partition: SharePartition) -> None:
-        name = exchange.topic_names.get(partition[0])
-        if name is None:
-            refused[partition] = UNKNOWN_TOPIC_ID
-        else:
-            by_name.setdefault(name, []).append(partition)
-
-    yield from each(exchange, list(asked), gather)
-    questions = [(READ_TOPIC, name, len(partitions)) for name, partitions in by_name.items()]
-    verdicts = yield from allowed_each(exchange, questions)
-    for partitions, allowed in zip(by_name.values(), verdicts, strict=True):
-        if not allowed:
-            refused.update(dict.fromkeys(partitions, TOPIC_AUTHORIZATION_FAILED))
-    return refused
+    return (yield from refused_by_topic(exchange, asked))
 
 
 def forwarded(exchange: Exchange, plan: SharePlan) -> Asking[Message | None]:
@@ -236,18 +217,6 @@ def forwarded(exchange: Exchange, plan: SharePlan) -> Asking[Message | None]:
         forgotten_topics_data=(
             yield from by_topic(exchange, root.ELEMENTS["forgotten_topics_data"], indexes)
         ),
-    )
-
-
-def by_topic(
-    exchange: Exchange, topic_type: type[Message], partitions: Iterable[tuple[SharePartition, Any]]
-) -> Asking[list[Message]]:
-    """Return the items of a list by topic, such as the topics of a request or of a response."""
-    topics: dict[bytes, list[Any]] = {}
-    for (topic_id, _), item in partitions:
-        topics.setdefault(topic_id, []).append(item)
-    return each(
-        exchange, list(topics.items()), lambda topic: topic_type(topic_id=topic[0], partitions=topic[1])
     )
 
 

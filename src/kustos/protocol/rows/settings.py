@@ -21,7 +21,7 @@ from kustos.protocol.rows.common import (
     cluster,
 )
 from kustos.protocol.shapes import Items, Refusal
-from kustos.protocol.steps import Gate, Refused, RefuseRequestError, Row, Strip
+from kustos.protocol.steps import Gate, RefusedItem, RefuseRequestError, Row, Strip
 from kustos.wire import ApiKey, Message
 
 DESCRIBE_CHECKS: Final[Mapping[int, Check]] = {
@@ -58,7 +58,7 @@ ALTERED_QUOTAS: Final = Items(
         keeps_null=True,  # the default of its type
     ),
 )
-NAMED_TWICE: Final = Refused(INVALID_REQUEST, "Each resource must appear at most once.")
+NAMED_TWICE: Final = RefusedItem(INVALID_REQUEST, "Each resource must appear at most once.")
 OPERATIONS: Final = frozenset(int(operation) for operation in ConfigOperation)
 NODE_ID: Final = re.compile(r"[+-]?[0-9]+")
 
@@ -75,7 +75,7 @@ def describe_question(_exchange: Exchange, resource: Message) -> tuple[Check, st
     return check, _name_of(check, resource)
 
 
-def alter_question(exchange: Exchange, resource: Message) -> tuple[Check, str] | Refused:
+def alter_question(exchange: Exchange, resource: Message) -> tuple[Check, str] | RefusedItem:
     """Return the check for a resource; what a broker finds wrong with it before is refused, in its order.
 
     Source: `ConfigAdminManager.preprocess` of Kafka 4.3.1.
@@ -90,7 +90,7 @@ def alter_question(exchange: Exchange, resource: Message) -> tuple[Check, str] |
     if fault is None and kind == ConfigResourceType.BROKER:
         fault = _fault_of_broker(resource)
     if fault is not None or check is None:
-        return Refused(INVALID_REQUEST, fault)
+        return RefusedItem(INVALID_REQUEST, fault)
     return check, _name_of(check, resource)
 
 

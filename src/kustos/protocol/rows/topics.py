@@ -9,14 +9,14 @@ from kustos.protocol.escapes.topics import create_topics, delete_topics, describ
 from kustos.protocol.exchange import Check
 from kustos.protocol.rows.common import TOPIC_ENTRIES, TOPIC_NAME_OR_ID
 from kustos.protocol.shapes import Items, Refusal
-from kustos.protocol.steps import Refused, Row, Strip
+from kustos.protocol.steps import RefusedItem, Row, Strip
 from kustos.wire import ApiKey
 
 DELETED: Final = Items("topics", "responses", TOPIC_NAME_OR_ID)
 DELETED_BY_NAME: Final = Items("topic_names", "responses", (("", "name"),))
 ENLARGED: Final = Items("topics", "results", (("name", "name"),), message_field="error_message")
 ALTER_TOPIC: Final = Check(AclOperation.ALTER, ResourceType.TOPIC)
-NAMED_TWICE: Final = Refused(INVALID_REQUEST, "Duplicate topic name.")
+NAMED_TWICE: Final = RefusedItem(INVALID_REQUEST, "Duplicate topic name.")
 
 TOPIC_ROWS: Final[tuple[Row, ...]] = (
     Row(ApiKey.CREATE_TOPICS, Refusal(top_field=None, items=TOPIC_ENTRIES), escape=create_topics),

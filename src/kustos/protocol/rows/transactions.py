@@ -20,7 +20,7 @@ from kustos.protocol.rows.common import (
     group_of,
 )
 from kustos.protocol.shapes import Items, Refusal
-from kustos.protocol.steps import Gate, Hide, Refused, RefuseRequestError, Row, Strip
+from kustos.protocol.steps import Gate, Hide, RefusedItem, RefuseRequestError, Row, Strip
 from kustos.wire import ApiKey, Message
 
 ADDED_PARTITIONS: Final = Items(
@@ -69,7 +69,7 @@ def no_markers(_exchange: Exchange, _name: str) -> tuple[Check, str] | None:
     raise RefuseRequestError(CLUSTER_AUTHORIZATION_FAILED)
 
 
-def producers_question(_exchange: Exchange, topic: Message) -> tuple[Check, str] | Refused:
+def producers_question(_exchange: Exchange, topic: Message) -> tuple[Check, str] | RefusedItem:
     """Return the check for a topic; an impossible name is refused before, as by a broker."""
     name = topic.name
     reason = None
@@ -82,7 +82,7 @@ def producers_question(_exchange: Exchange, topic: Message) -> tuple[Check, str]
     elif not TOPIC_NAME.fullmatch(name):
         reason = f"'{name}' contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'"
     if reason is not None:
-        return Refused(INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {reason}")
+        return RefusedItem(INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {reason}")
     return READ_TOPIC, name
 
 
